@@ -16,7 +16,7 @@ _LEAD = re.compile(r"(?:[-*\u2022] +|\d{1,3}[.)] +)?(?:\[([^\]\n]{1,200})\]:? *)
 _LONGEST = 1_000_000
 
 
-class Prompt(NamedTuple):
+class PromptParts(NamedTuple):
     """The parts of a prompt."""
 
     documents: list[Document]
@@ -24,7 +24,7 @@ class Prompt(NamedTuple):
     """The user's question, if the template contains one."""
 
 
-def prompt_of(turn: Turn, templates: Sequence[str]) -> Prompt | None:
+def prompt_of(turn: Turn, templates: Sequence[str]) -> PromptParts | None:
     """Return the documents in the last user message, according to the first matching template."""
     text = next(
         (message.content for message in reversed(turn.messages) if message.role == "user" and message.content), turn.input
@@ -35,7 +35,7 @@ def prompt_of(turn: Turn, templates: Sequence[str]) -> Prompt | None:
         found = filled_in(template.strip(), text.strip())
         if found is not None:
             documents = list(_documents(found["documents"]))
-            return Prompt(documents, (found.get("question") or "").strip() or None) if documents else None
+            return PromptParts(documents, (found.get("question") or "").strip() or None) if documents else None
     return None
 
 

@@ -93,29 +93,6 @@ class BoundMetric:
     ``evaluate(turn)`` returns a Score even if the metric raises.
     """
 
-    __slots__ = (
-        "_call",
-        "_facts",
-        "_fn",
-        "_inverse",
-        "_is_plain",
-        "_needs",
-        "_service",
-        "_when_true",
-        "applies",
-        "inner",
-        "metric",
-        "missing",
-        "name",
-        "params",
-        "policy",
-        "rules",
-        "sample",
-        "signature_hash",
-        "threshold",
-        "when",
-    )
-
     def __init__(self, metric: Metric, params: Mapping[str, Any], policy: Policy = "trend") -> None:
         self.metric = metric
         self._fn: Callable[..., Any] = metric.fn if metric.is_imported else self._load_and_call

@@ -58,10 +58,10 @@ def _lines(messages: Iterable[Message], first: int = 1) -> str:
 def _answers(turn: Turn) -> list[str]:
     """Return the agent's earlier answers from the history or the messages, oldest first."""
     if turn.history:
-        said = [jsonio.text_of(earlier.get("output")) for earlier in turn.history]
+        answers = [jsonio.text_of(earlier.get("output")) for earlier in turn.history]
     else:
-        said = [turn.messages[place].content or "" for place in _answered(turn.messages)[:-1]]
-    return [text for text in said if text.strip()]
+        answers = [turn.messages[place].content or "" for place in _answered(turn.messages)[:-1]]
+    return [text for text in answers if text.strip()]
 
 
 def _answered(messages: Sequence[Message]) -> list[int]:
@@ -88,9 +88,9 @@ def _earlier(turn: Turn) -> list[tuple[str, str]]:
         return history
     places = _answered(turn.messages)
     before = turn.messages[: places[-2] + 1] if len(places) > 1 else []
-    said = [(message.role, message.content) for message in before if message.content and message.content.strip()]
-    known = {text for _, text in said}
-    return [(role, text) for role, text in history if text not in known] + said
+    current = [(message.role, message.content) for message in before if message.content and message.content.strip()]
+    known = {text for _, text in current}
+    return [(role, text) for role, text in history if text not in known] + current
 
 
 def _history(earlier: Sequence[tuple[str, str]], max_messages: int | None = None, max_chars: int | None = None) -> str:
@@ -327,14 +327,14 @@ def llm_role_adherence(turn: Turn, judge: Asks, *, role: Words) -> Result:
     """
     if not _with_text(turn.messages):
         return skip("missing:conversation")
-    said = [(place, message) for place, message in enumerate(turn.messages) if says_something(message)]
-    own = {place for place, message in said if message.role == "assistant"}
+    messages = [(place, message) for place, message in enumerate(turn.messages) if says_something(message)]
+    own = {place for place, message in messages if message.role == "assistant"}
     if not own:
         return vacuous(1.0)
     reply = judge.ask(
         "verdicts",
         _PROMPTS["out_of_role"],
-        {"conversation": "\n".join(f"[{place}] {_line(message.role, message.content)}" for place, message in said)},
+        {"conversation": "\n".join(f"[{place}] {_line(message.role, message.content)}" for place, message in messages)},
         '{"verdicts": [{"statement": "<the words that fall out of the role>", "reason": "<which part of the role they break>", '
         '"index": <number of the message>}]}',
         criteria={"role": role},

@@ -123,11 +123,11 @@ def _judge_passed(reply: dict[str, Any]) -> bool | None:
 
 def _material(turn: Turn, topic: str) -> dict[str, Any]:
     """Return the judge's input for a turn, without unknown parts."""
-    said = _conversation(turn)
-    asked = any(message.role == "user" and message.content == turn.input for message in said)
+    messages = _conversation(turn)
+    asked = any(message.role == "user" and message.content == turn.input for message in messages)
     known = {
-        "system_prompt": _system(turn, said) if topic in _WITH_SYSTEM else None,
-        "conversation": messages_as_text(said),
+        "system_prompt": _system(turn, messages) if topic in _WITH_SYSTEM else None,
+        "conversation": messages_as_text(messages),
         "request": None if asked else turn.input,
         "retrieved": findings_of(turn) if topic in _WITH_FINDINGS else None,
         "reasoning": cut(turn.reasoning or "", _REASONING_CHARACTERS),
@@ -138,17 +138,17 @@ def _material(turn: Turn, topic: str) -> dict[str, Any]:
 
 def _conversation(turn: Turn) -> list[Message]:
     """Return the last messages, without the answer and call results."""
-    said = [message for message in turn.messages if message.content]
-    if said and said[-1].role == "assistant" and said[-1].content == turn.output:
-        said.pop()
+    messages = [message for message in turn.messages if message.content]
+    if messages and messages[-1].role == "assistant" and messages[-1].content == turn.output:
+        messages.pop()
     results = {jsonio.text_of(call.result) for call in turn.tool_calls or () if call.result is not None}
     whole = {text for text in results if len(text) <= _CALL_CHARACTERS}
-    return [message for message in said[-_MESSAGES:] if message.role != "tool" or message.content not in whole]
+    return [message for message in messages[-_MESSAGES:] if message.role != "tool" or message.content not in whole]
 
 
-def _system(turn: Turn, said: Sequence[Message]) -> str | None:
+def _system(turn: Turn, messages: Sequence[Message]) -> str | None:
     """Return the agent's instructions, unless the conversation contains them."""
-    if turn.system is None or any(message.role == "system" and message.content == turn.system for message in said):
+    if turn.system is None or any(message.role == "system" and message.content == turn.system for message in messages):
         return None
     return shortened(turn.system, _SYSTEM_CHARACTERS)
 

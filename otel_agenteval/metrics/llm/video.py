@@ -72,18 +72,15 @@ def _evidence(measured: Mapping[str, Any]) -> list[str]:
         f"blockiness {measured['blockiness']} (1: no blocks of compression are seen; 2 and more: they are)",
         f"flicker {measured['flicker']} (of 255; 2 and more is seen)",
     ]
-    for name, said in (
+    for name, label in (
         ("cuts_s", "cuts at"),
         ("jumps_s", "motion jumps at"),
         ("frozen_s", "frozen from"),
         ("black_s", "black from"),
     ):
         found = [f"{at[0]} to {at[1]} s" if isinstance(at, list) else f"{at} s" for at in measured[name]]
-        lines.append(
-            f"{said} {', '.join(found[:_MOST_LISTED])}{' and more' if len(found) > _MOST_LISTED else ''}"
-            if found
-            else f"{said}: none"
-        )
+        more = " and more" if len(found) > _MOST_LISTED else ""
+        lines.append(f"{label} {', '.join(found[:_MOST_LISTED])}{more}" if found else f"{label}: none")
     if measured["measured_s"] < 0.98 * measured["duration_s"]:
         lines.append(f"(all this of the first {measured['measured_s']} s)")
     return lines
