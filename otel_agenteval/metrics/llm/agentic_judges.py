@@ -358,12 +358,8 @@ _ANSWER_CHARS = 400
 
 
 def _task_of(turn: Turn, judge: Asks) -> Any:
-    extracted = judge.ask(
-        "task",
-        _PROMPTS["task"],
-        {"user_input": turn.input, "final_answer": shortened(turn.output or "(unknown)", _ANSWER_CHARS)},
-        '{"task": "<what the user wanted>"}',
-    )
+    material = {"user_input": turn.input, "final_answer": shortened(turn.output or "(unknown)", _ANSWER_CHARS)}
+    extracted = judge.ask("task", _PROMPTS["task"], material, '{"task": "<what the user wanted>"}')
     return extracted.get("task")
 
 

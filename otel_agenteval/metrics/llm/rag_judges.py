@@ -299,9 +299,8 @@ def llm_context_relevance(turn: Turn, judge: Asks, *, method: Literal["extract",
     """
     question, context = turn.input or "", turn.context
     if method == "holistic":
-        reply = judge.ask(
-            "context_relevance", _PROMPTS["context_relevant"], {"question": question, "context": _joined(context)}, SCORE
-        )
+        material = {"question": question, "context": _joined(context)}
+        reply = judge.ask("context_relevance", _PROMPTS["context_relevant"], material, SCORE)
         return scored(reply)
     reply = judge.ask(
         "extract",
@@ -400,12 +399,8 @@ def llm_answer_similarity(turn: Turn, judge: Asks) -> Result:
 
     Source: HPD AnswerSimilarityEvaluator.
     """
-    reply = judge.ask(
-        "answer_similarity",
-        _PROMPTS["similar"],
-        {"answer": turn.output or "", "ground_truth": jsonio.text_of(truth_of(turn))},
-        SCORE,
-    )
+    material = {"answer": turn.output or "", "ground_truth": jsonio.text_of(truth_of(turn))}
+    reply = judge.ask("answer_similarity", _PROMPTS["similar"], material, SCORE)
     return scored(reply)
 
 

@@ -33,11 +33,6 @@ def llm_semantic_field_equality(turn: Turn, judge: Asks, *, field: str) -> Resul
     document = object_of(output)
     if document is None or field not in document:
         return Result(0.0, explanation="the output is no JSON object" if document is None else "the output lacks the field")
-    reply = judge.ask(
-        "field_equality",
-        _PROMPTS["same_meaning"],
-        {"value": written(document[field]), "ground_truth": jsonio.text_of(truth_of(turn))},
-        SCORE,
-        criteria={"field": field},
-    )
+    material = {"value": written(document[field]), "ground_truth": jsonio.text_of(truth_of(turn))}
+    reply = judge.ask("field_equality", _PROMPTS["same_meaning"], material, SCORE, criteria={"field": field})
     return scored(reply)

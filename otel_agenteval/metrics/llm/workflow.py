@@ -33,11 +33,6 @@ def llm_workflow_output_quality(turn: Turn, judge: Asks, *, criteria: str | list
     """
     if not (turn.output or "").strip():
         return Result(0.0, explanation="the output is empty")
-    reply = judge.ask(
-        "score",
-        _PROMPTS["output"],
-        {"request": turn.input or "", "final_output": turn.output or ""},
-        PERCENT,
-        criteria={"criteria": criteria or _QUALITY},
-    )
+    material = {"request": turn.input or "", "final_output": turn.output or ""}
+    reply = judge.ask("score", _PROMPTS["output"], material, PERCENT, criteria={"criteria": criteria or _QUALITY})
     return scored(reply, top=100, why="reasoning")
