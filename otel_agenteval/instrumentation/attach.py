@@ -188,7 +188,6 @@ def _attach(provider: Any, logger_provider: Any, meter_provider: Any, config: Co
 
 
 def _runs_with(known: Handle, config: Any, overrides: dict[str, Any] | None) -> bool:
-    """Return True if the configuration is the one in use."""
     try:
         return known.processor is not None and load_config(config, overrides=overrides) == known.processor.engine.config
     except ConfigError:

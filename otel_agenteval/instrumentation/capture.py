@@ -43,7 +43,6 @@ class _Capture(SpanProcessor):
         self.users = 0
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
-        """Forward the span during a capture."""
         if self.users:
             self.inner.on_start(span, parent_context)
 
@@ -52,17 +51,11 @@ class _Capture(SpanProcessor):
             self.inner._on_ending(span)
 
     def on_end(self, span: ReadableSpan) -> None:
-        """Forward the span during a capture."""
         if self.users:
             self.inner.on_end(span)
 
     def shutdown(self) -> None:
-        """Shut down with the provider."""
         self.inner.shutdown()
-
-    def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Do nothing, because a capture exports nothing."""
-        return True
 
 
 @contextmanager
@@ -111,7 +104,6 @@ def _provider(given: Any) -> Any:
 
 
 def _capture_of(provider: Any) -> _Capture:
-    """Return the provider's existing capture processor, or a new one."""
     siblings = getattr(getattr(provider, "_active_span_processor", None), "_span_processors", ())
     found = next((sibling for sibling in siblings if isinstance(sibling, _Capture)), None)
     if found is None:

@@ -102,9 +102,7 @@ class expect:  # noqa: N801 - used as a verb: ``with expect(...)`` and ``@expect
 
     def _again(self) -> expect:
         """Return a copy for one call, because calls can overlap."""
-        other = expect(**self._references)
-        other._case_id = self._case_id
-        return other
+        return expect(propagate=self._case_id is not None, **self._references)
 
 
 def current_references(parent_context: context.Context | None, accepted: Collection[str] = ()) -> dict[str, Any] | None:

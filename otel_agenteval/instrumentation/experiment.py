@@ -38,8 +38,6 @@ _RUN = "experiment_run"
 
 @dataclass(slots=True)
 class _Run:
-    """One repetition of one case."""
-
     case: Case
     case_id: str
     repetition: int
@@ -96,7 +94,8 @@ def evaluate(
     bar = _Bar(len(runs), sys.stderr.isatty() if progress is None else progress)
     with captured_turns(tracer_provider) as kept:
         if inspect.iscoroutinefunction(task) or inspect.iscoroutinefunction(getattr(task, "__call__", None)):  # noqa: B004 - of an object whose call is one
-            _in_another_thread(lambda: asyncio.run(_run_all(task, runs, concurrency, bar)))
+            with ThreadPoolExecutor(1, "otel-agenteval-experiment") as pool:  # in a notebook, this thread already runs a loop
+                pool.submit(lambda: asyncio.run(_run_all(task, runs, concurrency, bar))).result()
         else:
             with ThreadPoolExecutor(concurrency, "otel-agenteval-experiment") as pool:
                 list(pool.map(lambda run: _run_one(task, run, bar), runs))
@@ -161,26 +160,6 @@ async def _run_all(task: Callable[[Any], Any], runs: Sequence[_Run], concurrency
     await asyncio.gather(*map(one, runs))
 
 
-def _in_another_thread(work: Callable[[], None]) -> None:
-    """Run work on another thread, and raise its exception if it fails.
-
-    In a notebook, an event loop already runs on this thread, so another one can't be started here.
-    """
-    failed: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            work()
-        except BaseException as error:
-            failed.append(error)
-
-    thread = threading.Thread(target=run, name="otel-agenteval-experiment")
-    thread.start()
-    thread.join()
-    if failed:
-        raise failed[0]
-
-
 # --- turns and scores ----------------------------------------------------------------------------------------------
 
 
@@ -221,14 +200,11 @@ def _scored(
 
 
 class _Bar:
-    """A progress bar on standard error."""
-
     def __init__(self, total: int, shown: bool) -> None:
         self._total, self._shown, self._done = total, shown, 0
         self._lock = threading.Lock()
 
     def step(self) -> None:
-        """Count one finished run."""
         with self._lock:
             self._done += 1
             if self._shown:
@@ -236,7 +212,6 @@ class _Bar:
                 self._write(f"\r[{'█' * filled}{' ' * (30 - filled)}] {self._done} of {self._total}")
 
     def close(self) -> None:
-        """Clear the line."""
         if self._shown:
             self._write("\r\033[K")
 

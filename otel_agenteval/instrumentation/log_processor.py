@@ -23,7 +23,6 @@ _PREFIX = "gen_ai."
 
 
 def _may_be_message(body: Any) -> bool:
-    """Return True if a log body looks like a message to or from a model."""
     return '"role"' in body if body.__class__ is str else isinstance(body, Mapping) and "role" in body
 
 

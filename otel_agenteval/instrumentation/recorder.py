@@ -29,7 +29,6 @@ _TRACES, _LOGS = "opentelemetry.sdk.trace", "opentelemetry.sdk._logs"
 
 
 def begin() -> None:
-    """Start recording if the environment names a file."""
     path = os.environ.get(RECORD_ENV)
     if not path:
         return
@@ -55,7 +54,6 @@ class RecordFile:
         self._failed = False
 
     def write(self, message: dict[str, Any]) -> None:
-        """Append a line to the recording."""
         self._append(self._path, message)
 
     def add_fact(self, fact: dict[str, Any]) -> None:
@@ -103,8 +101,6 @@ def _span_processor(file: RecordFile) -> Any:
     from ..spans.writing import as_otlp_json
 
     class SpanRecorder(SpanProcessor):
-        """Writes each span when it ends."""
-
         def on_end(self, span: ReadableSpan) -> None:
             try:
                 for message in as_otlp_json([from_sdk(span)]):
@@ -121,8 +117,6 @@ def _log_processor(file: RecordFile) -> Any:
     from ..spans.writing import log_as_json
 
     class LogRecorder(LogRecordProcessor):
-        """Writes each log record that belongs to a span."""
-
         def on_emit(self, log_record: ReadWriteLogRecord) -> None:
             try:
                 record: Any = log_record.log_record

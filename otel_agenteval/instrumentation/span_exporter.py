@@ -103,19 +103,15 @@ class SafeExporter(SpanExporter):
             _log.warning("otel-agenteval is off: %s", error)
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        """See :meth:`AgentEvalSpanExporter.export`."""
         return self._exporter.export(spans) if self._exporter is not None else SpanExportResult.SUCCESS
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """See :meth:`AgentEvalSpanExporter.force_flush`."""
         return self._exporter.force_flush(timeout_millis) if self._exporter is not None else True
 
     def shutdown(self) -> None:
-        """See :meth:`AgentEvalSpanExporter.shutdown`."""
         if self._exporter is not None:
             self._exporter.shutdown()
 
     def stand_down(self) -> None:
-        """See :meth:`AgentEvalSpanExporter.stand_down`."""
         if self._exporter is not None:
             self._exporter.stand_down()

@@ -74,11 +74,8 @@ class _Conversation:
         self.last: Any = None
         self.active_at = 0.0
         self.sizes: dict[str, int] = {}
-        """Estimated size of each of its turns in bytes."""
         self.revision = 0
-        """How often the conversation has ended."""
         self.signals: dict[str, dict[str, float]] = {}
-        """Signals by turn id."""
         self.stale_at: float | None = None
         """When the latest signal arrived after the end, or None."""
 

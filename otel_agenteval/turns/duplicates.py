@@ -20,7 +20,6 @@ from .roots import Group
 from .stitching import Stitcher, is_bare_call, reader_of, separate
 
 _MOST_CALLS = 10_000
-"""Maximum number of remembered calls."""
 _MOST_FAILURES = 32
 """Maximum number of remembered failed calls of each model."""
 _MOST_DUPLICATES = 32
@@ -191,7 +190,7 @@ class Duplicates:
 
     def release_all(self, now: float) -> list[Group]:
         """Return everything that waits, by start time, and stop holding turns from now on."""
-        self._stitcher.patience = 0.0
+        self._stitcher.stop_holding()
         found = [group for recording in list(self._waiting) for group in self._with_duplicates(recording, now)]
         found += self._recorded(self._stitcher.release_all())
         return sorted(found, key=order)

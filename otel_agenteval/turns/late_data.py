@@ -71,7 +71,6 @@ class LateData:
         self._held: OrderedDict[int, _LateData] = OrderedDict()
         self._known_ids = 0
         self.count = 0
-        """Number of late spans."""
         self.ages: deque[float] = deque(maxlen=1_024)
         """Seconds between the close of a turn and the arrival of each late span. Reporting the ages removes them."""
         self.unused = 0

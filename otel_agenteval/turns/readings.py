@@ -26,11 +26,8 @@ class Readings:
         self._lock = threading.Lock()
         self._scopes: set[str] = set()
         self.turns: Counter[tuple[str, str]] = Counter()
-        """Number of turns, by scope and reading."""
         self.unread: Counter[str] = Counter()
-        """Number of traces without a turn, by scope."""
         self.limited: Counter[str] = Counter()
-        """Number of values that exceeded a limit, by kind."""
 
     def note_limited(self, kinds: Iterable[str]) -> None:
         with self._lock:

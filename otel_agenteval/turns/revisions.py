@@ -44,7 +44,6 @@ class _TracePart:
         self.size = size
         self.group = group
         self.earlier = earlier
-        """The evaluation of the turn."""
         self.missing = {record.parent_id for record in records} - {record.span_id for record in records} - {0}
         """Ids of parents that aren't among these spans."""
 
@@ -69,7 +68,6 @@ class _RevisableTrace:
         self._parts: dict[int, _TracePart] = {}
         self._of_span: dict[int, _TracePart] = {}
         self._of_root: dict[int, _TracePart] = {}
-        """Turns by root span id."""
         self._without_parent: dict[int, dict[int, _TracePart]] = {}
         """Parts by the id of each parent that isn't among their own spans."""
         self._headless: dict[int, dict[int, _TracePart]] = {}

@@ -47,7 +47,6 @@ class Group:
         open.
         """
         self.size = 0
-        """Estimated size in bytes."""
         self.pending: tuple[PendingSpans, ...] = ()
         """Accounts of the spans that were in no turn before."""
         self.reader: Any = None

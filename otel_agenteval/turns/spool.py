@@ -67,7 +67,6 @@ _MOST_FAULTS = 10
 
 Item = SpanRecord | OtlpLog
 Key = tuple[Any, ...]
-"""Sort key of a result."""
 
 
 class SlotPlace(NamedTuple):
@@ -257,7 +256,6 @@ class _Surveyed(NamedTuple):
     failed: frozenset[str | None]
     """Models of failed model calls in traces of their own."""
     conversations: Mapping[str, Sequence[int]]
-    """Traces by conversation."""
 
 
 def _moved(slots: list[Slot], folder: Path, processes: Processes, meet: bool) -> list[Slot]:
@@ -366,7 +364,6 @@ def _move(folder: Path, moves: tuple[Slot, Mapping[int, int]]) -> tuple[Slot, di
 
 class _Done(NamedTuple):
     file: str
-    """File with the results."""
     turns: int
     unread: Sequence[str]
     """Scopes whose spans should have produced a turn."""

@@ -79,14 +79,12 @@ class Candidate:
     references: dict[str, Any] | None = None
     size = 0
     closed_turns = 0
-    """Number of turns below it that have closed."""
     ended = False
     deadline = 0.0
     started = 0.0
     stale_context = False
     """True if it started below a request that had ended."""
     pruned = False
-    """True if one of its spans was pruned."""
     children: dict[Candidate, None] | None = None
     """Unfinished candidates that count towards it, by start time."""
     orphan = False
@@ -175,7 +173,6 @@ class Closed:
     reason: CloseReason
     complete: bool
     root: Any = None
-    """The candidate's span."""
     sole: bool = False
     """True if the candidate is the root of exactly one turn that contains all spans."""
     remainder: bool = False

@@ -170,7 +170,6 @@ class _Piece:
         self.end_ns = group.root.end_ns
         self.size = group.size
         self.response_ids: dict[str, None] = {}
-        """Ids of its latest responses."""
         self._begins_with(reader)
         self._ends_with(reader)
 
@@ -266,7 +265,6 @@ class _TenantPieces:
     def __init__(self) -> None:
         self.parts: OrderedDict[int, _Piece] = OrderedDict()
         self.size = 0
-        """Size of the parts in bytes."""
 
 
 class _PieceIndex:
@@ -365,6 +363,9 @@ class Stitcher:
             piece = self._joined(piece, self._release(after))
         piece.since = now
         return self._whole_or_held(piece, now)
+
+    def stop_holding(self) -> None:
+        self.patience = 0.0
 
     def holds(self, group: Group) -> bool:
         return id(group) in self._piece_of

@@ -23,7 +23,6 @@ class Threads:
         self._held: dict[_Key, list[tuple[float, Group]]] = {}
         self._count = 0
         self.size = 0
-        """Size of the held groups in bytes."""
 
     def __len__(self) -> int:
         return self._count

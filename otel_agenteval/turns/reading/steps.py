@@ -71,7 +71,6 @@ class StepReader:
         """A span above this turn and others, with the user and the conversation."""
         self._tree: SpanTree | None = None
         self.until_ns: int | None = None
-        """End of the turn, if it differs from the end of the root span."""
 
     def share(self, ancestor: SpanRecord) -> None:
         self.ancestor = read(ancestor)

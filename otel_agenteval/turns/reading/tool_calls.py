@@ -34,10 +34,8 @@ _AGENTS = (AGENT,)
 _HANDOFF_PREFIXES = ("transfer_to_", "handoff_to_", "transfer_back_to_")
 _NOWHERE = frozenset(("unknown", "handoff"))
 _PLUGIN = "Handoff-"
-"""Possible prefix of hand-off tool names."""
 OUTPUT_TOOLS = frozenset(("final_result", "final_answer", "set_model_response", "Handoff-complete_task"))
 _RAISED = re.compile(r"(?:[a-z_]\w*\.)*([A-Z]\w*(?:Error|Exception|Timeout)): ?")
-"""Beginning of a raised exception in a text."""
 _CODE = ("<code>", "<end_code>")
 """Delimiters of code that an agent runs, which may call tools. Such code isn't a tool request of the model."""
 _FORM_GIVEN = re.compile(r"Successfully validated \w+ structured output$|Returning structured response: ")
@@ -57,7 +55,6 @@ class ToolReader(CallReader):
     def _take(self, root: SpanRecord, steps: list[Step]) -> None:
         super()._take(root, steps)
         self._requests_of_call: dict[int, list[ToolRequest]] = {}
-        """Tool requests of each model call, by span id."""
 
     def tool_definitions(self) -> list[dict[str, Any]]:
         found: dict[str, dict[str, Any]] = {}
