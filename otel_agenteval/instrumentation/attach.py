@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import threading
 import time
@@ -21,7 +22,6 @@ from .span_processor import AgentEvalSpanProcessor
 _log = logging.getLogger("otel_agenteval")
 _lock = threading.Lock()
 _handles: ByIdentity[Handle] = ByIdentity()
-_warned = False
 
 
 class Handle:
@@ -158,7 +158,7 @@ def instrument(
     provider = tracer_provider if tracer_provider is not None else trace.get_tracer_provider()
     if not hasattr(provider, "add_span_processor"):
         if not create_provider:
-            _warn_no_provider()
+            warn_no_provider()
             return Handle(None)
         from opentelemetry.sdk.trace import TracerProvider
 
@@ -201,11 +201,10 @@ def already_attached(provider: Any) -> Handle | None:
     return Handle(found) if found is not None else None
 
 
-def _warn_no_provider() -> None:
-    global _warned
-    if not _warned:
-        _warned = True
-        _log.warning(
-            "instrument(): no SDK TracerProvider found, so no turns are evaluated. Call instrument() after "
-            "opentelemetry.trace.set_tracer_provider(...), or pass tracer_provider=..., or create_provider=True for a quickstart."
-        )
+@functools.cache
+def warn_no_provider() -> None:
+    """Log a warning once per process."""
+    _log.warning(
+        "instrument(): no SDK TracerProvider found, so no turns are evaluated. Call instrument() after "
+        "opentelemetry.trace.set_tracer_provider(...), or pass tracer_provider=..., or create_provider=True for a quickstart."
+    )

@@ -87,7 +87,7 @@ class Assembler:
 
     def set_limits(self, limits: TurnLimits) -> None:
         """Replace the limits. Existing deadlines don't change."""
-        self._limits = limits
+        self.limits = limits
         self.late.set_limits(limits)
         self._max_spans = limits.max_spans
         self._max_bytes = limits.max_bytes
@@ -306,7 +306,7 @@ class Assembler:
             return ()
         if is_own:
             candidate.span = span
-            self._open.set_deadline(trace, candidate, self._now() + self._limits.decision_delay)
+            self._open.set_deadline(trace, candidate, self._now() + self.limits.decision_delay)
             self._open.wait(trace, candidate)
         if candidate.size > self._max_bytes or len(candidate.spans) > self._max_spans or self._held.used > self._held.limit:
             return self._enforce(trace, candidate)
@@ -401,7 +401,7 @@ class Assembler:
         They close ``decision_delay`` after their local root, or, without one, when the trace is idle. The idle
         deadline moves later when it passes, see :meth:`_close_due`.
         """
-        limits = self._limits
+        limits = self.limits
         delay = limits.decision_delay if trace.root_seen else limits.idle_timeout
         self._open.set_deadline(trace, None, min(trace.last_seen + delay, trace.first_seen + limits.max_duration))
 
@@ -426,7 +426,7 @@ class Assembler:
         if logs is None:
             return False
         parts = logs.setdefault(span_id, [])
-        if len(parts) >= self._limits.max_spans:
+        if len(parts) >= self.limits.max_spans:
             return False
         parts.append(part)
         if size and trace is not None and trace.unfinished == 0:
@@ -442,7 +442,7 @@ class Assembler:
         """
         now = self._now()
         closed = self._evict() + self.late.close_due()
-        for trace, oldest in self._open.overdue(now - self._limits.max_duration, _PER_TICK):
+        for trace, oldest in self._open.overdue(now - self.limits.max_duration, _PER_TICK):
             closed += self._force(trace, oldest, "delay" if oldest.ended else "max_duration")
         if room > 0:
             for trace, candidate in self._open.due(now, _PER_TICK):
@@ -463,8 +463,8 @@ class Assembler:
         """Close loose spans whose deadline has passed, unless more of them arrived since it was set."""
         if trace.root_seen:
             return self._close_loose(trace, "delay")
-        end = trace.first_seen + self._limits.max_duration
-        deadline = min(trace.last_seen + self._limits.idle_timeout, end)
+        end = trace.first_seen + self.limits.max_duration
+        deadline = min(trace.last_seen + self.limits.idle_timeout, end)
         if deadline > now:
             self._open.postpone(trace, deadline)
             return []
@@ -528,7 +528,7 @@ class Assembler:
     @property
     def max_open(self) -> int:
         """Maximum number of open turns. The next turn evicts another."""
-        return self._limits.max_open
+        return self.limits.max_open
 
     @property
     def late_spans(self) -> int:
@@ -670,7 +670,7 @@ class Assembler:
 
     def _evict(self) -> list[Closed]:
         closed: list[Closed] = []
-        while (crowded := len(self._traces) > self._limits.max_open) or (
+        while (crowded := len(self._traces) > self.limits.max_open) or (
             self._held.used > self._held.limit and (self._traces or self.late)
         ):
             closed += self._evict_next(crowded)

@@ -55,7 +55,7 @@ _MEETING = SLOTS
 """Number of the slot for traces that may continue in another trace."""
 BATCH_BYTES = 4 * 2**20
 """Maximum size of the lines that one process reads at a time."""
-_SMALL_BYTES = 16 * 2**20
+SMALL_BYTES = 16 * 2**20
 """Maximum size of recordings that are read into memory.
 
 Up to four times this size, one process reads them, because starting others takes longer.
@@ -133,19 +133,19 @@ def results(
         report: called with one line for each line or span that can't be read.
     """
     size = _bytes_of(paths)
-    if size <= _SMALL_BYTES:
+    if size <= SMALL_BYTES:
         groups = wholes_of(read_items(paths, seen, report), warn_unread)
         seen.turns = len(groups)
         yield from (result for _, result in work((order(group), turn_of(group)) for group in groups))
         return
     with (
         tempfile.TemporaryDirectory(prefix="otel-agenteval-") as name,
-        Processes(jobs if size > 4 * _SMALL_BYTES else 1) as processes,
+        Processes(jobs if size > 4 * SMALL_BYTES else 1) as processes,
     ):
         folder, here = Path(name), Processes(1)
         slots = _kept(paths, folder, processes, seen, report)
-        small = sum(place.length for slot in slots for place in slot.places) <= _SMALL_BYTES
-        slots = _moved(slots, folder, here if small else processes, meet)
+        small = sum(place.length for slot in slots for place in slot.places) <= SMALL_BYTES
+        slots = moved_together(slots, folder, here if small else processes, meet)
         done = list((here if small or alone else processes).map(functools.partial(_done, work, folder), slots))
         seen.turns = sum(one.turns for one in done)
         for scope in dict.fromkeys(scope for one in done for scope in one.unread):
@@ -258,7 +258,7 @@ class _Surveyed(NamedTuple):
     conversations: Mapping[str, Sequence[int]]
 
 
-def _moved(slots: list[Slot], folder: Path, processes: Processes, meet: bool) -> list[Slot]:
+def moved_together(slots: list[Slot], folder: Path, processes: Processes, meet: bool) -> list[Slot]:
     """Return the slots after moving traces that must be read together into one of them."""
     surveys = list(processes.map(functools.partial(_survey, meet), slots))
     targets = dict.fromkeys((trace for survey in surveys for trace in survey.open), _MEETING)

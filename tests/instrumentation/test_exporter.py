@@ -105,7 +105,7 @@ def test_beside_a_span_processor_it_does_nothing():
 def test_it_waits_as_long_as_a_sidecar_and_makes_no_span_events():
     exporter = oa.AgentEvalSpanExporter({**QUIET, "outlets": {**QUIET["outlets"], "span_events": "all"}})
     try:
-        assert exporter.engine.assembler._limits.decision_delay == BEHIND_OTLP == 10.0
+        assert exporter.engine.assembler.limits.decision_delay == BEHIND_OTLP == 10.0
         assert exporter.engine.pipeline.span_events.mode == "off"
     finally:
         exporter.shutdown()

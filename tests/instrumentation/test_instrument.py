@@ -125,7 +125,7 @@ def test_prometheus_port_serves_the_metrics_there(provider):
 
 
 def test_without_an_sdk_provider_it_warns_once_with_the_fix(monkeypatch, caplog):
-    monkeypatch.setattr(instrument_module, "_warned", False)
+    instrument_module.warn_no_provider.cache_clear()
     monkeypatch.setattr("opentelemetry.trace._TRACER_PROVIDER", None)  # a framework of an earlier test may have set one
     with caplog.at_level(logging.WARNING, "otel_agenteval"):
         handles = [oa.instrument(config=QUIET) for _ in range(2)]

@@ -40,7 +40,7 @@ def recorded(tmp_path_factory: Any) -> list[str]:
 @pytest.fixture
 def spooled(monkeypatch: Any) -> None:
     """Everything is large."""
-    monkeypatch.setattr(spool, "_SMALL_BYTES", 0)
+    monkeypatch.setattr(spool, "SMALL_BYTES", 0)
     monkeypatch.setattr(spool, "BATCH_BYTES", 500_000)
 
 
@@ -60,10 +60,10 @@ def printed(capsys: Any, *arguments: str) -> str:
     ],
 )
 def test_the_output_is_the_same_in_the_same_order(command: tuple[str, ...], recorded: Any, capsys: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(spool, "_SMALL_BYTES", 2**30)
+    monkeypatch.setattr(spool, "SMALL_BYTES", 2**30)
     in_memory = printed(capsys, *command, *recorded)
     assert len(in_memory.splitlines()) > 400
-    monkeypatch.setattr(spool, "_SMALL_BYTES", 0)
+    monkeypatch.setattr(spool, "SMALL_BYTES", 0)
     monkeypatch.setattr(spool, "BATCH_BYTES", 500_000)
     for jobs in "1", "2":
         assert printed(capsys, *command, "--jobs", jobs, *recorded) == in_memory
@@ -72,7 +72,7 @@ def test_the_output_is_the_same_in_the_same_order(command: tuple[str, ...], reco
 def test_the_same_trace_in_another_process_than_its_continuation(recorded: Any, spooled: None, monkeypatch: Any) -> None:
     """Without moving what has to meet, turns come out in parts: so the recordings hold some."""
     whole = [turn.turn_id for turn in load_turns(recorded)]
-    monkeypatch.setattr(spool, "_moved", lambda slots, *_: slots)
+    monkeypatch.setattr(spool, "moved_together", lambda slots, *_: slots)
     parts = list(spool.results(recorded, ids, seen=Reading()))
     assert sorted(parts) != sorted(whole)
     assert len(parts) > len(whole)
@@ -104,7 +104,7 @@ def test_what_cannot_be_read_is_told_and_counted_alike(tmp_path: Path, spooled: 
         return capsys.readouterr().err.splitlines(), (seen.lines, seen.bad)
 
     by_batches = told()
-    monkeypatch.setattr(spool, "_SMALL_BYTES", 2**30)
+    monkeypatch.setattr(spool, "SMALL_BYTES", 2**30)
     assert told() == by_batches
     lines, counts = by_batches
     assert counts == (33, 33)
