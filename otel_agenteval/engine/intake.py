@@ -102,7 +102,6 @@ class Intake:
         Pass the closed turns in the result to :meth:`root_closed`.
         """
         with self._assembler.lock:
-            self._assembler.received += 1
             return self._assembler.end(trace_id, span_id, span, attributes, local_root)
 
     def root_closed(self, closed: Sequence[Closed], span: Any, *, still_ending: bool) -> None:
@@ -126,7 +125,6 @@ class Intake:
         closed: list[Closed] = []
         with assembler.lock:
             for trace_id, part in parts:
-                assembler.received += len(part.spans)
                 closed += assembler.add_received(trace_id, part.spans, part.size, part.local_root)
                 if early and trace_id in early:
                     for span_id, log, size in early.pop(trace_id):
@@ -178,7 +176,7 @@ class Intake:
     def count_drop(self, reason: str, spans: int) -> None:
         """Count received spans that aren't used, by reason."""
         with self._assembler.lock:
-            self._assembler.received += spans
+            self._assembler.count_received(spans)
         self._composer.spans.count(reason, spans)
 
     # --- closing turns outside the agent's thread

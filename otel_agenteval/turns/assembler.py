@@ -263,6 +263,10 @@ class Assembler:
             parent.children[candidate] = None
         return candidate
 
+    def count_received(self, spans: int) -> None:
+        """Count spans that aren't added."""
+        self.received += spans
+
     def end(
         self, trace_id: int, span_id: int, span: Any, attributes: dict[str, Any], local_root: bool = False
     ) -> Sequence[Closed]:
@@ -270,6 +274,7 @@ class Assembler:
 
         ``local_root`` has the same meaning as in :meth:`add`.
         """
+        self.received += 1
         trace = self._traces.get(trace_id)
         candidate = trace.candidate_of.get(span_id) if trace is not None else None
         if trace is not None and candidate is not None:
@@ -351,6 +356,7 @@ class Assembler:
 
         A sender without a response sends spans again. Each span counts once.
         """
+        self.received += len(spans)
         trace = self._traces.get(trace_id)
         if trace is None:
             if self.late.receives(trace_id):

@@ -124,7 +124,7 @@ class OtlpOutlet(Outlet):
         self._sender.start()
 
     def begin_exit(self) -> None:
-        self._sender.may_start = False
+        self._sender.start_no_threads()
 
     def after_fork_in_child(self) -> None:
         self._begun = False

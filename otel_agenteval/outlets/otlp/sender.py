@@ -115,6 +115,10 @@ class Sender:
         self._thread = started(self._run, "otel-agenteval-otlp")
         self.may_start = self._thread is not None  # without a thread, a flush does the work
 
+    def start_no_threads(self) -> None:
+        """Let a flush do the work, because the interpreter is exiting."""
+        self.may_start = False
+
     def flush(self, timeout: float) -> bool:
         """Send all waiting batches and metrics. Return False if ``timeout`` seconds don't suffice.
 
