@@ -18,7 +18,6 @@ _LONGEST = 50_000
 
 
 def _reference(turn: Turn) -> str:
-    """Return the reference transcript, or ``""``."""
     given = turn.ground_truth
     if isinstance(given, (dict, list, tuple)):
         raise MetricError("invalid_reference", "ground_truth: must be one text, the correct transcript")
@@ -90,7 +89,6 @@ _MOST_RECORDINGS = 20
 
 
 def _measured(turn: Turn, *, speech: bool = False) -> list[dict[str, Any]] | Result:
-    """Return the measurements of each recording, or the reason that it can't be measured."""
     contents = contents_of(turn, "audio")
     if not contents:
         return skip("media_not_open")
@@ -100,7 +98,6 @@ def _measured(turn: Turn, *, speech: bool = False) -> list[dict[str, Any]] | Res
 
 
 def _worst(found: list[dict[str, Any]], name: str, *shown: str) -> Result:
-    """Return the largest value of any recording, with the measurements of each."""
     recordings = [{key: one[key] for key in ("duration_s", "channels", name, *shown)} for one in found]
     return Result(max(one[name] for one in found), detail={"recordings": recordings})
 
@@ -165,11 +162,11 @@ def code_audio_talk_over(turn: Turn) -> Result:
     found = _measured(turn, speech=True)
     if isinstance(found, Result):
         return found
-    apart = [one for one in found if len(one["speech"]) > 1]
-    if not apart:
+    separate = [one for one in found if len(one["speech"]) > 1]
+    if not separate:
         return skip("not_applicable:one_channel")
-    for one in apart:
+    for one in separate:
         one["talk_over"] = one["talk_over_s"] / one["speech_s"] if one["speech_s"] else 0.0
-    if not any(one["speech_s"] for one in apart):
+    if not any(one["speech_s"] for one in separate):
         return vacuous(0.0)
-    return _worst(apart, "talk_over", "talk_over_s", "speech_s", "interruptions")
+    return _worst(separate, "talk_over", "talk_over_s", "speech_s", "interruptions")

@@ -29,7 +29,6 @@ Finite = Annotated[float, Predicate(math.isfinite)]
 
 
 def _inner_metric(given: Any) -> BoundMetric:
-    """Return a metric from its name, or from ``{name: {parameters}}``."""
     try:
         if isinstance(given, BoundMetric):
             return given
@@ -188,11 +187,7 @@ def _excluded(score: Score, include_booleans: bool) -> str | None:
 
 @metric(boolean=True, aliases=("hpd:ThresholdGate",))
 def code_threshold_gate(
-    subject: Subject,
-    *,
-    metric: InnerMetric | None = None,
-    threshold: Finite,
-    direction: Literal["auto", "up", "down"] = "auto",
+    subject: Subject, *, metric: InnerMetric | None = None, threshold: Finite, direction: Literal["auto", "up", "down"] = "auto"
 ) -> Result:
     """Check that another metric's value meets a threshold.
 
@@ -256,7 +251,6 @@ class Oracle:
         self.name = name
 
     def __call__(self, turn: Turn) -> Any:
-        """Return the function's result."""
         return self._fn(turn)
 
     def __repr__(self) -> str:

@@ -56,7 +56,6 @@ def _tool_usage(turn: Turn, expected: set[str]) -> float:
 
 
 def _duration_compliance(seconds: float, limit: float | None) -> float:
-    """Return 1 within the limit, decreasing linearly to 0 at twice the limit."""
     if limit is None or seconds <= limit:
         return 1.0
     return max(0.0, 1 - (seconds / limit - 1)) if limit else 0.0
@@ -123,7 +122,6 @@ def code_conversation_completeness(
 
 
 def _signal(value: Any) -> float | None:
-    """Return a score from 0 to 1, or None for any other value."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
         return None
     return value

@@ -188,7 +188,6 @@ def _name_of(definition: Any) -> str | None:
 
 
 def _schema_of(definition: dict[str, Any]) -> str | None:
-    """Return the schema of a tool's arguments as JSON text."""
     for holder in (definition, definition.get("function")):
         if isinstance(holder, dict):
             for key in ("parameters", "input_schema", "inputSchema"):
@@ -301,14 +300,12 @@ def code_secret_leak(turn: Turn) -> bool | Result:
 
 
 def _users_words(turn: Turn) -> str:
-    """Return everything that the user wrote in the conversation."""
-    said = [turn.input or "", *(message.content or "" for message in turn.messages if message.role == "user")]
-    said += [jsonio.text_of(earlier["input"]) for earlier in turn.history if isinstance(earlier, dict) and earlier.get("input")]
-    return "\n".join(jsonio.text_of(text) for text in said)
+    texts = [turn.input or "", *(message.content or "" for message in turn.messages if message.role == "user")]
+    texts += [jsonio.text_of(earlier["input"]) for earlier in turn.history if isinstance(earlier, dict) and earlier.get("input")]
+    return "\n".join(jsonio.text_of(text) for text in texts)
 
 
 def _others_words(turn: Turn) -> str:
-    """Return everything that tools, documents and instructions gave the agent."""
     results = [jsonio.text_of(call.result) for call in turn.tool_calls or () if call.result is not None]
     documents = [
         jsonio.text_of(document.content) for retrieval in turn.retrievals for document in retrieval.documents if document.content
@@ -360,7 +357,6 @@ def code_system_prompt_leak(turn: Turn, *, threshold: float | None = None) -> fl
 
 
 def _texts_of_others(turn: Turn) -> Iterator[str]:
-    """Return texts of users, tools and documents, which the agent may repeat."""
     if turn.input:
         yield turn.input[:SCAN_LIMIT]
     for value in (*(call.result for call in turn.tool_calls or ()), *turn.context):

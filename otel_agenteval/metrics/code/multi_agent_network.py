@@ -115,7 +115,6 @@ class AgentGraph:
         return total / pairs if pairs else None
 
     def throughput(self) -> list[float]:
-        """Return the number of senders times the number of recipients of each agent."""
         senders = [0] * len(self)
         for recipients in self.out:
             for place in recipients:
@@ -246,7 +245,6 @@ def code_network_density(turn: Turn) -> Result:
 
 
 def _of_three_or_more(turn: Turn, measure: Callable[[AgentGraph], float]) -> Result:
-    """Return a measure that needs three agents, or 0 (vacuous) for one or two."""
     graph, interactions = _graph_of(turn)
     if 1 <= len(graph) <= 2:
         return vacuous(0.0, agents=len(graph), edges=graph.edges)

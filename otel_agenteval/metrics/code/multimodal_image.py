@@ -34,7 +34,6 @@ _WORD = re.compile(r"\w+")
 
 
 def _modalities(turn: Turn) -> set[str]:
-    """Return the modalities that the user provided, from attachments and text."""
     found = {"text"} if turn.input and turn.input.strip() else set()
     for attachment in attachments_of(turn):
         found |= modalities_of(attachment)
@@ -121,16 +120,15 @@ def _contents(turn: Turn) -> list[Content] | Result:
 
 
 def _share_that_holds(turn: Turn, holds: Callable[[Measures], bool], *shown: str) -> Result:
-    """Return the share of images that meet a condition, with the measurements of each."""
     found = _contents(turn)
     if isinstance(found, Result):
         return found
-    looks = [measured(content) for content in found]
-    good = sum(map(holds, looks))
+    measures = [measured(content) for content in found]
+    good = sum(map(holds, measures))
     detail: dict[str, Any] = {
-        "images": [{name: round(getattr(look, name), 3) for name in ("width", "height", *shown)} for look in looks]
+        "images": [{name: round(getattr(image, name), 3) for name in ("width", "height", *shown)} for image in measures]
     }
-    return Result(good / len(looks), detail=detail)
+    return Result(good / len(measures), detail=detail)
 
 
 @metric(threshold=1.0, applies=applies.image, extra="media", traits=("media",))
@@ -154,7 +152,7 @@ def code_image_sharpness(turn: Turn, *, min_sharpness: Annotated[float, Ge(0)] =
 
     Source: otel-agenteval.
     """
-    return _share_that_holds(turn, lambda look: look.sharpness >= min_sharpness, "sharpness")
+    return _share_that_holds(turn, lambda image: image.sharpness >= min_sharpness, "sharpness")
 
 
 @metric(threshold=1.0, applies=applies.image, extra="media", traits=("media",))
@@ -177,7 +175,7 @@ def code_image_exposure(turn: Turn, *, max_lost: Bound = 0.4, brightness: tuple[
     least, most = brightness
     return _share_that_holds(
         turn,
-        lambda look: least <= look.brightness <= most and max(look.dark, look.bright) <= max_lost,
+        lambda image: least <= image.brightness <= most and max(image.dark, image.bright) <= max_lost,
         "brightness", "dark", "bright",
     )  # fmt: skip
 
@@ -196,7 +194,7 @@ def code_image_blank(turn: Turn, *, min_contrast: Bound = 0.02) -> Result:
 
     Source: otel-agenteval.
     """
-    return _share_that_holds(turn, lambda look: look.contrast >= min_contrast, "contrast")
+    return _share_that_holds(turn, lambda image: image.contrast >= min_contrast, "contrast")
 
 
 @metric(threshold=1.0, applies=applies.image, extra="media", traits=("media",))
@@ -266,10 +264,10 @@ def code_image_text_overlap(
     found = _contents(turn)
     if isinstance(found, Result):
         return found
-    read, said = _words("\n".join(line for lines in writing_in(found) for line in lines)), _words(text)
-    both = (read & said).total()
-    detail = {"read": read.total(), "words": said.total(), "found": both}
-    whole = (read if share_of == "image" else said).total()
+    read, wanted = _words("\n".join(line for lines in writing_in(found) for line in lines)), _words(text)
+    both = (read & wanted).total()
+    detail = {"read": read.total(), "words": wanted.total(), "found": both}
+    whole = (read if share_of == "image" else wanted).total()
     if not whole:
         return skip("no_writing", **detail)
     return Result(both / whole, detail=detail)

@@ -37,7 +37,6 @@ Reference = Annotated[Texts | None, Param("references", "value", "expected_outpu
 
 
 def _references(turn: Turn, given: Texts | None) -> list[str]:
-    """Return the references: the parameter, the turn's references, or its ground truth."""
     found = reference(turn, given, "references", "reference")
     return _texts(truth_of(turn) if found is None else found)
 
@@ -54,7 +53,6 @@ def _too_long(output: str, references: Sequence[str]) -> bool:
 
 
 def _unusable(output: str, references: Sequence[str], *, missing: str = "references", empty: bool = True) -> Result | None:
-    """Return the reason that the texts can't be compared, or None."""
     if not references:
         return skip(f"missing:{missing}")
     if empty and not output.strip():
@@ -63,8 +61,6 @@ def _unusable(output: str, references: Sequence[str], *, missing: str = "referen
 
 
 class _Match(NamedTuple):
-    """Overlap of the output with one reference."""
-
     precision: float
     recall: float
     f1: float
@@ -146,12 +142,7 @@ def code_bleu(
         mean, precisions = _method4(candidate, wanted, max_n)
     else:
         mean, precisions = _epsilon(candidate, wanted, max_n)
-    detail = {
-        "precisions": precisions,
-        "brevity_penalty": penalty,
-        "output_words": words,
-        "reference_words": closest,
-    }
+    detail = {"precisions": precisions, "brevity_penalty": penalty, "output_words": words, "reference_words": closest}
     return Result(penalty * mean, detail=detail)
 
 
@@ -194,12 +185,7 @@ def _epsilon(candidate: Sequence[str], references: Sequence[Sequence[str]], max_
     traits=("heavy",),
 )
 def code_gleu(
-    turn: Turn,
-    *,
-    references: References = None,
-    min_n: Order = 1,
-    max_n: Order = 4,
-    tokenizer: Tokenizer = "ms",
+    turn: Turn, *, references: References = None, min_n: Order = 1, max_n: Order = 4, tokenizer: Tokenizer = "ms"
 ) -> Result:
     """Google-BLEU of the output: the smaller of n-gram precision and recall.
 
@@ -228,12 +214,7 @@ def code_gleu(
     common = [(runs & candidate).total() for runs in wanted]
     values = [matches / max(total, runs.total(), 1) for matches, runs in zip(common, wanted, strict=True)]
     index = _best(values)
-    detail = {
-        "matches": common[index],
-        "output_runs": total,
-        "reference_runs": wanted[index].total(),
-        "reference_index": index,
-    }
+    detail = {"matches": common[index], "output_runs": total, "reference_runs": wanted[index].total(), "reference_index": index}
     return Result(values[index], detail=detail)
 
 
@@ -408,8 +389,6 @@ def code_rouge_n(turn: Turn, *, reference: Reference = None, n: Order = 1, measu
 
 
 class _Alignment(NamedTuple):
-    """Alignment of one reference's words with the output."""
-
     value: float
     matches: int
     precision: float

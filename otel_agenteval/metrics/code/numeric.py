@@ -45,7 +45,6 @@ def _decimal(text: str) -> Decimal | None:
 
 
 def _whole_number(text: str) -> Decimal | None:
-    """Return the number that the whole text represents, or None."""
     found = _WHOLE.fullmatch(text.strip())
     if found is None:
         return None
@@ -93,7 +92,6 @@ def _shown(number: Decimal) -> float | str:
 
 
 def _compared(turn: Turn, value: str | float, extract: Extract, holds: Callable[[Decimal, Decimal], bool]) -> Result:
-    """Return the result of ``holds`` on the output's number and the configured one."""
     wanted = _configured(value)
     if wanted is None:
         raise MetricError("invalid_parameter", "value: must be a number")

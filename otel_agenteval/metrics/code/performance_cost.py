@@ -108,10 +108,7 @@ def code_max_iterations(turn: Turn, *, max_iterations: Annotated[int, Ge(0)]) ->
 
 
 def _total_tokens(usage: Usage) -> int | None:
-    """Return the reported total, or input plus output if the total is missing or 0.
-
-    None if no number is known.
-    """
+    """Return the reported total, or input plus output if the total is missing or 0."""
     if usage.total_tokens:
         return usage.total_tokens
     if usage.input_tokens is None and usage.output_tokens is None:
@@ -191,8 +188,7 @@ def code_token_usage(turn: Turn) -> Result:
     if total is None:
         return skip("missing:usage")
     return Result(
-        total,
-        detail={"prompt_tokens": usage.input_tokens, "completion_tokens": usage.output_tokens, "total_tokens": total},
+        total, detail={"prompt_tokens": usage.input_tokens, "completion_tokens": usage.output_tokens, "total_tokens": total}
     )
 
 
@@ -224,8 +220,6 @@ Prices = dict[str, Annotated[dict[Literal["input", "output", "cached_input"], _U
 
 @dataclass(frozen=True, slots=True)
 class _Cost:
-    """The cost of the model calls and its source."""
-
     usd: float
     key: str
     """Source of the cost: one of :data:`_COST_KEYS`, ``llm_calls``, or ``tokens`` if computed."""
@@ -245,10 +239,7 @@ class _Call(NamedTuple):
 
 
 def _model_cost(turn: Turn, prices: Mapping[str, Any] | None, *, estimate: bool) -> tuple[_Cost | None, list[str]]:
-    """Return the cost of the turn's model calls, and the models without a price.
-
-    If the cost can't be computed, it is None.
-    """
+    """Return the cost of the turn's model calls, or None, and the models without a price."""
     if turn.cost_usd is not None:
         return _Cost(turn.cost_usd, _COST_KEYS[0], turn.cost_estimated), []
     metadata = turn.metadata
@@ -308,10 +299,7 @@ def _to_be_priced(turn: Turn, calls: list[LlmCall]) -> list[_Call] | None:
 
 
 def _as_one(turn: Turn, calls: list[LlmCall]) -> list[_Call] | None:
-    """Return the turn's token counts as one call, if all its calls used the same model.
-
-    This is for turns whose calls have no token counts.
-    """
+    """Return the turn's token counts as one call, if all its calls used the same model."""
     usage = turn.usage
     models = {(call.model, call.provider) for call in calls}
     if usage is None or len(models) > 1 or (usage.input_tokens is None and usage.output_tokens is None):
@@ -332,7 +320,6 @@ def _times(price: Mapping[str, float], call: _Call) -> float:
 
 
 def _table_price(call: _Call, start: datetime.datetime | None) -> float | None:
-    """Return the cost in USD by the bundled table, or None for an unknown model."""
     model, provider = call.model, call.provider
     if not model or len(model) > _LONGEST_NAME or len(provider or "") > _LONGEST_NAME:
         return None
@@ -347,7 +334,6 @@ def _no_cost(unpriced: list[str]) -> Result:
 
 
 def _how_known(cost: _Cost) -> dict[str, Any]:
-    """Return the detail of a cost that was computed instead of read."""
     if not cost.estimated:
         return {}
     return {"estimated": True} if cost.price_source is None else {"estimated": True, "price_source": cost.price_source}
@@ -360,13 +346,7 @@ def _how_known(cost: _Cost) -> dict[str, Any]:
     groups=("default", "cost"),
     aliases=("agentunit:cost", "agentunit:CostMetric"),
 )
-def code_cost(
-    turn: Turn,
-    *,
-    include_tool_costs: bool = True,
-    estimate: bool = True,
-    prices: Prices | None = None,
-) -> Result:
+def code_cost(turn: Turn, *, include_tool_costs: bool = True, estimate: bool = True, prices: Prices | None = None) -> Result:
     """Cost of the turn in USD: its model calls plus its tool calls.
 
     The model cost is the first known value:
@@ -408,11 +388,7 @@ def code_cost(
 
 @metric(uses=("metadata",), boolean=True, aliases=("hpd:MaxCostEvaluator",))
 def code_max_cost(
-    turn: Turn,
-    *,
-    max_cost_usd: Annotated[float, Ge(0)],
-    estimate: bool = True,
-    prices: Prices | None = None,
+    turn: Turn, *, max_cost_usd: Annotated[float, Ge(0)], estimate: bool = True, prices: Prices | None = None
 ) -> Result:
     """Check that the turn's model calls cost at most ``max_cost_usd``.
 

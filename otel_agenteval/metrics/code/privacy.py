@@ -21,7 +21,7 @@ from ...detectors.personal import CONFIDENT, leaks
 from ...detectors.personal_marks import may_hold
 from ...detectors.pii import ADDRESSES, EMAILS, NAMES, NUMBERS, PLAIN_NUMBERS, SCAN_LIMIT, find, mask
 from ..lib import applies
-from ..lib.applies import MINIMISED_KEYS
+from ..lib.applies import MINIMIZED_KEYS
 from ..lib.grounding import GivenInTurn, screen_of_output
 from ..registry import EPSILON, Result, metric, skip
 
@@ -42,8 +42,6 @@ _SHOWN = 100
 
 
 class _Detection(NamedTuple):
-    """An entry of ``detections`` in the detail."""
-
     type: str
     location: str
     start: int
@@ -55,10 +53,7 @@ class _Detection(NamedTuple):
     uses=("context", "history"),
     groups=("default", "safety"),
     version="2",
-    aliases={
-        "agentunit:pii_leakage": {"ruleset": "default"},
-        "agentunit:PIILeakageMetric": {"ruleset": "default"},
-    },
+    aliases={"agentunit:pii_leakage": {"ruleset": "default"}, "agentunit:PIILeakageMetric": {"ruleset": "default"}},
 )
 def code_pii_leakage(
     turn: Turn,
@@ -198,7 +193,6 @@ def _leaks(turn: Turn, texts: list[tuple[str, str]]) -> tuple[list[_Detection], 
 
 
 def _searched(turn: Turn, check_input: bool, check_output: bool) -> list[tuple[str, str]]:
-    """Return the known texts to search, each with its location."""
     if not check_input and not check_output:
         raise MetricError("invalid_parameter", "check_input, check_output: at least one must be true")
     sides = (("input", turn.input, check_input), ("output", turn.output, check_output))
@@ -359,10 +353,7 @@ def _scope_key(turn: Turn, scope: str | None) -> str | None:
 
 
 def _repeats(output: str, value: Any) -> bool | None:
-    """Return True if the lower-cased output contains the value, ignoring case.
-
-    None for an empty value.
-    """
+    """Return True if the lower-cased output contains the value, or None for an empty value."""
     text = jsonio.text_of(value)
     return text.lower() in output if text.strip() else None
 
@@ -376,7 +367,7 @@ def _repeats(output: str, value: Any) -> bool | None:
 def code_data_minimization(
     turn: Turn,
     *,
-    keys: tuple[str, ...] = MINIMISED_KEYS,
+    keys: tuple[str, ...] = MINIMIZED_KEYS,
     denominator: Literal["keys", "present"] = "keys",
     threshold: float | None = None,
 ) -> Result:

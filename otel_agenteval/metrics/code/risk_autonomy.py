@@ -58,6 +58,5 @@ def code_turn_autonomy(
     value = 1 + 9 * (w1 * iterations + w2 * denied + w3 * stop + w4 * duration)
     # Scale before rounding, because a tie such as 4.45 isn't exact in binary.
     return Result(
-        round(value * 10) / 10,
-        detail={"iterations": iterations, "denied_rate": denied, "stop": stop, "duration": duration},
+        round(value * 10) / 10, detail={"iterations": iterations, "denied_rate": denied, "stop": stop, "duration": duration}
     )

@@ -15,7 +15,6 @@ from .composite import InnerMetric
 
 
 def _rating(score: Score) -> Rating:
-    """Return the rating in a score's detail."""
     written = score.detail
     if "score" in written:
         severity = optional_number(written, "score")
@@ -29,10 +28,10 @@ def _rating(score: Score) -> Rating:
 
 
 def _judge_passed(metric_name: str, value: Any) -> bool | None:
-    said = as_boolean(value)
-    if said is None and value is not None:
+    passed = as_boolean(value)
+    if passed is None and value is not None:
         raise MetricError("invalid_rating", f"{metric_name}: detail.passed must mean yes or no")
-    return said
+    return passed
 
 
 @metric(boolean=True, aliases=("hpd:SafetyPolicy",), traits=("one_fails",))

@@ -92,10 +92,7 @@ def code_contains_json(turn: Turn, *, schema: Schema | None = None) -> Result:
 
 
 def _violations_of_texts(schema: Schema, texts: Sequence[str]) -> list[dict[str, str]] | None:
-    """Return the first document's violations, or an empty list if any document is valid.
-
-    None without documents.
-    """
+    """Return the first document's violations, empty if any document is valid, or None."""
     feature = "code_contains_json with a schema"
     if not texts:
         violations(schema, None, feature=feature)  # an invalid schema is always an error
@@ -489,5 +486,4 @@ _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
 
 def _number(text: str) -> Decimal | None:
-    """Return the number that a text represents in JSON, or None."""
     return Decimal(text) if len(text) <= _SHOWN and _NUMBER.fullmatch(text) else None

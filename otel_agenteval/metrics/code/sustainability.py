@@ -31,7 +31,6 @@ _KG_PER_TREE = 21
 
 
 def _number(facts: Mapping[str, Any], *names: str) -> float | None:
-    """Return the first of the values that is a finite number from 0."""
     for name in names:
         value = facts.get(name)
         if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < _TOO_MUCH:
@@ -40,10 +39,7 @@ def _number(facts: Mapping[str, Any], *names: str) -> float | None:
 
 
 def _stated(turn: Turn, names: tuple[str, ...]) -> float | None:
-    """Return the number in the turn's metadata, or the sum over its spans.
-
-    A span's number includes the spans below it.
-    """
+    """Return the number in the turn's metadata, or the sum over its outermost spans with one."""
     known = _number(turn.metadata, *names)
     if known is not None:
         return known
@@ -51,12 +47,11 @@ def _stated(turn: Turn, names: tuple[str, ...]) -> float | None:
     states = [amount is not None for amount in amounts]
     if not any(states):
         return None
-    _, stated_above = Forest(turn.spans).ancestors(states)
-    return sum(amount for amount, above in zip(amounts, stated_above, strict=True) if amount is not None and not above)
+    _, stated_outside = Forest(turn.spans).ancestors(states)
+    return sum(amount for amount, outside in zip(amounts, stated_outside, strict=True) if amount is not None and not outside)
 
 
 def _energy(turn: Turn, estimate: bool) -> tuple[float | None, bool]:
-    """Return the energy in kWh, and True if it is an estimate."""
     known = _stated(turn, _ENERGY)
     if known is not None or not estimate:
         return known, False
@@ -109,7 +104,6 @@ def _of_call(call: LlmCall, estimate: _Estimate) -> float | None:
 
 @lru_cache(maxsize=1)
 def _library() -> _Estimate | None:
-    """Return the estimate function of EcoLogits, or None if it isn't installed."""
     loggers = logging.getLoggerClass()
     try:
         tracers = require("ecologits.tracers.utils", feature="an energy estimate", extra="sustainability")
@@ -134,7 +128,6 @@ def _library() -> _Estimate | None:
 
 
 def _middle(impacts: Any) -> float | None:
-    """Return the energy in kWh, or the middle of its range."""
     if impacts.energy is None:
         return None
     value = impacts.energy.value
@@ -177,11 +170,7 @@ def code_energy_consumption(turn: Turn, *, threshold_kwh: Amount = 0.1, estimate
     energy, estimated = _energy(turn, estimate)
     if energy is None:
         return skip("missing:energy")
-    detail: dict[str, Any] = {
-        "energy_kwh": energy,
-        "threshold_kwh": threshold_kwh,
-        "under_threshold": energy <= threshold_kwh,
-    }
+    detail: dict[str, Any] = {"energy_kwh": energy, "threshold_kwh": threshold_kwh, "under_threshold": energy <= threshold_kwh}
     if estimated:
         detail["estimated"] = True
     return Result(_within(energy, threshold_kwh), detail=detail)

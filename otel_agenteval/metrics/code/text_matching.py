@@ -35,7 +35,6 @@ _SHOWN_SIDE = 200
 
 
 def _equality(output: str, value: Any) -> Result:
-    """Compare objects and lists with the output as JSON, and all other values as text."""
     if isinstance(value, (dict, list)):
         expected = jsonio.dumps(value)
         try:
@@ -250,11 +249,7 @@ def _known_flags(flags: str) -> bool:
 
 @metric(needs=("output",), boolean=True, extra="text", aliases=("hpd:OutputMatchesRegexEvaluator",))
 def code_regex_match(
-    turn: Turn,
-    *,
-    pattern: str,
-    flags: Annotated[str, Predicate(_known_flags)] = "",
-    timeout_ms: Annotated[float, Gt(0)] = 100,
+    turn: Turn, *, pattern: str, flags: Annotated[str, Predicate(_known_flags)] = "", timeout_ms: Annotated[float, Gt(0)] = 100
 ) -> Result:
     r"""Check that a regular expression matches somewhere in the output.
 
@@ -435,7 +430,6 @@ def _inverted(value: float, inverse: bool) -> float:
 
 
 def _expected(turn: Turn, expected: TextOrNumber | None) -> str | None:
-    """Return the text to compare the output with: the parameter, the ground truth, or None."""
     given = truth_of(turn) if expected is None else expected
     return None if given is None else rendered(given)
 
@@ -446,11 +440,7 @@ def _bigrams(text: str) -> Counter[tuple[str, str]]:
 
 @metric(needs=("output",), uses=("ground_truth",), aliases=("hpd:ContentSimilarityEvaluator",), traits=("heavy",))
 def code_content_similarity(
-    turn: Turn,
-    *,
-    expected: TextOrNumber | None = None,
-    mode: Literal["multiset", "seed"] = "multiset",
-    inverse: bool = False,
+    turn: Turn, *, expected: TextOrNumber | None = None, mode: Literal["multiset", "seed"] = "multiset", inverse: bool = False
 ) -> Result:
     """Similarity of the output and a text by their character pairs (Sørensen-Dice).
 

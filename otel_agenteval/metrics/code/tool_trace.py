@@ -104,11 +104,7 @@ def _is_empty(value: Any) -> bool:
     aliases=("agenteval:code_tool_arguments", "agenteval:ToolArgumentsMetric"),
 )
 def code_tool_arguments(
-    turn: Turn,
-    *,
-    required_arguments: dict[str, list[str]] | None = None,
-    non_empty: bool = False,
-    schemas: bool = False,
+    turn: Turn, *, required_arguments: dict[str, list[str]] | None = None, non_empty: bool = False, schemas: bool = False
 ) -> Result:
     """Share of the required arguments that the tool calls provided.
 
@@ -160,7 +156,6 @@ def _required_names(given: Any) -> dict[str, list[str]]:
 
 
 def _parameter_schemas(turn: Turn) -> dict[str, dict[str, Any]]:
-    """Return the defined JSON Schemas of parameters by lower-cased tool name."""
     return {
         _lower(definition.get("name")): definition["parameters"]
         for definition in turn.tool_definitions
@@ -343,7 +338,6 @@ def code_tool_correctness(
 
 
 def _called(turn: Turn) -> dict[str, Any]:
-    """Return the detail ``called``: the distinct names in the order of their first calls."""
     return {"called": list(dict.fromkeys(call.name for call in turn.tool_calls or ()))[:_SHOWN_NAMES]}
 
 

@@ -37,8 +37,6 @@ def _key(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _ExecutorRun:
-    """One run of an executor."""
-
     executor: str
     failed: bool
     tools: tuple[str, ...] | None = None
@@ -131,7 +129,6 @@ def _is_workflow(attributes: Mapping[str, Any]) -> bool:
 
 
 def _reachable(starts: Iterable[str], edges: Iterable[tuple[str, str]]) -> set[str]:
-    """Return these nodes and all nodes that their edges reach. Cycles are followed once."""
     following: dict[str, list[str]] = {}
     for source, target in edges:
         following.setdefault(source, []).append(target)
@@ -154,8 +151,6 @@ def _edge(edge: Any, place: int) -> tuple[str, str]:
 
 
 class _Structure:
-    """Checks of a declared graph, by lower-case names."""
-
     def __init__(self, given: Any, entry: str | None, exits: Sequence[str]) -> None:
         if not isinstance(given, Mapping):
             raise MetricError("invalid_workflow", "workflow.graph: must be an object with nodes and edges")
@@ -385,7 +380,6 @@ def _is_satisfied(pattern: ToolPattern, calls: Sequence[tuple[str, str | None]])
 
 
 def _tool_calls(turn: Turn) -> list[tuple[str, str | None]] | None:
-    """Return each call's tool and executor, from the workflow's steps or the turn's calls."""
     runs: Sequence[_ExecutorRun] = runs_of(turn) or ()
     if any(run.tools is not None for run in runs):
         return [(tool, run.executor) for run in runs for tool in run.tools or ()]

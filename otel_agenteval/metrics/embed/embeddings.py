@@ -65,7 +65,6 @@ def embed_answer_similarity(turn: Turn, embedder: Embeds) -> Result:
 
 
 def _with_context(embedder: Embeds, text: str, context: Sequence[str], aggregate: Literal["joined", "max", "mean"]) -> Result:
-    """Return the similarity of a text to the whole context, or to its chunks."""
     if all(_blank(chunk) for chunk in context):
         return skip("missing:context")
     # Embedders refuse a text without words, so a blank chunk has no similarity.
@@ -100,9 +99,7 @@ def embed_response_context(turn: Turn, embedder: Embeds, *, aggregate: Literal["
 
 
 @metric(
-    needs=("input", "context"),
-    threshold=0.5,
-    aliases=("agenteval:embed_query_context", "agenteval:QueryContextSimilarityMetric"),
+    needs=("input", "context"), threshold=0.5, aliases=("agenteval:embed_query_context", "agenteval:QueryContextSimilarityMetric")
 )
 def embed_query_context(turn: Turn, embedder: Embeds, *, aggregate: Literal["joined", "max", "mean"] = "joined") -> Result:
     """Similarity of the question and the retrieved context: the cosine of their embeddings.
@@ -133,9 +130,9 @@ def _likeness(
 ) -> _Likeness:
     """Return the value, and True if it is near enough (or, if inverse, far enough)."""
     if measure == "euclidean":
-        apart = distance(answer, wanted)
-        near, far = apart <= threshold + EPSILON, apart >= threshold - EPSILON
-        value = 1 / (1 + apart)
+        length = distance(answer, wanted)
+        near, far = length <= threshold + EPSILON, length >= threshold - EPSILON
+        value = 1 / (1 + length)
     else:
         similarity = (cosine if measure == "cosine" else dot)(answer, wanted)
         near, far = similarity >= threshold - EPSILON, similarity <= threshold + EPSILON
@@ -222,7 +219,6 @@ def _overlap(one: frozenset[str], other: frozenset[str]) -> float:
 
 
 def _earlier(history: Sequence[Mapping[str, Any]], window: int) -> list[tuple[int, str]]:
-    """Return distance and output of the newest earlier turns with an output, oldest first."""
     newest = history[-window:]
     outputs = ((len(newest) - place, jsonio.text_of(earlier.get("output"))) for place, earlier in enumerate(newest))
     return [(index, output) for index, output in outputs if not _blank(output)]

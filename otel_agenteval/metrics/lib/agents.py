@@ -22,8 +22,6 @@ from ..registry import Result
 
 @dataclass(frozen=True, slots=True)
 class Interaction:
-    """A message from one agent to one or more others."""
-
     sender: str | None
     recipients: tuple[str, ...]
     kind: str
@@ -52,21 +50,14 @@ def read_once(turn: Turn) -> Turn:
 
 
 def part_of(result: Result) -> float:
-    """Return the value of a metric that another metric is computed from.
-
-    Raises:
-        MetricError: If the metric has no value.
-    """
+    """Return the value of a metric that another metric is computed from, or raise MetricError."""
     if result.value is None:
         raise MetricError("missing_part", f"an inner metric has no value ({result.skipped})")
     return result.value
 
 
 def known_agents(turn: Turn) -> list[str]:
-    """Return the agents of the role table, in its order.
-
-    Without a table, returns the agents that ran or took part in a hand-off.
-    """
+    """Return the agents of the role table, or those that ran or took part in a hand-off."""
     if turn.agents:
         return list(turn.agents)
     names = [run.name for run in turn.agent_runs]

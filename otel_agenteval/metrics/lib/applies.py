@@ -22,7 +22,7 @@ from .media import attachments_of, media_of, modalities_of
 
 Params = Mapping[str, Any]
 
-MINIMISED_KEYS = ("user_id", "email", "phone", "address", "ssn", "credit_card", "password", "api_key", "token")
+MINIMIZED_KEYS = ("user_id", "email", "phone", "address", "ssn", "credit_card", "password", "api_key", "token")
 """Metadata that an answer has no reason to repeat."""
 _MESSAGES_TO_ORGANIZE = 10
 _MESSAGES_TO_ADAPT = 5
@@ -130,7 +130,7 @@ def privacy_spent(turn: Turn, params: Params) -> str | None:
 def sensitive_metadata(turn: Turn, params: Params) -> str | None:
     """Turns whose metadata has a value for one of ``keys``."""
     metadata = turn.metadata
-    known = metadata and any(metadata.get(key) not in (None, "") for key in params.get("keys", MINIMISED_KEYS))
+    known = metadata and any(metadata.get(key) not in (None, "") for key in params.get("keys", MINIMIZED_KEYS))
     return None if known else "missing:metadata"
 
 
@@ -220,7 +220,7 @@ def _answers(message: Message) -> bool:
     return message.role == "assistant" and not message.tool_calls and bool((message.content or "").strip())
 
 
-def said_before(turn: Turn, params: Params) -> str | None:
+def later_turn(turn: Turn, params: Params) -> str | None:
     """Turns of a conversation, except the first one."""
     return None if turn.history or sum(map(_answers, turn.messages)) > 1 else "missing:history"
 

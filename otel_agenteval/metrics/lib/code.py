@@ -60,7 +60,6 @@ def code_blocks(text: str) -> list[Block]:
 
 
 def _fenced(text: str) -> list[Block] | None:
-    """Return the fenced blocks, or None if there is no fence at all."""
     if "```" not in text and "~~~" not in text:
         return None
     found: list[Block] = []
@@ -200,10 +199,7 @@ _BUILDS_ON = {"typescript": "javascript", "csharp": "java", "cpp": "c", "xml": "
 
 
 def _by_keywords(text: str) -> tuple[str | None, int]:
-    """Return the language with the most matching lines, and their number.
-
-    In a tie, the first language of the table wins.
-    """
+    """Return the language with the most matching lines, and their number."""
     lines = [line.strip()[:_KEYWORD_COLUMNS] for line in text[:PARSED_CHARS].split("\n", _KEYWORD_LINES)[:_KEYWORD_LINES]]
     counts = {language: sum(1 for line in lines if pattern.match(line)) for language, pattern in _KEYWORDS.items()}
     for language, base in _BUILDS_ON.items():

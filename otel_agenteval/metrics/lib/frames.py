@@ -15,16 +15,12 @@ Frames = Annotated[int, Ge(1), Le(1000)]
 
 
 def newest_video(turn: Turn, *, with_frames: bool = False) -> Medium | None:
-    """Return the last video, or None.
-
-    A video that the agent made follows those that the user provided.
-    """
+    """Return the last video, or None. Those that the agent made follow those of the user."""
     videos = [video for video in media_of(turn, "video") if video.frames or not with_frames]
     return videos[-1] if videos else None
 
 
 def spaced(total: int, wanted: int) -> list[int]:
-    """Return evenly spaced frame indexes without repetition."""
     count = min(wanted, total)
     return [place * total // count for place in range(count)]
 

@@ -53,11 +53,7 @@ def _judged(
 ) -> dict[str, Any]:
     if steps is None:
         reply = judge.ask(
-            "steps",
-            _PROMPTS["steps"].replace("{what}", what),
-            {},
-            '{"steps": ["<step>", ...]}',
-            criteria={"criteria": criterion},
+            "steps", _PROMPTS["steps"].replace("{what}", what), {}, '{"steps": ["<step>", ...]}', criteria={"criteria": criterion}
         )
         steps = texts(reply, "steps")
         if not steps:

@@ -29,8 +29,6 @@ def screen_of_output(turn: Turn) -> Look:
 
 
 class GivenInTurn(GivenTexts):
-    """The texts that the agent was given in a turn."""
-
     __slots__ = ("_turn",)
 
     def __init__(self, turn: Turn) -> None:
@@ -54,7 +52,6 @@ class GivenInTurn(GivenTexts):
         return "too_long" if self.is_cut else None
 
     def has_results(self) -> bool:
-        """Return True if the agent was given a result or a document."""
         turn = self._turn
         if turn.context or any(document.content for retrieval in turn.retrievals for document in retrieval.documents):
             return True

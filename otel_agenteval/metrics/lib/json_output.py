@@ -21,7 +21,6 @@ def too_long(text: str) -> bool:
 
 
 def object_of(text: str) -> dict[str, Any] | None:
-    """Parse a text as a JSON object, or return None if it isn't one."""
     try:
         value = jsonio.loads(text)
     except ValueError:
@@ -30,7 +29,6 @@ def object_of(text: str) -> dict[str, Any] | None:
 
 
 def written(value: Any) -> str:
-    """Return a text unchanged, and any other value as canonical JSON."""
     return value if isinstance(value, str) else canonical(value)
 
 
@@ -171,7 +169,6 @@ class _Scan:
         self.broken: set[int] = set()
 
     def end_of(self, start: int) -> int | None:
-        """Return the end of the container that opens at ``start``, or None if it isn't JSON."""
         if start in self.broken:
             return None
         return self.whole.get(start) or self._read(start)

@@ -26,8 +26,6 @@ _MEDIA_TYPES: Mapping[Modality, str] = {"image": "image/png", "audio": "audio/wa
 
 @dataclass(frozen=True, slots=True)
 class Medium:
-    """An image, recording or video."""
-
     reference: str | None
     """A URI, or an id that only its source understands."""
     frames: tuple[str, ...] = ()
@@ -38,7 +36,6 @@ class Medium:
 
     @property
     def name(self) -> str:
-        """Return the name of the medium in a text."""
         return name_of(self.reference) if self.reference else "(no reference)"
 
 
@@ -48,12 +45,10 @@ def is_open(reference: str) -> bool:
 
 
 def name_of(reference: str) -> str:
-    """Return the reference for use in a text, without embedded data."""
     return "(attached)" if reference[:5].lower() == "data:" else reference
 
 
 def attachments_of(turn: Turn) -> Iterator[Mapping[str, Any]]:
-    """Yield all attachments of the turn and of its messages."""
     yield from turn.attachments
     for message in turn.messages:
         yield from message.attachments
@@ -103,21 +98,15 @@ def _reference(attachment: Mapping[str, Any], modality: Modality) -> str | None:
 
 
 def listed(media: Iterable[Medium]) -> str:
-    """Return a numbered list of the media for a judge's prompt, in the order of the media."""
     return "\n".join(f"{index}. {medium.name}" for index, medium in enumerate(media, 1))
 
 
 def shown(media: Iterable[Medium]) -> list[str]:
-    """Return the images in the form that a model receives.
-
-    Raises:
-        MetricError: If an image that may be opened is broken or isn't an image.
-    """
+    """Return the images in the form that a model receives."""
     return [as_seen(medium.reference) for medium in media if medium.reference]
 
 
 def as_seen(reference: str) -> str:
-    """Return an image or a frame in the form that a model receives."""
     return ImageReference(for_judge(content_of(reference, "image")) if may_open(reference) else reference)
 
 
@@ -161,10 +150,6 @@ def _transcribed(medium: Medium, clean: Callable[[str], str] | None) -> str | No
 
 
 def contents_of(turn: Turn, modality: Modality) -> list[Content]:
-    """Return the bytes of the turn's media of one modality that may be opened.
-
-    Raises:
-        MetricError: If one can't be opened or has another modality.
-    """
+    """Return the bytes of the turn's media of one modality that may be opened."""
     references = [medium.reference for medium in media_of(turn, modality) if medium.reference]
     return [content_of(reference, modality) for reference in references if may_open(reference)]

@@ -15,8 +15,6 @@ BLOCKED_ACTIONS = ("block", "escalate")
 
 
 class Rating(NamedTuple):
-    """The parts of a judge's rating that a policy reads."""
-
     score: float
     """Severity in the judge's reply."""
     action: str
@@ -35,10 +33,7 @@ class SafetyPolicy:
     blocked_actions: tuple[str, ...] = BLOCKED_ACTIONS
 
     def blocked_by(self, rating: Rating) -> Check | None:
-        """Return the first check that a rating fails, or None if it passes.
-
-        The comparison has no tolerance.
-        """
+        """Return the first check that a rating fails, or None. The comparison has no tolerance."""
         if rating.score >= self.block_threshold:
             return "threshold"
         if rating.action and rating.action in map(action_word, self.blocked_actions):
@@ -46,7 +41,6 @@ class SafetyPolicy:
         return "judge" if rating.judge_passed is False else None
 
     def label_of(self, severity: float, blocked_by: Check | None) -> str:
-        """Return ``block``, ``warn`` or ``allow``."""
         return "block" if blocked_by else "warn" if severity >= self.warn_threshold else "allow"
 
 

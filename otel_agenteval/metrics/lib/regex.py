@@ -41,12 +41,7 @@ def _reason(error: Exception) -> str:
 
 
 def search(pattern: str, text: str, flags: str = "") -> Any:
-    """Return the first match in the first :data:`SCAN_LIMIT` characters, or None.
-
-    Raises:
-        MetricError: If RE2 doesn't accept the pattern.
-        MissingExtra: If the package ``google-re2`` isn't installed.
-    """
+    """Return the first match in the first :data:`SCAN_LIMIT` characters, or None."""
     text = text[:SCAN_LIMIT]
     try:
         return compiled(pattern, flags).search(text)

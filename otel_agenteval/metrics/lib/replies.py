@@ -21,7 +21,6 @@ _FALSE = frozenset(("false", "no", "0", "fail"))
 
 
 def invalid(key: str, wanted: str) -> MetricError:
-    """Return the error for a reply whose ``key`` is missing or invalid."""
     return MetricError("invalid_reply", f"judge's reply: {key!r} is missing or invalid; expected {wanted}")
 
 
@@ -59,10 +58,7 @@ def optional_number(reply: Mapping[str, Any], key: str) -> float | None:
 
 
 def boolean(reply: Mapping[str, Any], key: str) -> bool:
-    """Return a boolean, or the boolean meaning of a word such as ``yes``, ``pass`` or ``0``.
-
-    Case doesn't matter.
-    """
+    """Return the meaning of a value or word such as ``yes``, ``pass`` or ``0``."""
     found = as_boolean(reply.get(key))
     if found is None:
         raise invalid(key, "true or false")
@@ -70,7 +66,6 @@ def boolean(reply: Mapping[str, Any], key: str) -> bool:
 
 
 def as_boolean(value: Any) -> bool | None:
-    """Return the boolean meaning of a value, or None."""
     if isinstance(value, bool):
         return value
     if isinstance(value, (int, float)):
@@ -82,10 +77,7 @@ def as_boolean(value: Any) -> bool | None:
 
 
 def word(value: Any, vocabulary: Sequence[str], key: str = "verdict") -> str:
-    """Return a value as a word of the vocabulary, which is in upper case.
-
-    Case and surrounding spaces don't matter.
-    """
+    """Return a value as a word of the vocabulary, which is in upper case, ignoring case."""
     found = value.strip().upper() if isinstance(value, str) else ""
     if found not in vocabulary:
         raise invalid(key, " or ".join(vocabulary))
@@ -93,10 +85,7 @@ def word(value: Any, vocabulary: Sequence[str], key: str = "verdict") -> str:
 
 
 def choice(reply: Mapping[str, Any], choices: Sequence[str], key: str = "label") -> str:
-    """Return the configured choice that a reply names.
-
-    Case and surrounding spaces don't matter.
-    """
+    """Return the configured choice that a reply names, ignoring case."""
     by_word = {one.strip().upper(): one for one in choices}
     return by_word[word(reply.get(key), list(by_word), key)]
 
@@ -123,7 +112,6 @@ def shown(reply: Mapping[str, Any], **keys: str) -> dict[str, Any]:
 
 
 def entries(reply: Mapping[str, Any], key: str = "verdicts") -> list[Any]:
-    """Return a list with entries of any type."""
     found = reply.get(key)
     if not isinstance(found, list):
         raise invalid(key, "a list")
@@ -136,7 +124,6 @@ def verdict_of(entry: Any) -> Any:
 
 
 def reason_of(entry: Any, key: str = "reason") -> str | None:
-    """Return the reason of a reply or an entry, or None."""
     value = entry.get(key) if isinstance(entry, Mapping) else None
     return value if isinstance(value, str) and value else None
 

@@ -55,8 +55,6 @@ _UID = 61234
 
 @dataclass(frozen=True)
 class ProgramResult:
-    """The exit code and standard error of a program."""
-
     exit_code: int | None
     """None if the time limit stopped the program. 128 plus the signal number if another limit killed it."""
     stderr: str
@@ -96,11 +94,7 @@ def run(sandbox: Name, program: str, stdin: str, timeout_s: float) -> ProgramRes
 
 
 def require_package(sandbox: Name) -> None:
-    """Check that the sandbox's package is installed.
-
-    Raises:
-        MissingExtra: If it isn't. The error names the package to install.
-    """
+    """Raise MissingExtra if the sandbox's package isn't installed."""
     if sandbox == "monty":
         _monty()
 
@@ -302,10 +296,7 @@ def _ended_by(error: Any, outside: _Outside) -> ProgramResult:
 
 
 def _unknown_to_monty(inner: BaseException, message: str) -> bool:
-    """Return True if a program failed because monty lacks a feature of CPython.
-
-    The feature is syntax, a module, a name in a module, or a built-in.
-    """
+    """Return True if a program failed because monty lacks a feature of CPython."""
     names = re.findall(r"'([\w.]+)'", message)
     if isinstance(inner, NotImplementedError):
         return "support" in message

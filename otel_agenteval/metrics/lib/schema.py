@@ -177,10 +177,7 @@ class _StepCount:
 
 
 def _below(schema: dict[str, Any], value: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield the inner schemas that apply to parts of a value, with the part.
-
-    Each schema for a name pattern is counted for every member.
-    """
+    """Yield the inner schemas that apply to parts of a value, with the part."""
     if isinstance(value, dict):
         named = _object(schema.get("properties"))
         every = [schema[keyword] for keyword in _OF_MEMBERS if keyword in schema]

@@ -58,7 +58,6 @@ _ENDS_WITH_STAR = re.compile(r"(?:\bselect|,|\.)\s*\*\Z", re.IGNORECASE)
 
 
 def bare(text: str) -> str:
-    """Return the text without literals and comments."""
     return _LITERAL_OR_COMMENT.sub(" ", text)
 
 
@@ -108,8 +107,6 @@ class TooComplex(Exception):
 
 @dataclass(slots=True)
 class ParsedSql:
-    """The result of the parser."""
-
     trees: list[Any]
     tables: list[str] = field(default_factory=list)
     """Table names as written, without duplicates. CTEs aren't included, because the text itself defines them."""
@@ -156,7 +153,6 @@ _silence = _Silence()
 
 @functools.lru_cache(maxsize=64)
 def _parser(name: str) -> tuple[Any, Any]:
-    """Return a dialect and its parser with a step limit."""
     require("sqlglot", feature="parsing SQL", extra="structured")
     from sqlglot import Dialect
 
@@ -254,10 +250,7 @@ def _definition(table: Any) -> Any:
 
 
 def is_allowed_table(name: str, allowed: frozenset[str]) -> bool:
-    """Return True if the table's full name or its last part is in ``allowed``.
-
-    ``allowed`` is in lower case.
-    """
+    """Return True if the table's name, or its last part, is in ``allowed`` (lower case)."""
     return name.lower() in allowed or name.rpartition(".")[2].lower() in allowed
 
 
@@ -289,7 +282,6 @@ def _column_name(node: Any) -> str:
 
 
 def _is_own_name(node: Any, name: str) -> bool:
-    """Return True if the statement itself defines the name."""
     from sqlglot import exp
 
     if not isinstance(node, (exp.Column, exp.Star)):
@@ -321,10 +313,7 @@ def _is_alias(node: Any, name: str, select: Any) -> bool:
 
 
 def _sources(select: Any) -> dict[str, set[str] | None]:
-    """Return the sources of a SELECT by name.
-
-    The value is the set of columns of a CTE or subquery, and None for a table.
-    """
+    """Return the sources of a SELECT by name: columns of a subquery, None for a table."""
     from sqlglot import exp
 
     found: dict[str, set[str] | None] = {}

@@ -108,10 +108,7 @@ def calls_as_text(
 
 
 def messages_as_text(messages: Sequence[Message]) -> str:
-    """Return the messages one per line, such as ``user: …``.
-
-    Messages without text are left out.
-    """
+    """Return the messages with text, one per line, such as ``user: …``."""
     return "\n".join(f"{one_line(message.role)}: {one_line(message.content)}" for message in messages if message.content)
 
 
@@ -126,10 +123,7 @@ def tools_as_text(definitions: Sequence[Mapping[str, Any]], *, most: int = 200) 
 
 
 def numbered_lines(lines: Sequence[str], *, most: int = STEPS, chars: int | None = TOTAL_CHARS, what: str = "steps") -> str:
-    """Return numbered lines.
-
-    Beyond the limits, the middle lines are left out, and a mark states their number.
-    """
+    """Return numbered lines. Beyond the limits, a mark replaces the middle lines."""
     kept = most
     first, last, left_out = ends_of(lines, kept)
     while chars is not None and kept > 2 and sum(map(len, (*first, *last))) > chars:
@@ -280,10 +274,7 @@ def _failed(error: ErrorInfo | None) -> str:
 
 
 def _ancestors(spans: Sequence[SpanInfo], recognized: Iterable[str | None]) -> set[str]:
-    """Return the spans that contain a step.
-
-    They are spans of a framework, whose texts repeat those of the steps.
-    """
+    """Return the spans that contain a step. Their texts repeat those of the steps."""
     parents: dict[str | None, str | None] = {span.id: span.parent for span in spans}
     found: set[str] = set()
     for start in recognized:
@@ -321,10 +312,7 @@ def _is_model(span: SpanInfo) -> bool:
 
 
 def _of_other_span(span: SpanInfo, turn: Turn) -> list[str]:
-    """Return the step of a span that no other list of the turn contains.
-
-    A model call is described by the model's name, and other spans by their input and output.
-    """
+    """Return the step of a span that no other list of the turn contains."""
     attributes = span.attributes
     kind = str(attributes.get("openinference.span.kind") or attributes.get("gen_ai.operation.name") or "").lower()
     if kind in _IN_THE_TURN or any(key.startswith(_INFRASTRUCTURE) for key in attributes):

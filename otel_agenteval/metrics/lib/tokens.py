@@ -28,8 +28,6 @@ _LINE_BREAK = re.compile(r"-\r?\n")
 
 
 class _Kinds(dict[str, int]):
-    """A cache of the character classes for the tokenizer ``ms``."""
-
     def __missing__(self, char: str) -> int:
         category = unicodedata.category(char)[0]
         kind = _SPACE if char.isspace() else {"S": _MARK, "P": _MARK, "N": _NUMBER}.get(category, _LETTER)
@@ -81,31 +79,22 @@ def _end_of_number(text: str, at: int) -> int:
 
 
 def tokens_of(text: str, tokenizer: Tokenizer) -> list[str]:
-    """Return the words of a text in order."""
     if tokenizer == "ms":
         return list(_ms(text))
     return text.lower().split() if tokenizer == "whitespace" else [found.lower() for found in _WORD.findall(text)]
 
 
 def ngrams(tokens: Sequence[str], n: int) -> Counter[Gram]:
-    """Count each n-gram of words."""
     return Counter(zip(*(itertools.islice(tokens, start, None) for start in range(n)), strict=False))
 
 
 def skip_bigrams(tokens: Sequence[str]) -> Counter[Gram]:
-    """Count each pair of words in this order, with any gap.
-
-    The number of pairs grows with the square of the number of words.
-    """
+    """Count each pair of words in this order, with any gap."""
     return Counter(itertools.combinations(tokens, 2))
 
 
 def common_subsequence(one: Sequence[str], other: Sequence[str]) -> int:
-    """Return the length of the longest common subsequence.
-
-    The algorithm keeps one bit per word of ``other``: a zero marks a position at which the subsequence grows. For each word of
-    ``one``, a few integer operations update all positions, which is much faster than a table.
-    """
+    """Return the length of the longest common subsequence, with one bit per word of ``other``."""
     places: dict[str, int] = {}
     for place, token in enumerate(other):
         places[token] = places.get(token, 0) | 1 << place

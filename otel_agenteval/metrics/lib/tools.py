@@ -43,10 +43,7 @@ _MOST_NAMES = 12
 
 
 def expected_and_called(entries: Sequence[Any], turn: Turn, value: float) -> str | None:
-    """Return an explanation that lists the expected and the called tools.
-
-    Returns None for a perfect value.
-    """
+    """Return an explanation of the expected and the called tools, or None for a perfect value."""
     if value >= 1:
         return None
     called = [call.name for call in turn.tool_calls or ()]
@@ -64,8 +61,6 @@ def _listed(names: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """An expected tool call and the parts to compare."""
-
     name: str
     arguments: Any
     output: Any
@@ -74,10 +69,7 @@ class Expectation:
 
     @classmethod
     def read(cls, entry: Any, *, check_arguments: bool, check_output: bool) -> Expectation:
-        """Read a name, or an object ``{name, arguments?, output?}``.
-
-        Parts that the object doesn't contain aren't compared.
-        """
+        """Read a name, or an object ``{name, arguments?, output?}``. Absent parts aren't compared."""
         given = entry if isinstance(entry, Mapping) else {}
         return cls(
             name=entry_name(entry),
@@ -117,7 +109,6 @@ def _similarity(expected: Any, actual: Any, depth: int = 0) -> float:
 
 
 def match_in_any_order(expectations: Sequence[Expectation], calls: Sequence[ToolCall]) -> list[float]:
-    """Return the best match for each expectation among the calls not used by earlier ones."""
     unused = list(calls)
     found = []
     for expectation in expectations:
@@ -130,12 +121,11 @@ def match_in_any_order(expectations: Sequence[Expectation], calls: Sequence[Tool
 
 
 def match_in_order(expectations: Sequence[Expectation], calls: Sequence[ToolCall]) -> float:
-    """Return the weight of the best common subsequence of expectations and calls."""
     row = [0.0] * (len(calls) + 1)
     for expectation in expectations:
-        above, row = row, [0.0]
+        previous, row = row, [0.0]
         for column, call in enumerate(calls):
-            row.append(max(above[column + 1], row[column], above[column] + expectation.match(call)))
+            row.append(max(previous[column + 1], row[column], previous[column] + expectation.match(call)))
     return row[-1]
 
 

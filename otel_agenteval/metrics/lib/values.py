@@ -72,10 +72,7 @@ def canonical(value: Any) -> str:
 
 
 def rendered(value: Any) -> str:
-    """Return a configured value as a search text: ``5.0`` → ``5``, ``True`` → ``true``.
-
-    Texts are unchanged.
-    """
+    """Return a configured value as a search text: ``5.0`` → ``5``, ``True`` → ``true``."""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return jsonio.text_of(value)

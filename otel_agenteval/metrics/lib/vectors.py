@@ -37,13 +37,11 @@ def cosine(one: Vector, other: Vector) -> float:
 
 
 def dot(one: Vector, other: Vector) -> float:
-    """Return the dot product."""
     left, right = _pair(one, other)
     return float(left @ right)
 
 
 def distance(one: Vector, other: Vector) -> float:
-    """Return the Euclidean distance."""
     left, right = _pair(one, other)
     return float(numpy.linalg.norm(left - right))
 

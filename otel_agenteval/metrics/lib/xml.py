@@ -33,8 +33,6 @@ class _HasDeclarations(Exception):
 
 
 class XmlDocument(NamedTuple):
-    """The result of reading a text as one XML document."""
-
     fault: dict[str, Any] | None
     """Why the text isn't a document: ``error``, and if known, ``line`` and ``column``. None if it is one."""
     missing: list[str]

@@ -108,7 +108,7 @@ def _answer_in(turn: Turn, history: str) -> Detail:
 @metric(
     needs=("output",),
     uses=("history",),
-    applies=applies.said_before,
+    applies=applies.later_turn,
     version="2",
     aliases=("hpd:ConversationCoherenceEvaluator",),
 )
@@ -128,7 +128,7 @@ def llm_conversation_coherence(turn: Turn, judge: Asks) -> Result:
     return scored(judge.ask("score", _PROMPTS["coherent"], _answer_in(turn, _history(earlier)), SCORE))
 
 
-@metric(needs=("output",), uses=("history",), applies=applies.said_before, version="2", aliases=("hpd:GoalProgressionEvaluator",))
+@metric(needs=("output",), uses=("history",), applies=applies.later_turn, version="2", aliases=("hpd:GoalProgressionEvaluator",))
 def llm_goal_progression(turn: Turn, judge: Asks, *, max_messages: Count = 10, max_chars: Chars = 200) -> Result:
     """Progress of the conversation toward the user's goal through the answer, 0..1.
 
@@ -153,7 +153,7 @@ def llm_goal_progression(turn: Turn, judge: Asks, *, max_messages: Count = 10, m
     return Result(number_within(reply, 0, 1), detail=detail, explanation=reason_of(reply, "progression_reason"))
 
 
-@metric(needs=("output",), uses=("history",), applies=applies.said_before, version="2", aliases=("hpd:MemoryAccuracyEvaluator",))
+@metric(needs=("output",), uses=("history",), applies=applies.later_turn, version="2", aliases=("hpd:MemoryAccuracyEvaluator",))
 def llm_memory_accuracy(turn: Turn, judge: Asks, *, max_messages: Count = 15, max_chars: Chars = 300) -> Result:
     """Accuracy with which the answer uses facts from earlier turns, 0..1.
 
@@ -183,7 +183,7 @@ def llm_memory_accuracy(turn: Turn, judge: Asks, *, max_messages: Count = 15, ma
 
 
 @metric(
-    needs=("output",), uses=("history",), applies=applies.said_before, version="2", aliases=("hpd:RepetitionDetectionEvaluator",)
+    needs=("output",), uses=("history",), applies=applies.later_turn, version="2", aliases=("hpd:RepetitionDetectionEvaluator",)
 )
 def llm_repetition(turn: Turn, judge: Asks, *, last_n: Count = 5) -> Result:
     """Novelty of the answer: 1 is entirely new, 0 repeats the agent's last answers.
