@@ -24,13 +24,6 @@ def _reference(turn: Turn) -> str:
     return jsonio.text_of(given)
 
 
-def _transcript(turn: Turn) -> str | None:
-    """Return the turn's output, or its recordings' transcripts, made if necessary."""
-    if turn.output is not None:
-        return turn.output
-    return written(media_of(turn, "audio")) or None
-
-
 def _error_rates(reference: str, transcript: str) -> tuple[float, float]:
     """Return the word and character error rates.
 
@@ -69,7 +62,7 @@ def code_audio_transcription_quality(turn: Turn, *, use_wer: bool = True, normal
 
     Source: AgentUnit audio_transcription_quality.
     """
-    transcript = _transcript(turn)
+    transcript = (written(media_of(turn, "audio")) or None) if turn.output is None else turn.output
     if transcript is None:
         return skip("missing:transcript")
     reference = _reference(turn)

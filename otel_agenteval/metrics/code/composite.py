@@ -7,8 +7,8 @@ its inner metrics have a result.
 
 from __future__ import annotations
 
-import importlib
 import math
+import pkgutil
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal
@@ -275,17 +275,13 @@ def _imported(path: str) -> Callable[[Turn], Any]:
     """Import the function at a path. Source text is refused."""
     if not _IMPORT_PATH.fullmatch(path):
         raise ValueError("must be an import path module:function")
-    module, _, name = path.partition(":")
     try:
-        found: Any = importlib.import_module(module)
-        for part in name.split("."):
-            found = getattr(found, part)
+        found: Callable[[Turn], Any] = pkgutil.resolve_name(path)
     except Exception as error:
         raise ValueError(f"cannot be imported ({type(error).__name__})") from None
     if not callable(found):
         raise ValueError("must be a function")  # noqa: TRY004 - pydantic reads it
-    function: Callable[[Turn], Any] = found
-    return function
+    return found
 
 
 @metric(aliases=("hpd:TaskOracleEvaluator",))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Le
@@ -30,7 +30,6 @@ _CONNECTIVES = (
     "while", "also", "additionally", "furthermore", "moreover", "in addition to", "along with", "together with", "combined with",
 )  # fmt: skip
 _ENOUGH_CONNECTIVES = 3
-_WORD = re.compile(r"\w+")
 
 
 def _modalities(turn: Turn) -> set[str]:
@@ -40,21 +39,11 @@ def _modalities(turn: Turn) -> set[str]:
     return found
 
 
-def _phrases(text: str, phrases: tuple[str, ...], word_boundaries: bool) -> Iterator[str]:
-    for phrase in phrases:
-        if word_boundaries:
-            words = r"\s+".join(phrase.split())  # the list only has letters and spaces
-            if re.search(rf"\b{words}\b", text):
-                yield phrase
-        elif phrase in text:
-            yield phrase
-
-
-def _referenced(text: str, present: set[str], word_boundaries: bool) -> list[str]:
-    if word_boundaries:
-        words = {found.group() for found in _WORD.finditer(text)}
-        return [name for name, keywords in _KEYWORDS.items() if name in present and keywords & words]
-    return [name for name, keywords in _KEYWORDS.items() if name in present and any(word in text for word in keywords)]
+def _occurs(phrase: str, text: str, word_boundaries: bool) -> bool:
+    if not word_boundaries:
+        return phrase in text
+    words = r"\s+".join(phrase.split())  # phrases only have letters and spaces
+    return re.search(rf"\b{words}\b", text) is not None
 
 
 @metric(
@@ -91,8 +80,12 @@ def code_multimodal_coherence(turn: Turn, *, word_boundaries: bool = True) -> Re
     if not present:
         return skip("missing:image")
     text = (turn.output or "").lower()
-    referenced = _referenced(text, present, word_boundaries)
-    connectives = len(list(_phrases(text, _CONNECTIVES, word_boundaries)))
+    referenced = [
+        name
+        for name, keywords in _KEYWORDS.items()
+        if name in present and any(_occurs(word, text, word_boundaries) for word in keywords)
+    ]
+    connectives = sum(_occurs(phrase, text, word_boundaries) for phrase in _CONNECTIVES)
     coverage = len(referenced) / len(present)
     coherence = min(1.0, connectives / _ENOUGH_CONNECTIVES)
     return Result(

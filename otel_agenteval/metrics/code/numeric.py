@@ -8,12 +8,10 @@ number in the text. ``NaN`` and ``Infinity`` aren't numbers.
 from __future__ import annotations
 
 import decimal
-import itertools
 import math
 import operator
 import re
 import unicodedata
-from collections import deque
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Annotated, Literal
@@ -58,14 +56,10 @@ def _number(text: str, extract: Extract) -> Decimal | None:
     whole = _whole_number(text)
     if whole is not None:
         return whole
-    tokens = (found[0] for found in _TOKEN.finditer(text))
-    if extract == "first":
-        picked = list(itertools.islice(tokens, 1))
-    elif extract == "last":
-        picked = list(deque(tokens, maxlen=1))
-    else:
-        picked = list(itertools.islice(tokens, 2))
-    return _decimal(picked[0]) if len(picked) == 1 else None
+    numbers = _TOKEN.findall(text)
+    if not numbers or (extract == "only" and len(numbers) > 1):
+        return None
+    return _decimal(numbers[-1 if extract == "last" else 0])
 
 
 def _configured(value: str | float) -> Decimal | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Le, MinLen
 
@@ -120,14 +120,9 @@ def embed_query_context(turn: Turn, embedder: Embeds, *, aggregate: Literal["joi
 # --- configured text
 
 
-class _Likeness(NamedTuple):
-    value: float
-    passed: bool
-
-
 def _likeness(
     answer: Vector, wanted: Vector, measure: Literal["cosine", "dot", "euclidean"], threshold: float, *, inverse: bool
-) -> _Likeness:
+) -> tuple[float, bool]:
     """Return the value, and True if it is near enough (or, if inverse, far enough)."""
     if measure == "euclidean":
         length = distance(answer, wanted)
@@ -137,7 +132,7 @@ def _likeness(
         similarity = (cosine if measure == "cosine" else dot)(answer, wanted)
         near, far = similarity >= threshold - EPSILON, similarity <= threshold + EPSILON
         value = share(similarity) if measure == "cosine" else similarity
-    return _Likeness(1 - value, far) if inverse else _Likeness(value, near)
+    return (1 - value, far) if inverse else (value, near)
 
 
 @metric(needs=("output",), threshold=0.75, aliases=("trusys:similar",))
@@ -178,14 +173,13 @@ def embed_similar(
     wanted = [value] if isinstance(value, str) else value
     answer, *others = embedder.embed([output, *wanted])
     found = [_likeness(answer, other, metric, threshold, inverse=inverse) for other in others]
+    values, passes = [value for value, _ in found], [passed for _, passed in found]
     if inverse:
-        index = min(range(len(found)), key=lambda place: found[place].value)
-        passed = all(one.passed for one in found)
+        index, passed = values.index(min(values)), all(passes)
     else:
-        best = max(range(len(found)), key=lambda place: found[place].value)
-        index = next((place for place, one in enumerate(found) if one.passed), best)
-        passed = found[index].passed
-    return Result(found[index].value, passed=passed, detail={"index": index})
+        index = passes.index(True) if True in passes else values.index(max(values))
+        passed = passes[index]
+    return Result(values[index], passed=passed, detail={"index": index})
 
 
 # --- within a conversation
