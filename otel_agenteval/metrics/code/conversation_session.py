@@ -121,12 +121,6 @@ def code_conversation_completeness(
 # --- signals of the traces of a session
 
 
-def _signal(value: Any) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
-        return None
-    return value
-
-
 def _traces(turn: Turn) -> list[tuple[str, dict[Signal, float]]]:
     """Return each trace's id (or position) and known signals, in the session's order."""
     traces = (turn.session or {}).get("traces")
@@ -139,9 +133,15 @@ def _traces(turn: Turn) -> list[tuple[str, dict[Signal, float]]]:
 
 
 def _signals(given: Any) -> dict[Signal, float]:
+    """Return the scores from 0 to 1. Any other value counts as missing."""
     if not isinstance(given, Mapping):
         return {}
-    return {name: known for name in SIGNAL_WEIGHTS if (known := _signal(given.get(name))) is not None}
+    known = {name: given.get(name) for name in SIGNAL_WEIGHTS}
+    return {
+        name: value
+        for name, value in known.items()
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= 1
+    }
 
 
 def _risks(signals: Mapping[Signal, float], weights: Mapping[Signal, float]) -> dict[Signal, float]:

@@ -306,11 +306,9 @@ def _users_words(turn: Turn) -> str:
 
 
 def _others_words(turn: Turn) -> str:
-    results = [jsonio.text_of(call.result) for call in turn.tool_calls or () if call.result is not None]
-    documents = [
-        jsonio.text_of(document.content) for retrieval in turn.retrievals for document in retrieval.documents if document.content
-    ]
-    return "\n".join([*results, *documents, *map(jsonio.text_of, turn.context), turn.system or ""])
+    results = [call.result for call in turn.tool_calls or ()]
+    documents = [document.content for retrieval in turn.retrievals for document in retrieval.documents]
+    return "\n".join(map(jsonio.text_of, (*results, *documents, *turn.context, turn.system)))
 
 
 @metric(needs=("output", "system"), uses=("context",), direction="down", threshold=0.2, groups=("default", "safety"), version="2")

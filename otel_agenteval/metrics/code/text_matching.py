@@ -420,8 +420,8 @@ def code_keyword_coverage(turn: Turn, *, keywords: list[str], ignore_case: bool 
     if not keywords:
         return vacuous(_inverted(1.0, inverse), found=[], missing=[])
     output = _case(turn.output or "", ignore_case)
-    found = [keyword for keyword in keywords if _case(keyword, ignore_case) in output]
     missing = [keyword for keyword in keywords if _case(keyword, ignore_case) not in output]
+    found = [keyword for keyword in keywords if keyword not in missing]
     return Result(_inverted(len(found) / len(keywords), inverse), detail={"found": found, "missing": missing})
 
 

@@ -212,11 +212,8 @@ def code_tool_success(turn: Turn, *, empty_value: Share | None = 1.0, count_deni
     ]
     total = len(calls)
     successful = total - len(failed)
-    why = (
-        f"{len(failed)} of {total} calls failed: {', '.join(dict.fromkeys(str(call['name']) for call in failed))}"
-        if failed
-        else None
-    )
+    names = ", ".join(dict.fromkeys(str(call["name"]) for call in failed))
+    why = f"{len(failed)} of {total} calls failed: {names}" if failed else None
     return Result(successful / total, explanation=why, detail={"total": total, "successful": successful, "failed": failed})
 
 
@@ -443,13 +440,9 @@ def code_tool_result_contains(turn: Turn, *, tool: ToolName, expected: TextOrNum
     Source: HPD ToolResultContainsEvaluator.
     """
     wanted = rendered(expected)
-    calls = _calls_of(turn, tool)
-    if ignore_case:
-        wanted = wanted.lower()
-        passed = any(wanted in jsonio.text_of(call.result).lower() for call in calls)
-    else:
-        passed = any(wanted in jsonio.text_of(call.result) for call in calls)
-    return Result(passed, detail={"calls": len(calls)})
+    results = [jsonio.text_of(call.result) for call in _calls_of(turn, tool)]
+    passed = any(wanted.lower() in text.lower() if ignore_case else wanted in text for text in results)
+    return Result(passed, detail={"calls": len(results)})
 
 
 @metric(needs=("tool_calls",), boolean=True, aliases=("hpd:NoToolsCalledEvaluator",))
