@@ -34,7 +34,6 @@ _EXECUTE, _MERGED = "execute_tool ", "execute_tool (merged)"
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role from the span's name. The convention's dialect parses operation names."""
     if name == "call_llm":
         return LLM
     if name == "invocation":

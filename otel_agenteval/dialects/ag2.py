@@ -24,7 +24,6 @@ _TYPES = {
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role from the span's type or, at its start, from its name."""
     kind = attributes.get("ag2.span.type")
     if kind is None:
         return SETUP if name.startswith("record_usage ") and SCOPES.match(scope) else None
@@ -34,7 +33,6 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that no earlier dialect has filled."""
     step.framework = step.framework or "ag2"
     kind = record.attributes.get("ag2.span.type")
     if step.role in (WORKFLOW, INNER):
@@ -51,5 +49,5 @@ def _last_words(raw: Any) -> list[dict[str, Any]]:
     The requester writes the history, so the other agent's messages have the role ``user``.
     """
     history = decode(raw, "assistant").messages
-    said = (message.content for message in reversed(history) if message.role != "tool" and message.content)
-    return [{"role": "assistant", "content": next(said, None)}]
+    texts = (message.content for message in reversed(history) if message.role != "tool" and message.content)
+    return [{"role": "assistant", "content": next(texts, None)}]

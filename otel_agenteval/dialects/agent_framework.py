@@ -26,7 +26,6 @@ _NAMES = {
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role from the first word of the span's name. Attributes are set later or never."""
     word = name.partition(" ")[0]
     if SCOPES.match(scope):
         return _NAMES.get(word, INNER)  # applications also write their own spans with the framework's tracer
@@ -36,7 +35,6 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that no earlier dialect has filled."""
     if step.framework is None:
         step.framework = "agent_framework"
     role = step.role

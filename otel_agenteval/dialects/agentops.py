@@ -46,7 +46,6 @@ _SESSION_KEYS = ("agentops.session_id", "session.id", *CONVERSATION_NAMES)
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role from the kind, the request type or a workflow's type."""
     kind = attributes.get("agentops.span.kind")
     if kind is None:
         if attributes.get("workflow.step.type") == "trace":
@@ -63,7 +62,6 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that no earlier dialect has filled."""
     attributes = record.attributes
     get = attributes.get
     role = step.role
@@ -128,9 +126,9 @@ def _read_call(attributes: dict[str, Any], step: Step) -> None:
     if any(key in attributes for key in _ANSWERED):
         step.output_messages = Later(_answered, attributes)
     step.finish_reason = as_text(get("gen_ai.completion.0.finish_reason")) or as_text(get("gen_ai.response.stop_reason"))
-    said = get("gen_ai.completion")
-    if said.__class__ is str and said[:2] == '["':  # a list of LangChain texts
-        texts = jsonio.loads_or_text(said)[0]
+    completion = get("gen_ai.completion")
+    if completion.__class__ is str and completion[:2] == '["':  # a list of LangChain texts
+        texts = jsonio.loads_or_text(completion)[0]
         if isinstance(texts, list) and any(texts):
             step.output_messages = [{"role": "assistant", "content": text} for text in texts if isinstance(text, str) and text]
 

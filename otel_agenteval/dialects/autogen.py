@@ -43,7 +43,6 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that no earlier dialect has filled."""
     if SCOPES.match(record.scope) is None:
         return
     step.framework = step.framework or "autogen"
@@ -72,7 +71,7 @@ def _read_team_message(step: Step, text: str) -> None:
         value = _object(_object(jsonio.loads_or_text(text)[0]).get("response"))
         step.final_result = as_text(_object(value.get("chat_message")).get("content"))
     elif text.startswith('{"message":') and '"ToolCallExecutionEvent"' in text:
-        step.output_messages = Later(_said, text)
+        step.output_messages = Later(_spoken_message, text)
 
 
 def _read_model_call(step: Step, text: str) -> None:
@@ -86,7 +85,7 @@ def _read_model_call(step: Step, text: str) -> None:
     given, answered = as_int(usage.get("prompt_tokens")), as_int(usage.get("completion_tokens"))
     if given or answered:  # 0 for streamed answers
         step.input_tokens, step.output_tokens = given, answered
-    step.output_messages = Later(_said, text)
+    step.output_messages = Later(_spoken_message, text)
     step.agent = step.agent or as_text(message.get("source"))
 
 
@@ -128,7 +127,7 @@ def _task(text: str) -> list[dict[str, Any]]:
     ]
 
 
-def _said(text: str) -> list[dict[str, Any]]:
+def _spoken_message(text: str) -> list[dict[str, Any]]:
     """Return an agent's message: text, tool requests or tool results."""
     message = _object(_object(jsonio.loads_or_text(text)[0]).get("message"))
     content = message.get("content")

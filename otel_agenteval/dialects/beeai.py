@@ -37,7 +37,6 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that no earlier dialect has filled."""
     get = record.attributes.get
     target = get("target")
     if step.role == INNER:
@@ -63,7 +62,7 @@ def _read_event(get: Any, step: Step, target: list[str]) -> None:
         step.tool_unnamed = True  # ``getWeather`` for ``get_weather``
         step.tool_arguments = get("tool.parameters")
     else:
-        step.deferred, step.apart = event == "start", event != "start"
+        step.deferred, step.answer_only = event == "start", event != "start"
         step.output_messages = get("output.value")  # the flattened messages lack tool requests
         step.input_messages = get("input.value")
         if event == "error":

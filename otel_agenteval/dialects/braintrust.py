@@ -31,8 +31,8 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 
     Without one, a model's name or prompt tokens show a model call.
     """
-    said = attributes.get("braintrust.span_attributes")
-    kind = _TYPE.search(said) if said.__class__ is str else None
+    about = attributes.get("braintrust.span_attributes")
+    kind = _TYPE.search(about) if about.__class__ is str else None
     if kind is not None:
         return KINDS.get(kind.group(1), CHAIN)
     if MARKS.isdisjoint(attributes):
@@ -43,7 +43,6 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that no earlier dialect has filled."""
     get = record.attributes.get
     role = step.role
     given = get("braintrust.input_json", get("braintrust.input"))

@@ -35,10 +35,9 @@ class Capture:
 
     @property
     def advice(self) -> str:
-        """Short advice on what to set."""
-        said = [f"{name}={value}" for name, value in self.variables.items()]
-        said += [f"not {name}={value}" for name, value in self.off.items()] if self.by_default else []
-        return ", ".join([*said, *([self.code] if self.code else [])])
+        settings = [f"{name}={value}" for name, value in self.variables.items()]
+        settings += [f"not {name}={value}" for name, value in self.off.items()] if self.by_default else []
+        return ", ".join([*settings, *([self.code] if self.code else [])])
 
     def is_on(self, env: Mapping[str, str]) -> bool | None:
         """Return True if the environment turns capture on, or None if only code can."""
@@ -129,12 +128,10 @@ CAPTURES: Sequence[Capture] = (
 
 
 def of_scope(scope: str) -> Capture | None:
-    """Return the settings of an instrumentation scope, or None."""
     return next((one for one in CAPTURES if re.match(one.scopes, scope)), None)
 
 
 def of_package(name: str) -> Capture | None:
-    """Return the settings of a Python package, or None."""
     plain = re.sub(r"[-_.]+", "-", name).lower()
     return next((one for one in CAPTURES if one.packages and re.fullmatch(one.packages, plain)), None)
 

@@ -39,7 +39,6 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that no earlier dialect has filled."""
     get = record.attributes.get
     step.framework = "claude-code"
     if step.role == AGENT:
@@ -63,13 +62,13 @@ def _read_interaction(record: SpanRecord, step: Step) -> None:
     step.agent = as_text(get("subagent_type"))
     step.input_value = as_text(get("user_prompt"))
     for log in record.logs or ():
-        event, said = log.name.removeprefix("claude_code."), log.attributes
+        event, fields = log.name.removeprefix("claude_code."), log.attributes
         if event == "assistant_response":
-            answer = as_text(said.get("response"))
+            answer = as_text(fields.get("response"))
             if answer is not None and answer != _HELD_BACK:
                 step.final_result = answer
         elif event == "api_request":
-            cost = as_float(said.get("cost_usd"))
+            cost = as_float(fields.get("cost_usd"))
             if cost is not None:
                 step.cost_usd = cost + (step.cost_usd or 0.0)
 

@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 from ..core import jsonio, python_text
 from ..core.later import Later
 from ..core.turn import Message, ToolRequest, ToolResponse
-from . import spoken
+from . import react
 
 ROLES = {
     "human": "user", "ai": "assistant", "model": "assistant", "developer": "system", "function": "tool",
@@ -80,7 +80,6 @@ def decode(raw: Any, role: str) -> Decoded:
 
 
 def _add(raw: Any, role: str, out: Decoded, depth: int) -> None:
-    """Add the messages in a value of any shape."""
     if raw.__class__ is str:
         if raw in REDACTED:
             out.hidden = True
@@ -109,8 +108,7 @@ def _add(raw: Any, role: str, out: Decoded, depth: int) -> None:
 
 
 def _add_object(raw: Mapping[str, Any], role: str, out: Decoded, depth: int) -> None:
-    """Add one message, or the messages in one of an object's fields."""
-    if _looks_like_message(raw):
+    if _is_message(raw):
         if raw.get("role") != "tool" or raw.get("content").__class__ is not dict or raw.get("tool_call_id"):
             out.messages.append(_message(raw, role, out))
         return  # a "tool" message without a call id is a tool definition
@@ -218,14 +216,14 @@ def _add_call(call: Mapping[str, Any], role: str, out: Decoded, depth: int) -> N
     talks = [
         value
         for value in values
-        if isinstance(value, list) and value and isinstance(value[-1], Mapping) and _looks_like_message(value[-1])
+        if isinstance(value, list) and value and isinstance(value[-1], Mapping) and _is_message(value[-1])
     ]
     texts = [value for value in values if isinstance(value, str)]
-    said: Any = next((talk for talk in talks if talk[-1].get("role") not in ("assistant", "ai")), None)
-    if said is None:
-        said = next((text for text in texts if " " in text.strip()), None) or next(iter((*talks, *texts)), None)
-    if said is not None:
-        _add(said, role, out, depth + 1)
+    chosen: Any = next((talk for talk in talks if talk[-1].get("role") not in ("assistant", "ai")), None)
+    if chosen is None:
+        chosen = next((text for text in texts if " " in text.strip()), None) or next(iter((*talks, *texts)), None)
+    if chosen is not None:
+        _add(chosen, role, out, depth + 1)
 
 
 def _add_google_request(raw: Mapping[str, Any], role: str, out: Decoded, depth: int) -> None:
@@ -252,28 +250,28 @@ def _complete(messages: list[Message], pieces: list[Message]) -> None:
     calls: dict[tuple[str | None, Hashable], ToolRequest] = {}
     for call in (call for piece in pieces for call in piece.tool_calls):
         calls.pop((call.call_id, None), None)  # a call may appear before its arguments, and again at the end
-        calls.pop(_told(call), None)
-        calls[_told(call)] = call
-    told = {*calls, *((call_id, None) for call_id, _ in calls)}
-    before = [call for call in message.tool_calls if _told(call) not in told]
+        calls.pop(_identity_of(call), None)
+        calls[_identity_of(call)] = call
+    known = {*calls, *((call_id, None) for call_id, _ in calls)}
+    before = [call for call in message.tool_calls if _identity_of(call) not in known]
     message.tool_calls = [*before, *calls.values()]
     message.finish_reason = last.finish_reason
     pieces.clear()
 
 
 def _streamed(texts: list[str | None], finished: str | None) -> str | None:
-    said = [text for text in texts if text]
-    if not said:
+    pieces = [text for text in texts if text]
+    if not pieces:
         return texts[0]
-    whole = "".join(said[:-1])
-    return whole if finished and texts[-1] and texts[-1] == whole else whole + said[-1]
+    whole = "".join(pieces[:-1])
+    return whole if finished and texts[-1] and texts[-1] == whole else whole + pieces[-1]
 
 
-def _told(call: ToolRequest) -> tuple[str | None, Hashable]:
+def _identity_of(call: ToolRequest) -> tuple[str | None, Hashable]:
     return call.call_id, None if call.arguments in (None, "", {}) else jsonio.frozen(call.arguments)
 
 
-def _looks_like_message(value: Mapping[str, Any]) -> bool:
+def _is_message(value: Mapping[str, Any]) -> bool:
     if "role" in value or isinstance(value.get("parts"), list):
         return True
     kind = _kind(value)
@@ -356,10 +354,10 @@ def _with_text(message: Message, texts: list[str], out: Decoded) -> Message:
     content = message.content = texts[0] if len(texts) == 1 else _joined(texts)
     if message.role == "user":
         if not content.startswith(_FRAMEWORK_WORDS):
-            return spoken.read_user(message, out.messages)
+            return react.read_user(message, out.messages)
         message.role = "system"
     elif message.role == "assistant" and "Calling tools:" in content:
-        spoken.read_assistant(message)
+        react.read_assistant(message)
     return message
 
 
@@ -372,7 +370,6 @@ def _joined(texts: list[str]) -> str:
 
 
 def _answer_to_call(value: Mapping[str, Any], texts: list[str]) -> ToolResponse:
-    """Return the result in a message with role ``tool``, with the id of its call."""
     extra = value.get("additional_kwargs")
     call_id = value.get("tool_call_id") or value.get("id") or (extra.get("tool_call_id") if isinstance(extra, Mapping) else None)
     return ToolResponse(_text_or_none(call_id), _text_or_none(value.get("name")), "\n".join(texts) if texts else None)
@@ -538,7 +535,6 @@ def _tool_response(part: Mapping[str, Any], message: Message) -> None:
 
 
 def _media_in(result: Any, message: Message) -> None:
-    """Attach the images, audio and video in a tool's result, in any known format."""
     if isinstance(result, Mapping):
         result = result["content"] if isinstance(result.get("content"), list) else [result]
     if not isinstance(result, list):
@@ -627,18 +623,9 @@ _DATA = ("content", "data", "base64", "bytes", "file_data", "binary_content", "b
 _TYPES = ("mime_type", "media_type", "mimeType", "mediaType", "contentType", "content_type")
 _IDS = ("file_id", "fileId")
 _HOLDERS_OF_MEDIA = (
-    "source",
-    "image_url",
-    "input_audio",
-    "audio_url",
-    "video_url",
-    "file",
-    "image",
-    "audio",
-    "video",
-    "document",
+    "source", "image_url", "input_audio", "audio_url", "video_url", "file", "image", "audio", "video", "document",
     "s3Location",
-)
+)  # fmt: skip
 """Fields of a part that contain the media or only their address."""
 _MODALITIES = frozenset(("image", "audio", "video"))
 _UNTYPED_MEDIA = ("inline_data", "inlineData", "file_data", "fileData", "image", "video", "audio")
@@ -648,7 +635,6 @@ _MOST_PARTS = 1_000
 
 
 def _attachment(part: Mapping[str, Any], message: Message, modality: str | None) -> None:
-    """Attach a media part: its bytes, address or file id, and its type."""
     places = [part]
     for place in places:  # grows during iteration: Bedrock nests a location in a source in an image
         places += [held for name in _HOLDERS_OF_MEDIA if isinstance(held := place.get(name), Mapping)]
@@ -660,11 +646,11 @@ def _attachment(part: Mapping[str, Any], message: Message, modality: str | None)
     )
     if data is not None and uri is None and _is_address(data):
         uri, data = data, None
-    said, form = _first(places, _TYPES), _first(places, ("format",))
-    kind = part.get("modality") or _kind_of(said or (uri or "")[5:], modality)
-    if said is None and form is not None and kind in _MODALITIES:
-        said = f"{kind}/{form}"
-    known = {"modality": kind, "mime_type": said, "uri": uri, "data": data, "file_id": _first(places, _IDS)}
+    mime, form = _first(places, _TYPES), _first(places, ("format",))
+    kind = part.get("modality") or _kind_of(mime or (uri or "")[5:], modality)
+    if mime is None and form is not None and kind in _MODALITIES:
+        mime = f"{kind}/{form}"
+    known = {"modality": kind, "mime_type": mime, "uri": uri, "data": data, "file_id": _first(places, _IDS)}
     plain = {
         key: str.__str__(item) for key, item in known.items() if isinstance(item, str) and item
     }  # str.__str__ also converts enum members
@@ -916,7 +902,6 @@ _DEEPEST_LOGPROBS = 12
 
 
 def _logprobs_below(value: Any, depth: int) -> Any:
-    """Return the first nonempty ``logprobs`` field."""
     if depth > _DEEPEST_LOGPROBS:
         return None
     if isinstance(value, Mapping):

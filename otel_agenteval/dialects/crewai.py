@@ -49,7 +49,6 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that no earlier dialect has filled."""
     get = record.attributes.get
     step.framework = "crewai"
     role = step.role
@@ -120,7 +119,6 @@ def _read_output(raw: Any, step: Step) -> None:
 
 
 def _coworker(get: Any) -> str | None:
-    """Return the agent that a delegating tool names."""
     if as_text(get("tool.name")) not in _DELEGATING:
         return None
     arguments = _loaded(get("input.value"))
@@ -173,7 +171,6 @@ def _inputs_between(template: str | None, outputs: Any, index: int) -> Mapping[s
 
 
 def _ran(outputs: Any, index: int) -> str | None:
-    """Return the description with which a task ran."""
     ran = _FILLED.findall(outputs) if outputs.__class__ is str else []
     return as_text(_literal(ran[index])) if index < len(ran) else None
 

@@ -46,7 +46,6 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that no earlier dialect has filled."""
     get = record.attributes.get
     name = record.name
     if record.scope.startswith("opentelemetry."):
@@ -81,8 +80,8 @@ def user_words(raw: Any) -> Any:
     if not isinstance(fields, dict):
         return None
     texts = {name: value for name, value in fields.items() if isinstance(value, str) and value and name not in _BACKGROUND}
-    said = next((texts[name] for name in ASKED if name in texts), None) or next(iter(texts.values()), None)
-    return {"role": "user", "content": said} if said is not None else fields.get("messages")
+    question = next((texts[name] for name in ASKED if name in texts), None) or next(iter(texts.values()), None)
+    return {"role": "user", "content": question} if question is not None else fields.get("messages")
 
 
 def _given(raw: Any) -> Any:

@@ -24,12 +24,10 @@ _HISTORY = "automatic_function_calling_history"
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return None, because OpenInference's dialect reads the role."""
     return None
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that no earlier dialect has filled."""
     attributes = record.attributes
     if step.role == TOOL and record.scope.startswith("opentelemetry"):
         _read_function(attributes, step)

@@ -36,7 +36,6 @@ _LONGEST_REPR = 200_000
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role from the span's name, or a component's role from its type."""
     role = _SPANS.get(name)
     if role is not None or name != "haystack.component.run":
         return role
@@ -49,7 +48,6 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that no earlier dialect has filled."""
     get = record.attributes.get
     if not record.name.startswith("haystack."):
         _read_openinference(get, step)

@@ -24,7 +24,6 @@ _CLASSES = frozenset(("DynamicStructuredTool", "DynamicTool", "StructuredTool", 
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role from the operation. A chain isn't a workflow, and a graph is an agent."""
     operation = attributes.get("gen_ai.operation.name")
     if operation in ("workflow", "invoke_agent"):
         return AGENT if operation == "invoke_agent" or name.endswith(_GRAPHS) else CHAIN
@@ -32,7 +31,6 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that no earlier dialect has filled."""
     get = record.attributes.get
     if step.role == LLM:
         step.texts_only = True

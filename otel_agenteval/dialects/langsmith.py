@@ -40,7 +40,6 @@ _RAISED = re.compile(r"(\w+)\((.*?)\)(?=\s*Traceback|\s*$)", re.DOTALL)
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role from the run's type. A graph with its agent's name is the agent."""
     kind = attributes.get("langsmith.span.kind")
     if kind is None:
         return None
@@ -58,7 +57,6 @@ def _is_agent(attributes: Mapping[str, Any], name: str) -> bool:
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that no earlier dialect has filled."""
     attributes = record.attributes
     if attributes.get("langsmith.span.kind") is None:
         return
@@ -160,9 +158,9 @@ def _read_failure(record: SpanRecord, step: Step) -> None:
     """
     for event in reversed(record.events):
         if event.name == "exception":
-            said = as_text(event.attributes.get("exception.message")) or ""
-            if said.partition("(")[0] not in NO_FAILURES:
-                raised = _RAISED.match(said)
-                kind, message = (raised[1], raised[2].strip("'\"")) if raised is not None else (None, said.split("\n", 1)[0])
+            text = as_text(event.attributes.get("exception.message")) or ""
+            if text.partition("(")[0] not in NO_FAILURES:
+                raised = _RAISED.match(text)
+                kind, message = (raised[1], raised[2].strip("'\"")) if raised is not None else (None, text.split("\n", 1)[0])
                 step.error = ErrorInfo(kind or "error", message)
             return

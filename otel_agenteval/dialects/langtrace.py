@@ -53,7 +53,6 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that no earlier dialect has filled."""
     attributes = record.attributes
     get = attributes.get
     step.conversation_id = step.conversation_id or as_text(get("session_id")) or as_text(get("session.id"))

@@ -54,7 +54,6 @@ def _is_raw(attributes: Mapping[str, Any], name: str) -> bool:
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that no earlier dialect has filled."""
     attributes = record.attributes
     get = attributes.get
     if step.framework is None:
@@ -105,10 +104,10 @@ def _answer(attributes: Mapping[str, Any]) -> list[dict[str, Any]]:
     Tool requests are written apart from the messages, without ids.
     """
     raw = attributes.get("gen_ai.output.messages")
-    said = jsonio.loads_or_text(raw)[0] if isinstance(raw, str) else raw
+    value = jsonio.loads_or_text(raw)[0] if isinstance(raw, str) else raw
     flat = unflatten(attributes, "gen_ai.completion.")
     flat = [item for item in flat if isinstance(item, dict)] if isinstance(flat, list) else []
-    messages = [item for item in said if isinstance(item, dict)] if isinstance(said, list) else []
+    messages = [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
     if not messages:
         messages = [{"role": "assistant", **{k: v for k, v in item.items() if k != "function_call"}} for item in flat[:1]]
     first = messages[0]

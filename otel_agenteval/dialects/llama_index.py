@@ -61,30 +61,29 @@ _UNREAD = REDACTED[0]
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role from the span's name, unless its instrumentation states a better one."""
-    owner, _, method = name.partition(".")
+    component, _, method = name.partition(".")
     kind = attributes.get("openinference.span.kind")
     if kind is not None:
-        return _role_beside(kind, owner, method, attributes)
+        return _role_beside(kind, component, method, attributes)
     if scope.startswith("opentelemetry."):
-        return _role_of_entity(owner, method, attributes)
+        return _role_of_entity(component, method, attributes)
     if not scope.startswith("llamaindex."):
         return None
-    return _role_of_method(owner, method, attributes)
+    return _role_of_method(component, method, attributes)
 
 
-def _role_beside(kind: Any, owner: str, method: str, attributes: Mapping[str, Any]) -> str | None:
+def _role_beside(kind: Any, component: str, method: str, attributes: Mapping[str, Any]) -> str | None:
     if method in _STEPS:
         return INNER
     if kind == "CHAIN":
-        return _role_of_run(owner) if method == "run" else None
+        return _role_of_run(component) if method == "run" else None
     if kind == "TOOL":
         return HANDOFF if attributes.get("tool.name") == "handoff" else None
     return INNER if method.startswith("_") and kind in ("LLM", "RETRIEVER", "EMBEDDING") else None
 
 
-def _role_of_run(owner: str) -> str | None:
-    return AGENT if owner.endswith("Agent") else WORKFLOW if owner == "AgentWorkflow" else None
+def _role_of_run(component: str) -> str | None:
+    return AGENT if component.endswith("Agent") else WORKFLOW if component == "AgentWorkflow" else None
 
 
 _STEPS = frozenset((
@@ -93,29 +92,29 @@ _STEPS = frozenset((
 ))  # fmt: skip
 
 
-def _role_of_entity(owner: str, kind: str, attributes: Mapping[str, Any]) -> str | None:
+def _role_of_entity(component: str, kind: str, attributes: Mapping[str, Any]) -> str | None:
     tool = attributes.get("tool.name")
     if tool is not None:
         return HANDOFF if tool == "handoff" else TOOL
     if "gen_ai.operation.name" in attributes:
         return None
     if kind == "workflow":
-        return _role_of_run(owner)
+        return _role_of_run(component)
     given = attributes.get("traceloop.entity.input")
-    if owner.endswith("Tool"):
+    if component.endswith("Tool"):
         return TOOL if "traceloop.entity.output" in attributes else INNER
-    if owner.endswith("Retriever"):  # the public method has a query, the private one a bundle
+    if component.endswith("Retriever"):  # the public method has a query, the private one a bundle
         return INNER if given.__class__ is str and '"query_bundle":' in given[:20] else RETRIEVAL
-    if "erank" in owner:
+    if "erank" in component:
         return RERANK
-    return INNER if owner in ("BaseWorkflowAgent", "AgentWorkflow") else None
+    return INNER if component in ("BaseWorkflowAgent", "AgentWorkflow") else None
 
 
-def _role_of_method(owner: str, method: str, attributes: Mapping[str, Any]) -> str:
+def _role_of_method(component: str, method: str, attributes: Mapping[str, Any]) -> str:
     if method in _CALLS:
-        return CHAIN if owner.endswith(("Engine", "Agent", "Program")) else LLM
+        return CHAIN if component.endswith(("Engine", "Agent", "Program")) else LLM
     if method == "run":
-        return _role_of_run(owner) or CHAIN
+        return _role_of_run(component) or CHAIN
     role = _METHODS.get(method)
     if role == TOOL:
         summary = attributes.get("llamaindex.step.input_summary")
@@ -124,11 +123,10 @@ def _role_of_method(owner: str, method: str, attributes: Mapping[str, Any]) -> s
         return role
     if "embedding" in method and not method.startswith("_"):
         return EMBEDDING
-    return RERANK if method == "postprocess_nodes" and "erank" in owner else INNER
+    return RERANK if method == "postprocess_nodes" and "erank" in component else INNER
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that no earlier dialect has filled."""
     get = record.attributes.get
     role = step.role
     step.framework = "llama_index"

@@ -37,13 +37,12 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that no earlier dialect has filled."""
     if step.role != LLM:
         return
     attributes = record.attributes
     get = attributes.get
     if get("logfire.span_type") == "log":
-        step.apart = True
+        step.answer_only = True
         step.duration_s = as_float(get("duration"))
     request, response, events = get("request_data"), get("response_data"), get("events")
     if "gen_ai.input.messages" not in attributes:

@@ -23,14 +23,12 @@ _ROLES = (
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role from the template in the span's name."""
     if not SCOPES.match(scope):
         return None
     return next((role for start, role in _ROLES if name.startswith(start)), None)
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that no earlier dialect has filled."""
     get = record.attributes.get
     step.framework = "openai-agents"
     role = step.role

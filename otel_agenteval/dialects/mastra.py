@@ -44,13 +44,11 @@ _BRIEF = re.compile(r"\[(tool|tool-result): ([^\]]+)\]$")
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role from the span's type. Unknown types are steps of an agent or workflow."""
     kind = attributes.get("mastra.span.type")
     return _ROLES.get(kind.lower(), INNER) if kind.__class__ is str else None
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that no earlier dialect has filled."""
     get = record.attributes.get
     step.framework = "mastra"
     kind = str(get("mastra.span.type")).lower()

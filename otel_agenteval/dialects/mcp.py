@@ -34,7 +34,6 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that no earlier dialect has filled."""
     if step.role != TOOL:
         return
     get = record.attributes.get

@@ -45,7 +45,6 @@ _MAX_PATH = 16
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role from the kind attribute, or None without one."""
     kind = attributes.get("openinference.span.kind")
     if kind is None:
         return None
@@ -58,7 +57,6 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that no earlier dialect has filled."""
     attributes = record.attributes
     get = attributes.get
     role = step.role
@@ -75,7 +73,7 @@ def read(record: SpanRecord, step: Step) -> None:
     if step.input_value is None:
         step.input_value = get("input.value")
     if step.output_value is None:
-        step.output_value = _said(get("output.value"))
+        step.output_value = _output(get("output.value"))
     if role == LLM:
         _read_llm(attributes, step)
         if record.scope in _WHOLE_REQUESTS:
@@ -144,14 +142,14 @@ def _read_llm(attributes: dict[str, Any], step: Step) -> None:
     if step.output_messages is None:
         step.output_messages = _later(attributes, "llm.output_messages.", _outputs)
         if step.output_messages is None:  # some streamed answers are only in the span's output
-            step.output_messages = _said(get("output.value")) or None
+            step.output_messages = _output(get("output.value")) or None
     if step.logprobs is None:
         step.logprobs = get("output.value")
     if step.tool_definitions is None:
         step.tool_definitions = _later(attributes, "llm.tools.", _tools)
 
 
-def _said(value: Any) -> Any:
+def _output(value: Any) -> Any:
     """Return the output, or None if it is only the ``repr`` of a stream. smolagents' last object contains the answer."""
     if value.__class__ is not str:
         return value
@@ -266,15 +264,8 @@ def inputs_of(attributes: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 _MEDIA_MARKS = (
-    '"input_audio"',
-    '"file"',
-    '"input_file"',
-    '"document"',
-    '"inline_data"',
-    '"inlineData"',
-    '"file_data"',
-    '"fileData"',
-)
+    '"input_audio"', '"file"', '"input_file"', '"document"', '"inline_data"', '"inlineData"', '"file_data"', '"fileData"',
+)  # fmt: skip
 
 
 def _add_media(messages: list[dict[str, Any]], request: Any) -> None:

@@ -41,7 +41,6 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that no earlier dialect has filled."""
     attributes = record.attributes
     get = attributes.get
     role = step.role
@@ -117,5 +116,5 @@ def _answer(given: tuple[Any, Any]) -> Any:
     text, calls = given
     found = opened(calls) if isinstance(calls, str) and calls != "None" else calls
     found = [found] if isinstance(found, Mapping) else found
-    said = None if text in ("", "None", None) and found else text
-    return [{"role": "assistant", "content": said, "tool_calls": found if isinstance(found, list) else []}]
+    content = None if text in ("", "None", None) and found else text
+    return [{"role": "assistant", "content": content, "tool_calls": found if isinstance(found, list) else []}]

@@ -38,7 +38,6 @@ SCOPES = re.compile(
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role from the entity's kind or the request's type, or None without either."""
     kind = attributes.get("traceloop.span.kind")
     operation = attributes.get("gen_ai.operation.name")
     if operation == "invoke_agent" and scope.startswith(_LANGCHAIN):
@@ -74,7 +73,6 @@ def _graph_role(attributes: Mapping[str, Any], kind: Any) -> str | None:
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that no earlier dialect has filled."""
     attributes = record.attributes
     get = attributes.get
     if step.role == WORKFLOW and record.scope.startswith(_LANGCHAIN):

@@ -79,7 +79,6 @@ _DETAILS = "gen_ai.client.inference.operation.details"
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role from the operation's name, or from a model and its usage."""
     operation = attributes.get("gen_ai.operation.name")
     if operation is not None:
         role = OPERATIONS.get(operation) if operation.__class__ is str else None
@@ -102,7 +101,6 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that no earlier dialect has filled."""
     get = record.attributes.get
     role = step.role
     if step.agent is None and step.workflow is None:
@@ -227,11 +225,11 @@ def _read_content(get: Any, step: Step) -> None:
     if step.input_messages is None:
         step.input_messages = get("gen_ai.input.messages")
         if step.input_messages is None:
-            step.input_messages = _said(get("gen_ai.prompt"))
+            step.input_messages = _unless_empty(get("gen_ai.prompt"))
     if step.output_messages is None:
         step.output_messages = get("gen_ai.output.messages")
         if step.output_messages is None:
-            step.output_messages = _said(get("gen_ai.completion"))
+            step.output_messages = _unless_empty(get("gen_ai.completion"))
     if step.system is None:
         step.system = get("gen_ai.system_instructions")
     if step.tool_definitions is None:
@@ -243,7 +241,7 @@ def _read_content(get: Any, step: Step) -> None:
 _NOTHING = frozenset(("", "{}", "[]", "null", "None", '[""]', '{"output":null}'))
 
 
-def _said(raw: Any) -> Any:
+def _unless_empty(raw: Any) -> Any:
     """Return None for the old attributes' placeholders for missing content."""
     return None if raw.__class__ is str and raw in _NOTHING else raw
 
@@ -278,7 +276,7 @@ def _read_details(part: Any, step: Step) -> None:
     elif part.name == "gen_ai.content.prompt" and step.input_messages is None:
         step.input_messages = part.attributes.get("gen_ai.prompt")
     elif part.name == "gen_ai.content.completion" and step.output_messages is None:
-        step.output_messages = _said(part.attributes.get("gen_ai.completion"))
+        step.output_messages = _unless_empty(part.attributes.get("gen_ai.completion"))
 
 
 def _fields_of(part: Any) -> Mapping[str, Any]:

@@ -70,39 +70,10 @@ class Dialect(Protocol):
 
 
 DIALECTS: tuple[Dialect, ...] = (
-    crewai,
-    llama_index,
-    dspy,
-    haystack,
-    spring_ai,
-    mastra,
-    langchain_js,
-    voltagent,
-    vercel,
-    traceai,
-    traceloop_js,
-    google_genai,
-    beeai,
-    openinference,
-    braintrust,
-    logfire,
-    logfire_agents,
-    mcp,
-    claude_code,
-    langsmith,
-    agentops,
-    langtrace,
-    openlit,
-    ag2,
-    litellm,
-    autogen,
-    openllmetry,
-    otel_genai,
-    agent_framework,
-    adk,
-    koog,
-    semantic_kernel,
-)
+    crewai, llama_index, dspy, haystack, spring_ai, mastra, langchain_js, voltagent, vercel, traceai, traceloop_js,
+    google_genai, beeai, openinference, braintrust, logfire, logfire_agents, mcp, claude_code, langsmith, agentops,
+    langtrace, openlit, ag2, litellm, autogen, openllmetry, otel_genai, agent_framework, adk, koog, semantic_kernel,
+)  # fmt: skip
 """All dialects in reading order. The first one with a value for a field decides."""
 
 ROLE_KEYS = frozenset[str]().union(*(dialect.MARKS for dialect in DIALECTS))
@@ -123,7 +94,7 @@ _SIGNS = ROLE_KEYS - _EVERYBODYS
 _MAX_KNOWN = 4_096
 _otel_only: dict[str, bool] = {}
 _known_scopes: dict[str, bool] = {}
-_spoken: dict[tuple[str, frozenset[str]], tuple[Dialect, ...]] = {}
+_known_dialects: dict[tuple[str, frozenset[str]], tuple[Dialect, ...]] = {}
 
 
 def is_genai_scope(scope: str) -> bool:
@@ -143,14 +114,14 @@ GENAI = Vocabulary(ROLE_KEYS, is_genai_scope, ("gen_ai.", "claude_code."), (b'"r
 """Names by which :mod:`~otel_agenteval.spans.split` finds GenAI data in a request."""
 
 
-def spoken(attributes: Mapping[str, Any], scope: str) -> tuple[Dialect, ...]:
+def dialects_of(attributes: Mapping[str, Any], scope: str) -> tuple[Dialect, ...]:
     """Return the dialects that apply to a span, in reading order."""
     key = (scope, ROLE_KEYS.intersection(attributes))
-    found = _spoken.get(key)
+    found = _known_dialects.get(key)
     if found is None:
-        if len(_spoken) >= _MAX_KNOWN:
-            _spoken.clear()
-        found = _spoken[key] = tuple(
+        if len(_known_dialects) >= _MAX_KNOWN:
+            _known_dialects.clear()
+        found = _known_dialects[key] = tuple(
             dialect
             for dialect in DIALECTS  # every instrumentation may add the convention's attributes
             if dialect is otel_genai
@@ -167,15 +138,15 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
     None means that the span isn't GenAI. ``unknown`` means that it is GenAI but doesn't show its role yet.
     """
     # Fast path on the agent's thread: most spans state their role in the convention's attributes.
-    if _OTHER_KEYS.isdisjoint(attributes) and _speaks_otel_only(scope):
+    if _OTHER_KEYS.isdisjoint(attributes) and _is_otel_only(scope):
         operation = attributes.get("gen_ai.operation.name")
         role = OPERATIONS.get(operation) if operation.__class__ is str else None
         if role is not None and role != CHAIN:
             return role
-    return _role(spoken(attributes, scope), attributes, scope, name)
+    return _role(dialects_of(attributes, scope), attributes, scope, name)
 
 
-def _speaks_otel_only(scope: str) -> bool:
+def _is_otel_only(scope: str) -> bool:
     known = _otel_only.get(scope)
     if known is None:
         if len(_otel_only) >= _MAX_KNOWN:
@@ -192,12 +163,12 @@ def role_in(record: SpanRecord) -> str | None:
 class Understood:
     """The dialects and the role of an ended span."""
 
-    __slots__ = ("dialects", "facts", "inferred", "named", "role", "said")
+    __slots__ = ("dialects", "facts", "inferred", "named", "role", "stated_role")
 
     def __init__(self, dialects: tuple[Dialect, ...], role: str | None) -> None:
         self.dialects = dialects
         self.role = role
-        self.said = role
+        self.stated_role = role
         """The dialects' role, before inference."""
         self.facts: Facts | None = None
         """The inferred facts, or None if a dialect matched the span."""
@@ -206,9 +177,8 @@ class Understood:
         self.inferred = False
         """True if the role was inferred from the span's shape."""
 
-    def take_back(self) -> None:
-        """Reset the role to the dialects' role."""
-        self.role = self.said
+    def reset_role(self) -> None:
+        self.role = self.stated_role
         self.inferred = False
 
 
@@ -217,13 +187,13 @@ def understood(record: SpanRecord) -> Understood:
     found: Understood | None = record.dialects
     if found is None:
         attributes, scope = record.attributes, record.scope
-        dialects = spoken(attributes, scope)
+        dialects = dialects_of(attributes, scope)
         found = record.dialects = Understood(dialects, _role(dialects, attributes, scope, record.name))
         if not is_genai_scope(scope) and (not dialects or _SIGNS.isdisjoint(attributes)):
             found.named = False
-            if scope != SCOPE and not _says_all(record, found.role):
+            if scope != SCOPE and not _is_complete(record, found.role):
                 infer(record)
-        elif found.role == UNKNOWN and not keys.is_plain(attributes) and _is_unsaid(record, dialects):
+        elif found.role == UNKNOWN and not keys.is_plain(attributes) and _has_no_role(record, dialects):
             infer(record)  # the scope is known, but not this span's format
     return found
 
@@ -232,7 +202,7 @@ _complete: set[str] = set()
 """Attribute names seen so far that need no inference."""
 
 
-def _says_all(record: SpanRecord, role: str | None) -> bool:
+def _is_complete(record: SpanRecord, role: str | None) -> bool:
     """Return True if a span of an unknown scope leaves nothing to infer.
 
     It has no GenAI content, or only attributes of the convention.
@@ -247,11 +217,11 @@ def _says_all(record: SpanRecord, role: str | None) -> bool:
                     return False
                 if len(_complete) < _MAX_KNOWN and len(key) <= NAME_BYTES:
                     _complete.add(key)
-    said = otel_genai.EVENTS
-    return all(event.name in said for event in record.events) and all(part.name in said for part in record.logs)
+    stated_role = otel_genai.EVENTS
+    return all(event.name in stated_role for event in record.events) and all(part.name in stated_role for part in record.logs)
 
 
-def _is_unsaid(record: SpanRecord, dialects: tuple[Dialect, ...]) -> bool:
+def _has_no_role(record: SpanRecord, dialects: tuple[Dialect, ...]) -> bool:
     """Return True if no dialect has a role for a span, not even ``unknown``.
 
     Logfire's span of a streamed request has the role ``unknown``, so nothing is inferred for it.
@@ -264,13 +234,13 @@ def infer(record: SpanRecord) -> None:
     found = record.dialects
     facts = Facts(record)
     # Operations outside the convention map to CHAIN. So does content under names that several instrumentations write.
-    unsaid = found.said in (None, UNKNOWN) or (
-        found.said == CHAIN and ("gen_ai.operation.name" in record.attributes or not found.named)
+    undecided = found.stated_role in (None, UNKNOWN) or (
+        found.stated_role == CHAIN and ("gen_ai.operation.name" in record.attributes or not found.named)
     )
-    role = (reading.role_of(facts) or found.said) if unsaid else found.said
+    role = (reading.role_of(facts) or found.stated_role) if undecided else found.stated_role
     if role is not None or facts.fields:
         found.facts = facts
-        found.inferred = role != found.said
+        found.inferred = role != found.stated_role
         found.role = role
 
 

@@ -26,7 +26,6 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that no earlier dialect has filled."""
     if step.framework is None:
         step.framework = "semantic_kernel"
     if step.role == LLM:

@@ -64,7 +64,7 @@ class Step:
     """True if the model is called when its stream is read, maybe after the span has ended."""
     duration_s: float | None = None
     """Duration of the work in seconds, if it is longer than the span."""
-    apart: bool = False
+    answer_only: bool = False
     """True for a span that contains only a model's answer. The request's span ended earlier."""
     verbatim: bool = False
     """True for a model call as sent over the network. Its messages are complete. An outer span's may not be."""

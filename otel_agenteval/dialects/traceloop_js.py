@@ -21,12 +21,10 @@ _NO_TEXT = '"parts":[{"type":"text","content":""}]'
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return None, because the convention's dialect reads the role."""
     return None
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that no earlier dialect has filled."""
     get = record.attributes.get
     response = get("gen_ai.response.id")
     if step.role != LLM or (response.__class__ is str and not response.startswith("resp_")):

@@ -41,7 +41,6 @@ _LONGEST_METADATA = 20_000
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role from the operation. Calls for images or speech don't have a role."""
     operation = attributes.get("ai.operationId")
     if operation.__class__ is not str:
         return None
@@ -50,7 +49,6 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that no earlier dialect has filled."""
     get = record.attributes.get
     role = step.role
     step.framework = "vercel-ai"
@@ -225,6 +223,5 @@ def _read_ranking(get: Any, step: Step) -> None:
 
 
 def _values(raw: Any) -> list[Any]:
-    """Return the values of a list of JSON texts."""
     items = raw if isinstance(raw, (list, tuple)) else ()
     return [jsonio.loads_or_text(item)[0] if isinstance(item, str) else item for item in items]

@@ -24,7 +24,6 @@ _TYPES = {
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role from the span's type or, without one, from its entity's type."""
     kind = attributes.get("span.type")
     if kind is not None:
         return _TYPES.get(kind, INNER) if kind.__class__ is str else INNER
@@ -33,7 +32,6 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that no earlier dialect has filled."""
     get = record.attributes.get
     step.framework = "voltagent"
     if step.conversation_id is None:

@@ -132,7 +132,6 @@ def messages_of(value: Any) -> Iterator[Any]:
 def _message(
     span: dict[str, Any], attributes: Mapping[str, Any], scope: Any = None, resource: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Return one span as a message, without its empty fields."""
     span = {key: value for key, value in span.items() if value not in (None, "")}
     return {
         "resourceSpans": [
@@ -151,14 +150,12 @@ def _event(name: Any, time_ns: int | None, attributes: Mapping[str, Any]) -> dic
 
 
 def _status(code: Any, message: Any = None) -> dict[str, Any] | None:
-    """Return a status by its name, with or without a prefix."""
     name = str(code or "").upper().rpartition("_")[2].rpartition(".")[2]
     number = {"OK": 1, "ERROR": 2, "1": 1, "2": 2}.get(name)
     return None if number is None else {"code": number, **({"message": str(message)} if message else {})}
 
 
 def _object(value: Any) -> dict[str, Any]:
-    """Return a mapping, or the one in a JSON text."""
     if isinstance(value, str) and value[:1] == "{":
         try:
             value = jsonio.loads(value)
@@ -297,7 +294,6 @@ def _from_jaeger(value: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _microseconds(value: Any) -> int:
-    """Return microseconds of Jaeger or Zipkin as nanoseconds."""
     return int(value or 0) * 1_000
 
 

@@ -59,8 +59,8 @@ def json_logs(body: bytes, vocabulary: Vocabulary) -> tuple[list[tuple[OtlpLog, 
 
 
 def _may_hold_messages(log: OtlpLog, vocabulary: Vocabulary) -> bool:
-    said = f"{log.part.body} {log.part.attributes}".replace("'", '"').encode(errors="replace")
-    return any(text in said for text in vocabulary.log_texts)
+    whole = f"{log.part.body} {log.part.attributes}".replace("'", '"').encode(errors="replace")
+    return any(text in whole for text in vocabulary.log_texts)
 
 
 def _items(body: bytes, signal: Signal) -> list[SpanRecord | OtlpLog | NotASpan]:

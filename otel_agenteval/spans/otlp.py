@@ -43,8 +43,6 @@ def is_ours(scope: str, attributes: Mapping[str, Any], name: str = "") -> bool:
 
 
 class OtlpLog:
-    """A log record with the ids of its span."""
-
     __slots__ = ("part", "scope", "span_id", "trace_id")
 
     def __init__(self, trace_id: int, span_id: int, part: LogPart, scope: str = "") -> None:
@@ -76,7 +74,6 @@ def from_json(message: Any) -> Iterator[SpanRecord | OtlpLog | NotASpan]:
 
 
 def _from_group(group: Mapping[str, Any], *, spans: bool) -> Iterator[SpanRecord | OtlpLog | NotASpan]:
-    """Yield the spans or log records of one resource."""
     resource = _attributes(_object(group.get("resource")).get("attributes"))
     scopes = group.get("scopeSpans", group.get("scope_spans")) if spans else group.get("scopeLogs", group.get("scope_logs"))
     for scope_group in _objects(scopes):

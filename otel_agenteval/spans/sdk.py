@@ -90,7 +90,6 @@ def end_of(span: Any) -> tuple[int, int, bool, dict[str, Any]]:
 
 
 def scope_of(span: Any) -> str:
-    """Return the name of the instrumentation scope."""
     scope = span.instrumentation_scope
     return scope.name if scope is not None else ""
 

@@ -169,7 +169,6 @@ _NEXT_LEVEL = (0x0A, 0x12, 0)
 
 
 def _after(body: bytes, at: int) -> int:
-    """Return the end of a field."""
     tag, at = _varint(body, at)
     kind = tag & 7
     if tag < 8:  # no field has the number 0
@@ -246,7 +245,6 @@ def _resource_attributes(raw: bytes) -> dict[str, Any]:
 
 
 def scope_name(raw: bytes) -> str:
-    """Return the name of an instrumentation scope."""
     return (_known_scope if len(raw) <= _CACHED_BYTES else _scope)(raw)
 
 

@@ -102,8 +102,6 @@ class Part:
 
 
 class Unread:
-    """A value that isn't parsed yet."""
-
     __slots__ = ("read",)
 
     def __init__(self, read: Callable[[], Any]) -> None:

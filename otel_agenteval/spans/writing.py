@@ -52,7 +52,6 @@ def _groups(
 
 
 def span_as_json(record: SpanRecord) -> dict[str, Any]:
-    """Return one span without unknown fields."""
     found: dict[str, Any] = {
         "traceId": f"{trace_id_of(record.trace_id):032x}",
         "spanId": f"{record.span_id:016x}",
@@ -84,7 +83,6 @@ def _logs_as_json(record: SpanRecord) -> list[dict[str, Any]]:
 def log_as_json(
     trace_id: int, span_id: int, name: str, time_ns: int, attributes: Mapping[str, Any], body: Any, scope: str
 ) -> dict[str, Any]:
-    """Return a message with one log record."""
     log = _log(trace_id, span_id, name, time_ns, attributes, body)
     return {"resourceLogs": [{"resource": {}, "scopeLogs": [{"scope": {"name": scope}, "logRecords": [log]}]}]}
 
@@ -101,7 +99,6 @@ def _log(trace_id: int, span_id: int, name: str, time_ns: int, attributes: Mappi
 
 
 def attributes_as_json(attributes: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return attributes in OTLP/JSON."""
     return [{"key": str(key), "value": value_as_json(value)} for key, value in attributes.items()]
 
 

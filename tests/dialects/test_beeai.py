@@ -76,4 +76,4 @@ def test_failed_model_call_has_its_error_in_javascript():
         "exception.type": "RetryError", "exception.message": "rate limit",
     }  # fmt: skip
     step = read(span(1, 0, "backend.openai.chat.error-1", attributes, scope=JAVASCRIPT))
-    assert (step.apart, step.error.type, step.error.message) == (True, "RetryError", "rate limit")
+    assert (step.answer_only, step.error.type, step.error.message) == (True, "RetryError", "rate limit")

@@ -79,8 +79,6 @@ def is_repr(value: Any) -> bool:
 
 
 class Content(NamedTuple):
-    """A content value, its path and its direction."""
-
     value: Any
     path: str
     direction: str | None
@@ -110,7 +108,7 @@ class Facts:
         self.system: Any = None
         self.kind: str | None = None
         """The role from a kind attribute."""
-        self.kind_said = 0
+        self.kind_strength = 0
         self.agents: set[str] = set()
         """Names of agents, and of the authors of answers."""
         self.function = False
@@ -240,7 +238,6 @@ class Facts:
             self._read_message(last, path, 0)
 
     def _read_message(self, message: Mapping[str, Any], path: str, depth: int) -> None:
-        """Read an answer's finish reason and metadata."""
         for key, inner in message.items():
             if key in _FINISH and inner.__class__ is str and inner:
                 self._set("finish_reason", inner, 0.5)
@@ -292,7 +289,7 @@ class Facts:
             if value.__class__ is str and _is_model_like(value):
                 self._take_model(value, strength, depth)
         elif field in ("outcome", "failure"):
-            if depth == 0 and _says_failure(field, str(value).strip().lower()):
+            if depth == 0 and _is_failure(field, str(value).strip().lower()):
                 self._set("failed", value, 1)
         elif field == "cost_usd":
             self._set(field, as_float(value), strength)
@@ -343,10 +340,10 @@ class Facts:
             self.function = True
         if role is None:
             return
-        said = 2 if strength < 2 and role in _TELLING_KINDS else math.ceil(strength)
-        if self.kind is None or (role != CHAIN and (self.kind == CHAIN or said > self.kind_said)):
-            self.kind, self.kind_said = role, said
-            self.evidence |= KIND if said >= 2 else 0
+        level = 2 if strength < 2 and role in _TELLING_KINDS else math.ceil(strength)
+        if self.kind is None or (role != CHAIN and (self.kind == CHAIN or level > self.kind_strength)):
+            self.kind, self.kind_strength = role, level
+            self.evidence |= KIND if level >= 2 else 0
 
     def _set(self, field: str, value: Any, strength: float) -> None:
         if value is not None and strength > self._sure.get(field, -9):
@@ -356,23 +353,23 @@ class Facts:
     # --- events and log records
 
     def _read_event(self, name: str, attributes: Mapping[str, Any], body: Any) -> None:
-        said = {**attributes}
+        values = {**attributes}
         body = opened(body)
-        label = said.pop("event.name", None) or name
+        label = values.pop("event.name", None) or name
         if isinstance(body, dict):
-            said.update(body)
+            values.update(body)
         elif isinstance(body, (list, tuple)):
-            said["body"] = body
+            values["body"] = body
         elif body.__class__ is str and body and body != label:
-            said.setdefault("content", body)
+            values.setdefault("content", body)
         role, direction = _author(words_of(str(label)))
-        if is_message(said):
-            self._take_event_message(said, str(label), direction)
-        elif role is not None and any(key in said for key in ("content", "message", "tool_calls", "text", "body", "parts")):
-            self._take_event_message(_as_message(said, role), str(label), direction)
+        if is_message(values):
+            self._take_event_message(values, str(label), direction)
+        elif role is not None and any(key in values for key in ("content", "message", "tool_calls", "text", "body", "parts")):
+            self._take_event_message(_as_message(values, role), str(label), direction)
         elif _OF_TOOLS.isdisjoint(words_of(str(label))) or TOOL in (self.name_role, self.kind) or "tool_name" in self.fields:
             before = len(self.content)
-            for key, value in tree_of(said, said).items():
+            for key, value in tree_of(values, values).items():
                 known = meaning_of(key)
                 if known.field == "name":  # names the event's subject, not the span
                     continue
@@ -399,11 +396,11 @@ def _is_about(event: str) -> bool:
 _ABOUT_SPANS = frozenset(("exception", "evaluation", "evaluator", "score", "scores", "feedback", "annotation", "guardrail"))
 
 
-def _as_message(said: Mapping[str, Any], role: str) -> dict[str, Any]:
-    inner = opened(said.get("message"))
+def _as_message(values: Mapping[str, Any], role: str) -> dict[str, Any]:
+    inner = opened(values.get("message"))
     if isinstance(inner, dict):
-        return {"role": role, "finish_reason": said.get("finish_reason"), **inner}
-    content = next((said[key] for key in ("content", "text", "body", "message", "parts") if said.get(key) is not None), None)
+        return {"role": role, "finish_reason": values.get("finish_reason"), **inner}
+    content = next((values[key] for key in ("content", "text", "body", "message", "parts") if values.get(key) is not None), None)
     content = opened(content) if holds_json(content) else content
     if isinstance(content, dict) and len(content) == 1:  # a program's only field: ``{"question": "…"}``
         ((key, only),) = content.items()
@@ -412,20 +409,20 @@ def _as_message(said: Mapping[str, Any], role: str) -> dict[str, Any]:
         return {"role": role, **content}
     return {
         "role": role,
-        **{key: value for key, value in said.items() if key in ("tool_calls", "id", "name", "finish_reason", "tool_call_id")},
+        **{key: value for key, value in values.items() if key in ("tool_calls", "id", "name", "finish_reason", "tool_call_id")},
         "content": content,
     }
 
 
 def _author(words: Iterable[str]) -> tuple[str | None, str | None]:
     """Return the role and direction of the message that an event's name announces."""
-    said = set(words)
-    if said & {"choice", "completion", "response", "output", "generation"}:
+    found = set(words)
+    if found & {"choice", "completion", "response", "output", "generation"}:
         return "assistant", OUT
     for role in ("system", "user", "assistant", "tool"):
-        if role in said:
+        if role in found:
             return role, IN
-    return ("user", IN) if said & {"prompt", "input", "request"} else (None, None)
+    return ("user", IN) if found & {"prompt", "input", "request"} else (None, None)
 
 
 def _item(value: Any) -> Any:
@@ -433,8 +430,8 @@ def _item(value: Any) -> Any:
     return opened(value) if value.__class__ is str and (value[:1] in ("{", "[") or value[-1:] == ")") else value
 
 
-def _says_failure(field: str, said: str) -> bool:
-    return said in _FAILED if field == "outcome" else said not in ("", "false", "none", "null", "0", "{}", "[]")
+def _is_failure(field: str, text: str) -> bool:
+    return text in _FAILED if field == "outcome" else text not in ("", "false", "none", "null", "0", "{}", "[]")
 
 
 def _count(value: Any) -> int | None:

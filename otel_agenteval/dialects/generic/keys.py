@@ -58,8 +58,6 @@ _WEAK = frozenset((
 
 
 class Meaning(NamedTuple):
-    """The meaning of a name."""
-
     field: str | None
     """The step's field that a scalar value fills: ``input_tokens``, ``model``, ``tool_name``, …"""
     direction: str | None
@@ -82,7 +80,6 @@ _meanings: dict[str, Meaning] = {}
 
 
 def meaning_of(path: str) -> Meaning:
-    """Return the meaning of a dotted path of names."""
     known = _meanings.get(path)
     if known is None:
         if len(_meanings) >= _MOST_NAMES:
@@ -129,18 +126,18 @@ def _tokens(words: tuple[str, ...]) -> tuple[str | None, int]:
     """Classify token counts, such as ``usage.input_tokens`` or ``promptTokenCount``."""
     if words[-1] == "count" and "eval" in words:
         return ("input_tokens" if "prompt" in words else "output_tokens"), 1
-    said = set(words)
-    if said.isdisjoint(_TOKEN_WORDS):
+    parts = set(words)
+    if parts.isdisjoint(_TOKEN_WORDS):
         return None, 0
-    if said & {"non", "uncached"}:
+    if parts & {"non", "uncached"}:
         return None, 0  # a part of the input, whose total has its own name
-    if "cache" in said or "cached" in said:
-        return (None, 0) if said & {"write", "creation", "audio"} else ("cached_tokens", 2)
-    if said & {"reasoning", "thoughts", "thinking"}:
+    if "cache" in parts or "cached" in parts:
+        return (None, 0) if parts & {"write", "creation", "audio"} else ("cached_tokens", 2)
+    if parts & {"reasoning", "thoughts", "thinking"}:
         return "reasoning_tokens", 2
-    if not said.isdisjoint(_NO_COUNT) or _TOKEN_DETAILS & {words[at : at + 2] for at in range(len(words) - 1)}:
+    if not parts.isdisjoint(_NO_COUNT) or _TOKEN_DETAILS & {words[at : at + 2] for at in range(len(words) - 1)}:
         return None, 0
-    sure = 3 if "aggregated" not in said else 1
+    sure = 3 if "aggregated" not in parts else 1
     for word in reversed(words):
         if word == "total":
             break
@@ -148,7 +145,7 @@ def _tokens(words: tuple[str, ...]) -> tuple[str | None, int]:
             return "input_tokens", sure
         if word in _MADE:
             return "output_tokens", sure
-    return ("total_tokens", 1) if "total" in said else (None, 0)
+    return ("total_tokens", 1) if "total" in parts else (None, 0)
 
 
 # --- the ends of names
@@ -278,10 +275,10 @@ def interest_of(key: str) -> int:
         return 0
     if key.startswith(_PLAIN_PREFIXES):
         return 1 if words[-1] in _CARRIERS else 0
-    said = set(words)
-    if said & _STRONG or words[:2] == ("gen", "ai"):
+    parts = set(words)
+    if parts & _STRONG or words[:2] == ("gen", "ai"):
         return 2
-    return 1 if said & _WEAK and (words[-1] not in _PROPERTIES or _is_argument(key)) else 0
+    return 1 if parts & _WEAK and (words[-1] not in _PROPERTIES or _is_argument(key)) else 0
 
 
 def _is_argument(key: str) -> bool:
@@ -304,7 +301,6 @@ def holds_json(value: Any) -> bool:
 
 
 def useful(attributes: Mapping[str, Any]) -> Iterable[str]:
-    """Return the attribute names to read."""
     return [key for key in attributes if is_useful(key)]
 
 

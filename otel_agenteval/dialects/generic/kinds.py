@@ -70,13 +70,13 @@ def _role_in(words: frozenset[str]) -> str | None:
 
 _OPERATIONS = ("chat", "text_completion", "generate_content", "execute_tool", "invoke_agent", "create_agent", "embeddings", "retrieval",
                "invoke_workflow", "handoff")  # fmt: skip
-_SAID_FIRST = re.compile(
+_KIND_FIRST = re.compile(
     r"(?P<kind>llm|chat|tool|function|agent|generation|completion|embeddings?|retriever|retrieval|execute_tool|invoke_agent|handoff|tool[ _]call|agent[ _]run"
     r"|call[ _]llm|model)\s*(?:[:/ .\-]\s*|\(\s*['\"]?)(?P<name>[^'\")]+)",
     re.IGNORECASE,
 )
 _OF_HTTP = re.compile(r"(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS|HTTP)\b")
-_SAID_LAST = re.compile(
+_KIND_LAST = re.compile(
     r"(?P<name>.+?)[ .:/](?P<kind>llm|chat|tool|agent|generation|completion|workflow|retriever|embeddings?)", re.IGNORECASE
 )
 
@@ -91,7 +91,7 @@ def role_of_name(name: str) -> tuple[str | None, str | None]:
     head, _, tail = name.partition(" ")
     if head in _OPERATIONS:
         return _WHOLE.get(head), tail.strip() or None
-    for pattern in (_SAID_FIRST, _SAID_LAST):
+    for pattern in (_KIND_FIRST, _KIND_LAST):
         found = pattern.fullmatch(name.strip())
         if found is not None:
             return role_of_kind(found["kind"]), found["name"].strip().strip("[]") or None

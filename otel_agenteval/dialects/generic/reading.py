@@ -18,55 +18,38 @@ from .words import words_of
 
 _ARGUMENTS = ("arguments", "args", "kwargs", "params", "input", "inputs", "parameters", "request", "query")
 _RESULTS = (
-    "result",
-    "results",
-    "output",
-    "outputs",
-    "response",
-    "return",
-    "returned",
-    "observation",
-    "answer",
-    "content",
-    "value",
-)
+    "result", "results", "output", "outputs", "response", "return", "returned", "observation", "answer", "content", "value",
+)  # fmt: skip
 _FILLED = (
-    "provider",
-    "input_tokens",
-    "output_tokens",
-    "cached_tokens",
-    "reasoning_tokens",
-    "finish_reason",
-    "response_id",
-    "model",
-    "cost_usd",
-)
+    "provider", "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "finish_reason", "response_id",
+    "model", "cost_usd",
+)  # fmt: skip
 
 
 def role_of(facts: Facts) -> str | None:
     """Return the role that a span's facts show, or None."""
     fields = facts.fields
     usage = "input_tokens" in fields or "output_tokens" in fields
-    said = bool(facts.content or facts.texts or facts.wholes)
+    has_content = bool(facts.content or facts.texts or facts.wholes)
     if facts.kind in (CHAIN, INNER) and facts.wholes and not facts.content and facts.sure("tool_name") >= 3:
         return TOOL
-    shown = said or usage or "model" in fields
-    if facts.kind is not None and (facts.kind_said > 1 or facts.kind == AGENT or shown):
+    shown = has_content or usage or "model" in fields
+    if facts.kind is not None and (facts.kind_strength > 1 or facts.kind == AGENT or shown):
         return _role_of_kind(facts, shown)
     answered = any(content.direction == OUT for content in facts.content)
     role = None if usage or answered else _role_without_call(facts)
     if role is not None:
         return role
     named = facts.name_role
-    if named == TOOL and said and not usage:  # its result resembles an answer
+    if named == TOOL and has_content and not usage:  # its result resembles an answer
         return TOOL
-    if named == AGENT and (said or usage or "agent" in fields):
+    if named == AGENT and (has_content or usage or "agent" in fields):
         return AGENT
-    if named in (CHAIN, INNER) and said and not facts.near:
+    if named in (CHAIN, INNER) and has_content and not facts.near:
         return named
     if _is_call(facts, usage, answered):
         return LLM
-    if not said:
+    if not has_content:
         return None
     if "agent" in fields and named != INNER:
         return AGENT
@@ -96,7 +79,6 @@ def _role_without_call(facts: Facts) -> str | None:
 
 
 def _is_call(facts: Facts, usage: bool, answered: bool) -> bool:
-    """Return True if a span is a model's call."""
     model = "model" in facts.fields
     if usage and (model or facts.content):
         return True
@@ -188,9 +170,9 @@ def _agent(facts: Facts, record: SpanRecord) -> str | None:
 
 def _read_llm(step: Step, facts: Facts) -> None:
     given, made = _messages_in(step.input_messages), _messages_in(step.output_messages)
-    if given is None or _says_nothing(given):
+    if given is None or _have_only_roles(given):
         given = _of_direction(facts, IN) or given
-    if made is None or _says_nothing(made):
+    if made is None or _have_only_roles(made):
         made = _of_direction(facts, OUT) or made
     either = _of_direction(facts, None) if given is None or made is None else None
     if either:
@@ -223,7 +205,7 @@ def _messages_in(raw: Any) -> Any:
     return transcript(raw) or raw
 
 
-def _says_nothing(messages: Any) -> bool:
+def _have_only_roles(messages: Any) -> bool:
     """Return True if messages have only roles. Their content is in other attributes."""
     return (
         isinstance(messages, list)
@@ -238,18 +220,18 @@ def _says_nothing(messages: Any) -> bool:
 def _joined(found: list[Content], events: list[Content]) -> list[Any]:
     """Return the richest of several message lists. Messages of events count as one list."""
     single = {id(event.value) for event in events}
-    apart = [message for content in found if id(content.value) in single for message in content.value]
+    single_messages = [message for content in found if id(content.value) in single for message in content.value]
     whole = [content.value for content in found if id(content.value) not in single]
-    if not apart and len(whole) == 1:
+    if not single_messages and len(whole) == 1:
         return list(whole[0])
     best = max(whole, key=_richness) if whole else []
-    return apart if _richness(apart) > _richness(best) else best
+    return single_messages if _richness(single_messages) > _richness(best) else best
 
 
 def _richness(messages: Any) -> tuple[int, int]:
     found = decode(messages, "user").messages if messages else []
-    said = sum(bool(message.content or message.tool_calls or message.tool_results) for message in found)
-    return said, sum(len(message.tool_calls) + len(message.tool_results) for message in found)
+    filled = sum(bool(message.content or message.tool_calls or message.tool_results) for message in found)
+    return filled, sum(len(message.tool_calls) + len(message.tool_results) for message in found)
 
 
 def _start_of_answer(messages: list[Any]) -> int:
@@ -279,7 +261,6 @@ def _answer_after(step: Step) -> Any:
 
 
 def _text(facts: Facts, direction: str) -> str | None:
-    """Return the best plain text of one direction."""
     found = [content for content in facts.texts if content.direction == direction and content.value.__class__ is str]
     if not found:
         return None
@@ -307,10 +288,10 @@ def _read_tool(record: SpanRecord, step: Step, facts: Facts) -> None:
     if "own_name" in fields:
         step.tool_name = fields["own_name"]
     if step.tool_name is None:
-        said = (
+        name = (
             fields.get("tool_name") or (facts.name_left if facts.name_role == TOOL else None) or fields.get("name") or record.name
         )
-        step.tool_name = _METHOD.sub("", said) or None
+        step.tool_name = _METHOD.sub("", name) or None
     if step.tool_call_id is None:
         step.tool_call_id = fields.get("tool_call_id")
     if step.tool_arguments is None:
@@ -319,9 +300,9 @@ def _read_tool(record: SpanRecord, step: Step, facts: Facts) -> None:
         step.tool_result = facts.spread_result or (_unwrapped(made.value) if made is not None else None)
     for content in facts.events:  # some instrumentations write both as messages
         if content.direction == OUT and step.tool_result is None:
-            step.tool_result = _said(content)
+            step.tool_result = _content_of(content)
         elif content.direction == IN and step.tool_arguments is None:
-            step.tool_arguments = _said(content)
+            step.tool_arguments = _content_of(content)
 
 
 def _unwrapped(raw: Any) -> Any:
@@ -352,24 +333,15 @@ def _arguments(raw: Any) -> Any:
 
 
 _ARGUMENT_HOLDERS = (
-    "input_str",
-    "tool_kwargs",
-    "tool_input",
-    "tool_args",
-    "toolInput",
-    "arguments",
-    "args",
-    "kwargs",
-    "input",
-    "inputs",
+    "input_str", "tool_kwargs", "tool_input", "tool_args", "toolInput", "arguments", "args", "kwargs", "input", "inputs",
     "parameters",
-)
+)  # fmt: skip
 _SURE_HOLDERS = frozenset(_ARGUMENT_HOLDERS[:5])
 _METHOD = re.compile(r"\.(__call__|acall|call|run|arun|_run|invoke|ainvoke|execute|forward|aforward|tool)$")
 """Method at the end of a tool's name, which is no part of it."""
 
 
-def _said(content: Content) -> Any:
+def _content_of(content: Content) -> Any:
     message = content.value[0] if content.value else None
     return message.get("content") if isinstance(message, dict) else message
 
@@ -382,7 +354,6 @@ def _read_retrieval(step: Step, facts: Facts) -> None:
 
 
 def _read_run(step: Step, facts: Facts) -> None:
-    """Fill the input and output of an agent or a chain."""
     given = [content for content in facts.content if content.direction != OUT]
     if step.input_messages is None and given:
         step.input_messages = _joined(given, facts.events)

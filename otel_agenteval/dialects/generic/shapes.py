@@ -18,35 +18,18 @@ MODEL_ROLES = frozenset((
 TELLING_ROLES = MODEL_ROLES - {"user", "human", "function", "bot", "unknown"}
 """Roles that an application's own messages rarely have."""
 _CONTENT = (
-    "content",
-    "parts",
-    "tool_calls",
-    "contents",
-    "blocks",
-    "text",
-    "function_call",
-    "toolCalls",
-    "items",
-    "tool_call_id",
+    "content", "parts", "tool_calls", "contents", "blocks", "text", "function_call", "toolCalls", "items", "tool_call_id",
     "finish_reason",
-)
-_TYPED = frozenset(
-    (
-        "function_call",
-        "function_call_output",
-        "tool_use",
-        "tool_result",
-        "tool-call",
-        "tool-result",
-        "tool_call",
-        "tool_call_response",
-    )
-)
+)  # fmt: skip
+_TYPED = frozenset((
+    "function_call", "function_call_output", "tool_use", "tool_result", "tool-call", "tool-result", "tool_call",
+    "tool_call_response",
+))  # fmt: skip
 _LANGCHAIN = frozenset(
     ("human", "ai", "system", "tool", "AIMessage", "HumanMessage", "SystemMessage", "ToolMessage", "AIMessageChunk")
 )
-_SAID_BY = frozenset(("assistant", "ai"))
-_AUTHORS = _SAID_BY | {"system", "user", "human", "tool"}
+_MODEL_AUTHORS = frozenset(("assistant", "ai"))
+_AUTHORS = _MODEL_AUTHORS | {"system", "user", "human", "tool"}
 """Authors as the only key of an object: ``{"assistant": "Hello."}``."""
 _WRAPPERS = frozenset(("message", "tool_call", "message_content", "document", "tool", "node", "choice"))
 _ALIASES = {
@@ -57,10 +40,9 @@ _MAX_DEPTH = 12
 
 
 def is_message(node: Mapping[str, Any]) -> bool:
-    """Return True if an object is a message to or from a model."""
     if len(node) == 1:
         ((key, inner),) = node.items()
-        if key in _SAID_BY and isinstance(inner, (str, list, dict)) and inner:
+        if key in _MODEL_AUTHORS and isinstance(inner, (str, list, dict)) and inner:
             return inner.__class__ is not str or len(inner) > 1
     role = node.get("role")
     if role.__class__ is str:
@@ -127,7 +109,6 @@ _DOCUMENT_FACTS = ("id", "score", "metadata", "doc_id", "document_id", "similari
 
 
 def are_documents(node: list[Any]) -> bool:
-    """Return True if a list contains retrieved documents."""
     return bool(node) and all(isinstance(item, dict) and _is_document(item) for item in node[:50])
 
 
@@ -141,7 +122,6 @@ def _is_document(node: Mapping[str, Any]) -> bool:
 
 
 def _is_text(content: Any) -> bool:
-    """Return True for a text, or a list of parts with texts."""
     return isinstance(content, str) or (
         isinstance(content, list)
         and bool(content)
@@ -150,7 +130,6 @@ def _is_text(content: Any) -> bool:
 
 
 def are_requests(node: list[Any]) -> bool:
-    """Return True if a list contains a model's tool requests."""
     return bool(node) and all(isinstance(item, dict) and _is_request(item) for item in node[:50])
 
 
@@ -163,12 +142,10 @@ def _is_request(node: Mapping[str, Any]) -> bool:
 
 
 def are_tools(node: list[Any]) -> bool:
-    """Return True if a list contains tool definitions."""
     return bool(node) and all(isinstance(item, dict) and is_definition(item) for item in node[:20])
 
 
 def is_definition(node: Mapping[str, Any]) -> bool:
-    """Return True if an object defines a tool."""
     if node.get("type") == "function" and isinstance(node.get("function"), dict):
         node = node["function"]
     if "role" in node or "arguments" in node:
@@ -192,7 +169,7 @@ def plain(node: Any, depth: int = 0) -> Any:
     if len(node) == 1:
         ((key, inner),) = node.items()
         if key in _AUTHORS and not (key in _WRAPPERS and isinstance(inner, dict)):
-            return _said_by(key, inner, depth)
+            return _authored(key, inner, depth)
         if key in _WRAPPERS and isinstance(inner, dict):
             return plain(inner, depth + 1)
     changed = {
@@ -212,14 +189,14 @@ def plain(node: Any, depth: int = 0) -> Any:
     return changed
 
 
-def _said_by(author: str, said: Any, depth: int) -> dict[str, Any]:
+def _authored(author: str, content: Any, depth: int) -> dict[str, Any]:
     """Return the message of ``{"assistant": …}``: a text or tool requests."""
-    value = opened(said) if said.__class__ is str and said[:1] in ("{", "[") else said
+    value = opened(content) if content.__class__ is str and content[:1] in ("{", "[") else content
     items = [opened(item) for item in value] if isinstance(value, list) else [value]
     calls = [_request(item) for item in items if isinstance(item, dict)]
-    if author in _SAID_BY and calls and len(calls) == len(items) and are_requests(calls):
+    if author in _MODEL_AUTHORS and calls and len(calls) == len(items) and are_requests(calls):
         return {"role": author, "content": None, "tool_calls": calls}
-    return {"role": author, "content": plain(said, depth + 1)}
+    return {"role": author, "content": plain(content, depth + 1)}
 
 
 def _request(node: Mapping[str, Any]) -> dict[str, Any]:

@@ -29,15 +29,15 @@ def review_roles(records: Sequence[SpanRecord], infer: Callable[[SpanRecord], No
         _open_loops(records)
         return
     inferred += _infer_skipped(records, inferred, infer)
-    known = any(record.dialects.named and record.dialects.said not in (None, UNKNOWN) for record in records)
+    known = any(record.dialects.named and record.dialects.stated_role not in (None, UNKNOWN) for record in records)
     if known:
         for record in inferred:
             understood = record.dialects
-            if understood.facts.kind_said < 2 or (understood.role == LLM and _is_other_work(record)):
-                understood.take_back()
+            if understood.facts.kind_strength < 2 or (understood.role == LLM and _is_other_work(record)):
+                understood.reset_role()
     elif not any(_follows_convention(record) for record in records) and not is_enough(inferred):
         for record in inferred:
-            record.dialects.take_back()
+            record.dialects.reset_role()
         return
     _drop_strangers(records, inferred)
     _name_tools(inferred, records)
@@ -68,15 +68,15 @@ def _follows_convention(record: SpanRecord) -> bool:
 
 def _drop_strangers(records: Sequence[SpanRecord], inferred: Sequence[SpanRecord]) -> None:
     """Remove the role of inferred chains in scopes that contain nothing but inferred chains."""
-    scopes = {record.scope for record in records if record.dialects.role not in (None, CHAIN) or _says_kind(record)}
+    scopes = {record.scope for record in records if record.dialects.role not in (None, CHAIN) or _states_kind(record)}
     for record in inferred:
-        if record.dialects.role == CHAIN and record.scope not in scopes and not _says_kind(record):
-            record.dialects.take_back()
+        if record.dialects.role == CHAIN and record.scope not in scopes and not _states_kind(record):
+            record.dialects.reset_role()
 
 
-def _says_kind(record: SpanRecord) -> bool:
+def _states_kind(record: SpanRecord) -> bool:
     facts = record.dialects.facts
-    return record.dialects.role is not None and (facts is None or facts.kind_said > 1)
+    return record.dialects.role is not None and (facts is None or facts.kind_strength > 1)
 
 
 def is_enough(records: Sequence[SpanRecord]) -> bool:
@@ -158,7 +158,7 @@ def _tool_name(record: SpanRecord) -> str:
 
 
 def _may_be_tool(facts: Facts) -> bool:
-    return facts.kind_said < 2 or facts.function
+    return facts.kind_strength < 2 or facts.function
 
 
 def _drop_phantoms(inferred: Sequence[SpanRecord]) -> None:

@@ -126,16 +126,18 @@ def _object_of(call: ast.Call, depth: int) -> Any:
     return _value_of(call.args[0], depth + 1) if len(call.args) == 1 else None
 
 
-def _named(name: str, said: dict[str, Any]) -> dict[str, Any]:
+def _named(name: str, members: dict[str, Any]) -> dict[str, Any]:
     """Return an object with its class as a key, if its members don't identify it."""
-    if name in _MESSAGE_CLASSES and "type" not in said:
-        return {"type": name, **said}
-    if name == "ToolCall" and "tool_name" in said:
-        return {"tool_call": said}
-    if name == "ToolCallResult" and "origin" in said:
-        origin = said["origin"]
-        return {"tool_call_result": {**said, "origin": origin.get("tool_call", origin) if isinstance(origin, dict) else origin}}
-    return said
+    if name in _MESSAGE_CLASSES and "type" not in members:
+        return {"type": name, **members}
+    if name == "ToolCall" and "tool_name" in members:
+        return {"tool_call": members}
+    if name == "ToolCallResult" and "origin" in members:
+        origin = members["origin"]
+        return {
+            "tool_call_result": {**members, "origin": origin.get("tool_call", origin) if isinstance(origin, dict) else origin}
+        }
+    return members
 
 
 _MESSAGE_CLASSES = frozenset(("AIMessage", "HumanMessage", "SystemMessage", "ToolMessage", "AIMessageChunk"))

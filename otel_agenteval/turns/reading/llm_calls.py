@@ -76,7 +76,7 @@ class CallReader(StepReader):
         outermost: dict[int, Step | None] = {}
         if any(step.totals is not None for step in steps):
             self._share_totals(steps)
-        any_separate = any(step.apart for step in steps)
+        any_separate = any(step.answer_only for step in steps)
         senders: dict[tuple[str, int], Step] = {}
         duplicates = _duplicates(steps) if any(step.record.scope != steps[0].record.scope for step in steps) else {}
         for step in steps:
@@ -85,7 +85,7 @@ class CallReader(StepReader):
                 or (by_response.get(step.response_id) if step.response_id else None)
                 or duplicates.get(step.record.span_id)
                 # the call below the span that sent the request, if the SDK writes its own spans
-                or (senders.get((step.record.scope, step.record.parent_id)) if step.apart else None)
+                or (senders.get((step.record.scope, step.record.parent_id)) if step.answer_only else None)
             )
             if call is not None:
                 _fill_call(call, step)
@@ -287,7 +287,7 @@ def _fill_call(target: Step, source: Step) -> None:
             if getattr(source, name) is not None:
                 setattr(target, name, getattr(source, name))
     fill(target, source, _MERGED)
-    if source.apart and source.record.parent_id == target.record.parent_id and target.duration_s is None:
+    if source.answer_only and source.record.parent_id == target.record.parent_id and target.duration_s is None:
         target.duration_s = (source.record.end_ns - target.record.start_ns) / 1e9
     if target.finish_reason == "error" and target.error is None:
         target.error = source.error

@@ -18,7 +18,7 @@ from ...core import jsonio
 from ...core.later import Later
 from ...core.turn import ErrorInfo, Handoff, Message, ToolCall, ToolRequest
 from ...dialects.content import REDACTED, arguments_of, says_failed, unwrap_result
-from ...dialects.spoken import INTERPRETER, calls_in_code, printed
+from ...dialects.react import INTERPRETER, calls_in_code, printed
 from ...dialects.step import AGENT, CHAIN, HANDOFF, INNER, LLM, ROOT_ROLES, TOOL, Step, as_text
 from ...spans.record import SpanRecord
 from . import app_events

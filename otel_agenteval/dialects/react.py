@@ -41,10 +41,10 @@ def read_assistant(message: Message) -> None:
 
 def _request(call: Mapping[str, Any]) -> ToolRequest:
     function = call.get("function")
-    said = function if isinstance(function, Mapping) else call
-    name, call_id = said.get("name"), call.get("id")
+    fields = function if isinstance(function, Mapping) else call
+    name, call_id = fields.get("name"), call.get("id")
     return ToolRequest(
-        call_id if isinstance(call_id, str) else None, name if isinstance(name, str) else None, said.get("arguments")
+        call_id if isinstance(call_id, str) else None, name if isinstance(name, str) else None, fields.get("arguments")
     )
 
 
