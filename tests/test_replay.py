@@ -129,7 +129,8 @@ def test_protobuf_and_json_say_the_same(tmp_path):
     from google.protobuf import json_format
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-    from otel_agenteval.spans.otlp import from_json, from_proto
+    from otel_agenteval.spans.otlp import from_json
+    from otel_agenteval.spans.split import split_spans
 
     attributes = [
         {"key": "gen_ai.operation.name", "value": {"stringValue": "chat"}},
@@ -143,7 +144,8 @@ def test_protobuf_and_json_say_the_same(tmp_path):
         import base64
 
         span[key] = base64.b64encode(bytes.fromhex(span[key])).decode()
-    (from_message,) = from_proto(json_format.ParseDict(data, ExportTraceServiceRequest()))
+    (part,) = split_spans(json_format.ParseDict(data, ExportTraceServiceRequest()).SerializeToString())[0].values()
+    from_message = part.spans[0].record()
     for name in (
         "trace_id",
         "span_id",

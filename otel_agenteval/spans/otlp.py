@@ -91,6 +91,13 @@ def _from_group(group: Mapping[str, Any], *, spans: bool) -> Iterator[SpanRecord
                 yield found
 
 
+def _came_back(item: SpanRecord | OtlpLog) -> bool:
+    if item.__class__ is SpanRecord:
+        return is_ours(item.scope, item.attributes)
+    assert isinstance(item, OtlpLog)
+    return is_ours("", item.part.attributes, item.part.name)
+
+
 def _span_from_json(item: Mapping[str, Any], scope: str, resource: dict[str, Any]) -> SpanRecord:
     flags = whole_number(item.get("flags"))
     status = _object(item.get("status"))
@@ -233,56 +240,6 @@ _SCALARS: dict[str, Callable[[Any], Any]] = {
 
 
 # --- OTLP protobuf -------------------------------------------------------------------------------------------------
-
-
-def from_proto(message: Any) -> Iterator[SpanRecord | OtlpLog | NotASpan]:
-    """Yield all spans or log records of a protobuf export request."""
-    spans = hasattr(message, "resource_spans")
-    for group in message.resource_spans if spans else message.resource_logs:
-        resource = _proto_attributes(group.resource.attributes)
-        for scope_group in group.scope_spans if spans else group.scope_logs:
-            if scope_group.scope.name != SCOPE:
-                items = scope_group.spans if spans else scope_group.log_records
-                yield from _from_scope(items, scope_group.scope.name, resource, spans=spans)
-
-
-def _from_scope(items: Any, scope: str, resource: dict[str, Any], *, spans: bool) -> Iterator[SpanRecord | OtlpLog | NotASpan]:
-    for item in items:
-        if len(item.trace_id) != 16 or len(item.span_id) != 8:
-            yield NotASpan(f"ids: must be 16 and 8 bytes, got {len(item.trace_id)} and {len(item.span_id)}")
-            continue
-        found = _span_from_proto(item, scope, resource) if spans else _log_from_proto(item)
-        if not _came_back(found):
-            yield found
-
-
-def _came_back(item: SpanRecord | OtlpLog) -> bool:
-    if item.__class__ is SpanRecord:
-        return is_ours(item.scope, item.attributes)
-    assert isinstance(item, OtlpLog)
-    return is_ours("", item.part.attributes, item.part.name)
-
-
-def _span_from_proto(item: Any, scope: str, resource: dict[str, Any]) -> SpanRecord:
-    flags = item.flags
-    return SpanRecord(
-        item.name,
-        int.from_bytes(item.trace_id, "big"),
-        int.from_bytes(item.span_id, "big"),
-        int.from_bytes(item.parent_span_id, "big") if len(item.parent_span_id) == 8 else 0,
-        remote_parent=flags & (HAS_IS_REMOTE | IS_REMOTE) == HAS_IS_REMOTE | IS_REMOTE,
-        start_ns=time_of(item.start_time_unix_nano),
-        end_ns=time_of(item.end_time_unix_nano),
-        status=item.status.code,
-        status_message=item.status.message or None,
-        attributes=_proto_attributes(item.attributes),
-        events=[
-            SpanEvent(event.name, _proto_attributes(event.attributes), time_of(event.time_unix_nano)) for event in item.events
-        ],
-        scope=scope,
-        resource=resource,
-        truncated=item.dropped_attributes_count > 0,
-    )
 
 
 def _log_from_proto(item: Any) -> OtlpLog:
