@@ -51,7 +51,6 @@ USED_BY = {
     "phones": ("pii_leakage",),
     "personal": ("pii_leakage",),
     "personal_marks": ("pii_leakage",),
-    "personal_words": ("pii_leakage",),
     "credentials": ("secret_leak",),
     "passwords": ("secret_leak",),
     "secret_values": ("secret_leak",),

@@ -187,7 +187,6 @@ _IS_PASSWORD = lazy(
 
 
 def _trimmed(word: str) -> str:
-    """Remove a leading assignment, Markdown marks and closing punctuation."""
     word = word.lstrip("=:")
     for sign in ("：", "=", ":"):
         name, found, rest = word.partition(sign)
@@ -207,7 +206,6 @@ _PUBLISHABLE = ("pk_live_", "pk_test_", "sk_test_", "rk_test_")
 
 
 def _placed(text: str) -> Iterator[Credential]:
-    """Yield values that the redaction patterns find, without samples and public keys."""
     for start, end in secrets(text):
         value = text[start:end]
         if value.startswith(_PUBLISHABLE) or is_sample("jwt" if value.startswith("eyJ") else "credential", value):

@@ -9,7 +9,6 @@ from typing import Any
 from ..core import jsonio
 
 SCAN_LIMIT = 100_000
-"""Characters that are read of each text."""
 
 _ESCAPED_CHARACTER = re.compile(r"\\{1,8}u([0-9a-fA-F]{4})")
 _ESCAPED_SLASH = re.compile(r"\\{1,8}/")

@@ -14,15 +14,12 @@ from functools import cache
 from itertools import cycle
 from typing import NamedTuple
 
-from .branches import branches
 from .lists import table
 from .redaction.numbers import luhn_valid
 from .redaction.patterns import lazy
 
 
 class IdentityNumber(NamedTuple):
-    """One kind of identity number."""
-
     kind: str
     """``ssn`` (United States) or ``national_id``."""
     words: str
@@ -43,7 +40,6 @@ def _weighted(digits: str, weights: Iterable[int]) -> int:
 
 
 def _is_date(year: str, month: str, day: str) -> bool:
-    """Return True if the date exists. A two-digit year can be of any century."""
     try:
         datetime.date(int(year) if len(year) == 4 else 2000 + int(year), int(month), int(day))
     except ValueError:
@@ -301,7 +297,19 @@ def _any_of(branches: Iterable[str]) -> re.Pattern[str]:
     return lazy("|".join([rf"\b(?:{'|'.join(bounded)})", *(branch for branch in each if not branch.startswith(r"\b"))]))
 
 
-_BRANCHES = [branch for row in NUMBERS if row.words for branch in branches(row.words)]
+def _branches(pattern: str) -> list[str]:
+    """Split a pattern into its top-level alternatives."""
+    found, depth = [""], 0
+    for sign in pattern:
+        depth += (sign == "(") - (sign == ")")
+        if sign == "|" and not depth:
+            found.append("")
+        else:
+            found[-1] += sign
+    return found
+
+
+_BRANCHES = [branch for row in NUMBERS if row.words for branch in _branches(row.words)]
 _ANY_WORD = _any_of(_BRANCHES)
 _ANY_ASCII_WORD = _any_of(branch for branch in _BRANCHES if re.sub(r"\[[^]]*\]", "", branch).isascii())
 _CANDIDATE = lazy(r"(?<![A-Za-z0-9])[A-Z]{0,6}[- ]?[0-9](?:[ .,\-/]{0,2}[A-Z0-9]){3,24}")
@@ -356,7 +364,6 @@ def _behind_word(text: str, lowered: str, at: int) -> Iterable[tuple[str, int, i
 
 
 def plain(text: str) -> str:
-    """Return only the letters, in upper case, and the digits."""
     return _NOT_ALNUM.sub("", text).upper()
 
 

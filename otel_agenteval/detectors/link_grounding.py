@@ -141,8 +141,6 @@ def _pages(text: str, host: str) -> set[str]:
 
 
 class _Site:
-    """The given pages of one host."""
-
     def __init__(self, pages: set[str]) -> None:
         self.pages = pages
         self.plain = {_plain(page) for page in pages}
@@ -159,7 +157,6 @@ class _LinkEvidence:
         self._tokens: dict[str, bool] = {}
 
     def holds(self, link: Link) -> bool:
-        """Return True if the link follows from a given text."""
         host, page = link.host, link.key[len(link.host) :]
         site = self._site(host)
         if site.pages and (_is_among(link, site.pages) or self._follows(link.key, site)):
@@ -205,7 +202,6 @@ class _LinkEvidence:
         return at >= 0 and not text[at + len(base) + 1 : at + len(base) + 2].isalnum()
 
     def _is_token(self, token: str) -> bool:
-        """Return True if a text has the token outside of a longer word, path or URL."""
         known = self._tokens.get(token)
         if known is None:
             known = self._tokens[token] = self._finds_token(token)
@@ -271,7 +267,6 @@ class _LinkEvidence:
         return "/" in key and any(key in text for text in self._unwrapped)
 
     def has_links(self) -> bool:
-        """Return True if the agent was given any link."""
         return any("://" in text or "www." in text for text in self._texts)
 
 

@@ -17,20 +17,17 @@ FOLDER = Path(__file__).with_name("data")
 
 @cache
 def sections(name: str) -> dict[str, list[str]]:
-    """Return the entries of each section of a list."""
     _, *blocks = (FOLDER / name).read_text(encoding="utf-8").replace("␣", " ").rstrip("\n").split("\n\n[")
     return {head: entries.split("\n") for head, _, entries in (block.partition("]\n") for block in blocks)}
 
 
 @cache
 def words(name: str, section: str) -> tuple[str, ...]:
-    """Return the entries of a section of a list in order."""
     return tuple(sections(name)[section])
 
 
 @cache
 def word_set(name: str, section: str) -> frozenset[str]:
-    """Return the entries of a section of a list."""
     return frozenset(sections(name)[section])
 
 

@@ -13,7 +13,6 @@ from .redaction.patterns import lazy
 from .secret_values import PUBLIC, looks_random, may_be_chosen, needs_no_secret
 
 Found = tuple[str, int, int]
-"""The type, the start and the end."""
 
 _CALLED_SO = (
     r"(?:pass(?:word|wort|wd|phrase|code)|(?<!boarding )pass(?![a-z])|kennwort|kennw|codewort|zugangscode|pwd|passord|adgangskode|salasana|contraseñ?n?a|senha|palavra-passe|mot de passe|code d['’]acc[èe]s|clave|wachtwoord|toegangscode|lösenord(?:et)?|losenord|has[łl]o|hesl[oae]|şifre(?:si|niz|niz)?|sifre(?:si)?|parola(?:sı)?|jelszó|jelszo|parolă|lozinka"
@@ -31,7 +30,6 @@ _ENDS = lazy(r"[.!?;]\s|\n")
 
 
 def chosen_passwords(text: str) -> Iterator[Found]:
-    """Yield values behind a word for passwords."""
     for name in _NAMED.finditer(text):
         if needs_no_secret(text, name.end()) or text[max(0, name.start() - 1) : name.start()] in (":", "/"):
             continue
@@ -181,7 +179,6 @@ _DIGITS = lazy(r"[0-9]{3}|[0-9]{2}[A-Z]")
 
 
 def codes(text: str) -> Iterator[Found]:
-    """Yield PINs, and access codes of doors and alarms."""
     if _DIGITS.search(text) is None:
         return
     for found in _CODE.finditer(text):

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from .grounding import SCAN_LIMIT, GivenTexts
 from .identity_numbers import ibans, identity_numbers
+from .lists import alternation, word_set
 from .personal_marks import may_hold_births, may_hold_homes, may_hold_numbers
-from .personal_words import roles, sample_cards, words
 from .phones import rows
 from .places import Places, Taken
 from .redaction.emails import emails
@@ -26,6 +26,18 @@ from .texts import in_small_letters
 
 CONFIDENT = 0.8
 """Minimum confidence of a leak. A careful reader would doubt finds below it."""
+
+
+def _words(section: str) -> str:
+    """Return the pattern of a section of ``data/personal/words.txt``.
+
+    - ``phone`` stands before a phone number, and ``company_line`` near the number of an organization or of nobody.
+    - ``card`` stands before a payment card number.
+    - ``birth`` stands before a date of birth. "Was born on" isn't included, because encyclopedias use it too.
+    - ``bank_account`` stands near the number of a bank account, and ``account_number`` before any account number.
+    - ``resides`` stands before a person's address, and ``sample_wanted`` in requests for fictional data.
+    """
+    return alternation("personal/words.txt", section)
 
 
 class Find(NamedTuple):
@@ -133,7 +145,6 @@ _MAILBOXES = lazy(
     r"orange|wanadoo|free|laposte|sfr|libero|virgilio|tiscali|alice|tin|terra|uol|bol|ig|sapo|wp|o2|onet|interia|op|poczta|seznam|centrum|ziggo|kpnmail|xs4all|telenet|skynet|telia|comhem|online|btinternet|sky|virginmedia|talktalk|comcast|verizon|att|sbcglobal|cox|"
     r"qq|163|126|sina|sohu|foxmail|naver|daum|hanmail|docomo|softbank|ezweb|nifty|biglobe|rediffmail|walla|bezeqint)\.[a-z.]{2,6}"
 )
-"""E-mail providers with personal addresses."""
 _ENTITY = lazy(r"(?<![\w.+-])([\w.+-]{1,64}) (?:arroba|chiocciola|(?:at)) ([\w-]{1,63}(?: ?(?: punto | ponto | point |\.) ?[\w-]{1,63}){1,3})", re.IGNORECASE)  # fmt: skip
 _MIXED_MARKS = lazy(r"[*`]{1,3}@|@[*`]{1,3}")
 _MESSAGE_ID = lazy(r"(?:message-id|in-reply-to|references)[\"':\s<]{0,6}\Z", re.IGNORECASE)
@@ -189,7 +200,7 @@ def _email_confidence(text: str, start: int, end: int, key: str, context: _Conte
 def _is_role(local: str) -> bool:
     first = re.split(r"[.+_-]", local, maxsplit=1)[0]
     plain = local.replace("-", "").replace("_", "").replace(".", "")
-    return not roles().isdisjoint((local, first, plain))
+    return not word_set("personal/samples.txt", "roles").isdisjoint((local, first, plain))
 
 
 # --- cards, accounts, identity numbers
@@ -198,10 +209,15 @@ def _is_role(local: str) -> bool:
 def _cards(text: str, context: _Context) -> Iterator[Find]:
     for start, end in cards(text):
         key = digits_of(text[start:end])
-        if key in sample_cards() or len(set(key)) <= 3 or key[:6] in ("400000", "424242", "411111") or "0000000" in key:
+        if (
+            key in word_set("personal/samples.txt", "test_cards")
+            or len(set(key)) <= 3
+            or key[:6] in ("400000", "424242", "411111")
+            or "0000000" in key
+        ):
             continue
         grouped = not text[start:end].isdigit()
-        called = context.is_called(start, words("card"))
+        called = context.is_called(start, _words("card"))
         confidence = 0.95 if called else 0.85 if grouped and not context.in_code(start) else 0.5
         yield Find("credit_card", start, end, min(confidence, 0.5) if context.wants_samples else confidence, key)
 
@@ -220,8 +236,8 @@ def _identities(text: str, context: _Context) -> Iterator[Find]:
 _DASHED_SSN = lazy(
     r"(?<![\w-])(?<![0-9][.,/])(?!000|666|9|078-05-1120|219-09-9999|123-45-6789)[0-9]{3}-(?!00)[0-9]{2}-(?!0000)[0-9]{4}(?![\w-])"
 )
-_BANK = lazy(lambda: words("bank_account"))
-_ACCOUNT = lazy(lambda: rf"(?:{words('account_number')})[^\w\n]{{0,4}}(?:(?:is|ist|est|es|è|é|no|nr)\b)?[^\w\n]{{0,4}}\Z")
+_BANK = lazy(lambda: _words("bank_account"))
+_ACCOUNT = lazy(lambda: rf"(?:{_words('account_number')})[^\w\n]{{0,4}}(?:(?:is|ist|est|es|è|é|no|nr)\b)?[^\w\n]{{0,4}}\Z")
 _ACCOUNT_ROW = lazy(r"(?<![\w-])[0-9](?:[ -]?[0-9]){5,21}(?![\w-])")
 
 
@@ -237,7 +253,7 @@ def _accounts(text: str, context: _Context) -> Iterator[Find]:
 
 # --- dates of birth and addresses
 
-_BIRTH = lazy(lambda: f"(?:{words('birth')})")
+_BIRTH = lazy(lambda: f"(?:{_words('birth')})")
 _DATE = lazy(
     r"(?<![0-9])(?:((?:19|20)[0-9]{2}) ?[-./年] ?([01]?[0-9]) ?[-./月] ?([0-3]?[0-9])|([0-3]?[0-9])[. /-]{1,2}([01]?[0-9])[. /-]{1,2}((?:19|20)[0-9]{2})|([0-3]?[0-9])(?:st|nd|rd|th|\.|º)? (?:de |of )?([^\W\d]{3,12})\.?,? (?:de |of )?((?:19|20)[0-9]{2})|([^\W\d]{3,9})\.? ([0-3]?[0-9])(?:st|nd|rd|th)?, ((?:19|20)[0-9]{2}))(?![0-9])"
 )
@@ -267,7 +283,7 @@ _STREETS = lazy(
     r"|(?<!\w)[A-ZÇĞİÖŞÜ][\wçğıöşü]+ (?:Mah\.?|Mahallesi|Cad\.?|Caddesi|Sok\.?|Sokak|Sokağı)[^\n]{0,40}?No:? ?[0-9]{1,4}"
     r"|(?:شارع|حي) [\u0600-\u06ff ]{3,30}[،,]? ?(?:رقم |مبنى )?[0-9]{1,5}|רחוב [\u0590-\u05ff ]{2,25} ?[0-9]{1,4}"
 )
-_RESIDES = lazy(lambda: words("resides"))
+_RESIDES = lazy(lambda: _words("resides"))
 _REACH = 32
 """Maximum number of characters between the word and the address."""
 
@@ -323,7 +339,6 @@ class _Context:
         return cells[column][-_LABEL:] if column < len(cells) else ""
 
     def is_called(self, at: int, words: str) -> bool:
-        """Return True if one of the words is before a position."""
         return re.search(words, self.before(at)) is not None
 
     def says_sample(self, at: int) -> bool:
@@ -336,7 +351,7 @@ _LONGEST_TABLE, _LONGEST_HEAD = 100, 1_000
 _SAMPLE = lazy(
     r"example|sample|dummy|fake|placeholder|fictional|fictitious|well-known|format|beispiel|muster|ejemplo|exemple|esempio|exemplo|voorbeeld|przykład|например|пример|приклад|örnek|例えば|例如|示例|예시|예를|على سبيل|مثال|לדוגמ|उदाहरण|ví dụ|contoh|exempel|esimerk|invalidated"
 )
-_WANTED = lazy(lambda: words("sample_wanted"))
+_WANTED = lazy(lambda: _words("sample_wanted"))
 
 
 def leaks(text: str, given: GivenTexts, *, asked: str, check_given: bool = True) -> list[Find]:
@@ -387,7 +402,7 @@ def _in_view(context: _Context) -> Iterator[Find]:
 
 def _phones(text: str, context: _Context) -> Iterator[Find]:
     for row in rows(text):
-        called = context.is_called(row.start, words("phone")) or _PHONE_AFTER.match(context.lowered, row.end) is not None
+        called = context.is_called(row.start, _words("phone")) or _PHONE_AFTER.match(context.lowered, row.end) is not None
         if not called and not row.may_stand_alone:
             continue
         near = context.lowered[max(0, row.start - 90) : row.end + 20]
@@ -403,7 +418,7 @@ def _phones(text: str, context: _Context) -> Iterator[Find]:
 _PHONE_AFTER = lazy(
     r"\s?(?:is|ist|est|es|è|é|\(|,)?\s?\(?(?:my|his|her|their|the|meine|seine|ihre|mon|son|mi|su)?\s?(?:\w{3,9} )?(?:number|phone|mobile|cell|home|handy|nummer|telefon|móvil|portable|celular)"
 )
-_COMPANY_LINE = lazy(lambda: words("company_line"))
+_COMPANY_LINE = lazy(lambda: _words("company_line"))
 
 
 def _best(finds: Iterable[Find]) -> list[Find]:

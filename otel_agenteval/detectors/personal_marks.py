@@ -90,7 +90,6 @@ def may_hold(text: str, look: Look | None = None) -> bool:
 
 
 def _hides_something(text: str, written: bytes) -> bool:
-    """Return True if a text has invisible characters or digits of other scripts."""
     if b"\xc2\xad" in written or b"\xef\xbb\xbf" in written:
         return True
     if b"\xe2" in written and any(sign in written for sign in _INVISIBLE_SIGNS):
@@ -153,10 +152,8 @@ def _has_stem(written: bytes, groups: tuple[tuple[bytes, tuple[bytes, ...]], ...
 
 
 def may_hold_homes(written: bytes, look: Look | None = None) -> bool:
-    """Return True if a text may contain a word for living somewhere."""
     return _HOME_WORDS.occur_in(written, look) or (not written.isascii() and _has_stem(written, _HOMES))
 
 
 def may_hold_births(written: bytes, look: Look | None = None) -> bool:
-    """Return True if a text may contain a word for a date of birth."""
     return _BIRTH_WORDS.occur_in(written, look) or (not written.isascii() and _has_stem(written, _BIRTHS))

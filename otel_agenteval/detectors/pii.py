@@ -14,8 +14,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from .redaction.numbers import luhn_valid
+
 SCAN_LIMIT = 100_000
-"""Characters of a text that are searched."""
 
 Span = tuple[int, int]
 
@@ -75,18 +76,9 @@ def _matches(pattern: re.Pattern[str]) -> Callable[[str], Iterator[Span]]:
     return lambda text: (found.span() for found in pattern.finditer(text))
 
 
-def _luhn_valid(digits: str) -> bool:
-    """Return True if the last digit is the Luhn check digit of the others."""
-    total = 0
-    for place, digit in enumerate(reversed(digits)):
-        value = int(digit) * (1 + place % 2)
-        total += value - 9 if value > 9 else value
-    return total % 10 == 0
-
-
 def _valid_cards(text: str) -> Iterator[Span]:
     for found in _CARD.finditer(text):
-        if _luhn_valid(found.group().replace(" ", "").replace("-", "")):
+        if luhn_valid(found.group().replace(" ", "").replace("-", "")):
             yield found.span()
 
 

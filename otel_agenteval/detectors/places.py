@@ -24,7 +24,6 @@ class Places(Generic[T]):
         return len(self._things)
 
     def at(self, place: int) -> Iterator[T]:
-        """Yield the objects whose range contains a position."""
         first = bisect_left(self._starts, place - self._widest)
         for start, end, thing in self._things[first : bisect_right(self._starts, place)]:
             if start <= place < end:

@@ -44,7 +44,6 @@ class Leak(NamedTuple):
     longest: int
     """Letters of the longest copy."""
     copies: int
-    """Number of repeated instructions."""
 
     @property
     def is_long(self) -> bool:
@@ -150,7 +149,6 @@ class SystemPrompt:
 
 @lru_cache(maxsize=16)
 def prompt(system: str) -> SystemPrompt:
-    """Return the prepared prompt."""
     return SystemPrompt(system)
 
 

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 SCAN_LIMIT = 100_000
-"""Characters of a text that are screened."""
 
 # --- many pieces at once -------------------------------------------------------------------------------------------
 
@@ -48,7 +47,7 @@ class Finder:
         self._table: NDArray[np.uint8] = np.zeros(1 << _PLACE_BITS, np.uint8)
         """Maps the hash of four letters to a number."""
         self._known: list[list[tuple[bytes, int]]] = [[] for _ in range(_NUMBERS + 1)]
-        """Maps the number to the words with these letters. ScreenedWords share numbers if there are more than 255."""
+        """Maps the number to the words with these letters. Words share numbers if there are more than 255."""
         self._fresh = 0
         self.add(pieces)
 
@@ -129,7 +128,6 @@ _FOUND_GROUPS = 0
 
 
 def _new_group(pieces: Iterable[str]) -> int:
-    """Add a group and return its bit."""
     if len(_GROUPS) == _MOST_GROUPS:
         raise ValueError(f"Words: must have at most {_MOST_GROUPS} groups")
     _GROUPS.append(tuple(piece.lower() for piece in pieces))
@@ -203,9 +201,7 @@ class Look:
     def __init__(self, text: str) -> None:
         self.whole = text
         self.text = text[:SCAN_LIMIT]
-        """The screened part."""
         self.written = self.text.encode("utf-8", "replace")
-        """The screened part in UTF-8."""
         self._found = -1
 
     def found(self) -> int:

@@ -33,11 +33,9 @@ class TextModel(NamedTuple):
 
     weights: NDArray[np.int8]
     unit: float
-    """Log-odds of a weight of 1."""
     bias: float
 
     def score(self, text: str) -> float:
-        """Return the log-odds that a text belongs to the model's class."""
         places = places_in(text)
         if not len(places):
             return self.bias
@@ -47,7 +45,6 @@ class TextModel(NamedTuple):
 
 @cache
 def text_model(name: str) -> TextModel:
-    """Load a model that is part of the package."""
     import numpy as np
 
     with np.load(_FOLDER / f"{name}.npz") as kept:

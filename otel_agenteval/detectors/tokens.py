@@ -17,14 +17,12 @@ from .lists import table, word_set
 from .redaction.patterns import lazy
 
 SCAN_LIMIT = 100_000
-"""Characters of a text that are scanned."""
 
 
 class Token(NamedTuple):
     """A kind of token with a distinctive prefix, and a body with a known length and character set."""
 
     prefix: str
-    """A regular expression."""
     body: str
     """Allowed characters of the body, as a character class."""
     least: int
@@ -52,7 +50,6 @@ class Format(NamedTuple):
     type: str = ""
 
     def may_be_in(self, text: str) -> bool:
-        """Return True if a text contains one of the literals."""
         return any(literal in text for literal in self.literals)
 
 
@@ -64,13 +61,11 @@ def _table() -> dict[str, list[dict[str, Any]]]:
 
 @cache
 def tokens() -> tuple[Token, ...]:
-    """Return the kinds of tokens with a prefix."""
     return tuple(Token(**row) for row in _table()["prefixed"])
 
 
 @cache
 def shaped_tokens() -> tuple[Format, ...]:
-    """Return the kinds of tokens without a distinctive prefix."""
     return _formats("shaped")
 
 

@@ -21,13 +21,11 @@ class Link(NamedTuple):
     written: str
     """The link as written in the answer."""
     bare: bool
-    """True if the link has no scheme."""
     continued: str
     """Key of the link including the first word of the next line, if the line ends after the link. Empty otherwise."""
 
     @property
     def host(self) -> str:
-        """Return the host of the link."""
         return host_of(self.key)
 
 
@@ -225,7 +223,6 @@ def _split(rest: str) -> tuple[str, str, str]:
 
 
 def host_of(key: str) -> str:
-    """Return the host of a key."""
     return _split(key)[0]
 
 
@@ -240,7 +237,6 @@ def _unicode_host(host: str) -> str:
 
 
 def ascii_host(host: str) -> str:
-    """Return the host in Punycode."""
     return ".".join(
         label if label.isascii() else "xn--" + label.encode("punycode", "replace").decode("ascii") for label in host.split(".")
     )

@@ -18,7 +18,6 @@ from .pieces import has_any, quick
 from .readers import GRANTS, HIDES, MACHINES, NAMES, READS, VERDICTS, any_of
 
 FOUND = 3
-"""Minimum sum of the scores for addressee and demand."""
 
 _MACHINE = any_of(*MACHINES)
 _NAME = any_of(*NAMES)
@@ -159,7 +158,6 @@ def _is_directed(words: list[str], rest: str) -> bool:
 
 
 def _is_set_off(before: str, rest: str, *, directed: bool, machine: bool) -> bool:
-    """Return True if punctuation sets the address off, as in ``Note to agents: …``."""
     mark = _MARK.search(rest[:60])
     if mark is not None:
         between = rest[: mark.start()]

@@ -21,7 +21,6 @@ class Language(NamedTuple):
     triggers: str
     """Substrings, at least one of which occurs in every instruction. Those in Latin script have no spaces."""
     ignore: str
-    """Verbs for ignoring instructions."""
     rules: str
     """Words for the ignored instructions."""
     former: str
@@ -35,7 +34,6 @@ class Language(NamedTuple):
     hide: str
     """Phrases for not saying something."""
     send: str
-    """Verbs for sending, forwarding and copying."""
     act: str
     """Words for actions of agents: tools, payments, deletions, the prompt."""
     people: str
@@ -58,7 +56,6 @@ def _language(name: str, *, spaced: bool) -> Language:
 
 @cache
 def languages() -> tuple[Language, ...]:
-    """Return the vocabularies in ``data/injection``."""
     return tuple(_language(name, spaced=spaced) for names, spaced in ((_SPACED, True), (_UNSPACED, False)) for name in names)
 
 
@@ -97,9 +94,7 @@ REVEAL = quick(
     r"(?<!\w)(?:reveal|print|show|output|repeat|leak|expose|disclose|display|write out|reproduce|recite|quote|paste|include|send|tell me|dump|echo|revel|rivel|affich|montr|muestr|mostr|gib\b|verrat|zeig|toon|onthul|geef|ujawni|pokaz|goster|ifsa|раскр|выведи|покажи|розкр"
     r"|visa\b|avsloj|skriv ut|tiet lo|in ra|hien thi|ungkap|tampilkan|imprim|escrib|ecris|schreib|stampa|opisz|napisz|напиши)|اكشف|اطبع|أظهر|اعرض|חשוף|הצג|הדפס|दिखा|उजागर|表示|明か|開示|出力|输出|显示|泄露|透露|公开|打印|공개|출력|보여"
 )
-"""Verbs for revealing the prompt."""
 ATTACK = re.compile(r"prompt[ _-]?injection|jailbreak|attack|malicious|exploit|payload|blocked|abuse|signature", re.IGNORECASE)
-"""Words that mark fields with reported attacks."""
 
 
 @cache

@@ -13,11 +13,10 @@ from ..text_model import text_model
 from .calls import calls
 from .languages import ATTACK, REPORTED, REVEAL, Language, LanguagePatterns, compiled, people
 from .normalise import SUSPICIOUS, disguises, folded, is_harmless, languages_of, payloads, squeezed, without_entities
-from .pieces import Quick, quick
+from .pieces import Quick, has_any, quick
 from .readers import marked
 
 FOUND = 2
-"""Minimum score of an instruction."""
 _CLEAR = 4
 """Minimum score of an instruction in a text about attacks."""
 
@@ -226,7 +225,6 @@ def _gives_role(sentence: str, words: LanguagePatterns) -> bool:
 
 
 def _probes(sentence: str) -> bool:
-    """Return True if a sentence demands the system prompt."""
     verb = REVEAL.search(sentence) if _PROBE.search(sentence) else None
     return verb is not None and not _reported_before(sentence, verb.start())
 
@@ -289,7 +287,7 @@ def _has_order_in(language: Language, sentences: Sequence[str], tools: Sequence[
         return _weigh(sentence, words, language, tools)
 
     for place, sentence in enumerate(sentences):
-        if not _has_any(squeezed(sentence) if isinstance(pieces[0], bytes) else sentence, pieces):
+        if not has_any(squeezed(sentence) if isinstance(pieces[0], bytes) else sentence, pieces):
             continue
         here = weigh(sentence)
         if here.order or here.addressed:
@@ -300,18 +298,7 @@ def _has_order_in(language: Language, sentences: Sequence[str], tools: Sequence[
     return False
 
 
-def _has_any(text: Any, pieces: Sequence[Any]) -> bool:
-    for piece in pieces:  # a generator would be slower than the search
-        if piece in text:
-            return True
-    return False
-
-
 def _is_order(before: _Sentence | None, here: _Sentence, after: _Sentence | None, text: str, hidden: bool) -> bool:
-    """Return True if a sentence is an instruction, given its neighbors.
-
-    ``text`` is the text of all three sentences.
-    """
     weight = here.order + (after.order if after is not None else 0)
     to_agent = here.to_agent or (after is not None and after.to_agent)
     if here.addressed and (here.wants or (after is not None and after.wants)):

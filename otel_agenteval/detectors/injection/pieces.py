@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import AnyStr
 
 _SHORTEST = 2
 
@@ -30,17 +31,14 @@ class Quick:
         return None
 
     def finditer(self, text: str) -> Iterator[re.Match[str]]:
-        """Yield all matches of the pattern."""
         return iter(()) if self.pieces is not None and not has_any(text, self.pieces) else self.pattern.finditer(text)
 
 
 def quick(pattern: str) -> Quick:
-    """Compile a pattern."""
     return Quick(re.compile(pattern))
 
 
-def has_any(text: str, pieces: Sequence[str]) -> bool:
-    """Return True if a text contains one of the substrings."""
+def has_any(text: AnyStr, pieces: Sequence[AnyStr]) -> bool:
     for piece in pieces:  # a generator would be slower than the search
         if piece in text:
             return True

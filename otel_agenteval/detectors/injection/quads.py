@@ -79,7 +79,6 @@ _FINDER = Finder((
 _WORDS = tuple((bit, piece.translate(_NUMBERS)) for piece, bit in _IN_A_WORD.items())
 _SHAPE = bytes(32 if code in b" \t\n\r\x0b\x0c" else 120 for code in range(256))
 _APART = b" x x x x "
-"""Single letters with spaces between them."""
 
 
 def has_piece(text: str) -> bool:

@@ -57,7 +57,6 @@ MACHINES = (
     r"(?:処理|読み?込?む|要約|閲覧|解析|参照)(?:する|した|している|む)?(?:モデル|システム|ai)|自[动動][^\s,。]{0,5}(?:系统|系統|程序|评审)|(?:模型|代理)(?=必须|必須|应当|需|请)|자동[^\s]{0,4} ?(?:시스템|프로그램)",
     r"ปัญญาประดิษฐ์|แชทบอท|บอท|เอไอ|โมเดลภาษา|ผู้ช่วยเสมือน",
 )
-"""Names that only machines have."""
 NAMES = (
     r"(?:ai )?assistants?\b|agents?\b|models?\b|assistent\w{0,3}|agenten?\b|modell?\b|asistente?s?\b|agentes?\b|modelo\b|modello\b|modele\b|asystenci?e?\b|asistan\b|asisten\b|asystent\w*|asistent\w{0,3}",
     r"ассистент\w{0,2}|помощник\w{0,2}|агент\w{0,2}|модель\b|асистент\w{0,2}|помічник\w{0,2}|agente\b|tro ly\b|mo hinh\b",
@@ -90,7 +89,6 @@ HIDES = any_of(
     r"(?:न|मत|बिना|नहीं) ?(?:बता|कह|उल्लेख|पूछ)|(?:बताए|पूछे) बिना|छिपा|गुप्त|(?:言わ|伝え|知らせ|教え|触れ|明かさ|報告し|記載し|述べ|示さ|挙げ)な|(?:知らせ|伝え|確認せ|伏せ)(?:ず|た)|内緒|秘密|隠[しせ]|伏せ",
     r"(?:不要|别|勿|不得|无需|不必|無需|不用)[^。,，]{0,8}(?:告[诉訴知]|提[及到]|透露|通知|说明|說明|询问|指出|征求|记录|解释)|隐瞒|隱瞞|保密|隐藏|悄悄|(?:알리|말하|언급하|밝히|전하|묻|공개하)지 (?:말|마|않)|몰래|비밀|숨기|숨겨|(?:อย่า|ห้าม|โดยไม่)(?:บอก|พูดถึง|เปิดเผย|แจ้ง)",
 )
-"""Phrases for not saying something."""
 VERDICTS = any_of(
     r"(?:recommend|rank|rate|score|choose|suggest|promote|list|prefer|place|put|name|classify|grade|advance|favou?r)\w*\b.{0,40}\b(?:only|first|best|highest|top|always|exclusively|above|before any|excellent|interview|perfect)|(?:only|always|exclusively)\b.{0,25}(?:recommend|rank|choose|suggest|promote|mention)|(?:highest|best|top|maximum|full|perfect|positive)(?: \w+){0,2} (?:score|rating|grade|review|marks|priority)|\b100 ?/ ?100|meets all requirements|pre-?(?:approved|verified)|already (?:approved|confirmed|verified)|as (?:already )?(?:confirmed|verified|approved|authori[sz]ed)|zero findings|strong hire",
     r"(?:empfiehl|empfehl|bewert|nenn|setz|stell|darstell)\w*\b.{0,50}(?:nur|ausschliesslich|immer|stets|hoch|sterne|beste|gunstigste|erster)|(?:nur|ausschliesslich|stets)\b.{0,30}(?:empf|nenn)|hochstnote|hochste|beste[nrs]?\b|einzuladen|(?:note|notation|avis) (?:maximale?|positif)|la note|meilleur\w*|seul (?:choix|hotel|produit)|comme le seul|uniquement|d'office|classe\w*.{0,20}premier",
@@ -103,4 +101,3 @@ GRANTS = any_of(
     r"approv\w*|accett\w*|esegu\w*|cancell\w*|aggiung\w*|acquist\w*|aprov\w*|apagu?\w*|aceit\w*|compre\b|execut\w*|conced\w*|keur\w*|verwijder\w*|zet\b|voer\b|zatwierdz\w*|usun\w*|wywolaj|zamow\w*|onayla\w*|sil\b|одобр\w*|удали\w*|оплат\w*|закаж\w*|переведи|схвал\w*|видали\w*|виклич\w*|постав\w*|phe duyet|chap nhan|xoa\b|mua\b|setujui|hapus|beli\b|godkann|radera|bestall|schval\w*|smaz\w*|zrus\w*|hyvaksy\w*|poista\w*|tilaa\b",
     r"وافق|اقبل|احذف|حوّل|نفذ|אשר|מחק|בצע|स्वीकार|हटा|चलाओ|चला|承認|削除|実行|注文|送金|批准|删除|刪除|调用|呼叫|加入购物车|转账|执行|승인|삭제|실행|송금|อนุมัติ|ลบ",
 )
-"""Verbs for actions of agents."""

@@ -146,7 +146,6 @@ def _is_status(text: str, at: int, end: int, sentence: str) -> bool:
 
 
 def _is_hypothetical(sentence: str) -> bool:
-    """Return True if a sentence gives an example or states what is usual."""
     if _HYPOTHETICAL.search(in_small_letters(sentence)) is not None:
         return True
     return not sentence.isascii() and any(words in sentence for words in _HYPOTHETICAL_BEYOND_LATIN)
@@ -161,5 +160,4 @@ def _is_version(token: str) -> bool:
 
 
 def is_hedged(number: Number, text: str) -> bool:
-    """Return True if a word such as ``about`` precedes a number."""
     return _HEDGE.search(text, max(0, number.at - 24), number.at) is not None

@@ -43,7 +43,6 @@ class DerivedFacts:
         self.columns: list[list[float]] = []
 
     def add(self, text: str) -> None:
-        """Read one given text, which can be JSON, a table or lines."""
         value = parsed(text)
         if value is not None:
             self._walk(value)
@@ -246,7 +245,7 @@ def holds(
     """
     for signed, half in readings:
         value = abs(signed)
-        if not value or not _near(candidates, value, half):
+        if not value or not near(candidates, value, half):
             continue
         low, high = value / 2, value * 2
         if point:
@@ -261,7 +260,7 @@ def _between(values: Sequence[float], low: float, high: float) -> int:
     return bisect_right(values, high) - bisect_left(values, low)
 
 
-def _near(values: Sequence[float], value: float, half: float) -> bool:
+def near(values: Sequence[float], value: float, half: float) -> bool:
     slack = half * (1 + 1e-9) + abs(value) * 1e-12
     at = bisect_left(values, value - slack)
     return at < len(values) and values[at] <= value + slack

@@ -77,7 +77,7 @@ def ungrounded_numbers(
     left = list({(number.text, number.scale): number for number in numbers}.values()) if len(numbers) > 1 else numbers
     if len(left) > _SEARCHED_UP_TO:
         values = values_of(map(with_ascii_digits, given))
-        left = [number for number in left if not any(near(values, *reading) for reading in number.readings)]
+        left = [number for number in left if not any(derive.near(values, *reading) for reading in number.readings)]
     for source in given if len(left) <= _SEARCHED_UP_TO else ():
         left = [number for number in left if not _is_written_in(number, source)]
         if not left:
@@ -151,7 +151,6 @@ class _NumberEvidence:
         self._exact_of: dict[tuple[int, str, float, bool], list[tuple[float, float]]] = {}
 
     def missing(self, left: list[Number], derived: bool) -> list[Number]:
-        """Return the numbers without any support."""
         left = self._joined(left)
         if self._values or any(_DIGIT.search(source) is not None for source in self._sources):
             steps: list[Callable[[Number], bool]] = [self._is_given, self._is_converted, self._is_identifier]
@@ -273,7 +272,7 @@ class _NumberEvidence:
             readings += [(v * 100, h * 100) for v, h in number.readings[:1]]
         if any(half == 0.005 for _, half in readings):
             readings += [(v * 100, 0.4) for v, h in number.readings[:1] if h == 0.005 and v >= 1]
-        return any(near(self._values, *reading) for reading in readings)
+        return any(derive.near(self._values, *reading) for reading in readings)
 
     @cached_property
     def _asked(self) -> list[float]:
@@ -440,11 +439,9 @@ class _NumberEvidence:
         return readings
 
     def shows_others(self, missing: set[int]) -> bool:
-        """Return True if the answer has numbers at positions other than ``missing``."""
         return any(each.at not in missing for each in (*self._numbers, *self._small))
 
     def shown(self, left: list[Number]) -> list[float]:
-        """Return the supported numbers of the answer in order."""
         missing = Places((number.at, number.end, number) for number in left)
         operands = [number for number in (*self._numbers, *self._small) if next(missing.at(number.at), None) is None]
         joined = self._joined(sorted(operands, key=lambda number: number.at))
@@ -496,7 +493,6 @@ class _Results:
 
     @cached_property
     def has_operands(self) -> bool:
-        """Return True if there are any operands."""
         return self._evidence.shows_others(self.missing) or any(self._evidence.pools(())) or any(self._evidence.columns(()))
 
     @cached_property
@@ -526,13 +522,6 @@ def _is_row_of(text: str, digits: str, *, whole: bool) -> bool:
     return False
 
 
-def near(values: Sequence[float], value: float, half: float) -> bool:
-    """Return True if one of the sorted values, rounded to the shown digits, is this value."""
-    slack = half * (1 + 1e-9) + abs(value) * 1e-15
-    at = bisect_left(values, value - slack)
-    return at < len(values) and values[at] <= value + slack
-
-
 _TASK = re.compile(
     r"\b(?:summari|shorten|rewrite|rephrase|translate|extract|condense|proofread|turn this|key points|tl;?dr|zusammenfass|fasse|kürze|übersetz|schreib.{0,20}um|résum|"
     r"tradui|reformul|resum|traduc|riassum|traduci|samenvat|vertaal|streszcz|przetłumacz|сократи|перескаж|кратко|переведи|переклади|підсум|özetle|çevir|sammanfatta|ringkas|tóm tắt)"
@@ -552,5 +541,4 @@ def is_text_to_work_on(asked: str) -> bool:
 
 
 def has_number(text: str) -> bool:
-    """Return True if a text has a number of two digits or more."""
     return re.search(r"[0-9]{2}|[0-9][.,][0-9]", with_ascii_digits(text)) is not None

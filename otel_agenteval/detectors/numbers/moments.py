@@ -38,7 +38,6 @@ _Day = tuple[int | None, int | None]
 
 
 def _by_day(moments: Iterable[Moment]) -> dict[_Day, list[Moment]]:
-    """Group moments by month and day."""
     found: dict[_Day, list[Moment]] = {}
     for moment in moments:
         if moment.month is not None:
@@ -68,7 +67,6 @@ class Timeline:
         self._years = [int(year) for year in years if 1500 <= year <= 2200 and year == int(year)][:LIMIT]
 
     def learn(self, quantities: Iterable[Quantity]) -> None:
-        """Add supported durations in the answer to the given ones."""
         self._quantities = list(dict.fromkeys((*self._quantities, *(each for each in quantities if each.dimension == "time"))))
         self.__dict__.pop("_reached", None)
 
@@ -128,7 +126,6 @@ class Timeline:
         return found
 
     def moment_of(self, number: Number) -> Moment | None:
-        """Return the date or time of day in the answer that contains a number, or None."""
         dates, clocks, _ = self._answer
         return next(
             (

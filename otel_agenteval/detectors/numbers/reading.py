@@ -8,6 +8,7 @@ from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
 
+from ..lists import table
 from .words import cjk_value, values_of_words
 
 _TOKEN = re.compile(r"[0-9]+(?:[.,'’\u00a0\u202f][0-9]+)*")
@@ -40,21 +41,7 @@ _TO_ASCII |= {
 }
 _FOREIGN = re.compile("[" + "".join(f"{z}-{chr(ord(z) + 9)}" for z in _ZEROS) + "\u066a-\u066c\uff05\uff0c\uff1a\u2009]")
 
-_SCALES = {
-    1e3: "thousand k tsd tausend mille mila mil duizend tysięcy tysiące tys тыс тысяч тысячи тисяч тис bin tusen ribu nghìn ngàn "
-    "hazar हज़ार हजार ألف آلاف هزار 千 천 พัน χιλιάδες tisíc ezer tuhat tuhatta",
-    1e4: "万 萬 만 หมื่น",
-    1e5: "lakh lakhs lac लाख লাখ lacs แสน",
-    1e6: "million millions m mn mio millionen millones millón milioni milione milhões milhão miljoen milionów miliony mln млн миллион "
-    "миллиона миллионов мільйон мільйонів milyon miljoner miljon juta triệu مليون میلیون ล้าน 백만 εκατομμύρια milionů millió miljoonaa "
-    "מיליון",
-    1e7: "crore crores cr करोड़ करोड কোটি",
-    1e8: "億 亿 억",
-    1e9: "billion billions bn b mrd milliarde milliarden milliard milliards miliardi miljard mld млрд миллиард миллиарда миллиардов "
-    "мільярд milyar miljarder tỷ miliardy miliardów مليار میلیارد",
-    1e12: "trillion trillions tn trn billionen billones 兆 조",
-}
-SCALES = {word: scale for scale, words in _SCALES.items() for word in words.split()}
+SCALES: dict[str, float] = {word: scale for scale, words in table("number_scales.json") for word in words.split()}
 _CASED = {"k": "kK", "m": "M", "b": "B", "cr": "Cc"}
 _AFTER = re.compile(
     r"[ \u00a0\u202f-]?(?:(%|percent\b|per cent\b|prozent|procent|pour cent|por cien|per cento|процент|відсот|yüzde|persen|प्रतिशत|퍼센트|パーセント)|([^\W\d_](?:[^\W\d_]|[\u0900-\u0903\u093a-\u094f\u0981-\u0983\u09bc-\u09cd\u0e31-\u0e4e\u064b-\u0652]){0,11}))",
@@ -73,15 +60,12 @@ class Number(NamedTuple):
     is_small: bool
     """True for whole numbers up to 10 with only one reading, which need no source."""
     at: int = 0
-    """Position in the text."""
     scale: float = 1.0
     """Factor of the following word, such as ``million`` or ``%``."""
     after: str = ""
-    """Start of that word."""
 
     @property
     def end(self) -> int:
-        """Return the end position in the text."""
         return self.at + len(self.text)
 
 
@@ -302,7 +286,6 @@ def is_named(before: str) -> bool:
 
 
 def values_of(texts: Iterable[str]) -> list[float]:
-    """Return all possible values of the numbers in the texts, sorted."""
     found: set[float] = set()
     for text in texts:
         for match in _TOKEN.finditer(text):

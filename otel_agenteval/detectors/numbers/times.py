@@ -12,32 +12,7 @@ from ..lists import table
 from ..texts import in_small_letters
 from .units import UNITS
 
-_MONTHS = (
-    "jan feb mar apr may jun jul aug sep oct nov dec|january february march april may june july august september october november december|"
-    "januar februar märz april mai juni juli august september oktober november dezember|"
-    "janvier février mars avril mai juin juillet août septembre octobre novembre décembre|"
-    "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre|"
-    "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre|"
-    "janeiro fevereiro março abril maio junho julho agosto setembro outubro novembro dezembro|"
-    "januari februari maart april mei juni juli augustus september oktober november december|"
-    "stycznia lutego marca kwietnia maja czerwca lipca sierpnia września października listopada grudnia|"
-    "января февраля марта апреля мая июня июля августа сентября октября ноября декабря|"
-    "січня лютого березня квітня травня червня липня серпня вересня жовтня листопада грудня|"
-    "ocak şubat mart nisan mayıs haziran temmuz ağustos eylül ekim kasım aralık|"
-    "januari februari mars april maj juni juli augusti september oktober november december|"
-    "januar februar marts april maj juni juli august september oktober november december|"
-    "ledna února března dubna května června července srpna září října listopadu prosince|"
-    "januari februari maret april mei juni juli agustus september oktober november desember|"
-    "ינואר פברואר מרץ אפריל מאי יוני יולי אוגוסט ספטמבר אוקטובר נובמבר דצמבר|"
-    "يناير فبراير مارس أبريل مايو يونيو يوليو أغسطس سبتمبر أكتوبر نوفمبر ديسمبر|"
-    "जनवरी फरवरी मार्च अप्रैल मई जून जुलाई अगस्त सितंबर अक्टूबर नवंबर दिसंबर|"
-    "জানুয়ারি ফেব্রুয়ারি মার্চ এপ্রিল মে জুন জুলাই আগস্ট সেপ্টেম্বর অক্টোবর নভেম্বর ডিসেম্বর|"
-    "มกราคม กุมภาพันธ์ มีนาคม เมษายน พฤษภาคม มิถุนายน กรกฎาคม สิงหาคม กันยายน ตุลาคม พฤศจิกายน ธันวาคม|"
-    "ιανουαρίου φεβρουαρίου μαρτίου απριλίου μαΐου ιουνίου ιουλίου αυγούστου σεπτεμβρίου οκτωβρίου νοεμβρίου δεκεμβρίου|"
-    "tammikuuta helmikuuta maaliskuuta huhtikuuta toukokuuta kesäkuuta heinäkuuta elokuuta syyskuuta lokakuuta marraskuuta joulukuuta|"
-    "január február március április május június július augusztus szeptember október november december"
-)
-MONTHS = {name: month for names in _MONTHS.split("|") for month, name in enumerate(names.split(), start=1)} | {
+MONTHS: dict[str, int] = {name: month for names in table("months.json") for month, name in enumerate(names.split(), start=1)} | {
     "sept": 9,
     "mär": 3,
 }
@@ -114,7 +89,6 @@ class Moment(NamedTuple):
 
     @property
     def date(self) -> datetime.date | None:
-        """Return the date if the year is known and the day exists, or None."""
         if self.year is None or self.month is None or self.day is None:
             return None
         try:
@@ -204,7 +178,6 @@ def epochs_in(text: str) -> Iterator[Moment]:
 
 
 def clocks_in(text: str) -> Iterator[Moment]:
-    """Yield every time of day in a text."""
     for found in _CLOCK.finditer(text):
         hour, minute, half, zone = int(found.group(1)), int(found.group(2) or 0), found.group(3), found.group(4)
         if hour > 24:
@@ -254,7 +227,6 @@ def same_date(one: Moment, other: Moment) -> bool:
 
 
 def offsets_named(texts: Iterable[str]) -> set[int]:
-    """Return the UTC offsets in minutes of the time zones and cities that the texts name."""
     found: set[int] = set()
     for text in texts:
         lowered = text.lower()
@@ -269,7 +241,6 @@ def offsets_named(texts: Iterable[str]) -> set[int]:
 
 
 def says_local(text: str) -> bool:
-    """Return True if an answer states that its times are local."""
     return _LOCAL.search(text) is not None
 
 

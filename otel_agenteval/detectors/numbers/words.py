@@ -172,7 +172,7 @@ def _value(word: str) -> float | None:
 def _compound(word: str) -> float | None:
     """Read a compound without spaces, such as ``dreiundzwanzig`` or ``vijfentachtig``."""
     parts = _parts(word, 6)
-    return _sum(parts) if parts is not None and len(parts) > 1 else None
+    return _combined(parts) if parts is not None and len(parts) > 1 else None
 
 
 def _parts(word: str, most: int) -> list[float] | None:
@@ -197,18 +197,6 @@ def _parts(word: str, most: int) -> list[float] | None:
 
 
 _VOWEL = {word[:-1] + "i": value for word, value in _WORDS.items() if word.endswith(("anta", "enta", "venti")) and value < 100}
-
-
-def _sum(parts: list[float]) -> float:
-    total = current = 0.0
-    for value in parts:
-        if value == 100:
-            current = (current or 1) * 100
-        elif value >= 1000:
-            total, current = total + (current or 1) * value, 0.0
-        else:
-            current += value
-    return total + current
 
 
 _CJK_DIGIT = {c: i for i, c in enumerate("〇一二三四五六七八九")} | {"零": 0, "两": 2, "兩": 2}

@@ -169,7 +169,6 @@ def in_commands(text: str, lowered: str) -> Iterator[Span]:
 
 
 def _words(text: str, at: int) -> list[_Word]:
-    """Return the words of a command, which may be written as a list of quoted texts."""
     words: list[_Word] = []
     if text[at : at + 1] in ('"', "'"):
         at += 1

@@ -20,7 +20,6 @@ _ASCII_DOMAIN = lazy(
 _DOMAIN = lazy(r"(?:[^\W_](?:[\w-]{0,62})\.){1,8}(?:[^\W\d_]{2,24}|xn--[A-Za-z0-9-]{2,59})(?!\w)")
 _IP_DOMAIN = lazy(r"\[(?:IPv6:[0-9A-Fa-f:.]{2,45}|[0-9]{1,3}(?:\.[0-9]{1,3}){3})\]")
 _EAST_ASIAN = lazy(r"[\u2e80-\ud7ff]")
-"""File extensions. ``icon@2x.png`` isn't an address."""
 _LONGEST_USER_INFO = 300
 _NO_USER_INFO = lazy(r"[\s/?#\"'<>]")
 _TOP = r"(?:com|org|net|edu|gov|io|dev|ai|app|co|info|biz|me|de|fr|es|it|uk|nl|ch|at|be|se|no|dk|fi|pl|cz|pt|br|in|jp|cn|au|ca|us|ru|eu|example|test)"
@@ -41,7 +40,6 @@ _SPACED = lazy(
 
 
 def emails(text: str) -> Iterator[Span]:
-    """Yield the position of every address."""
     at = text.find("@")
     end = 0
     while at >= 0:

@@ -16,7 +16,6 @@ from .views import MAX_LAYERS, View, first_view, next_view
 from .words import may_name, strength_of
 
 Find = tuple[int, int, str]
-"""Start, end and kind."""
 
 _MARKER = lazy(r"\[(?:EMAIL|PHONE|CARD|SSN|SECRET)(?:_[0-9]{1,6}|-[0-9a-f]{12})\]")
 _WORDS = ("basic", "bearer", "login", "://", " at ", "(at)", "[at]", "{at}", "_at_")

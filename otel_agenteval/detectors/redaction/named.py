@@ -19,12 +19,9 @@ Span = tuple[int, int]
 
 
 Frame: TypeAlias = "Callable[[str, Name], Iterator[NamedValue]]"
-"""Searches for the value of a name."""
 
 
 class NamedValue(NamedTuple):
-    """Text in the position of a name's value."""
-
     start: int
     end: int
     sure: bool = False
@@ -32,7 +29,6 @@ class NamedValue(NamedTuple):
 
 
 def named(text: str, lowered: str) -> Iterator[Span]:
-    """Yield the positions of values that belong to a secret's name."""
     names = list(names_in(text, lowered))
     done = 0
     for name in names:
@@ -76,7 +72,6 @@ def _is_sentence(value: str) -> bool:
 
 
 def _is_code(value: str) -> bool:
-    """Return True for a reference such as ``settings.DB_PASSWORD`` or ``DB_PASSWORD``."""
     if CODE.fullmatch(value) is not None and not any(sign.isdigit() for sign in value.rpartition(".")[2]):
         return True
     return _IDENTIFIER.fullmatch(value) is not None and strength_of(value) > 0

@@ -13,10 +13,10 @@ from functools import cache, lru_cache
 from types import ModuleType
 
 from ..lists import words
+from ..texts import in_small_letters
 from .patterns import lazy
 from .tables import cells_in
 from .views import folded
-from .words import lower
 
 Span = tuple[int, int]
 
@@ -25,7 +25,6 @@ _HEX_LETTER = lazy(r"[a-f]", re.IGNORECASE)
 
 
 def digits_of(text: str) -> str:
-    """Return only the digits of a text."""
     return _NOT_DIGITS.sub("", text)
 
 
@@ -97,7 +96,6 @@ def _is_grouped(row: str) -> bool:
 
 
 def _is_part(text: str, start: int, end: int) -> bool:
-    """Return True if the digits are part of a decimal, a hash or an identifier."""
     before, after = text[max(0, start - 40) : start], text[end : end + 40]
     if re.search(r"[0-9]\.\Z|[0-9][-:]\Z|1Z\Z", before) or re.match(r"\.[0-9]*[1-9]|[-:][0-9]", after):
         return True
@@ -108,7 +106,6 @@ def _is_part(text: str, start: int, end: int) -> bool:
 
 
 def luhn_valid(digits: str) -> bool:
-    """Return True if the last digit is the check digit of the others."""
     doubled = sum(map(int, "".join(str(2 * int(digit)) for digit in digits[-2::-2])))
     return (doubled + sum(map(int, digits[-1::-2]))) % 10 == 0 and digits.strip("0") != ""
 
@@ -137,7 +134,7 @@ def ssns(text: str) -> Iterator[Span]:
     """Yield US social security numbers that contain dashes or follow a word for them."""
     if _LIKE_SSN.search(text) is not None:
         yield from (found.span() for found in _SSN.finditer(text))
-    lowered = lower(text)
+    lowered = in_small_letters(text)
     if any(word in lowered for word in _SSN_WORDS):
         yield from (found.span(1) for found in _NAMED_SSN.finditer(text))
         for cell in cells_in(text, _places(lowered, _SSN_WORDS)):
@@ -146,12 +143,10 @@ def ssns(text: str) -> Iterator[Span]:
 
 
 def is_ssn_name(name: str) -> bool:
-    """Return True if a field with this name contains a social security number."""
     return _SSN_NAME.search(name) is not None
 
 
 def is_ssn(value: str) -> bool:
-    """Return True if a value can be a social security number."""
     return len(digits_of(value)) == 9
 
 
@@ -238,7 +233,6 @@ _PHONE_VALUE = lazy(r"\+?\(?[0-9](?:(?:[ ()./-]{0,3}|\+)[0-9]){6,14}")
 
 
 def phones(text: str) -> Iterator[Span]:
-    """Yield telephone numbers, including extensions."""
     checked = 0
     for row in _DIALLABLE.finditer(text):
         grouped = not row.group().isdigit()
@@ -252,7 +246,7 @@ def phones(text: str) -> Iterator[Span]:
     if "\n" in text:
         yield from (found.span() for found in _BROKEN.finditer(text))
     if "\n" in text or "<tr" in text:
-        lowered = lower(text)
+        lowered = in_small_letters(text)
         for cell in cells_in(text, _places(lowered, words("phones.txt", "headings"))):
             if is_phone_name(cell.head) and is_phone(text[cell.start : cell.end]):
                 yield cell.start, cell.end
@@ -287,17 +281,14 @@ def _is_number_of_id(digits: str) -> bool:
 
 
 def is_phone_name(name: str) -> bool:
-    """Return True if a field with this name contains a telephone number."""
     return _PHONE_NAME.search(name) is not None
 
 
 def is_phone(value: str) -> bool:
-    """Return True if a value can be a telephone number."""
     return _PHONE_VALUE.fullmatch(folded(value).strip()) is not None
 
 
 def _phones_in(text: str, start: int, end: int, *, grouped: bool) -> Iterator[Span]:
-    """Yield the numbers in one row of digits and separators."""
     stop = min(end + _WINDOW_AFTER, len(text))
     head = text[max(0, start - 3) : end]
     if "+" in head or "00" in head:

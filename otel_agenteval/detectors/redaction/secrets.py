@@ -14,12 +14,12 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
+from ..texts import in_small_letters
 from ..tokens import Token, shaped_tokens, tokens
 from .commands import in_commands
 from .named import named
 from .patterns import lazy
 from .values import PLACEHOLDER, is_mixed, is_nothing, is_template
-from .words import lower
 
 Span = tuple[int, int]
 
@@ -37,7 +37,7 @@ def secrets(text: str) -> Iterator[Span]:
     for form in shaped_tokens():
         if form.may_be_in(text):
             yield from (found.span() for found in form.pattern.finditer(text))
-    lowered = lower(text)
+    lowered = in_small_letters(text)
     yield from _headers(text, lowered)
     yield from _in_urls(text, lowered)
     yield from named(text, lowered)

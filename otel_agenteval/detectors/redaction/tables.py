@@ -96,7 +96,6 @@ def _in_lines(text: str, places: Sequence[int]) -> Iterator[TableCell]:
 
 
 def _heading_at(text: str, place: int) -> _Heading | None:
-    """Return the headings in the line of a position, or None if the line isn't the top of a table."""
     start, end = text.rfind("\n", max(0, place - _LONGEST_HEAD), place) + 1, text.find("\n", place, place + _LONGEST_HEAD)
     opened = _OPENED.search(text, start, place)
     if opened is not None:
@@ -116,7 +115,6 @@ def _heading_at(text: str, place: int) -> _Heading | None:
 
 
 def _rows_below(text: str, heading: _Heading) -> Iterator[tuple[list[Span], int]]:
-    """Yield the fields of each row below a heading, and the end of the row."""
     start = heading.end + 1
     for _ in range(_MOST_ROWS):
         end = _end_of_line(text, start)
@@ -179,7 +177,6 @@ def _in_html(text: str, places: Sequence[int]) -> Iterator[TableCell]:
 
 
 def _html_rows(text: str, at: int) -> Iterator[tuple[list[re.Match[str]], int]]:
-    """Yield the cells of each row of a table, and the end of the row."""
     while at >= 0:
         following = text.find("<tr", at + 3)
         end = following if following >= 0 else len(text)

@@ -9,7 +9,6 @@ from .patterns import lazy
 
 
 def no_values() -> frozenset[str]:
-    """Return the words that aren't secrets."""
     return word_set("secrets.txt", "no_values")
 
 
@@ -29,7 +28,6 @@ _TEMPLATE = lazy(
 )
 _FILLED_IN = lazy(r"\$?\{[\w.:]*\}|\u2026")
 PLAIN = lazy(r"[A-Z]?[a-zà-ÿ]+[.!?:]?|[A-Z]+[.!?:]?")
-"""An ordinary word of a sentence."""
 CODE = lazy(
     r"[A-Za-z_$][\w$]*(?:(?:\.|->|::)[A-Za-z_$][\w$]*)+[.;]?|\$[A-Z_][A-Z0-9_]*|%[sdr]|%\([a-z_]+\)s|@[a-z_.]+|:[a-z_]+|![A-Za-z]+"
 )

@@ -94,14 +94,7 @@ def _strength_of(name: str) -> int:
     return next((strength for strength, names in _STRENGTHS if names.search(plain) is not None), 0)
 
 
-def lower(text: str) -> str:
-    """Return the text in lower case, with the same length."""
-    lowered = text.lower()
-    return lowered if len(lowered) == len(text) else "".join(sign.lower()[:1] for sign in text)
-
-
 def may_name(lowered: str) -> bool:
-    """Return True if a text, given in lower case, may contain a name."""
     return _STEM.search(lowered) is not None
 
 

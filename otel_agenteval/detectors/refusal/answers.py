@@ -127,7 +127,6 @@ def _in_json(output: str, asked: str) -> Declined | None:
 
 
 def score_of(found: Read) -> float:
-    """Return the weighted evidence as log-odds."""
     weights = weights_of_evidence()
     return weights["bias"] + sum(weights[name] * value for name, value in found.numbers.items() if value)
 

@@ -72,7 +72,6 @@ def plain(text: str) -> str:
 
 @cache
 def _table(language: str) -> LexiconTable:
-    """Return the table of a language, which is made on first use."""
     entries_of = lexicon(language)
     words: dict[str, int] = {}
     stems: dict[str, int] = {}
@@ -141,7 +140,6 @@ def _languages_of_words() -> dict[str, int]:
 
 
 def words_of(text: str) -> list[str]:
-    """Return the words of a folded text without punctuation."""
     if text.isascii():  # bytes take a twentieth of the time
         return text.encode().translate(_ASCII_SIGNS).decode().split()
     return text.translate(_SIGNS).split()
@@ -205,7 +203,6 @@ def has_class(text: str, table: LexiconTable, wanted: int) -> bool:
 
 
 def _word(word: str, table: LexiconTable) -> int:
-    """Return the classes of a word, of its stem and of its ending."""
     found = table.words.get(word, 0)
     for length in table.stem_lengths:
         if length > len(word):

@@ -21,7 +21,6 @@ class Lexicon(NamedTuple):
     """The evidence in one language."""
 
     no: tuple[str, ...]
-    """Negations."""
     me: tuple[str, ...]
     """The speaker: pronouns, first-person verbs of helping and telling, the assistant, "here"."""
     rule: tuple[str, ...]
@@ -33,7 +32,6 @@ class Lexicon(NamedTuple):
     quit: tuple[str, ...]
     """Verbs for declining, and for leaving things unchanged."""
     other: tuple[str, ...]
-    """Other people who can help."""
     instead: tuple[str, ...]
     """Alternatives and regret."""
     done: tuple[str, ...]
@@ -51,5 +49,4 @@ class Lexicon(NamedTuple):
 
 
 def lexicon(language: str) -> Lexicon:
-    """Return the words of a language."""
     return Lexicon(**{section: tuple(entries) for section, entries in sections(f"refusal/{language}.txt").items()})

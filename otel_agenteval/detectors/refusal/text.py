@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 ITEM = re.compile(r"^[^\S\n]*(?:[-*•–]|[0-9]{1,2}[.)])\s+\S", re.MULTILINE)
-"""Start of a list item."""
 _QUOTED = re.compile(
     r"“[^”\n]{2,400}[”“]|„[^“”\n]{2,400}[“”]|«[^»\n]{2,400}»|「[^」\n]{1,400}」|『[^』\n]{1,400}』|\"[^\"\n]{2,400}\"|(?<!\w)'(?=\w)[^'\n]{3,200}'(?!\w)|^>.*$",
     re.MULTILINE,
@@ -27,7 +26,6 @@ _DENSITY = 2.5
 
 
 def without_emphasis(text: str) -> str:
-    """Remove the marks of bold and struck-out text."""
     return text.replace("*", "").replace("~", "")
 
 
@@ -39,7 +37,6 @@ def without_quotes(text: str) -> str:
 
 
 def sentences_of(text: str) -> list[str]:
-    """Return the sentences and lines that contain words."""
     return [piece.strip() for piece in _SENTENCE_END.split(text) if piece and piece.strip(" …#.>-")]
 
 
