@@ -86,7 +86,6 @@ class Scorer:
 
     @property
     def asks(self) -> bool:
-        """Return True if a model may be called."""
         return asks_one([*self.metrics, *self.whole], self.setup.judge, self.setup.embedder)
 
     @property
@@ -95,7 +94,6 @@ class Scorer:
         return json.dumps(self.config.to_dict()), self._names
 
     def close(self) -> None:
-        """Close connections."""
         for model in (self.setup.judge, self.setup.embedder):
             if model is not None:
                 model.close()
@@ -229,7 +227,6 @@ def chosen(
 
 
 def result_schema() -> Any:
-    """Return :data:`RESULT_COLUMNS` as a ``pyarrow.Schema``."""
     pa = require("pyarrow", feature="backfill", extra="parquet")
     types = {"string": pa.string(), "int64": pa.int64(), "double": pa.float64(), "bool": pa.bool_()}
     return pa.schema([(name, types[kind]) for name, kind in RESULT_COLUMNS.items()])

@@ -67,8 +67,6 @@ def run(source: Parquet, output: Output, scorer: Scorer, *, ray: str | None = No
 
 
 class _Task:
-    """Scores a bucket in a process of the cluster."""
-
     def __init__(self, config: str, metrics: tuple[str, ...] | None, folder: str, fingerprint: str, names: Sequence[str]) -> None:
         self._config = config
         self._metrics = metrics

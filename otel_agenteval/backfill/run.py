@@ -79,7 +79,6 @@ class Output:
         return done.get("source") == fingerprint and set(keys) <= set(done.get("metrics", ()))
 
     def is_complete(self, keys: Sequence[str], fingerprint: str) -> bool:
-        """Return True if all buckets are done."""
         return all(self.is_done(bucket, keys, fingerprint) for bucket in range(self.buckets))
 
     def known(self, bucket: int | None) -> dict[str, dict[str, Any] | None]:
@@ -186,7 +185,6 @@ def _score_here(layout: _Layout, scorer: Scorer, bucket: int) -> ScoringTotals:
 
 
 def _score(layout: _Layout, copies: tuple[str, tuple[str, ...] | None], bucket: int) -> ScoringTotals:
-    """Score a bucket in another process."""
     return _score_here(layout, scorer_of(*copies), bucket)
 
 
@@ -273,7 +271,6 @@ class _Layout:
                 yield stream.read_all()
 
     def remove(self) -> None:
-        """Delete the files after the backfill is complete."""
         shutil.rmtree(self._output_spans, ignore_errors=True)
 
 
@@ -320,7 +317,6 @@ class Bar:
         sys.stderr.flush()
 
     def end(self) -> None:
-        """End the line."""
         if self._shown and self._what:
             sys.stderr.write("\n")
 

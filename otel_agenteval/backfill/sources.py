@@ -129,16 +129,13 @@ class Parquet:
         return self._columns[0][1]
 
     def fingerprint(self) -> str:
-        """See :class:`Source`."""
         return _print_of(self.files)
 
     def size(self) -> tuple[int | None, int]:
-        """See :class:`Source`."""
         n = self._shard[1]
         return (self._rows if n == 1 else None), sum(file.stat().st_size for file in self.files) * _PACKED // n
 
     def batches(self) -> Iterator[Any]:
-        """See :class:`Source`."""
         pa = require("pyarrow", feature="backfill", extra="parquet")
         for file, columns in self._columns:
             for batch in self._parquet.ParquetFile(file).iter_batches(_ROWS, columns=list(columns.values())):
@@ -159,16 +156,13 @@ class JsonLines:
         self.reading = Reading()
 
     def fingerprint(self) -> str:
-        """See :class:`Source`."""
         return _print_of(self.files)
 
     def size(self) -> tuple[int | None, int]:
-        """See :class:`Source`."""
         packed = [file.stat().st_size * (1 if file.suffix in (".json", ".jsonl") else _PACKED) for file in self.files]
         return None, sum(packed) // self._shard[1]
 
     def batches(self) -> Iterator[Any]:
-        """See :class:`Source`."""
         held: list[Any] = []
         for item in read_items(self.files, self.reading, to_stderr):
             held.append(item)
@@ -251,13 +245,11 @@ class ClickHouse:
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
 
     def size(self) -> tuple[int | None, int]:
-        """See :class:`Source`."""
         if self._count is None:
             self.fingerprint()
         return self._count, (self._count or 0) * _SPAN_BYTES
 
     def batches(self) -> Iterator[Any]:
-        """See :class:`Source`."""
         pa = require("pyarrow", feature="backfill", extra="parquet")
         client = self._client()
         try:

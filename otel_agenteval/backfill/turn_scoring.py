@@ -60,7 +60,6 @@ class ScoringTotals:
     """Requests by metric."""
 
     def add(self, other: ScoringTotals) -> None:
-        """Add the counts and costs of another batch."""
         for name in ("spans", "bad", "turns", "scores", "errors", "known", "model_calls", "tokens", "cost_usd", "unpriced"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for metric, count in other.metrics.items():
@@ -186,7 +185,6 @@ class TurnScoring:
         return score, accounts, [(item.input_tokens or 0, item.output_tokens or 0, item.cost_usd) for item in accounts]
 
     def _combine(self, metric: BoundMetric) -> None:
-        """Compute a composite as soon as its inner scores exist."""
         if self._id(metric) in self._known:
             self.account.known += 1
             return
@@ -229,7 +227,6 @@ class TurnScoring:
 
 
 def _read(metric: BoundMetric, there: Mapping[str, Any] | None) -> Score:
-    """Return the score of an existing result."""
     if there is None:
         return metric.left_out("dropped", "an earlier run computed the score, but its columns are unavailable")
     detail = jsonio.loads(there["detail"]) if there.get("detail") else None

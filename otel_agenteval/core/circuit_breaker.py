@@ -118,7 +118,6 @@ class CircuitBreaker:
 
     @property
     def is_closed(self) -> bool:
-        """Return True if no outage is known."""
         return self._since is None
 
     @property
@@ -149,7 +148,6 @@ class CircuitBreakers:
         self._found: dict[str, CircuitBreaker] = {}
 
     def of(self, server: str) -> CircuitBreaker:
-        """Return the breaker of a server."""
         with self._lock:
             found = self._found.get(server)
             if found is None:

@@ -17,8 +17,6 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The machine's clocks."""
-
     monotonic = staticmethod(time.monotonic)
     time_ns = staticmethod(time.time_ns)
 

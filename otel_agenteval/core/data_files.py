@@ -7,7 +7,6 @@ from typing import Any
 
 
 def load_yaml(path: Path) -> Any:
-    """Return the content of a YAML file of the package."""
     import yaml  # imported on first use, because importing the package imports only the standard library
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the C loader is 100 times faster, but not in every build of PyYAML

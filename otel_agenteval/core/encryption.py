@@ -41,7 +41,6 @@ class Seal:
         return "Seal()"
 
     def encrypt(self, content: bytes) -> bytes:
-        """Return the content encrypted."""
         sealed: bytes = self._fernet.encrypt(content)
         return sealed
 

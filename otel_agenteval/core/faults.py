@@ -16,7 +16,6 @@ class Faults:
 
     @property
     def lines(self) -> list[str]:
-        """Collected error lines, without duplicates."""
         return list(self._lines)
 
     def __enter__(self) -> None:

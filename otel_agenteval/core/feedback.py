@@ -126,7 +126,6 @@ def word_score(word: str) -> float | None:
 
 
 def normal(name: str) -> str:
-    """Return a name in lower case, with its parts joined by ``_``."""
     return _SEPARATORS.sub("_", name.strip().lower())
 
 
@@ -240,7 +239,6 @@ _known_names: dict[str, bool] = {}
 
 
 def is_feedback(name: str) -> bool:
-    """Return True if an event with this name is feedback."""
     found = _known_names.get(name)
     if found is None:
         found = normal(name) in NAMES

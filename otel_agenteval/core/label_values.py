@@ -29,8 +29,6 @@ Value = TypeVar("Value", bound=Hashable)
 
 
 class _Place:
-    """Usage of a value that has a place."""
-
     __slots__ = ("count", "used")
 
     def __init__(self, used: float, count: int) -> None:
@@ -60,7 +58,6 @@ class LabelValues(Generic[Value]):
 
     @property
     def full(self) -> bool:
-        """True if a new value would have to replace another one."""
         return len(self._places) >= self._limit
 
     def use(self, value: Value, now: float, sightings: int = 1) -> None:
@@ -106,7 +103,6 @@ class LabelValues(Generic[Value]):
         return True, leaving
 
     def clear(self) -> None:
-        """Forget all values and counts."""
         self._places.clear()
         self._candidates.clear()
         self._sightings = 0

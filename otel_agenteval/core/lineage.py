@@ -52,12 +52,10 @@ class Process(NamedTuple):
 
 
 def this_process() -> Process:
-    """Return the current process."""
     return process_of(os.getpid())
 
 
 def process_of(pid: int) -> Process:
-    """Return a running process by its number."""
     return Process(pid, _state_of(pid)[1])
 
 
@@ -95,7 +93,6 @@ def _same_program_is_known() -> bool:
 
 
 def _goes_on_with(child: int, parent: int) -> bool:
-    """Return True if the child continues its parent's program."""
     if any(sign in _read(_PROC / str(child) / "cmdline") for sign in _STARTED_BY_MULTIPROCESSING):
         return True
     addresses = _read(_PROC / str(child) / "auxv")
@@ -109,7 +106,6 @@ def _addresses_are_random() -> bool:
 
 
 def _parent_of(pid: int) -> int:
-    """Return the parent's number, or 0 if there is none or it isn't visible."""
     if pid == os.getpid():
         return os.getppid()
     fields = _fields_of(pid)

@@ -9,7 +9,6 @@ _MOST_CHARS = 600
 
 
 def table_html(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table with a header row."""
     first = "".join(f'<th style="text-align:left">{escape(head)}</th>' for head in heads)
     others = "".join(
         "<tr>" + "".join(f'<td style="text-align:left">{escape(_cut(cell))}</td>' for cell in row) + "</tr>" for row in rows

@@ -118,7 +118,6 @@ class Transport(httpx.BaseTransport):
             raise ImportError("a SOCKS proxy requires the package socksio: pip install 'httpx[socks]'")
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Send a request and read the response's headers."""
         assert isinstance(request.stream, httpx.SyncByteStream)
         url = httpcore.URL(
             scheme=request.url.raw_scheme, host=request.url.raw_host, port=request.url.port, target=request.url.raw_path
@@ -133,7 +132,6 @@ class Transport(httpx.BaseTransport):
         return httpx.Response(answer.status, headers=answer.headers, stream=_Body(answer.stream), extensions=answer.extensions)
 
     def close(self) -> None:
-        """Close the connections."""
         self._pool.close()
 
 

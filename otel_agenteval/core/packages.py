@@ -34,7 +34,6 @@ class Instrumentation(NamedTuple):
 
 @cache
 def installed() -> dict[str, str]:
-    """Return the versions of all installed packages, by normalized name."""
     found: dict[str, str] = {}
     for one in importlib.metadata.distributions():
         name = one.metadata["Name"]
@@ -66,7 +65,6 @@ def broken() -> list[str]:
 
 
 def _is_met(requirement: str) -> bool:
-    """Return True if installed packages meet the requirement, or if that can't be determined."""
     try:
         from packaging.requirements import InvalidRequirement, Requirement  # a dependency of every instrumentation
     except ImportError:

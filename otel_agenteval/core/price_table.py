@@ -25,8 +25,6 @@ _UTC = datetime.timezone.utc
 
 
 class Tokens(NamedTuple):
-    """Token counts of a model call."""
-
     input: int
     output: int
     cached: int = 0
@@ -44,7 +42,6 @@ class Rates(NamedTuple):
     """USD per call, in addition to its tokens."""
 
     def times(self, tokens: Tokens) -> Decimal:
-        """Return the cost of a call in USD."""
         cached = 0 if self.cached is None else tokens.cached
         return self.call + self.fresh * (tokens.input - cached) + (self.cached or 0) * cached + self.output * tokens.output
 

@@ -42,7 +42,6 @@ def newer_package() -> Any:
 
 @functools.cache
 def table_name() -> str:
-    """Return the name and version of the price table in use."""
     if newer_package() is None:
         return price_table.source()[0]
     return f"genai-prices {importlib.metadata.version('genai-prices')}"

@@ -43,7 +43,6 @@ class Schema:
 
     @property
     def version(self) -> int:
-        """Version of the tables."""
         return 1 + len(self.migrations)
 
     def version_in(self, db: sqlite3.Connection, path: str | os.PathLike[str]) -> int:
@@ -140,7 +139,6 @@ class SqliteFile:
 
     @property
     def closed(self) -> bool:
-        """True if the file was closed for good."""
         return self._closed
 
     @contextmanager

@@ -81,8 +81,6 @@ class Family(NamedTuple):
 
 
 class _Cell:
-    """State of a histogram for one label set."""
-
     __slots__ = ("counts", "exemplars", "least", "most", "sum")
 
     def __init__(self, buckets: int) -> None:
@@ -136,8 +134,6 @@ class Plan:
 
 
 class _Series:
-    """State of one instrument, for all its label sets."""
-
     __slots__ = (
         "buckets",
         "capped",
@@ -228,7 +224,6 @@ class _Series:
         return self._within(tuple(folded), max_series)
 
     def place(self, key: Labels) -> None:
-        """Register a new label set."""
         for position in self.capped:
             self.keys_of.setdefault((position, key[position]), set()).add(key)
 
@@ -403,7 +398,6 @@ class Telemetry:
             return series.shown(self._left(series, labels), self._max_series)
 
     def read(self, name: str) -> Family:
-        """Return the current state of one instrument."""
         series = self._series[name]
         with self._lock:
             values = dict(series.values)
@@ -419,7 +413,6 @@ class Telemetry:
         return Family(series.instrument, values, distributions)
 
     def collect(self) -> list[Family]:
-        """Return the current state of every instrument, in the order of the table."""
         return [self.read(name) for name in self._series]
 
     def reset(self) -> None:
@@ -550,7 +543,6 @@ class TelemetryGroup:
             self._members = (*self._members, telemetry)
 
     def is_last(self, telemetry: Telemetry) -> bool:
-        """Return True if the telemetry is the only member left."""
         return self._members == (telemetry,)
 
     def add(self, name: str, **labels: str) -> None:
@@ -568,7 +560,6 @@ class TelemetryGroup:
             return not members
 
     def read(self, name: str, others: Sequence[Readable] = ()) -> Family | None:
-        """Return the combined state of all members and ``others``, or None if there are none."""
         members = (*dict.fromkeys(self._members), *others)
         return merged(name, members) if members else None
 

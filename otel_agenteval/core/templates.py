@@ -9,7 +9,6 @@ PLACE = re.compile(r"\{([A-Za-z_]\w*)\}")
 
 
 def places(template: str) -> list[str]:
-    """Return the names of a template's placeholders, in order."""
     return PLACE.findall(template)
 
 

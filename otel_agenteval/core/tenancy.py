@@ -39,17 +39,14 @@ def base_of(tenant: str | None) -> int:
 
 
 def number_in(key: int) -> int:
-    """Return the tenant's number in a trace key, or 0 for no tenant."""
     return key >> _BITS
 
 
 def tenant_of(key: int) -> str | None:
-    """Return the tenant of a trace key."""
     return _names[key >> _BITS]
 
 
 def trace_id_of(key: int) -> int:
-    """Return the trace id of a trace key."""
     return key & _TRACE_ID
 
 
@@ -59,7 +56,6 @@ def trace_name(key: int) -> str:
 
 
 def turn_id_in(key: int, span_id: int) -> str:
-    """Return the turn id for a trace key and a root span id."""
     return f"{trace_name(key)}-{span_id:016x}"
 
 

@@ -30,13 +30,10 @@ class OutOfTime(BaseException):
 
 
 class OwnThread(threading.Thread):
-    """A daemon thread of the package."""
-
     def __init__(self, run: Callable[[], None], name: str) -> None:
         super().__init__(target=run, name=name, daemon=True)
 
     def run(self) -> None:
-        """Mark the thread as the package's own, and run the target."""
         mark_as_ours()
         super().run()
 

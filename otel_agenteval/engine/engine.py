@@ -116,7 +116,6 @@ class Engine:
 
     @property
     def judging(self) -> Dispatcher | None:
-        """Dispatcher of judge jobs. None without judged metrics."""
         return self.pipeline.judging
 
     def reload(self, config: Config) -> list[str]:
@@ -189,7 +188,6 @@ class Engine:
 
     @property
     def judges(self) -> bool:
-        """True if any metric is judged."""
         return self.judging is not None
 
     def start_judging(self, at_once: int) -> None:
@@ -201,7 +199,6 @@ class Engine:
             self.judging.start(at_once)
 
     def set_tenant_labels(self, labels: Mapping[str, Mapping[str, str]]) -> None:
-        """Set the labels for the scores of each tenant."""
         self.pipeline.composer.set_tenant_labels(labels)
 
     def keep_all(self) -> None:

@@ -67,7 +67,6 @@ class FeedbackJoiner:
         return len(self._waiting) + len(self._composer.notes)
 
     def reload(self, options: FeedbackOptions) -> None:
-        """Apply other options."""
         self._options = options
 
     # --- feedback in the turn's own trace
@@ -112,7 +111,6 @@ class FeedbackJoiner:
         return turn.scored([feedback.score_of(turn.turn_id, turn.revision, self._options.threshold)])
 
     def _find(self, given: TurnFeedback) -> RecentTurn | None:
-        """Return the turn of the named span, or the last turn of the trace if no span was named."""
         turns = self.recent.of_trace(given.trace_key)
         if not given.span_id:
             return turns[-1] if turns else None
@@ -165,10 +163,8 @@ class FeedbackJoiner:
                 self.count("unreadable" if feedback is None else "dropped")
 
     def held(self, trace_keys: Collection[int]) -> set[int]:
-        """Return which of the given traces have waiting feedback."""
         with self._lock:
             return {given.trace_key for given in self._waiting if given.trace_key in trace_keys}
 
     def count(self, outcome: str) -> None:
-        """Count an outcome of feedback."""
         self._telemetry.add(FEEDBACK, outcome=outcome)

@@ -158,7 +158,6 @@ class Intake:
         self._receive_read(in_annotation(attributes, turn_id_in(trace_id, span_id)), trace_id, parent_id)
 
     def receive_feedback_record(self, trace_id: int, span_id: int, part: LogPart) -> None:
-        """Receive user feedback from a log record."""
         seed = f"{turn_id_in(trace_id, span_id)} {part.time_ns}"
         self._receive_read(in_record(part.name, part.attributes, part.body, seed), trace_id, span_id)
 
@@ -174,7 +173,6 @@ class Intake:
             self.put(GivenFeedback(given, last=True), must=True)
 
     def count_drop(self, reason: str, spans: int) -> None:
-        """Count received spans that aren't used, by reason."""
         with self._assembler.lock:
             self._assembler.count_received(spans)
         self._composer.spans.count(reason, spans)
@@ -196,7 +194,6 @@ class Intake:
             self.put(GroupedSpans(group), must=must)
 
     def take_ended(self, ended: Iterable[Ended]) -> None:
-        """Queue ended conversations."""
         for one in ended:
             self.put(EndedConversation(one))
 
@@ -263,7 +260,6 @@ class Intake:
 
     @property
     def spans_received(self) -> int:
-        """Number of received spans, whatever their outcome."""
         return self._assembler.received
 
     @property

@@ -144,7 +144,6 @@ class TurnOutcomes:
             self.keep(turn_id_in(root.trace_id, root.span_id), reason)
 
     def known(self, short: str) -> list[str]:
-        """Return the ids of remembered turns that begin with ``short``."""
         with self._lock:
             return [turn_id for turn_id in self._outcomes if turn_id.startswith(short)]
 

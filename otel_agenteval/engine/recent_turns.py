@@ -15,8 +15,6 @@ from ..evaluation.scored_turn import Root, ScoredTurn
 
 @dataclass(slots=True)
 class RecentTurn:
-    """Facts of a turn that outlets need."""
-
     root: Root
     turn_id: str
     first_id: str
@@ -64,7 +62,6 @@ class RecentTurns:
         """Names, shared by many turns to save memory."""
 
     def keep(self, scored: ScoredTurn) -> None:
-        """Remember a turn or its revision."""
         turn, root = scored.turn, scored.root
         calls = turn.llm_calls
         model = calls[-1].model if calls else None
@@ -99,7 +96,6 @@ class RecentTurns:
         return self._alike.setdefault(name, name)
 
     def get(self, turn_id: str | None) -> RecentTurn | None:
-        """Return the turn with an id, or None."""
         with self._lock:
             return None if turn_id is None else self._turns.get(turn_id)
 

@@ -13,8 +13,6 @@ from ..turns.recorded_conversations import looks_back
 
 
 class Selected(NamedTuple):
-    """Metrics to evaluate."""
-
     of_turns: Sequence[BoundMetric]
     """Metrics of turns, computed or judged."""
     of_conversations: Sequence[BoundMetric]
@@ -30,7 +28,6 @@ class Selected(NamedTuple):
 
     @property
     def any_judged(self) -> bool:
-        """True if any metric is judged."""
         return bool(self.judged or self.judged_whole)
 
     @property
@@ -40,7 +37,6 @@ class Selected(NamedTuple):
 
     @property
     def conversations(self) -> bool:
-        """True if conversations must be held."""
         return bool(self.whole or self.judged_whole or self.history)
 
 
@@ -62,5 +58,4 @@ def selected(config: Config) -> Selected:
 
 
 def _split(metrics: Sequence[BoundMetric]) -> tuple[list[BoundMetric], list[BoundMetric]]:
-    """Return the computed and the judged metrics."""
     return [metric for metric in metrics if not metric.asks], [metric for metric in metrics if metric.asks]

@@ -22,8 +22,6 @@ _LOST_WITH_A_TURN = ("queue_full", "shutdown", "fault", "stuck", "too_long")
 
 
 class InternalErrors:
-    """Counter of internal errors by component."""
-
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
         forks.in_child(self._reset)

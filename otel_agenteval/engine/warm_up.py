@@ -57,7 +57,6 @@ class WarmUp:
             thread.join(PATIENCE)
 
     def cancel(self) -> None:
-        """Start no further step."""
         self._stop.set()
 
     def _begin_in_child(self) -> None:

@@ -63,7 +63,6 @@ class Watchdog:
             self._on = True
 
     def stop(self) -> None:
-        """Stop watching."""
         if self._on:
             self._on = False
             signal.setitimer(signal.ITIMER_REAL, 0)
@@ -74,30 +73,25 @@ class Watchdog:
         self._ending = True
 
     def begin_batch(self) -> None:
-        """Start the timer."""
         if self._on:
             signal.setitimer(signal.ITIMER_REAL, _FIRST, _EVERY)
 
     def end_batch(self) -> None:
-        """Stop the timer."""
         if self._on:
             signal.setitimer(signal.ITIMER_REAL, 0)
 
     def begin(self, trace_key: int) -> None:
-        """Record that work on an item begins."""
         if self._in_hand is not None:
             self._in_hand.begin(trace_key)
         if self._on:
             self._since = time.thread_time()
 
     def end(self) -> None:
-        """Record that the work has ended."""
         self._since = None
         if self._in_hand is not None:
             self._in_hand.end()
 
     def set_aside(self, trace_key: int) -> None:
-        """Record that an item took too long."""
         if self._in_hand is not None:
             self._in_hand.set_aside(trace_key)
 

@@ -116,17 +116,14 @@ class Worker:
 
     @property
     def bytes(self) -> int:
-        """Bytes in the queue."""
         return self._bytes
 
     @property
     def waiting(self) -> int:
-        """Number of items in the queue."""
         return len(self._queue)
 
     @property
     def handled(self) -> int:
-        """Number of handled items."""
         return self._handled
 
     def put(self, item: Any, size: int, *, must: bool = False) -> bool:
@@ -513,8 +510,6 @@ class Worker:
 
 
 class _Aside:
-    """Item that waits for another thread's work."""
-
     __slots__ = ("first", "is_back", "item", "late", "size", "until")
 
     def __init__(self, item: Any, size: int, first: int, until: float, late: Callable[[], WorkItem]) -> None:
