@@ -416,38 +416,47 @@ class Worker:
         outlets are full, this retries until the deadline or, without one, returns. ``most`` limits the items per batch. It is 1
         if a waiting caller could not continue before the last of them.
         """
-        try:
-            with self._ticking:
-                due = self._tick() or bool(self._aside)
-            self._give_up_aside()
-        except BaseException as error:
-            if is_meant_for_host(error):
-                raise
-            _log.warning("closing turns failed: %s", type(error).__name__)
-            due = True
+        due = self._close_due_turns()
         upto = None if upto is None else self._accepted  # includes turns that were closed just now
         while not self._given_up and (self._queue if upto is None else not self.has_handled(upto)):
             if not self._queue:
                 if not self._wait_for_aside(deadline):
                     break
-                continue
-            if not self._can_emit():
+            elif not self._can_emit():
                 if deadline is None or time.monotonic() >= deadline:
                     return True
                 time.sleep(_RETRY)
-                continue
-            hurry = hurry or not self._is_courteous or self._stopping or bool(self._requests) or len(self._queue) > _BACKLOG
-            with self._handling:
-                if self._given_up:
+            else:
+                hurry = hurry or self._must_hurry()
+                self._handle_batch(min(most, 256 if hurry else _COURTEOUS_BATCH))
+                if deadline is not None and time.monotonic() >= deadline:
                     break
-                self._handle_some(min(most, 256 if hurry else _COURTEOUS_BATCH))
-            if self._soon and threading.current_thread() is self._thread:
-                self._flush_soon()
-            if deadline is not None and time.monotonic() >= deadline:
-                break
-            if not hurry and self._queue:
-                time.sleep(_BREATH)
+                if not hurry and self._queue:
+                    time.sleep(_BREATH)
         return due
+
+    def _close_due_turns(self) -> bool:
+        try:
+            with self._ticking:
+                due = self._tick() or bool(self._aside)
+            self._give_up_aside()
+            return due
+        except BaseException as error:
+            if is_meant_for_host(error):
+                raise
+            _log.warning("closing turns failed: %s", type(error).__name__)
+            return True
+
+    def _must_hurry(self) -> bool:
+        return not self._is_courteous or self._stopping or bool(self._requests) or len(self._queue) > _BACKLOG
+
+    def _handle_batch(self, most: int) -> None:
+        with self._handling:
+            if self._given_up:
+                return
+            self._handle_some(most)
+        if self._soon and threading.current_thread() is self._thread:
+            self._flush_soon()
 
     def _wait_for_aside(self, deadline: float | None) -> bool:
         """Wait briefly for other threads.
