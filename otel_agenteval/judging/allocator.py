@@ -32,8 +32,6 @@ _FADING = 0.95
 
 
 class _Known:
-    """Observations of one metric and agent."""
-
     __slots__ = ("at", "cost", "hour", "in_hour", "most", "rate", "scores", "seen", "turns")
 
     def __init__(self, now: float) -> None:
@@ -44,7 +42,6 @@ class _Known:
         self.in_hour = 0
         self.scores = FadingMoments()
         self.cost: float | None = None
-        """Recent average cost of a judged turn."""
         self.most = 1.0
         self.rate: float | None = None
         self.turns = 0.0
@@ -64,7 +61,6 @@ class _Known:
         self.cost = cost if self.cost is None else self.cost * _FADING + cost * (1 - _FADING)
 
     def plan(self, turns: float, seen: float) -> None:
-        """Set the rate that judges a number of the turns seen in an hour."""
         self.turns = turns
         self.rate = min(1.0, turns / seen) if seen > 0 else 1.0
 

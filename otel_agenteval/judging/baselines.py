@@ -14,7 +14,6 @@ from ..core.tenancy import qualified
 from ..core.turn import Turn
 
 COMPARISONS = frozenset(("new_tool", "slow", "expensive"))
-"""Keys of the result of :meth:`History.compare`."""
 _AGENTS = 1_000
 _TOOLS = 10_000
 _TURNS = 200
@@ -30,7 +29,6 @@ class _Amounts:
         self._sorted: list[float] = []
 
     def exceeds(self, amount: float | None) -> bool | None:
-        """Return True if an amount exceeds 95 % of the last ones, or None with too few of them."""
         if amount is None or len(self._sorted) < _LEAST:
             return None
         return amount > self._sorted[math.ceil(len(self._sorted) * _SHARE) - 1]

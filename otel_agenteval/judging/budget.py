@@ -27,8 +27,6 @@ _FADING = 0.9
 
 
 class Bound(NamedTuple):
-    """A limit on the amount spent within a sliding window."""
-
     counter: Counter
     limit: float
 
@@ -60,7 +58,6 @@ def bounds_of(options: BudgetOptions) -> list[Bound]:
 
 
 def _roughly(seconds: float) -> str:
-    """Format a duration in whole seconds, or in minutes from 120 seconds."""
     return f"{math.ceil(seconds)} s" if seconds < 120 else f"{math.ceil(seconds / 60)} min"
 
 
@@ -127,7 +124,6 @@ class JudgeBudget:
             self._book.add(changes, admission.at)
 
     def remaining(self, unit: str) -> list[tuple[Bound, float]]:
-        """Return the remaining amount of each limit of a unit, at least 0."""
         at = self._now()
         return [
             (bound, max(0.0, bound.limit - self._book.used(bound.counter, at)))

@@ -28,14 +28,12 @@ _LONG = math.log1p(20_000)
 _REMEMBERED = 1_000
 _CERTAIN = Chance(1.0, "rule")
 INCOMPLETE = "incomplete_turn"
-"""Reason for a skipped metric on a turn that isn't complete."""
 
 
 class PlanOptions(NamedTuple):
     seed: str = ""
     """Sampling seed. Processes with the same seed choose the same traces."""
     incomplete: bool = False
-    """True if incomplete turns are judged."""
 
 
 class MetricChoice(NamedTuple):
@@ -45,7 +43,6 @@ class MetricChoice(NamedTuple):
     key: str
     chance: Chance | None = None
     excluded: NoScore | Score | None = None
-    """The outcome if the metric can't be judged. A score is part of the turn's own scores."""
 
 
 class Chooser:
@@ -69,7 +66,6 @@ class Chooser:
         forks.in_child(self.reset)
 
     def reset(self) -> None:
-        """Forget all turns, in a forked child."""
         self._chances: OrderedDict[str, dict[str, Chance]] = OrderedDict()
         """Chances of recent turns, so that a revision is judged like the first version."""
 

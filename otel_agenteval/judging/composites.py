@@ -23,7 +23,6 @@ from .sampling import Chance
 NEVER = Chance(0.0, "")
 """Chance of a metric that doesn't apply to a turn."""
 ALWAYS = Chance(1.0, "rate")
-"""Chance of a computed metric."""
 _REASONS = {"gated": GATED, "error": "error_of_ours"}
 
 
@@ -41,14 +40,12 @@ def leaves(metric: BoundMetric) -> Iterator[BoundMetric]:
 
 
 def parts(metric: BoundMetric) -> Iterator[BoundMetric]:
-    """Yield all metrics that a composite contains, including nested composites."""
     for one in metric.inner:
         yield one
         yield from parts(one)
 
 
 def missing_in(metric: BoundMetric, found: Mapping[str, InnerOutcome], *, conversation: bool) -> dict[str, str]:
-    """Return the inner scores that a composite is missing so far, with reasons."""
     known = (found.get(key_of(one, conversation=conversation)) for one in parts(metric))
     return {one.score.metric: why for one in known if one is not None and (why := why_missing(one.score)) is not None}
 

@@ -12,8 +12,6 @@ from ..evaluation.scored_turn import ScoredTurn
 
 
 class ContentFilter:
-    """Filter that applies the configured privacy options to judged turns."""
-
     def __init__(self, redact: Collection[str], exporter: Exporter | None) -> None:
         self._redact = redact
         self._exporter = exporter
@@ -29,5 +27,4 @@ class ContentFilter:
         return (scored.redactor or Redactor(self._redact)).score(score) if self._redact else score
 
     def exported(self, turn: Turn, redactor: Redactor | None = None) -> Mapping[str, str]:
-        """Return the content to export with the turn's scores, by attribute."""
         return {} if self._exporter is None else self._exporter(turn, redactor)

@@ -56,7 +56,6 @@ class Dispatcher:
         self.outcomes = outcomes
         self.queue: JobQueue = leases.queue
         self.lasting = options.lasting
-        """True if the queue persists after this process."""
         self.may_start = options.works
         self._runner = runner
         self._leases = leases
@@ -79,7 +78,6 @@ class Dispatcher:
         self._progressed = threading.Event()
         self._threads: list[threading.Thread] = []
         self._busy: set[int] = set()
-        """Ids of threads that are running a job."""
         self._lock = threading.Lock()
         """Guards the state of jobs in progress."""
         self._claiming = threading.Lock()
@@ -156,7 +154,6 @@ class Dispatcher:
             self._threads.append(thread)
 
     def start_no_threads(self) -> None:
-        """Don't start threads any more, at interpreter exit."""
         self.may_start = False
 
     # --- on judge threads
@@ -223,7 +220,6 @@ class Dispatcher:
                 self._wake(len(found))  # one for each further job, and one to claim more
 
     def _give_back_claimed(self) -> None:
-        """Put claimed jobs that haven't started back into the queue, due at once."""
         with self._claiming:
             while self._claimed:
                 self._give_back(self._claimed.popleft(), self._now())

@@ -6,19 +6,10 @@ import functools
 from collections.abc import Callable, Collection, Sequence
 
 from ..config.root import Config
+from ..core import semconv
 from ..core.circuit_breaker import CircuitBreakers
 from ..core.clock import Clock
 from ..core.errors import ConfigError, nearest
-from ..core.semconv import (
-    BUDGET_CALLS,
-    BUDGET_REMAINING,
-    BUDGET_TOKENS,
-    JUDGE_CACHE,
-    JUDGE_REQUESTS,
-    QUEUE_CAPACITY,
-    QUEUE_HELD,
-    QUEUE_SIZE,
-)
 from ..core.telemetry import Telemetry
 from ..core.writable import warn_of_fault
 from ..evaluation.load_shedding import Shedding
@@ -133,12 +124,12 @@ def _sample(config: Config, clock: Clock) -> JudgedSample:
 
 
 def _watch(telemetry: Telemetry, queue: JobQueue, budget: JudgeBudget) -> None:
-    telemetry.expect(JUDGE_REQUESTS)
-    telemetry.expect(JUDGE_CACHE)
-    telemetry.watch(QUEUE_SIZE, lambda: [({"queue": "judge"}, queue.bytes)])
-    telemetry.watch(QUEUE_HELD, lambda: [({"queue": "judge"}, queue.unsent)])
-    telemetry.watch(QUEUE_CAPACITY, lambda: [({"queue": "judge"}, queue.max_bytes)])
-    for name, unit in ((BUDGET_REMAINING, "usd"), (BUDGET_TOKENS, "tokens"), (BUDGET_CALLS, "calls")):
+    telemetry.expect(semconv.JUDGE_REQUESTS)
+    telemetry.expect(semconv.JUDGE_CACHE)
+    telemetry.watch(semconv.QUEUE_SIZE, lambda: [({"queue": "judge"}, queue.bytes)])
+    telemetry.watch(semconv.QUEUE_HELD, lambda: [({"queue": "judge"}, queue.unsent)])
+    telemetry.watch(semconv.QUEUE_CAPACITY, lambda: [({"queue": "judge"}, queue.max_bytes)])
+    for name, unit in ((semconv.BUDGET_REMAINING, "usd"), (semconv.BUDGET_TOKENS, "tokens"), (semconv.BUDGET_CALLS, "calls")):
         telemetry.watch(name, functools.partial(_remaining, budget, unit))
 
 

@@ -21,8 +21,6 @@ _NOT_CONFIGURED = NoScore.dropped("not_configured")
 
 @dataclass(frozen=True, slots=True)
 class FollowUp:
-    """Next step for a metric that waited for a score: a job, or an outcome without a score."""
-
     metric: str
     outcome: NoScore | None = None
     job: Job | None = None
@@ -35,8 +33,6 @@ class NextSteps(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Waited:
-    """Metrics that waited for a job's outcome."""
-
     judge: list[Waiting] = field(default_factory=list)
     ended: list[tuple[Waiting, NoScore]] = field(default_factory=list)
 
@@ -57,7 +53,6 @@ class FollowUps:
         return self._next_steps(payload, scored, InnerOutcome(score, payload.chance, cost), waited)
 
     def without_score(self, payload: Payload, scored: ScoredTurn, reason: str) -> NextSteps:
-        """Return the next steps if a job can't run and composites wait for it."""
         outcome = NoScore.dropped(reason)
         own = Waiting(payload.key, payload.metric, payload.chance)
         waited = _Waited(ended=[(one, outcome) for one in (*flattened(payload.then), own)])

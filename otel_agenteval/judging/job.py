@@ -31,18 +31,13 @@ class NewerPayload(Exception):
 
 
 class Decision(NamedTuple):
-    """The score in a cascade that decided if a metric is judged."""
-
     metric: str
     value: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A metric that waits for the score of a job."""
-
     key: str
-    """The metric's key, see :func:`key_of`."""
     metric: str
     chance: Chance
     """The metric's own chance, independent of metrics that are judged first."""
@@ -70,8 +65,6 @@ def flattened(waiting: Sequence[Waiting]) -> Iterator[Waiting]:
 
 @dataclass(frozen=True, slots=True)
 class InnerOutcome:
-    """Outcome of an inner metric of composites."""
-
     score: Score
     """The score. It is skipped, with a reason, if the metric wasn't evaluated."""
     chance: Chance
@@ -122,13 +115,10 @@ class Payload:
     revision: int
     agent: str
     at: float
-    """Unix time at which the job was planned."""
     position: float
-    """The turn's position in the draw, see :mod:`.sampling`."""
     chance: Chance
     root: Root
     body: bytes
-    """The redacted turn as JSON in ``turn.v1`` form."""
     conversation: bool = False
     new: bool = True
     supersedes: str | None = None
@@ -195,7 +185,6 @@ class Payload:
         return Turn.written(jsonio.loads(self.body))
 
     def scored_turn(self, turn: Turn) -> ScoredTurn:
-        """Return the turn with the ids of the planned turn, without scores."""
         return ScoredTurn(
             turn, self.root, (), self.supersedes, self.new, conversation=self.conversation, counted_as=self.counted_as, absorbs=self.absorbs,
         )  # fmt: skip
@@ -223,7 +212,6 @@ def unmarked(key: str) -> str:
 def judged_turn(
     scored: ScoredTurn, score: Score, judged: Judged, seconds: float = 0.0, content: Mapping[str, str] | None = None
 ) -> ScoredTurn:
-    """Return a scored turn with one judged score, separate from the turn's inline scores."""
     return ScoredTurn(
         scored.turn.without_content(), scored.root, [score], scored.supersedes, scored.new, conversation=scored.conversation,
         size=SCORE_BYTES, seconds=seconds, judged=judged, content=content or {}, redactor=scored.redactor,

@@ -41,7 +41,6 @@ class JudgedMetrics:
         self._newest = {_of_any_version(key): key for key in self._by_key}
         named = {name for rule in self._rules.values() if rule.always_if is not None for name in rule.always_if.names}
         self.compare = not COMPARISONS.isdisjoint(named)
-        """True if a condition compares turns with earlier ones."""
         self.wants_events = any(name.startswith(EVENT_PREFIX) for name in named)
         self.wants_feedback = not named.isdisjoint((f"{SCORE_PREFIX}{METRIC}", f"{EVENT_PREFIX}{EVENT_NAME}"))
 
@@ -55,7 +54,6 @@ class JudgedMetrics:
         return self._composites[conversation]
 
     def names(self, *, conversation: bool) -> list[str]:
-        """Return the names of all metrics that export scores: judged ones and composites."""
         return [metric.name for metric in (*self._metrics[conversation], *self._composites[conversation])]
 
     def key(self, metric: BoundMetric, *, conversation: bool) -> str:

@@ -50,7 +50,6 @@ class HeldLeases:
         forks.in_child(self.reset)
 
     def reset(self) -> None:
-        """Forget all leases in a forked child, because they are the parent's."""
         self._changed = threading.Condition()
         """Guards the leases. Notified when the first lease is held."""
         self._stopping = threading.Event()

@@ -22,8 +22,6 @@ _REMEMBERED = 1_000
 
 
 class NoScore(NamedTuple):
-    """Outcome of a metric without a score."""
-
     label: str
     """Label in the counter ``agenteval.results``."""
     text: str
@@ -52,7 +50,6 @@ class NoScore(NamedTuple):
         return cls("skipped", f"skipped: missing {', '.join(f'{name} ({why})' for name, why in metrics.items())}")
 
     def passed_on_by(self, metric: str) -> NoScore:
-        """Return the outcome for a metric that waited for this one."""
         return self._replace(text=f"{self.text}, as {metric} was")
 
 
@@ -70,7 +67,6 @@ class Outcomes:
         forks.in_child(self.reset)
 
     def reset(self) -> None:
-        """Forget all turns in a forked child, because they are the parent's."""
         self._lock = threading.Lock()
         self._recent: OrderedDict[str, dict[str, str]] = OrderedDict()
 

@@ -41,8 +41,6 @@ _Composite = tuple[BoundMetric, Chance]
 
 
 class JudgePlan(NamedTuple):
-    """Judge jobs of one turn, and the scores that need none."""
-
     answered: list[ScoredTurn]
     jobs: list[Job]
 
@@ -103,9 +101,7 @@ class _Draft:
         self._final: dict[str, InnerOutcome] = {}
         """Outcomes known at once, by unmarked key. Composites use them."""
         self._body = b""
-        """The redacted turn for jobs, set for the first job."""
         self.calls: list[tuple[Payload, BoundMetric]] = []
-        """Evaluations that call a model."""
         self.answered: list[ScoredTurn] = []
 
     def take(self, choice: MetricChoice) -> None:
@@ -134,7 +130,6 @@ class _Draft:
         self._note_final(key, unevaluated(name, outcome), chance)
 
     def _skip(self, key: str, score: Score, chance: Chance) -> None:
-        """Add a skipped score to the turn's own scores."""
         if not is_inner(key):
             self._scored.add_scores([score])
         self._note_final(key, score, chance)
@@ -147,7 +142,6 @@ class _Draft:
     # --- metrics
 
     def plan_metrics(self) -> None:
-        """Plan the chosen metrics in the order of their cascades."""
         first: list[BoundMetric] = []
         for metric in self._chosen:
             before = self._before(metric)
@@ -235,7 +229,6 @@ class _Draft:
         self._planner.outcomes.report(scored.turn.turn_id, metric.name, outcome_of(score))
 
     def _take_waiting(self, key: str) -> tuple[Waiting, ...]:
-        """Remove and return the metrics that wait for a metric, including nested ones."""
         found = []
         for metric in self._after.pop(key, ()):
             its = self._key(metric)
@@ -326,8 +319,6 @@ class _Draft:
 
 
 class _Group(NamedTuple):
-    """Composites that wait for common calls."""
-
     calls: set[int]
     composites: list[_Composite]
 

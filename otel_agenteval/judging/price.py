@@ -33,7 +33,6 @@ class JudgedSample:
         return Chance(self._allocator.rate(metric.name, scored.turn.agent or "", chance.probability), "budget")
 
     def see(self, metric: str, key: str, scored: ScoredTurn, proxies: tuple[float, float, float] | None) -> None:
-        """Count a turn to which a metric applies, judged or not."""
         if proxies is not None and _counts(scored, key):
             for estimates in self._estimates_of(metric):
                 estimates.see(metric, scored.turn.agent or "", scored.first_id, proxies)
@@ -52,7 +51,6 @@ class JudgedSample:
                 estimates.make_certain(metric, scored.first_id)
 
     def add(self, scored: ScoredTurn) -> None:
-        """Record an emitted judged score. On the worker."""
         judged, turn = scored.judged, scored.turn
         if judged is None or scored.conversation:
             return
@@ -72,7 +70,6 @@ class JudgedSample:
                     )  # fmt: skip
 
     def _estimates_of(self, metric: str) -> tuple[Estimates, ...]:
-        """Return the estimates of a metric's scores and, if it is calibrated, of its verdicts."""
         if self.corrected is None or metric not in self.corrected.confusions:
             return (self.estimates,)
         return (self.estimates, self.corrected.verdicts)

@@ -32,10 +32,8 @@ from .session import OF_THE_SERVER, Exhausted, JobProgress, Session, Sessions, i
 
 _AUDIT_SEED = "audit"
 _KEPT = 1_000
-"""Maximum number of waiting jobs whose progress is kept."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 2.0, 300.0
 _PAUSE_UNASKED = 15.0
-"""Seconds until a job is retried after a rate limit."""
 _PAUSE_NEWER = 300.0
 """Seconds until a job that only a later version can read is checked again."""
 _BEHIND = 1.0
@@ -48,23 +46,18 @@ The job itself may be the reason for the server's failure.
 @dataclass(frozen=True, slots=True)
 class JobOptions:
     attempts: int
-    """Attempts of each job while the models fail."""
     threads: int
-    """Maximum number of concurrent jobs."""
     max_age: float
-    """Maximum seconds that a job can wait."""
     audit: float = 0.0
     """Share of jobs that call the judge even if the reply is cached."""
     works: bool = True
     """True if this process runs jobs. Otherwise, other processes take them from the queue."""
     lasting: bool = False
-    """True if the queue persists after this process."""
 
 
 @dataclass(frozen=True, slots=True)
 class Retry:
     at: float
-    """Unix time at which the job is due again."""
     counted: bool = False
     busy: bool = False
     """True if another job is trying the same server."""
@@ -82,7 +75,6 @@ class Done:
     score: Score
     follow_ups: Sequence[FollowUp]
     composites: Sequence[ScoredTurn]
-    """Composites that were computed from this score and others."""
     progress: JobProgress | None
     """The paid replies, in case the score isn't emitted."""
 
@@ -172,7 +164,6 @@ class JobRunner:
         return self._done(attempt, turn, score, seconds)
 
     def _ask(self, attempt: _Attempt) -> tuple[Turn, Score, float]:
-        """Return the turn, its score and the evaluation's seconds, and update the circuit breaker."""
         job, session = attempt.job, attempt.session
         fine = False
         try:

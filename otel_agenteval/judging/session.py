@@ -30,13 +30,10 @@ T = TypeVar("T")
 OF_THE_SERVER = frozenset(("circuit_open", "insufficient_quota"))
 """Error types of the server, which every judge call gets."""
 _WAIT_FOR_BOOK = 15.0
-"""Seconds until a job is retried if its budget couldn't be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Models:
-    """The configured judge and embedder."""
-
     judge: JudgeModel | None = None
     embedder: EmbedderModel | None = None
 
@@ -120,11 +117,9 @@ class Session(Answers):
         self.wait = 0.0
         """Seconds until the budget has room again, or 0."""
         self.pause = 0.0
-        """Seconds that the server requested to wait."""
         self.broken: Exception | None = None
         """Error that prevented reading or writing the budget. No model is called in this case."""
         self.fault: str | None = None
-        """Error type of the last failed judge call."""
         self.accounts: list[Account] = []
         self.exchanges: list[Exchange] = []
 
@@ -164,7 +159,6 @@ class Session(Answers):
 
     @property
     def progress(self) -> JobProgress | None:
-        """Return the replies to keep for the next attempt, or None without any."""
         earlier = self._earlier
         if not earlier.replies:
             return None
@@ -254,8 +248,6 @@ class Session(Answers):
 
 
 class GroupSession(Session, ChoosesJudges):
-    """A session with several judges, each called within the session."""
-
     def evaluated(self, metric: BoundMetric, turn: Turn) -> Score:
         bench = self._models.judge
         assert isinstance(bench, JudgeGroup)
@@ -263,8 +255,6 @@ class GroupSession(Session, ChoosesJudges):
 
 
 class _JudgeInSession(Answers):
-    """One of several judges, called through a session."""
-
     def __init__(self, session: Session, judge: JudgeModel) -> None:
         self._session = session
         self._judge = judge

@@ -20,7 +20,6 @@ class Verdict:
     keep: Callable[[], None]
     """Called if the score can't be emitted, to keep the paid replies."""
     composites: Sequence[ScoredTurn] = ()
-    """Composites that were computed from the score and are emitted with it."""
 
     def turns(self) -> Sequence[ScoredTurn]:
         """Return the judged turn and composites. Their receipt acknowledges the job."""

@@ -73,7 +73,6 @@ class BenchCase:
         return self.bound.metric.type == "boolean"
 
     def goodness(self, value: float) -> float:
-        """Convert a value of the metric to a scale from 0 (worst) to 1 (best)."""
         low, high = scale_of(self.bound)
         share = (value - low) / (high - low)
         return 1 - share if self.bound.metric.direction == "down" else share

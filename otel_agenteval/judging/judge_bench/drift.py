@@ -27,8 +27,6 @@ ALL = "all"
 
 @dataclass(frozen=True, slots=True)
 class Anchors:
-    """First scores of a judge for each case."""
-
     model: str
     made: str
     version: str
@@ -90,7 +88,6 @@ def anchors_of(model: str, outcomes: Sequence[CaseOutcome]) -> Anchors:
 
 
 def write_anchors(path: Path, anchors: Anchors) -> None:
-    """Write anchors to a file, or raise a :class:`ConfigError`."""
     stored = {
         "form": _FORM, "model": anchors.model, "made": anchors.made, "version": anchors.version, "values": dict(anchors.values),
     }  # fmt: skip
@@ -101,7 +98,6 @@ def write_anchors(path: Path, anchors: Anchors) -> None:
 
 
 def read_anchors(path: Path) -> Anchors:
-    """Read anchors from a file, or raise a :class:`ConfigError`."""
     try:
         stored: Any = json.loads(path.read_text(encoding="utf-8"))
         if stored["form"] != _FORM:

@@ -23,15 +23,11 @@ from .cases import BenchCase
 Stopped = Literal["interrupted", "budget"]
 
 _REPLY_TOKENS = 150
-"""Tokens of an average reply, for the estimate."""
 _ENTRIES = 3
-"""List entries of an average reply, for the estimate."""
 
 
 @dataclass(frozen=True, slots=True)
 class CaseOutcome:
-    """Result of one evaluation of a case."""
-
     case: BenchCase
     value: float | None
     passed: bool | None
@@ -51,7 +47,6 @@ class CostEstimate:
     input_tokens: int
     output_tokens: int
     cost_usd: float | None
-    """Cost in USD, or None if the model's price is unknown."""
 
 
 @dataclass(slots=True)
@@ -63,8 +58,6 @@ class BenchRun:
 
 
 class _CallCounter(JudgeModel):
-    """Fake judge that returns any valid reply, and counts judge calls and tokens."""
-
     def __init__(self) -> None:
         self.questions = self.tokens = 0
 
@@ -164,7 +157,6 @@ class _Purse:
 
 
 def _asked(judge: JudgeModel, case: BenchCase, purse: _Purse) -> CaseOutcome | None:
-    """Run one evaluation, or return None if the limit is reached."""
     if purse.is_empty:
         return None
     start = time.monotonic()

@@ -16,7 +16,6 @@ Trust = Literal["trusted", "trends", "not trusted", "unknown"]
 
 FORMAT = "otel-agenteval/judge-bench/1"
 LEAST = 20
-"""Minimum number of scored cases for a grade of a family."""
 _TRUSTED_AGREEMENT, _TRUSTED_KAPPA, _MOST_WITHOUT, _MOST_MISSED = 0.85, 0.7, 0.05, 0.05
 _TRENDS_AGREEMENT, _TRENDS_KAPPA = 0.65, 0.4
 _MOVED = 0.1
@@ -38,7 +37,6 @@ class JudgeMeasures:
     """Cohen's kappa of the levels bad, middling and good."""
     kappa_interval: Interval | None
     mean_error: float | None
-    """Mean distance of scores from the middle of their band."""
     leaning: float | None
     """Mean signed distance from the middle of the band. Above 0, the judge is too lenient."""
     rank_correlation: float | None
@@ -49,9 +47,7 @@ class JudgeMeasures:
     stability: float | None
     """Share of cases with the same level in all repeats, or None without repeats."""
     unreadable: int
-    """Number of evaluations with an unreadable or invalid reply."""
     refused: int
-    """Number of evaluations that the model or a filter declined."""
     failed: int
     """Number of evaluations without a score for other reasons."""
     evaluations: int
@@ -66,8 +62,6 @@ class JudgeMeasures:
 
 @dataclass(frozen=True, slots=True)
 class BiasFound:
-    """Comparison of pairs that deserve the same score."""
-
     pairs: int
     mean: float | None
     """Mean difference, counterpart minus case. Above 0, the longer, praised, … counterpart scores higher."""
@@ -229,7 +223,6 @@ class BenchSummary:
 
     @property
     def verdict(self) -> list[str]:
-        """Return sentences that state how far the judge can be trusted."""
         by_trust = {
             trust: [family for family, each in self.families.items() if each.trust == trust]
             for trust in ("trusted", "trends", "not trusted", "unknown")
@@ -239,7 +232,6 @@ class BenchSummary:
         return lines + [f"Bias: {sentence}" for sentence in found]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the summary as a dictionary for JSON, see :data:`FORMAT`."""
         return {
             "format": FORMAT,
             "model": self.model,

@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import TypeVar
 
 from ...core.exchange import Exchange
 
+T = TypeVar("T")
 _KEPT = 1_000
 
 
@@ -69,32 +71,30 @@ class Total:
         )  # fmt: skip
 
 
-_RECORDERS: ContextVar[tuple[list[Account], ...]] = ContextVar("otel_agenteval_recorders", default=())
-
-
 @contextmanager
-def recording() -> Iterator[list[Account]]:
-    """Collect the accounts of all model requests inside, in this thread or task."""
-    found: list[Account] = []
-    token = _RECORDERS.set((*_RECORDERS.get(), found))
+def _collecting(collectors: ContextVar[tuple[list[T], ...]]) -> Iterator[list[T]]:
+    found: list[T] = []
+    token = collectors.set((*collectors.get(), found))
     try:
         yield found
     finally:
-        _RECORDERS.reset(token)
+        collectors.reset(token)
+
+
+_RECORDERS: ContextVar[tuple[list[Account], ...]] = ContextVar("otel_agenteval_recorders", default=())
+
+
+def recording() -> AbstractContextManager[list[Account]]:
+    """Collect the accounts of all model requests inside, in this thread or task."""
+    return _collecting(_RECORDERS)
 
 
 _LISTENERS: ContextVar[tuple[list[Exchange], ...]] = ContextVar("otel_agenteval_listeners", default=())
 
 
-@contextmanager
-def listening() -> Iterator[list[Exchange]]:
+def listening() -> AbstractContextManager[list[Exchange]]:
     """Collect the prompts and replies (content) of judge calls inside, in this thread or task."""
-    found: list[Exchange] = []
-    token = _LISTENERS.set((*_LISTENERS.get(), found))
-    try:
-        yield found
-    finally:
-        _LISTENERS.reset(token)
+    return _collecting(_LISTENERS)
 
 
 def note(exchange: Exchange) -> None:

@@ -37,7 +37,6 @@ class Signer:
         self._lock = threading.Lock()
 
     def __call__(self, url: str, body: bytes, headers: Mapping[str, str]) -> Mapping[str, str]:
-        """Return the headers with a signature, or raise a :class:`JudgeError` without credentials."""
         request = self._requests.AWSRequest("POST", url, data=body, headers=dict(headers))
         fault: str | None = None
         try:

@@ -28,7 +28,6 @@ class JudgeModel(Model, Answers):
 
     @property
     def has_cache(self) -> bool:
-        """Return True if replies are cached, so that :meth:`cached` can return some."""
         return False
 
     def cached(self, question: Question) -> dict[str, Any] | None:

@@ -32,25 +32,24 @@ CREATE TRIGGER kept AFTER INSERT ON verdicts BEGIN UPDATE total SET bytes = byte
 CREATE TRIGGER gone AFTER DELETE ON verdicts BEGIN UPDATE total SET bytes = bytes - old.size; END;
 """
 SCHEMA = Schema("verdict cache", 0x4F414543, _TABLES)  # "OAEC"
-_ANEW: ContextVar[bool] = ContextVar("otel_agenteval_anew", default=False)
+_BYPASSED: ContextVar[bool] = ContextVar("otel_agenteval_cache_bypassed", default=False)
 
 
 @contextmanager
-def bypassing_cache(anew: bool = True) -> Iterator[None]:
+def bypassing_cache() -> Iterator[None]:
     """Bypass the caches of all judges inside, in this thread or task."""
-    token = _ANEW.set(anew)
+    token = _BYPASSED.set(True)
     try:
         yield
     finally:
-        _ANEW.reset(token)
+        _BYPASSED.reset(token)
 
 
 def is_cache_bypassed() -> bool:
-    return _ANEW.get()
+    return _BYPASSED.get()
 
 
 def without_marker_numbers(text: str) -> str:
-    """Renumber the redaction markers of a text in order of appearance."""
     seen: dict[str, dict[str, int]] = {}
 
     def renumbered(found: re.Match[str]) -> str:
@@ -118,7 +117,6 @@ class VerdictCache(MutableMapping[str, str]):
 
     @property
     def bytes(self) -> int:
-        """Return the bytes of all replies, including expired ones that aren't deleted yet."""
         rows = self._do("SELECT bytes FROM total", ())
         return int(rows[0][0]) if rows else 0
 

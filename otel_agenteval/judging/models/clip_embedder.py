@@ -53,7 +53,6 @@ class ClipEmbedder(InProcessEmbedder):
         return f"ClipEmbedder({str(self._folder)!r})"
 
     def _found(self, name: str) -> Path:
-        """Return the path of a model file, or of ``model.onnx``, which contains all parts."""
         for file in (self._folder / part / one for one in (name, "model.onnx") for part in ("", "onnx")):
             if file.is_file():
                 return file

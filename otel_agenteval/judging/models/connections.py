@@ -50,8 +50,6 @@ class Reply(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """Limits on the size of a reply's body."""
-
     answer: int
     """Maximum bytes with status 2xx. A larger body is an error."""
     refusal: int
@@ -210,7 +208,6 @@ class HttpConnection:
 
 
 def _head(url: str, headers: Mapping[str, str], length: int) -> bytes:
-    """Return the head of a request, or raise a ValueError if a header has invalid characters."""
     parts = urllib.parse.urlsplit(url)
     lines = [f"POST {urllib.parse.quote(parts.path or '/', safe=_PATH_SAFE)} HTTP/1.1"]
     lines += [] if any(name.lower() == "host" for name in headers) else [f"Host: {parts.netloc}"]
@@ -263,7 +260,6 @@ def _send(connected: socket.socket, message: bytes, deadline: Deadline) -> bool:
 
 
 def _received(connected: socket.socket, deadline: Deadline, bounds: Bounds) -> tuple[Reply, bool]:
-    """Return a reply, and True if the connection can be used again."""
     receiver = _Receiver(connected, deadline, 2 * bounds.answer + _READ_AT_ONCE)
     response = _Response(receiver, method="POST")  # type: ignore[arg-type]
     response.begin()
@@ -290,7 +286,6 @@ class _Response(http.client.HTTPResponse):
     """Reply of the standard library. Its headers aren't parsed as an e-mail's, which takes as long as the rest of a request."""
 
     by_name: dict[str, str]
-    """Headers by lower-case name."""
 
     def begin(self) -> None:
         """Read the status and headers. Skip informational replies."""
@@ -346,8 +341,6 @@ class _Receiver(io.RawIOBase):
 
 
 class _HttpxConnection:
-    """Connection with httpx's transport, for proxies and non-ASCII host names."""
-
     def __init__(self, proxy: str | None, clock: Clock) -> None:
         from ...core.outbound import Transport, trusted  # imports httpx
 
@@ -380,7 +373,6 @@ class _HttpxConnection:
 
 
 def _untrusted(error: BaseException) -> ssl.SSLCertVerificationError | None:
-    """Return the certificate error in an exception's chain of causes."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, ssl.SSLCertVerificationError):
         cause = cause.__cause__ or cause.__context__

@@ -66,7 +66,6 @@ class _JudgesByName:
         self._servers: dict[str, Judge] = {}
 
     def judge(self, name: str, path: KeyPath) -> Judge:
-        """Return the judge for a name, always the same object."""
         try:
             return self._found.setdefault(name, self._found.get(name) or self._made(name))
         except ConfigError as error:
@@ -91,7 +90,6 @@ _OF_A_SERVER = ("base_url", "api_key", "endpoint", "requests_per_minute", "token
 
 
 def seal_from(config: Config) -> Seal | None:
-    """Return the encryption of queue and cache files, or None without a key."""
     if config.judge.encryption_key is None:
         return None
     try:
@@ -101,7 +99,6 @@ def seal_from(config: Config) -> Seal | None:
 
 
 def embedder_from(config: Config) -> Embedder | InProcessEmbedder | None:
-    """Return the configured embedder, or None."""
     options = config.embedder
     if options.path is not None and (options.base_url is not None or options.model != CLIP):
         raise ConfigError(

@@ -16,8 +16,6 @@ from .model_server import tokens_in
 
 
 class InProcessEmbedder(EmbedderModel):
-    """Embedder without a server. Thread-safe."""
-
     def __init__(self, model: str, clock: Clock) -> None:
         self.model = model
         self._clock = clock

@@ -50,8 +50,6 @@ _TEMPERATURE = 0.0
 
 @dataclass(frozen=True, slots=True)
 class _Capabilities:
-    """Features that a model is known to accept."""
-
     strictest: Form = "schema"
     temperature: bool = True
     accepted: frozenset[Form] = frozenset()
@@ -143,7 +141,6 @@ class Judge(JudgeModel):
         return other
 
     def answer(self, question: Question) -> dict[str, Any]:
-        """Make one judge call, see :meth:`ask`."""
         try:
             message = None if self._moderates(question) else self._message(question)
             key = self._key(question) if self._cache is not None else ""
@@ -167,7 +164,6 @@ class Judge(JudgeModel):
 
     @property
     def has_cache(self) -> bool:
-        """Return True if replies are cached."""
         return self._cache is not None
 
     def accounts(self) -> list[Account]:

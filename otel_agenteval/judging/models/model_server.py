@@ -31,7 +31,6 @@ class ModelServer:
         self._prices = options.prices or {}
 
     def until(self) -> float:
-        """Return the deadline of a call that starts now, in seconds of the monotonic clock."""
         return self.transport.clock.monotonic() + self._deadline
 
     def priced(self, model: str) -> bool:

@@ -10,7 +10,6 @@ from .providers import HttpRequest, parsing
 Endpoint = Literal["chat", "moderations"]
 ENDPOINTS: tuple[Endpoint, ...] = ("chat", "moderations")
 STAGE = "moderation"
-"""Name of the judge call that the endpoint can answer, from ``llm_moderation``."""
 
 
 def request(model: str, text: str) -> HttpRequest:

@@ -142,7 +142,6 @@ def _agree(one: Score, other: Score, tolerance: float) -> bool:
 
 
 def _of_panel(opinions: Sequence[tuple[Judge, Score]], combine: Combine) -> Score:
-    """Return the panel's score, or an error if no more than half of the judges gave a score."""
     scores = [score for _, score in opinions if score.status == "ok"]
     if 2 * len(scores) <= len(opinions):
         return next(score for _, score in opinions if score.status != "ok")

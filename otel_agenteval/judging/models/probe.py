@@ -34,7 +34,6 @@ class ProbeCase:
     place: str = "output"
 
     def with_attempt(self, text: str) -> dict[str, Any]:
-        """Return the bad turn with an attempt appended."""
         turn = dict(self.bad)
         if self.place == "context":
             *first, last = turn["context"]
@@ -78,7 +77,6 @@ class Attempt:
     kind: str
     succeeded: bool
     value: float | None
-    """Score of the bad case with the injection."""
     error_type: str | None = None
     """Error type if there is no score. The attempt then counts as neither success nor failure."""
 
@@ -101,7 +99,6 @@ class Probe:
 
     @property
     def rate(self) -> float | None:
-        """Return the share of successful attempts among those with a score, or None without any."""
         return self.succeeded / self.tried if self.tried else None
 
     def to_dict(self) -> dict[str, Any]:
@@ -147,8 +144,6 @@ def probe(
 
 
 class _LastReply(Answers):
-    """Judge wrapper that keeps the last reply."""
-
     def __init__(self, judge: Answers) -> None:
         self._judge = judge
         self._last: dict[str, Any] = {}
@@ -158,7 +153,6 @@ class _LastReply(Answers):
         return self._last
 
     def verdict(self) -> tuple[str, str]:
-        """Return the last reply as JSON, and its value."""
         values = [value for key, value in self._last.items() if key not in _REASONS and not isinstance(value, (list, dict))]
         best = values[-1] if values else "the best"
         return json.dumps(self._last, ensure_ascii=False), best if isinstance(best, str) else json.dumps(best)

@@ -54,9 +54,7 @@ _LONGEST_ECHO = 2_000
 _LIKE_A_DELIMITER = re.compile(r"<{3,}|>{3,}")
 _CHARACTERS_PER_TOKEN = 4
 _SHORTEST_CUT = 200
-"""Minimum number of tokens left of a truncated text."""
 _MOST_PIECES = 16
-"""Maximum number of pieces for a text that must be read completely."""
 _OVERLAP = 8
 """Inverse share of a piece that repeats the end of the previous one, so that no passage is split in both."""
 
@@ -80,7 +78,6 @@ def prompt_of(question: Question, max_tokens: int | None = None) -> ChatMessage:
 
 
 def trusted_of(criteria: Criteria | None) -> dict[str, str]:
-    """Return the criteria's texts by name, with material delimiters escaped."""
     return {name: escaped(text if isinstance(text, str) else _numbered(text)) for name, text in (criteria or {}).items()}
 
 

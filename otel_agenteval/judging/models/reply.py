@@ -33,7 +33,6 @@ _OPENED = [(re.compile(rf"\s*{begin}", re.IGNORECASE), re.compile(_UNQUOTED + en
 _UNOPENED = re.compile(rf"{_UNQUOTED}(?<![ \t])(?:{'|'.join(end for _, end in _THOUGHTS[:-1])})[ \t]*\r?\n\s*\n", re.IGNORECASE)
 """End of a thought that started in the prompt. Models that do this write an empty line after it."""
 _VERDICT_FIRST = re.compile(r"\s*(?:\{|```)")
-"""Start of a reply without a thought."""
 
 # --- what may stand around an object ----------------------------------------------------------------------------------
 
@@ -101,7 +100,6 @@ def verdict_in(text: str, keys: Collection[str] = (), *, material: str = "") -> 
 
 
 def _after_thoughts(text: str) -> dict[str, Any] | None:
-    """Return the object after the thoughts at the start of a reply."""
     at = 0
     while (end := next((end for begin, end in _OPENED if begin.match(text, at)), None)) is not None:
         closed = end.search(text, at)
@@ -133,7 +131,6 @@ def _says_two_things(found: dict[str, Any], asked: Collection[str]) -> bool:
 
 
 def _plain(key: str) -> str:
-    """Return a key without case, punctuation, spaces and invisible characters."""
     return re.sub(r"[\W_]", "", unicodedata.normalize("NFKC", key).casefold())
 
 

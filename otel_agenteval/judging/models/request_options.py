@@ -19,7 +19,6 @@ class RequestOptions:
     """Keyword arguments of judges and embedders. None means no limit."""
 
     headers: Mapping[str, str] | None = None
-    """Headers sent with each request, in addition to the provider's."""
     timeout: float = 30.0
     """Maximum seconds for one attempt, up to the last byte."""
     deadline: float = 120.0
@@ -32,9 +31,7 @@ class RequestOptions:
     prices: Prices | None = None
     """Prices by model, in USD per million tokens."""
     clock: Clock = SYSTEM_CLOCK
-    """Clock, for tests."""
     sleep: Callable[[float], None] = time.sleep
-    """Replacement for ``time.sleep``, for tests."""
 
     @classmethod
     def of(cls, taker: str, keywords: RequestKeywords) -> Self:

@@ -168,7 +168,6 @@ class JsonTransport:
             self._breaker.leave(probe, alive, began=began)
 
     def _send(self, path: str, content: bytes, until: float) -> tuple[int, Mapping[str, str], bytes]:
-        """Return a reply's status, headers and body, or raise a :class:`NotAnswered`."""
         now = self.clock.monotonic()
         left = min(self._timeout, until - now)
         if left <= 0:
@@ -232,7 +231,6 @@ class JsonTransport:
         )  # fmt: skip
 
     def _asked_to_wait(self, headers: Mapping[str, str], raw: bytes) -> float:
-        """Return the seconds that a rejection requests in its headers or body."""
         in_ms, given = headers.get("retry-after-ms"), headers.get("retry-after")
         asked = retry_after(in_ms, self.clock) / 1_000 or retry_after(given, self.clock)
         found = None if asked else _RETRY_INFO.search(raw.decode("utf-8", "replace").lower())
@@ -261,7 +259,6 @@ def _status_in(error: object) -> int | None:
 
 
 def _reason_of(error: OSError) -> str:
-    """Return the reason for a failed connection, without content."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"certificate isn't trusted ({error.verify_message}). Set SSL_CERT_FILE to a file with trusted certificates"
     return str(error) if isinstance(error, BrokenAnswer) else type(error).__name__

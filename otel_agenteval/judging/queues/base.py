@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import secrets
 import threading
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
@@ -23,8 +23,6 @@ HELD_BYTES = 16 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Evaluation of one metric on one turn."""
-
     id: str
     """The result id, from turn, metric, parameters, version and revision. Jobs with a current or recent id are ignored."""
     payload: bytes
@@ -89,6 +87,7 @@ class JobQueue(Protocol):
 
     def ack(self, job: Job | str) -> bool:
         """Remove a finished job for good. Return False if the lease was lost."""
+        return not self.ack_many([job])
 
     def ack_many(self, jobs: Sequence[Job | str]) -> list[str]:
         """Remove several finished jobs, and return the ids of those with a lost lease."""
@@ -116,27 +115,25 @@ class JobQueue(Protocol):
     @property
     def unsent(self) -> int:
         """Return the number of jobs held in this process because the queue is unavailable."""
+        return 0
 
     def flush(self) -> bool:
         """Send held jobs, and return True if all jobs are in the queue's final storage."""
+        return True
 
     def close(self) -> list[Job]:
         """Close the queue, and return the jobs that are lost. Safe to call twice."""
 
 
 class EndedClaim(NamedTuple):
-    """End of a claim."""
-
     fence: str
     """Prefix that the token of the job's last lease must have."""
     due: float | None = None
-    """Unix time of the retry, or None if the job is done."""
     reason: str | None = None
-    """Why the job failed."""
     uncounted: bool = False
 
 
-class BufferedQueue(ABC):
+class BufferedQueue(JobQueue):
     """Base of queues in a file or on a server.
 
     While it is unavailable, new jobs and ended claims wait in this process, and later calls try again.
@@ -158,7 +155,6 @@ class BufferedQueue(ABC):
         self._lock = threading.RLock()
         self._leases = Leases()
         self._held: dict[str, Job] = {}
-        """Jobs that couldn't be sent yet."""
         self._unsent_bytes = 0
         self._ended: dict[str, EndedClaim] = {}
         """Ended claims that couldn't be sent yet, by job id."""
@@ -201,9 +197,6 @@ class BufferedQueue(ABC):
                 self._unsent_bytes -= job.size
                 left_out.append(job)
         return left_out
-
-    def ack(self, job: Job | str) -> bool:
-        return not self._end([job])
 
     def ack_many(self, jobs: Sequence[Job | str]) -> list[str]:
         return self._end(jobs)

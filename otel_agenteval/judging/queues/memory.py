@@ -10,31 +10,29 @@ import itertools
 import threading
 from collections import Counter, OrderedDict, deque
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ...core import forks
 from ...core.clock import SYSTEM_CLOCK, Clock
-from .base import SLOTS, Demand, Job, Leases
+from .base import SLOTS, Demand, Job, JobQueue, Leases
 from .base import Counter as Spending
 
 _REMEMBERED = 10_000
 _DEAD_LETTERS = 1_000
 
 
+@dataclass(slots=True)
 class _QueuedJob:
-    __slots__ = ("claimed", "due", "job", "number", "token")
-
-    def __init__(self, job: Job, number: int, due: float) -> None:
-        self.job = job
-        self.number = number
-        self.due = due
-        """Time at which the job can be claimed or, if claimed, at which its lease ends."""
-        self.claimed = False
-        self.token = ""
-        """Token of the last lease, or empty before a claim and after a return."""
+    job: Job
+    number: int
+    due: float
+    """Time at which the job can be claimed or, if claimed, at which its lease ends."""
+    claimed: bool = False
+    token: str = ""
+    """Token of the last lease, or empty before a claim and after a return."""
 
 
-class MemoryQueue:
+class MemoryQueue(JobQueue):
     """A :class:`~otel_agenteval.judging.queues.JobQueue` in memory."""
 
     is_shared = False
@@ -51,10 +49,9 @@ class MemoryQueue:
         self._numbers = itertools.count()
         self._entries: dict[str, _QueuedJob] = {}
         self._bytes = 0
-        self._ready: dict[int, list[tuple[int, str]]] = {}
-        """Heaps of (number, id) by priority. Entries that aren't due any more are skipped later."""
+        self._ready: list[tuple[int, int, str]] = []
+        """Heap of (negative priority, number, id). Entries that aren't due any more are skipped later."""
         self._later: list[tuple[float, int, str]] = []
-        """Heap of (due, number, id)."""
         self._evictable: Counter[int] = Counter()
         """Number of unclaimed jobs by priority."""
         self._done: OrderedDict[str, None] = OrderedDict()
@@ -81,7 +78,8 @@ class MemoryQueue:
                     continue
                 entry = self._entries[job.id] = _QueuedJob(job, next(self._numbers), now)
                 self._bytes += job.size
-                self._put(entry, now)
+                self._evictable[job.priority] += 1
+                self._schedule(entry, now, claimed=False)
         return left_out
 
     def claim(self, n: int, lease: float) -> list[Job]:
@@ -96,7 +94,7 @@ class MemoryQueue:
                 entry.token = self._leases.grant()
                 job = entry.job
                 entry.job = Job(job.id, job.payload, job.priority, job.attempts + 1)
-                self._hold(entry, now + lease)
+                self._schedule(entry, now + lease, claimed=True)
                 claimed.append(Job(job.id, job.payload, job.priority, job.attempts + 1, entry.token))
         return claimed
 
@@ -109,11 +107,8 @@ class MemoryQueue:
                 if entry is None:
                     lost.append(_id_of(job))
                 else:
-                    self._hold(entry, until)
+                    self._schedule(entry, until, claimed=True)
         return lost
-
-    def ack(self, job: Job | str) -> bool:
-        return not self.ack_many([job])
 
     def ack_many(self, jobs: Sequence[Job | str]) -> list[str]:
         with self._lock:
@@ -126,7 +121,8 @@ class MemoryQueue:
                 return False
             if not counted:
                 entry.job = replace(entry.job, attempts=entry.job.attempts - 1)
-            self._wait(entry, at)
+            entry.token = ""
+            self._schedule(entry, at, claimed=False)
             return True
 
     def dead(self, job: Job | str, reason: str) -> bool:
@@ -140,13 +136,6 @@ class MemoryQueue:
         with self._lock:
             return list(self._dead)
 
-    @property
-    def unsent(self) -> int:
-        return 0
-
-    def flush(self) -> bool:
-        return True
-
     def close(self) -> list[Job]:
         with self._lock:
             lost = [entry.job for entry in self._entries.values()]
@@ -155,26 +144,13 @@ class MemoryQueue:
             return lost
 
     def _owned(self, job: Job | str) -> _QueuedJob | None:
-        """Return a job's entry if the given lease is its last one."""
         job_id, fence = self._leases.claimed(job)
         entry = self._entries.get(job_id)
         return entry if entry is not None and entry.token.startswith(fence) else None
 
-    def _hold(self, entry: _QueuedJob, until: float) -> None:
-        if not entry.claimed:
-            self._evictable[entry.job.priority] -= 1
-        entry.claimed, entry.due = True, until
-        heapq.heappush(self._later, (until, entry.number, entry.job.id))
-
-    def _put(self, entry: _QueuedJob, due: float) -> None:
-        self._evictable[entry.job.priority] += 1
-        entry.due = due
-        heapq.heappush(self._later, (due, entry.number, entry.job.id))
-
-    def _wait(self, entry: _QueuedJob, due: float) -> None:
-        if entry.claimed:
-            self._evictable[entry.job.priority] += 1
-        entry.claimed, entry.due, entry.token = False, due, ""
+    def _schedule(self, entry: _QueuedJob, due: float, *, claimed: bool) -> None:
+        self._evictable[entry.job.priority] += entry.claimed - claimed
+        entry.claimed, entry.due = claimed, due
         heapq.heappush(self._later, (due, entry.number, entry.job.id))
 
     def _promote(self, now: float) -> None:
@@ -187,16 +163,14 @@ class MemoryQueue:
             if entry.claimed:
                 entry.claimed = False
                 self._evictable[entry.job.priority] += 1
-            heapq.heappush(self._ready.setdefault(entry.job.priority, []), (number, job_id))
+            heapq.heappush(self._ready, (-entry.job.priority, number, job_id))
 
     def _first(self, now: float) -> _QueuedJob | None:
-        for priority in sorted(self._ready, reverse=True):
-            heap = self._ready[priority]
-            while heap:
-                _, job_id = heapq.heappop(heap)
-                entry = self._entries.get(job_id)
-                if entry is not None and not entry.claimed and entry.due <= now:
-                    return entry
+        while self._ready:
+            _, _, job_id = heapq.heappop(self._ready)
+            entry = self._entries.get(job_id)
+            if entry is not None and not entry.claimed and entry.due <= now:
+                return entry
         return None
 
     def _finish(self, job: Job | str) -> bool:

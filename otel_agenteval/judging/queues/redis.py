@@ -33,7 +33,6 @@ T = TypeVar("T")
 _log = logging.getLogger("otel_agenteval")
 
 GROUP = "judges"
-"""Consumer group of all judge workers."""
 _LEVELS = 8
 """Number of separate priorities. Values outside the range count as the highest or lowest one."""
 _REMEMBERED_SECONDS = 86_400

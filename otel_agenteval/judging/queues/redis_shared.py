@@ -39,7 +39,6 @@ class RedisSpendBook:
     def _forget(self) -> None:
         self._lock = threading.Lock()
         self._unsent: deque[tuple[Spending, float, float]] = deque(maxlen=_MOST_UNSENT)
-        """Corrections that couldn't be sent yet."""
 
     def take(self, demands: Sequence[Demand], at: float) -> float:
         if not demands:

@@ -18,7 +18,6 @@ from .base import HELD_BYTES, SLOTS, BufferedQueue, Counter, Demand, EndedClaim,
 _BUSY_SECONDS = 0.25
 """Maximum seconds that a call waits for another process. The worker calls the queue, and all outlets wait for the worker."""
 _PAUSE = 1.0
-"""Seconds until an unavailable file is tried again."""
 
 _REMEMBERED_SECONDS = 86_400.0
 _REMEMBERED = 200_000
@@ -43,7 +42,6 @@ CREATE TABLE spent (
 """
 SCHEMA = Schema("judge queue", 0x4F414551, _TABLES)  # "OAEQ"
 _OURS = "id = :id AND token <> '' AND substr(token, 1, length(:fence)) = :fence"
-"""SQL condition that the given lease is a job's last one."""
 _EXTEND, _GIVE_BACK, _REMOVE = (
     f"{change} WHERE {_OURS}"
     for change in (
@@ -88,7 +86,6 @@ class SqliteQueue(BufferedQueue):
         super()._reset()
         self._quiet_until = {"read": 0.0, "write": 0.0}
         self._known: dict[str, int] = {}
-        """Totals that were read last."""
 
     def claim(self, n: int, lease: float) -> list[Job]:
         with self._lock:

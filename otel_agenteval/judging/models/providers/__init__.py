@@ -33,7 +33,6 @@ __all__ = [
 
 
 def chosen(model: str, provider: str | None) -> tuple[str, str]:
-    """Return the provider's name and the model's name there. The default is ``openai``."""
     if not isinstance(model, str) or not model.strip():
         raise ConfigError("model: required")
     if provider is None:

@@ -47,7 +47,6 @@ def _part(media: Media) -> dict[str, Any]:
 
 
 def answer(body: Mapping[str, Any]) -> ChatReply:
-    """Parse the text blocks of a response, without thinking."""
     if not isinstance(body.get("content"), list):
         raise parsing.no_answer("the Messages API")
     reply = "".join(parsing.text(block.get("text")) for block in parsing.mappings(body["content"]) if block.get("type") == "text")

@@ -49,7 +49,6 @@ def _part(media: Media) -> dict[str, Any]:
 
 
 def answer(body: Mapping[str, Any]) -> ChatReply:
-    """Parse the text blocks of a response, without reasoning."""
     message = parsing.mapping(body.get("output")).get("message")
     if not isinstance(message, Mapping):
         raise parsing.no_answer("Converse")

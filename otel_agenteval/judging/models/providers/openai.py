@@ -12,7 +12,6 @@ from . import parsing
 from .base import ChatMessage, ChatReply, ChatRequest, Finish, HttpRequest, Media, TokenUsage, is_closed, not_taken
 
 _ANSWER_PARTS = ("text", "output_text")
-"""Types of answer parts that aren't thoughts."""
 _FINISHES: dict[str, Finish] = {"stop": "stop", "length": "length", "content_filter": "refusal", "refusal": "refusal"}
 
 

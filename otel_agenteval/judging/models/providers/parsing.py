@@ -12,12 +12,10 @@ _LARGEST_COUNT = 10**9
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
-    """Return the value if it is a mapping, or an empty mapping."""
     return value if isinstance(value, (dict, Mapping)) else {}  # nearly always a dict, for which the check is much faster
 
 
 def mappings(value: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield the mappings in a list. Yield nothing for any other value."""
     return (item for item in value if isinstance(item, (dict, Mapping))) if isinstance(value, list) else iter(())
 
 
@@ -31,13 +29,11 @@ def count(value: Any) -> int | None:
 
 
 def added(*values: int | None) -> int | None:
-    """Return the sum of the known values, or None without any."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None
 
 
 def is_object(words: str) -> bool:
-    """Return True if a text is exactly one JSON object."""
     try:
         return isinstance(jsonio.loads(words), dict)
     except ValueError:
