@@ -48,7 +48,6 @@ class Preference:
     """Excess of a judge's passes for its own model's answers over those for others."""
 
     own: int
-    """Number of labeled turns answered by the judge's model."""
     others: int
     size: float
     """As a share of the turns. 0 means no preference."""
@@ -63,11 +62,9 @@ class Trust:
     metric: str
     confusion: Confusion
     threshold: Threshold | None
-    """Threshold suggested by the labels, or None if it can't be fitted."""
     current: float | None
     judged: int
     called_bad: int
-    """Number of turns that the metric calls bad."""
     corrected: Estimate | None
     """True share of bad turns, from the metric's rate and its errors (Rogan and Gladen)."""
     preference: Preference | None
@@ -109,7 +106,6 @@ def _first(row: Mapping[str, Any], *names: str) -> Any:
 
 
 def labels_of_feedback(run: Run) -> list[Label]:
-    """Return the user feedback in a run, from its ``code_user_feedback`` scores, as labels."""
     found = [
         Label(row.about.turn_id, row.passed)
         for series in run.series.values()

@@ -25,8 +25,6 @@ Verdict = Literal["regression", "improvement", "changed", "no change shown", "to
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MetricChange:
-    """One metric's mean or rate in two runs."""
-
     label: str
     series: MetricSeries
     measure: Measure
@@ -38,7 +36,6 @@ class MetricChange:
     interval: Interval
     """95 % confidence interval of the difference, not corrected for the number of metrics."""
     effect: float | None
-    """Cohen's d for paired values, Cliff's delta for independent ones."""
     p: float
     varies: bool
     watched: bool
@@ -53,26 +50,21 @@ class MetricChange:
 
 @dataclass(slots=True)
 class Comparison:
-    """A run's metrics compared with a baseline."""
-
     baseline: str
     turns: tuple[int, int]
     paired_by: Literal["turn id", "case id"] | None
     pairs: int
-    """Number of ids in both runs."""
     changes: list[MetricChange] = field(default_factory=list)
     new: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     errored: list[tuple[str, int, int]] = field(default_factory=list)
     """Metric, errors before and errors now, for metrics with more errors than before."""
     not_compared: list[tuple[str, str]] = field(default_factory=list)
-    """Metric and reason."""
     lost: list[str] = field(default_factory=list)
     """Watched metrics that had values in the baseline and now have only errors."""
 
     @property
     def regressions(self) -> list[MetricChange]:
-        """Regressions of watched metrics, which are failures."""
         return [change for change in self.changes if change.watched and change.verdict == "regression"]
 
 
@@ -238,6 +230,5 @@ def _verdict(change: MetricChange) -> Verdict:
 
 
 def _too_few(change: MetricChange) -> bool:
-    """Return True if no change could be significant with so few values."""
     first, second = change.counts
     return first < _FEWEST_PAIRS if change.paired else 2 / math.comb(first + second, first) > ALPHA

@@ -24,9 +24,7 @@ class GroupMean:
     metric: str
     unit: str
     scored: int
-    """Number of turns with a score."""
     turns: int
-    """Number of all turns in the group."""
     estimate: Estimate
 
 

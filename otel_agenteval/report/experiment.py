@@ -185,7 +185,6 @@ def _summary(metric: str, found: Sequence[tuple[Trial, Score]]) -> Summary:
 
 
 def _cells(experiment: Experiment) -> Iterator[list[str]]:
-    """Yield the table's header and one row per metric with a value or an error."""
     summaries = [summary for summary in experiment.summary() if summary.n or summary.errors]
     k = max((trial.repetition for trial in experiment.trials), default=1)
     repeated = [f"pass@{k}", f"pass^{k}", "consistent"] if k > 1 else []

@@ -44,8 +44,6 @@ def count(n: int, what: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A run and its optional comparison."""
-
     run: Run
     comparison: Comparison | None = None
 
@@ -70,7 +68,6 @@ class Report:
 
     @property
     def unused_gates(self) -> list[str]:
-        """Names of the gates that applied to no turn."""
         gates = (series for series in self.run.series.values() if series.facts.policy == "gate")
         return [series.label for series in gates if all(row.outcome == "skipped" for row in series.rows)]
 
@@ -91,7 +88,6 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
 
 
 def markdown_table(rows: Sequence[Sequence[str]]) -> str:
-    """Format rows as a Markdown table. The first row is the header."""
     head, *body = rows
     return "\n".join(f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *body))
 
@@ -103,7 +99,6 @@ def describe_change(change: MetricChange) -> str:
 
 
 def change_numbers(change: MetricChange) -> tuple[str, str, str, str]:
-    """Return the formatted values before and after, their difference, and its interval."""
     low, high = change.interval
     if change.measure != "mean":
         return (
@@ -130,7 +125,6 @@ def p_value(p: float) -> str:
 
 
 def describe_pairing(comparison: Comparison) -> str:
-    """Describe how the turns of two runs are paired."""
     before, after = comparison.turns
     sizes = f"{count(before, 'turn')} before, {count(after, 'turn')} now"
     if comparison.paired_by:
@@ -140,7 +134,6 @@ def describe_pairing(comparison: Comparison) -> str:
 
 
 def remarks(comparison: Comparison) -> list[str]:
-    """Return remarks on metrics that are new, missing, not compared, or have more errors."""
     found = [f"New: {', '.join(comparison.new)}"] if comparison.new else []
     found += [f"Missing in this run: {', '.join(comparison.missing)}"] if comparison.missing else []
     found += [f"More errors: {label}, {before:,} before, {now:,} now" for label, before, now in comparison.errored]

@@ -29,7 +29,7 @@ from .formatting import (
 from .run import MOST_TEXT, About, MetricSeries, Run, ScoreRow, SeriesSummary
 
 LIMIT = 65_000
-"""Maximum length in characters. GitHub accepts 65,536 in a comment."""
+"""GitHub accepts 65,536 characters in a comment."""
 _WORST = 10
 _REASONS = 3
 _METRIC_HEAD = ("| metric | n | pass rate | mean | p50 | p95 | failed | errors |", "|---|--:|--:|--:|--:|--:|--:|--:|")
@@ -126,7 +126,6 @@ def _metric_row(series: MetricSeries, summary: SeriesSummary) -> str:
 
 
 def _fitting(lines: list[str], part: str, what: str) -> list[str]:
-    """Return the lines that fit the part's share of the limit, and a note on omitted lines."""
     room = _SHARES[part] * LIMIT - 100
     for kept, line in enumerate(lines):
         room -= len(line) + 1

@@ -29,7 +29,6 @@ from .run import About, line_of
 from .table import OutcomeTable, render_comparison
 
 Scored = Sequence[tuple[Score, str]]
-"""A turn's scores, each with the hash of its metric's parameters."""
 
 
 Rendering = Callable[[Turn, About, Scored, Redactor], str]
@@ -79,8 +78,6 @@ class _JsonLines:
 
 
 class _Table:
-    """A table per turn, written immediately, and a final table over all turns."""
-
     needs_scores, needs_run = True, False
 
     def __init__(self, out: TextIO, content: bool) -> None:

@@ -20,7 +20,6 @@ from .html import page, text_table
 
 ALPHA = 0.05
 _FEW = 30
-"""Number of turns in a group below which intervals are wide."""
 
 Verdict = Literal["worse", "better", "changed", "no difference shown"]
 
@@ -35,10 +34,7 @@ class Line:
     """The p value, corrected for the number of metrics (Holm)."""
     verdict: Verdict
     needed: tuple[int, int] | None
-    """Turns that each group still needs to detect the requested effect. Without one, the observed effect counts.
-
-    None if no further turns are useful.
-    """
+    """Turns that each group still needs for the requested or observed effect, or None if they are useless."""
 
 
 @dataclass(slots=True)
@@ -49,9 +45,7 @@ class Releases:
     turns: tuple[int, int]
     lines: list[Line] = field(default_factory=list)
     others: list[str] = field(default_factory=list)
-    """Groups that aren't part of the comparison."""
     alone: list[str] = field(default_factory=list)
-    """Metrics in only one of the groups."""
 
     @property
     def worse(self) -> list[Line]:

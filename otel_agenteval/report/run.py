@@ -21,20 +21,16 @@ from ..turns.recordings import Report, open_recording, to_stderr
 MOST_TEXT = 300
 """Maximum length of a turn's input and of its output in reports, in characters."""
 _SHORT_ID = 8
-"""Minimum length of a shortened id, in characters."""
 PARAMETERS = "parameters_hash"
 """JSON key that distinguishes two configurations of one metric."""
 
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """The turn that a score belongs to."""
-
     turn_id: str
     case_id: str | None = None
     agent: str | None = None
     model: str | None = None
-    """Model of the call that produced the answer."""
     asked: str | None = None
     """The turn's input, redacted and shortened. Only for turns with a failure, and only if content is wanted."""
     answered: str | None = None
@@ -47,7 +43,6 @@ class About:
 
     @property
     def name(self) -> str:
-        """The turn's name in reports."""
         return self.case_id or self.turn_id
 
 
@@ -64,7 +59,6 @@ class ScoreRow:
 
     @property
     def fails_gate(self) -> bool:
-        """True if a gate failed or couldn't be evaluated."""
         return self.series.facts.policy == "gate" and (self.passed is False or self.outcome == "error")
 
 
@@ -74,7 +68,6 @@ class MetricSeries:
     parameters: str = ""
     """Hash of the parameters except the threshold. Empty if there are none."""
     number: int = 1
-    """Position among the series with the same metric name."""
     rows: list[ScoreRow] = field(default_factory=list)
 
     @property

@@ -65,7 +65,6 @@ _MARKS = {"regression": "✗", "improvement": "✓", "changed": "·", "no change
 
 
 def render_comparison(comparison: Comparison, width: int = 100) -> str:
-    """Format each change since the baseline, and list unchanged metrics in one paragraph."""
     lines = [f"── against {comparison.baseline} ".ljust(width, "─"), *_wrapped(describe_pairing(comparison), width, "  "), ""]
     ranked = by_weight(comparison.changes)
     changed = [change for change in ranked if change.verdict not in ("no change shown", "too few")]

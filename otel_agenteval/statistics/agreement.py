@@ -45,7 +45,6 @@ def _coded(first: Sequence[int], second: Sequence[int]) -> tuple[Any, Any, int]:
 
 
 def _kappas(a: Any, b: Any, levels: int) -> Any:
-    """Return the kappa of each row, or nan if chance alone explains the agreement."""
     observed = (a == b).mean(axis=1)
     chance = sum((a == level).mean(axis=1) * (b == level).mean(axis=1) for level in range(levels))
     room = 1 - chance

@@ -19,11 +19,8 @@ class Stratum(NamedTuple):
     turns: float
     """Received turns per hour."""
     spread: float
-    """Standard deviation of the scores."""
     cost: float
-    """Cost of judging one turn."""
     most: float = 1.0
-    """Share of the turns that can be judged."""
 
 
 def allocate(strata: Mapping[Key, Stratum], budget: float, least: float, power: float = 0.5) -> dict[Key, float]:

@@ -25,7 +25,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
-from .intervals import Z95, Interval
+from .intervals import Z95, Interval, always_valid
 
 Detector = Literal["cusum", "ewma", "release", "anchors"]
 """``anchors`` means that a judge rates the same cases differently (:mod:`otel_agenteval.judging.judge_bench.drift`)."""
@@ -167,14 +167,12 @@ class _Side:
         self.rest()
 
     def rest(self) -> None:
-        """Reset the bets: nothing indicates a change."""
         self.stakes: tuple[float, ...] = ()
         self.run = Moments()
         self.since = 0.0
         self.exemplars: list[str] = []
 
     def set_bound(self, bound: float) -> None:
-        """Set the bound to bet against."""
         self.bound = bound
         # A bet of f / (1 - bound) leaves 1 - f of the stake when the value is 1.
         self.bets = tuple([fraction / (1.0 - bound) for fraction in _FRACTIONS]) if 0.0 < bound < 1.0 else ()
@@ -222,13 +220,11 @@ class Series:
         self._learn()
 
     def _learn(self) -> None:
-        """Start learning the usual level."""
         self._usual = Moments()
         self._ranks = array("d")
         """The first values, sorted when all have arrived. Kept only for series that use ranks."""
         self._known = 0.0
         self._part = Moments()
-        """Weighted values collected for the next observation."""
         self._low, self._high = _Side(), _Side()
         self._open = Moments()
         """Values since bets were open. When no bet is left, they become part of the usual level. Good and bad values count alike, to avoid a bias."""
@@ -243,7 +239,6 @@ class Series:
 
     @property
     def usual(self) -> float:
-        """The usual mean, or 0 without values."""
         return self._usual.mean
 
     def see(
@@ -339,7 +334,6 @@ class Series:
             self._exemplars = [*self._exemplars[1 - _EXEMPLARS :], exemplar]
 
     def _end_block(self) -> Found | None:
-        """Close a batch: check the weighted mean and the release."""
         mean = self._block_ranks / self._block.weight
         self._flush_block()
         if not self._low.stakes and not self._high.stakes:
@@ -406,7 +400,7 @@ class Series:
         before, after = self._previous, self._release
         if before is None or self._reported or min(before.n, after.n) < _BATCHES[0]:
             return None
-        low, high = self._difference(before, after, _always_valid(min(before.n, after.n), self._options.release_error))
+        low, high = self._difference(before, after, always_valid(min(before.n, after.n), self._options.release_error))
         least = self._options.least if self._bounded else 0.0
         if low <= least and high >= -least:
             return None
@@ -456,13 +450,6 @@ class Series:
 
 def _exemplars_of(turn_ids: Sequence[str]) -> tuple[ChangeExemplar, ...]:
     return tuple([ChangeExemplar(turn_id) for turn_id in turn_ids[-_EXEMPLARS:]])
-
-
-def _always_valid(n: float, error: float) -> float:
-    """Return the half-width of :meth:`.weighted.Sums.sequence` in standard errors."""
-    tuned = (-2 * math.log(error) + math.log(-2 * math.log(error) + 1)) / 300.0
-    size = max(n, 1.0) * tuned
-    return math.sqrt(2 * (size + 1) / size * math.log(math.sqrt(size + 1) / error))
 
 
 _LIMITS = (

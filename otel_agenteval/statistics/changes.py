@@ -28,7 +28,6 @@ class Change:
     """``changed`` if neither direction of the metric is better."""
     found: Found
     at: float
-    """Time of detection, in seconds since the Unix epoch."""
 
     @property
     def title(self) -> str:
@@ -51,7 +50,6 @@ class _OpenSeries:
         self.series = series
         self.agent = agent
         self.left = _USES
-        """Scores left until the next recorded use."""
 
 
 class Changes:
@@ -63,7 +61,6 @@ class Changes:
         self.reset()
 
     def reset(self) -> None:
-        """Clear all state, for example in a forked child."""
         self._lock = threading.Lock()
         self._series: dict[tuple[str, str], Series] = {}
         self._places: LabelValues[tuple[str, str]] = LabelValues(_SERIES)
@@ -126,12 +123,10 @@ class Changes:
                 del self._of_agent[agent]
 
     def read(self) -> list[Change]:
-        """Return the last change of each series that has one."""
         with self._lock:
             return list(self._last.values())
 
     def watch(self, telemetry: Telemetry) -> None:
-        """Export the time and size of each series' last change as gauges."""
         telemetry.watch(CHANGE_TIME, lambda: self._gauges(lambda change: change.at))
         telemetry.watch(CHANGE_SIZE, lambda: self._gauges(lambda change: change.found.size))
 

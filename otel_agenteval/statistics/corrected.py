@@ -41,8 +41,6 @@ def read_calibration(path: str, where: str) -> dict[str, Confusion]:
 
 
 class Corrected:
-    """Pass rates of calibrated metrics within a window, uncorrected and corrected."""
-
     def __init__(self, confusions: Mapping[str, Confusion], window: float, clock: Clock) -> None:
         self.confusions = confusions
         self.verdicts = Estimates(window, clock)

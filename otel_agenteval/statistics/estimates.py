@@ -33,9 +33,7 @@ _PARTS = 60
 _KEPT_TOGETHER = 10
 """Number of time parts that are saved as one across restarts."""
 _EVER = -1
-"""Number of the part for all time."""
 SINCE_START = "start"
-"""Label of the window since the start."""
 _SERIES = 1_000
 _TRACES = 10_000
 _TURNS = 50_000
@@ -50,13 +48,10 @@ _GROUPS: tuple[Group, ...] = ("rule", "drawn", "itself")
 
 
 def group_of(decided_by: str) -> Group:
-    """Return the class of a judged turn, by the reason for its selection."""
     return "rule" if decided_by == "rule" else "drawn"
 
 
 class _TimePart:
-    """Sums of one metric and agent in one part of the time."""
-
     __slots__ = ("chosen", "everyone", "sums")
 
     def __init__(self) -> None:
@@ -92,8 +87,6 @@ class _TurnScore(NamedTuple):
 
 
 class _Turn:
-    """One metric's data on one turn, so that revisions can replace it."""
-
     __slots__ = ("answer", "certain", "chosen", "key", "proxies")
 
     def __init__(self, key: tuple[str, str]) -> None:
@@ -102,7 +95,6 @@ class _Turn:
         self.chosen: tuple[int, Group, float] | None = None
         """Part of the time in which the turn was selected, its class, and its weight."""
         self.certain = False
-        """True if a rule would have selected the turn anyway."""
         self.answer: _TurnScore | None = None
         self.proxies: Any = None
 
@@ -122,12 +114,10 @@ class Estimates:
     def _reset(self) -> None:
         self._lock = threading.Lock()
         self._series: dict[tuple[str, str], dict[int, _TimePart]] = {}
-        """Parts by metric and agent, then by their number."""
         self._places: LabelValues[tuple[str, str]] = LabelValues(_SERIES)
         """Series that are kept separate from the metric's ``__other__`` series."""
         self._traces: OrderedDict[tuple[tuple[str, str], str], _TraceSums] = OrderedDict()
         self._turns: OrderedDict[tuple[str, str], _Turn] = OrderedDict()
-        """Keys are metric and turn."""
         self._changes = 0
         self._known: tuple[tuple[int, int], dict[tuple[str, str], Estimate], dict[tuple[str, str], Estimate]] | None = None
         """Cached estimates and the state they belong to, because each scrape reads four fields."""
@@ -301,7 +291,6 @@ class Estimates:
         return key, number, parts[number]
 
     def _join_others(self, key: tuple[str, str]) -> None:
-        """Merge a series into the metric's ``__other__`` series."""
         parts = self._series.pop(key, {})
         for trace in [trace for trace in self._traces if trace[0] == key]:
             del self._traces[trace]
@@ -310,7 +299,6 @@ class Estimates:
             others.setdefault(number, _TimePart()).join(part)
 
     def read(self) -> dict[tuple[str, str], Estimate]:
-        """Return the current estimates of the window, by metric and agent."""
         return self._read()[0]
 
     def read_since_start(self) -> dict[tuple[str, str], Estimate]:

@@ -30,7 +30,6 @@ class Group:
         self._open: OrderedDict[str, Any] = OrderedDict()
 
     def add(self, trace: str, value: float, probability: float = 1.0) -> None:
-        """Add a score with its sampling probability."""
         self.turns += 1
         sums = self._sums
         sums.least, sums.most = min(sums.least, value), max(sums.most, value)
@@ -47,8 +46,6 @@ class Group:
 
 
 class Difference(NamedTuple):
-    """The difference of two means: after minus before."""
-
     before: Estimate
     after: Estimate
     interval: Interval

@@ -20,8 +20,18 @@ Z95 = 1.959963984540054
 """Quantile of the normal distribution for two-sided 95 % intervals."""
 
 
+def always_valid(n: float, error: float) -> float:
+    """Return the half-width of an interval that is valid at every check at once, in standard errors.
+
+    Asymptotic confidence sequence: Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas 2024, tuned to be narrowest near 300
+    effective values.
+    """
+    tuned = (-2 * math.log(error) + math.log(-2 * math.log(error) + 1)) / 300.0
+    size = max(n, 1.0) * tuned
+    return math.sqrt(2 * (size + 1) / size * math.log(math.sqrt(size + 1) / error))
+
+
 def wilson(successes: int, n: int) -> Interval:
-    """Return Wilson's 95 % interval of a proportion."""
     share, z2 = successes / n, Z95 * Z95
     middle = (share + z2 / (2 * n)) / (1 + z2 / n)
     half = Z95 * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n)) / (1 + z2 / n)

@@ -36,7 +36,6 @@ def pass_hat_k(tries: Tries, k: int) -> float:
 
 
 def _none_of(n: int, chosen: int, k: int) -> float:
-    """Return the probability that k of n items, drawn without replacement, are all chosen."""
     if not 1 <= k <= n:
         raise ValueError(f"k: must be between 1 and the number of repetitions ({n}), got {k}")
     return math.comb(chosen, k) / math.comb(n, k)
