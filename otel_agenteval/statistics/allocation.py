@@ -82,9 +82,7 @@ class FadingMoments:
     """Weight and variance of the prior, for strata with few scores."""
 
     def __init__(self) -> None:
-        self.n = 0.0
-        self.mean = 0.0
-        self.squares = 0.0
+        self.n = self.mean = self.squares = 0.0
 
     def add(self, value: float) -> None:
         self.n = self.n * self._FADING + 1.0

@@ -111,14 +111,12 @@ class Found:
         return self.after - self.before
 
 
+@dataclass(slots=True, eq=False)
 class Moments:
-    __slots__ = ("squares", "sum", "weight", "weight_squares")
-
-    def __init__(self, weight: float = 0.0, weight_squares: float = 0.0, sum: float = 0.0, squares: float = 0.0) -> None:  # noqa: A002
-        self.weight = weight
-        self.weight_squares = weight_squares
-        self.sum = sum
-        self.squares = squares
+    weight: float = 0.0
+    weight_squares: float = 0.0
+    sum: float = 0.0
+    squares: float = 0.0
 
     def add(self, value: float, weight: float = 1.0) -> None:
         self.weight += weight
@@ -404,9 +402,6 @@ class Series:
         least = self._options.least if self._bounded else 0.0
         if low <= least and high >= -least:
             return None
-        return self._found_release(before, after)
-
-    def _found_release(self, before: Moments, after: Moments) -> Found:
         found = Found(
             "release", before.mean, after.mean, self._difference(before, after, Z95), self._release_since, after.n,
             _exemplars_of(self._exemplars), self._version_before, self._version,

@@ -43,13 +43,11 @@ def verdict_of(direction: Direction, size: float) -> Verdict:
     return "better" if (size > 0) == (direction == "up") else "worse"
 
 
+@dataclass(slots=True, eq=False)
 class _OpenSeries:
-    __slots__ = ("agent", "left", "series")
-
-    def __init__(self, series: Series, agent: str) -> None:
-        self.series = series
-        self.agent = agent
-        self.left = _USES
+    series: Series
+    agent: str
+    left: int = _USES
 
 
 class Changes:

@@ -19,6 +19,7 @@ import math
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -51,14 +52,12 @@ def group_of(decided_by: str) -> Group:
     return "rule" if decided_by == "rule" else "drawn"
 
 
+@dataclass(slots=True)
 class _TimePart:
-    __slots__ = ("chosen", "everyone", "sums")
-
-    def __init__(self) -> None:
-        self.everyone = Everyone()
-        self.sums: dict[Group, Sums] = {}
-        self.chosen: dict[Group, float] = {}
-        """Sum of the weights of the turns selected for a judge call."""
+    everyone: Everyone = field(default_factory=Everyone)
+    sums: dict[Group, Sums] = field(default_factory=dict)
+    chosen: dict[Group, float] = field(default_factory=dict)
+    """Sum of the weights of the turns selected for a judge call."""
 
     def join(self, other: _TimePart) -> None:
         self.everyone = self.everyone.plus(other.everyone)
@@ -68,15 +67,13 @@ class _TimePart:
             self.chosen[group] = self.chosen.get(group, 0.0) + chosen
 
 
+@dataclass(slots=True)
 class _TraceSums:
     """A trace whose scores can still change or grow in number."""
 
-    __slots__ = ("part", "sums")
-
-    def __init__(self, part: int) -> None:
-        self.part = part
-        self.sums: dict[Group, tuple[int, Any]] = {}
-        """Number of scores and the sum of their vectors, by class."""
+    part: int
+    sums: dict[Group, tuple[int, Any]] = field(default_factory=dict)
+    """Number of scores and the sum of their vectors, by class."""
 
 
 class _TurnScore(NamedTuple):
@@ -86,17 +83,15 @@ class _TurnScore(NamedTuple):
     revision: int
 
 
+@dataclass(slots=True)
 class _Turn:
-    __slots__ = ("answer", "certain", "chosen", "key", "proxies")
-
-    def __init__(self, key: tuple[str, str]) -> None:
-        self.key = key
-        """Metric and agent of the series. A revision can have another agent, but counts in the same series."""
-        self.chosen: tuple[int, Group, float] | None = None
-        """Part of the time in which the turn was selected, its class, and its weight."""
-        self.certain = False
-        self.answer: _TurnScore | None = None
-        self.proxies: Any = None
+    key: tuple[str, str]
+    """Metric and agent of the series. A revision can have another agent, but counts in the same series."""
+    chosen: tuple[int, Group, float] | None = None
+    """Part of the time in which the turn was selected, its class, and its weight."""
+    certain: bool = False
+    answer: _TurnScore | None = None
+    proxies: Any = None
 
 
 class Estimates:
@@ -234,9 +229,8 @@ class Estimates:
     def _turn(self, metric: str, turn_id: str, key: tuple[str, str]) -> _Turn:
         found = self._turns.pop((metric, turn_id), None)
         if found is None:
-            found = _Turn(key)
             seen = self._seen.get((metric, turn_id))
-            found.proxies = None if seen is None else seen[2]
+            found = _Turn(key, proxies=None if seen is None else seen[2])
         self._turns[metric, turn_id] = found
         if len(self._turns) > _TURNS:
             self._turns.popitem(last=False)
@@ -357,10 +351,11 @@ class Estimates:
                 older = int(age) + int(passed // self._length)
                 if age != _EVER and older >= _PARTS:
                     continue
-                part = parts[_EVER if age == _EVER else newest - older] = _TimePart()
-                part.everyone = Everyone.of_state(everyone)
-                part.sums = {group: Sums.of_state(sums[group]) for group in _GROUPS if group in sums}
-                part.chosen = {group: float(chosen[group]) for group in _GROUPS if group in chosen}
+                parts[_EVER if age == _EVER else newest - older] = _TimePart(
+                    Everyone.of_state(everyone),
+                    {group: Sums.of_state(sums[group]) for group in _GROUPS if group in sums},
+                    {group: float(chosen[group]) for group in _GROUPS if group in chosen},
+                )
         with self._lock:
             self._changes += 1
             for key, parts in found.items():
@@ -369,13 +364,13 @@ class Estimates:
                 self._series[key] = parts
 
     def watch(self, telemetry: Telemetry) -> None:
-        for name, field in ((ESTIMATE_MEAN, "mean"), (ESTIMATE_LOW, "low"), (ESTIMATE_HIGH, "high"), (ESTIMATE_N, "n_eff")):
-            telemetry.watch(name, partial(self._gauges, field))
+        for name, attribute in ((ESTIMATE_MEAN, "mean"), (ESTIMATE_LOW, "low"), (ESTIMATE_HIGH, "high"), (ESTIMATE_N, "n_eff")):
+            telemetry.watch(name, partial(self._gauges, attribute))
 
-    def _gauges(self, field: str) -> Iterator[tuple[Mapping[str, str], float]]:
+    def _gauges(self, attribute: str) -> Iterator[tuple[Mapping[str, str], float]]:
         for window, estimates in (("1h", self.read()), (SINCE_START, self.read_since_start())):
             for (metric, agent), estimate in estimates.items():
-                yield {"metric": metric, "agent": agent, "window": window}, getattr(estimate, field)
+                yield {"metric": metric, "agent": agent, "window": window}, getattr(estimate, attribute)
 
 
 def _without_none(found: Mapping[tuple[str, str], Estimate | None]) -> dict[tuple[str, str], Estimate]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,13 +49,13 @@ class Estimate(NamedTuple):
     """Number of equally weighted traces with the same precision: Kish's effective size times the gain from proxies."""
 
 
+@dataclass(slots=True, eq=False)
 class Everyone:
-    __slots__ = ("n", "outer", "total")
+    """Proxies of all turns: count, sums, and sums of products."""
 
-    def __init__(self) -> None:
-        self.n = 0.0
-        self.total: Any = np.zeros(PROXIES)
-        self.outer: Any = np.zeros((PROXIES, PROXIES))
+    n: float = 0.0
+    total: Any = field(default_factory=lambda: np.zeros(PROXIES))
+    outer: Any = field(default_factory=lambda: np.zeros((PROXIES, PROXIES)))
 
     def add(self, proxies: Any, sign: int = 1) -> None:
         self.n += sign
@@ -67,38 +68,31 @@ class Everyone:
     @classmethod
     def of_state(cls, state: Sequence[Any]) -> Everyone:
         """Return an object from :meth:`state`, or raise a TypeError or ValueError."""
-        found = cls()
-        found.n = float(state[0])
-        found.total, found.outer = _array(state[1], found.total), _array(state[2], found.outer)
-        return found
+        return cls(float(state[0]), _array(state[1], (PROXIES,)), _array(state[2], (PROXIES, PROXIES)))
 
     def plus(self, other: Everyone) -> Everyone:
-        found = Everyone()
-        found.n, found.total, found.outer = self.n + other.n, self.total + other.total, self.outer + other.outer
-        return found
+        return Everyone(self.n + other.n, self.total + other.total, self.outer + other.outer)
 
 
-def _array(values: Any, like: Any) -> Any:
+def _array(values: Any, shape: tuple[int, ...]) -> Any:
     found = np.asarray(values, dtype=float)
-    if found.shape != like.shape:
-        raise ValueError(f"state: must have shape {like.shape}, got {found.shape}")
+    if found.shape != shape:
+        raise ValueError(f"state: must have shape {shape}, got {found.shape}")
     return found
 
 
+@dataclass(slots=True, eq=False)
 class Sums:
     """Sums over the traces of one period.
 
     A trace is a vector of its sums: weights, weighted scores, weighted squares of scores, and weighted proxies.
     """
 
-    __slots__ = ("least", "most", "outer", "total")
-
-    def __init__(self) -> None:
-        self.total: Any = np.zeros(_SIZE)
-        self.outer: Any = np.zeros((_SIZE, _SIZE))
-        """Sum of the outer products of each trace with itself, for a variance over traces."""
-        self.least = math.inf
-        self.most = -math.inf
+    total: Any = field(default_factory=lambda: np.zeros(_SIZE))
+    outer: Any = field(default_factory=lambda: np.zeros((_SIZE, _SIZE)))
+    """Sum of the outer products of each trace with itself, for a variance over traces."""
+    least: float = math.inf
+    most: float = -math.inf
 
     @classmethod
     def of_turns(cls, once: Sequence[float], squared: Sequence[float], ends: Interval) -> Sums:
@@ -106,11 +100,10 @@ class Sums:
 
         ``once`` has the sums of the weights, of weighted values and of weighted squares, ``squared`` those with squared weights.
         """
-        found = cls()
+        found = cls(least=ends[0], most=ends[1])
         found.total[:_FIRST] = once
         weights, values, squares = squared
-        found.outer[0, 0], found.outer[0, 1], found.outer[1, 0], found.outer[1, 1] = weights, values, values, squares
-        found.least, found.most = ends
+        found.outer[:2, :2] = (weights, values), (values, squares)
         return found
 
     @property
@@ -128,27 +121,16 @@ class Sums:
     @classmethod
     def of_state(cls, state: Sequence[Any]) -> Sums:
         """Return an object from :meth:`state`, or raise a TypeError or ValueError."""
-        found = cls()
         total, outer, least, most = state
-        found.total, found.outer = _array(total, found.total), _array(outer, found.outer)
-        found.least, found.most = math.inf if least is None else float(least), -math.inf if most is None else float(most)
-        return found
+        ends = math.inf if least is None else float(least), -math.inf if most is None else float(most)
+        return cls(_array(total, (_SIZE,)), _array(outer, (_SIZE, _SIZE)), *ends)
 
     def times(self, factor: float) -> Sums:
-        found = Sums()
-        found.total, found.outer, found.least, found.most = (
-            self.total * factor,
-            self.outer * (factor * factor),
-            self.least,
-            self.most,
-        )
-        return found
+        return Sums(self.total * factor, self.outer * (factor * factor), self.least, self.most)
 
     def plus(self, other: Sums) -> Sums:
-        found = Sums()
-        found.total, found.outer = self.total + other.total, self.outer + other.outer
-        found.least, found.most = min(self.least, other.least), max(self.most, other.most)
-        return found
+        ends = min(self.least, other.least), max(self.most, other.most)
+        return Sums(self.total + other.total, self.outer + other.outer, *ends)
 
     def estimate(self, everyone: Everyone | None = None) -> Estimate | None:
         """Return the mean with its interval, or None without scores.
