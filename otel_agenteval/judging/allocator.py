@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from ..config.budget import BudgetOptions
 from ..core import forks
@@ -31,20 +32,18 @@ _LEAST_OF_DRAWS = 0.2
 _FADING = 0.95
 
 
+@dataclass(slots=True, eq=False)
 class _Known:
-    __slots__ = ("at", "cost", "hour", "in_hour", "most", "rate", "scores", "seen", "turns")
-
-    def __init__(self, now: float) -> None:
-        self.seen = 0.0
-        """Turns within about the last hour, with older turns fading out."""
-        self.at = now
-        self.hour = -1
-        self.in_hour = 0
-        self.scores = FadingMoments()
-        self.cost: float | None = None
-        self.most = 1.0
-        self.rate: float | None = None
-        self.turns = 0.0
+    at: float
+    seen: float = 0.0
+    """Turns within about the last hour, with older turns fading out."""
+    hour: int = -1
+    in_hour: int = 0
+    scores: FadingMoments = field(default_factory=FadingMoments)
+    cost: float | None = None
+    most: float = 1.0
+    rate: float | None = None
+    turns: float = 0.0
 
     def fade(self, now: float) -> None:
         self.seen *= math.exp((self.at - now) / _HOUR)

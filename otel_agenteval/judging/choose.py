@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..core import forks
@@ -45,22 +46,17 @@ class MetricChoice(NamedTuple):
     excluded: NoScore | Score | None = None
 
 
+@dataclass(eq=False)
 class Chooser:
     """Source of each judged metric's chance on a turn. Only the worker uses it."""
 
-    def __init__(
-        self,
-        metrics: JudgedMetrics,
-        sample: JudgedSample,
-        options: PlanOptions,
-        failed: Callable[[str, BaseException], None],
-        clock: Clock,
-    ) -> None:
-        self._metrics = metrics
-        self._sample = sample
-        self._options = options
-        self._failed = failed
-        self._clock = clock
+    _metrics: JudgedMetrics
+    _sample: JudgedSample
+    _options: PlanOptions
+    _failed: Callable[[str, BaseException], None]
+    _clock: Clock
+
+    def __post_init__(self) -> None:
         self._history = History()
         self.reset()
         forks.in_child(self.reset)

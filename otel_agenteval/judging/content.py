@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 
 from ..core import jsonio
 from ..core.score import Score
@@ -11,10 +12,10 @@ from ..evaluation.redaction import Exporter, Redactor
 from ..evaluation.scored_turn import ScoredTurn
 
 
+@dataclass(eq=False)
 class ContentFilter:
-    def __init__(self, redact: Collection[str], exporter: Exporter | None) -> None:
-        self._redact = redact
-        self._exporter = exporter
+    _redact: Collection[str]
+    _exporter: Exporter | None
 
     def written(self, scored: ScoredTurn) -> bytes:
         """Return the redacted turn as JSON in ``turn.v1`` form, for a queue and a judge."""

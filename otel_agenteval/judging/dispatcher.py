@@ -8,6 +8,7 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 
 from ..core import forks
 from ..core.clock import Clock
@@ -33,36 +34,28 @@ _PAUSE_FULL = 0.1
 _THREADS_PER_CLAIM = 8
 
 
+@dataclass(eq=False)
 class Dispatcher:
     """Runner of everything between a scored turn and its judged scores.
 
-    ``deliver`` passes a score to the worker, or returns False if the worker's queue is full.
+    ``_deliver`` passes a score to the worker, or returns False if the worker's queue is full.
     """
 
-    def __init__(
-        self,
-        planner: Planner,
-        runner: JobRunner,
-        leases: HeldLeases,
-        outcomes: Outcomes,
-        deliver: Callable[[Verdict], bool],
-        failed: Callable[[str, BaseException], None],
-        options: JobOptions,
-        clock: Clock,
-    ) -> None:
-        self.planner = planner
-        self.metrics = planner.metrics
-        self.sample = planner.sample
-        self.outcomes = outcomes
-        self.queue: JobQueue = leases.queue
-        self.lasting = options.lasting
-        self.may_start = options.works
-        self._runner = runner
-        self._leases = leases
-        self._deliver = deliver
-        self._failed = failed
-        self._options = options
-        self._clock = clock
+    planner: Planner
+    _runner: JobRunner
+    _leases: HeldLeases
+    outcomes: Outcomes
+    _deliver: Callable[[Verdict], bool]
+    _failed: Callable[[str, BaseException], None]
+    _options: JobOptions
+    _clock: Clock
+
+    def __post_init__(self) -> None:
+        self.metrics = self.planner.metrics
+        self.sample = self.planner.sample
+        self.queue: JobQueue = self._leases.queue
+        self.lasting = self._options.lasting
+        self.may_start = self._options.works
         self._stopping = False
         self._reset()
         forks.in_child(self._reset)

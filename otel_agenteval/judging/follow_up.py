@@ -37,13 +37,13 @@ class _Waited:
     ended: list[tuple[Waiting, NoScore]] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
 class FollowUps:
     """Source of the next steps after each job. Thread-safe."""
 
-    def __init__(self, metrics: JudgedMetrics, sample: JudgedSample, content: ContentFilter) -> None:
-        self._metrics = metrics
-        self._sample = sample
-        self._content = content
+    _metrics: JudgedMetrics
+    _sample: JudgedSample
+    _content: ContentFilter
 
     def after_score(self, payload: Payload, scored: ScoredTurn, score: Score, judged: Judged) -> NextSteps:
         waited = _Waited()

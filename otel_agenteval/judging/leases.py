@@ -32,20 +32,20 @@ class _Lease:
     lost: bool = False
 
 
+@dataclass(eq=False)
 class HeldLeases:
     """Holder of job leases that extends them on its own thread. Thread-safe.
 
-    Times are monotonic seconds. A started job is held for ``longest`` seconds at most.
+    Times are monotonic seconds. A started job is held for ``_longest`` seconds at most.
     """
 
-    def __init__(
-        self, queue: JobQueue, lease: float, longest: float, clock: Clock, failed: Callable[[str, BaseException], None]
-    ) -> None:
-        self.queue = queue
-        self._lease = lease
-        self._longest = longest
-        self._clock = clock
-        self._failed = failed
+    queue: JobQueue
+    _lease: float
+    _longest: float
+    _clock: Clock
+    _failed: Callable[[str, BaseException], None]
+
+    def __post_init__(self) -> None:
         self.reset()
         forks.in_child(self.reset)
 

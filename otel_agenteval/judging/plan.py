@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from ..core.clock import Clock
@@ -45,28 +45,18 @@ class JudgePlan(NamedTuple):
     jobs: list[Job]
 
 
+@dataclass(eq=False)
 class Planner:
     """Planner of judge jobs. Only the worker uses it."""
 
-    def __init__(
-        self,
-        metrics: JudgedMetrics,
-        chooser: Chooser,
-        sample: JudgedSample,
-        content: ContentFilter,
-        outcomes: Outcomes,
-        shedding: Shedding,
-        failed: Callable[[str, BaseException], None],
-        clock: Clock,
-    ) -> None:
-        self.metrics = metrics
-        self.chooser = chooser
-        self.sample = sample
-        self.content = content
-        self.outcomes = outcomes
-        self.shedding = shedding
-        self.failed = failed
-        self.clock = clock
+    metrics: JudgedMetrics
+    chooser: Chooser
+    sample: JudgedSample
+    content: ContentFilter
+    outcomes: Outcomes
+    shedding: Shedding
+    failed: Callable[[str, BaseException], None]
+    clock: Clock
 
     def plan(self, scored: ScoredTurn, can_ask: Callable[[BoundMetric], bool], *, again: bool = False) -> JudgePlan:
         """Plan a turn that has its inline scores. Never raises.

@@ -90,30 +90,21 @@ class _Attempt:
     """True if this job checks for all others if the server is up again."""
 
 
+@dataclass(eq=False)
 class JobRunner:
     """Runner of jobs, each in the calling thread. Thread-safe."""
 
-    def __init__(
-        self,
-        metrics: JudgedMetrics,
-        follow_ups: FollowUps,
-        content: ContentFilter,
-        sessions: Sessions,
-        breakers: CircuitBreakers,
-        outcomes: Outcomes,
-        options: JobOptions,
-        failed: Callable[[str, BaseException], None],
-        clock: Clock,
-    ) -> None:
-        self.sessions = sessions
-        self.breakers = breakers
-        self._metrics = metrics
-        self._follow_ups = follow_ups
-        self._content = content
-        self._outcomes = outcomes
-        self._options = options
-        self._failed = failed
-        self._clock = clock
+    _metrics: JudgedMetrics
+    _follow_ups: FollowUps
+    _content: ContentFilter
+    sessions: Sessions
+    breakers: CircuitBreakers
+    _outcomes: Outcomes
+    _options: JobOptions
+    _failed: Callable[[str, BaseException], None]
+    _clock: Clock
+
+    def __post_init__(self) -> None:
         self._reset()
         forks.in_child(self._reset)
 

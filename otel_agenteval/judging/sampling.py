@@ -16,6 +16,7 @@ import hashlib
 import re
 from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ..config.root import Config
@@ -72,6 +73,7 @@ class Cascade(NamedTuple):
         return Chance(min(first.probability, allowed), self.after)
 
 
+@dataclass(slots=True, eq=False)
 class SamplingRule:
     """Sampling rule of one metric.
 
@@ -86,25 +88,14 @@ class SamplingRule:
         cascade: the rule that judges another metric first.
     """
 
-    __slots__ = ("_hours", "always_if", "cascade", "min_per_hour", "rate", "rates", "strata")
-
-    def __init__(
-        self,
-        rate: float = 1.0,
-        always_if: Condition | None = None,
-        rates: Sequence[tuple[Selector | None, float]] = (),
-        min_per_hour: int = 0,
-        strata: Sequence[str] = ("agent",),
-        cascade: Cascade | None = None,
-    ) -> None:
-        self.rate = rate
-        self.always_if = always_if
-        self.rates = tuple(rates)
-        self.min_per_hour = min_per_hour
-        self.strata = tuple(strata)
-        self.cascade = cascade
-        self._hours: OrderedDict[tuple[Any, ...], tuple[int, int]] = OrderedDict()
-        """The last hour and its number of turns, by stratum."""
+    rate: float = 1.0
+    always_if: Condition | None = None
+    rates: Sequence[tuple[Selector | None, float]] = ()
+    min_per_hour: int = 0
+    strata: Sequence[str] = ("agent",)
+    cascade: Cascade | None = None
+    _hours: OrderedDict[tuple[Any, ...], tuple[int, int]] = field(default_factory=OrderedDict, init=False)
+    """The last hour and its number of turns, by stratum."""
 
     def chance(self, turn: Turn, known: Known = Known(), at: float | None = None) -> Chance:  # noqa: B008 - it is never changed
         """Count a turn and return its chance to be judged.

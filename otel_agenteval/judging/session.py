@@ -175,10 +175,7 @@ class Session(Answers):
         """Call a model within the budget, and record its requests."""
         if self._budget.wants_prices(self._metric) and not model.priced:
             self.fault = "unpriced"
-            raise JudgeError(
-                f"judge.prices: must contain {model.model}, because judge.budget has a dollar limit",
-                "unpriced",
-            )
+            raise JudgeError(f"judge.prices: must contain {model.model}, because judge.budget has a dollar limit", "unpriced")
         admissions = [self._admitted()]
         self._urgent = True  # a job that began can finish
         outcome = "ok"
@@ -226,11 +223,9 @@ class Session(Answers):
 
     def _correct(self, admissions: Sequence[Admission], accounts: Sequence[Account]) -> None:
         """Replace the budget's estimates by the actual cost of the judge call and its repair."""
-        asked = [account for account in accounts if not account.repair]
-        repaired = [account for account in accounts if account.repair]
         try:
-            for admission, taken in zip(admissions, (asked, repaired), strict=False):
-                self._budget.correct(admission, *_spent(taken))
+            for admission, repair in zip(admissions, (False, True), strict=False):
+                self._budget.correct(admission, *_spent([account for account in accounts if account.repair is repair]))
         except Exception as error:  # the estimate stays, and the paid answer is used
             self.broken = error
 

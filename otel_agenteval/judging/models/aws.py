@@ -55,8 +55,5 @@ class Signer:
                 session = require("botocore.session", feature="Bedrock without an API key", extra="bedrock")
                 self._credentials = session.Session().get_credentials()
             if self._credentials is None:
-                raise JudgeError(
-                    "api_key: required without AWS credentials (environment, profile or role)",
-                    "no_credentials",
-                )
+                raise JudgeError("api_key: required without AWS credentials (environment, profile or role)", "no_credentials")
             return self._credentials
