@@ -35,27 +35,15 @@ from ..core.extras import extra_installed
 from ..core.score import Direction, Kind, Score, ScoreType
 from ..core.turn import Turn
 from . import names
+from .question import Answers
 from .spellings import Spellings, translated
 
 EPSILON = 1e-9
 """Tolerance of every threshold comparison, so that 0.1 + 0.2 reaches 0.3."""
 
 
-class Asks(Protocol):
-    """Judge that an ``llm_`` metric receives."""
-
-    def ask(
-        self,
-        stage: str,
-        task: str,
-        data: Mapping[str, Any],
-        reply: str,
-        *,
-        criteria: Mapping[str, str | Sequence[str]] | None = None,
-        media: Sequence[str] = (),
-        schema: Mapping[str, Any] | None = None,
-    ) -> dict[str, Any]:
-        """Make one judge call and return the reply's JSON object (:class:`otel_agenteval.Judge`)."""
+Asks = Answers
+"""Judge that an ``llm_`` metric receives."""
 
 
 class Embeds(Protocol):
