@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .intervals import Interval
-from .resampling import blocks
+from .intervals import Interval, blocks
 
 
 def cohen_kappa(first: Sequence[int], second: Sequence[int]) -> float | None:

@@ -7,6 +7,7 @@ judge passes it or raises a false alarm.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -31,9 +32,7 @@ class Confusion(NamedTuple):
     @classmethod
     def of(cls, pairs: Sequence[tuple[bool, bool]]) -> Confusion:
         """Count pairs. Each states whether people call the turn good, and whether the judge does."""
-        counts = {
-            both: sum(pair == both for pair in pairs) for both in ((False, False), (False, True), (True, False), (True, True))
-        }
+        counts = Counter(pairs)
         return cls(counts[False, False], counts[False, True], counts[True, False], counts[True, True])
 
     @property

@@ -11,12 +11,11 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from .intervals import Z95, Interval
-from .weighted import Estimate, Sums, padded, vector
+from .weighted import Estimate, Sums, vector
 
 _Z80 = 0.8416212335729143
 """80 % quantile of the normal distribution, for a power of 80 %."""
 _OPEN_TRACES = 10_000
-_NO_PROXIES = padded(())
 
 
 class Group:
@@ -33,7 +32,7 @@ class Group:
         self.turns += 1
         sums = self._sums
         sums.least, sums.most = min(sums.least, value), max(sums.most, value)
-        own = vector(1.0 / probability, value, _NO_PROXIES)
+        own = vector(1.0 / probability, value)
         before = self._open.pop(trace, None)
         self._open[trace] = own if before is None else before + own
         if len(self._open) > _OPEN_TRACES:

@@ -1,23 +1,34 @@
 """Confidence intervals for the scores of one set and for the difference of two.
 
 Differences are always *after* minus *before*. Proportions get Wilson's interval, which stays valid near 0 and 1. Means get
-bootstrap intervals, which assume no distribution.
+bootstrap intervals, which assume no distribution. Random numbers have a fixed seed, so that results are reproducible.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from .resampling import MANY, blocks
-
 Interval = tuple[float, float]
-
 Z95 = 1.959963984540054
 """Quantile of the normal distribution for two-sided 95 % intervals."""
+_SEED = 20_260_101
+RESAMPLES = 10_000
+MANY = 1_000
+"""Number of values above which the normal approximation is as accurate as resampling."""
+_CELLS = 2_000_000  # per block of resamples, to limit memory
+
+
+def blocks(width: int, stream: int = 0) -> Iterator[tuple[Any, int]]:
+    """Yield a generator and the number of resamples to draw from it, block by block."""
+    generator = np.random.default_rng((_SEED, stream))
+    step, left = max(1, _CELLS // width), RESAMPLES
+    while left > 0:
+        yield generator, min(step, left)
+        left -= step
 
 
 def always_valid(n: float, error: float) -> float:

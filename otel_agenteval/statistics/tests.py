@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .resampling import MANY, RESAMPLES, blocks
+from .intervals import MANY, RESAMPLES, blocks
 
 _EXACT_FLIPS = 12  # exact test with at most 4,096 sign patterns
 _SLACK = 1e-9  # tolerance for rounding: float sums depend on the order
