@@ -26,7 +26,7 @@ from ..judging.models import Embedder, InProcessEmbedder, Judge, recording
 from ..judging.models.model_server import tokens_in
 from ..judging.models.prices import cost_of
 from ..judging.models.prompt import SYSTEM, prompt_of
-from ..judging.models.providers import TokenUsage
+from ..judging.models.providers.base import TokenUsage
 from ..judging.sampling import EVERY_TURN, Chance, SamplingRule, position
 from ..metrics.bound_metric import BoundMetric, why_missing
 from ..metrics.question import Answers, Question

@@ -57,10 +57,6 @@ def bounds_of(options: BudgetOptions) -> list[Bound]:
     return [Bound(counter, float(limit)) for counter, limit in limits if limit is not None]
 
 
-def _roughly(seconds: float) -> str:
-    return f"{math.ceil(seconds)} s" if seconds < 120 else f"{math.ceil(seconds / 60)} min"
-
-
 class JudgeBudget:
     """Gatekeeper for judge calls within configured limits. Thread-safe.
 
@@ -99,10 +95,11 @@ class JudgeBudget:
 
     def _warn(self, metric: str, wait: float) -> None:
         self._warned.add(metric)
+        roughly = f"{math.ceil(wait)} s" if wait < 120 else f"{math.ceil(wait / 60)} min"
         bounds = ", ".join(f"{bound.counter.unit}_per_{bound.window}: {bound.limit:g}" for bound in self._about(metric))
         _log.warning(
             "judge.budget: %s reached a limit (%s). Its turns wait for at least %s. "
-            'agenteval_judge_requests_total{outcome="gated"} counts these waits. This warning is logged once', metric, bounds, _roughly(wait),
+            'agenteval_judge_requests_total{outcome="gated"} counts these waits. This warning is logged once', metric, bounds, roughly,
         )  # fmt: skip
 
     def correct(self, admission: Admission, usd: float | None, tokens: int | None, calls: int) -> None:

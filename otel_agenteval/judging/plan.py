@@ -134,7 +134,9 @@ class _Draft:
     def plan_metrics(self) -> None:
         first: list[BoundMetric] = []
         for metric in self._chosen:
-            before = self._before(metric)
+            cascade = self._planner.metrics.rule(self._key(metric)).cascade
+            others = self._planner.metrics.all(conversation=self._scored.conversation)
+            before = cascade and next((other for other in others if other.name == cascade.after), None)
             if before is None or self._chances[self._key(metric)].by == "rule" or not self._can_ask(metric):
                 first.append(metric)
             else:
@@ -144,13 +146,6 @@ class _Draft:
         for key in self._after.keys() - self._chances.keys():  # their first metric doesn't apply to this turn
             for metric in self._after.pop(key):
                 self._judge(metric, self._chances[self._key(metric)])
-
-    def _before(self, metric: BoundMetric) -> BoundMetric | None:
-        cascade = self._planner.metrics.rule(self._key(metric)).cascade
-        if cascade is None:
-            return None
-        others = self._planner.metrics.all(conversation=self._scored.conversation)
-        return next((other for other in others if other.name == cascade.after), None)
 
     def _judge(self, metric: BoundMetric, chance: Chance, decision: Decision | None = None) -> None:
         """Skip a metric, score it without a judge call, or make it a job, and so those that wait for it."""

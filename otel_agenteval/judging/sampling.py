@@ -168,19 +168,15 @@ def rule_of(options: SampleOptions, metrics: Collection[str], where: str, judged
     cascade, wanted = None, options.cascade
     if wanted is not None:
         if wanted.after not in judged:
-            raise ConfigError(f"{where}.cascade.after: {_unknown(wanted.after, judged)}")
+            close = nearest(wanted.after, list(judged), 1) if judged else []
+            known = f"Did you mean {close[0]}? (judged metrics: {', '.join(judged)})" if close else ""
+            raise ConfigError(
+                f"{where}.cascade.after: must be another judged metric of this configuration, got {wanted.after!r}. "
+                f"{known or 'No other judged metric is configured'}"
+            )
         cascade = Cascade(wanted.after, Condition(wanted.judge_if, [wanted.after], f"{where}.cascade.judge_if"))
     rates = [(one.when, one.rate) for one in options.rates]
     return SamplingRule(options.rate, always_if, rates, options.min_per_hour or 0, options.strata, cascade)
-
-
-def _unknown(name: str, judged: Collection[str]) -> str:
-    close = nearest(name, list(judged), 1) if judged else []
-    if close:
-        hint = f"Did you mean {close[0]}? (judged metrics: {', '.join(judged)})"
-    else:
-        hint = "No other judged metric is configured"
-    return f"must be another judged metric of this configuration, got {name!r}. {hint}"
 
 
 def _refuse_circles(config: Config, rules: Mapping[BoundMetric, SamplingRule]) -> None:

@@ -3,15 +3,6 @@
 May import :mod:`~otel_agenteval.statistics`, :mod:`~otel_agenteval.metrics` and the rooms that read turns. Allowed third-party
 package: numpy.
 Start at :mod:`.outputs`.
-
-run          the scores of one run, and their parser
-compare      comparison of two runs, metric by metric
-formatting   numbers and sentences shared by all reports
-junit, markdown, html, table   one format each
-outputs      selection of formats and their files
-experiment   summary of the trials of an experiment
-calibration  comparison of human labels with a run's scores
-frames       turns and scores for notebooks
 """
 
 from .compare import compare

@@ -238,7 +238,7 @@ def test_a_price_is_never_invented_for_an_unknown_server(server: Server, judge_o
 
 def test_the_table_knows_public_servers() -> None:
     from otel_agenteval.judging.models.prices import cost_of
-    from otel_agenteval.judging.models.providers import TokenUsage
+    from otel_agenteval.judging.models.providers.base import TokenUsage
 
     cost, source = cost_of("gpt-4o-mini", "https://api.openai.com/v1", TokenUsage(1_000_000, 0, 0), {})
     assert cost == pytest.approx(0.15)

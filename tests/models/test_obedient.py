@@ -14,7 +14,7 @@ import otel_agenteval as oa
 from otel_agenteval.judging.models.injections import injections_for
 from otel_agenteval.judging.models.probe import METRIC, case_of, probe
 from otel_agenteval.judging.models.prompt import escaped
-from otel_agenteval.judging.models.providers import ChatReply, ChatRequest, TokenUsage
+from otel_agenteval.judging.models.providers.base import ChatReply, ChatRequest, TokenUsage
 from otel_agenteval.metrics.registry import Metric
 from scripts.prompt_pages import Listener, heard, judged, known_of, methods_of
 

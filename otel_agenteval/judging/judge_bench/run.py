@@ -16,7 +16,7 @@ from ..models.base import JudgeModel
 from ..models.model_server import tokens_in
 from ..models.prices import Prices, cost_of
 from ..models.prompt import SYSTEM
-from ..models.providers import TokenUsage
+from ..models.providers.base import TokenUsage
 from ..models.reply_schema import schema_of
 from .cases import BenchCase
 

@@ -13,22 +13,7 @@ from .local_embedder import LocalEmbedder
 from .panel import Choice, JudgeGroup, SecondOpinion
 
 __all__ = [
-    "Account",
-    "Choice",
-    "Embedder",
-    "InProcessEmbedder",
-    "Judge",
-    "JudgeGroup",
-    "LocalEmbedder",
-    "SecondOpinion",
-    "Total",
-    "VerdictCache",
-    "admitting_repairs",
-    "bypassing_cache",
-    "embedder_from",
-    "is_cache_bypassed",
-    "judge_from",
-    "listening",
-    "recording",
-    "seal_from",
+    "Account", "Choice", "Embedder", "InProcessEmbedder", "Judge", "JudgeGroup", "LocalEmbedder", "SecondOpinion", "Total",
+    "VerdictCache", "admitting_repairs", "bypassing_cache", "embedder_from", "is_cache_bypassed", "judge_from", "listening",
+    "recording", "seal_from",
 ]  # fmt: skip

@@ -14,7 +14,8 @@ from ...media.types import ImageReference
 from .accounts import Account, Total
 from .base import EmbedderModel
 from .model_server import ModelServer, tokens_in
-from .providers import HttpRequest, TokenUsage, openai, parsing
+from .providers import openai, parsing
+from .providers.base import HttpRequest, TokenUsage
 from .request_options import RequestKeywords, RequestOptions
 from .transport import JsonTransport
 

@@ -23,8 +23,8 @@ from .cache import Closes, is_cache_bypassed, without_marker_numbers
 from .invisible import shown
 from .model_server import ModelServer, tokens_in
 from .prompt import SYSTEM, VERSION, fits, in_pieces, material_of, message_of, repair_of, room_of, trusted_of, within
-from .providers import PROVIDERS, ChatMessage, ChatReply, ChatRequest, Form, TokenUsage, chosen
-from .providers.base import FORMS, MAX_TOKENS, MORE_TOKENS
+from .providers import PROVIDERS, chosen
+from .providers.base import FORMS, MAX_TOKENS, MORE_TOKENS, ChatMessage, ChatReply, ChatRequest, Form, TokenUsage
 from .reply import verdict_in
 from .reply_schema import keys_of, schema_of
 from .request_options import RequestKeywords, RequestOptions

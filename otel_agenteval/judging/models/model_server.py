@@ -9,7 +9,7 @@ from ...core.errors import JudgeError
 from ...media.types import ImageReference
 from .accounts import Account, AccountLedger
 from .prices import cost_of
-from .providers import HttpRequest, TokenUsage
+from .providers.base import HttpRequest, TokenUsage
 from .request_options import RequestOptions
 from .transport import JsonTransport
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from .providers import HttpRequest, parsing
+from .providers import parsing
+from .providers.base import HttpRequest
 
 Endpoint = Literal["chat", "moderations"]
 ENDPOINTS: tuple[Endpoint, ...] = ("chat", "moderations")

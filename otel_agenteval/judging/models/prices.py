@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from ...core.price_table import Tokens
 from ...core.prices import table_cost, table_name
-from .providers import TokenUsage
+from .providers.base import TokenUsage
 
 Prices = Mapping[str, Mapping[str, float]]
 """Prices by model, in USD per million tokens: ``input``, ``output`` and optionally ``cached_input``."""

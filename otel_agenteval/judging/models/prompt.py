@@ -24,8 +24,7 @@ from ...core import jsonio
 from ...core.errors import JudgeError
 from ...metrics.question import Question
 from .invisible import shown
-from .providers import ChatMessage, Media
-from .providers.base import media_of
+from .providers.base import ChatMessage, Media, media_of
 
 VERSION = "4"
 """Version of the common prompt and of reply parsing. It is part of cache keys. Raise it when either changes."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ....core.errors import ConfigError
 from . import anthropic, bedrock, gemini, openai, responses
-from .base import ChatMessage, ChatReply, ChatRequest, Form, HttpRequest, Media, Provider, TokenUsage
+from .base import Provider
 
 PROVIDERS: dict[str, Provider] = {
     "openai": openai,
@@ -17,19 +17,6 @@ PROVIDERS: dict[str, Provider] = {
     "gemini": gemini,
     "bedrock": bedrock,
 }
-
-__all__ = [
-    "PROVIDERS",
-    "ChatMessage",
-    "ChatReply",
-    "ChatRequest",
-    "Form",
-    "HttpRequest",
-    "Media",
-    "Provider",
-    "TokenUsage",
-    "chosen",
-]
 
 
 def chosen(model: str, provider: str | None) -> tuple[str, str]:
