@@ -58,10 +58,7 @@ def bounds_of(options: BudgetOptions) -> list[Bound]:
 
 
 class JudgeBudget:
-    """Gatekeeper for judge calls within configured limits. Thread-safe.
-
-    ``soft`` is the share of each limit that all jobs can use. The rest is for urgent jobs.
-    """
+    """Gatekeeper for judge calls within limits, ``soft`` of which all jobs can use. Thread-safe."""
 
     def __init__(self, bounds: Sequence[Bound], book: SpendBook, clock: Clock, soft: float = 0.8) -> None:
         self.bounds = tuple(bounds)

@@ -57,32 +57,24 @@ def can_be_made(metric: BoundMetric, found: Mapping[str, InnerOutcome], *, conve
 
 
 def result_of(metric: BoundMetric, own: Chance, found: Mapping[str, InnerOutcome], *, conversation: bool) -> InnerOutcome | None:
-    """Return a composite's score and probability, or None if an inner outcome is missing.
-
-    ``own`` is the chance from the composite's own ``sample``.
-    """
+    """Return a composite's score and probability, or None if an inner outcome is missing."""
 
     def known(one: BoundMetric) -> tuple[Score, Chance] | None:
-        at = found.get(key_of(one, conversation=conversation))
-        if at is not None or not one.inner:
-            return None if at is None else (at.score, at.chance)
-        inner = [known(each) for each in one.inner]
-        there = [each for each in inner if each is not None]
-        return None if len(there) < len(inner) else _over(one, there)
+        at = None if one is metric else found.get(key_of(one, conversation=conversation))
+        if at is not None:
+            return at.score, at.chance
+        inner = [result for each in one.inner if (result := known(each)) is not None]
+        if not inner or len(inner) < len(one.inner):
+            return None
+        score = one.over([each for each, _ in inner])
+        return score, _decisive(one, score, inner)
 
-    pieces = [known(one) for one in metric.inner]
-    there = [piece for piece in pieces if piece is not None]
-    made = None if len(there) < len(pieces) else _over(metric, there)
+    made = known(metric)
     if made is None:
         return None
     costs = [at.cost_usd for one in leaves(metric) if (at := found.get(key_of(one, conversation=conversation))) is not None]
     spent = [cost for cost in costs if cost is not None]
     return InnerOutcome(made[0], min(own, made[1]), sum(spent) if spent else None)
-
-
-def _over(metric: BoundMetric, inner: Sequence[tuple[Score, Chance]]) -> tuple[Score, Chance]:
-    score = metric.over([one for one, _ in inner])
-    return score, _decisive(metric, score, inner)
 
 
 def _decisive(metric: BoundMetric, score: Score, parts: Sequence[tuple[Score, Chance]]) -> Chance:

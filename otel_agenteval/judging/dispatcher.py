@@ -373,12 +373,10 @@ class Dispatcher:
     # --- end of life
 
     def drain(self, until: float, render: Callable[[float], object], *, patient: bool = True) -> bool:
-        """Wait until every job has ended. Return False if jobs remain at ``until``.
+        """Wait until every job has ended. Return False if jobs remain at ``until`` (``time.monotonic``).
 
-        Args:
-            until: the deadline, in seconds of ``time.monotonic``.
-            render: lets the worker process pending scores within the given seconds.
-            patient: False also stops when all remaining jobs wait for a retry or for the budget.
+        ``render`` lets the worker process pending scores within the given seconds. Without ``patient``, it also stops when all
+        remaining jobs wait for a retry or for the budget.
         """
         quiet = 0
         while self._depth():

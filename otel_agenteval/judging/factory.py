@@ -55,16 +55,8 @@ def judging_from(
 ) -> Dispatcher:
     """Return the dispatcher for a configuration.
 
-    Args:
-        config: the loaded configuration.
-        of_turns: all metrics of turns, judged or not.
-        of_conversations: all metrics of conversations, judged or not.
-        telemetry: counts judge calls and outcomes.
-        put: passes a score of the given size to the worker, or returns False if the queue is full.
-        failed: called with internal errors.
-        clock: the clock for jobs.
-        shedding: the current load-shedding state.
-        note_outcome: called on any thread with turn id, metric and outcome.
+    ``put`` passes a score of the given size to the worker, or returns False if the worker's queue is full. ``note_outcome`` is
+    called on any thread with turn id, metric and outcome.
     """
     wanted = config.judge
     for name, path, schema, consequence in (

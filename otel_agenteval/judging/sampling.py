@@ -100,10 +100,7 @@ class SamplingRule:
     def chance(self, turn: Turn, known: Known = Known(), at: float | None = None) -> Chance:  # noqa: B008 - it is never changed
         """Count a turn and return its chance to be judged.
 
-        Args:
-            turn: the turn or conversation.
-            known: facts that the condition can name in addition to the turn.
-            at: when the turn closed, as Unix time. Hours start on the hour in UTC. Without it, no quota applies.
+        ``at`` is the Unix time at which the turn closed. Hours start on the hour in UTC. Without it, no quota applies.
         """
         quota = 0.0 if at is None else self._quota(turn, at)
         if self.always_if is not None and self.always_if.holds(turn, known):

@@ -104,18 +104,10 @@ def run(
     report: Callable[[CaseOutcome, BenchRun], object] = lambda outcome, run: None,
     abandoned: Callable[[], object] = lambda: None,
 ) -> BenchRun:
-    """Evaluate each case with a judge, bypassing its cache.
+    """Evaluate each case ``repeat`` times with a judge, bypassing its cache.
 
-    Ctrl-C stops the run early, and the result has the outcomes so far.
-
-    Args:
-        judge: the judge to evaluate with.
-        cases: the cases.
-        repeat: the number of evaluations of each case.
-        threads: the number of concurrent evaluations.
-        max_usd: the limit in USD. At the limit, no evaluation starts, but running ones continue.
-        report: called with each outcome, in this thread.
-        abandoned: called after each evaluation that was running at Ctrl-C, to close its connections.
+    Ctrl-C stops the run early, and the result has the outcomes so far. ``abandoned`` is called after each evaluation that was
+    running then, to close its connections. At the limit ``max_usd``, no evaluation starts, but running ones continue.
     """
     found = BenchRun(len(cases) * repeat)
     start = time.monotonic()

@@ -66,17 +66,10 @@ class Closes(Protocol):
 
 
 class VerdictCache(MutableMapping[str, str]):
-    """Replies by the hash of their judge call, in an SQLite file.
+    """Replies by the hash of their judge call, in an SQLite file that processes can share.
 
-    Processes of one machine can share the file. If it can't be used or a reply can't be decrypted, the lookup is a miss, and
-    ``faults`` counts it.
-
-    Args:
-        path: the file, which only its owner can read. Its folder must exist.
-        ttl: the seconds for which a reply is kept.
-        max_bytes: the maximum size of all replies. Above it, the oldest are deleted.
-        seal: encrypts the replies.
-        clock: the clock for their age.
+    If it can't be used or a reply can't be decrypted, the lookup is a miss, and ``faults`` counts it. Replies expire after
+    ``ttl`` seconds. If all together exceed ``max_bytes``, the oldest are deleted.
     """
 
     def __init__(self, path: str, ttl: float, max_bytes: int, seal: Seal | None = None, clock: Clock = SYSTEM_CLOCK) -> None:

@@ -134,10 +134,7 @@ class Embedder(EmbedderModel):
                 self._cache.update((self._key(text), vector) for text, vector in new.items())
 
     def _in_batches(self, texts: list[str], until: float) -> list[list[float]]:
-        """Return the vectors of all texts.
-
-        Some servers accept only 10, 32 or 64 texts at once. If the server rejects a batch, smaller ones follow.
-        """
+        """Return all vectors. If the server rejects a batch, smaller ones follow, down to one text."""
         found: list[list[float]] = []
         while len(found) < len(texts):
             batch = self._next(texts[len(found) :])

@@ -114,9 +114,7 @@ class Judge(JudgeModel):
         return self.server.priced(self.model)
 
     def with_model(self, model: str) -> Judge:
-        """Return a judge for another model at the same server.
-
-        Both share connections, limits and accounts.
+        """Return a judge for another model at the same server, with the same connections and accounts.
 
         Raises:
             ConfigError: the model's name has another provider's prefix. That needs a separate judge.

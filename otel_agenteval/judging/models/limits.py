@@ -28,9 +28,7 @@ class RateLimits:
         self._sleep = sleep
 
     def enter(self, tokens: int, until: float) -> None:
-        """Wait for a slot until the deadline ``until``, in seconds of the monotonic clock.
-
-        :meth:`leave` must follow.
+        """Wait for a slot until the deadline, in seconds of the monotonic clock. :meth:`leave` must follow.
 
         Raises:
             JudgeError: the wait would exceed the deadline. Nothing is taken in this case.

@@ -113,9 +113,7 @@ def probe(
     threads: int = 4,
     report: Callable[[Attempt], object] = lambda attempt: None,
 ) -> Probe:
-    """Run the controls and then each injection.
-
-    The default injections contain the judge's reply to the good control. ``report`` is called with each result, in order.
+    """Run the controls and then each injection, and report each result in order.
 
     Raises:
         ConfigError: the metric is unknown or has no case.

@@ -66,9 +66,6 @@ def prompt_of(question: Question, max_tokens: int | None = None) -> ChatMessage:
 
     Nothing is fetched here. ``data:`` and http(s) URIs of media are sent unchanged, and an opaque id without scheme is only
     named. Beyond about ``max_tokens``, the longest texts lose their middle, and a mark states how much is missing.
-
-    Raises:
-        JudgeError: a URI has another scheme, or the criteria don't leave room for the material.
     """
     texts, media = material_of(question.data, question.media)
     trusted = trusted_of(question.criteria)

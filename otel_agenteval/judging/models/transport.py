@@ -108,12 +108,8 @@ class JsonTransport:
     ) -> dict[str, Any]:
         """Post a request and return the reply's JSON object.
 
-        Args:
-            path: appended to the base URL.
-            body: the JSON body.
-            until: the deadline, in seconds of the monotonic clock.
-            tokens: the expected tokens, for the rate limit.
-            tried: called before each attempt.
+        ``until`` is the deadline in seconds of the monotonic clock, ``tokens`` the expected number. ``tried`` is called before each
+        attempt.
 
         Raises:
             JudgeError: the reply wasn't there in time, is a rejection, or isn't a JSON object.

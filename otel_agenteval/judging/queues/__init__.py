@@ -25,10 +25,7 @@ __all__ = [
 
 
 def queue_from(wanted: JobQueueOptions, clock: Clock, failed: Callable[[str, BaseException], None]) -> JobQueue:
-    """Return the configured queue, which opens or connects on first use.
-
-    ``failed`` is called if new jobs must wait in this process.
-    """
+    """Return the configured queue. ``failed`` is called if new jobs must wait in this process."""
     if wanted.url is not None:
         from .redis import RedisQueue  # only needed with a server
 

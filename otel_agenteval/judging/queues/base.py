@@ -136,12 +136,8 @@ class EndedClaim(NamedTuple):
 class BufferedQueue(JobQueue):
     """Base of queues in a file or on a server.
 
-    While it is unavailable, new jobs and ended claims wait in this process, and later calls try again.
-
-    Args:
-        max_bytes: the maximum bytes of all jobs.
-        clock: the clock for leases and retries.
-        held_bytes: the maximum bytes of jobs that wait in this process.
+    While it is unavailable, up to ``held_bytes`` of new jobs and all ended claims wait in this process, and later calls try
+    again.
     """
 
     def __init__(self, max_bytes: int, clock: Clock, held_bytes: int) -> None:
@@ -163,10 +159,7 @@ class BufferedQueue(JobQueue):
 
     @abstractmethod
     def _send(self) -> list[str]:
-        """Send what waits, add jobs without room to ``_left_out``, and return the ids of lost leases.
-
-        Never raises because the queue is unavailable.
-        """
+        """Send what waits, add jobs without room to ``_left_out``, and return the ids of lost leases."""
 
     @abstractmethod
     def _total(self, name: str) -> int:

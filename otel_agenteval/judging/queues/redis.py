@@ -60,7 +60,7 @@ class RedisQueue(BufferedQueue):
         clock: replaces the server's clock in tests.
         shards: the number of shards, equal for all processes. A job's id determines its shard.
         name: the prefix of all keys.
-        held_bytes: the maximum bytes of jobs that wait in this process.
+        held_bytes: see :class:`BufferedQueue`.
     """
 
     is_shared = True

@@ -14,10 +14,7 @@ from .base import Job, JobQueue
 
 
 class SealedQueue:
-    """Encrypted :class:`~otel_agenteval.judging.queues.JobQueue` on top of another queue.
-
-    A job that can't be decrypted is never discarded. It waits for ``pause`` seconds.
-    """
+    """Encrypted queue on another one. Jobs that can't be decrypted wait for ``pause`` seconds."""
 
     def __init__(self, queue: JobQueue, seal: Seal, clock: Clock = SYSTEM_CLOCK, pause: float = 300.0) -> None:
         self._queue = queue

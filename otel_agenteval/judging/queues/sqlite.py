@@ -53,17 +53,10 @@ _EXTEND, _GIVE_BACK, _REMOVE = (
 
 
 class SqliteQueue(BufferedQueue):
-    """A :class:`~otel_agenteval.judging.queues.JobQueue` in an SQLite file.
+    """A :class:`~otel_agenteval.judging.queues.JobQueue` in an SQLite file, whose folder must exist.
 
-    The file is opened on first use. While it is unavailable, later calls try again at most once a second. Reading, claiming and
-    extending raise ``sqlite3.Error`` or ``OSError`` during that time.
-
-    Args:
-        path: the file. Its folder must exist.
-        max_bytes: the maximum bytes of all jobs in the file.
-        clock: the clock for leases and retries. Processes that share the file share its wall time.
-        held_bytes: the maximum bytes of jobs that wait in this process.
-        failed: called if something must wait.
+    The file is opened on first use. While it is unavailable, later calls try again at most once a second, and ``failed`` is called
+    if something must wait. Reading, claiming and extending raise ``sqlite3.Error`` or ``OSError`` during that time.
     """
 
     is_shared = False
@@ -224,9 +217,9 @@ class SqliteQueue(BufferedQueue):
 
 
 class SqliteSpendBook:
-    """A :class:`~otel_agenteval.judging.queues.SpendBook` in an SQLite file.
+    """A :class:`~otel_agenteval.judging.queues.SpendBook` in an SQLite file, also a queue's.
 
-    Processes of one machine can share the file. Every method raises ``sqlite3.Error`` or ``OSError`` if it is unavailable.
+    Every method raises ``sqlite3.Error`` or ``OSError`` if it is unavailable.
     """
 
     def __init__(self, path: str) -> None:
