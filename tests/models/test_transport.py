@@ -14,6 +14,7 @@ from otel_agenteval.core.circuit_breaker import CircuitBreaker
 from otel_agenteval.core.errors import JudgeError
 from otel_agenteval.core.token_bucket import TokenBucket
 from otel_agenteval.judging.models.limits import RateLimits
+from otel_agenteval.judging.models.request_options import RequestOptions
 from tests.models.wire import Request, Response, Server, said
 from tests.support.clock import FakeClock
 
@@ -271,7 +272,7 @@ def test_tokens_are_counted_as_the_server_counts_them(server: Server, judge_of: 
 
 
 def test_a_turn_that_comes_too_late_is_given_back(clock: FakeClock) -> None:
-    limits = RateLimits(None, 1, None, clock, clock.advance)
+    limits = RateLimits(RequestOptions(requests_per_minute=1, clock=clock, sleep=clock.advance))
     limits.enter(0, clock.monotonic() + 1)
     for _ in range(3):
         with pytest.raises(JudgeError) as caught:
@@ -307,7 +308,7 @@ def test_no_more_questions_at_once_than_allowed(server: Server) -> None:
 
 
 def test_a_place_that_does_not_get_free_in_time_is_an_error(clock: FakeClock) -> None:
-    limits = RateLimits(1, None, None, clock, clock.advance)
+    limits = RateLimits(RequestOptions(max_concurrency=1, clock=clock, sleep=clock.advance))
     limits.enter(0, clock.monotonic() + 1)
     with pytest.raises(JudgeError, match="concurrency"):
         limits.enter(0, clock.monotonic())

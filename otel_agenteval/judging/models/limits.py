@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 
-from ...core.clock import Clock
 from ...core.errors import JudgeError
 from ...core.token_bucket import TokenBucket
+from .request_options import RequestOptions
 
 
 class RateLimits:
     """Limits on concurrency, requests and tokens per minute. None means no limit. Thread-safe."""
 
-    def __init__(
-        self,
-        max_concurrency: int | None,
-        requests_per_minute: float | None,
-        tokens_per_minute: float | None,
-        clock: Clock,
-        sleep: Callable[[float], None],
-    ) -> None:
-        self._slots = None if max_concurrency is None else threading.BoundedSemaphore(max_concurrency)
-        self._requests = None if requests_per_minute is None else TokenBucket(requests_per_minute / 60, clock.monotonic)
-        self._tokens = None if tokens_per_minute is None else TokenBucket(tokens_per_minute / 60, clock.monotonic)
-        self._clock = clock
-        self._sleep = sleep
+    def __init__(self, options: RequestOptions) -> None:
+        most, requests, tokens = options.max_concurrency, options.requests_per_minute, options.tokens_per_minute
+        self._clock, self._sleep = options.clock, options.sleep
+        self._slots = None if most is None else threading.BoundedSemaphore(most)
+        self._requests = None if requests is None else TokenBucket(requests / 60, self._clock.monotonic)
+        self._tokens = None if tokens is None else TokenBucket(tokens / 60, self._clock.monotonic)
 
     def enter(self, tokens: int, until: float) -> None:
         """Wait for a slot until the deadline, in seconds of the monotonic clock. :meth:`leave` must follow.

@@ -92,9 +92,7 @@ class JsonTransport:
         self._bounds = Bounds(largest_reply, _LONGEST_REFUSAL)
         self.clock = options.clock
         self._sleep = options.sleep
-        self.limits = RateLimits(
-            options.max_concurrency, options.requests_per_minute, options.tokens_per_minute, options.clock, options.sleep
-        )
+        self.limits = RateLimits(options)
         self._breaker = CircuitBreaker(self.clock, _FAILURES_UNTIL_DOWN, _HOLD)
         self._connections = Connections(self.base_url, self.clock)
         self._holds: dict[tuple[str, object], float] = {}
