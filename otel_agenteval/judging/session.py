@@ -129,7 +129,8 @@ class Session(Answers):
         return self.answer_of(judge, question)
 
     def answer_of(self, judge: JudgeModel, question: Question) -> dict[str, Any]:
-        hashed = _hash_of(judge, question)
+        fields = [getattr(question, name) for name in Question.__slots__]
+        hashed = hashlib.sha256(jsonio.dumps([id(judge), *fields]).encode()).hexdigest()
         this = hashed, self._times[hashed]
         self._times[hashed] += 1
         evaluation = current_evaluation() or EvaluationState()
@@ -257,11 +258,6 @@ class _JudgeInSession(Answers):
 
     def answer(self, question: Question) -> dict[str, Any]:
         return self._session.answer_of(self._judge, question)
-
-
-def _hash_of(judge: JudgeModel, question: Question) -> str:
-    fields = [getattr(question, name) for name in Question.__slots__]
-    return hashlib.sha256(jsonio.dumps([id(judge), *fields]).encode()).hexdigest()
 
 
 def _copied(reply: dict[str, Any]) -> dict[str, Any]:

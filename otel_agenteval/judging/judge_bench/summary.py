@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -139,9 +139,9 @@ def measures(outcomes: Sequence[CaseOutcome]) -> JudgeMeasures:
         refused=refused,
         failed=len(kinds) - unreadable - refused,
         evaluations=len(outcomes),
-        questions=_sum(outcomes, lambda each: each.questions),
-        input_tokens=_sum(outcomes, lambda each: each.input_tokens),
-        output_tokens=_sum(outcomes, lambda each: each.output_tokens),
+        questions=sum(outcome.questions for outcome in outcomes),
+        input_tokens=sum(outcome.input_tokens for outcome in outcomes),
+        output_tokens=sum(outcome.output_tokens for outcome in outcomes),
         cost_usd=None if not costs or None in costs else sum(cost for cost in costs if cost is not None),
         seconds=sum(outcome.seconds for outcome in outcomes),
         trust=_trust(len(judged), agreement, kappa, len(kinds) / len(outcomes) if outcomes else 1.0, misses),
@@ -150,10 +150,6 @@ def measures(outcomes: Sequence[CaseOutcome]) -> JudgeMeasures:
 
 def _share(truths: Sequence[bool]) -> float | None:
     return sum(truths) / len(truths) if truths else None
-
-
-def _sum(outcomes: Sequence[CaseOutcome], key: Callable[[CaseOutcome], int]) -> int:
-    return sum(map(key, outcomes))
 
 
 def _trust(scored: int, agreement: float | None, kappa: float | None, without: float, misses: float | None) -> Trust:

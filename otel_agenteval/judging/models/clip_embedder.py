@@ -80,7 +80,10 @@ class ClipEmbedder(InProcessEmbedder):
             is_image = isinstance(text, ImageReference)
             if is_image and "://" not in text and not text.startswith("data:"):
                 raise JudgeError("embedder: an image must be a data: or http(s) URI, got an id", "unsupported_media")
-            vector = self._of_image(text) if is_image else self._of_text(text)
+            if is_image:
+                vector = self._asked(self._images, {"pixel_values": self._pixels(text)}, _OF_IMAGES)
+            else:
+                vector = self._of_text(text)
             length = float(np.linalg.norm(vector))
             found.append((vector / length if length else vector).tolist())
         return found
@@ -89,9 +92,6 @@ class ClipEmbedder(InProcessEmbedder):
         pieces = self._tokenizer.encode(text)
         given = {"input_ids": pieces.ids, "attention_mask": pieces.attention_mask, "position_ids": list(range(len(pieces.ids)))}
         return self._asked(self._texts, {name: np.asarray([ids], np.int64) for name, ids in given.items()}, _OF_TEXTS)
-
-    def _of_image(self, reference: str) -> Any:
-        return self._asked(self._images, {"pixel_values": self._pixels(reference)}, _OF_IMAGES)
 
     def _asked(self, session: Any, given: dict[str, Any], wanted: Sequence[str]) -> Any:
         """Run the model and return one vector. Inputs of the other kind are as small as possible."""

@@ -29,12 +29,10 @@ class RateLimits:
         late = self._clock.monotonic() + wait > until
         if wait and not late:
             self._sleep(wait)
-        if late or not self._has_slot(until):
+        in_time = not late and (self._slots is None or self._slots.acquire(timeout=max(0.0, until - self._clock.monotonic())))
+        if not in_time:
             self._take(-1, -tokens)
             raise JudgeError("the configured rate or concurrency allows no call before the deadline", "rate_limited")
-
-    def _has_slot(self, until: float) -> bool:
-        return self._slots is None or self._slots.acquire(timeout=max(0.0, until - self._clock.monotonic()))
 
     def leave(self) -> None:
         if self._slots is not None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from . import parsing
-from .base import ChatMessage, ChatReply, ChatRequest, Finish, HttpRequest, Media, TokenUsage, not_taken
+from .base import ChatReply, ChatRequest, Finish, HttpRequest, Media, TokenUsage, not_taken
 
 _VERSION = "2023-06-01"
 _FINISHES: dict[str, Finish] = {
@@ -24,17 +24,15 @@ def request(chat: ChatRequest) -> HttpRequest:
         "model": chat.model,
         "max_tokens": chat.room,
         "system": chat.system,
-        "messages": [_message(message) for message in chat.messages],
+        "messages": [
+            {"role": one.role, "content": [{"type": "text", "text": one.text}, *map(_part, one.media)]} for one in chat.messages
+        ],
     }
     if chat.temperature is not None:
         body["temperature"] = chat.temperature
     if chat.form == "schema":
         body["output_config"] = {"format": {"type": "json_schema", "schema": chat.schema}}
     return HttpRequest("/messages", body)
-
-
-def _message(message: ChatMessage) -> dict[str, Any]:
-    return {"role": message.role, "content": [{"type": "text", "text": message.text}, *map(_part, message.media)]}
 
 
 def _part(media: Media) -> dict[str, Any]:

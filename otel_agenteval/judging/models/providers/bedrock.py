@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from . import parsing
-from .base import ChatMessage, ChatReply, ChatRequest, Finish, HttpRequest, Media, TokenUsage, not_taken
+from .base import ChatReply, ChatRequest, Finish, HttpRequest, Media, TokenUsage, not_taken
 from .openai import headers
 
 __all__ = ["answer", "headers", "request"]
@@ -29,17 +29,13 @@ def request(chat: ChatRequest) -> HttpRequest:
         settings["temperature"] = chat.temperature
     body: dict[str, Any] = {
         "system": [{"text": chat.system}],
-        "messages": [_message(message) for message in chat.messages],
+        "messages": [{"role": one.role, "content": [{"text": one.text}, *map(_part, one.media)]} for one in chat.messages],
         "inferenceConfig": settings,
     }
     if chat.form == "schema":
         schema = {"name": "reply", "schema": json.dumps(chat.schema)}
         body["outputConfig"] = {"textFormat": {"type": "json_schema", "structure": {"jsonSchema": schema}}}
     return HttpRequest(f"/model/{urllib.parse.quote(chat.model, safe='')}/converse", body)
-
-
-def _message(message: ChatMessage) -> dict[str, Any]:
-    return {"role": message.role, "content": [{"text": message.text}, *map(_part, message.media)]}
 
 
 def _part(media: Media) -> dict[str, Any]:
