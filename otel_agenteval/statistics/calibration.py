@@ -126,7 +126,7 @@ def predicted_rate(labeled: Sequence[tuple[bool, float]], scores: Sequence[float
     sums, everyone = Sums(), Everyone()
     for good, score in labeled:
         sums.add(vector(1.0, float(good), padded((score,))))
-    sums.least, sums.most = 0.0, 1.0
+    sums.widen(0.0, 1.0)
     for score in scores:
         everyone.add(padded((score,)))
     return sums.estimate(everyone)

@@ -214,7 +214,7 @@ class Estimates:
             proxies = self._usual(turn.key) if turn.proxies is None else turn.proxies
             turn.answer = _TurnScore(trace, group, vector(1 / probability, value, proxies), revision)
             for sums in self._count(turn.key, turn.answer, 1):
-                sums.least, sums.most = min(sums.least, value), max(sums.most, value)
+                sums.widen(value)
 
     def _usual(self, key: tuple[str, str]) -> Any:
         """Return the mean proxies of all turns, for a turn whose proxies are unknown."""

@@ -30,13 +30,12 @@ class Group:
 
     def add(self, trace: str, value: float, probability: float = 1.0) -> None:
         self.turns += 1
-        sums = self._sums
-        sums.least, sums.most = min(sums.least, value), max(sums.most, value)
+        self._sums.widen(value)
         own = vector(1.0 / probability, value)
         before = self._open.pop(trace, None)
         self._open[trace] = own if before is None else before + own
         if len(self._open) > _OPEN_TRACES:
-            sums.add(self._open.popitem(last=False)[1])
+            self._sums.add(self._open.popitem(last=False)[1])
 
     def estimate(self) -> Estimate | None:
         while self._open:

@@ -53,5 +53,5 @@ def mean_by_case(values: Mapping[str, Sequence[float]]) -> Estimate | None:
     for found in values.values():
         if found:
             sums.add(sum(vector(1.0, value) for value in found))
-            sums.least, sums.most = min(sums.least, *found), max(sums.most, *found)
+            sums.widen(*found)
     return sums.estimate()

@@ -114,6 +114,10 @@ class Sums:
         self.total += sign * trace
         self.outer += sign * np.outer(trace, trace)
 
+    def widen(self, *values: float) -> None:
+        """Extend the range of the scores."""
+        self.least, self.most = min(self.least, *values), max(self.most, *values)
+
     def state(self) -> list[Any]:
         ends = [value if math.isfinite(value) else None for value in (self.least, self.most)]
         return [self.total.tolist(), self.outer.tolist(), *ends]
