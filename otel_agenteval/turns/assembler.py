@@ -202,18 +202,12 @@ class Assembler:
 
     @staticmethod
     def _is_stale(role: str | None, closed: Candidate | None) -> bool:
-        """Return True if an application's request started below one that has ended.
-
-        It isn't part of that request. The application forgot to detach a context.
-        """
+        """Return True if the application forgot to detach the context of a request that has ended."""
         return role is None and closed is not None and closed.role is None
 
     @staticmethod
     def _only_candidate(trace: OpenTrace | None) -> Candidate | None:
-        """Return the candidate for a span whose parent was never seen.
-
-        It is the trace's only open turn, or its only open candidate without a candidate above.
-        """
+        """Return the trace's only open turn or, without one, its only outermost candidate. It gets spans with unknown parents."""
         for running in (trace.agents, trace.outermost) if trace is not None else ():
             if len(running) == 1:
                 return next(iter(running))
@@ -270,10 +264,7 @@ class Assembler:
     def end(
         self, trace_id: int, span_id: int, span: Any, attributes: dict[str, Any], local_root: bool = False
     ) -> Sequence[Closed]:
-        """Record a span that has ended or is ending, and return the turns that it closes.
-
-        ``local_root`` has the same meaning as in :meth:`add`.
-        """
+        """Record a span that has ended or is ending, and return the turns that it closes. For ``local_root``, see :meth:`add`."""
         self.received += 1
         trace = self._traces.get(trace_id)
         candidate = trace.candidate_of.get(span_id) if trace is not None else None
@@ -338,10 +329,7 @@ class Assembler:
     # --- spans that arrive after their end, and log records
 
     def add(self, trace_id: int, span: Any, size: int, local_root: bool) -> list[Closed]:
-        """Add a span whose start wasn't reported, and return the turns that close.
-
-        ``local_root`` is True if the span has no parent or a remote one.
-        """
+        """Add a span whose start wasn't reported. ``local_root`` is True if its parent is remote or missing."""
         trace = self._traces.get(trace_id)
         if trace is None:
             if self.late.receives(trace_id):
@@ -442,10 +430,7 @@ class Assembler:
     # --- deadlines, limits and shutdown
 
     def tick(self, room: float = math.inf) -> list[Closed]:
-        """Close turns that reached a deadline or exceed a limit.
-
-        At most about ``room`` bytes of turns that only reached their deadline are closed.
-        """
+        """Close turns that exceed a limit or reached a deadline, the latter up to about ``room`` bytes."""
         now = self._now()
         closed = self._evict() + self.late.close_due()
         for trace, oldest in self._open.overdue(now - self.limits.max_duration, _PER_TICK):
@@ -630,10 +615,7 @@ class Assembler:
         )  # fmt: skip
 
     def _leave(self, trace: OpenTrace, candidate: Candidate) -> list[Closed]:
-        """Remove a finished candidate from its trace, and complete what was waiting for it.
-
-        The candidate above may now be complete, and the trace may have ended.
-        """
+        """Remove a finished candidate from its trace. This may complete the candidate above, or the trace."""
         trace.unfinished -= 1
         if candidate.parent is not None:
             if candidate.parent.children is not None:

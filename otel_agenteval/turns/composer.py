@@ -42,10 +42,7 @@ _REVISABLE_SECONDS = 120.0
 
 
 class SpanCounts:
-    """Counts of received spans by outcome.
-
-    Each span is counted once, as scored or with the reason why it wasn't. Thread-safe.
-    """
+    """Counts of received spans, each once: as scored, or with the reason why it wasn't. Thread-safe."""
 
     def __init__(self) -> None:
         self.reset()
@@ -100,10 +97,7 @@ class Composer:
     # --- closed spans → groups
 
     def compose(self, closed: Closed) -> list[Group]:
-        """Return the turns in closed spans.
-
-        A part of a turn that another trace continues is held until that trace arrives.
-        """
+        """Return the turns in closed spans. A part that another trace continues is held until that trace arrives."""
         return [whole for group in self._groups(closed) for whole in self._stitched(group)]
 
     def _groups(self, closed: Closed) -> list[Group]:
@@ -145,10 +139,7 @@ class Composer:
         return records
 
     def _groups_in_trace(self, closed: Closed, records: list[SpanRecord]) -> list[Group]:
-        """Return the groups in the records of one trace.
-
-        If the root is still open, its record is appended to ``records``.
-        """
+        """Return the groups in the records of one trace. Appends the record of a root that is still open."""
         if closed.sole:
             root_id = closed.root.context.span_id
             root = next((record for record in records if record.span_id == root_id), None)
@@ -235,10 +226,7 @@ class Composer:
         return None if found is None else found[1].turn_id
 
     def read_again(self, trace_id: int, span_id: int) -> tuple[Group, ScoredTurn] | None:
-        """Return the remembered turn that contains a span, as last evaluated, without scores.
-
-        Returns None if the turn is no longer remembered.
-        """
+        """Return the remembered turn that contains a span, as last evaluated, without scores."""
         found = self._revisions.holding(trace_id, span_id)
         if found is None:
             return None
@@ -308,10 +296,7 @@ def _known_roots(closed: Closed) -> frozenset[int]:
 
 
 def _so_far(span: Any) -> SpanRecord:
-    """Return a record of the current state of an application's span.
-
-    The span may be open, so its attributes are copied.
-    """
+    """Return a record of an application's span. The span may be open, so its attributes are copied."""
     trace_id, span_id, parent_id, scope, attributes = start_of(span)
     record = SpanRecord(span.name, trace_id, span_id, parent_id, attributes=dict(attributes), scope=scope, resource=span.resource)
     clean(record)

@@ -237,10 +237,7 @@ class Conversations:
             return [*self._end(silent, "idle"), *late]
 
     def end_late(self) -> list[Ended]:
-        """Return the conversations whose signals arrived after their end, as new revisions.
-
-        Doesn't wait for further signals.
-        """
+        """Return the conversations whose signals arrived after their end, without waiting for further signals."""
         with self._lock:
             return self._again(self._now())
 
@@ -278,10 +275,7 @@ def _ended_as(found: _Conversation, reason: EndReason) -> Ended:
 
 
 def conversation_of(turn: Turn) -> str:
-    """Return the id of a turn's conversation, qualified by its tenant.
-
-    The id is empty if the turn isn't part of a conversation.
-    """
+    """Return the id of a turn's conversation, qualified by its tenant. It is empty without a conversation."""
     return qualified(turn.tenant, turn.conversation_id) if turn.conversation_id else ""
 
 

@@ -36,10 +36,7 @@ def stitch(groups: Iterable[Group]) -> list[Group]:
 
 
 def order(group: Group) -> tuple[int, int, int, int]:
-    """Return the sort key of a turn: its start, then its end and ids.
-
-    The order doesn't depend on where spans were read.
-    """
+    """Return the sort key of a turn, which doesn't depend on where its spans were read."""
     root = group.root
     return root.start_ns, root.end_ns, root.span_id, root.trace_id
 
@@ -128,10 +125,7 @@ class _WaitingDuplicates:
 
 
 class Duplicates:
-    """Joins duplicates before and after a :class:`~.stitching.Stitcher`.
-
-    Not thread-safe: the caller serializes the calls.
-    """
+    """Joins duplicates before and after a :class:`~.stitching.Stitcher`. Not thread-safe."""
 
     def __init__(self, stitcher: Stitcher, max_bytes: float = float("inf")) -> None:
         self._stitcher = stitcher
@@ -149,10 +143,7 @@ class Duplicates:
         return len(self._stitcher) + sum(len(waiting.groups) for waiting in self._waiting.values())
 
     def add(self, group: Group, now: float) -> list[Group]:
-        """Add a turn, and return the turns that can be evaluated.
-
-        Usually, this is the added turn. The list is empty while the turn waits.
-        """
+        """Add a turn, and return the turns that can be evaluated. The list is empty while the turn waits."""
         reader = reader_of(group)
         if self._stitcher.patience <= 0 or not reader.llm:
             return self._stitched(group, now)

@@ -178,10 +178,7 @@ class LateData:
             self.unused += 1
 
     def logs_of(self, trace_id: int) -> dict[int, list[LogPart]] | None:
-        """Return the late log records of a closed trace by span id, for additions.
-
-        Returns None if the trace isn't remembered or takes no late data.
-        """
+        """Return the late log records of a trace by span id, for additions. Returns None if it takes none."""
         late = self._late_of(trace_id) if trace_id in self._closed else None
         return late.logs if late is not None else None
 

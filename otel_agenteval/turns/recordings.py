@@ -71,10 +71,7 @@ def load_turns(
 
 
 def turns_of(items: Iterable[SpanRecord | OtlpLog]) -> Iterator[Turn]:
-    """Yield the turns in spans and log records in any order, by start time.
-
-    All spans and log records are held in memory.
-    """
+    """Yield the turns in spans and log records in any order, by start time. All of them are held in memory."""
     for group in wholes_of(items, warn_unread):
         yield turn_of(group)
 
@@ -84,10 +81,7 @@ def turn_of(group: Group) -> Turn:
 
 
 def wholes_of(items: Iterable[SpanRecord | OtlpLog], unread: Callable[[str], None]) -> list[Group]:
-    """Return the spans of each turn, in the order of turns.
-
-    Parts of a turn in several traces are joined. ``unread`` has the same meaning as in :func:`traces_of`.
-    """
+    """Return the spans of each turn, in the order of turns. ``unread`` is as for :func:`traces_of`."""
     groups = [group for found in traces_of(items, unread) for group in found]
     groups.sort(key=lambda group: group.root.start_ns)
     return stitch(groups)
@@ -142,10 +136,7 @@ def read_items(paths: Iterable[str | Path], seen: Reading, report: Report) -> It
 
 
 def read_lines(paths: Iterable[str | Path], seen: Reading, faults: Fault) -> Iterator[tuple[str, int, bytes]]:
-    """Yield the file, number and content of each line that isn't blank.
-
-    Files in other formats are converted to OTLP/JSON.
-    """
+    """Yield the file, number and content of each line that isn't blank, converted to OTLP/JSON."""
     for path in map(str, paths):
         for number, line in otlp_lines(_lines(path, seen, faults)):
             yield path, number, line
@@ -277,10 +268,7 @@ _OTHER_KINDS = (
 
 
 def _lines(path: str, seen: Reading, faults: Fault) -> Iterator[tuple[int, bytes]]:
-    """Yield the number and content of each line that isn't blank.
-
-    If a file can't be read to its end, the lines before the error count.
-    """
+    """Yield the number and content of each line that isn't blank, up to a line that can't be read."""
     number = 0
     with open_recording(path) as stream:
         try:

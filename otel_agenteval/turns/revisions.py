@@ -111,10 +111,7 @@ class _RevisableTrace:
             del self._by_end[bisect.bisect_left(self._by_end, (part.group.root.end_ns, id(part)))]
 
     def _absorbed(self, part: _TracePart) -> Iterator[_TracePart]:
-        """Yield the parts that a part replaces.
-
-        These are spans without a turn, and turns whose roots are among its spans.
-        """
+        """Yield the parts that a part replaces: spans without a turn, and turns whose roots are among its spans."""
         if part.group is not None and part.group.root.span_id in self._of_root:
             yield self._of_root[part.group.root.span_id]
         for record in part.records:
@@ -195,10 +192,7 @@ class _RevisableTrace:
 
 
 class _Folded:
-    """A trace with one turn whose root was seen, which is the usual case.
-
-    Its index is created only when late data arrives.
-    """
+    """A trace with one turn whose root was seen, the usual case. It is indexed only when late data arrives."""
 
     __slots__ = ("earlier", "group", "kept_at")
 
@@ -237,10 +231,7 @@ def _start_of(part: _TracePart) -> int:
 
 
 def stands_alone(group: Group) -> bool:
-    """Return True if a group is a turn even if other spans of its trace are unknown.
-
-    It must have its local root, or an agent as its root.
-    """
+    """Return True if a group is a turn whatever else its trace has: it has its local root, or an agent as its root."""
     root = group.root
     return group.root_seen and (root.parent_id == 0 or root.remote_parent or role_in(root) in (AGENT, WORKFLOW))
 
@@ -342,10 +333,7 @@ class Revisions:
                 self._headless.popitem(last=False)
 
     def before(self, group: Group) -> Earlier:
-        """Return the earlier evaluation of this turn.
-
-        If several turns became one, this is the first of them, with the others in ``also``.
-        """
+        """Return the earlier evaluation of this turn. If several turns became one, ``also`` has the others."""
         with self._lock:
             traces = [self._known(trace_id) for trace_id in _traces_of(group)]
             found = [earlier for trace in traces if trace is not None for earlier in trace.earlier(group)]

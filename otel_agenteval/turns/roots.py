@@ -220,10 +220,7 @@ def _topmost(node: _Node, waiting: set[int], highest: dict[int, _Node]) -> _Node
 
 
 def _is_served(node: _Node, nodes: dict[int, _Node]) -> bool:
-    """Return True if the caller is another process.
-
-    A context that was carried within one process also seems to be remote.
-    """
+    """Return True if the caller is another process. A context carried within one process also seems to be remote."""
     record = node.record
     caller = nodes.get(record.parent_id)
     return record.remote_parent and (caller is None or caller.record.resource != record.resource)
@@ -244,10 +241,7 @@ def _groups_under(top: _Node, root_seen: bool = True) -> list[Group]:
 
 
 def _group_of(loop: list[_Node], top: _Node, root_seen: bool) -> Group:
-    """Return the group of one run or of a loop's runs.
-
-    Its root is the span around the runs if that span contains nothing else.
-    """
+    """Return the group of a loop's runs. Its root is the span around them if that span contains nothing else."""
     if len(loop) > 1:
         around = loop[0].up if loop[0] is not top else None
         if around is not None and around.roots == len(loop):
@@ -337,10 +331,7 @@ def _place_orphans(orphans: list[_Node], groups: list[Group], alone: bool) -> li
 
 
 def _has_input(orphan: _Node) -> bool:
-    """Return True if the orphan is an agent's first step with its input.
-
-    Some frameworks never send the span of a failed run, so this step is all that remains of it.
-    """
+    """Return True for an agent's first step with its input. Nothing else remains of some failed runs."""
     return orphan.role == INNER and read(orphan.record).input_messages is not None
 
 

@@ -155,10 +155,7 @@ def results(
 
 
 def _bytes_of(paths: Iterable[str | Path]) -> float:
-    """Return the approximate decompressed size of all recordings.
-
-    It is infinite if unknown, such as for standard input.
-    """
+    """Return the approximate decompressed size of all recordings. It is infinite for standard input."""
     total = 0.0
     for path in map(Path, paths):
         try:

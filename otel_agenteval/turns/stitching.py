@@ -204,10 +204,7 @@ class _Piece:
         return self.groups[0].root.start_ns
 
     def join(self, later: _Piece) -> tuple[_Piece, _Piece]:
-        """Join this part with the part that continues the turn.
-
-        Returns the larger of the two, which now contains both, and the other.
-        """
+        """Join the part that continues this one. Returns the larger part, which now contains both, and the other."""
         responses = {**self.response_ids, **later.response_ids}
         for response_id in [*responses][:-_MOST_RESPONSES]:
             del responses[response_id]
@@ -246,10 +243,7 @@ class _Piece:
 
 
 def may_go_on(group: Group) -> bool:
-    """Return True if a turn may be part of another.
-
-    That is a model call in a trace of its own, or a message of a thread.
-    """
+    """Return True for a model call that is alone in its trace, or a message of a thread."""
     return reader_of(group).root.thread is not None or is_bare_call(group)
 
 
@@ -289,10 +283,7 @@ class _PieceIndex:
                 del self._of[fact]
 
     def ended(self, fact: Hashable, first_ns: int, last_ns: int) -> list[_Piece]:
-        """Return parts with a fact that ended within the given times, latest first.
-
-        Returns at most one more than :data:`_MOST_CANDIDATES`.
-        """
+        """Return parts with a fact that ended within the given times, latest first, and one too many at most."""
         held = self._of.get(fact, ())
         stop = bisect.bisect_left(held, (last_ns + 1,))
         start = bisect.bisect_left(held, (first_ns,))
@@ -340,10 +331,7 @@ class Stitcher:
         return len(self._held) + len(self._threads)
 
     def add(self, group: Group, now: float) -> list[Group]:
-        """Add a turn, and return the turns that can be evaluated.
-
-        Usually, this is the added turn with its earlier parts. The list is empty while the turn waits.
-        """
+        """Add a turn, and return the turns that can be evaluated. The list is empty while the turn waits."""
         return self._add(group, now, now)
 
     def _add(self, group: Group, now: float, began: float) -> list[Group]:
@@ -463,10 +451,7 @@ class Stitcher:
                     yield held
 
     def _only_waiting(self, piece: _Piece) -> _Piece | None:
-        """Return the part that a call continues by the rule *next call*.
-
-        Sizes and times decide, because the prompt shows no other link. Exactly one part must fit.
-        """
+        """Return the only part that a call may continue by the rule *next call*, judged by sizes and times."""
         program = _program(piece.groups[0], piece.first)
         candidates = self._waiting.ended(program, piece.start_ns - _MAX_PAUSE_NS, piece.start_ns)
         if len(candidates) > _MOST_CANDIDATES:
@@ -603,10 +588,7 @@ def _adds_tools_only(before: list[Message], messages: list[Message]) -> bool:
 
 
 def _may_be_next(held: _Piece, piece: _Piece) -> bool:
-    """Return True if a call of the same program may continue a held part.
-
-    Its prompt must have more tokens than the calls before.
-    """
+    """Return True if a call of the same program, with more tokens in its prompt, may continue a held part."""
     group = held.groups[-1]
     earlier = reader_of(group)
     last = earlier.llm[-1]
@@ -621,10 +603,7 @@ def _may_be_next(held: _Piece, piece: _Piece) -> bool:
 
 
 def _shows_less(held: _Piece, piece: _Piece) -> bool:
-    """Return True if a prompt omits the tool calls that the model requested.
-
-    It may omit all content, the messages that the server keeps, or only the tool calls.
-    """
+    """Return True if a prompt omits the requested tool calls, alone or with other content."""
     reader = reader_of(held.groups[-1])
     before, messages = reader.inputs(reader.llm[-1]), reader_of(piece.groups[0]).inputs(piece.first)
     if not messages:

@@ -22,18 +22,12 @@ def ends_by_itself(reason: str | None) -> bool:
 
 
 def asks_for_tools(reason: str | None) -> bool:
-    """Return True if the model stopped to request tools.
-
-    The reason alone doesn't show which tools, and isn't a tool call.
-    """
+    """Return True if the model stopped to request tools. The reason doesn't show which ones."""
     return _folded(reason) in _ASKS
 
 
 def rules_out_tools(step: Step, is_last: bool) -> bool:
-    """Return True if the finish reason shows that the call requested no tool.
-
-    Reasons that a model always reports count only for the last call.
-    """
+    """Return True if the finish reason shows that the call requested no tool. Some models always report the same reason."""
     reason = _folded(step.finish_reason)
     if reason in _NOT_SAID or reason in _ASKS:
         return False

@@ -39,10 +39,7 @@ class CallReader(StepReader):
         self.llm = self._leaf_llm_steps() if LLM in self.of_role else [self.root] if self.root.calls_model else []
 
     def _open_loops(self) -> None:
-        """Stop treating spans around whole loops as model calls.
-
-        The calls inside take over facts that only these spans have.
-        """
+        """Stop treating spans around whole loops as model calls. The calls inside take over their facts."""
         calls_in: dict[int, list[Step]] = {}
         for step in self.of_role[LLM]:
             around = None if step.loop else self._nearest(step, _LLM_OR_LOOP)
@@ -187,10 +184,7 @@ class CallReader(StepReader):
         ]
 
     def _rounds_of_tools(self, step: Step) -> int:
-        """Return how often tools ran next to a span and within its time.
-
-        Tools that run at the same time count once, because one answer requested them.
-        """
+        """Return how often tools ran next to a span and within its time. Concurrent tools count once."""
         record = step.record
         rounds = until = 0
         for tool in self.of_role.get(TOOL, ()):
@@ -241,10 +235,7 @@ class CallReader(StepReader):
         return None
 
     def _answering_call(self) -> Step | None:
-        """Return the model call that ended last, whose answer is the turn's output.
-
-        A failed call is returned only if all calls failed.
-        """
+        """Return the model call that ended last, whose answer is the turn's output. A failed call is the last choice."""
         if self._answered_by is None and self.llm:
             self._answered_by = self._find_answering_call()
         return self._answered_by
@@ -342,10 +333,7 @@ class _OuterSpans:
         self.steps: list[Step] = []
 
     def duplicate_of(self, step: Step) -> Step | None:
-        """Return the outer span of ``step``: the latest one that matches.
-
-        It is removed, so that it is the outer span of only one span of that scope.
-        """
+        """Remove and return the outer span of ``step``: the latest one that matches."""
         record, steps = step.record, self.steps
         found: Step | None = None
         ended = compared = 0

@@ -123,10 +123,7 @@ class MessageReader(ToolReader):
         return self._answer_among(raw) or jsonio.text_of(raw)
 
     def _error_as_answer(self) -> str | None:
-        """Return the text of an error in place of the root's answer.
-
-        Some frameworks end a failed run without an error status.
-        """
+        """Return the text of an error in place of the root's answer. Some frameworks set no error status."""
         raw = self.root.output_messages
         if raw is None or (raw.__class__ is str and '"error"' not in raw):
             return None
@@ -134,10 +131,7 @@ class MessageReader(ToolReader):
         return (answer[-1].content or "") if answer and answer[-1].finish_reason == "error" else None
 
     def _answer_among(self, raw: Any) -> str | None:
-        """Return the answer in a function's result.
-
-        The result is JSON text, or an object that contains the last model output or only an answer.
-        """
+        """Return the answer in a function's result, which is JSON text or an object."""
         value = jsonio.loads_or_text(raw)[0] if isinstance(raw, str) else raw
         if isinstance(value, str):
             return value
@@ -163,10 +157,7 @@ class MessageReader(ToolReader):
         return ""
 
     def _form_answer(self, request: ToolRequest) -> str | None:
-        """Return the answer in an output tool's arguments.
-
-        If the framework ran that tool, its span's arguments take precedence.
-        """
+        """Return the answer in an output tool's arguments. Those of the tool's span take precedence."""
         steps = self.of_role.get(TOOL, ())
         written = (step.tool_arguments for step in steps if step.tool_name == request.name and step.tool_arguments)
         arguments = next(written, request.arguments)

@@ -74,10 +74,7 @@ class OrderedResults:
                 self._responses.add(response, (name,), (name, frozen(arguments_of(request.arguments))))
 
     def take(self, name: str | None, arguments: Mapping[str, Any] | None) -> Any:
-        """Return the result of the next call of a tool with these arguments, or with unknown arguments.
-
-        Ask for calls in the order in which they were made.
-        """
+        """Return the result of a tool's next call with these, or with unknown, arguments. Ask in the order of the calls."""
         keys = [(name,)] if arguments is None else [(name, frozen(arguments)), (name, frozen(None))]
         response = self._responses.take(*keys)
         return response.result if response is not None else None
@@ -122,10 +119,7 @@ def add_results_by_id(messages: Iterable[Message], requested: Iterable[str], res
 
 
 def _answered(messages: Iterable[Message]) -> Iterator[tuple[ToolRequest, ToolResponse]]:
-    """Yield each request with its result.
-
-    Results are matched by id. Those without an id are matched by tool name, and those without either in order.
-    """
+    """Yield each request with its result, matched by id or, without an id, by tool name or order."""
     waiting: TakenOnce[ToolRequest] = TakenOnce()
     for message in messages:
         for request in message.tool_calls:

@@ -54,10 +54,7 @@ class SpanTree:
         return at is not None and start is not None and start < at <= self._leaves[upper.record.span_id]
 
     def below_fork(self, step: Step, other: Step) -> Step | None:
-        """Return the topmost of ``step`` and its ancestors that isn't above ``other``.
-
-        Returns None if ``step`` is ``other`` or is above it.
-        """
+        """Return the topmost of ``step`` and its ancestors that isn't ``other`` or above it, if any."""
         if step is other or self.is_ancestor(step, other):
             return None
         while (parent := self.parent(step)) is not None and parent is not other and not self.is_ancestor(parent, other):
@@ -67,10 +64,7 @@ class SpanTree:
 
     @cached_property
     def _far_ancestor(self) -> dict[int, Step]:
-        """Return a distant ancestor of each span.
-
-        With steps to either this ancestor or the parent, every path to the root is short.
-        """
+        """Return a distant ancestor of each span. With steps to it or to the parent, every path to the root is short."""
         found: dict[int, Step] = {}
         depth: dict[int, int] = {}
         for step in self._top_down:
@@ -91,10 +85,7 @@ class SpanTree:
         return None if found is step else found
 
     def nearest(self, step: Step, kind: Hashable, wanted: Callable[[Step], bool]) -> Step | None:
-        """Return the closest ancestor for which ``wanted`` returns True.
-
-        ``kind`` names the condition, because results are cached by it.
-        """
+        """Return the closest ancestor for which ``wanted`` returns True. ``kind`` names the condition for the cache."""
         known = self._nearest.get(kind)
         if known is None:
             known = self._nearest[kind] = {}

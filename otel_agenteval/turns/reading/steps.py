@@ -143,10 +143,7 @@ class StepReader:
 
 
 def _order_ties(steps: list[Step]) -> None:
-    """Sort spans with the same start time: ancestors first, then by end time.
-
-    Spans of JavaScript start at whole milliseconds.
-    """
+    """Sort spans with the same start time, as in JavaScript: ancestors first, then by end time."""
     by_id = {step.record.span_id: step for step in steps}
 
     def place(step: Step) -> tuple[int, int, int, int]:
@@ -164,8 +161,5 @@ def _is_named_agent(step: Step) -> bool:
 
 @lru_cache(maxsize=32)
 def _decode_constant(raw: str, role: str) -> Decoded:
-    """Decode and cache a text that every call repeats, such as an agent's instructions.
-
-    The messages are shared, so never change them.
-    """
+    """Decode and cache a text that every call repeats. The messages are shared, so never change them."""
     return decode(raw, role)

@@ -86,10 +86,7 @@ class ToolReader(CallReader):
         return [(call, step) for step in (*self.llm, *runs) for call in self.requests_of(step)]
 
     def _requests_read_back(self) -> list[tuple[ToolRequest, Step]]:
-        """Return the requests that only a later prompt contains.
-
-        Some instrumentations lose requests if the answer is streamed.
-        """
+        """Return the requests that only a later prompt contains, because an instrumentation lost streamed ones."""
         requested = self._requests()
         known = {call.call_id for call, _ in requested}
         alike: Counter[_CallKey] | None = None
@@ -119,10 +116,7 @@ class ToolReader(CallReader):
                         yield call
 
     def tool_calls(self) -> list[ToolCall] | None:
-        """Return one entry per execution, by start time.
-
-        Returns None if no call is visible, but one could have been made.
-        """
+        """Return one entry per execution, by start time. Returns None if a call could have been made unseen."""
         self._by_order = None
         calls = self._calls_with_spans() if self._tool_steps else self._calls_in_messages()
         return calls if calls or self._none_was_called() else None
@@ -180,10 +174,7 @@ class ToolReader(CallReader):
         return last is not None and all(self._requested_none(step, step is last) for step in self.llm)
 
     def _requested_none(self, step: Step, is_last: bool) -> bool:
-        """Return True if a model's answer contains no tool request.
-
-        Its content decides or, if unknown, its finish reason.
-        """
+        """Return True if a model's answer contains no tool request, by its content or finish reason."""
         if (step.overwritten or step.role != LLM) and (not self.inputs(step) or self._overwritten_calls(step)):
             return False  # the only span of a run, which describes its last call
         if step.error is not None:
@@ -314,10 +305,7 @@ class ToolReader(CallReader):
         return agent.record.span_id if agent is not None else 0
 
     def _calls_in_messages(self) -> list[ToolCall]:
-        """Return the calls of a hand-written loop, which has no tool spans.
-
-        An answer requests each call, and a later prompt contains its result.
-        """
+        """Return the calls of a hand-written loop: an answer requests each, and a later prompt contains its result."""
         requested = self._requests()
         read_back = self._requests_read_back()
         if read_back:
@@ -357,10 +345,7 @@ class ToolReader(CallReader):
         return found
 
     def _calls_in_code(self, request: ToolRequest, result: Any, step: Step) -> list[ToolCall]:
-        """Return the tools that a code agent's code called.
-
-        The printed output is a tool's result only if the code called exactly one tool.
-        """
+        """Return the tools that an agent's code called. The output is a tool's result only if there is one call."""
         parameters = {tool["name"]: _parameters_of(tool) for tool in self.tool_definitions() if tool["name"] not in OUTPUT_TOOLS}
         found = calls_in_code(request.arguments, parameters)
         if len(found) != 1:
@@ -393,10 +378,7 @@ class ToolReader(CallReader):
 
     @staticmethod
     def _followed(handoff: Handoff, step: Step, runs: NamedRuns) -> Handoff:
-        """Complete a hand-off from the agent runs around it.
-
-        They show its target, whether the target started, and which agent worked before.
-        """
+        """Complete a hand-off from the agent runs around it: its source, its target, and whether the target started."""
         at, source = step.record.start_ns, handoff.from_
         if handoff.to is None or handoff.to in _NOWHERE:
             handoff = dataclasses.replace(handoff, to=runs.first_after(at, source))

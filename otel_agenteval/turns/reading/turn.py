@@ -83,10 +83,7 @@ class TurnReader(MessageReader):
         return Turn.lazily(known, self)
 
     def extended(self, others: Iterable[TurnReader], until_ns: int) -> TurnReader:
-        """Return a reader that also contains the parts in other traces, and ends at ``until_ns``.
-
-        Nothing is read again.
-        """
+        """Return a reader that also contains the parts in other traces. Nothing is read again."""
         readers = [self, *others]
         whole = TurnReader.__new__(TurnReader)
         whole._take(self.root.record, [step for reader in readers for step in reader.steps])
@@ -96,10 +93,7 @@ class TurnReader(MessageReader):
         return whole
 
     def inferred_scope(self) -> str | None:
-        """Return the instrumentation scope of the first span that was recognized by its shape.
-
-        Returns None if dialects recognized all spans.
-        """
+        """Return the scope of the first span that was recognized by its shape, or None if dialects recognized all."""
         return next((step.record.scope for step in self.steps if step.inferred), None)
 
     def _main_agent(self) -> str | None:
@@ -153,10 +147,7 @@ class TurnReader(MessageReader):
         return [document.content for document in self._documents() if document.content]
 
     def retrieved_ids(self) -> list[str] | None:
-        """Return the ids of the retrieved documents.
-
-        Returns None if nothing was retrieved or the documents have no ids.
-        """
+        """Return the ids of the retrieved documents, or None if they are unknown."""
         found = self._documents()
         ids = [document.id for document in found if document.id]
         if found:
@@ -211,10 +202,7 @@ class TurnReader(MessageReader):
         return step.agent or self._requested_name(step, caller)
 
     def _requested_name(self, step: Step, caller: Step) -> str | None:
-        """Return the tool name that an agent's caller requested, for an agent without a tool span.
-
-        It is in the caller's last model call before the run.
-        """
+        """Return the tool name that an agent's caller requested in its last model call before the run."""
         if caller.role != AGENT:
             return None
         if self._requested is None:
@@ -301,10 +289,7 @@ class TurnReader(MessageReader):
 
 
 def _seconds_after(start: int, then: int) -> float | None:
-    """Return the seconds between two times in nanoseconds since the Unix epoch.
-
-    Returns None if either time is 0, which means unknown.
-    """
+    """Return the seconds between two times in nanoseconds, or None if either is 0, which means unknown."""
     return (then - start) / 1e9 if start > 0 and then > 0 else None
 
 
