@@ -51,17 +51,12 @@ class ExpectedMetrics:
 
 def turned_on_by(given: Collection[str]) -> list[str]:
     """Return the names of the metrics that these references turn on."""
-    return [name for name in builtin() if _can_use(name, given)]
-
-
-def _can_use(name: str, given: Collection[str]) -> bool:
-    metric = indexed(name)
-    return (
-        metric is not None
-        and metric.kind == "code"
-        and not metric.combines
-        and not metric.required
-        and name not in _OF_OTHER_FORMS
+    known = [metric for name in builtin() if name not in _OF_OTHER_FORMS and (metric := indexed(name)) is not None]
+    return [
+        metric.name
+        for metric in known
+        if metric.kind == "code"
+        and not (metric.combines or metric.required)
         and not (metric.reads - _READ_ANYWAY).isdisjoint(given)
         and (metric.extra is None or extra_installed(metric.extra))
-    )
+    ]

@@ -12,19 +12,20 @@ The sender of a span controls its attributes, so they aren't used without ``acce
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..config.root import Config
 from ..config.selector import Selector
 from ..core import jsonio
 from ..core.errors import ConfigError
 from ..core.score import Score
+from ..core.templates import filled_in
 from ..core.turn import Document, Retrieval, Turn
 from ..metrics.bound_metric import BoundMetric
 from .datasets import cases_in, written_value
-from .prompts import mapped_id, prompt_of
 
 BAGGAGE = "baggage:"
 _CASE = "case_id"
@@ -75,7 +76,7 @@ class ReferenceSources:
 
     def attach(self, turn: Turn, attributes: Mapping[str, Any]) -> dict[str, str]:
         """Attach the turn's references before it is evaluated, and return the source of each."""
-        prompt = prompt_of(turn, self._prompts) if self._prompts and not turn.context else None
+        prompt = _prompt_of(turn, self._prompts) if self._prompts and not turn.context else None
         if prompt is not None and prompt.question is not None:
             turn.input = prompt.question
         baggage = turn.references.pop(BAGGAGE, None) or {}
@@ -95,7 +96,7 @@ class ReferenceSources:
             _take_documents(turn, [Retrieval(prompt.question, prompt.documents)])
             sources["context"] = "prompt"
         if self._ids and turn.retrieved_ids:
-            turn.retrieved_ids = list(dict.fromkeys(mapped_id(found, self._ids) for found in turn.retrieved_ids))
+            turn.retrieved_ids = list(dict.fromkeys(_mapped_id(found, self._ids) for found in turn.retrieved_ids))
         if self._trims and turn.ground_truth:
             turn.ground_truth = _trimmed(turn.ground_truth)
             turn.output = _trimmed(turn.output)
@@ -269,3 +270,60 @@ def _documents_in(result: Any) -> Iterator[dict[str, Any]]:
 
 def _normal(text: str) -> str:
     return " ".join(text.split())
+
+
+# --- documents that an application inserts into the prompt, with the user's question
+
+_LEAD = re.compile(r"(?:[-*\u2022] +|\d{1,3}[.)] +)?(?:\[([^\]\n]{1,200})\]:? *)?")
+_LONGEST_PROMPT = 1_000_000
+
+
+class _PromptParts(NamedTuple):
+    """The parts of a prompt."""
+
+    documents: list[Document]
+    question: str | None
+    """The user's question, if the template contains one."""
+
+
+def _prompt_of(turn: Turn, templates: Sequence[str]) -> _PromptParts | None:
+    """Return the documents in the last user message, according to the first matching template."""
+    text = next(
+        (message.content for message in reversed(turn.messages) if message.role == "user" and message.content), turn.input
+    )
+    if not text or len(text) > _LONGEST_PROMPT:
+        return None
+    for template in templates:
+        found = filled_in(template.strip(), text.strip())
+        if found is not None:
+            documents = list(_paragraphs(found["documents"]))
+            return _PromptParts(documents, (found.get("question") or "").strip() or None) if documents else None
+    return None
+
+
+def _paragraphs(text: str) -> Iterator[Document]:
+    """Yield the paragraphs of a text, or its lines if there is only one paragraph.
+
+    Bullets, numbers and ``[id]`` prefixes are removed.
+    """
+    text = text.strip()
+    for part in re.split(r"\n\s*\n", text) if "\n\n" in text else text.split("\n"):
+        lead = _LEAD.match(part.strip())
+        content = part.strip()[lead.end() if lead is not None else 0 :].strip()
+        if content:
+            yield Document(id=lead[1] if lead is not None else None, content=content)
+
+
+def _mapped_id(found: str, mapping: Sequence[tuple[str, str]]) -> str:
+    """Return a document's id in the form that references use.
+
+    The first matching pattern decides. ``*`` stands for the same text in both forms.
+    """
+    for pattern, wanted in mapping:
+        start, star, end = pattern.partition("*")
+        if not star:
+            if found == pattern:
+                return wanted
+        elif len(found) >= len(start) + len(end) and found.startswith(start) and found.endswith(end):
+            return wanted.replace("*", found[len(start) : len(found) - len(end)], 1)
+    return found

@@ -156,7 +156,12 @@ def _configured(config: Config, entries: Entries) -> list[BoundMetric]:
         with faults:
             bound.append(_bind(config, path, entry.name, entry.params, entry.policy, entry.when))
     faults.check()
-    _refuse_repeats(config, entries, bound)
+    seen: dict[tuple[str, str], KeyPath] = {}
+    for (path, _), one in zip(entries, bound, strict=True):  # equal entries would produce the same result id twice
+        first = seen.setdefault((one.name, one.signature_hash), path)
+        if first != path:
+            problem = f"{one.name} has the same parameters as {dotted(first)}. Remove one of them"
+            raise ConfigError(f"{config.where(path)}: {problem}")
     return bound
 
 
@@ -237,13 +242,3 @@ def _or_group(name: str, error: ConfigError) -> str:
     group = nearest(name, GROUPS, 1)[0]
     is_similar = difflib.SequenceMatcher(None, name, group).ratio() >= 0.7
     return f"unknown metric or group {name!r}. Did you mean the group {group}?" if is_similar else str(error)
-
-
-def _refuse_repeats(config: Config, entries: Entries, configured: list[BoundMetric]) -> None:
-    """Reject equal entries, which would produce the same result id twice."""
-    seen: dict[tuple[str, str], KeyPath] = {}
-    for (path, _), bound in zip(entries, configured, strict=True):
-        first = seen.setdefault((bound.name, bound.signature_hash), path)
-        if first != path:
-            problem = f"{bound.name} has the same parameters as {dotted(first)}. Remove one of them"
-            raise ConfigError(f"{config.where(path)}: {problem}")
