@@ -241,22 +241,3 @@ def first_text(value: Any) -> str | None:
             if isinstance(item, str) and item:
                 return item
     return None
-
-
-PROVIDERS = frozenset((
-    "openai", "azure", "anthropic", "google", "gemini", "vertex_ai", "vertexai", "bedrock", "mistral", "mistralai", "cohere", "groq", "ollama",
-    "deepseek", "xai", "openrouter", "together_ai", "fireworks_ai", "litellm", "litellm_proxy", "unknown",
-))  # fmt: skip
-"""Prefixes before the slash of a model's name that aren't part of the name."""
-
-
-def without_provider(model: str | None) -> tuple[str | None, str | None]:
-    """Split ``openai/gpt-4.1`` into provider and model.
-
-    A name with an unknown prefix, such as a hub's, stays whole.
-    """
-    if model is not None and "/" in model:
-        provider, name = model.split("/", 1)
-        if provider in PROVIDERS and name:
-            return (None if provider == "unknown" else provider), name
-    return None, model

@@ -12,10 +12,9 @@ from typing import Any, NamedTuple
 
 from ...spans.record import SpanRecord
 from ..content import decode
-from ..otel_genai import documents
 from ..step import CHAIN, EMBEDDING, LLM, RETRIEVAL, TOOL, as_float
 from . import kinds
-from .keys import IN, OUT, SPREAD_ARGUMENTS, SPREAD_RESULTS, Meaning, holds_json, meaning_of, useful
+from .keys import IN, OUT, SPREAD_ARGUMENTS, SPREAD_RESULTS, Meaning, holds_json, is_useful, meaning_of
 from .shapes import are_documents, are_messages, are_requests, are_tools, is_definition, is_message, is_telling, plain
 from .values import Branch, opened, tree_of
 from .words import words_of
@@ -136,7 +135,7 @@ class Facts:
 
     def _read(self, record: SpanRecord) -> None:
         attributes = record.attributes
-        for key, value in tree_of(attributes, useful(attributes)).items():
+        for key, value in tree_of(attributes, filter(is_useful, attributes)).items():
             self._walk(key, value, 0, None, attribute=True)
         for event in record.events:
             if not _is_about(event.name):
@@ -467,8 +466,3 @@ def without_provider(model: str) -> str:
         head, slash, tail = model.partition("/")
     head, colon, tail = model.partition(":")
     return tail if colon and head.lower() in _PROVIDERS and tail else model
-
-
-def found_documents(raw: list[Any]) -> Any:
-    """Return documents in rank order."""
-    return documents(plain(raw))

@@ -6,7 +6,7 @@ name is classified once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from .kinds import role_of_kind
@@ -298,10 +298,6 @@ def holds_json(value: Any) -> bool:
     if value.__class__ is str:
         return value[:1] in ("{", "[") and len(value) > 8
     return isinstance(value, (dict, list, tuple))
-
-
-def useful(attributes: Mapping[str, Any]) -> Iterable[str]:
-    return [key for key in attributes if is_useful(key)]
 
 
 def is_useful(key: str) -> bool:

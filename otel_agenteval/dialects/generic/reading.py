@@ -9,8 +9,9 @@ from typing import Any
 
 from ...spans.record import SpanRecord
 from ..content import decode
+from ..otel_genai import documents
 from ..step import AGENT, CHAIN, EMBEDDING, GUARDRAIL, HANDOFF, INNER, LLM, RERANK, RETRIEVAL, TOOL, Step, seconds_until
-from .facts import Content, Facts, found_documents, model_in, without_provider
+from .facts import Content, Facts, model_in, without_provider
 from .keys import IN, OUT
 from .shapes import are_messages, plain
 from .values import opened, transcript
@@ -350,7 +351,7 @@ def _read_retrieval(step: Step, facts: Facts) -> None:
     if step.query is None:
         step.query = _text(facts, IN)
     if step.documents is None and facts.documents is not None:
-        step.documents = found_documents(facts.documents)
+        step.documents = documents(plain(facts.documents))
 
 
 def _read_run(step: Step, facts: Facts) -> None:
