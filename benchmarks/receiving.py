@@ -31,7 +31,7 @@ from otel_agenteval.config.loader import load_config
 from otel_agenteval.engine.builder import engine_from
 from otel_agenteval.outlets.prometheus import PrometheusOutlet
 from otel_agenteval.server.process import tune
-from otel_agenteval.server.receiver import Receiver, Request
+from otel_agenteval.server.receiver import ExportRequest, Receiver
 from otel_agenteval.spans.otlp import _proto_attributes
 from otel_agenteval.spans.split import split_spans
 
@@ -61,7 +61,7 @@ class Sidecar:
 
     def take(self, body: bytes) -> None:
         """Take a request; its turns are over."""
-        self.receiver.take(Request("traces", body, "", json=False))
+        self.receiver.take(ExportRequest("traces", body, "", json=False))
         with self.engine.assembler.lock:
             closed = self.engine.assembler.close_all("delay")
         self.engine.intake.take(closed)

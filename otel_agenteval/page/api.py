@@ -20,7 +20,7 @@ from ..judging.models.prompt import SYSTEM
 from ..metrics.descriptions import described, headline, value_of
 from ..metrics.registry import catalog
 from ..outlets.store.statements import HOUR
-from ..outlets.store.views import Cell, Cursor, Filter, Order, Views
+from ..outlets.store.views import Cursor, Filter, Order, SumCell, Views
 from ..outlets.turn_text import one_line
 from ..statistics.groups import difference
 from ..statistics.tests import holm
@@ -354,7 +354,7 @@ class Api:
             wanted = self._filter(request)
             known = views.groups_of(by, wanted)
             before, after = (self._group(known, request.given[name], by) for name in ("before", "after"))
-            cells: dict[tuple[str | None, str], Cell] = {
+            cells: dict[tuple[str | None, str], SumCell] = {
                 (cell.group, cell.metric): cell for cell in views.cells(wanted, by) if cell.group in (before, after)
             }
         lines = []
@@ -593,7 +593,7 @@ def _counted(groups: Mapping[str, int]) -> list[dict[str, Any]]:
     return [{"name": name, "turns": turns} for name, turns in groups.items()]
 
 
-def _group(cell: Cell) -> dict[str, Any]:
+def _group(cell: SumCell) -> dict[str, Any]:
     mean = cell.duration_s / cell.turns if cell.turns else None
     return {
         "group": cell.group,
@@ -605,12 +605,12 @@ def _group(cell: Cell) -> dict[str, Any]:
     }
 
 
-def _side(name: str, cells: Mapping[tuple[str | None, str], Cell]) -> dict[str, Any]:
+def _side(name: str, cells: Mapping[tuple[str | None, str], SumCell]) -> dict[str, Any]:
     cell = cells.get((name, ""))
     return _group(cell) if cell is not None else {"group": name, "turns": 0}
 
 
-def _estimated(cell: Cell, turns: int, facts: Mapping[str, Any]) -> dict[str, Any]:
+def _estimated(cell: SumCell, turns: int, facts: Mapping[str, Any]) -> dict[str, Any]:
     estimate = cell.estimate()
     verdicts = cell.passed + cell.failed
     return {
@@ -621,7 +621,7 @@ def _estimated(cell: Cell, turns: int, facts: Mapping[str, Any]) -> dict[str, An
     }  # fmt: skip
 
 
-def _point(cell: Cell, with_interval: bool) -> dict[str, Any]:
+def _point(cell: SumCell, with_interval: bool) -> dict[str, Any]:
     found = {"at": cell.hour * HOUR, "turns": cell.turns, "scored": cell.scored, "failed": cell.failed, "errors": cell.errors}
     if not cell.metric:
         return {

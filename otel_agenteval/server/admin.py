@@ -20,19 +20,19 @@ from ..engine.engine import Engine
 from ..outlets.store.reader import LEAST_OF_ID, StoreReader, only_one
 from .guard import Guard
 from .health import Readiness, health
-from .http_server import Exchange, Failure, Head, Response
+from .http_server import Failure, Head, HttpExchange, Response
 from .receiver import Receiver
 from .responses import Refusal
 
 
-class Page:
+class GetHandler:
     """Handler for GET requests. ``get`` returns None for an unknown path."""
 
     def __init__(
         self,
         guard: Guard,
         failed: Callable[[str, Exception], object],
-        get: Callable[[Head], Exchange | Response | None],
+        get: Callable[[Head], HttpExchange | Response | None],
         readiness: Readiness | None = None,
     ) -> None:
         self._guard = guard
@@ -40,7 +40,7 @@ class Page:
         self._get = get
         self._readiness = readiness
 
-    def begin(self, head: Head) -> Exchange | Response:
+    def begin(self, head: Head) -> HttpExchange | Response:
         well = health(head, self._readiness) if self._readiness is not None else None
         if well is not None:
             return well
@@ -60,7 +60,7 @@ class Page:
         return Response(503, b"internal error\n")
 
 
-class _Later(Exchange):
+class _Later(HttpExchange):
     max_body = 64 * 1024
     body_timeout = 5.0
 
@@ -87,7 +87,7 @@ class Metrics:
         self._thread = ThreadPoolExecutor(1, "agenteval-metrics")
         self._running: dict[str, asyncio.Future[bytes]] = {}
 
-    def get(self, head: Head) -> Exchange | None:
+    def get(self, head: Head) -> HttpExchange | None:
         if head.path != "/metrics":
             return None
         self.scrapes[_client_of(head.headers.get("user-agent", ""))] += 1

@@ -39,7 +39,7 @@ class Budget:
 
     @property
     def fill(self) -> float:
-        """Share of the limit in use now, from 0 to 1."""
+        """Part of the limit in use now, from 0 to 1."""
         return self.used / self.limit
 
     def check(self, announced: int | None) -> None:
@@ -50,9 +50,9 @@ class Budget:
         if self.used + size > self.limit:
             raise self.no_room()
 
-    def share(self, size: int = 0) -> Share | None:
+    def share(self, size: int = 0) -> MemoryShare | None:
         """Reserve ``size`` bytes for one request. Return None if they don't fit now."""
-        return Share(self, size) if self.take(size) else None
+        return MemoryShare(self, size) if self.take(size) else None
 
     def when_room(self, call: Callable[[], None]) -> None:
         self._on_room = call
@@ -82,7 +82,7 @@ class Budget:
             self._on_room()
 
 
-class Share:
+class MemoryShare:
     """Part of a budget that one request holds. Used by one thread at a time."""
 
     __slots__ = ("_budget", "_kept", "size")
@@ -124,7 +124,7 @@ class Share:
             self.shrink(self.size)
 
 
-UNBOUNDED = Share(None)
+UNBOUNDED = MemoryShare(None)
 """Share without a limit, for requests whose memory is limited elsewhere."""
 
 

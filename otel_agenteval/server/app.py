@@ -24,7 +24,7 @@ from ..engine.engine import BEHIND_OTLP
 from ..evaluation.selection import select_metrics
 from ..outlets.prometheus import PrometheusOutlet
 from ..page.api import Api, Options, Reader
-from .admin import Metrics, Page, api
+from .admin import GetHandler, Metrics, api
 from .auth import is_token
 from .certificates import Validity, tls_context, validities, warn
 from .grpc import GrpcServer
@@ -162,7 +162,7 @@ class Service:
         self._tls_context = tls_context(options.tls)
         self._read_certificates()
         if options.metrics is not None:
-            page = Page(self._guard(options.metrics), self.engine.failed, self._metrics.get, self._readiness)
+            page = GetHandler(self._guard(options.metrics), self.engine.failed, self._metrics.get, self._readiness)
             background = BackgroundServer(page, options.max_connections, options.client_connections, self._fault)
             await background.start("serve.metrics", options.metrics)
             self._servers["metrics"] = background

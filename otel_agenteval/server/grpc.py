@@ -24,11 +24,11 @@ from ..config.tls import TlsOptions
 from ..config.types import split_address
 from ..core.errors import ConfigError
 from ..spans.otlp import Signal
-from .admission import Budget, Share
+from .admission import Budget, MemoryShare
 from .certificates import certificate_of
 from .inflate import sniffed
 from .logformat import Caller, caller
-from .receiver import Receiver, Request
+from .receiver import ExportRequest, Receiver
 from .responses import FAULT, Accepted, Refusal, Refused
 
 _log = logging.getLogger("otel_agenteval")
@@ -57,17 +57,17 @@ class _Reading:
         self._budget = budget
         self._loop = asyncio.get_running_loop()
         self.largest = min(max_body, budget.limit)
-        self._waiting: list[asyncio.Future[Share]] = []
+        self._waiting: list[asyncio.Future[MemoryShare]] = []
         self._readers: dict[asyncio.Future[Any], float] = {}
         self._timer: asyncio.TimerHandle | None = None
         budget.when_room(self._has_room)
 
-    async def begin(self) -> Share:
+    async def begin(self) -> MemoryShare:
         """Reserve room for a message. Raises a Refusal if there is none in time."""
         share = self._budget.share(self.largest)
         if share is not None:
             return share
-        waiter: asyncio.Future[Share] = self._loop.create_future()
+        waiter: asyncio.Future[MemoryShare] = self._loop.create_future()
         self._waiting.append(waiter)
         self._watch()
         try:
@@ -246,7 +246,10 @@ class GrpcServer:
                 size = len(body)
                 share.shrink(share.size - size)
                 return await answer(
-                    receiver, self._threads, Request(signal, body, sniffed(body), json=False, share=share, tenant=tenant), "grpc"
+                    receiver,
+                    self._threads,
+                    ExportRequest(signal, body, sniffed(body), json=False, share=share, tenant=tenant),
+                    "grpc",
                 )
             finally:
                 share.close()
@@ -254,7 +257,7 @@ class GrpcServer:
             receiver.release(client, size)
 
 
-async def answer(receiver: Receiver, threads: Executor, request: Request, transport: str) -> Accepted | Refused:
+async def answer(receiver: Receiver, threads: Executor, request: ExportRequest, transport: str) -> Accepted | Refused:
     """Process a request on a thread and respond in time. The end of work frees its memory."""
     work = asyncio.get_running_loop().run_in_executor(threads, copy_context().run, _outcome, receiver, request, transport)
     request.share.keep_until(work)
@@ -265,7 +268,7 @@ async def answer(receiver: Receiver, threads: Executor, request: Request, transp
 _TOO_LATE = Refusal("overloaded", "processing the request took too long; retry it, because repeated spans count once").answer
 
 
-def _outcome(receiver: Receiver, request: Request, transport: str) -> Accepted | Refused:
+def _outcome(receiver: Receiver, request: ExportRequest, transport: str) -> Accepted | Refused:
     """Return the outcome, and never raise: a future would keep the exception and request."""
     try:
         return receiver.take(request)

@@ -10,15 +10,15 @@ from typing import Any
 from google.protobuf import json_format
 
 from ..spans.otlp import Signal
-from .admission import Share
+from .admission import MemoryShare
 from .auth import Tenant
 from .feedback import as_log_records
 from .grpc import answer, response_of
 from .guard import Guard
 from .health import Readiness, health
-from .http_server import Exchange, Failure, Head, Response
+from .http_server import Failure, Head, HttpExchange, Response
 from .inflate import too_large
-from .receiver import Receiver, Request
+from .receiver import ExportRequest, Receiver
 from .responses import FAULT, Accepted, Kind, Refusal, Refused
 
 _PROTOBUF, _JSON = "application/x-protobuf", "application/json"
@@ -35,7 +35,7 @@ class OtlpHandler:
         self._guard = guard
         self._readiness = readiness
 
-    def begin(self, head: Head) -> Exchange | Response:
+    def begin(self, head: Head) -> HttpExchange | Response:
         well = health(head, self._readiness)
         if well is not None:
             return well
@@ -88,7 +88,7 @@ class _Export:
         self._tenant = tenant
         self.max_body = handler.receiver.options.max_body
         self.body_timeout = handler.receiver.options.body_timeout
-        self._share = Share(handler.receiver.in_flight)
+        self._share = MemoryShare(handler.receiver.in_flight)
         self._refused: Refused | None = None
 
     def received(self, size: int) -> bool:
@@ -102,7 +102,7 @@ class _Export:
     async def answer(self, body: bytes) -> Response:
         encoding = self._head.headers.get("content-encoding", "").strip().lower()
         handler = self._handler
-        request = Request(self._signal, body, encoding, self._json, self._share, self._tenant)
+        request = ExportRequest(self._signal, body, encoding, self._json, self._share, self._tenant)
         found = await answer(handler.receiver, handler.threads, request, "http")
         if not isinstance(found, Accepted):
             return handler.refused(found, self._signal, self._json)

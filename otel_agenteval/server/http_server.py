@@ -1,7 +1,7 @@
 """Small HTTP/1.1 server on asyncio, with limits on time, size and connections.
 
 The package h11 parses the protocol. A handler is called twice: :meth:`Handler.begin` after the head of a request arrives,
-and :meth:`Exchange.answer` with the body, if the handler accepts one.
+and :meth:`HttpExchange.answer` with the body, if the handler accepts one.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class _Broken:
     status: int
 
 
-class Exchange(Protocol):
+class HttpExchange(Protocol):
     """One request, until its response is sent."""
 
     max_body: int
@@ -96,7 +96,7 @@ class Exchange(Protocol):
 
 
 class Handler(Protocol):
-    def begin(self, head: Head) -> Exchange | Response:
+    def begin(self, head: Head) -> HttpExchange | Response:
         """Return an exchange that reads the body, or the response if it isn't needed."""
 
     def failed(self, error: Exception) -> Response:
@@ -289,7 +289,7 @@ class _Connection:
         await self._send(response, close=self._server.stopping, bodyless=head.method == "HEAD")
         return self._protocol.our_state is h11.DONE
 
-    async def _whole(self, exchange: Exchange, head: Head) -> bytes | Failure:
+    async def _whole(self, exchange: HttpExchange, head: Head) -> bytes | Failure:
         if head.length is not None and head.length > exchange.max_body:
             return "too_large"
         try:

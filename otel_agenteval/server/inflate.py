@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ..core.errors import MissingExtra
 from ..core.extras import require
-from .admission import UNBOUNDED, Share
+from .admission import UNBOUNDED, MemoryShare
 from .responses import Refusal
 
 try:  # two to three times as fast
@@ -24,7 +24,7 @@ _MAX_PARTS = 10_000
 GZIP_MAGIC = b"\x1f\x8b"
 
 
-def inflate(body: bytes, encoding: str, limit: int, share: Share = UNBOUNDED) -> bytes:
+def inflate(body: bytes, encoding: str, limit: int, share: MemoryShare = UNBOUNDED) -> bytes:
     """Decompress a body by its ``Content-Encoding``, and charge ``share`` for the result.
 
     Raises a Refusal if the result exceeds ``limit`` or the memory budget, the body is invalid, or the encoding is unknown.
@@ -89,7 +89,7 @@ def _zstd_format() -> _Format:
     return _Format(reader.decompressobj, lambda stream, data, most: stream.decompress(data), 256, (zstandard.ZstdError,))
 
 
-def _decompressed(body: bytes, form: _Format, limit: int, share: Share) -> bytes:
+def _decompressed(body: bytes, form: _Format, limit: int, share: MemoryShare) -> bytes:
     pieces: list[bytes] = []
     room, at, parts = limit, 0, 0
     try:

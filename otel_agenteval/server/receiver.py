@@ -20,7 +20,7 @@ from ..engine.engine import Engine
 from ..spans.otlp import Signal
 from ..spans.split import count_records
 from ..spans.wire import OVERHEAD
-from .admission import COPIES, LEAST, TURNS_FULL, UNBOUNDED, Arriving, Budget, Share
+from .admission import COPIES, LEAST, TURNS_FULL, UNBOUNDED, Arriving, Budget, MemoryShare
 from .auth import Tenant, Tenants, bearer_in, is_token
 from .feed import Batch, Feed
 from .inflate import inflate
@@ -39,12 +39,12 @@ _LARGE = 512 << 10
 LOG_EVERY = 10.0
 
 
-class Request(NamedTuple):
+class ExportRequest(NamedTuple):
     signal: Signal
     body: bytes
     encoding: str
     json: bool
-    share: Share = UNBOUNDED
+    share: MemoryShare = UNBOUNDED
     """Its share of the memory budget, which already includes the body."""
     tenant: Tenant | None = None
     """The sender, if tenants are configured."""
@@ -178,7 +178,7 @@ class Receiver:
 
     # --- processing: on a separate thread
 
-    def take(self, request: Request) -> Accepted:
+    def take(self, request: ExportRequest) -> Accepted:
         """Decompress, parse and journal a request, and pass it to the engine, or refuse it."""
         try:
             return self._take(request)
@@ -187,7 +187,7 @@ class Receiver:
                 request.tenant.refuse(refusal.reason)
             raise
 
-    def _take(self, request: Request) -> Accepted:
+    def _take(self, request: ExportRequest) -> Accepted:
         body = inflate(request.body, request.encoding, self.options.max_body, request.share)
         if request.tenant is not None:
             request.tenant.take_bytes(len(body))
@@ -201,7 +201,7 @@ class Receiver:
                 self._bytes -= len(body)
 
     @staticmethod
-    def _make_room(body: bytes, request: Request) -> None:
+    def _make_room(body: bytes, request: ExportRequest) -> None:
         """Charge the memory that parsing a body takes, before parsing it."""
         share = request.share
         if request.json:

@@ -33,7 +33,7 @@ from ..config.root import Config
 from ..config.types import split_address
 from ..core.errors import ConfigError
 from ..core.retry import backoff
-from .admin import Metrics, Page
+from .admin import GetHandler, Metrics
 from .guard import Guard
 from .health import Check, Readiness, checks_in
 from .http_server import HttpServer
@@ -330,7 +330,7 @@ class _MetricsPage:
             lambda: unready(self._children, self._stop.is_set()),
             lambda: [check for child in self._children for check in child.checks],
         )
-        page = Page(guard, _count_fault, self._metrics.get, readiness)
+        page = GetHandler(guard, _count_fault, self._metrics.get, readiness)
         self._server = HttpServer(page, options.max_connections, options.client_connections)
         self._polling = asyncio.create_task(_poll_readiness(self._children))
         await self._server.start("serve.metrics", options.metrics, None)

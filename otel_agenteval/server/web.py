@@ -28,7 +28,7 @@ from ..page.openapi import document
 from ..page.parameters import OF_TURNS, Problem, read
 from ..page.routes import BASE, Route, route_of
 from .guard import Guard, is_cross_site
-from .http_server import Exchange, Failure, Head, Response
+from .http_server import Failure, Head, HttpExchange, Response
 from .responses import Refusal
 
 _log = logging.getLogger("otel_agenteval")
@@ -69,14 +69,14 @@ class Web:
         self._older = older
         self._threads = ThreadPoolExecutor(_THREADS, "agenteval-page", mark_as_ours)
         self._live = 0
-        self._sums = Sums(api.path, lambda: api.now) if api is not None else None
+        self._sums = SumsThread(api.path, lambda: api.now) if api is not None else None
 
     def close(self) -> None:
         if self._sums is not None:
             self._sums.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def begin(self, head: Head) -> Exchange | Response:
+    def begin(self, head: Head) -> HttpExchange | Response:
         try:
             self._guard.check(head)
             reader = self._authorize(head)
@@ -98,7 +98,7 @@ class Web:
         self._count_fault("web", error)
         return _problem(503, "internal error")
 
-    def _api_exchange(self, head: Head, reader: Reader) -> Exchange | Response:
+    def _api_exchange(self, head: Head, reader: Reader) -> HttpExchange | Response:
         path = head.path.removeprefix(BASE)
         if path == "/openapi.json":
             return _json(head, jsonio.dumps(document()).encode())
@@ -171,7 +171,7 @@ class Web:
             self._live -= 1
 
 
-class Sums:
+class SumsThread:
     def __init__(self, path: str, time_s: Callable[[], float]) -> None:
         self._summer = Summer(path, time_s)
         with contextlib.suppress(sqlite3.Error, StoreError, OSError):  # readers and the outlet report it
@@ -201,7 +201,7 @@ class Sums:
             self._over.wait(wait)
 
 
-class _ApiExchange(Exchange):
+class _ApiExchange(HttpExchange):
     max_body = 64 * 1024
     body_timeout = 10.0
 

@@ -28,7 +28,7 @@ from otel_agenteval.core.telemetry import Telemetry
 from otel_agenteval.evaluation.scored_turn import Root, ScoredTurn
 from otel_agenteval.outlets.accounting import account
 from otel_agenteval.outlets.otlp.outlet import OtlpOutlet
-from otel_agenteval.outlets.otlp.spool import SCHEMA, Batch, SpoolFile
+from otel_agenteval.outlets.otlp.spool import SCHEMA, SpooledBatch, SpoolFile
 from otel_agenteval.spans.otlp import from_json
 from tests.outlets.factories import SPAN_ID, TRACE_ID, scored_turn
 from tests.support.certificates import Authority
@@ -509,7 +509,7 @@ def test_spool_file_of_another_version_stays_and_is_named(tmp_path: Path, number
     spool = SpoolFile(str(tmp_path), 1 << 20)
     for _ in range(2):
         assert spool.adopt() == 0
-    assert spool.put(Batch("logs", 1, 0.0, b"x"))
+    assert spool.put(SpooledBatch("logs", 1, 0.0, b"x"))
     spool.close()
     said = [record.message for record in caplog.records]
     assert len(said) == 1

@@ -36,7 +36,7 @@ _RECONNECT_MS = 5_000
 _LARGEST_ANSWER = 65_536
 
 
-class Result(NamedTuple):
+class SendResult(NamedTuple):
     kind: Literal["sent", "retry", "refused"]
     """``retry`` may succeed later. ``refused`` never will."""
     reason: str = ""
@@ -78,17 +78,17 @@ class GrpcClient:
         }
         self._error: type[grpc.RpcError] = grpc.RpcError
 
-    def send(self, signal: str, body: bytes, timeout: float) -> Result:
+    def send(self, signal: str, body: bytes, timeout: float) -> SendResult:
         """Send one request within ``timeout`` seconds. Doesn't raise network errors."""
         try:
             response = self._calls[signal](body, timeout=timeout, metadata=self._metadata)
         except self._error as error:
             code, wait = error.code().name, _retry_info(error.trailing_metadata() or ())
             if code in _RETRYABLE_CODES or (code == "RESOURCE_EXHAUSTED" and wait is not None):
-                return Result("retry", code, wait or 0.0)
-            return Result("refused", code)
+                return SendResult("retry", code, wait or 0.0)
+            return SendResult("refused", code)
         except ValueError:  # the channel was closed in the meantime
-            return Result("retry", "CANCELLED")
+            return SendResult("retry", "CANCELLED")
         return _accepted(signal, response)
 
     def close(self) -> None:
@@ -141,7 +141,7 @@ class HttpClient:
         self._transient = (httpx.TransportError,)
         self._never = (httpx.UnsupportedProtocol, httpx.LocalProtocolError)
 
-    def send(self, signal: str, body: bytes, timeout: float) -> Result:
+    def send(self, signal: str, body: bytes, timeout: float) -> SendResult:
         headers = {"content-encoding": "gzip"} if self._zip else {}
         content = gzip.compress(body, 5) if self._zip else body
         try:
@@ -150,11 +150,11 @@ class HttpClient:
                 headers=headers,
             )  # fmt: skip
         except self._never as error:
-            return Result("refused", type(error).__name__)
+            return SendResult("refused", type(error).__name__)
         except self._transient as error:
-            return Result("retry", type(error).__name__)
+            return SendResult("retry", type(error).__name__)
         except RuntimeError:  # the client was closed in the meantime
-            return Result("retry", "CANCELLED")
+            return SendResult("retry", "CANCELLED")
         if response.is_success:
             message = _SERVICES[signal][1]()
             try:
@@ -164,16 +164,16 @@ class HttpClient:
                 message.Clear()
             return _accepted(signal, message)
         if response.status_code in _RETRYABLE_STATUSES:
-            return Result("retry", str(response.status_code), retry_after(response.headers.get("retry-after")))
-        return Result("refused", str(response.status_code))
+            return SendResult("retry", str(response.status_code), retry_after(response.headers.get("retry-after")))
+        return SendResult("refused", str(response.status_code))
 
     def close(self) -> None:
         self._client.close()
 
 
-def _accepted(signal: str, message: Any) -> Result:
+def _accepted(signal: str, message: Any) -> SendResult:
     rejected = int(getattr(message.partial_success, _SERVICES[signal][2]))
-    return Result("sent", "partial_success" if rejected else "", rejected=max(0, rejected))
+    return SendResult("sent", "partial_success" if rejected else "", rejected=max(0, rejected))
 
 
 Client = GrpcClient | HttpClient

@@ -22,8 +22,8 @@ from ...core.threads import is_meant_for_host, started
 from ...spans.otlp import Signal
 from ..base import RecordAccount
 from ..log_events import uninstrumented
-from .client import Client, Result, client_for
-from .spool import SIGNALS, Batch, Spool, SpoolFile
+from .client import Client, SendResult, client_for
+from .spool import SIGNALS, Spool, SpooledBatch, SpoolFile
 
 _log = logging.getLogger("otel_agenteval")
 
@@ -98,7 +98,7 @@ class Sender:
         if self._stopping:
             self._finish("shutdown", items)
             return
-        if not self.spool.put(Batch(signal, items, self._clock.time_ns() / 1e9, body), must=must):
+        if not self.spool.put(SpooledBatch(signal, items, self._clock.time_ns() / 1e9, body), must=must):
             self._finish("queue_full", items)
         lane = self._lanes[signal]
         if lane.due is None:
@@ -265,7 +265,7 @@ class Sender:
             self._finish("sent", items - rejected)
         self._notify()
 
-    def _give_up(self, batches: list[Batch]) -> None:
+    def _give_up(self, batches: list[SpooledBatch]) -> None:
         oldest = self._clock.time_ns() / 1e9 - self._wanted.retry_for
         expired = [batch for batch in batches if batch.at < oldest]
         if expired:
@@ -273,7 +273,7 @@ class Sender:
             self._finish("expired", sum(batch.items for batch in expired))
             self._notify()
 
-    def _attempt(self, signal: str, body: bytes, until: float) -> Result:
+    def _attempt(self, signal: str, body: bytes, until: float) -> SendResult:
         if self._client is None:
             self._client = client_for(self._wanted)
         result = self._client.send(signal, body, min(self._wanted.timeout, max(0.1, until - time.monotonic())))

@@ -33,7 +33,7 @@ _LEFT_TO_THE_PARENT: list[sqlite3.Connection] = []
 """Connections inherited by a forked child, which must neither use nor close them."""
 
 
-class Batch(NamedTuple):
+class SpooledBatch(NamedTuple):
     """Encoded export request. Concatenated batches of one signal are one request too."""
 
     signal: Signal
@@ -54,9 +54,9 @@ class SpoolMemory:
         self.bytes = 0
         self._lock = threading.Lock()
         self._number = 0
-        self._waiting: dict[Signal, deque[Batch]] = {signal: deque() for signal in SIGNALS}
+        self._waiting: dict[Signal, deque[SpooledBatch]] = {signal: deque() for signal in SIGNALS}
 
-    def put(self, batch: Batch, *, must: bool = False) -> bool:
+    def put(self, batch: SpooledBatch, *, must: bool = False) -> bool:
         """Add a batch. Return False if it doesn't fit, unless it ``must`` be kept."""
         with self._lock:
             if self.bytes + len(batch.body) > self.max_bytes and not must:
@@ -66,9 +66,9 @@ class SpoolMemory:
             self._waiting[batch.signal].append(batch._replace(number=self._number))
             return True
 
-    def first(self, signal: Signal, most: int, max_bytes: int) -> list[Batch]:
+    def first(self, signal: Signal, most: int, max_bytes: int) -> list[SpooledBatch]:
         """Return the oldest batches of a signal without removing them."""
-        found: list[Batch] = []
+        found: list[SpooledBatch] = []
         with self._lock:
             for batch in self._waiting[signal]:
                 max_bytes -= len(batch.body)
@@ -77,7 +77,7 @@ class SpoolMemory:
                 found.append(batch)
         return found
 
-    def remove(self, batches: Sequence[Batch]) -> None:
+    def remove(self, batches: Sequence[SpooledBatch]) -> None:
         with self._lock:
             for batch in batches:
                 waiting = self._waiting[batch.signal]
@@ -109,7 +109,7 @@ class SpoolFile:
         self.bytes: int = row[0]
         self.items: int = row[1]
 
-    def put(self, batch: Batch, *, must: bool = False) -> bool:
+    def put(self, batch: SpooledBatch, *, must: bool = False) -> bool:
         with self._lock:
             if self.bytes + len(batch.body) > self.max_bytes and not must:
                 return False
@@ -118,8 +118,8 @@ class SpoolFile:
             self.items += batch.items
             return True
 
-    def first(self, signal: Signal, most: int, max_bytes: int) -> list[Batch]:
-        found: list[Batch] = []
+    def first(self, signal: Signal, most: int, max_bytes: int) -> list[SpooledBatch]:
+        found: list[SpooledBatch] = []
         with self._lock:
             rows = self._db.execute(
                 "SELECT signal, items, at, body, number FROM batches WHERE signal = ? ORDER BY number LIMIT ?", (signal, most)
@@ -128,10 +128,10 @@ class SpoolFile:
                 max_bytes -= len(row[3])
                 if found and max_bytes < 0:
                     break
-                found.append(Batch(*row))
+                found.append(SpooledBatch(*row))
         return found
 
-    def remove(self, batches: Sequence[Batch]) -> None:
+    def remove(self, batches: Sequence[SpooledBatch]) -> None:
         with self._lock:
             self._db.execute("BEGIN")
             try:
@@ -153,7 +153,7 @@ class SpoolFile:
                 continue
             with suppress(sqlite3.DatabaseError), closing(db):
                 rows = db.execute("SELECT signal, items, at, body, number FROM batches ORDER BY number").fetchall()
-                taken = [row for row in rows if self.put(Batch(*row))]  # added before it is removed there, so none is lost
+                taken = [row for row in rows if self.put(SpooledBatch(*row))]  # added before it is removed there, so none is lost
                 adopted += sum(row[1] for row in taken)
                 db.executemany("DELETE FROM batches WHERE number = ?", [(row[4],) for row in taken])
         return adopted
@@ -228,7 +228,7 @@ class Spool:
                 _log.warning("outlets.otlp.spool: can't be opened, so scores wait in memory: %s", error)
                 self._failed("spool_not_opened")
 
-    def put(self, batch: Batch, *, must: bool = False) -> bool:
+    def put(self, batch: SpooledBatch, *, must: bool = False) -> bool:
         """Add a batch. Return False if it doesn't fit, unless it ``must`` be kept."""
         self.open()
         if self._file is not None:
@@ -252,7 +252,7 @@ class Spool:
             self._failed("spool_failed")
         return True
 
-    def first(self, signal: Signal, most: int, max_bytes: int) -> list[Batch]:
+    def first(self, signal: Signal, most: int, max_bytes: int) -> list[SpooledBatch]:
         """Return the oldest batches of a signal, first those in memory, which could be lost."""
         found = self._memory.first(signal, most, max_bytes)
         if not found and self._file is not None:
@@ -262,7 +262,7 @@ class Spool:
                 self._give_up_file()
         return found
 
-    def remove(self, batches: Sequence[Batch]) -> None:
+    def remove(self, batches: Sequence[SpooledBatch]) -> None:
         self._memory.remove([batch for batch in batches if batch.number < 0])
         in_file = [batch for batch in batches if batch.number > 0]
         if self._file is not None and in_file:

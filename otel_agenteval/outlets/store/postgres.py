@@ -53,7 +53,7 @@ def without_password(address: str) -> str:
     return re.sub(r"(//[^:/@]*):[^@]*@", r"\1:****@", address)
 
 
-class Row(Sequence[Any]):
+class PostgresRow(Sequence[Any]):
     __slots__ = ("_names", "_values")
 
     def __init__(self, names: Mapping[str, int], values: Sequence[Any]) -> None:
@@ -72,7 +72,7 @@ class Row(Sequence[Any]):
 
 def _rows(cursor: Any) -> Any:
     names = {column.name: place for place, column in enumerate(cursor.description or ())}
-    return lambda values: Row(names, values)
+    return lambda values: PostgresRow(names, values)
 
 
 def _bound(values: Iterable[Any]) -> list[Any]:

@@ -136,7 +136,7 @@ class StoreReader:
         )
         return {str(name): int(count) for name, count in rows}
 
-    def values(self, by: str, groups: Sequence[str], wanted: Wanted = Wanted()) -> Iterator[Value]:
+    def values(self, by: str, groups: Sequence[str], wanted: Wanted = Wanted()) -> Iterator[GroupValue]:
         """Yield the current values of some groups, oldest first. Vacuous scores are left out."""
         column, given = _grouping(by, self._sql)
         where = _conditions(wanted, self._sql, of_scores=True)
@@ -146,7 +146,7 @@ class StoreReader:
             f"AND value IS NOT NULL AND NOT {is_vacuous(self._sql)} ORDER BY turns.stored_at",
             [*given, *where.values, *given, *groups],
         )
-        return (Value(*row) for row in rows if row[6] > 0)
+        return (GroupValue(*row) for row in rows if row[6] > 0)
 
     def has_metric(self, name: str) -> bool:
         return self._db.execute(f"SELECT 1 FROM scores WHERE metric = {self._sql.p} LIMIT 1", (name,)).fetchone() is not None
@@ -186,7 +186,7 @@ class StoreReader:
         return {**skipped, **outcomes, **scored}
 
 
-class Value(NamedTuple):
+class GroupValue(NamedTuple):
     group: str
     metric: str
     unit: str

@@ -41,7 +41,7 @@ class Syntax:
         return ", ".join(self.p for _ in columns)
 
 
-class Table(NamedTuple):
+class StoreTable(NamedTuple):
     name: str
     columns: Mapping[str, str]
     """Type and constraints of each column."""
@@ -108,7 +108,7 @@ There is one row per metric, and one with an empty ``metric`` for the turns them
 
 _START = "coalesce(start, stored_at)"
 TABLES = (
-    Table(
+    StoreTable(
         "turns", TURN_COLUMNS,
         {
             "turns_by_time": "(stored_at)",
@@ -120,14 +120,14 @@ TABLES = (
             "turns_that_supersede": "(supersedes) WHERE supersedes IS NOT NULL",
         },
     ),
-    Table("scores", SCORE_COLUMNS, {"scores_by_turn": "(turn_id)", "scores_by_verdict": "(metric, passed, value)"}),
-    Table("outcomes", OUTCOME_COLUMNS, {"outcomes_by_time": "(at)"}, key="turn_id, metric", by_key_only=True),
-    Table("questions", QUESTION_COLUMNS, {"questions_by_turn": "(turn_id)"}, key="result_id, place"),
-    Table("changes", CHANGE_COLUMNS, {"changes_by_time": "(at)"}),
-    Table("hourly", HOURLY_COLUMNS, {"hourly_by_hour": "(hour)"}),
-    Table("daily", HOURLY_COLUMNS, {"daily_by_hour": "(hour)"}),
-    Table("minutely", {"minute": "INTEGER NOT NULL", **HOURLY_COLUMNS}, {"minutely_by_minute": "(minute)"}),
-    Table("stale_minutes", {"minute": "INTEGER PRIMARY KEY", "marks": "INTEGER NOT NULL", "summed": "INTEGER NOT NULL"}, {}),
+    StoreTable("scores", SCORE_COLUMNS, {"scores_by_turn": "(turn_id)", "scores_by_verdict": "(metric, passed, value)"}),
+    StoreTable("outcomes", OUTCOME_COLUMNS, {"outcomes_by_time": "(at)"}, key="turn_id, metric", by_key_only=True),
+    StoreTable("questions", QUESTION_COLUMNS, {"questions_by_turn": "(turn_id)"}, key="result_id, place"),
+    StoreTable("changes", CHANGE_COLUMNS, {"changes_by_time": "(at)"}),
+    StoreTable("hourly", HOURLY_COLUMNS, {"hourly_by_hour": "(hour)"}),
+    StoreTable("daily", HOURLY_COLUMNS, {"daily_by_hour": "(hour)"}),
+    StoreTable("minutely", {"minute": "INTEGER NOT NULL", **HOURLY_COLUMNS}, {"minutely_by_minute": "(minute)"}),
+    StoreTable("stale_minutes", {"minute": "INTEGER PRIMARY KEY", "marks": "INTEGER NOT NULL", "summed": "INTEGER NOT NULL"}, {}),
 )  # fmt: skip
 ADDED_COLUMNS: Sequence[Sequence[tuple[str, str]]] = ()
 """Columns that each version after the first added, as (table, column). The first entry leads to version 2."""

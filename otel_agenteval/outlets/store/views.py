@@ -71,7 +71,7 @@ class Cursor(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class TurnPage:
     """Part of a list."""
 
     turns: list[dict[str, Any]]
@@ -80,7 +80,7 @@ class Page:
 
 
 @dataclass(slots=True)
-class Cell:
+class SumCell:
     """Sums of a metric's scores, or of turns if ``metric`` is empty."""
 
     group: str | None
@@ -168,7 +168,7 @@ class Views(StoreReader):
         self._now = now
         self._db.execute("BEGIN")  # all reads see one state, although sums change in the meantime
 
-    def listed(self, wanted: Filter, limit: int = 100, start: Cursor | None = None, order: Order = "newest") -> Page:
+    def listed(self, wanted: Filter, limit: int = 100, start: Cursor | None = None, order: Order = "newest") -> TurnPage:
         """Return matching turns after ``start``, as many as are found in the request's time."""
         where, sql = _of_turns(wanted, self._sql), self._sql
         few = self._few(wanted)
@@ -191,11 +191,11 @@ class Views(StoreReader):
             ).fetchall()
             found += [plain(row) for row in rows]
             if len(found) == limit:
-                return Page(found, Cursor(found[-1]["at"], found[-1]["turn_id"]))
+                return TurnPage(found, Cursor(found[-1]["at"], found[-1]["turn_id"]))
             start = block.end
             if start is None or self._now() >= begun + _SECONDS:
                 break
-        return Page(found, start)
+        return TurnPage(found, start)
 
     def _block(self, wanted: Filter, start: Cursor | None, order: Order, size: int) -> _Block:
         where, p = _of_time(wanted, self._sql, start, order), self._sql.p
@@ -274,7 +274,7 @@ class Views(StoreReader):
         """Return the time when the last turn arrived or got a score. 0 for an empty store."""
         return float(self._db.execute("SELECT coalesce(max(stored_at), 0) FROM turns").fetchone()[0])
 
-    def cells(self, wanted: Filter, by: str | None = None, step: int | None = None) -> list[Cell]:
+    def cells(self, wanted: Filter, by: str | None = None, step: int | None = None) -> list[SumCell]:
         """Return sums by group and time, filtered by the time and the facts of turns."""
         where = _of_hours(wanted, self._sql)
         group = GROUPS[by] if by is not None else "CAST(NULL AS TEXT)"
@@ -517,9 +517,9 @@ def _without(hours: Sequence[int], minutes: Sequence[int]) -> list[tuple[int, in
     return found
 
 
-def _cell(row: sqlite3.Row) -> Cell:
+def _cell(row: sqlite3.Row) -> SumCell:
     found: dict[str, Any] = {name: int(row[name]) if name in _COUNTED else row[name] for name in row.keys()}  # noqa: SIM118 - a row's iterator gives values
-    return Cell(found.pop("name"), **found)
+    return SumCell(found.pop("name"), **found)
 
 
 def _of_facts(wanted: Filter, sql: Syntax, table: str = "", *conditions: str) -> Where:
