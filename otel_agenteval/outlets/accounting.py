@@ -129,8 +129,7 @@ def outcome(score: Score) -> str:
 
 def answering_call(turn: Turn) -> LlmCall | None:
     """Return the model call that wrote the answer, which is the turn's last one."""
-    calls = turn.llm_calls
-    return calls[-1] if calls else None
+    return turn.llm_calls[-1] if turn.llm_calls else None
 
 
 def exemplar_of(root: Root) -> dict[str, str] | None:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from ..config.root import Config
     from ..statistics.changes import Change
 
-
 T = TypeVar("T")
 
 

@@ -20,9 +20,6 @@ from .turn_text import colors_wanted, columns, render_scores, render_turn
 if TYPE_CHECKING:
     from ..statistics.changes import Change
 
-_ID = 8
-_WRONG = ("fail", "error")
-
 
 class ConsoleOutlet(Outlet):
     """Outlet that writes ``all`` or ``failed`` scored turns to standard error."""
@@ -34,7 +31,11 @@ class ConsoleOutlet(Outlet):
         self._failed_only = shown == "failed"
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
-        wanted = [scored for scored in batch if not self._failed_only or any(outcome(score) in _WRONG for score in scored.scores)]
+        wanted = [
+            scored
+            for scored in batch
+            if not self._failed_only or any(outcome(score) in ("fail", "error") for score in scored.scores)
+        ]
         stream = sys.stderr
         if not wanted or stream is None:  # a program without a console has no standard error
             return
@@ -55,7 +56,7 @@ class ConsoleOutlet(Outlet):
 def _rendered(scored: ScoredTurn, width: int, color: bool) -> str:
     """Return the text of a turn and its scores or, if it was printed before, its new scores."""
     turn = scored.turn
-    title = f"{turn.agent or 'agent'} · turn {(turn.turn_id or '')[:_ID]}"
+    title = f"{turn.agent or 'agent'} · turn {(turn.turn_id or '')[:8]}"
     if scored.judged is not None:
         return render_scores(scored.scores, width, title=f"{title} · judged by {scored.judged.model or 'a model'}", color=color)
     if scored.is_feedback:

@@ -144,8 +144,6 @@ class Workers:
             if self._is_one_of_many() and (folder := self._folder_to_use()) is not None:
                 _replace(folder / f"{what}.held", self._this.name)
 
-    # --- files
-
     def _is_one_of_many(self) -> bool:
         """Return True if the program has other processes. Checked once a second until it has."""
         if self._faulty:

@@ -165,8 +165,6 @@ class Sender:
         self.spool.after_fork_in_child()
         self._reset()
 
-    # --- the thread
-
     def _run(self) -> None:
         with uninstrumented():
             adopts = self._adopt()

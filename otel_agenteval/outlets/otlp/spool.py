@@ -192,14 +192,10 @@ class Spool:
     """Storage in a file, and in memory if no file is configured or it fails."""
 
     def __init__(
-        self,
-        memory: int,
-        open_spool_file: Callable[[], SpoolFile] | None,
-        failed: Callable[[str], None],
-        found: Callable[[int], None],
+        self, memory: int, open_file: Callable[[], SpoolFile] | None, failed: Callable[[str], None], found: Callable[[int], None]
     ) -> None:
         self._memory = SpoolMemory(memory)
-        self._open_spool_file = open_spool_file
+        self._open_file = open_file
         self._failed = failed
         self._found = found
         self._file: SpoolFile | None = None
@@ -217,11 +213,11 @@ class Spool:
     def open(self) -> None:
         """Open the file, if configured. Leftover batches then wait for delivery."""
         with self._opening:
-            open_spool_file, self._open_spool_file = self._open_spool_file, None
-            if open_spool_file is None:
+            opener, self._open_file = self._open_file, None
+            if opener is None:
                 return
             try:
-                file = open_spool_file()
+                file = opener()
                 self._found(file.items)
                 self._file = file
             except (OSError, sqlite3.Error) as error:

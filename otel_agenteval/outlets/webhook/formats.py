@@ -27,9 +27,6 @@ class Context(NamedTuple):
 
 
 Bodies = list[dict[str, Any]]
-"""Bodies of the requests. One, if the service accepts several notices at once."""
-
-
 ONE_EACH = frozenset(("pagerduty",))
 
 

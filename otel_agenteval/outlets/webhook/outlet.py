@@ -152,8 +152,6 @@ class WebhookOutlet(Outlet):
         self._reset()
         self.records.reset()
 
-    # --- the thread
-
     def _start(self) -> None:
         self._wake.set()
         if self._thread is not None or not self._may_start or self._closed:
