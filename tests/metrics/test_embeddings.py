@@ -96,11 +96,7 @@ def test_a_context_is_embedded_as_one_text(models: ScriptedModels, name: str) ->
 
 @pytest.mark.parametrize(
     ("name", "aggregate", "value"),
-    [
-        ("embed_response_context", "max", 0.6),
-        ("embed_query_context", "max", 0.6),
-        ("embed_query_context", "mean", 0.0),
-    ],
+    [("embed_response_context", "max", 0.6), ("embed_query_context", "max", 0.6), ("embed_query_context", "mean", 0.0)],
 )
 def test_a_context_can_be_embedded_chunk_by_chunk(models: ScriptedModels, name: str, aggregate: str, value: float) -> None:
     about = turn(input="east", output="east", context=["west", " ", "halfway"])

@@ -159,7 +159,7 @@ def test_tool_arguments_is_vacuous_when_no_configured_tool_was_called() -> None:
 SCHEMA_TURN = {
     "tool_definitions": [
         {"name": "Mail", "parameters": {"type": "object", "properties": {"to": {"type": "string"}}, "required": ["to"]}}
-    ],
+    ]
 }
 
 

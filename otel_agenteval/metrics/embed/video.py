@@ -5,8 +5,7 @@ from __future__ import annotations
 from ...core.turn import Turn
 from ...media.types import ImageReference
 from ..lib import applies
-from ..lib.frames import Frames, newest_video, opened_video, spaced
-from ..lib.media import Medium, as_seen
+from ..lib.media import Frames, Medium, as_seen, newest_video, opened_video, spaced
 from ..lib.vectors import cosine, share
 from ..registry import Embeds, Result, metric, skip
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from annotated_types import Ge, Le
 
 from ...core.turn import Turn
 from ...media.access import Content, as_data, content_of, may_open
-from ...media.decoding import bare_sound_of
+from ...media.decoding import Sampling, Video, bare_sound_of, video_of
 from ...media.images import for_judge
 from ...media.rules import current_rules
 from ...media.types import ImageReference
@@ -153,3 +155,31 @@ def contents_of(turn: Turn, modality: Modality) -> list[Content]:
     """Return the bytes of the turn's media of one modality that may be opened."""
     references = [medium.reference for medium in media_of(turn, modality) if medium.reference]
     return [content_of(reference, modality) for reference in references if may_open(reference)]
+
+
+# --- frames of a video
+
+Frames = Annotated[int, Ge(1), Le(1000)]
+
+
+def newest_video(turn: Turn, *, with_frames: bool = False) -> Medium | None:
+    """Return the last video, or None. Those that the agent made follow those of the user."""
+    videos = [video for video in media_of(turn, "video") if video.frames or not with_frames]
+    return videos[-1] if videos else None
+
+
+def spaced(total: int, wanted: int) -> list[int]:
+    count = min(wanted, total)
+    return [place * total // count for place in range(count)]
+
+
+def opened_video(video: Medium, num_frames: int, sampling: Sampling = "even") -> Video | None:
+    """Open a video and return its frames and measurements, or None if it may not be opened.
+
+    Raises:
+        MetricError: If the file is broken, too large or not a video.
+        MissingExtra: If PyAV isn't installed.
+    """
+    if video.reference is None or not may_open(video.reference):
+        return None
+    return video_of(content_of(video.reference, "video"), num_frames, sampling)

@@ -19,9 +19,8 @@ from typing import Any, NamedTuple
 from ...core.turn import Turn
 from ...media.decoding import Sampling
 from ..lib import applies
-from ..lib.frames import Frames, newest_video, opened_video, spaced
 from ..lib.g_eval import Criteria, g_eval
-from ..lib.media import Medium, as_seen, name_of
+from ..lib.media import Frames, Medium, as_seen, name_of, newest_video, opened_video, spaced
 from ..lib.replies import invalid, number_within, reason_of
 from ..prompts import Prompts
 from ..registry import Asks, Result, metric, skip
