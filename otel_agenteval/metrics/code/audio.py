@@ -78,7 +78,6 @@ def code_audio_transcription_quality(turn: Turn, *, use_wer: bool = True, normal
 
 
 _MOST_RECORDINGS = 20
-"""Maximum recordings of a turn that are measured."""
 
 
 def _measured(turn: Turn, *, speech: bool = False) -> list[dict[str, Any]] | Result:

@@ -23,7 +23,6 @@ SignalWeight = Annotated[float, Ge(0), Le(1000)]
 Signal = Literal["confidence", "loop_detection", "tool_correctness", "coherence"]
 
 SIGNAL_WEIGHTS: Mapping[Signal, float] = {"confidence": 1.0, "loop_detection": 1.0, "tool_correctness": 0.8, "coherence": 1.0}
-"""Default weight of each signal of a trace."""
 _ELEVATED_RISK = 0.5
 _SHOWN = 200
 """Maximum traces in ``detail``. All traces are counted."""

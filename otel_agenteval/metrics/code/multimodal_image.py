@@ -101,7 +101,6 @@ def code_multimodal_coherence(turn: Turn, *, word_boundaries: bool = True) -> Re
 
 Bound = Annotated[float, Ge(0), Le(1)]
 _MOST_IMAGES = 100
-"""Maximum images of a turn that are measured."""
 
 
 def _contents(turn: Turn) -> list[Content] | Result:

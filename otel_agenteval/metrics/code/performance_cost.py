@@ -225,7 +225,6 @@ class _Cost:
     """Source of the cost: one of :data:`_COST_KEYS`, ``llm_calls``, or ``tokens`` if computed."""
     estimated: bool = False
     price_source: str | None = None
-    """Price table of an estimate."""
 
 
 class _Call(NamedTuple):

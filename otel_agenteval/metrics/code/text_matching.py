@@ -27,7 +27,6 @@ from ..registry import Param, Result, metric, skip, vacuous
 TextOrNumber = str | bool | int | float
 
 EXPECTED_OUTPUT = Param("expected_output", "expcted_output")
-"""Trusys' names of ``value``."""
 _SHOWN = 100
 """Maximum characters of matched text in ``detail``."""
 _SHOWN_SIDE = 200

@@ -21,7 +21,6 @@ from ..registry import EPSILON, Embeds, Param, Result, metric, skip, vacuous
 
 _GRADES = ((0.9, "Excellent"), (0.75, "Good"), (0.6, "Satisfactory"), (0.4, "Needs Improvement"), (0.2, "Poor"))
 _SEPARATOR = "\n---\n"
-"""Separator between the chunks of a context that is embedded as one text."""
 _WORD = re.compile(r"\w{2,}")
 _STOP_WORDS = frozenset((
     "a", "an", "the", "is", "are", "was", "were", "be", "been", "being", "have", "has", "had", "do", "does", "did", "will",

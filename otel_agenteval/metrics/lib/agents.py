@@ -28,7 +28,6 @@ class Interaction:
     """``request``, ``response``, ``delegation``, ``collaboration``, …, in lower case."""
     message_type: str
     success: bool | None
-    """None if unknown."""
     response_s: float | None
     """Seconds until the response. None if unknown or 0."""
 

@@ -19,7 +19,6 @@ OUTPUT_CHARS = 1 << 20
 PARSED_CHARS = 100_000
 """Characters of one text that parsers read, over all its blocks. Keywords identify the language of the rest."""
 MAX_BLOCKS = 200
-"""Code blocks that are read in one text."""
 
 _KEYWORD_LINES = 1_000
 _KEYWORD_COLUMNS = 200

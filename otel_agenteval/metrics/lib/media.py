@@ -33,7 +33,6 @@ class Medium:
     frames: tuple[str, ...] = ()
     """URIs or ids of sampled frames of a video, in order."""
     transcript: str | None = None
-    """Transcript of a recording."""
     duration_s: float | None = None
 
     @property

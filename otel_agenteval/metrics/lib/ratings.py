@@ -16,7 +16,6 @@ BLOCKED_ACTIONS = ("block", "escalate")
 
 class Rating(NamedTuple):
     score: float
-    """Severity in the judge's reply."""
     action: str
     """Recommended action, normalized by :func:`action_word`."""
     judge_passed: bool | None

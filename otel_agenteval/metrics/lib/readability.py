@@ -11,13 +11,11 @@ from ...core.extras import installed
 from .code import Block
 
 LONG_LINE = 100
-"""Lines with more characters are long."""
 _COMMENT = re.compile(r"\s*(#|//|/\*|\*|--|;;|%|<!--|\"\"\"|''')")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TAB = 4
 _PYTHON = frozenset(("python", "py", "python3", None))
 _PARSED = 100_000
-"""Maximum length of a parsed block in characters."""
 
 
 def measured(blocks: Sequence[Block]) -> dict[str, Any]:

@@ -44,7 +44,6 @@ SCRATCH_BYTES = 16 * 2**20
 """Maximum size of all files in ``/tmp`` in bytes. The same limit applies to ``/dev/shm``, and nothing else is writable."""
 OPEN_FILES = 64
 STDERR_CHARS = 1_000
-"""Characters at the end of standard error that are kept."""
 
 _PROBE_SECONDS = 10.0
 _HOST_CALLS = 10_000

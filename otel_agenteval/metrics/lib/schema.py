@@ -16,7 +16,6 @@ from ...core.errors import MetricError
 from ...core.extras import require
 
 Schema = dict[str, Any] | bool
-"""A JSON Schema. ``True`` allows every value, and ``False`` allows none."""
 
 _SHOWN_VIOLATIONS = 10
 _BACKTRACK_LIMIT = 100_000

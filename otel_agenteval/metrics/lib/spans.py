@@ -152,7 +152,6 @@ _NUMBERS = frozenset((*_BOUNDS, "min_duration_s", "max_duration_s"))
 _QUERIES = frozenset((*_OF_RELATIVES, "stop_recursing_when", "not"))
 _LISTS = frozenset(("and", "or"))
 KEYS = frozenset((*_OF_ONE_SPAN, *_BOUNDS, *_QUERIES, *_LISTS))
-"""All conditions that a query can contain."""
 
 
 def _refuse(path: str, wanted: str) -> MetricError:

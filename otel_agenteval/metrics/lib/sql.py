@@ -97,6 +97,8 @@ _STATEMENTS = frozenset((
     "Pragma", "Revoke", "Rollback", "Select", "Set", "Show", "Subquery", "Transaction", "TruncateTable", "Union", "Update", "Use",
     "Values",
 ))  # fmt: skip
+_NEEDS = {"Select": ("expressions",), "Update": ("expressions",), "Insert": ("expression", "default"), "Copy": ("files",)}
+"""Parts of a statement, of which one must exist."""
 _FROM_IS_OPTIONAL = frozenset(("bigquery", "fabric", "oracle", "tsql"))
 _NO_LEADING_VERB = re.compile(r"(?:\A|;)[\s(]*(?:from|table)\b", re.IGNORECASE)
 
@@ -203,15 +205,11 @@ def _is_statement(tree: Any, dialect: str) -> bool:
 
     The parser also accepts a single word as a column and "update it" as an UPDATE.
     """
-    kind, args = type(tree).__name__, tree.args
-    if kind in ("Select", "Update"):
-        return bool(args.get("expressions"))
-    if kind == "Insert":
-        return bool(args.get("expression") or args.get("default"))
+    kind = type(tree).__name__
+    if kind in _NEEDS:
+        return any(tree.args.get(part) for part in _NEEDS[kind])
     if kind == "Delete":
-        return bool(args.get("this")) or dialect in _FROM_IS_OPTIONAL
-    if kind == "Copy":
-        return bool(args.get("files"))
+        return bool(tree.args.get("this")) or dialect in _FROM_IS_OPTIONAL
     if kind == "Use":
         return not getattr(tree.this, "alias", "")
     return kind in _STATEMENTS

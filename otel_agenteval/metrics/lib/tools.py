@@ -39,7 +39,6 @@ def entry_name(entry: Any) -> str:
 
 
 _MOST_NAMES = 12
-"""Maximum number of tool names in an explanation."""
 
 
 def expected_and_called(entries: Sequence[Any], turn: Turn, value: float) -> str | None:

@@ -24,7 +24,6 @@ class _Stripped:
 
 
 Words = Annotated[str, _Stripped, MinLen(1)]
-"""A configured text that isn't blank."""
 
 
 def json_equal(left: Any, right: Any) -> bool:

@@ -36,7 +36,6 @@ class XmlDocument(NamedTuple):
     fault: dict[str, Any] | None
     """Why the text isn't a document: ``error``, and if known, ``line`` and ``column``. None if it is one."""
     missing: list[str]
-    """Required elements that don't occur."""
 
 
 def read(text: str, required: Sequence[str] = ()) -> XmlDocument:
