@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections import Counter
+from collections.abc import Hashable
 from typing import Any
 
 from ...core import jsonio
@@ -81,37 +83,21 @@ def first_difference(expected: Any, actual: Any, *, ignore_list_order: bool) -> 
             pairs = itertools.zip_longest(one, other, fillvalue=ABSENT)
             pending.extend(reversed([(left, right, (place, i)) for i, (left, right) in enumerate(pairs)]))
         elif isinstance(one, list) and isinstance(other, list):
-            forms: dict[Any, int] = {}
-            if _form(one, forms) != _form(other, forms):
+            if _unordered(one) != _unordered(other):
                 return _path(place)
         elif one is ABSENT or other is ABSENT or not json_equal(one, other):
             return _path(place)
     return None
 
 
-def _form(value: Any, forms: dict[Any, int]) -> int:
-    """Return a number that two values share if they are equal except for list order.
-
-    ``forms`` holds the numbers assigned so far.
-    """
-    pending: list[tuple[Any, bool]] = [(value, False)]
-    done: list[int] = []
-    while pending:
-        item, inner_done = pending.pop()
-        form: Any
-        if not isinstance(item, (dict, list)):
-            number = isinstance(item, (int, float)) and not isinstance(item, bool)
-            form = ("number" if number else type(item).__name__, item)
-        elif not inner_done:
-            pending.append((item, True))
-            pending.extend((inner, False) for inner in (item.values() if isinstance(item, dict) else item))
-            continue
-        else:
-            inner = done[len(done) - len(item) :]  # in reverse order, because of the stack
-            del done[len(done) - len(item) :]
-            form = frozenset(zip(reversed(item), inner, strict=True)) if isinstance(item, dict) else tuple(sorted(inner))
-        done.append(forms.setdefault(form, len(forms)))
-    return done[0]
+def _unordered(value: Any) -> Hashable:
+    """Return a hashable equivalent of a document, without the order of its lists."""
+    if isinstance(value, dict):
+        return "object", frozenset([(key, _unordered(inner)) for key, inner in value.items()])
+    if isinstance(value, list):
+        return "array", frozenset(Counter([_unordered(inner) for inner in value]).items())
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return "number" if number else type(value).__name__, value
 
 
 def _path(place: _Place) -> str:
