@@ -207,24 +207,13 @@ class _Layout:
             return
         shutil.rmtree(self._folder.parent, ignore_errors=True)
         self._folder.mkdir(parents=True, mode=0o700)  # contains texts of users and agents
-        ipc = require("pyarrow.ipc", feature="backfill", extra="parquet")
-        pa = require("pyarrow", feature="backfill", extra="parquet")
         rows, (expected, _) = 0, source.size()
-        with contextlib.ExitStack() as files:
-            writers: dict[tuple[int, str], Any] = {}
+        with _BucketWriter(self._folder, self._count) as writer:
             for table in source.batches():
-                kind = hashlib.sha256(str(table.schema).encode()).hexdigest()[:8]
-                buckets = bucket_of(table.column("trace_id"), self._count, shards)
-                for bucket in sorted(set(buckets.tolist())):
-                    part = table.filter(pa.array(buckets == bucket)) if self._count > 1 else table
-                    writer = writers.get((bucket, kind))
-                    if writer is None:
-                        path = str(self._folder / f"{_name(bucket)}-{kind}.arrow")
-                        writer = writers[bucket, kind] = files.enter_context(ipc.new_stream(path, table.schema))
-                    writer.write_table(part)
-                    self.counts[bucket] += part.num_rows
+                writer.write(table, bucket_of(table.column("trace_id"), self._count, shards))
                 rows += table.num_rows
                 progress("read", rows, expected)
+        self.counts = writer.counts
         _write(note, json.dumps(self.counts))
 
     def regroup(self, scorer: Scorer) -> None:
@@ -242,26 +231,14 @@ class _Layout:
 
     def _write_regrouped(self, scorer: Scorer, folder: Path) -> list[int]:
         """Write the spans by conversation, and return their number by bucket."""
-        ipc = require("pyarrow.ipc", feature="backfill", extra="parquet")
         pa = require("pyarrow", feature="backfill", extra="parquet")
-        counts = [0] * self._count
-        with contextlib.ExitStack() as files:
-            writers: dict[tuple[int, str], Any] = {}
+        with _BucketWriter(folder, self._count) as writer:
             for bucket in range(self._count):
                 home = _home_in(scorer.conversations_in(self.tables(bucket)))
                 for table in self.tables(bucket):
-                    kind = hashlib.sha256(str(table.schema).encode()).hexdigest()[:8]
                     homes = pa.array([home(trace_id) for trace_id in table.column("trace_id").to_pylist()], pa.string())
-                    places = bucket_of(homes, self._count)
-                    for place in sorted(set(places.tolist())):
-                        writer = writers.get((place, kind))
-                        if writer is None:
-                            path = str(folder / f"{_name(place)}-{kind}.arrow")
-                            writer = writers[place, kind] = files.enter_context(ipc.new_stream(path, table.schema))
-                        part = table.filter(pa.array(places == place))
-                        writer.write_table(part)
-                        counts[place] += part.num_rows
-        return counts
+                    writer.write(table, bucket_of(homes, self._count))
+        return writer.counts
 
     def tables(self, bucket: int) -> Iterator[Any]:
         """Yield the spans of a bucket."""
@@ -272,6 +249,31 @@ class _Layout:
 
     def remove(self) -> None:
         shutil.rmtree(self._output_spans, ignore_errors=True)
+
+
+class _BucketWriter(contextlib.ExitStack):
+    """Writer of tables into one file per bucket and schema."""
+
+    def __init__(self, folder: Path, buckets: int) -> None:
+        super().__init__()
+        self.counts = [0] * buckets
+        """Number of written spans by bucket."""
+        self._folder = folder
+        self._writers: dict[tuple[int, str], Any] = {}
+
+    def write(self, table: Any, buckets: Any) -> None:
+        """Write each row of a table to its bucket."""
+        ipc = require("pyarrow.ipc", feature="backfill", extra="parquet")
+        pa = require("pyarrow", feature="backfill", extra="parquet")
+        kind = hashlib.sha256(str(table.schema).encode()).hexdigest()[:8]
+        for bucket in sorted(set(buckets.tolist())):
+            part = table.filter(pa.array(buckets == bucket)) if len(self.counts) > 1 else table
+            writer = self._writers.get((bucket, kind))
+            if writer is None:
+                path = str(self._folder / f"{_name(bucket)}-{kind}.arrow")
+                writer = self._writers[bucket, kind] = self.enter_context(ipc.new_stream(path, table.schema))
+            writer.write_table(part)
+            self.counts[bucket] += part.num_rows
 
 
 def _home_in(homes: Mapping[str, str]) -> Callable[[Any], str]:

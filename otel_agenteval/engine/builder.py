@@ -34,7 +34,7 @@ from .outcomes import TurnOutcomes
 from .pipeline import Pipeline
 from .recent_turns import RecentTurns
 from .score_statistics import ScoreStatistics
-from .scorer import Scorer
+from .scorer import TurnScorer
 from .selected import selected
 from .self_metrics import InternalErrors, watch_engine
 from .status import Status
@@ -157,7 +157,9 @@ def engine_from(
     kept = {} if judging is None else {"estimates": judging.sample.estimates, "verdicts": judging.sample.corrected}
     statistics = ScoreStatistics(config.statistics, kept, telemetry, clock)
     span_events = SpanEventOutlet(config.outlets.span_events)
-    scorer = Scorer(composer, evaluator, feedback, outlets, hints, lambda: judging is not None and judging.metrics.wants_events)
+    scorer = TurnScorer(
+        composer, evaluator, feedback, outlets, hints, lambda: judging is not None and judging.metrics.wants_events
+    )
     watchdog = Watchdog(lambda: engine.config.turn.max_work)
     pipeline = Pipeline(
         composer, scorer, evaluator, outlets, span_events, outcomes, feedback, statistics, hints, conversations, judging, watchdog,

@@ -20,7 +20,7 @@ from ..outlets.span_events import SpanEventOutlet
 from ..turns.composer import Composer
 from ..turns.roots import Group
 from ..turns.state import Closed
-from .scorer import Scorer
+from .scorer import TurnScorer
 from .work import ClosedSpans, EvaluatedTurn, GroupedSpans, WorkItem
 
 _INLINE_MAX_BYTES = 1024 * 1024
@@ -38,19 +38,13 @@ Put = Callable[[WorkItem], object]
 class EndingRoots:
     """Source of the span events of roots that end in this process.
 
-    Args:
-        scorer: evaluates the turns.
-        composer: composes turns from the closed spans.
-        span_events: writes scores to the ending root.
-        outlets: count errors.
-        evaluator: has the computed metrics.
-        needs_content: True if conversations or judges read a turn's content after its inline metrics.
-        lose: counts closed spans as dropped, with the reason.
+    ``needs_content`` is True if conversations or judges read a turn's content after its inline metrics. ``lose`` counts closed spans
+    as dropped.
     """
 
     def __init__(
         self,
-        scorer: Scorer,
+        scorer: TurnScorer,
         composer: Composer,
         span_events: SpanEventOutlet,
         outlets: FanOut,

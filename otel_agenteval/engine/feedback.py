@@ -32,15 +32,7 @@ class TurnFeedback(NamedTuple):
 
 
 class FeedbackJoiner:
-    """Finder of the turns that feedback refers to. Feedback on unknown turns waits.
-
-    Args:
-        options: section ``feedback``.
-        composer: finds the turn of a span.
-        recent: turns that were scored.
-        telemetry: receives the counts.
-        now: returns monotonic seconds.
-    """
+    """Finder of the turns that feedback refers to. Feedback on unknown turns waits."""
 
     def __init__(
         self,

@@ -31,17 +31,7 @@ They can wait longer if there is no room.
 
 
 class Intake:
-    """Receiver of spans, log records and feedback, which queues closed turns for the worker.
-
-    Args:
-        assembler: closes turns.
-        early_logs: holds log records that arrive before their spans.
-        roots: gives ending roots their scores.
-        pipeline: composes turns, and holds what waits for more data.
-        worker: has the queue.
-        hints: logs why scores are missing.
-        telemetry: receives the ages of late spans.
-    """
+    """Receiver of spans, log records and feedback, which queues closed turns for the worker."""
 
     def __init__(
         self,

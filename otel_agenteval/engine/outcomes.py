@@ -28,11 +28,7 @@ _KEPT = 1_000
 class TurnOutcomes:
     """Memory of recent turns' outcomes, and counter of dropped turns' metrics. Thread-safe.
 
-    Args:
-        telemetry: receives the counts.
-        composer: finds the turns in closed spans.
-        names: returns the metrics of turns or, for True, of conversations.
-        count_error: counts an error in the counting itself.
+    ``names`` returns the metrics of turns or, for True, of conversations. ``count_error`` counts an error in the counting itself.
     """
 
     def __init__(

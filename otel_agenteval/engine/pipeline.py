@@ -28,7 +28,7 @@ from .feedback import FeedbackJoiner
 from .hints import Hints
 from .outcomes import TurnOutcomes
 from .score_statistics import ScoreStatistics
-from .scorer import Scorer
+from .scorer import TurnScorer
 from .watchdog import Watchdog
 from .work import (
     ClosedSpans,
@@ -53,27 +53,14 @@ SetAside = Callable[[WorkItem, Callable[[], None], Callable[[], WorkItem]], None
 class Pipeline:
     """Steps that compose, evaluate and judge closed turns, and emit the scores.
 
-    Args:
-        composer: composes turns from closed spans.
-        scorer: evaluates composed turns.
-        evaluator: runs the computed metrics.
-        outlets: emit the scores on the worker.
-        span_events: writes scores to the ending root.
-        outcomes: remembers the outcomes of recent turns.
-        feedback: joins later user feedback to its turn.
-        statistics: detects changes of scores.
-        hints: logs why scores are missing.
-        conversations: holds turns by conversation. None if no metric needs more than one turn.
-        judging: plans judge calls for scored turns. None without judged metrics.
-        watchdog: limits the time of one item.
-        set_aside: runs work on another thread.
-        fill: returns the fill level of the worker's queue, 0 to 1.
+    ``conversations`` is None if no metric needs more than one turn, ``judging`` without judged metrics. ``fill`` returns the fill
+    level of the worker's queue, 0 to 1.
     """
 
     def __init__(
         self,
         composer: Composer,
-        scorer: Scorer,
+        scorer: TurnScorer,
         evaluator: Evaluator,
         outlets: FanOut,
         span_events: SpanEventOutlet,

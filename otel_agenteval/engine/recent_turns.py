@@ -42,11 +42,7 @@ class RecentTurn:
 
 
 class RecentTurns:
-    """Bounded memory of scored turns. Thread-safe.
-
-    Args:
-        most: maximum number of turns.
-    """
+    """Bounded memory of scored turns. Thread-safe."""
 
     def __init__(self, most: int) -> None:
         self._most = most

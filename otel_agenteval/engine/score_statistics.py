@@ -43,11 +43,7 @@ class Restorable(Protocol):
 class ScoreStatistics:
     """Detector of score changes, and keeper of the state of statistics.
 
-    Args:
-        options: section ``statistics``.
-        estimates: components whose state is kept, by name, besides changes.
-        telemetry: exports changes.
-        clock: sets the time of changes.
+    ``estimates`` are components whose state is kept, by name, besides changes.
     """
 
     def __init__(
@@ -151,9 +147,6 @@ class StateFile:
     """File that one process locks.
 
     If several processes share the path, the others use files next to it: ``statistics.1.json`` and so on.
-
-    Args:
-        path: path of the first file.
     """
 
     def __init__(self, path: str) -> None:

@@ -15,16 +15,10 @@ from .feedback import FeedbackJoiner
 from .hints import Hints
 
 
-class Scorer:
+class TurnScorer:
     """Evaluator of composed turns.
 
-    Args:
-        composer: reads the turns.
-        evaluator: runs the computed metrics.
-        feedback: adds user feedback in the turn's trace.
-        outlets: redact the scores.
-        hints: logs why scores are missing.
-        wants_events: returns True if a sampling condition reads the names of span events.
+    ``wants_events`` returns True if a sampling condition reads the names of span events.
     """
 
     def __init__(

@@ -17,9 +17,6 @@ class SideThreads:
     """Pool of threads that run work in order, several at once.
 
     Threads start with the first work.
-
-    Args:
-        most: maximum number of threads.
     """
 
     def __init__(self, most: int) -> None:

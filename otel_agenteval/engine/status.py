@@ -71,15 +71,7 @@ class Checkpoint(NamedTuple):
 
 
 class Status:
-    """Status of one engine. Thread-safe.
-
-    Args:
-        assembler: has the open turns.
-        intake: receives the spans.
-        composer: counts the spans of composed turns.
-        worker: has the closed turns.
-        errors: numbers of internal errors by component.
-    """
+    """Status of one engine. Thread-safe."""
 
     def __init__(
         self, assembler: Assembler, intake: Intake, composer: Composer, worker: Worker, errors: Mapping[str, int]

@@ -10,7 +10,7 @@ import pytest
 
 import otel_agenteval as oa
 from otel_agenteval.core import semconv
-from otel_agenteval.engine.scorer import Scorer
+from otel_agenteval.engine.scorer import TurnScorer
 from otel_agenteval.engine.worker import Worker
 from otel_agenteval.evaluation.load_shedding import Shedding
 from otel_agenteval.outlets.base import Outlet
@@ -126,15 +126,15 @@ def test_a_lost_turn_says_why(models: ScriptedModels) -> None:
 def test_the_equation_holds_when_things_fail(models: ScriptedModels, monkeypatch: pytest.MonkeyPatch) -> None:
     models.play(*[GOOD, 400, "prose", GOOD] * 50)
     with Rig(config(models)) as rig:
-        real, seen = Scorer.evaluate, []
+        real, seen = TurnScorer.evaluate, []
 
-        def failing(self: Scorer, *args: Any, **how: Any) -> Any:
+        def failing(self: TurnScorer, *args: Any, **how: Any) -> Any:
             seen.append(1)
             if len(seen) % 5 == 0:
                 raise RuntimeError("of ours")
             return real(self, *args, **how)
 
-        monkeypatch.setattr(Scorer, "evaluate", failing)
+        monkeypatch.setattr(TurnScorer, "evaluate", failing)
         judging = rig.engine.judging
         assert judging is not None
         written, calls = judging.planner.content.written, []
