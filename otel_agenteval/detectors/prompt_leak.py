@@ -187,18 +187,7 @@ def _encoded_probes(instructions: Iterable[str]) -> Iterator[tuple[str, bool]]:
             yield codecs.encode(letters(sentence), "rot13")[:_PROBE], True
 
 
-_HIDDEN = (
-    "\u200b",
-    "\u200c",
-    "\u200d",
-    "\u2060",
-    "\ufeff",
-    "\u00ad",
-    "ａ",
-    "ｅ",
-    "а",
-    "ο",
-)  # the last two are Cyrillic and Greek
+_HIDDEN = "\u200b\u200c\u200d\u2060\ufeff\u00adａｅаο"  # the last two are Cyrillic and Greek
 
 
 def _is_disguised(output: str, answer: str) -> bool:

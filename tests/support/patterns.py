@@ -72,7 +72,6 @@ def _main() -> None:
     modules = [importlib.import_module(name) for name in _modules()]
     _use()
     from otel_agenteval.core import price_table
-    from otel_agenteval.detectors.injection.pieces import Quick
 
     for one, place in made:
         compiled.setdefault((one.pattern, one.flags), place or "")
@@ -81,9 +80,8 @@ def _main() -> None:
     names: dict[tuple[Any, int], tuple[str, str]] = {}
     for module in modules:
         for name, value in vars(module).items():
-            pattern = value.pattern if isinstance(value, Quick) else value
-            if isinstance(pattern, (re.Pattern, _Lazy)):
-                names.setdefault((pattern.pattern, pattern.flags), (module.__name__, name))
+            if isinstance(value, (re.Pattern, _Lazy)):
+                names.setdefault((value.pattern, value.flags), (module.__name__, name))
     uses, inline = _uses(modules)
     found = []
     for (source, flags), place in (compiled | inline).items():

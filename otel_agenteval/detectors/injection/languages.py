@@ -11,7 +11,6 @@ from functools import cache
 from typing import NamedTuple
 
 from ..lists import sections
-from .pieces import Quick, quick
 
 
 class Language(NamedTuple):
@@ -59,7 +58,7 @@ def languages() -> tuple[Language, ...]:
     return tuple(_language(name, spaced=spaced) for names, spaced in ((_SPACED, True), (_UNSPACED, False)) for name in names)
 
 
-REPORTED = quick(
+REPORTED = re.compile(
     r"(?<![\w.@/-])(?:prompt[-_ ]injection|injecti\w+|iniettat|injekcj|инъекц|injection|injecao|inyeccion|iniezione|injekt|inject(?:s|ed|ing)\b|attack|attacker|payload|jailbreak|malicious|adversar|red[- ]team|vulnerab|exploit|"
     r"for example|for instance|e\.g\.|such as|examples?\b|phrases?\b|sentences? like|strings? like|texts? like|things like|detects?\b|detection|classifier|regex|pattern:|blocklist|denylist|pytest|assert|test case|unit test|steps to reproduce|postmortem|scenario|"
     r"angreifer|angriff|beispiel|attaque|pirate|exemple|ataque|atacante|ejemplo|exemplo|attacc|aggressor|esempio|aanval|voorbeeld|atak|przyklad|saldir|ornegin|атак|злоумышл|например|зловмис|наприклад|serangan|contoh|tan cong|vi du|angrip|exempel)"
@@ -71,26 +70,26 @@ REPORTED = quick(
 class LanguagePatterns(NamedTuple):
     """The compiled fields of a language."""
 
-    ignore: Quick
-    rules: Quick
-    former: Quick
-    override: Quick
-    role: Quick
-    agent: Quick
-    hide: Quick
-    send: Quick
-    act: Quick
-    people: Quick
+    ignore: re.Pattern[str]
+    rules: re.Pattern[str]
+    former: re.Pattern[str]
+    override: re.Pattern[str]
+    role: re.Pattern[str]
+    agent: re.Pattern[str]
+    hide: re.Pattern[str]
+    send: re.Pattern[str]
+    act: re.Pattern[str]
+    people: re.Pattern[str]
 
 
 @cache
 def compiled(language: Language) -> LanguagePatterns:
     """Return the compiled fields of a language. They are compiled on first use."""
     start = r"(?<!\w)" if language.spaced else ""
-    return LanguagePatterns(*(Quick(re.compile(f"{start}(?:{getattr(language, field)})")) for field in LanguagePatterns._fields))
+    return LanguagePatterns(*(re.compile(f"{start}(?:{getattr(language, field)})") for field in LanguagePatterns._fields))
 
 
-REVEAL = quick(
+REVEAL = re.compile(
     r"(?<!\w)(?:reveal|print|show|output|repeat|leak|expose|disclose|display|write out|reproduce|recite|quote|paste|include|send|tell me|dump|echo|revel|rivel|affich|montr|muestr|mostr|gib\b|verrat|zeig|toon|onthul|geef|ujawni|pokaz|goster|ifsa|раскр|выведи|покажи|розкр"
     r"|visa\b|avsloj|skriv ut|tiet lo|in ra|hien thi|ungkap|tampilkan|imprim|escrib|ecris|schreib|stampa|opisz|napisz|напиши)|اكشف|اطبع|أظهر|اعرض|חשוף|הצג|הדפס|दिखा|उजागर|表示|明か|開示|出力|输出|显示|泄露|透露|公开|打印|공개|출력|보여"
 )
@@ -98,12 +97,10 @@ ATTACK = re.compile(r"prompt[ _-]?injection|jailbreak|attack|malicious|exploit|p
 
 
 @cache
-def people() -> Quick:
+def people() -> re.Pattern[str]:
     """Return the words for human readers in any language, because a notice often matches a similar language."""
-    return Quick(
-        re.compile(
-            "|".join(f"(?<![\\w.@/-])(?:{language.people})" if language.spaced else language.people for language in languages())
-        )
+    return re.compile(
+        "|".join(f"(?<![\\w.@/-])(?:{language.people})" if language.spaced else language.people for language in languages())
     )
 
 

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 from ...core import jsonio
 from ..text_model import text_model
+from ..texts import has_any
 from .calls import calls
 from .languages import ATTACK, REPORTED, REVEAL, Language, LanguagePatterns, compiled, people
 from .normalise import SUSPICIOUS, disguises, folded, is_harmless, languages_of, payloads, squeezed, without_entities
-from .pieces import Quick, has_any, quick
 from .readers import marked
 
 FOUND = 2
@@ -229,7 +229,7 @@ def _probes(sentence: str) -> bool:
     return verb is not None and not _reported_before(sentence, verb.start())
 
 
-_PROBE = quick(
+_PROBE = re.compile(
     r"system[- ]?prompt(?!s)|prompt (?:di|de|del|do) sistem|prompt(?:u|a)? system|prompt he thong|systemprompt|invite systeme|sistem (?:prompt|istem)|your prompt|tu prompt|(?:系统|システム|시스템 ?|системн\w{1,20} )(?:提示|プロンプト|프롬프트|промпт)"
 )
 
@@ -257,7 +257,7 @@ _TO_SEVERAL = re.compile("تجاهلوا|انسوا")
 """Verb forms that address several people."""
 
 
-def _is_reported(sentence: str, pattern: Quick) -> bool:
+def _is_reported(sentence: str, pattern: re.Pattern[str]) -> bool:
     found = pattern.search(sentence)
     return found is not None and _reported_before(sentence, found.start())
 

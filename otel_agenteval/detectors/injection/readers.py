@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from .pieces import Quick
-
 _SHORT_NAME = re.compile(r"(?<![A-Za-z0-9_.])(?:A\.I\.|(?:AI|KI|IA|ИИ|ШІ|LLM)s?)(?![A-Za-z0-9_])")
 
 
@@ -19,7 +17,7 @@ def marked(text: str) -> str:
     return _SHORT_NAME.sub("aiagent", text)
 
 
-def any_of(*alternatives: str) -> Quick:
+def any_of(*alternatives: str) -> re.Pattern[str]:
     """Return one pattern for all alternatives, in the normal form of folded texts.
 
     Latin and Cyrillic alternatives match only at the start of a word.
@@ -27,7 +25,7 @@ def any_of(*alternatives: str) -> Quick:
     words = "|".join(part for part in alternatives if _begins_a_word(part))
     signs = "|".join(part for part in alternatives if not _begins_a_word(part))
     parts = ([f"(?<![a-z0-9_\u00c0-\u058f])(?:{words})"] if words else []) + ([signs] if signs else [])
-    return Quick(re.compile(unicodedata.normalize("NFKC", "|".join(parts))))
+    return re.compile(unicodedata.normalize("NFKC", "|".join(parts)))
 
 
 def _begins_a_word(part: str) -> bool:
