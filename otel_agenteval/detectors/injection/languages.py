@@ -42,7 +42,7 @@ class Language(NamedTuple):
     spaced: bool
 
 
-_SPACED = ("en", "fr", "ru", "uk", "hi")
+_SPACED = ("en", "de", "fr", "es", "it", "pt", "nl", "pl", "tr", "ru", "uk", "hi", "vi", "id", "sv")
 _UNSPACED = ("ar", "he", "ja", "zh", "ko")
 """Languages that join words to their neighbors or don't separate them."""
 

@@ -235,13 +235,29 @@ _PROBE = re.compile(
 
 
 def _sets_aside(sentence: str, words: LanguagePatterns, language: Language) -> bool:
-    """Return True if a sentence demands to ignore previous rules or all rules."""
+    """Return True if a sentence demands to ignore previous rules or all rules, and not the writer's own earlier words."""
     verb = words.ignore.search(sentence)
-    if verb is None or _TO_SEVERAL.match(sentence, verb.start()) is not None:
+    if (
+        verb is None
+        or _TO_SEVERAL.match(sentence, verb.start()) is not None
+        or _OWN.search(_clause_at(sentence, verb)) is not None
+    ):
         return False
     if language.name != "en":
         return words.rules.search(sentence) is not None and words.former.search(sentence) is not None
     return any(_has_rules(sentence, found, words) for found in words.ignore.finditer(sentence))
+
+
+def _clause_at(sentence: str, verb: re.Match[str]) -> str:
+    """Return the clause around the verb, up to the nearest commas."""
+    before = re.split(r"[,،、:;]", sentence[max(0, verb.start() - 30) : verb.start()])[-1]
+    return before + verb.group() + re.split(r"[,،、:;]", sentence[verb.end() : verb.end() + 30])[0]
+
+
+_OWN = re.compile(
+    r"\b(?:my|our|mein\w*|unser\w*|mes|mon|nos|mis?|nuestr\w+|mi[ei]|nostr\w+|minhas?|meus?|noss\w+|mijn|onze|moj\w+|moich|nasz\w*|мо[ейюяий]\w*|наш\w*|cua (?:toi|chung toi)|saya|kami|mina|vara|vores|i (?:told|asked|gave|sent)|je t'ai|te dije|ich dir|j'ai)\b|\wlarim(?:i|a)\b|طلبي|رسالتي|שלי|मेरे|हमारे|私の|我的|我们的|제가|내 "
+)
+"""Words for what the writer wrote or sent earlier."""
 
 
 def _has_rules(sentence: str, verb: re.Match[str], words: LanguagePatterns) -> bool:
@@ -253,7 +269,9 @@ def _has_rules(sentence: str, verb: re.Match[str], words: LanguagePatterns) -> b
     return len(between.split()) <= 8 and words.former.search(between) is not None and not _reported_before(sentence, verb.start())
 
 
-_TO_SEVERAL = re.compile("تجاهلوا|انسوا")
+_TO_SEVERAL = re.compile(
+    r"ignorate|dimenticate|trascurate|zignorujcie|zapomnijcie|ignoriert|vergesst|ignorad|olvidad|ignorem|esquecam|تجاهلوا|انسوا"
+)
 """Verb forms that address several people."""
 
 
