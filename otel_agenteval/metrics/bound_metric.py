@@ -83,8 +83,7 @@ class ChoosesJudges(ABC):
     """Judge that selects one or more judges for each turn and combines their scores."""
 
     @abstractmethod
-    def evaluated(self, metric: BoundMetric, turn: Turn) -> Score:
-        """Return a metric's score of a turn."""
+    def evaluated(self, metric: BoundMetric, turn: Turn) -> Score: ...
 
 
 class BoundMetric:
@@ -347,7 +346,6 @@ class BoundMetric:
         return Score.of(facts, value, passed, "ok", label, result.explanation, result.detail, result.also, None)
 
     def left_out(self, reason: str, by: str | None = None) -> Score:
-        """Return a ``skipped`` score with a reason, for a turn that isn't evaluated."""
         return self._skipped({"reason": reason} if by is None else {"reason": reason, "by": by})
 
     def scored(self, value: float, detail: dict[str, Any]) -> Score:

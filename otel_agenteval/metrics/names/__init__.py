@@ -93,7 +93,6 @@ def tool_metrics() -> Iterator[tuple[Tool, ToolMetric]]:
 
 
 def all_names() -> Iterator[str]:
-    """Return every name with its tool's prefix."""
     return (f"{tool.prefix}:{metric.name}" for tool, metric in tool_metrics())
 
 
