@@ -31,7 +31,7 @@ from otel_agenteval.instrumentation.span_processor import AgentEvalSpanProcessor
 from otel_agenteval.spans.record import LogPart, SpanEvent, SpanRecord, join_logs
 from otel_agenteval.turns.duplicates import Duplicates
 from otel_agenteval.turns.recordings import turns_of
-from otel_agenteval.turns.roots import Group, split
+from otel_agenteval.turns.roots import SpanGroup, split
 from otel_agenteval.turns.state import Closed
 from otel_agenteval.turns.stitching import Stitcher
 
@@ -547,13 +547,13 @@ def _without_parents(tracer: Tracer, n: int) -> None:
 def calls_seen_twice(n: int) -> Callable[[], None]:
     """A loop of model calls, and an agent's, each of which another instrumentation wrote into a trace of its own."""
 
-    def loop_call(i: int, number: int, at: int) -> Group:
+    def loop_call(i: int, number: int, at: int) -> SpanGroup:
         ask, asked = ([{"type": "tool_call", "id": f"c{k}", "name": "t", "arguments": {}}] for k in (i, i - 1))
         brought = [{"type": "tool_call_response", "id": f"c{i - 1}", "response": "r"}]
         more = [{"role": "assistant", "parts": asked}, {"role": "tool", "parts": brought}] if i else []
         return alone(_chat(number, 0, at, asked=[*_MESSAGE, *more], answer=ask), f"r{i}")
 
-    def alone(record: SpanRecord, response: str) -> Group:
+    def alone(record: SpanRecord, response: str) -> SpanGroup:
         record.trace_id = record.span_id
         record.attributes = {**record.attributes, "gen_ai.response.id": response}
         return split([record])[0]

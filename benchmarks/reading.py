@@ -16,7 +16,7 @@ from otel_agenteval.engine.builder import engine_from
 from otel_agenteval.spans.otlp import OtlpLog, from_json
 from otel_agenteval.spans.record import LogPart, SpanRecord, cut_long_values, join_logs
 from otel_agenteval.turns.duplicates import stitch
-from otel_agenteval.turns.roots import Group, split
+from otel_agenteval.turns.roots import SpanGroup, split
 from otel_agenteval.turns.stitching import reader_of
 
 CORPUS = Path(__file__).parents[1] / "tests" / "data" / "corpus.tar.xz"
@@ -58,7 +58,7 @@ def _records(messages: list[object]) -> list[SpanRecord]:
     return list(spans.values())
 
 
-def _groups(records: list[SpanRecord]) -> list[Group]:
+def _groups(records: list[SpanRecord]) -> list[SpanGroup]:
     traces: dict[int, list[SpanRecord]] = {}
     for record in records:
         traces.setdefault(record.trace_id, []).append(record)

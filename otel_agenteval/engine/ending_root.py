@@ -18,7 +18,7 @@ from ..evaluation.scored_turn import ScoredTurn
 from ..outlets.fan_out import FanOut
 from ..outlets.span_events import SpanEventOutlet
 from ..turns.composer import Composer
-from ..turns.roots import Group
+from ..turns.roots import SpanGroup
 from ..turns.state import Closed
 from .scorer import TurnScorer
 from .work import ClosedSpans, EvaluatedTurn, GroupedSpans, WorkItem
@@ -100,7 +100,7 @@ class EndingRoots:
             for group in groups:
                 put(GroupedSpans(group))
 
-    def evaluate(self, group: Group, span: Any) -> tuple[ScoredTurn, Sequence[Any]]:
+    def evaluate(self, group: SpanGroup, span: Any) -> tuple[ScoredTurn, Sequence[Any]]:
         """Return the scores of one turn, and the span events if the span is its root."""
         scored = self._scorer.evaluate(group)
         if group.root.span_id != span.context.span_id:
@@ -129,7 +129,7 @@ class DeferredTurns:
         self._lost: Closed | None = closed
         """Spans to count as dropped if no scores result."""
         self._span = span
-        self._groups: deque[Group] = deque()
+        self._groups: deque[SpanGroup] = deque()
         """Turns that aren't evaluated yet."""
         self._events: Sequence[Any] = ()
         self._scored: list[ScoredTurn] = []

@@ -16,7 +16,7 @@ from ..core.tenancy import tenant_of, trace_id_of, turn_id_in
 from ..evaluation.scored_turn import ScoredTurn
 from ..turns.composer import Composer
 from ..turns.reading.feedback import feedback_in
-from ..turns.roots import Group
+from ..turns.roots import SpanGroup
 from .recent_turns import RecentTurn, RecentTurns, unknown_turn
 
 _MOST_WAITING = 10_000
@@ -63,7 +63,7 @@ class FeedbackJoiner:
 
     # --- feedback in the turn's own trace
 
-    def add_to(self, scored: ScoredTurn, group: Group) -> None:
+    def add_to(self, scored: ScoredTurn, group: SpanGroup) -> None:
         """Add the feedback in a turn's spans to its scores.
 
         A revision also gets the feedback on the turn that it supersedes.

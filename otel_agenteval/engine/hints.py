@@ -15,7 +15,7 @@ from ..dialects.capture import advice_for
 from ..evaluation.scored_turn import ScoredTurn
 
 if TYPE_CHECKING:
-    from ..turns.roots import Group
+    from ..turns.roots import SpanGroup
 
 _log = logging.getLogger("otel_agenteval")
 
@@ -52,7 +52,7 @@ class Hints:
                 else "check that an instrumentation for your framework is installed and enabled",
             )  # fmt: skip
 
-    def check_turn(self, scored: ScoredTurn, group: Group) -> None:
+    def check_turn(self, scored: ScoredTurn, group: SpanGroup) -> None:
         """Warn if many turns lack content. Costs next to nothing once a turn had content."""
         self._waits_for_turn = False
         if not self._waits_for_content:

@@ -14,7 +14,7 @@ from ..spans.wire import Part
 from ..turns.assembler import Assembler
 from ..turns.conversations import Ended
 from ..turns.early_logs import EarlyLogs
-from ..turns.roots import Group
+from ..turns.roots import SpanGroup
 from ..turns.state import Closed
 from .ending_root import EndingRoots
 from .feedback import TurnFeedback
@@ -178,7 +178,7 @@ class Intake:
             if item.spans or item.sole or item.late:
                 self.put(ClosedSpans(item), must=must)
 
-    def take_groups(self, groups: Iterable[Group], *, must: bool = False) -> None:
+    def take_groups(self, groups: Iterable[SpanGroup], *, must: bool = False) -> None:
         """Queue groups of spans that waited for their continuation."""
         for group in groups:
             self.put(GroupedSpans(group), must=must)

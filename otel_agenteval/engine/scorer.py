@@ -10,7 +10,7 @@ from ..evaluation.evaluator import Evaluator
 from ..evaluation.scored_turn import ScoredTurn
 from ..outlets.fan_out import FanOut
 from ..turns.composer import Composer
-from ..turns.roots import Group
+from ..turns.roots import SpanGroup
 from .feedback import FeedbackJoiner
 from .hints import Hints
 
@@ -37,7 +37,7 @@ class TurnScorer:
         self._hints = hints
         self._wants_events = wants_events
 
-    def evaluate(self, group: Group, *, waited_for: bool = False) -> ScoredTurn:
+    def evaluate(self, group: SpanGroup, *, waited_for: bool = False) -> ScoredTurn:
         """Read the turn of a group and add its redacted scores."""
         scored = self._composer.read(group)
         if self._outlets.keeps_spans:
@@ -72,5 +72,5 @@ class TurnScorer:
         return scored
 
 
-def _events_in(group: Group) -> set[str]:
+def _events_in(group: SpanGroup) -> set[str]:
     return {event.name for member in group.members for event in member.events}

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from ..evaluation.scored_turn import ScoredTurn
 from ..turns.conversations import Ended
-from ..turns.roots import Group
+from ..turns.roots import SpanGroup
 from ..turns.state import Closed
 from .feedback import TurnFeedback
 
@@ -47,7 +47,7 @@ class ClosedSpans:
 class GroupedSpans:
     """Spans of one turn whose root ended earlier, so that span events can't be written."""
 
-    group: Group
+    group: SpanGroup
 
     @property
     def size(self) -> int:

@@ -1,7 +1,7 @@
 """Compose turns from closed spans.
 
 The :class:`Composer` receives closed spans (:class:`~.state.Closed`) and attaches their log records. It splits them
-into groups, joins parts of turns, and revises turns when late spans arrive. Each :class:`~.roots.Group` has the spans
+into groups, joins parts of turns, and revises turns when late spans arrive. Each :class:`~.roots.SpanGroup` has the spans
 of one turn, and :meth:`Composer.read` returns its turn with the root that the scores refer to. No other module turns
 closed spans into turns.
 """
@@ -26,7 +26,7 @@ from ..spans.wire import LazyAttributes, WireSpan
 from .duplicates import Duplicates, join_duplicates
 from .readings import Readings
 from .revisions import Earlier, Revisions, stands_alone
-from .roots import Group, split
+from .roots import SpanGroup, split
 from .state import Closed, PendingSpans
 from .stitching import Stitcher, reader_of, separate
 
@@ -96,11 +96,11 @@ class Composer:
 
     # --- closed spans → groups
 
-    def compose(self, closed: Closed) -> list[Group]:
+    def compose(self, closed: Closed) -> list[SpanGroup]:
         """Return the turns in closed spans. A part that another trace continues is held until that trace arrives."""
         return [whole for group in self._groups(closed) for whole in self._stitched(group)]
 
-    def _groups(self, closed: Closed) -> list[Group]:
+    def _groups(self, closed: Closed) -> list[SpanGroup]:
         records = self._records(closed)
         pending = closed.pending = PendingSpans(len(records), self.spans.count)
         if closed.late:
@@ -138,7 +138,7 @@ class Composer:
             _attach_logs(records, closed.logs)
         return records
 
-    def _groups_in_trace(self, closed: Closed, records: list[SpanRecord]) -> list[Group]:
+    def _groups_in_trace(self, closed: Closed, records: list[SpanRecord]) -> list[SpanGroup]:
         """Return the groups in the records of one trace. Appends the record of a root that is still open."""
         if closed.sole:
             root_id = closed.root.context.span_id
@@ -147,13 +147,13 @@ class Composer:
                 root = from_sdk(closed.root)
                 root.attributes = dict(root.attributes)  # the agent may still change them
                 records.append(root)
-            return [Group(root, records)]
+            return [SpanGroup(root, records)]
         groups = split(records, _known_roots(closed))
         if closed.remainder:
             groups = [group for group in groups if role_in(group.root) is not None]
         return [group for group in groups if stands_alone(group)] if closed.continued else groups
 
-    def _account(self, groups: Sequence[Group], records: Sequence[SpanRecord], pending: PendingSpans, reason: str) -> None:
+    def _account(self, groups: Sequence[SpanGroup], records: Sequence[SpanRecord], pending: PendingSpans, reason: str) -> None:
         """Give new spans in a turn a shared account, and count all others now with ``reason``."""
         for group in groups:
             group.pending = (pending,)
@@ -162,7 +162,7 @@ class Composer:
         if pending.spans < len(records):
             self.spans.count(reason, len(records) - pending.spans)
 
-    def _revised(self, closed: Closed, late: list[SpanRecord], pending: PendingSpans) -> list[Group]:
+    def _revised(self, closed: Closed, late: list[SpanRecord], pending: PendingSpans) -> list[SpanGroup]:
         if closed.logs:
             _attach_logs(self._revisions.records(closed.trace_id, closed.logs), closed.logs)
         found = self._revisions.revised(closed.trace_id, late, closed.logs or ())
@@ -173,7 +173,7 @@ class Composer:
 
     # --- parts of turns that wait for their continuation
 
-    def _stitched(self, group: Group) -> list[Group]:
+    def _stitched(self, group: SpanGroup) -> list[SpanGroup]:
         with self._holding:
             return self._parts.add(group, self._now())
 
@@ -185,18 +185,18 @@ class Composer:
         with self._holding:
             return self._parts.traces()
 
-    def due(self) -> list[Group]:
+    def due(self) -> list[SpanGroup]:
         """Return turns whose continuation didn't arrive in time. They are evaluated as they are."""
         with self._holding:
             return self._parts.due(self._now())
 
-    def stop_waiting(self) -> list[Group]:
+    def stop_waiting(self) -> list[SpanGroup]:
         with self._holding:
             return self._parts.release_all(self._now())
 
     # --- groups → turns
 
-    def read(self, group: Group) -> ScoredTurn:
+    def read(self, group: SpanGroup) -> ScoredTurn:
         """Return the turn of a group with its root, without scores."""
         earlier = self._revisions.before(group)
         turn = reader_of(group).turn(group.reason, group.all_seen, earlier.revision + 1, earlier.turn_id)
@@ -214,7 +214,7 @@ class Composer:
             absorbs=earlier.also,
         )  # fmt: skip
 
-    def keep(self, group: Group, scored: ScoredTurn) -> None:
+    def keep(self, group: SpanGroup, scored: ScoredTurn) -> None:
         """Count the spans of an evaluated turn, and remember it so that late spans can revise it."""
         turn = scored.turn
         self._revisions.keep(group, Earlier(turn.turn_id, turn.revision, scored.first_id, tuple(scored.absorbs)))
@@ -225,7 +225,7 @@ class Composer:
         found = self._revisions.holding(trace_id, span_id)
         return None if found is None else found[1].turn_id
 
-    def read_again(self, trace_id: int, span_id: int) -> tuple[Group, ScoredTurn] | None:
+    def read_again(self, trace_id: int, span_id: int) -> tuple[SpanGroup, ScoredTurn] | None:
         """Return the remembered turn that contains a span, as last evaluated, without scores."""
         found = self._revisions.holding(trace_id, span_id)
         if found is None:
@@ -279,7 +279,7 @@ class Composer:
         self.readings.reset()
 
 
-def count_group(group: Group, outcome: str) -> None:
+def count_group(group: SpanGroup, outcome: str) -> None:
     for spans in group.pending:
         spans.settle(outcome)
 

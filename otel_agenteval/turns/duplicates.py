@@ -16,7 +16,7 @@ from itertools import islice
 from ..core.tenancy import number_in
 from ..dialects.step import Step
 from ..spans.record import SpanRecord
-from .roots import Group
+from .roots import SpanGroup
 from .stitching import Stitcher, is_bare_call, reader_of, separate
 
 _MOST_CALLS = 10_000
@@ -26,7 +26,7 @@ _MOST_DUPLICATES = 32
 """Maximum number of traces of one call that are joined while it waits. One program doesn't have more instrumentations."""
 
 
-def stitch(groups: Iterable[Group]) -> list[Group]:
+def stitch(groups: Iterable[SpanGroup]) -> list[SpanGroup]:
     """Return the turns of recorded groups by :func:`order`. Parts of a turn are joined, however far apart they are."""
     stitcher = Stitcher(float("inf"))
     parts = join_duplicates([part for group in groups for part in separate(group)])
@@ -35,17 +35,17 @@ def stitch(groups: Iterable[Group]) -> list[Group]:
     return sorted(found, key=order)
 
 
-def order(group: Group) -> tuple[int, int, int, int]:
+def order(group: SpanGroup) -> tuple[int, int, int, int]:
     """Return the sort key of a turn, which doesn't depend on where its spans were read."""
     root = group.root
     return root.start_ns, root.end_ns, root.span_id, root.trace_id
 
 
-def join_duplicates(groups: list[Group]) -> list[Group]:
+def join_duplicates(groups: list[SpanGroup]) -> list[SpanGroup]:
     """Join groups that two instrumentations recorded of the same model call."""
     if not any(map(is_bare_call, groups)):
         return groups
-    found: list[list[Group]] = []
+    found: list[list[SpanGroup]] = []
     calls = _RecordedCalls()
     for group in sorted(groups, key=order):
         place = calls.place_of(group, len(found))
@@ -62,7 +62,7 @@ class _RecordedCalls:
         self._failed: dict[str | None, list[tuple[int, SpanRecord]]] = {}
         """Failed calls by model. They have no response id, so their times decide which of them are duplicates."""
 
-    def place_of(self, group: Group, new: int) -> int:
+    def place_of(self, group: SpanGroup, new: int) -> int:
         """Return the place of the group that contains the same call, or ``new`` if there is none."""
         calls = reader_of(group).llm
         if not is_bare_call(group):
@@ -87,10 +87,10 @@ def _is_within(inner: SpanRecord, outer: SpanRecord) -> bool:
     return outer.scope != inner.scope and outer.start_ns <= inner.start_ns and inner.end_ns <= outer.end_ns
 
 
-def _together(groups: list[Group]) -> Group:
+def _together(groups: list[SpanGroup]) -> SpanGroup:
     """Return the first of some groups, extended by the spans of the others."""
     first, *others = sorted(groups, key=order)
-    whole = Group.joined([first, *others])
+    whole = SpanGroup.joined([first, *others])
     whole.reason, whole.ancestor = groups[-1].reason, first.ancestor
     whole.until_ns = max(group.root.end_ns if group.until_ns is None else group.until_ns for group in groups)
     whole.reader = reader_of(first).extended([reader_of(group) for group in others], whole.until_ns)
@@ -102,7 +102,7 @@ class _Recording:
 
     __slots__ = ("alone", "group", "root")
 
-    def __init__(self, group: Group, alone: bool) -> None:
+    def __init__(self, group: SpanGroup, alone: bool) -> None:
         self.root = _outline(group.root)
         self.alone = alone
         """True if it is a model call in a trace of its own. Only such calls have duplicates."""
@@ -120,7 +120,7 @@ class _WaitingDuplicates:
     __slots__ = ("groups", "since")
 
     def __init__(self, since: float) -> None:
-        self.groups: list[Group] = []
+        self.groups: list[SpanGroup] = []
         self.since = since
 
 
@@ -142,7 +142,7 @@ class Duplicates:
     def __len__(self) -> int:
         return len(self._stitcher) + sum(len(waiting.groups) for waiting in self._waiting.values())
 
-    def add(self, group: Group, now: float) -> list[Group]:
+    def add(self, group: SpanGroup, now: float) -> list[SpanGroup]:
         """Add a turn, and return the turns that can be evaluated. The list is empty while the turn waits."""
         reader = reader_of(group)
         if self._stitcher.patience <= 0 or not reader.llm:
@@ -164,12 +164,12 @@ class Duplicates:
         waiting = self._waiting.setdefault(beside, _WaitingDuplicates(now))
         waiting.groups.append(group)
         self._bytes += group.size
-        found: list[Group] = []
+        found: list[SpanGroup] = []
         while self._bytes > self._max_bytes and self._waiting:
             found += self._with_duplicates(next(iter(self._waiting)), now)
         return found
 
-    def due(self, now: float) -> list[Group]:
+    def due(self, now: float) -> list[SpanGroup]:
         """Return turns whose continuation or further duplicates didn't arrive in time."""
         found = self._recorded(self._stitcher.due(now))
         while self._waiting:
@@ -179,7 +179,7 @@ class Duplicates:
             found += self._with_duplicates(recording, now)
         return found
 
-    def release_all(self, now: float) -> list[Group]:
+    def release_all(self, now: float) -> list[SpanGroup]:
         """Return everything that waits, by start time, and stop holding turns from now on."""
         self._stitcher.stop_holding()
         found = [group for recording in list(self._waiting) for group in self._with_duplicates(recording, now)]
@@ -190,7 +190,7 @@ class Duplicates:
         waiting = {group.root.trace_id for waiting in self._waiting.values() for group in waiting.groups}
         return self._stitcher.traces() | waiting
 
-    def forget_traces(self, trace_ids: set[int]) -> list[Group]:
+    def forget_traces(self, trace_ids: set[int]) -> list[SpanGroup]:
         found = self._stitcher.forget_traces(trace_ids)
         for recording, waiting in list(self._waiting.items()):
             dropped = [group for group in waiting.groups if group.root.trace_id in trace_ids]
@@ -201,10 +201,10 @@ class Duplicates:
                 del self._waiting[recording]
         return found
 
-    def _duplicates_of(self, recording: _Recording, group: Group, calls: list[Step]) -> dict[_Recording, Group]:
+    def _duplicates_of(self, recording: _Recording, group: SpanGroup, calls: list[Step]) -> dict[_Recording, SpanGroup]:
         """Return the remembered groups in which another instrumentation recorded the same calls."""
         tenant = number_in(recording.root.trace_id)
-        found: dict[_Recording, Group] = {}
+        found: dict[_Recording, SpanGroup] = {}
         for call in calls:
             others: Iterable[_Recording] = ()
             if call.response_id is not None:
@@ -219,7 +219,7 @@ class Duplicates:
                     found[other] = whole
         return found
 
-    def _remember(self, recording: _Recording, group: Group, calls: list[Step]) -> None:
+    def _remember(self, recording: _Recording, group: SpanGroup, calls: list[Step]) -> None:
         tenant = number_in(recording.root.trace_id)
         for call in calls:
             if call.response_id is not None:
@@ -238,10 +238,10 @@ class Duplicates:
         while len(self._failed) > _MOST_CALLS // _MOST_FAILURES:
             self._failed.popitem(last=False)
 
-    def _around(self, group: Group, duplicates: dict[_Recording, Group], now: float) -> list[Group]:
+    def _around(self, group: SpanGroup, duplicates: dict[_Recording, SpanGroup], now: float) -> list[SpanGroup]:
         """Join a turn with its calls that arrived earlier, each in a trace of its own."""
-        parts: dict[int, Group] = {id(group): group}
-        others: list[Group] = []
+        parts: dict[int, SpanGroup] = {id(group): group}
+        others: list[SpanGroup] = []
         for recording, whole in duplicates.items():
             waiting = self._waiting.pop(recording, None)
             if waiting is not None:
@@ -255,7 +255,7 @@ class Duplicates:
         found = self._recorded([_together([*parts.values()])])
         return found + [whole for other in others for whole in self._stitched(other, now)]
 
-    def _with_duplicates(self, recording: _Recording, now: float) -> list[Group]:
+    def _with_duplicates(self, recording: _Recording, now: float) -> list[SpanGroup]:
         """Return an evaluated turn joined with its duplicates. Returns only the duplicates if the turn was forgotten."""
         groups = self._waiting.pop(recording).groups
         self._bytes -= sum(group.size for group in groups)
@@ -265,15 +265,15 @@ class Duplicates:
         whole = _together([evaluated, *groups])
         return self._replaced(evaluated, whole, now) if self._stitcher.holds(evaluated) else self._recorded([whole])
 
-    def _replaced(self, held: Group, whole: Group, now: float) -> list[Group]:
+    def _replaced(self, held: SpanGroup, whole: SpanGroup, now: float) -> list[SpanGroup]:
         self._recorded([whole])
         return self._recorded(self._stitcher.replace(held, whole, now))
 
-    def _stitched(self, group: Group, now: float) -> list[Group]:
+    def _stitched(self, group: SpanGroup, now: float) -> list[SpanGroup]:
         return self._recorded(self._stitcher.add(group, now))
 
     @staticmethod
-    def _recorded(wholes: list[Group]) -> list[Group]:
+    def _recorded(wholes: list[SpanGroup]) -> list[SpanGroup]:
         """Record which group contains each part from now on."""
         for whole in wholes:
             for recording in whole.recordings:
@@ -286,7 +286,7 @@ def _failed_together(recording: _Recording, record: SpanRecord, other: _Recordin
     return (recording.alone and _is_within(recording.root, failed)) or (other.alone and _is_within(other.root, record))
 
 
-def _are_two(recording: _Recording, group: Group, other: _Recording, whole: Group) -> bool:
+def _are_two(recording: _Recording, group: SpanGroup, other: _Recording, whole: SpanGroup) -> bool:
     """Return True if two instrumentations recorded the two groups.
 
     Returns False if the groups are one turn before and after late data arrived.
@@ -301,5 +301,5 @@ def _are_two(recording: _Recording, group: Group, other: _Recording, whole: Grou
     return outer.start_ns <= inner.start_ns
 
 
-def _holds(group: Group, record: SpanRecord) -> bool:
+def _holds(group: SpanGroup, record: SpanRecord) -> bool:
     return any(member.span_id == record.span_id for member in group.members)

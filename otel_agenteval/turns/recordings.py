@@ -25,7 +25,7 @@ from ..spans.otlp import OtlpLog, from_json
 from ..spans.record import LogPart, SpanRecord, cut_long_values, join_logs
 from .duplicates import stitch
 from .readings import warn_unread
-from .roots import Group, split
+from .roots import SpanGroup, split
 from .stitching import reader_of
 
 Report = Callable[[str], None]
@@ -76,18 +76,18 @@ def turns_of(items: Iterable[SpanRecord | OtlpLog]) -> Iterator[Turn]:
         yield turn_of(group)
 
 
-def turn_of(group: Group) -> Turn:
+def turn_of(group: SpanGroup) -> Turn:
     return reader_of(group).turn("recorded_file", group.all_seen)
 
 
-def wholes_of(items: Iterable[SpanRecord | OtlpLog], unread: Callable[[str], None]) -> list[Group]:
+def wholes_of(items: Iterable[SpanRecord | OtlpLog], unread: Callable[[str], None]) -> list[SpanGroup]:
     """Return the spans of each turn, in the order of turns. ``unread`` is as for :func:`traces_of`."""
     groups = [group for found in traces_of(items, unread) for group in found]
     groups.sort(key=lambda group: group.root.start_ns)
     return stitch(groups)
 
 
-def traces_of(items: Iterable[SpanRecord | OtlpLog], unread: Callable[[str], None]) -> Iterator[list[Group]]:
+def traces_of(items: Iterable[SpanRecord | OtlpLog], unread: Callable[[str], None]) -> Iterator[list[SpanGroup]]:
     """Yield the turns of each trace, before turns in several traces are joined.
 
     ``unread`` is called once with each scope whose spans should have produced a turn.

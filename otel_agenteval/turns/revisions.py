@@ -15,7 +15,7 @@ from typing import NamedTuple
 from ..dialects.reader import role_in
 from ..dialects.step import AGENT, WORKFLOW
 from ..spans.record import SpanRecord
-from .roots import Group, split
+from .roots import SpanGroup, split
 
 
 class Earlier(NamedTuple):
@@ -39,7 +39,7 @@ class _TracePart:
 
     __slots__ = ("earlier", "group", "missing", "records", "size")
 
-    def __init__(self, records: list[SpanRecord], size: int, group: Group | None = None, earlier: Earlier = _NOTHING) -> None:
+    def __init__(self, records: list[SpanRecord], size: int, group: SpanGroup | None = None, earlier: Earlier = _NOTHING) -> None:
         self.records = records
         self.size = size
         self.group = group
@@ -48,7 +48,7 @@ class _TracePart:
         """Ids of parents that aren't among these spans."""
 
 
-def _is_part_of(turn: _TracePart, group: Group) -> bool:
+def _is_part_of(turn: _TracePart, group: SpanGroup) -> bool:
     """Return True if a turn whose root is among the spans of ``group`` is part of it."""
     assert turn.group is not None
     root = turn.group.root
@@ -128,7 +128,7 @@ class _RevisableTrace:
             if part.group is None or (not part.group.root_seen and part.group.root.parent_id == parent_id):
                 yield self._headless, parent_id
 
-    def earlier(self, group: Group) -> list[Earlier]:
+    def earlier(self, group: SpanGroup) -> list[Earlier]:
         """Return the earlier evaluations of a turn, starting with the one under its own root.
 
         The others are those of turns that are now parts of it.
@@ -196,7 +196,7 @@ class _Folded:
 
     __slots__ = ("earlier", "group", "kept_at")
 
-    def __init__(self, now: float, group: Group, earlier: Earlier) -> None:
+    def __init__(self, now: float, group: SpanGroup, earlier: Earlier) -> None:
         self.kept_at = now
         self.group = group
         self.earlier = earlier
@@ -215,11 +215,11 @@ class _Folded:
         return []
 
 
-def _part_of(group: Group, earlier: Earlier) -> _TracePart:
+def _part_of(group: SpanGroup, earlier: Earlier) -> _TracePart:
     return _TracePart(group.members, group.size, group, earlier)
 
 
-def _traces_of(group: Group) -> list[int]:
+def _traces_of(group: SpanGroup) -> list[int]:
     first = group.root.trace_id
     if group.until_ns is None:
         return [first]
@@ -230,13 +230,13 @@ def _start_of(part: _TracePart) -> int:
     return part.group.root.start_ns if part.group is not None else 0
 
 
-def stands_alone(group: Group) -> bool:
+def stands_alone(group: SpanGroup) -> bool:
     """Return True if a group is a turn whatever else its trace has: it has its local root, or an agent as its root."""
     root = group.root
     return group.root_seen and (root.parent_id == 0 or root.remote_parent or role_in(root) in (AGENT, WORKFLOW))
 
 
-def _that_lost_spans(found: Iterable[Group], before: Iterable[Group]) -> set[int]:
+def _that_lost_spans(found: Iterable[SpanGroup], before: Iterable[SpanGroup]) -> set[int]:
     """Return the roots of turns that lost spans to another turn."""
     had = {group.root.span_id: {record.span_id for record in group.members} for group in before}
     return {
@@ -274,7 +274,7 @@ class Revisions:
                 if trace is not None:
                     self._bytes -= trace.size
 
-    def keep(self, group: Group, as_what: Earlier) -> None:
+    def keep(self, group: SpanGroup, as_what: Earlier) -> None:
         group.reader = None  # the reader uses several times the memory of the spans, and is hardly ever needed again
         for record in group.members:
             record.dialects = None
@@ -332,7 +332,7 @@ class Revisions:
             while len(self._headless) > _HEADLESS:
                 self._headless.popitem(last=False)
 
-    def before(self, group: Group) -> Earlier:
+    def before(self, group: SpanGroup) -> Earlier:
         """Return the earlier evaluation of this turn. If several turns became one, ``also`` has the others."""
         with self._lock:
             traces = [self._known(trace_id) for trace_id in _traces_of(group)]
@@ -343,7 +343,7 @@ class Revisions:
         others.update(known for one in found for known in one.also)
         return found[0]._replace(also=tuple(sorted(others - {found[0].turn_id, found[0].first_id})))
 
-    def revised(self, trace_id: int, late: Iterable[SpanRecord], touched: Iterable[int]) -> list[Group]:
+    def revised(self, trace_id: int, late: Iterable[SpanRecord], touched: Iterable[int]) -> list[SpanGroup]:
         """Return the turns of a trace that late data changes.
 
         ``late`` has the late spans, and ``touched`` the ids of spans with late logs. If the trace is forgotten, only
@@ -375,11 +375,11 @@ class Revisions:
             if group.root.span_id in lost_spans or any(record.span_id in changed for record in group.members)
         ]
 
-    def _was_counted(self, group: Group) -> bool:
+    def _was_counted(self, group: SpanGroup) -> bool:
         with self._lock:
             return any((group.root.trace_id, record.span_id) in self._headless for record in group.members)
 
-    def holding(self, trace_id: int, span_id: int) -> tuple[Group, Earlier] | None:
+    def holding(self, trace_id: int, span_id: int) -> tuple[SpanGroup, Earlier] | None:
         """Return the remembered turn that contains a span, and its evaluation."""
         with self._lock:
             trace = self._known(trace_id)

@@ -29,7 +29,7 @@ _TURN_MARKS = (LLM, AGENT, WORKFLOW)
 _STOPPED_FOR_TOOLS = frozenset(("tool-calls", "tool_calls", "tool_call", "tool_use"))
 
 
-class Group:
+class SpanGroup:
     __slots__ = (
         "__weakref__", "ancestor", "complete", "members", "pending", "reader", "reason", "recordings", "root", "root_seen", "size", "until_ns",
     )  # fmt: skip
@@ -57,7 +57,7 @@ class Group:
         """Entries by which :class:`~.duplicates.Duplicates` remembers its parts."""
 
     @classmethod
-    def joined(cls, groups: Sequence[Group]) -> Group:
+    def joined(cls, groups: Sequence[SpanGroup]) -> SpanGroup:
         """Return the parts of one turn as one group with the root of the first part. The caller sets the reader."""
         whole = cls(groups[0].root, [record for group in groups for record in group.members])
         whole.root_seen, whole.complete = all(group.root_seen for group in groups), all(group.complete for group in groups)
@@ -97,7 +97,7 @@ class _Node:
         return self.role in (AGENT, WORKFLOW) or (self.role == CHAIN and self.holds != 0)
 
 
-def split(records: Iterable[SpanRecord], known_roots: frozenset[int] = frozenset(), alone: bool = True) -> list[Group]:
+def split(records: Iterable[SpanRecord], known_roots: frozenset[int] = frozenset(), alone: bool = True) -> list[SpanGroup]:
     """Return the turns in the spans of one trace, by start time.
 
     Spans that belong to no turn are omitted.
@@ -226,12 +226,12 @@ def _is_served(node: _Node, nodes: dict[int, _Node]) -> bool:
     return record.remote_parent and (caller is None or caller.record.resource != record.resource)
 
 
-def _groups_under(top: _Node, root_seen: bool = True) -> list[Group]:
+def _groups_under(top: _Node, root_seen: bool = True) -> list[SpanGroup]:
     roots = _topmost_roots(top)
     if not roots and top.holds & _LLM:
         roots = [top]
     if len(roots) == 1:
-        groups = [Group(roots[0].record, _records_below(roots[0]), root_seen)]
+        groups = [SpanGroup(roots[0].record, _records_below(roots[0]), root_seen)]
     else:
         groups = [_group_of(loop, top, root_seen) for loop in _loops(roots)]
     for group in groups:
@@ -240,13 +240,13 @@ def _groups_under(top: _Node, root_seen: bool = True) -> list[Group]:
     return groups
 
 
-def _group_of(loop: list[_Node], top: _Node, root_seen: bool) -> Group:
+def _group_of(loop: list[_Node], top: _Node, root_seen: bool) -> SpanGroup:
     """Return the group of a loop's runs. Its root is the span around them if that span contains nothing else."""
     if len(loop) > 1:
         around = loop[0].up if loop[0] is not top else None
         if around is not None and around.roots == len(loop):
-            return Group(around.record, _records_below(around), root_seen)
-    return Group(loop[0].record, [record for run in loop for record in _records_below(run)], root_seen)
+            return SpanGroup(around.record, _records_below(around), root_seen)
+    return SpanGroup(loop[0].record, [record for run in loop for record in _records_below(run)], root_seen)
 
 
 def _loops(roots: list[_Node]) -> list[list[_Node]]:
@@ -310,9 +310,9 @@ def _records_below(top: _Node) -> list[SpanRecord]:
 # --- spans whose parents are missing
 
 
-def _place_orphans(orphans: list[_Node], groups: list[Group], alone: bool) -> list[Group]:
+def _place_orphans(orphans: list[_Node], groups: list[SpanGroup], alone: bool) -> list[SpanGroup]:
     """Add each orphan to the turn that it belongs to, and return turns of the other orphans."""
-    found: list[Group] = []
+    found: list[SpanGroup] = []
     turns = _OrphanTurns(groups, alone)
     for orphan in sorted(orphans, key=lambda node: (not node.holds, node.record.start_ns)):
         turn = turns.of(orphan)
@@ -322,7 +322,7 @@ def _place_orphans(orphans: list[_Node], groups: list[Group], alone: bool) -> li
         else:
             more = _groups_under(orphan, root_seen=orphan.role in (AGENT, WORKFLOW))
             if not more and _has_input(orphan):
-                more = [Group(orphan.record, _records_below(orphan), root_seen=False)]
+                more = [SpanGroup(orphan.record, _records_below(orphan), root_seen=False)]
             for group in more:
                 group.complete = False
             found += more
@@ -341,23 +341,23 @@ class _OrphanTurns:
     Call :meth:`of` by the orphans' start times: first for all with a model call or an agent, then for the others.
     """
 
-    def __init__(self, groups: list[Group], alone: bool) -> None:
+    def __init__(self, groups: list[SpanGroup], alone: bool) -> None:
         self._alone = alone
-        self._groups: list[Group] = []
-        self._of_parent: dict[int, Group] = {}
+        self._groups: list[SpanGroup] = []
+        self._of_parent: dict[int, SpanGroup] = {}
         """First turn without its root, by the id of the missing parent."""
         self._own = True
         """True if all orphans so far contained a model call or an agent."""
         self._begins: list[tuple[int, int]] = []
         """Start and number of the turns that begin later than all orphans so far."""
-        self._running: dict[int, Group] = {}
+        self._running: dict[int, SpanGroup] = {}
         self._ends: list[tuple[int, int]] = []
         self._first_stop: int | None = None
         """End of the first model call in the only turn that stopped for tool calls."""
         self._checked = 0
         self.add(groups)
 
-    def add(self, groups: Iterable[Group]) -> None:
+    def add(self, groups: Iterable[SpanGroup]) -> None:
         for group in groups:
             if group.root_seen:
                 heapq.heappush(self._begins, (group.root.start_ns, len(self._groups)))
@@ -365,7 +365,7 @@ class _OrphanTurns:
                 self._of_parent.setdefault(group.root.parent_id, group)
             self._groups.append(group)
 
-    def of(self, orphan: _Node) -> Group | None:
+    def of(self, orphan: _Node) -> SpanGroup | None:
         record, holds = orphan.record, bool(orphan.holds)
         if self._own and not holds:  # the second pass starts again with the earliest orphan
             self._own = False
@@ -381,7 +381,7 @@ class _OrphanTurns:
             return self._groups[0]
         return None
 
-    def _running_at(self, time_ns: int) -> Group | None:
+    def _running_at(self, time_ns: int) -> SpanGroup | None:
         """Return the turn whose root was running, if there is exactly one."""
         while self._begins and self._begins[0][0] <= time_ns:
             number = heapq.heappop(self._begins)[1]
@@ -412,9 +412,9 @@ def _is_run_beside(orphan: _Node, root: SpanRecord) -> bool:
     return orphan.role in (AGENT, WORKFLOW) and orphan.record.parent_id == root.parent_id != 0
 
 
-def _join_rootless(groups: list[Group]) -> list[Group]:
+def _join_rootless(groups: list[SpanGroup]) -> list[SpanGroup]:
     """Join spans that miss the same parent into one turn, whose root is late or lost."""
-    joined: dict[int, Group] = {}
+    joined: dict[int, SpanGroup] = {}
     out = []
     for group in groups:
         if group.root_seen:

@@ -47,7 +47,7 @@ from .recordings import (
     turn_of,
     wholes_of,
 )
-from .roots import Group
+from .roots import SpanGroup
 from .stitching import is_bare_call, may_go_on, reader_of, separate
 
 SLOTS = 256
@@ -318,7 +318,7 @@ def _duplicates(responses: frozenset[str], failed: frozenset[str | None], slot: 
     }
 
 
-def _parts(slot: Slot) -> Iterator[Group]:
+def _parts(slot: Slot) -> Iterator[SpanGroup]:
     for groups in traces_of(slot.items(), lambda scope: None):
         for group in groups:
             roles = [role_in(record) for record in group.members]

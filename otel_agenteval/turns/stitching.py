@@ -20,7 +20,7 @@ from ..core.tenancy import number_in
 from ..core.turn import Message
 from ..dialects.step import AGENT, LLM, Step
 from .reading.turn import TurnReader
-from .roots import Group
+from .roots import SpanGroup
 from .threads import Threads
 
 _ASKS_FOR_TOOLS = frozenset(("tool_calls", "tool_call", "tool_use", "function_call"))
@@ -34,7 +34,7 @@ _LATE_END_NS = 10**9
 """Tolerated overlap of two calls. A callback may end the span of a streamed response after the next call has started."""
 
 
-def reader_of(group: Group) -> TurnReader:
+def reader_of(group: SpanGroup) -> TurnReader:
     if group.reader is None:
         group.reader = TurnReader(group.root, group.members)
         if group.ancestor is not None:
@@ -48,7 +48,7 @@ def reader_of(group: Group) -> TurnReader:
 # --- turns that share a parent
 
 
-def separate(group: Group) -> list[Group]:
+def separate(group: SpanGroup) -> list[SpanGroup]:
     """Return the turns of a group.
 
     There are several if agent runs below its root each answer a new user message. In a hand-off, two agents also run
@@ -102,7 +102,7 @@ def _is_of_agent(reader: TurnReader, step: Step, top: Step) -> bool:
     return agent is not None and reader.tree.is_ancestor(top, agent)
 
 
-def _cut(group: Group, reader: TurnReader, starts: list[Step]) -> list[Group]:
+def _cut(group: SpanGroup, reader: TurnReader, starts: list[Step]) -> list[SpanGroup]:
     """Split a group at ``starts``, the first steps of its later turns."""
     times = sorted(start.record.start_ns for start in starts)
     parts: list[list[Step]] = [[] for _ in range(len(starts) + 1)]
@@ -119,7 +119,7 @@ def _cut(group: Group, reader: TurnReader, starts: list[Step]) -> list[Group]:
     for part in parts:
         root = _top(part, reader)
         if root is not None:
-            piece = Group(root.record, [step.record for step in part], group.root_seen)
+            piece = SpanGroup(root.record, [step.record for step in part], group.root_seen)
             piece.ancestor, piece.pending = group.root, group.pending
             piece.reason, piece.complete, piece.size = group.reason, group.complete, group.size // len(parts)
             found.append(piece)
@@ -159,7 +159,7 @@ class _Piece:
         "waits",
     )
 
-    def __init__(self, group: Group, reader: TurnReader, began: float) -> None:
+    def __init__(self, group: SpanGroup, reader: TurnReader, began: float) -> None:
         self.groups = deque((group,))
         self.began = self.since = began
         """When its first and its last part arrived."""
@@ -222,7 +222,7 @@ class _Piece:
         whole.size += part.size
         return whole, part
 
-    def replace(self, group: Group, whole: Group) -> None:
+    def replace(self, group: SpanGroup, whole: SpanGroup) -> None:
         at = self.groups.index(group)
         self.groups[at] = whole
         self.end_ns = max(self.end_ns, whole.root.end_ns)
@@ -232,22 +232,22 @@ class _Piece:
         if at == len(self.groups) - 1:
             self._ends_with(reader_of(whole))
 
-    def joined(self) -> Group:
+    def joined(self) -> SpanGroup:
         if len(self.groups) == 1:
             return self.groups[0]
-        whole = Group.joined(self.groups)
+        whole = SpanGroup.joined(self.groups)
         whole.until_ns = self.end_ns
         first, *others = self.groups
         whole.reader = reader_of(first).extended([reader_of(group) for group in others], whole.until_ns)
         return whole
 
 
-def may_go_on(group: Group) -> bool:
+def may_go_on(group: SpanGroup) -> bool:
     """Return True for a model call that is alone in its trace, or a message of a thread."""
     return reader_of(group).root.thread is not None or is_bare_call(group)
 
 
-def is_bare_call(group: Group) -> bool:
+def is_bare_call(group: SpanGroup) -> bool:
     """Return True if a turn is a model call in a trace of its own."""
     reader = reader_of(group)
     return reader.root.role == LLM and bool(reader.llm)
@@ -330,11 +330,11 @@ class Stitcher:
     def __len__(self) -> int:
         return len(self._held) + len(self._threads)
 
-    def add(self, group: Group, now: float) -> list[Group]:
+    def add(self, group: SpanGroup, now: float) -> list[SpanGroup]:
         """Add a turn, and return the turns that can be evaluated. The list is empty while the turn waits."""
         return self._add(group, now, now)
 
-    def _add(self, group: Group, now: float, began: float) -> list[Group]:
+    def _add(self, group: SpanGroup, now: float, began: float) -> list[SpanGroup]:
         if self.patience <= 0 or not may_go_on(group):
             return [group]
         thread = reader_of(group).root.thread
@@ -355,10 +355,10 @@ class Stitcher:
     def stop_holding(self) -> None:
         self.patience = 0.0
 
-    def holds(self, group: Group) -> bool:
+    def holds(self, group: SpanGroup) -> bool:
         return id(group) in self._piece_of
 
-    def replace(self, group: Group, whole: Group, now: float) -> list[Group]:
+    def replace(self, group: SpanGroup, whole: SpanGroup, now: float) -> list[SpanGroup]:
         """Replace a waiting group by a more complete one. Returns the turns that can be evaluated, like :meth:`add`."""
         piece = self._release(self._piece_of.pop(id(group)))
         if len(piece.groups) == 1:
@@ -368,7 +368,7 @@ class Stitcher:
         self._piece_of[id(whole)] = piece
         return self._whole_or_held(piece, now)
 
-    def release_parts(self, group: Group) -> Iterable[Group]:
+    def release_parts(self, group: SpanGroup) -> Iterable[SpanGroup]:
         """Stop holding a group and the groups joined with it, and return all of them."""
         piece = self._release(self._piece_of[id(group)])
         self._let_go(piece)
@@ -385,7 +385,7 @@ class Stitcher:
             del self._piece_of[id(group)]
         return piece
 
-    def _whole_or_held(self, piece: _Piece, now: float) -> list[Group]:
+    def _whole_or_held(self, piece: _Piece, now: float) -> list[SpanGroup]:
         """Return the turn if it is complete. Hold it otherwise, and return the turns released to make room."""
         if not (piece.waits or piece.headless) or now - piece.began >= self._max_age:
             return [self._let_go(piece).joined()]
@@ -396,7 +396,7 @@ class Stitcher:
             found.append(self._let_go(self._release(next(iter(most.parts.values())))).joined())
         return found
 
-    def due(self, now: float) -> list[Group]:
+    def due(self, now: float) -> list[SpanGroup]:
         """Return parts whose continuation didn't arrive in time, each as a turn."""
         found = []
         while self._held:
@@ -406,7 +406,7 @@ class Stitcher:
             found.append(self._let_go(self._release(oldest)).joined())
         return found + self._threads.due(now - self.patience, now - self._max_age)
 
-    def release_all(self) -> list[Group]:
+    def release_all(self) -> list[SpanGroup]:
         found = [self._let_go(self._release(piece)).joined() for piece in list(self._held.values())]
         found += self._threads.due(math.inf, math.inf)
         return sorted(found, key=lambda group: group.root.start_ns)
@@ -415,7 +415,7 @@ class Stitcher:
         held = {record.trace_id for piece in self._held.values() for group in piece.groups for record in group.members}
         return held | self._threads.traces()
 
-    def forget_traces(self, trace_ids: set[int]) -> list[Group]:
+    def forget_traces(self, trace_ids: set[int]) -> list[SpanGroup]:
         """Drop and return the waiting groups of the given traces, and the groups joined with them."""
         found = [piece for piece in self._held.values() if any(group.root.trace_id in trace_ids for group in piece.groups)]
         dropped = [group for piece in found for group in self._let_go(self._release(piece)).groups]
@@ -542,7 +542,7 @@ def _hashes(messages: list[Message]) -> list[int]:
     return list(itertools.accumulate(_texts(messages), lambda before, text: hash((before, text)), initial=0))
 
 
-def _program(group: Group, call: Step) -> Hashable:
+def _program(group: SpanGroup, call: Step) -> Hashable:
     """Return a key for the tenant, requested model and instrumentation scope of a call."""
     return number_in(group.root.trace_id), "program", call.request_model, group.root.scope
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from ..core.tenancy import number_in
 from ..dialects.step import AGENT, Step
 from .reading.turn import TurnReader
-from .roots import Group
+from .roots import SpanGroup
 
 _Key = tuple[int, str]
 
@@ -20,19 +20,19 @@ class Threads:
     """Groups that wait for further messages of their thread. Not thread-safe: the caller serializes the calls."""
 
     def __init__(self) -> None:
-        self._held: dict[_Key, list[tuple[float, Group]]] = {}
+        self._held: dict[_Key, list[tuple[float, SpanGroup]]] = {}
         self._count = 0
         self.size = 0
 
     def __len__(self) -> int:
         return self._count
 
-    def add(self, group: Group, thread: str, now: float) -> None:
+    def add(self, group: SpanGroup, thread: str, now: float) -> None:
         self._held.setdefault((number_in(group.root.trace_id), thread), []).append((now, group))
         self._count += 1
         self.size += group.size
 
-    def due(self, before: float, oldest: float) -> list[Group]:
+    def due(self, before: float, oldest: float) -> list[SpanGroup]:
         """Return turns without an addition since ``before`` and turns that began by ``oldest``."""
         found = []
         for key, held in list(self._held.items()):
@@ -53,7 +53,7 @@ class Threads:
     def traces(self) -> set[int]:
         return {group.root.trace_id for held in self._held.values() for _, group in held}
 
-    def forget_traces(self, trace_ids: set[int]) -> list[Group]:
+    def forget_traces(self, trace_ids: set[int]) -> list[SpanGroup]:
         found = []
         for key, held in list(self._held.items()):
             found += [group for _, group in held if group.root.trace_id in trace_ids]
@@ -64,7 +64,7 @@ class Threads:
                 del self._held[key]
         return self._dropped(found)
 
-    def _dropped(self, groups: list[Group]) -> list[Group]:
+    def _dropped(self, groups: list[SpanGroup]) -> list[SpanGroup]:
         self._count -= len(groups)
         self.size -= sum(group.size for group in groups)
         return groups
@@ -74,8 +74,8 @@ class Threads:
         self._count = self.size = 0
 
 
-def _turns(held: Iterable[tuple[float, Group]]) -> list[list[tuple[float, Group]]]:
-    parts: list[list[tuple[float, Group]]] = []
+def _turns(held: Iterable[tuple[float, SpanGroup]]) -> list[list[tuple[float, SpanGroup]]]:
+    parts: list[list[tuple[float, SpanGroup]]] = []
     for one in sorted(held, key=lambda entry: entry[1].root.start_ns):
         if not parts or _root(one[1]).begins or not _root(parts[-1][0][1]).begins:
             parts.append([one])
@@ -84,14 +84,14 @@ def _turns(held: Iterable[tuple[float, Group]]) -> list[list[tuple[float, Group]
     return parts
 
 
-def _root(group: Group) -> Step:
+def _root(group: SpanGroup) -> Step:
     reader: TurnReader = group.reader
     return reader.root
 
 
-def _joined(groups: list[Group]) -> Group:
+def _joined(groups: list[SpanGroup]) -> SpanGroup:
     first = groups[0]
-    whole = Group.joined(groups)
+    whole = SpanGroup.joined(groups)
     whole.root_seen, whole.ancestor = first.root_seen, first.ancestor
     reader = whole.reader = TurnReader(first.root, whole.members)
     if whole.ancestor is not None:
