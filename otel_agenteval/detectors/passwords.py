@@ -175,10 +175,20 @@ _CODE = lazy(
 )
 
 
+_RECOVERY_CODES = lazy(
+    r"(?:backup|recovery|rescue|one-time|2fa|emergency|scratch|wiederherstellungs|ersatz|notfall|codes? de (?:secours|récupération)|códigos? de (?:recuperación|respaldo|recuperação)|codici di (?:recupero|backup)|herstel|kody? (?:zapasow|odzysk)|yedek|kurtarma|резервн\w{1,20}|復旧|バックアップ|备用|恢复|백업)[- ]?\w{0,12}(?: codes?)?[^\n]{0,90}?[\s:：*`(-]((?:[0-9a-zA-Z]{4,6}[- ][0-9a-zA-Z]{4,6}|[0-9]{8}|[a-z0-9]{8,10})(?:[`*]{0,2}[,;]?\s{1,3}(?:and |und |et |y |e |[-*•]\s?|[0-9]+[.)]\s)?[`*]{0,2}(?:[0-9a-zA-Z]{4,6}-[0-9a-zA-Z]{4,6}|[0-9]{8}|[a-z0-9]{8,10})(?![a-z])){1,20})",
+    re.IGNORECASE,
+)
 _DIGITS = lazy(r"[0-9]{3}|[0-9]{2}[A-Z]")
+_GROUP = lazy(r"[0-9a-zA-Z]{4,6}-[0-9a-zA-Z]{4,6}|[0-9]{8}|[0-9][a-z][0-9a-z]{6}")
 
 
 def codes(text: str) -> Iterator[Found]:
+    """Yield PINs, access codes of doors and alarms, and lists of recovery codes."""
+    if _GROUP.search(text) is not None:
+        for found in _RECOVERY_CODES.finditer(text):
+            if sum(sign.isdigit() for sign in found.group(1)) >= 6 and not _is_sample(text, found.start(), found.start(1)):
+                yield "recovery_codes", *found.span(1)
     if _DIGITS.search(text) is None:
         return
     for found in _CODE.finditer(text):

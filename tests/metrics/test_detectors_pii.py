@@ -158,6 +158,7 @@ KEY = "ghp_" + "k3JdW9sQx7LmB2vTzR5nYc8HpF4gUa6EeK1i"
         pytest.param("Das WLAN heißt Alp, der Schlüssel ist gams4711berg.", "password", id="words and digits, chosen"),
         pytest.param("Lösenordet till routern är Snö!Berg55.", "password", id="with marked letters"),
         pytest.param("金庫の暗証番号は「5093」です。", "passcode", id="a PIN in another script"),
+        pytest.param("Backup codes: 8841-2290, 5517-0932 and 7702-1185.", "recovery_codes", id="a list of codes"),
         pytest.param('The passphrase is "copper violin drizzle anthem".', "passphrase", id="words"),
     ],
 )  # fmt: skip
