@@ -130,12 +130,7 @@ class CircuitBreaker:
 
 
 class CircuitBreakers:
-    """Collection with one breaker for each server. Thread-safe.
-
-    Args:
-        clock: the clock for outages.
-        shared: outages that other processes found, if any.
-    """
+    """Collection with one breaker for each server. Thread-safe."""
 
     def __init__(self, clock: Clock, shared: SharedOutages | None = None) -> None:
         self._clock = clock

@@ -37,11 +37,7 @@ class _Place:
 
 
 class LabelValues(Generic[Value]):
-    """A limited set of label values, replaced by frequency and recency of use.
-
-    Args:
-        places: maximum number of values.
-    """
+    """A limited set of label values, replaced by frequency and recency of use."""
 
     __slots__ = ("_candidates", "_limit", "_places", "_sightings")
 

@@ -46,9 +46,6 @@ class Processes:
 
     Functions, arguments and results must be picklable. Processes are spawned, because a fork would inherit locks and
     connections.
-
-    Args:
-        jobs: number of processes.
     """
 
     def __init__(self, jobs: int) -> None:

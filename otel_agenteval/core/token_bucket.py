@@ -10,10 +10,6 @@ class TokenBucket:
     """Bucket that fills with ``rate`` tokens per second and holds one second's tokens, at least one. Thread-safe.
 
     More tokens can be taken than it holds. Later ones then wait until the debt is paid.
-
-    Args:
-        rate: tokens per second.
-        monotonic: returns monotonic seconds.
     """
 
     def __init__(self, rate: float, monotonic: Callable[[], float]) -> None:
