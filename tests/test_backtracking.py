@@ -60,6 +60,7 @@ LIMITS = (
     Limit("detectors/personal.py:_BANK", 250, "sees what stands around a number"),
     Limit("detectors/personal.py:_COMPANY_LINE", 160, "sees what stands around a number"),
     Limit("detectors/personal.py:is_called", 160, "sees what stands before a number"),
+    Limit("detectors/personal.py:nearest", 160, "sees what stands before a number"),
     Limit("detectors/phones.py", 80, "sees the digits of one number"),
     Limit("detectors/prompt_sentences.py", 600, "sees one sentence of at most 600 characters"),
     Limit("detectors/secret_values.py", 512, "sees one word of at most 512 characters"),

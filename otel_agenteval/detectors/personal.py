@@ -32,6 +32,7 @@ def _words(section: str) -> str:
     """Return the pattern of a section of ``data/personal/words.txt``.
 
     - ``phone`` stands before a phone number, and ``company_line`` near the number of an organization or of nobody.
+    - ``not_phone`` stands before other kinds of numbers.
     - ``card`` stands before a payment card number.
     - ``birth`` stands before a date of birth. "Was born on" isn't included, because encyclopedias use it too.
     - ``bank_account`` stands near the number of a bank account, and ``account_number`` before any account number.
@@ -136,6 +137,10 @@ def last_view(text: str) -> View:
 
 # --- e-mail addresses
 
+_PLACEHOLDER_NAME = lazy(
+    r"(?:your|my|tu|votre|ihr|deine?|il-?tuo|seu)[._-]?(?:name|e?mail|user|correo|nombre|nom)?|you|me|user(?:name)?[0-9]{0,3}|name|first(?:name)?[._-]?last(?:name)?|vorname[._-]?nachname|nombre[._-]?apellidos?|prenom[._-]?nom|nome[._-]?(?:cognome|sobrenome)|"
+    r"e?mail|someone|somebody|anyone|test(?:er|user)?[0-9]{0,3}|foo|bar|baz|abc|xyz|xxx+|j(?:ohn|ane)?[._-]?(?:doe|smith)|jdoe|max[._-]?mustermann|erika[._-]?mustermann|juan[._-]?perez|jean[._-]?dupont|mario[._-]?rossi|jan[._-]?kowalski|alice|bob|person|recipient|sender|example|sample|demo|guest|customer|client"
+)
 _NO_ONES_DOMAIN = lazy(
     r"(?:.*\.)?(?:example(?:\.[a-z.]{2,6})?|test|invalid|localhost|local|localdomain|internal|lan|corp|arpa|onion)|(?:your|my|the|some|tu|votre|ihre|deine)?-?(?:company|domain|email|e-mail|organi[sz]ation|org|site|website|provider|firma|empresa|entreprise|azienda|unternehmen|dominio|domaine|server|host|mailserver|school|university|business|startup|team|app|store|shop)\.[a-z.]{2,6}|"
     r"(?:beispiel|muster|musterfirma|ejemplo|exemple|esempio|exemplo|voorbeeld|przyklad|ornek|primer|contoh|foo|bar|baz|acme|test|abc|xyz|contoso|fabrikam|northwind|initech|globex|domain1?|domain2|somewhere|anything|whatever|placeholder|sample|demo)(?:corp|inc|co)?\.[a-z.]{2,6}"
@@ -177,7 +182,7 @@ def _email_confidence(text: str, start: int, end: int, key: str, context: _Conte
     local, _, domain = key.strip("\"'").rpartition("@")
     domain = domain.strip(".")
     before = text[max(0, start - 80) : start]
-    if _NO_ONES_DOMAIN.fullmatch(domain) is not None or _is_role(local):
+    if _NO_ONES_DOMAIN.fullmatch(domain) is not None or _PLACEHOLDER_NAME.fullmatch(local) is not None or _is_role(local):
         return 0.0
     if (
         before.endswith(("@", "/", "•", "*", "…", "..."))
@@ -341,6 +346,13 @@ class _Context:
     def is_called(self, at: int, words: str) -> bool:
         return re.search(words, self.before(at)) is not None
 
+    def nearest(self, at: int, for_it: str, against: str) -> bool | None:
+        """Return True if the nearest word before a position supports the find, or None if there is no word."""
+        before = self.before(at)
+        yes = max((found.end() for found in re.finditer(for_it, before)), default=-1)
+        no = max((found.end() for found in re.finditer(against, before)), default=-1)
+        return None if yes < 0 and no < 0 else yes >= no
+
     def says_sample(self, at: int) -> bool:
         return _SAMPLE.search(self.lowered, max(0, at - 60), at + 80) is not None
 
@@ -402,8 +414,10 @@ def _in_view(context: _Context) -> Iterator[Find]:
 
 def _phones(text: str, context: _Context) -> Iterator[Find]:
     for row in rows(text):
-        called = context.is_called(row.start, _words("phone")) or _PHONE_AFTER.match(context.lowered, row.end) is not None
-        if not called and not row.may_stand_alone:
+        called = context.nearest(row.start, _words("phone"), _words("not_phone"))
+        if called is None and _PHONE_AFTER.match(context.lowered, row.end) is not None:
+            called = True
+        if called is False or (called is None and not row.may_stand_alone):
             continue
         near = context.lowered[max(0, row.start - 90) : row.end + 20]
         national = row.national()
