@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import av
@@ -49,14 +50,30 @@ class _Channel:
         self.rest = samples[whole:]
 
 
+@dataclass
+class _Waveform:
+    """Measurements of the samples at their original rate."""
+
+    samples: int = 0
+    clipped: int = 0
+    peak: float = 0.0
+    channel_difference: float = 0.0
+    """Largest difference between a channel and the first one."""
+
+    def add(self, wave: Any) -> None:
+        full = np.abs(wave) >= _FULL
+        self.clipped += int((full[:, 1:] & full[:, :-1]).sum())
+        self.samples += wave.size
+        self.peak = max(self.peak, float(np.abs(wave).max(initial=0.0)))
+        if len(wave) > 1:
+            self.channel_difference = max(self.channel_difference, float(np.abs(wave - wave[0]).max(initial=0.0)))
+
+
 def examined(data: bytes, mime: str, speech: bool, limits: Limits) -> dict[str, Any]:
     """Return the measurements. With ``speech``, they include who speaks when."""
-    channels: list[_Channel] = []
-    partial, clipped, samples, apart, peak = False, 0, 0, 0.0, 0.0
+    waveform, partial = _Waveform(), False
     with opened(data, mime) as container:
-        if not container.streams.audio:
-            raise Broken("its audio track is missing")
-        stream = container.streams.audio[0]
+        stream = _audio_of(container)
         count = stream.codec_context.channels
         if count > _MOST_CHANNELS:
             raise Broken(f"it must have at most {_MOST_CHANNELS} channels, got {count}", too_large=True)
@@ -65,45 +82,45 @@ def examined(data: bytes, mime: str, speech: bool, limits: Limits) -> dict[str, 
         resampler = av.AudioResampler(format="s16p", layout=stream.codec_context.layout, rate=_RATE)
         plain = av.AudioResampler(format="fltp")
         for frame in container.decode(stream):
-            for floats in plain.resample(frame):
-                wave = floats.to_ndarray()
-                full = np.abs(wave) >= _FULL
-                clipped += int((full[:, 1:] & full[:, :-1]).sum())
-                samples += wave.size
-                peak = max(peak, float(np.abs(wave).max(initial=0.0)))
-                if count > 1:
-                    apart = max(apart, float(np.abs(wave - wave[0]).max(initial=0.0)))
-            for piece in resampler.resample(frame):
-                for channel, wave in zip(channels, piece.to_ndarray(), strict=False):
-                    channel.add(wave)
+            for piece in plain.resample(frame):
+                waveform.add(piece.to_ndarray())
+            _add(channels, resampler.resample(frame))
             if time.monotonic() > limits.until:
                 partial = True
                 break
-        if not partial:
-            for piece in resampler.resample(None):
-                for channel, wave in zip(channels, piece.to_ndarray(), strict=False):
-                    channel.add(wave)
-        said = float(container.duration / 1_000_000) if container.duration else 0.0
-    if not samples:
+        else:
+            _add(channels, resampler.resample(None))
+        stated = float(container.duration / 1_000_000) if container.duration else 0.0
+    if not waveform.samples:
         raise Broken("its audio can't be decoded")
-    heard = samples / count / rate
-    if not partial and said and heard < 0.8 * said - 0.5:
-        raise Broken(f"it ends after {heard:.1f} s of {said:.1f} s")
-    if count > 1 and apart < 0.01:  # all channels are equal
+    measured = waveform.samples / count / rate
+    if not partial and stated and measured < 0.8 * stated - 0.5:
+        raise Broken(f"it ends after {measured:.1f} s of {stated:.1f} s")
+    if waveform.channel_difference < 0.01:  # all channels are equal
         channels = channels[:1]
     return {
-        "codec": codec, "sample_rate": rate, "channels": count, "duration_s": round(said or heard, 3), "measured_s": round(heard, 3),
-        "peak": round(peak, 3), "clipped": clipped / samples, **_silence(channels), **(_talk(channels) if speech else {}),
+        "codec": codec, "sample_rate": rate, "channels": count, "duration_s": round(stated or measured, 3), "measured_s": round(measured, 3),
+        "peak": round(waveform.peak, 3), "clipped": waveform.clipped / waveform.samples, **_silence(channels), **(_talk(channels) if speech else {}),
     }  # fmt: skip
+
+
+def _audio_of(container: Any) -> Any:
+    if not container.streams.audio:
+        raise Broken("its audio track is missing")
+    return container.streams.audio[0]
+
+
+def _add(channels: Sequence[_Channel], pieces: Sequence[Any]) -> None:
+    for piece in pieces:
+        for channel, wave in zip(channels, piece.to_ndarray(), strict=False):
+            channel.add(wave)
 
 
 def samples(data: bytes, mime: str, limits: Limits) -> dict[str, Any]:
     """Return the samples mixed to one channel, with 16 bits at 16 kHz, as Base64."""
     found: list[bytes] = []
     with opened(data, mime) as container:
-        if not container.streams.audio:
-            raise Broken("its audio track is missing")
-        stream = container.streams.audio[0]
+        stream = _audio_of(container)
         resampler = av.AudioResampler(format="s16", layout="mono", rate=_RATE)
         for frame in container.decode(stream):
             found += [piece.to_ndarray().tobytes() for piece in resampler.resample(frame)]
