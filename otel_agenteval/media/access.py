@@ -25,7 +25,7 @@ from .types import kind_of, type_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Content:
+class MediaContent:
     """The bytes of a medium and their type.
 
     Instances are compared by identity, not by their bytes.
@@ -41,7 +41,7 @@ def may_open(reference: str) -> bool:
     return scheme == "data" or (scheme is not None and _is_allowed(reference, scheme, current_rules()))
 
 
-def content_of(reference: str, kind: str) -> Content:
+def content_of(reference: str, kind: str) -> MediaContent:
     """Return the content of a reference.
 
     ``kind`` is the required kind: ``image``, ``audio`` or ``video``.
@@ -54,7 +54,7 @@ def content_of(reference: str, kind: str) -> Content:
     return shared(("content", reference, kind), lambda: _opened(reference, kind))
 
 
-def _opened(reference: str, kind: str) -> Content:
+def _opened(reference: str, kind: str) -> MediaContent:
     rules = current_rules()
     if rules.absent is not None:
         raise NoModel(rules.absent)
@@ -78,10 +78,10 @@ def _opened(reference: str, kind: str) -> Content:
     if kind_of(found) != kind and not (kind == "audio" and found in ("video/mp4", "video/webm", "video/ogg")):
         raise MetricError("invalid_media", f"the medium must be of kind {kind}, got {found or 'an unknown type'}")
     assert found is not None
-    return Content(data, found)
+    return MediaContent(data, found)
 
 
-def as_data(content: Content) -> str:
+def as_data(content: MediaContent) -> str:
     """Return the content as a ``data:`` URI."""
     return f"data:{content.mime};base64,{base64.b64encode(content.data).decode()}"
 

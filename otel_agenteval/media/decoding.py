@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from ..core.errors import MetricError, MissingExtra
 from ..core.extras import installed
-from .access import Content
+from .access import MediaContent
 from .metadata import WITHOUT_METADATA, without_metadata
 from .rules import current_rules
 from .sharing import is_shared, shared
@@ -53,7 +53,7 @@ class Video:
     measured: dict[str, Any]
 
 
-def video_of(content: Content, frames: int, sampling: Sampling = "even") -> Video:
+def video_of(content: MediaContent, frames: int, sampling: Sampling = "even") -> Video:
     """Return images of a video, evenly spaced or one per scene, and measurements of the whole.
 
     Raises:
@@ -64,13 +64,13 @@ def video_of(content: Content, frames: int, sampling: Sampling = "even") -> Vide
     return shared(("video", content, frames, sampling), lambda: _video(content, frames, sampling))
 
 
-def _video(content: Content, frames: int, sampling: Sampling) -> Video:
+def _video(content: MediaContent, frames: int, sampling: Sampling) -> Video:
     found = _decoded("video", content, {"frames": frames, "sampling": sampling})
     pictures = tuple(Frame(one["at_s"], f"data:image/jpeg;base64,{one['jpeg']}") for one in found["frames"])
     return Video(pictures, found["measured"])
 
 
-def sound_of(content: Content, *, speech: bool = False) -> dict[str, Any]:
+def sound_of(content: MediaContent, *, speech: bool = False) -> dict[str, Any]:
     """Return measurements of a recording. With ``speech``, they include who speaks when.
 
     Raises:
@@ -83,7 +83,7 @@ def sound_of(content: Content, *, speech: bool = False) -> dict[str, Any]:
     return shared(("sound", content, speech), lambda: _decoded("sound", content, {"speech": speech}))
 
 
-def samples_of(content: Content) -> Any:
+def samples_of(content: MediaContent) -> Any:
     """Return the samples of a recording at 16 kHz, all channels mixed.
 
     The array has float32 values from -1 to 1.
@@ -98,7 +98,7 @@ def samples_of(content: Content) -> Any:
     return np.frombuffer(base64.b64decode(found["samples"]), np.int16).astype(np.float32) / 32768
 
 
-def bare_sound_of(content: Content) -> Content:
+def bare_sound_of(content: MediaContent) -> MediaContent:
     """Return a recording without tags, cover images and other tracks, to send to a judge.
 
     Raises:
@@ -106,16 +106,16 @@ def bare_sound_of(content: Content) -> Content:
         MissingExtra: the recording isn't a WAV file, and PyAV isn't installed.
     """
     if content.mime in WITHOUT_METADATA:
-        return Content(without_metadata(content.data), content.mime)
+        return MediaContent(without_metadata(content.data), content.mime)
 
-    def made() -> Content:
+    def made() -> MediaContent:
         found = _decoded("bare", content, {})
-        return Content(base64.b64decode(found["data"]), found["mime"])
+        return MediaContent(base64.b64decode(found["data"]), found["mime"])
 
     return shared(("bare", content), made)
 
 
-def writing_in(images: Sequence[Content]) -> list[list[str]]:
+def writing_in(images: Sequence[MediaContent]) -> list[list[str]]:
     """Return the lines of text in each image, from top to bottom.
 
     Raises:
@@ -139,7 +139,7 @@ def can_find_speech() -> bool:
     return can_decode() and installed("webrtcvad")
 
 
-def _decoded(task: str, content: Content, options: dict[str, Any]) -> dict[str, Any]:
+def _decoded(task: str, content: MediaContent, options: dict[str, Any]) -> dict[str, Any]:
     if not can_decode():
         raise MissingExtra(*_FEATURE[task])
     return _done_by(_DECODER, {"task": task, "mime": content.mime, **options}, content.data)

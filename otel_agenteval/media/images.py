@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.errors import MetricError, MissingExtra
 from ..core.extras import require
-from .access import Content, as_data
+from .access import MediaContent, as_data
 from .metadata import WITHOUT_METADATA, without_metadata
 from .rules import current_rules
 from .sharing import shared
@@ -49,7 +49,7 @@ class Measures:
     """Share of white pixels, without detail."""
 
 
-def measured(content: Content) -> Measures:
+def measured(content: MediaContent) -> Measures:
     """Return the measurements of an image.
 
     Raises:
@@ -60,7 +60,7 @@ def measured(content: Content) -> Measures:
     return shared(("image", content), lambda: _measured(content))
 
 
-def _measured(content: Content) -> Measures:
+def _measured(content: MediaContent) -> Measures:
     with _opened(content) as image:
         width, height = image.size
         grey = _grey(image, _MEASURED_EDGE)
@@ -78,7 +78,7 @@ def sharpness_of(grey: np.ndarray[Any, Any]) -> float:
     return float((around - 4 * grey[1:-1, 1:-1]).var())
 
 
-def likeness(one: Content, other: Content) -> float:
+def likeness(one: MediaContent, other: MediaContent) -> float:
     """Return the similarity of two images, from 0 to 1.
 
     It is the share of equal bits in their difference hashes (dHash, 8 × 8 horizontally and 8 × 8 vertically).
@@ -86,7 +86,7 @@ def likeness(one: Content, other: Content) -> float:
     return float((_hash(one) == _hash(other)).mean())
 
 
-def _hash(content: Content) -> Any:
+def _hash(content: MediaContent) -> Any:
     import numpy as np
 
     with _opened(content) as image:
@@ -95,7 +95,7 @@ def _hash(content: Content) -> Any:
     return np.concatenate(((grey[:-1, 1:] > grey[:-1, :-1]).ravel(), (grey[1:, :-1] > grey[:-1, :-1]).ravel()))
 
 
-def for_judge(content: Content) -> str:
+def for_judge(content: MediaContent) -> str:
     """Return an image as a ``data:`` URI for a judge, scaled down and without metadata.
 
     Without Pillow, the image keeps its size. Types that models don't accept (BMP, TIFF) are converted.
@@ -107,10 +107,10 @@ def for_judge(content: Content) -> str:
     rules = current_rules()
     if content.mime not in WITHOUT_METADATA or _largest_edge(content) > rules.max_edge:
         return as_data(_scaled(content, rules.max_edge))
-    return as_data(Content(without_metadata(content.data), content.mime))
+    return as_data(MediaContent(without_metadata(content.data), content.mime))
 
 
-def decoded(content: Content) -> Any:
+def decoded(content: MediaContent) -> Any:
     """Return a Pillow image, upright and in RGB.
 
     Raises:
@@ -122,7 +122,7 @@ def decoded(content: Content) -> Any:
         return ImageOps.exif_transpose(image).convert("RGB")
 
 
-def _largest_edge(content: Content) -> int:
+def _largest_edge(content: MediaContent) -> int:
     try:
         with _opened(content) as image:
             return int(max(image.size))
@@ -130,7 +130,7 @@ def _largest_edge(content: Content) -> int:
         return 0
 
 
-def _scaled(content: Content, edge: int) -> Content:
+def _scaled(content: MediaContent, edge: int) -> MediaContent:
     from PIL import ImageOps
 
     with _opened(content) as image:
@@ -141,9 +141,9 @@ def _scaled(content: Content, edge: int) -> Content:
         out = io.BytesIO()
         if see_through or content.mime == "image/png":
             upright.convert("RGBA" if see_through else "RGB").save(out, "PNG")
-            return Content(without_metadata(out.getvalue()), "image/png")
+            return MediaContent(without_metadata(out.getvalue()), "image/png")
         upright.convert("RGB").save(out, "JPEG", quality=_QUALITY)
-        return Content(without_metadata(out.getvalue()), "image/jpeg")
+        return MediaContent(without_metadata(out.getvalue()), "image/jpeg")
 
 
 def _grey(image: Any, edge: int) -> Any:
@@ -164,7 +164,7 @@ def _pillow() -> Any:
 
 
 @contextmanager
-def _opened(content: Content) -> Iterator[Any]:
+def _opened(content: MediaContent) -> Iterator[Any]:
     """Open an image whose size is allowed. Its pixels are decoded on first use."""
     pillow = _pillow()
     found = type_of(content.data)

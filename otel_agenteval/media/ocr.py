@@ -12,7 +12,7 @@ import sys
 from typing import Any
 
 from ..core.errors import AgentEvalError
-from .access import Content
+from .access import MediaContent
 from .decoder import BUSY, has_turn, limit
 from .rules import Rules, opening
 
@@ -34,11 +34,11 @@ def main() -> None:
     if not has_turn(order):
         json.dump(BUSY, sys.stdout)
         return
-    images = [Content(source.read(size), mime) for size, mime in order["images"]]
+    images = [MediaContent(source.read(size), mime) for size, mime in order["images"]]
     json.dump(_answer(order, images), sys.stdout)
 
 
-def _answer(order: dict[str, Any], images: list[Content]) -> dict[str, Any]:
+def _answer(order: dict[str, Any], images: list[MediaContent]) -> dict[str, Any]:
     try:
         import numpy as np
         from rapidocr import RapidOCR

@@ -23,7 +23,7 @@ from ..core.extras import require
 from ..core.outbound import answer_of, client_to
 from ..core.retry import backoff, retry_after
 from ..core.unseen import unseen
-from .access import Content
+from .access import MediaContent
 from .decoding import samples_of
 from .rules import Transcription
 
@@ -40,7 +40,7 @@ _EXTENSIONS = {
 """File name extensions by type, because servers recognize the type by the file name."""
 
 
-def transcribed(content: Content, wanted: Transcription) -> str:
+def transcribed(content: MediaContent, wanted: Transcription) -> str:
     """Return the transcript of a recording, which is empty without speech.
 
     Raises:
@@ -63,12 +63,12 @@ def _transcriber(wanted: Transcription, process: int) -> _Transcriber:
 class _Transcriber:
     """Caches the latest transcripts. Thread-safe."""
 
-    def __init__(self, write: Callable[[Content], str]) -> None:
+    def __init__(self, write: Callable[[MediaContent], str]) -> None:
         self._write = write
         self._lock = threading.Lock()
         self._kept: OrderedDict[bytes, str] = OrderedDict()
 
-    def text_of(self, content: Content) -> str:
+    def text_of(self, content: MediaContent) -> str:
         key = hashlib.sha256(content.data).digest()
         with self._lock:
             known = self._kept.get(key)
@@ -87,7 +87,7 @@ class _Server:
         self._wanted = wanted
         self._client = client_to(wanted.base_url or "")
 
-    def __call__(self, content: Content) -> str:
+    def __call__(self, content: MediaContent) -> str:
         wanted = self._wanted
         until = time.monotonic() + wanted.timeout
         for attempt in range(1, _ATTEMPTS + 1):
@@ -103,7 +103,7 @@ class _Server:
             time.sleep(pause)
         raise AssertionError("unreachable")
 
-    def _asked(self, content: Content, seconds: float) -> tuple[httpx.Response, bytes]:
+    def _asked(self, content: MediaContent, seconds: float) -> tuple[httpx.Response, bytes]:
         wanted = self._wanted
         fields = {"model": wanted.model, "response_format": "json"} | ({"language": wanted.language} if wanted.language else {})
         name = f"recording.{_EXTENSIONS.get(content.mime, 'wav')}"
@@ -138,11 +138,11 @@ def _late(wanted: Transcription) -> MetricError:
     )
 
 
-def _local(wanted: Transcription) -> Callable[[Content], str]:
+def _local(wanted: Transcription) -> Callable[[MediaContent], str]:
     lock = threading.Lock()
     models: list[Any] = []
 
-    def write(content: Content) -> str:
+    def write(content: MediaContent) -> str:
         samples = samples_of(content)
         until = time.monotonic() + wanted.timeout
         if not lock.acquire(timeout=wanted.timeout):  # one at a time, because each run uses all cores

@@ -18,7 +18,7 @@ import av
 import otel_agenteval as oa
 from otel_agenteval.core.errors import MetricError
 from otel_agenteval.media import decoding
-from otel_agenteval.media.access import Content
+from otel_agenteval.media.access import MediaContent
 from otel_agenteval.media.decoding import bare_sound_of, samples_of
 from otel_agenteval.media.types import type_of
 from tests.support.judges import ScriptedModels
@@ -152,21 +152,21 @@ def test_a_judge_hears_nothing_but_samples(name: str, models: ScriptedModels) ->
     sent = base64.b64decode(sound_part["input_audio"]["data"])
     assert MARK[:5] not in sent
     assert MARK not in base64.b64decode(base64.b64encode(json.dumps(models.requests[0]).encode()))
-    heard, told = (samples_of(Content(one, str(type_of(one)))) for one in (sent, data))
+    heard, told = (samples_of(MediaContent(one, str(type_of(one)))) for one in (sent, data))
     assert np.abs(heard[: len(told)] - told[: len(heard)]).max() < 0.01
     assert abs(len(heard) - len(told)) < 2_000
 
 
 def test_of_a_video_that_is_a_recording_only_the_sound_is_sent() -> None:
     with pytest.raises(MetricError, match="audio track is missing"):
-        bare_sound_of(Content(told_video(), "video/mp4"))
+        bare_sound_of(MediaContent(told_video(), "video/mp4"))
 
 
 def test_a_recording_that_is_written_while_it_lasts_has_no_length() -> None:
     data = bytearray(sound(tone(1)))
     at = data.index(b"data") + 4
     data[at : at + 4] = b"\xff" * 4
-    (found,) = (bare_sound_of(Content(bytes(data), "audio/wav")),)
+    (found,) = (bare_sound_of(MediaContent(bytes(data), "audio/wav")),)
     assert len(samples_of(found)) == pytest.approx(16_000, abs=10)
 
 

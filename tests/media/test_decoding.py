@@ -22,7 +22,7 @@ from otel_agenteval.core.errors import MetricError
 from otel_agenteval.media import decoder
 from otel_agenteval.media import sound as sound_here
 from otel_agenteval.media import video as video_here
-from otel_agenteval.media.access import Content
+from otel_agenteval.media.access import MediaContent
 from otel_agenteval.media.decoding import Video, sound_of, video_of
 from otel_agenteval.media.reading import Limits
 from otel_agenteval.media.rules import Rules, opening
@@ -35,7 +35,7 @@ STILL_RULES = Rules()
 
 def watched(pictures: Any, frames: int = 8, sampling: Any = "even", **options: Any) -> Video:
     data = video(pictures, **options)
-    return video_of(Content(data, type_of(data) or ""), frames, sampling)
+    return video_of(MediaContent(data, type_of(data) or ""), frames, sampling)
 
 
 def measures(pictures: Any, **options: Any) -> dict[str, Any]:
@@ -44,14 +44,14 @@ def measures(pictures: Any, **options: Any) -> dict[str, Any]:
 
 def listened(samples: Any, *, find_speech: bool = False, **options: Any) -> dict[str, Any]:
     data = sound(samples, **options)
-    return sound_of(Content(data, type_of(data) or ""), speech=find_speech)
+    return sound_of(MediaContent(data, type_of(data) or ""), speech=find_speech)
 
 
 def fault(data: bytes, mime: str | None = None, rules: Rules = STILL_RULES) -> str:
     mime = mime or type_of(data) or "video/mp4"
     read = (lambda one: video_of(one, 4)) if mime.startswith("video") else sound_of
     with opening(rules), pytest.raises(MetricError) as caught:
-        read(Content(data, mime))
+        read(MediaContent(data, mime))
     return caught.value.error_type
 
 
@@ -225,12 +225,12 @@ def test_it_measures_the_same_in_this_process(voices: tuple[Any, Any]) -> None:
     scenes = [blurred(scenery(seed=seed), 0.7) for seed in (5, 6) for _ in range(30)]
     data = video(scenes)
     for sampling in ("even", "scenes"):
-        apart = video_of(Content(data, "video/mp4"), 4, sampling)
+        apart = video_of(MediaContent(data, "video/mp4"), 4, sampling)
         here = video_here.examined(data, "video/mp4", 4, sampling, limits)
         assert here["measured"] == apart.measured
         assert [frame["at_s"] for frame in here["frames"]] == [frame.at_s for frame in apart.frames]
     call = sound(together([(0.5, voices[0])], [(3.0, voices[1])], seconds=9))
-    assert sound_here.examined(call, "audio/wav", True, limits) == sound_of(Content(call, "audio/wav"), speech=True)
+    assert sound_here.examined(call, "audio/wav", True, limits) == sound_of(MediaContent(call, "audio/wav"), speech=True)
     over = Limits(time.monotonic() - 1, 10**8, 1568)
     assert sound_here.examined(call, "audio/wav", False, over)["measured_s"] < 9
     long = video_here.examined(video(moving(8)), "video/mp4", 4, "even", over)
@@ -321,7 +321,7 @@ def test_as_many_decoders_work_as_their_memory_allows(at_once: int, monkeypatch:
 
     def work(_: int) -> dict[str, Any]:
         with opening(Rules(decode_memory=100, decode_total=100 * at_once + 50)):
-            return video_of(Content(b"", "video/mp4"), 1).measured
+            return video_of(MediaContent(b"", "video/mp4"), 1).measured
 
     with ThreadPoolExecutor(5) as pool:
         found = list(pool.map(work, range(5)))
@@ -371,7 +371,7 @@ def test_all_decoders_together_have_a_bound() -> None:
     def work(_: int) -> str:
         with opening(Rules(decode_memory=512 * 2**20, decode_total=512 * 2**20)):
             try:
-                return str(video_of(Content(data, "video/mp4"), 4).measured["width"])
+                return str(video_of(MediaContent(data, "video/mp4"), 4).measured["width"])
             except MetricError as error:
                 return error.error_type
 
@@ -391,7 +391,7 @@ def test_of_what_takes_too_long_the_beginning_counts() -> None:
     data = video(long)
     start = time.monotonic()
     with opening(Rules(decode_timeout=0.05)):
-        found = video_of(Content(data, "video/mp4"), 4)
+        found = video_of(MediaContent(data, "video/mp4"), 4)
     assert found.measured["measured_s"] < found.measured["duration_s"] == pytest.approx(60, abs=0.1)
     assert [frame.at_s for frame in found.frames] == pytest.approx([0, 15, 30, 45], abs=0.1), "pictures are of all of it"
     assert time.monotonic() - start < 20
@@ -422,5 +422,5 @@ def test_the_decoder_sees_nothing_of_this_process(monkeypatch: pytest.MonkeyPatc
     show = "import os, json; print(json.dumps({'error': 'invalid_media', 'message': ' '.join(os.environ)}))"
     monkeypatch.setattr(decoding, "_DECODER", ("-c", show))
     with pytest.raises(MetricError) as caught:
-        video_of(Content(b"", "video/mp4"), 1)
+        video_of(MediaContent(b"", "video/mp4"), 1)
     assert "JUDGE_API_KEY" not in str(caught.value)

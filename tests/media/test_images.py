@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from otel_agenteval.core.errors import MetricError
-from otel_agenteval.media.access import Content, content_of
+from otel_agenteval.media.access import MediaContent, content_of
 from otel_agenteval.media.images import Measures, for_judge, likeness, measured
 from otel_agenteval.media.rules import Rules, opening
 from otel_agenteval.media.types import type_of
@@ -21,8 +21,8 @@ from tests.support.media import Picture, blurred, image, scenery, with_place
 PICTURE = scenery(640, 480)
 
 
-def content(data: bytes) -> Content:
-    return Content(data, type_of(data) or "")
+def content(data: bytes) -> MediaContent:
+    return MediaContent(data, type_of(data) or "")
 
 
 def look(picture: Picture, form: str = "PNG", **options: object) -> Measures:

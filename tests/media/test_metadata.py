@@ -16,7 +16,7 @@ import pytest
 from PIL import Image, ImageCms
 
 from otel_agenteval.core.errors import MetricError
-from otel_agenteval.media.access import Content
+from otel_agenteval.media.access import MediaContent
 from otel_agenteval.media.images import for_judge
 from otel_agenteval.media.metadata import without_metadata
 from otel_agenteval.media.rules import Rules, opening
@@ -213,7 +213,7 @@ def test_nothing_but_pixels_is_left(make: Callable[[], bytes]) -> None:
 def test_a_judge_sees_nothing_but_pixels(make: Callable[[], bytes], edge: int) -> None:
     data = make()
     with opening(Rules(max_edge=edge)):
-        seen = base64.b64decode(for_judge(Content(data, type_of(data) or "")).partition(",")[2])
+        seen = base64.b64decode(for_judge(MediaContent(data, type_of(data) or "")).partition(",")[2])
     assert MARK[:6] not in seen
     for text in re.findall(rb"[\x20-\x7e]{4,}", zlib_of(seen)):
         assert text not in MARK

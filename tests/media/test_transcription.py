@@ -22,7 +22,7 @@ import otel_agenteval as oa
 from otel_agenteval.config.loader import load_config
 from otel_agenteval.core.errors import ConfigError, MetricError
 from otel_agenteval.evaluation.selection import media_rules
-from otel_agenteval.media.access import Content
+from otel_agenteval.media.access import MediaContent
 from otel_agenteval.media.decoding import samples_of
 from otel_agenteval.media.rules import Rules, Transcription, opening
 from otel_agenteval.media.transcription import transcribed
@@ -31,7 +31,7 @@ from tests.support.judges import ScriptedModels
 from tests.support.media import sound, speech, tone, uri
 
 WAV = sound(tone(0.5))
-HEARD = Content(WAV, "audio/wav")
+HEARD = MediaContent(WAV, "audio/wav")
 CALL = {"modality": "audio", "uri": uri(WAV, "audio/wav")}
 
 
@@ -91,7 +91,7 @@ def server() -> Iterator[Recogniser]:
     found.close()
 
 
-def fault(wanted: Transcription, content: Content = HEARD) -> str:
+def fault(wanted: Transcription, content: MediaContent = HEARD) -> str:
     with pytest.raises(MetricError) as raised:
         transcribed(content, wanted)
     assert "SECRET" not in str(raised.value) + repr(raised.value.__cause__) + repr(raised.value.__context__)
@@ -100,7 +100,7 @@ def fault(wanted: Transcription, content: Content = HEARD) -> str:
 
 def test_a_server_gets_the_recording_as_it_is_and_once(server: Recogniser) -> None:
     wanted = server.wanted(language="de")
-    assert transcribed(HEARD, wanted) == transcribed(Content(bytes(bytearray(WAV)), "audio/wav"), wanted) == "stop please"
+    assert transcribed(HEARD, wanted) == transcribed(MediaContent(bytes(bytearray(WAV)), "audio/wav"), wanted) == "stop please"
     assert server.asked == [
         {
             "path": "/v1/audio/transcriptions", "key": "Bearer SECRET-KEY", "model": "whisper-1", "language": "de", "response_format": "json",
@@ -237,11 +237,11 @@ def test_samples_are_mixed_and_of_one_rate() -> None:
     import numpy as np
 
     left, right = tone(1, hertz=300), np.zeros(16_000)
-    samples = samples_of(Content(sound(np.stack([left, right])), "audio/wav"))
+    samples = samples_of(MediaContent(sound(np.stack([left, right])), "audio/wav"))
     assert (samples.dtype, abs(len(samples) - 16_000) < 400) == (np.float32, True)
     assert np.abs(samples).max() == pytest.approx(np.abs(left).max() / 2, rel=0.2)
     with pytest.raises(MetricError, match="can't be"):
-        samples_of(Content(WAV[:60], "audio/wav"))
+        samples_of(MediaContent(WAV[:60], "audio/wav"))
 
 
 # --- the configuration

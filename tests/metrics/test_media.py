@@ -18,7 +18,7 @@ from PIL import Image
 
 import otel_agenteval as oa
 from otel_agenteval.evaluation.selection import select_metrics
-from otel_agenteval.media.access import Content
+from otel_agenteval.media.access import MediaContent
 from otel_agenteval.media.metadata import without_metadata
 from otel_agenteval.media.rules import Rules, opening
 from tests.support.judges import ScriptedModels
@@ -275,7 +275,7 @@ def test_videos_are_gone_through_once_for_all_judges_of_a_run(models: ScriptedMo
 def test_nothing_is_kept_of_media_that_were_opened(call: dict[str, Any]) -> None:
     clip = {"modality": "video", "data": base64.b64encode(video(moving(1))).decode()}
     seen = turn(SHARP, call, clip)
-    held = (Content, Image.Image)
+    held = (MediaContent, Image.Image)
     before = {id(one) for one in gc.get_objects() if isinstance(one, held)}
     for name in (*IMAGES, *SOUNDS, "llm_video_visual_quality"):
         evaluate(name, seen)

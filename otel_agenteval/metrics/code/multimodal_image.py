@@ -12,7 +12,7 @@ from annotated_types import Ge, Le
 
 from ...core import jsonio
 from ...core.turn import Turn
-from ...media.access import Content
+from ...media.access import MediaContent
 from ...media.decoding import writing_in
 from ...media.images import Measures, likeness, measured
 from ..lib import applies
@@ -103,7 +103,7 @@ Bound = Annotated[float, Ge(0), Le(1)]
 _MOST_IMAGES = 100
 
 
-def _contents(turn: Turn) -> list[Content] | Result:
+def _contents(turn: Turn) -> list[MediaContent] | Result:
     """Return the images that may be opened, or the reason that there are none."""
     found = contents_of(turn, "image")
     if not found:

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 from annotated_types import Ge, Le
 
 from ...core.turn import Turn
-from ...media.access import Content, as_data, content_of, may_open
+from ...media.access import MediaContent, as_data, content_of, may_open
 from ...media.decoding import Sampling, Video, bare_sound_of, video_of
 from ...media.images import for_judge
 from ...media.rules import current_rules
@@ -150,7 +150,7 @@ def _transcribed(medium: Medium, clean: Callable[[str], str] | None) -> str | No
     return found if clean is None else clean(found)
 
 
-def contents_of(turn: Turn, modality: Modality) -> list[Content]:
+def contents_of(turn: Turn, modality: Modality) -> list[MediaContent]:
     """Return the bytes of the turn's media of one modality that may be opened."""
     references = [medium.reference for medium in media_of(turn, modality) if medium.reference]
     return [content_of(reference, modality) for reference in references if may_open(reference)]

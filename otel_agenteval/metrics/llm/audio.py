@@ -17,7 +17,7 @@ from pydantic import StringConstraints
 
 from ...core.errors import MetricError
 from ...core.turn import Turn
-from ...media.access import Content
+from ...media.access import MediaContent
 from ...media.decoding import can_find_speech, sound_of
 from ..lib import applies
 from ..lib.media import contents_of, heard, listed, media_of, written
@@ -29,7 +29,7 @@ from ..registry import Asks, Result, metric, skip, vacuous
 _PROMPTS = Prompts("audio")
 
 
-def _measured(content: Content) -> dict[str, Any] | None:
+def _measured(content: MediaContent) -> dict[str, Any] | None:
     """Return each channel's speech times in a recording with one channel per speaker, or None."""
     if not can_find_speech():
         return None
