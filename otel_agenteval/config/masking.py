@@ -44,29 +44,28 @@ def masked(value: Any, key: Any = "", env: Mapping[str, str] | None = None) -> A
 
 
 def _masked(value: Any, key: Any, known: Collection[str]) -> Any:
+    name_of_value = str(key)
     if isinstance(value, dict):
-        if _HEADERS.search(str(key)) is not None:
-            return dict.fromkeys(value, MASK)
-        if _is_plural_of_secrets(key):
-            return {_text(name, known): _hidden(inner) for name, inner in value.items()}
-        of_webhook = isinstance(key, str) and key.lower().endswith("webhook")  # the URL of a webhook is a secret
-        return {
-            _text(name, known): _masked(inner, "webhook_url" if of_webhook and name == "url" else name, known)
-            for name, inner in value.items()
-        }
+        return _masked_mapping(value, name_of_value, known)
     if isinstance(value, (list, tuple, set, frozenset)):
-        if _is_plural_of_secrets(key):
-            return [_hidden(inner) for inner in value]
-        return [_masked(inner, key, known) for inner in value]
+        hide = _PLURAL.search(name_of_value) is not None
+        return [_hidden(inner) if hide else _masked(inner, key, known) for inner in value]
     if isinstance(value, str):
-        return MASK if value and _SECRET_KEY.search(str(key)) is not None else _text(value, known)
-    if isinstance(value, int) and not isinstance(value, bool) and _SECRET_NUMBER.search(str(key)) is not None:
+        return MASK if value and _SECRET_KEY.search(name_of_value) is not None else _text(value, known)
+    if isinstance(value, int) and not isinstance(value, bool) and _SECRET_NUMBER.search(name_of_value) is not None:
         return MASK
     return value
 
 
-def _is_plural_of_secrets(key: Any) -> bool:
-    return isinstance(key, str) and _PLURAL.search(key) is not None
+def _masked_mapping(value: dict[Any, Any], key: str, known: Collection[str]) -> dict[Any, Any]:
+    if _HEADERS.search(key) is not None:
+        return dict.fromkeys(value, MASK)
+    if _PLURAL.search(key) is not None:
+        return {_text(name, known): _hidden(inner) for name, inner in value.items()}
+    masked_items = {_text(name, known): _masked(inner, name, known) for name, inner in value.items()}
+    if key.lower().endswith("webhook") and "url" in value:  # the URL of a webhook is a secret
+        masked_items["url"] = _masked(value["url"], "webhook_url", known)
+    return masked_items
 
 
 def _hidden(value: Any) -> Any:
