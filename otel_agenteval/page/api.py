@@ -87,7 +87,7 @@ class Request:
     body: Any = None
 
 
-class Document(NamedTuple):
+class FileResponse(NamedTuple):
     """Response that isn't JSON."""
 
     body: bytes
@@ -220,7 +220,7 @@ class Api:
         found = views.listed(wanted, 1, at, order).turns
         return found[0]["turn_id"] if found else None
 
-    def export(self, request: Request) -> Document:
+    def export(self, request: Request) -> FileResponse:
         """Return the filtered turns as JSON lines, CSV, or the dataset of an experiment."""
         form, limit = request.given["format"], request.given["limit"]
         wanted, rows, start = self._filter(request), list[dict[str, Any]](), None
@@ -235,7 +235,7 @@ class Api:
                 if start is None:
                     break
         if form == "csv":
-            return Document(_as_csv(rows), "text/csv; charset=utf-8", "turns.csv")
+            return FileResponse(_as_csv(rows), "text/csv; charset=utf-8", "turns.csv")
         if form == "dataset":
             rows = [row for turn in rows if (row := _as_case(turn)) is not None]
             if not rows:
@@ -244,7 +244,7 @@ class Api:
                     "these turns have no input for cases, because content isn't stored or isn't shown (outlets.store.content, serve.page.content)",
                 )
         lines = "".join(jsonio.dumps(row) + "\n" for row in rows)
-        return Document(lines.encode(), "application/x-ndjson", "cases.jsonl" if form == "dataset" else "turns.jsonl")
+        return FileResponse(lines.encode(), "application/x-ndjson", "cases.jsonl" if form == "dataset" else "turns.jsonl")
 
     def check(self, request: Request) -> None:
         """Check that the reader can use the filter.
@@ -357,28 +357,15 @@ class Api:
             cells: dict[tuple[str | None, str], SumCell] = {
                 (cell.group, cell.metric): cell for cell in views.cells(wanted, by) if cell.group in (before, after)
             }
-        lines = []
-        for metric in sorted({metric for _, metric in cells if metric}):
-            pair = [cells.get((group, metric)) for group in (before, after)]
-            estimates = [cell.estimate() if cell is not None else None for cell in pair]
-            lines.append(
-                (metric, pair, estimates, difference(estimates[0], estimates[1]) if estimates[0] and estimates[1] else None)
-            )
-        testable = [found for *_, found in lines if found is not None and (found.size or found.p < 1)]
-        adjusted = dict(zip(map(id, testable), holm([found.p for found in testable]), strict=True))
-        return {
-            "by": by, "before": _side(before, cells), "after": _side(after, cells),
-            "lines": [
-                {
-                    "metric": metric, **facts.get(metric, {}),
-                    **{side: _estimated(cell, 0, {}) if cell is not None else None for side, cell in zip(("before", "after"), pair, strict=True)},
-                    "difference": None if found is None else {
-                        "size": found.size, "low": found.interval[0], "high": found.interval[1], "p": adjusted.get(id(found), 1.0), "detectable": found.detectable,
-                    },
-                }
-                for metric, pair, _, found in lines
-            ],
-        }  # fmt: skip
+        lines = [
+            {"metric": metric, **facts.get(metric, {}), **_compared(cells.get((before, metric)), cells.get((after, metric)))}
+            for metric in sorted({metric for _, metric in cells if metric})
+        ]
+        differences = [line["difference"] for line in lines if line["difference"] is not None]
+        testable = [one for one in differences if one["size"] or one["p"] < 1]
+        for one, adjusted in zip(testable, holm([one["p"] for one in testable]), strict=True):
+            one["p"] = adjusted
+        return {"by": by, "before": _side(before, cells), "after": _side(after, cells), "lines": lines}
 
     def cases(self, request: Request) -> dict[str, Any]:
         """Return cases that two groups share.
@@ -608,6 +595,19 @@ def _group(cell: SumCell) -> dict[str, Any]:
 def _side(name: str, cells: Mapping[tuple[str | None, str], SumCell]) -> dict[str, Any]:
     cell = cells.get((name, ""))
     return _group(cell) if cell is not None else {"group": name, "turns": 0}
+
+
+def _compared(before: SumCell | None, after: SumCell | None) -> dict[str, Any]:
+    """Return the estimates of a metric in two groups and their difference, whose ``p`` isn't adjusted for several tests."""
+    line: dict[str, Any] = {
+        side: _estimated(cell, 0, {}) if cell is not None else None for side, cell in (("before", before), ("after", after))
+    }
+    first, second = (cell.estimate() if cell is not None else None for cell in (before, after))
+    found = None if first is None or second is None else difference(first, second)
+    line["difference"] = None if found is None else {
+        "size": found.size, "low": found.interval[0], "high": found.interval[1], "p": found.p, "detectable": found.detectable,
+    }  # fmt: skip
+    return line
 
 
 def _estimated(cell: SumCell, turns: int, facts: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ..outlets.store.views import GROUPS
-from .api import Api, Document, Request
+from .api import Api, FileResponse, Request
 from .labels import FIELDS
 from .parameters import OF_SUMS, OF_TURNS, WHEN, WHOSE, Parameter, Problem
 
@@ -25,7 +25,7 @@ class Route:
     method: Literal["GET", "POST"]
     path: str
     """Path with names in braces."""
-    answer: Callable[[Api, Request], Mapping[str, Any] | Document]
+    answer: Callable[[Api, Request], Mapping[str, Any] | FileResponse]
     about: str
     query: tuple[Parameter, ...] = ()
     in_path: tuple[Parameter, ...] = ()

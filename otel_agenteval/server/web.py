@@ -23,7 +23,7 @@ from ..core import jsonio
 from ..core.errors import StoreError
 from ..core.threads import mark_as_ours
 from ..outlets.store.views import Summer
-from ..page.api import Api, Document, Reader, Request
+from ..page.api import Api, FileResponse, Reader, Request
 from ..page.openapi import document
 from ..page.parameters import OF_TURNS, Problem, read
 from ..page.routes import BASE, Route, route_of
@@ -128,7 +128,7 @@ class Web:
         except (sqlite3.Error, StoreError, ConnectionError) as error:
             self._count_fault("web", error)
             return _problem(503, "the store can't be read at the moment; retry later")
-        if isinstance(found, Document):
+        if isinstance(found, FileResponse):
             named = [("content-disposition", f'attachment; filename="{found.filename}"')] if found.filename is not None else []
             return _sent(head, found.body, found.content_type, named)
         return _json(head, jsonio.dumps(found).encode())
