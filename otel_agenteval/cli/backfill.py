@@ -27,7 +27,6 @@ EXIT_CODES = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command to its parser."""
     add_logging(parser)
     parser.add_argument(
         "source",

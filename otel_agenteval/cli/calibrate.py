@@ -24,7 +24,6 @@ EXIT_CODES = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command to its parser."""
     parser.add_argument(
         "labels",
         metavar="LABELS",

@@ -21,7 +21,7 @@ from ..judging.sampling import rules_of
 from ..metrics.bound_metric import BoundMetric
 from ..outlets.store.postgres import is_address
 from .exit_codes import OK, UNUSABLE
-from .messages import warn_of_missing_parameters
+from .scoring import warn_of_missing_parameters
 
 EXIT_CODES = {
     OK: "the configuration is valid",
@@ -30,7 +30,6 @@ EXIT_CODES = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command to its parser."""
     parser.add_argument("file", metavar="FILE", help="YAML configuration")
 
 

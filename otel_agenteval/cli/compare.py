@@ -20,7 +20,6 @@ EXIT_CODES = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command to its parser."""
     parser.add_argument(
         "groups", nargs="*", metavar="GROUP", help="the two groups to compare, the older one first (default: the latest two)"
     )

@@ -21,7 +21,6 @@ EXIT_CODES = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command to its parser."""
     parser.add_argument("shell", choices=SHELLS, help='bash: put eval "$(otel-agenteval completion bash)" into ~/.bashrc')
 
 

@@ -285,7 +285,6 @@ SHOWN_METRICS = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command to its parser."""
     parser.add_argument(
         "--once", action="store_true", help="exit after printing; by default, a demo on a terminal serves /metrics until Ctrl-C"
     )

@@ -32,7 +32,6 @@ _COLOURS = {GOOD: "\033[32m", NOTE: "", BAD: "\033[31m"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command to its parser."""
     add_config(parser)
     parser.add_argument(
         "--url", metavar="URL", help="check a running sidecar; the address of its /metrics, for example http://127.0.0.1:19464"

@@ -18,7 +18,6 @@ EXIT_CODES = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command to its parser."""
     add_grouping(parser, "agent")
     add_store(parser)
     add_turns(parser)

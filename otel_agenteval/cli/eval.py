@@ -14,10 +14,9 @@ from ..turns.recordings import Reading
 from ..turns.spool import results as in_order
 from .evaluation import Evaluation, chosen
 from .exit_codes import FAILED, OK, UNUSABLE
-from .messages import warn_of_missing_parameters
 from .options import add_files, add_jobs
 from .reading import progress, report_reading
-from .scoring import add_scoring, close_models, gated, warn_of_missing_models, watched
+from .scoring import add_scoring, close_models, gated, warn_of_missing_models, warn_of_missing_parameters, watched
 
 EXIT_CODES = {
     OK: "every turn was scored; without --gate, also if metrics failed",
@@ -27,7 +26,6 @@ EXIT_CODES = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command to its parser."""
     add_files(parser)
     add_scoring(parser)
     add_jobs(parser)

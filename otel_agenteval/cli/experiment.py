@@ -18,8 +18,7 @@ from ..judging.models import embedder_from, judge_from
 from ..report import Report, Run, compare, open_outputs
 from .evaluation import Evaluation, chosen
 from .exit_codes import FAILED, OK, UNUSABLE
-from .messages import warn_of_missing_parameters
-from .scoring import add_scoring, close_models, gated, warn_of_missing_models, watched
+from .scoring import add_scoring, close_models, gated, warn_of_missing_models, warn_of_missing_parameters, watched
 
 EXIT_CODES = {
     OK: "every turn was scored; without --gate, also if metrics failed",
@@ -29,7 +28,6 @@ EXIT_CODES = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command to its parser."""
     parser.add_argument(
         "task", metavar="MODULE:FUNCTION", help="function that receives the input of a case, sync or async. Example: app:answer"
     )

@@ -19,7 +19,6 @@ EXIT_CODES = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command to its parser."""
     parser.add_argument(
         "name", metavar="NAME", help="name of a metric, or its name in another tool (trusys:icontains, deepeval:GEval)"
     )

@@ -21,7 +21,6 @@ EXIT_CODES = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command to its parser."""
     add_store(parser)
     parser.add_argument("--out", metavar="FILE", help="file to write (default: standard output); its extension sets the format")
     parser.add_argument("--format", choices=("jsonl", "csv", "parquet"), help="format (default: from the extension, or jsonl)")

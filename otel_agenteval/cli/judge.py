@@ -26,7 +26,6 @@ EXIT_CODES = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command to its parser."""
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     purpose = "test the judge with more than sixty prompt injections, and report how many succeed"
     probe = commands.add_parser(

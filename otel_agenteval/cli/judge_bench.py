@@ -22,7 +22,6 @@ FORMATS = ("table", "json", "markdown")
 
 
 def add_bench_arguments(bench: argparse.ArgumentParser) -> None:
-    """Add the arguments of the bench to its parser."""
     add_config(bench)
     bench.add_argument("--families", metavar="NAMES", help="run only these metric families, separated by commas (default: all)")
     bench.add_argument("--metrics", metavar="NAMES", help="run only these metrics, separated by commas (default: all)")

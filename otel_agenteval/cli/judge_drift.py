@@ -37,7 +37,6 @@ _DELIVER = 10.0
 
 
 def add_drift_arguments(drift: argparse.ArgumentParser) -> None:
-    """Add the arguments to its parser."""
     drift.add_argument(
         "anchors", metavar="ANCHORS", help="file with the scores of the first run; created if missing, compared with otherwise"
     )

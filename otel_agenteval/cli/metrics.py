@@ -22,7 +22,6 @@ EXIT_CODES = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command to its parser."""
     parser.add_argument("--json", action="store_true", help="print one JSON list, with parameters and aliases")
     parser.add_argument("--family", metavar="NAME", help="only metrics of this family")
     parser.add_argument("--kind", choices=("code", "embed", "llm"), help="only computed, embedding-based or judged metrics")

@@ -27,7 +27,6 @@ _DEFAULT = "spans.jsonl"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command to its parser."""
     parser.add_argument(
         "-o",
         "--out",

@@ -60,6 +60,14 @@ def warn_of_missing_models(
             print(f"no {section} is configured, so these metrics are skipped: {', '.join(names)}; {where}", file=sys.stderr)
 
 
+def warn_of_missing_parameters(metrics: Sequence[BoundMetric]) -> None:
+    """Print the metrics that lack a required parameter."""
+    for metric in metrics:
+        if metric.missing is not None:
+            what = f"the required parameter {metric.missing!r} is missing, so each score is an error"
+            print(f"{metric.name}: {what}", file=sys.stderr)
+
+
 def close_models(judge: Judge | JudgeGroup | None, embedder: Embedder | InProcessEmbedder | None) -> None:
     """Print the usage of judge and embedder, and close their connections."""
     for model in (judge, embedder):

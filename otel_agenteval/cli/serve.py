@@ -29,7 +29,6 @@ EXIT_CODES = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command to its parser."""
     add_logging(parser)
     add_config(parser)
     for name, what in (

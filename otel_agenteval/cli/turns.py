@@ -34,7 +34,6 @@ _SHORT_ID = 8
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command to its parser."""
     add_files(parser, needed=False)
     add_jobs(parser)
     parser.add_argument(

@@ -35,7 +35,6 @@ _SQLITE = b"SQLite format 3\0"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command to its parser."""
     parser.add_argument(
         "paths",
         metavar="PATH",

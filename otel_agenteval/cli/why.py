@@ -36,7 +36,6 @@ EXIT_CODES = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command to its parser."""
     add_store(parser)
     parser.add_argument("turn_id", metavar="TURN_ID", help="turn id (agenteval.turn.id), or at least its first 4 characters")
     parser.add_argument("--url", metavar="URL", help="read from a running sidecar instead, at its --web address")

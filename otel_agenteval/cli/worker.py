@@ -30,7 +30,6 @@ EXIT_CODES = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command to its parser."""
     add_logging(parser)
     parser.add_argument(
         "--spans",

@@ -63,21 +63,19 @@ def python_findings(env: Mapping[str, str]) -> Findings:
 def instrumentation_findings(env: Mapping[str, str]) -> Findings:
     """Check that each instrumentation works and captures content."""
     found = sorted(instrumentations())
-    of_target: dict[str, list[Instrumentation]] = {}
-    for one in found:
-        capture = of_package(one.name)
-        if capture is None or not _is_genai(one):
-            continue
+    packages = installed()
+    captures = {one: capture for one in found if (capture := of_package(one.name)) is not None and _is_genai(one)}
+    for one in captures:
         if one.is_broken:
-            have = ", ".join(f"{target} {installed().get(target, 'not installed')}" for target in one.targets)
+            have = ", ".join(f"{target} {packages.get(target, 'not installed')}" for target in one.targets)
             what = f"{one.name} {one.version} makes no spans: it requires {' or '.join(one.unmet)} ({have})"
             yield Finding(BAD, what, "install compatible versions")
-        if one.unmet and len(one.unmet) == len(one.targets):
-            continue
-        for target in one.targets:
-            if target in installed():
-                of_target.setdefault(target, []).append(one)
-        yield _content(f"{one.name} {one.version}", capture, env)
+    usable = [one for one in captures if not one.unmet or len(one.unmet) < len(one.targets)]
+    of_target: dict[str, list[Instrumentation]] = {}
+    for one in usable:
+        for target in packages.keys() & set(one.targets):
+            of_target.setdefault(target, []).append(one)
+        yield _content(f"{one.name} {one.version}", captures[one], env)
     for target, several in of_target.items():
         if len(several) > 1:
             names = " and ".join(one.name for one in several)
@@ -87,15 +85,10 @@ def instrumentation_findings(env: Mapping[str, str]) -> Findings:
                 "scores count each call once; remove one instrumentation to reduce overhead",
             )
     yield from _by_themselves(env)
-    missing = [
-        name for name in LIBRARIES if name in installed() and name not in of_target and not _is_traced_otherwise(name, found)
-    ]
-    for name in missing:
-        yield Finding(
-            NOTE,
-            f"{name} {installed()[name]} is installed without an instrumentation",
-            f"if your agent uses it: pip install {LIBRARIES[name]}",
-        )
+    for name, instrumentation in LIBRARIES.items():
+        if name in packages and name not in of_target and not _is_traced_otherwise(name, found):
+            what = f"{name} {packages[name]} is installed without an instrumentation"
+            yield Finding(NOTE, what, f"if your agent uses it: pip install {instrumentation}")
 
 
 def _is_genai(one: Instrumentation) -> bool:

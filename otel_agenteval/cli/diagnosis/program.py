@@ -67,35 +67,26 @@ def span_findings(spans: Sequence[SpanRecord], reading: Reading) -> Findings:
 
 def turn_findings(turns: Sequence[Turn], spans: Sequence[SpanRecord]) -> Findings:
     """Check that the spans form turns with content."""
+    known = {one.name: one for span in spans if (one := of_scope(span.scope)) is not None}
     if not turns:
-        names = sorted({one.name for one in (of_scope(span.scope) for span in spans) if one is not None})
-        advice = (
-            f"spans of {', '.join(names)} arrived, but none is an agent or a model call"
-            if names
-            else "install and enable an instrumentation of your framework"
-        )
+        advice = "install and enable an instrumentation of your framework"
+        if known:
+            advice = f"spans of {', '.join(sorted(known))} arrived, but none is an agent or a model call"
         yield Finding(BAD, "the spans have no turn", advice)
         return
     agents = Counter(turn.agent or "an unnamed agent" for turn in turns)
     yield Finding(GOOD, f"{len(turns):,} turns: {', '.join(f'{name} {count}' for name, count in agents.most_common(5))}")
     silent = [turn for turn in turns if turn.input is None and turn.output is None]
     if silent:
-        known = {one.name: one for one in (of_scope(span.scope) for span in spans) if one is not None}
         advice = "; ".join(f"{one.name}: {one.advice}" for one in known.values() if one.advice)
-        yield Finding(
-            BAD,
-            f"{len(silent):,} of {len(turns):,} turns have neither input nor output",
-            advice or "see docs/guides/capture-content.md",
-        )
+        what = f"{len(silent):,} of {len(turns):,} turns have neither input nor output"
+        yield Finding(BAD, what, advice or "see docs/guides/capture-content.md")
     else:
         yield Finding(GOOD, "all turns have input or output")
     unfinished = [turn for turn in turns if not turn.complete]
     if unfinished:
-        yield Finding(
-            NOTE,
-            f"{len(unfinished):,} turns are incomplete: a span never ended",
-            "end all spans before the program exits",
-        )
+        what = f"{len(unfinished):,} turns are incomplete: a span never ended"
+        yield Finding(NOTE, what, "end all spans before the program exits")
 
 
 def metric_findings(turns: Sequence[Turn], config: Config, metrics: Selected) -> Findings:
