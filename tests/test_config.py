@@ -9,7 +9,7 @@ import pickle
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 import pytest
 from hypothesis import given
@@ -22,7 +22,7 @@ from otel_agenteval.config.budget import SpendingOptions
 from otel_agenteval.config.job_queue import JobQueueOptions
 from otel_agenteval.config.loader import load_config, variables
 from otel_agenteval.config.root import Config
-from otel_agenteval.config.section import option_paths, options_of
+from otel_agenteval.config.section import Option, kind_of, option_paths, options_of, section_of
 from otel_agenteval.config.tls import TlsOptions
 from otel_agenteval.config.turn import TurnOptions
 from otel_agenteval.config.types import Duration
@@ -48,8 +48,16 @@ NEEDED = {
     "judge.budget.allocate": {},
 }
 """Options that a section is not complete without."""
-PAIRS = {"outlets.otlp.cert_file": "key_file", "outlets.otlp.key_file": "cert_file"}
-"""Options that need another one beside them."""
+BESIDE = {
+    "outlets.otlp.cert_file": {"key_file": "file.pem"},
+    "outlets.otlp.key_file": {"cert_file": "file.pem"},
+    "serve.tls.cert_file": {"key_file": "file.pem"},
+    "serve.tls.key_file": {"cert_file": "file.pem"},
+    "serve.tls.client_ca_file": {"cert_file": "file.pem", "key_file": "file.pem"},
+    "judge.queue.path": {"backend": "sqlite"},
+    "outlets.webhook.format": {"routing_key": "r"},
+}
+"""What some options need beside them."""
 
 
 ABOVE = {"serve.page.read_token": {"serve": {"token": "anything"}}}
@@ -59,7 +67,7 @@ ABOVE = {"serve.page.read_token": {"serve": {"token": "anything"}}}
 def nested(path: str, value: Any) -> dict[str, Any]:
     """A configuration in which an option has a value, and what it cannot be without."""
     above = ABOVE.get(path, {}) if value is not None else {}
-    beside = {PAIRS[path]: "file.pem"} if path in PAIRS and value is not None else {}
+    beside = BESIDE.get(path, {}) if value is not None else {}
     while path:
         path, _, part = path.rpartition(".")
         value, beside = {**NEEDED.get(path, {}), **above.get(path, {}), **beside, part: value}, {}
@@ -96,6 +104,8 @@ def message_of(*args: Any, **kwargs: Any) -> str:
     [
         ("turn.idle_timeout", "5m", 300.0),
         ("turn.idle_timeout", "1h30m", 5400.0),
+        ("judge.base_url", "https://[::1]:8443", "https://[::1]:8443"),
+        ("judge.base_url", None, None),
         ("turn.idle_timeout", "0.5s", 0.5),
         ("turn.idle_timeout", 1500, 1.5),
         ("turn.idle_timeout", "1500", 1.5),
@@ -106,86 +116,37 @@ def message_of(*args: Any, **kwargs: Any) -> str:
         ("turn.max_open", 1, 1),
         ("turn.max_open", "7", 7),
         ("turn.max_spans", 10, 10),
-        ("turn.max_work", "30s", 30.0),
         ("turn.max_bytes", "4MiB", 4 * 1024 * 1024),
         ("turn.max_bytes", "64kB", 64_000),
         ("turn.max_bytes", 100, 100),
         ("turn.total_bytes", "1.5 GiB", 3 * 2**29),
-        ("exit_timeout", "0s", 0.0),
-        ("inline.budget", "5ms", 0.005),
-        ("inline.budget", 5, 0.005),
         ("inline.metrics", "default", "default"),
         ("inline.metrics", ["code_latency"], ("code_latency",)),
         ("inline.metrics", [], ()),
         ("inline.expected", "false", False),
-        ("outlets.span_events", "off", "off"),
-        ("outlets.span_events", "notable", "notable"),
         ("outlets.log_events", False, "off"),
         ("outlets.log_events", "FALSE", "off"),
         ("outlets.log_events", True, "all"),
         ("outlets.log_events", "true", "all"),
         ("outlets.log_events", "notable", "notable"),
-        ("outlets.otlp_metrics", "true", True),
         ("outlets.prometheus", None, None),
         ("outlets.prometheus.port", 9464, 9464),
-        ("outlets.prometheus.registry", "default", "default"),
-        ("outlets.store.path", "scores.db", "scores.db"),
-        ("outlets.store.max_age", "90d", 90 * 86400.0),
-        ("outlets.store.max_bytes", "10GiB", 10 * 2**30),
-        ("outlets.store.queue_bytes", "32MiB", 32 * 2**20),
-        ("outlets.store.content", True, True),
         ("outlets.otlp", None, None),
-        ("outlets.otlp.endpoint", "https://collector:4317/", "https://collector:4317"),
-        ("outlets.otlp.protocol", "http", "http"),
         ("outlets.otlp.headers", {"X-Tenant": "acme"}, {"x-tenant": "acme"}),
-        ("outlets.otlp.compression", "gzip", "gzip"),
-        ("outlets.otlp.timeout", "3s", 3.0),
-        ("outlets.otlp.ca_file", "ca.pem", "ca.pem"),
-        ("outlets.otlp.cert_file", "cert.pem", "cert.pem"),
-        ("outlets.otlp.key_file", "key.pem", "key.pem"),
         ("outlets.otlp.log_events", False, "off"),
         ("outlets.otlp.log_events", "auto", "auto"),
-        ("outlets.otlp.evaluate_spans", "off", "off"),
-        ("outlets.otlp.evaluate_spans", "child", "child"),
-        ("outlets.otlp.metrics_interval", "0s", 0.0),
-        ("outlets.otlp.retry_for", "1d", 86400.0),
-        ("outlets.otlp.queue_bytes", "1MB", 1_000_000),
         ("outlets.otlp.spool", None, None),
-        ("outlets.otlp.spool.directory", "spool", "spool"),
-        ("outlets.otlp.spool.max_bytes", "1GiB", 2**30),
         ("outlets.console", True, "all"),
         ("outlets.console", "false", "off"),
         ("outlets.console", "failed", "failed"),
-        ("outlets.otlp_file", "spans.jsonl", "spans.jsonl"),
         ("outlets.webhook", None, None),
-        ("outlets.webhook.url", "https://hooks.example/services/T0/B0", "https://hooks.example/services/T0/B0"),
-        ("outlets.webhook.format", "teams", "teams"),
         ("outlets.webhook.about", ["errors", "gates", "gates"], ("errors", "gates")),
         ("outlets.webhook.floors", {"code_tool_success": 1}, {"code_tool_success": 1.0}),
-        ("outlets.webhook.window", "1d", 86400.0),
-        ("outlets.webhook.least", "5", 5),
-        ("outlets.webhook.every", "0s", 0.0),
-        ("outlets.webhook.signing_secret", "s", "s"),
-        ("outlets.webhook.routing_key", "r", "r"),
         ("outlets.webhook.headers", {"X-Team": "desk"}, {"x-team": "desk"}),
-        ("outlets.webhook.link", "https://t/{trace_id}", "https://t/{trace_id}"),
-        ("outlets.webhook.timeout", "5s", 5.0),
-        ("outlets.webhook.retry_for", "1d", 86400.0),
         ("outlets.jsonl", "scores.jsonl", "scores.jsonl"),
         ("outlets.jsonl", Path("scores.jsonl"), "scores.jsonl"),
-        ("queue.max_bytes", "1MB", 1_000_000),
-        ("turn.stitch_timeout", "0s", 0.0),
-        ("conversation.idle_timeout", "10m", 600.0),
-        ("conversation.max_open", 5, 5),
-        ("conversation.max_turns", "5", 5),
-        ("conversation.max_bytes", "1MiB", 2**20),
-        (
-            "references.accept_from",
-            ["eval.ground_truth", "baggage:case"],
-            {"eval.ground_truth": "ground_truth", "baggage:case": "case"},
-        ),
+        ("references.accept_from", ["eval.truth", "baggage:case"], {"eval.truth": "truth", "baggage:case": "case"}),
         ("references.accept_from", {"app.answer": "ground_truth"}, {"app.answer": "ground_truth"}),
-        ("references.dataset", "cases.jsonl", "cases.jsonl"),
         ("references.retrievers", "search_docs", ("search_docs",)),
         ("references.retrievers", ["search_docs", "kb_*"], ("search_docs", "kb_*")),
         ("references.retrievers", [], ()),
@@ -193,129 +154,41 @@ def message_of(*args: Any, **kwargs: Any) -> str:
         ("references.prompts", ["About {documents}.", "{rest}\n{documents}"], ("About {documents}.", "{rest}\n{documents}")),
         ("references.prompts", [], ()),
         ("references.document_ids", {"kb/*#1": "*", "a": "b"}, {"kb/*#1": "*", "a": "b"}),
-        ("references.trim", True, True),
         ("outlets.store.attributes", ["app.prompt"], ("app.prompt",)),
-        ("statistics.calibration", "trust.json", "trust.json"),
-        ("judge.budget.allocate.least", 10, 10),
-        ("judge.budget.allocate.power", 1, 1.0),
-        ("feedback.threshold", "0.6", 0.6),
         ("statistics.changes.detect", "true", True),
         ("statistics.changes.detect", "auto", "auto"),
-        ("statistics.changes.false_alarm_every", 5000, 5000),
-        ("statistics.changes.least", 0.05, 0.05),
-        ("statistics.changes.reference", "50", 50),
         ("statistics.state", "state.json", "state.json"),
         ("statistics.state", None, None),
         ("feedback.attributes", ["app.stars"], ("app.stars",)),
-        ("feedback.wait", "0", 0.0),
         ("privacy.redact", ["email", "ssn"], ("email", "ssn")),
         ("privacy.redact", [], ()),
-        ("privacy.export_content", True, True),
         *[
-            (f"{section}.{option}", written, meant)
+            (f"{section}.prices", written, written)
             for section in ("judge", "embedder")
-            for option, written, meant in (
-                ("base_url", "http://127.0.0.1:11434/v1/", "http://127.0.0.1:11434/v1"),
-                ("base_url", "https://[::1]:8443", "https://[::1]:8443"),
-                ("base_url", None, None),
-                ("model", " qwen3 ", "qwen3"),
-                ("api_key", "sk-1\n", "sk-1"),
-                ("timeout", "10s", 10.0),
-                ("deadline", "1m", 60.0),
-                ("max_concurrency", 200, 200),
-                ("requests_per_minute", 60, 60),
-                ("tokens_per_minute", "100000", 100_000),
-                ("prices", {"m": {"input": 1, "output": 2.5}}, {"m": {"input": 1.0, "output": 2.5}}),
-                (
-                    "prices",
-                    {"m": {"input": 1, "output": 2, "cached_input": 0}},
-                    {"m": {"input": 1.0, "output": 2.0, "cached_input": 0.0}},
-                ),
-            )
+            for written in ({"m": {"input": 1, "output": 2.5}}, {"m": {"input": 1, "output": 2, "cached_input": 0}})
         ],
-        ("judge.provider", "anthropic", "anthropic"),
-        ("judge.provider", None, None),
-        ("judge.endpoint", "moderations", "moderations"),
-        ("judge.attempts", 3, 3),
-        ("judge.incomplete", "judge", "judge"),
-        ("judge.seed", "2026", "2026"),
         ("judge.budget.usd_per_hour", 2, 2.0),
         ("judge.budget.usd_per_hour", "0.5", 0.5),
         ("judge.budget.usd_per_hour", None, None),
-        *[(f"judge.budget.usd_per_{window}", 2.5, 2.5) for window in ("minute", "day")],
-        *[
-            (f"judge.budget.{unit}_per_{window}", 100, 100)
-            for unit in ("tokens", "calls")
-            for window in ("minute", "hour", "day")
-        ],
-        ("judge.budget.soft", 0.9, 0.9),
         ("judge.budget.metrics", {"llm_relevance": {"usd_per_day": 1}}, {"llm_relevance": SpendingOptions(usd_per_day=1)}),
-        ("judge.queue.max_age", "6h", 21_600.0),
-        ("judge.queue.max_bytes", "1MiB", 2**20),
-        ("judge.queue.lease", "1m", 60.0),
         ("judge.queue.backend", "memory", "memory"),
-        ("judge.queue.path", None, None),
         ("judge.queue.url", None, None),
-        ("judge.queue.name", "agenteval", "agenteval"),
-        ("judge.queue.shards", 4, 4),
-        ("judge.queue.work", True, True),
         ("judge.queue", {"backend": "sqlite", "path": "q.db"}, JobQueueOptions(backend="sqlite", path="q.db")),
-        ("judge.max_input_tokens", 5000, 5000),
-        ("judge.second.model", "large", "large"),
-        ("judge.second.margin", 0.2, 0.2),
-        ("judge.second.tolerance", 0, 0.0),
         ("judge.panel.models", ["a", " b "], ("a", "b")),
         ("judge.panel.models", [], ()),
-        ("judge.panel.combine", "majority", "majority"),
-        ("judge.cache.path", "v.db", "v.db"),
-        ("judge.cache.ttl", "1d", 86400.0),
-        ("judge.cache.max_bytes", "1MiB", 2**20),
-        ("judge.cache.audit", 0.1, 0.1),
-        ("judge.encryption_key", "a,b", "a,b"),
         ("serve.grpc", "localhost:0", "localhost:0"),
         ("serve.grpc", None, None),
-        (
-            "media.hosts",
-            ["CDN.example.com", "*.example.org", "h:8443", "[::1]:80"],
-            ("cdn.example.com", "*.example.org", "h:8443", "[::1]:80"),
-        ),
+        ("media.hosts", ["CDN.example.com", "*.example.org", "[::1]:80"], ("cdn.example.com", "*.example.org", "[::1]:80")),
         ("media.hosts", "cdn.example.com", ("cdn.example.com",)),
         ("media.folders", ["/srv/media"], ("/srv/media",)),
         ("media.buckets", ["s3://calls/2026/", "gs://media"], ("s3://calls/2026/", "gs://media")),
-        ("media.private_addresses", "true", True),
-        ("media.max_bytes", "5MiB", 5 * 2**20),
-        ("media.max_pixels", "1000000", 1_000_000),
-        ("media.max_edge", 1024, 1024),
         ("embedder.path", "clip", "clip"),
         ("embedder.path", None, None),
-        ("embedder.images", "object", "object"),
-        ("media.fetch_timeout", "3s", 3.0),
-        ("media.decode_timeout", "1m", 60.0),
-        ("media.decode_memory", "512MiB", 512 * 2**20),
-        ("media.decode_total", "4GiB", 4 * 2**30),
-        ("media.transcriber.base_url", "http://127.0.0.1:8000/v1", "http://127.0.0.1:8000/v1"),
-        ("media.transcriber.base_url", None, None),
-        ("media.transcriber.model", "whisper-1", "whisper-1"),
-        ("media.transcriber.api_key", "k", "k"),
-        ("media.transcriber.path", "/models/whisper", "/models/whisper"),
-        ("media.transcriber.language", "de", "de"),
-        ("media.transcriber.timeout", "2m", 120.0),
-        ("media.transcriber.instead_of_sound", True, True),
         ("serve.http", " [::1]:4318 ", "[::1]:4318"),
         ("serve.metrics", "0.0.0.0:9464", "0.0.0.0:9464"),
         ("serve.web", "sidecar.local:65535", "sidecar.local:65535"),
-        ("serve.insecure", "true", True),
-        ("serve.token", " t0ken ", "t0ken"),
-        ("serve.page.content", "true", True),
         ("serve.page.trace_url", "https://g.example/t?id={trace_id}&x=1", "https://g.example/t?id={trace_id}&x=1"),
         ("serve.page.trace_url", None, None),
-        ("serve.page.labels", "labels.jsonl", "labels.jsonl"),
-        ("serve.page.labels", None, None),
-        ("serve.page.read_token", "r", "r"),
-        ("serve.page.read_token", None, None),
-        ("serve.tls.cert_file", None, None),
-        ("serve.tls.key_file", None, None),
-        ("serve.tls.client_ca_file", None, None),
         (
             "serve.tls",
             {"cert_file": "c", "key_file": "k", "client_ca_file": "a"},
@@ -324,19 +197,6 @@ def message_of(*args: Any, **kwargs: Any) -> str:
         ("serve.allowed_hosts", "Sidecar", ("sidecar",)),
         ("serve.allowed_origins", ["https://ui.example"], ("https://ui.example",)),
         ("serve.ready_outlets", ["store", "otlp"], ("store", "otlp")),
-        ("serve.max_body", "4MiB", 4 * 2**20),
-        ("serve.max_inflight", "1GiB", 2**30),
-        ("serve.max_requests", 8, 8),
-        ("serve.max_connections", 8, 8),
-        ("serve.client_connections", 8, 8),
-        ("serve.client_rate", "1MiB", 2**20),
-        ("serve.client_rate", None, None),
-        ("serve.body_timeout", "2s", 2.0),
-        ("serve.drain_timeout", "1m", 60.0),
-        ("serve.sample_rate", "0.1", 0.1),
-        ("serve.journal", "spool", "spool"),
-        ("serve.journal", None, None),
-        ("serve.journal_bytes", "64MiB", 64 * 2**20),
     ],
 )
 def test_a_value_is_read(path: str, written: Any, meant: Any) -> None:
@@ -350,7 +210,6 @@ SWITCH = "true or false"
 LOG_EVENTS = "auto, all, notable or off (true means all, false means off)"
 LISTEN = "HOST:PORT"
 ADDRESS = "a URL that starts with http:// or https://"
-PRICES = "a mapping of models to prices"
 
 
 @pytest.mark.parametrize(
@@ -363,88 +222,49 @@ PRICES = "a mapping of models to prices"
         ("turn.idle_timeout", True, DURATION),
         ("turn.idle_timeout", "", DURATION),
         ("turn.idle_timeout", "99999d", DURATION),
+        *[
+            ("judge.base_url", value, ADDRESS)
+            for value in ("h:1/v1", "file:///etc/passwd", "http://h/v1?x=1", "http://h:port/v1")
+        ],
         ("turn.max_duration", float("nan"), DURATION),
         ("turn.decision_delay", "automatic", "auto or a duration"),
         ("turn.max_open", 0, COUNT),
         ("turn.max_open", "9" * 5000, COUNT),
         ("turn.max_spans", 1.5, COUNT),
-        ("turn.max_work", 0, DURATION),
         ("turn.max_spans", None, COUNT),
         ("turn.max_bytes", "4 megs", SIZE),
         ("turn.max_bytes", "0", SIZE),
         ("turn.total_bytes", True, SIZE),
-        ("exit_timeout", "soon", DURATION),
         ("inline", "default", "a mapping of metrics, budget, expected"),
         ("inline.metrics", "code_latency", "or a list of groups and metric names"),
         ("inline.metrics", [1], "or a list of groups and metric names"),
-        ("inline.budget", [5], DURATION),
         ("inline.expected", "perhaps", "true or false"),
         ("metrics", "code_latency", "a list"),
         ("outlets", [], "a mapping of span_events"),
-        ("outlets.span_events", "some", "all, notable or off"),
-        ("outlets.span_events", False, "all, notable or off"),
         ("outlets.console", 1, "all, failed or off (true means all, false means off)"),
         ("outlets.console", "notable", "all, failed or off (true means all, false means off)"),
         ("outlets.log_events", 1, LOG_EVENTS),
         ("outlets.log_events", "yes", LOG_EVENTS),
         ("outlets.log_events", None, LOG_EVENTS),
-        ("outlets.otlp_metrics", None, SWITCH),
         ("outlets.prometheus", 9464, "{port: N}, {registry: default} or null"),
         ("outlets.prometheus", {}, "{port: N}, {registry: default} or null"),
         ("outlets.prometheus", {"registry": "default", "port": 1}, "{port: N}, {registry: default} or null"),
-        ("outlets.prometheus.registry", "mine", "default"),
         ("outlets.prometheus.port", 65536, "65535"),
         ("outlets.prometheus.port", "http", "65535"),
         ("outlets.store", 3, "a mapping of path, max_age"),
-        ("outlets.store.path", "", "the path of a file"),
-        ("outlets.store.max_age", "0s", "above 0"),
-        ("outlets.store.max_bytes", 0, SIZE),
-        ("outlets.store.queue_bytes", 0, SIZE),
-        ("outlets.store.content", "yes", SWITCH),
         ("outlets.otlp", "http://127.0.0.1:4317", "a mapping of endpoint, protocol"),
-        ("outlets.otlp.endpoint", "127.0.0.1:4317", ADDRESS),
-        ("outlets.otlp.protocol", "http/json", "grpc or http"),
         ("outlets.otlp.headers", ["x-tenant"], "a mapping of header names to texts"),
-        ("outlets.otlp.compression", "zstd", "none or gzip"),
-        ("outlets.otlp.timeout", 0, "above 0"),
-        ("outlets.otlp.ca_file", 3, "the path of a file"),
-        ("outlets.otlp.cert_file", "", "the path of a file"),
-        ("outlets.otlp.key_file", [], "the path of a file"),
         ("outlets.otlp.log_events", "no", LOG_EVENTS),
-        ("outlets.otlp.evaluate_spans", True, "off, linked or child"),
-        ("outlets.otlp.metrics_interval", "often", DURATION),
-        ("outlets.otlp.retry_for", "0s", "above 0"),
-        ("outlets.otlp.queue_bytes", 0, SIZE),
         ("outlets.otlp.spool", "spool", "a mapping of directory, max_bytes"),
-        ("outlets.otlp.spool.directory", "", "the path of a file"),
-        ("outlets.otlp.spool.max_bytes", "much", SIZE),
         ("outlets.jsonl", 3, "the path of a file"),
-        ("outlets.otlp_file", [], "the path of a file"),
         ("outlets.webhook", 3, "a mapping of url, format"),
-        ("outlets.webhook.url", "hooks.example", ADDRESS),
-        ("outlets.webhook.format", "discord", "generic, slack, teams or pagerduty"),
         ("outlets.webhook.about", [], "a list of gates, failed, errors"),
         ("outlets.webhook.about", ["passed"], "a list of gates, failed, errors"),
         ("outlets.webhook.floors", {"code_cost": "low"}, "a mapping of metrics to numbers"),
-        ("outlets.webhook.window", 0, DURATION),
-        ("outlets.webhook.least", 0, COUNT),
-        ("outlets.webhook.every", -1, DURATION),
-        ("outlets.webhook.signing_secret", [], "text"),
-        ("outlets.webhook.routing_key", [], "text"),
         ("outlets.webhook.headers", [], "a mapping of header names to texts"),
-        ("outlets.webhook.link", [], "text"),
-        ("outlets.webhook.timeout", 0, DURATION),
-        ("outlets.webhook.retry_for", "never", DURATION),
         ("queue", "64MiB", "a mapping of max_bytes"),
-        ("queue.max_bytes", "many", SIZE),
-        ("turn.stitch_timeout", "soon", DURATION),
-        ("conversation.idle_timeout", 0, "above 0"),
-        ("conversation.max_open", "many", COUNT),
-        ("conversation.max_turns", 0, COUNT),
-        ("conversation.max_bytes", "0", SIZE),
         ("references.accept_from", "everything", "a list of span attributes"),
         ("references.accept_from", {"app.answer": 5}, "a mapping of them to reference names"),
-        ("references.dataset", 5, "the path of a file"),
         ("references.retrievers", [5], "a list of texts"),
         ("references.prompts", "Documents: {document}", "templates with {documents} and other text"),
         ("references.prompts", ["{documents}"], "templates with {documents} and other text"),
@@ -453,143 +273,56 @@ PRICES = "a mapping of models to prices"
         ("references.document_ids", {"kb": "*"}, "with * at most once on each side"),
         ("references.document_ids", {"*/*": "*"}, "with * at most once on each side"),
         ("references.document_ids", ["kb"], "a mapping of retrieved ids"),
-        ("references.trim", "some", "true or false"),
         ("outlets.store.attributes", "app.prompt", "a list of attributes"),
-        ("statistics.calibration", 5, "the path of a file"),
-        ("judge.budget.allocate.least", 0, "a whole number from 1"),
-        ("judge.budget.allocate.power", 2, "a share from 0 to 1"),
-        ("feedback.threshold", 1.5, "a share from 0 to 1"),
         ("statistics.changes.detect", "maybe", "auto, true or false"),
-        ("statistics.changes.false_alarm_every", 0, "a whole number from 1"),
-        ("statistics.changes.least", -1, "a share from 0 to 1"),
-        ("statistics.changes.reference", "many", "a whole number from 1"),
         ("statistics.state", 5, "the path of a file"),
         ("feedback.attributes", "app.stars", "a list of span attributes"),
-        ("feedback.wait", "soon", "duration"),
         ("privacy.redact", "email", "a list of email"),
-        ("privacy.export_content", "some", "true or false"),
         *[
-            (f"{section}.{option}", value, allowed)
+            (f"{section}.prices", value, "a mapping of models to prices")
             for section in ("judge", "embedder")
-            for option, value, allowed in (
-                ("base_url", "127.0.0.1:11434/v1", ADDRESS),
-                ("base_url", "file:///etc/passwd", ADDRESS),
-                ("base_url", "http://h/v1?x=1", ADDRESS),
-                ("base_url", "http://h:port/v1", ADDRESS),
-                ("base_url", 5, ADDRESS),
-                ("model", "", "a non-empty text"),
-                ("api_key", 5, "a non-empty text"),
-                ("timeout", 0, "above 0"),
-                ("deadline", "soon", DURATION),
-                ("max_concurrency", 0, COUNT),
-                ("requests_per_minute", 1.5, COUNT),
-                ("tokens_per_minute", "many", COUNT),
-                ("prices", 5, PRICES),
-                ("prices", {"m": 5}, PRICES),
-                ("prices", {"m": {"input": 1}}, PRICES),
-                ("prices", {"m": {"input": 1, "output": -1}}, PRICES),
-                ("prices", {"m": {"input": 1, "output": True}}, PRICES),
+            for value in (
+                5,
+                {"m": 5},
+                {"m": {"input": 1}},
+                {"m": {"input": 1, "output": -1}},
+                {"m": {"input": 1, "output": True}},
             )
         ],
-        ("judge.provider", "openia", "openai, responses, anthropic, gemini or bedrock"),
-        ("judge.endpoint", "chats", "chat or moderations"),
-        ("judge.attempts", 0, COUNT),
-        ("judge.incomplete", "drop", "skip or judge"),
-        ("judge.seed", "", "a non-empty text"),
         ("judge.budget", 5, "a mapping of usd_per_minute, usd_per_hour, usd_per_day, tokens_per_minute"),
-        *[(f"judge.budget.usd_per_{window}", "much", "an amount of US dollars") for window in ("minute", "day")],
-        *[
-            (f"judge.budget.{unit}_per_{window}", 0, COUNT)
-            for unit in ("tokens", "calls")
-            for window in ("minute", "hour", "day")
-        ],
-        ("judge.budget.soft", 2, "a share from 0 to 1"),
         ("judge.budget.metrics", 5, "a mapping of names"),
-        ("judge.queue.max_age", 0, "above 0"),
         ("judge.budget.usd_per_hour", -1, "an amount of US dollars"),
-        ("judge.budget.calls_per_hour", 0, COUNT),
-        ("judge.queue.max_bytes", "many", SIZE),
-        ("judge.queue.lease", 0, "above 0"),
+        ("judge.queue.backend", "kafka", "memory, sqlite or redis"),
         ("judge.queue", {"backend": "sqlite"}, "{backend: sqlite, path: FILE}"),
         ("judge.queue", {"path": "q.db"}, "{backend: sqlite, path: FILE}"),
-        ("judge.queue.backend", "kafka", "memory, sqlite or redis"),
         ("judge.queue.url", "http://127.0.0.1", "redis://host:6379/0"),
-        ("judge.queue.name", "", "a non-empty text"),
-        ("judge.queue.shards", 0, COUNT),
-        ("judge.queue.work", "maybe", "true or false"),
-        ("judge.queue.path", 5, "the path of a file"),
-        ("judge.max_input_tokens", 0, COUNT),
-        ("judge.second.model", "", "a non-empty text"),
-        ("judge.second.margin", 2, "a share from 0 to 1"),
-        ("judge.second.tolerance", -1, "a share from 0 to 1"),
         ("judge.panel.models", ["a"], "two or more models"),
-        ("judge.panel.combine", "mean", "median or majority"),
-        ("judge.cache.path", "", "the path of a file"),
-        ("judge.cache.ttl", 0, "above 0"),
-        ("judge.cache.max_bytes", 0, SIZE),
-        ("judge.cache.audit", 1.5, "a share from 0 to 1"),
-        ("judge.encryption_key", "", "a non-empty text"),
         ("serve", 5, "a mapping of grpc, http"),
         ("serve.grpc", 4317, LISTEN),
         ("serve.grpc", "127.0.0.1", LISTEN),
         ("media", "on", "a mapping of hosts"),
         ("media.transcriber", "on", "a mapping of base_url"),
-        ("media.transcriber.base_url", "ftp://x", "a URL that starts with http:// or https://"),
-        ("media.transcriber.model", 5, "a non-empty text"),
-        ("media.transcriber.api_key", 5, "a non-empty text"),
-        ("media.transcriber.path", 5, "the path of a file"),
-        ("media.transcriber.language", [], "a non-empty text"),
-        ("media.transcriber.timeout", 0, "a duration above 0"),
-        ("media.transcriber.instead_of_sound", 1, SWITCH),
         ("media.hosts", ["https://cdn.example.com"], "a list of hosts"),
         ("media.hosts", ["*"], "a list of hosts"),
         ("media.hosts", [5], "a list of hosts"),
         ("media.folders", ["media"], "absolute paths"),
         ("media.buckets", ["calls"], "object store"),
         ("media.buckets", ["file:///"], "object store"),
-        ("media.private_addresses", 1, SWITCH),
-        ("media.max_bytes", 0, "a size from 1 byte"),
-        ("media.max_pixels", 0, "a whole number from 1"),
         ("embedder.path", 5, "the path of a file"),
-        ("embedder.images", "bytes", "text, object or messages"),
-        ("media.max_edge", "large", "a whole number from 1"),
-        ("media.fetch_timeout", 0, "a duration above 0"),
-        ("media.decode_timeout", "soon", "a duration"),
-        ("media.decode_memory", "much", "a size from 1 byte"),
-        ("media.decode_total", 0, "a size from 1 byte"),
         ("serve.http", "127.0.0.1:65536", LISTEN),
         ("serve.metrics", "::1:9464", LISTEN),
         ("serve.web", "", LISTEN),
-        ("serve.insecure", 1, SWITCH),
-        ("serve.token", 5, "a non-empty text"),
         ("serve.page", "on", "a mapping of content"),
-        ("serve.page.content", 1, SWITCH),
         ("serve.page.trace_url", "https://g.example/t", "a URL with {trace_id}"),
         ("serve.page.trace_url", "javascript:{trace_id}", "a URL with {trace_id}"),
         ("serve.page.trace_url", "ftp://g.example/{trace_id}", "a URL with {trace_id}"),
-        ("serve.page.labels", 5, "the path of a file"),
-        ("serve.page.read_token", 5, "a non-empty text"),
         ("serve.tls", "cert.pem", "a mapping of cert_file, key_file, client_ca_file"),
         ("serve.tls", {"cert_file": "c"}, "set both cert_file and key_file"),
         ("serve.tls", {"client_ca_file": "c"}, "To use client_ca_file"),
-        ("serve.tls.cert_file", 5, "the path of a file"),
-        ("serve.tls.key_file", 5, "the path of a file"),
-        ("serve.tls.client_ca_file", 5, "the path of a file"),
         ("serve.allowed_hosts", 5, "a list of texts"),
         ("serve.allowed_origins", [""], "a list of texts"),
         ("serve.ready_outlets", ["stores"], "a list of log_events"),
         ("serve.ready_outlets", "store", "a list of log_events"),
-        ("serve.max_body", "0", SIZE),
-        ("serve.max_inflight", "-1", SIZE),
-        ("serve.max_requests", 0, COUNT),
-        ("serve.max_connections", 0, COUNT),
-        ("serve.client_connections", 0, COUNT),
-        ("serve.client_rate", 0, SIZE),
-        ("serve.body_timeout", 0, "above 0"),
-        ("serve.drain_timeout", 0, "above 0"),
-        ("serve.sample_rate", 2, "a share from 0 to 1"),
-        ("serve.journal", 5, "the path of a file"),
-        ("serve.journal_bytes", "0", SIZE),
     ],
 )
 def test_a_value_that_is_not_allowed_is_named_with_its_path_and_what_is(path: str, value: Any, allowed: str) -> None:
@@ -601,21 +334,59 @@ def test_a_value_that_is_not_allowed_is_named_with_its_path_and_what_is(path: st
     assert "\n" not in message
 
 
-def test_every_option_is_in_the_tables_of_good_and_bad_values() -> None:
-    def covered(test: Any) -> set[str]:
-        return {case[0] for mark in test.pytestmark for case in mark.args[1]}
+OF_KINDS = {
+    "duration above 0": ("1h30m", 5400.0, 0, "above 0"),
+    "duration": ("5ms", 0.005, "soon", DURATION),
+    "size": ("4MiB", 4 * 2**20, "0", SIZE),
+    "whole number from 1": ("7", 7, 0, COUNT),
+    "share from 0 to 1": ("0.1", 0.1, 2, "a share from 0 to 1"),
+    "`true` or `false`": ("true", True, 1, SWITCH),
+    "path": ("file.pem", "file.pem", [], "the path of a file"),
+    "http(s) address": ("https://h:8443/v1/", "https://h:8443/v1", "h:8443", ADDRESS),
+    "text": (" text\n", "text", 5, "a non-empty text"),
+    "HOST:PORT": ("localhost:0", "localhost:0", "127.0.0.1", LISTEN),
+    "US dollars": ("0.5", 0.5, "much", "an amount of US dollars"),
+}
+"""For each kind of option: a value, its meaning, an invalid value and what is allowed instead."""
 
-    leaves = leaf_paths() - {
-        "metrics",
-        "groups",
-        "conversation.metrics",
-        "judge.servers",
-        "judge.choose",
-        "references.given",
-        "serve.tenants",
-    }  # lists of entries have tables of their own
-    assert leaves <= covered(test_a_value_is_read)
-    assert leaves <= covered(test_a_value_that_is_not_allowed_is_named_with_its_path_and_what_is)
+
+def option_at(path: str) -> Option:
+    section: Any = Config
+    for part in path.split(".")[:-1]:
+        section = section_of(options_of(section)[part].annotation)
+    return options_of(section)[path.rpartition(".")[2]]
+
+
+def literals_of(annotation: Any) -> tuple[Any, ...]:
+    """The values of ``Literal[…]`` or ``Literal[…] | None``; empty for another type."""
+    if get_origin(annotation) is Literal:
+        return get_args(annotation)
+    inner = get_args(annotation) if type(None) in get_args(annotation) else ()
+    return next((found for found in map(literals_of, inner) if found), ())
+
+
+@pytest.mark.parametrize("path", sorted(leaf_paths()))
+def test_every_option_has_a_tested_kind_or_its_own_cases(path: str) -> None:
+    option = option_at(path)
+    kind, literals = kind_of(option.metadata, option.annotation), literals_of(option.annotation)
+    if kind is not None and kind.described in OF_KINDS:
+        written, meant, wrong, allowed = OF_KINDS[kind.described]
+        assert at(load_config(nested(path, written), NOTHING), path) == meant
+        assert f"{path}: must be " in message_of(nested(path, wrong), NOTHING)
+        assert allowed in message_of(nested(path, wrong), NOTHING)
+    elif literals and path != "judge.queue.backend":  # most backends need other options
+        for value in literals:
+            assert at(load_config(nested(path, value), NOTHING), path) == value
+        assert message_of(nested(path, "other"), NOTHING).startswith(f"{path}: must be ")
+    elif path not in LISTS_OF_ENTRIES:
+        for test in (test_a_value_is_read, test_a_value_that_is_not_allowed_is_named_with_its_path_and_what_is):
+            assert path in {case[0] for mark in test.pytestmark for case in mark.args[1]}  # type: ignore[attr-defined]
+
+
+LISTS_OF_ENTRIES = {
+    "metrics", "groups", "conversation.metrics", "judge.servers", "judge.choose", "references.given", "serve.tenants",
+}  # fmt: skip
+"""They have tables of their own."""
 
 
 @pytest.mark.parametrize(
