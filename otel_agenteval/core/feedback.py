@@ -48,7 +48,6 @@ class Feedback:
     label: str | None = None
     """The rating as a word."""
     comment: str | None = None
-    """Free text."""
     edited: str | None = None
     """The answer as the user corrected it."""
     id: str = ""
@@ -186,24 +185,10 @@ def _hash(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-# --- feedback in events and attributes of other tools --------------------------------------------------------------------
-
 _SCORES = (
-    "score",
-    "value",
-    "rating",
-    "stars",
-    "vote",
-    "thumb",
-    "thumbs",
-    "feedback",
-    "sentiment",
-    "reaction",
-    "is_positive",
-    "positive",
-    "liked",
-    "helpful",
-)
+    "score", "value", "rating", "stars", "vote", "thumb", "thumbs", "feedback", "sentiment", "reaction", "is_positive", "positive",
+    "liked", "helpful",
+)  # fmt: skip
 _RATINGS = frozenset(("rating", "stars", "user_rating", "star_rating"))
 _COMMENTS = ("comment", "comments", "explanation", "text", "message", "reason", "note")
 _EDITED = ("edited", "edited_output", "edited_response", "edited_answer", "correction", "corrected_output", "edit")
@@ -211,21 +196,9 @@ _MOST = ("max", "max_score", "max_rating", "out_of", "best")
 _LEAST = ("min", "min_score", "min_rating", "worst")
 _WORDS_OF_EVENTS = {"thumbs_up": 1.0, "thumb_up": 1.0, "upvote": 1.0, "thumbs_down": 0.0, "thumb_down": 0.0, "downvote": 0.0}
 _SUBJECTS = (
-    "user",
-    "human",
-    "response",
-    "answer",
-    "message",
-    "chat",
-    "agent",
-    "llm",
-    "ai",
-    "gen_ai",
-    "gen_ai_user",
-    "gen_ai_evaluation_user",
-    "app",
-    "customer",
-)
+    "user", "human", "response", "answer", "message", "chat", "agent", "llm", "ai", "gen_ai", "gen_ai_user", "gen_ai_evaluation_user",
+    "app", "customer",
+)  # fmt: skip
 NAMES = frozenset((
     "feedback", "rating", "user_rating", "star_rating", "thumbs_up_down", "user_score", "user_vote", *_WORDS_OF_EVENTS,
     *(f"{subject}_feedback" for subject in _SUBJECTS),
@@ -268,39 +241,43 @@ def in_event(name: str, attributes: Mapping[str, Any], body: Any = None, seed: s
     Only the last part of an attribute name counts: ``score``, ``user_feedback.score`` and ``app.feedback.score`` are
     equivalent.
     """
-    said: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     if isinstance(body, Mapping):
-        said.update({normal(str(key)).rpartition(".")[2]: value for key, value in body.items()})
+        values.update({normal(str(key)).rpartition(".")[2]: value for key, value in body.items()})
     for key, value in attributes.items():
-        said[normal(key.rpartition(".")[2])] = value
-    score_key = next((key for key in _SCORES if isinstance(said.get(key), (bool, int, float))), None)
-    word = next((said[key] for key in ("label", *_SCORES) if isinstance(said.get(key), str) and said[key]), None)
-    comment = next((said[key] for key in _COMMENTS if isinstance(said.get(key), str) and said[key]), None)
+        values[normal(key.rpartition(".")[2])] = value
+
+    def first_text(*keys: str) -> str | None:
+        return next((values[key] for key in keys if isinstance(values.get(key), str) and values[key]), None)
+
+    score_key = next((key for key in _SCORES if isinstance(values.get(key), (bool, int, float))), None)
+    word = first_text("label", *_SCORES)
+    comment = first_text(*_COMMENTS)
     if comment is None and isinstance(body, str) and body and normal(body) not in NAMES:
         comment = body
-    edited = next((said[key] for key in _EDITED if isinstance(said.get(key), str) and said[key]), None)
     plain = normal(name)
-    score: Any = said[score_key] if score_key is not None else None
-    scale = None
-    if score is None and word is not None and word_score(word) is None and (as_number := _written(word)) is not None:
+    score: Any = values[score_key] if score_key is not None else None
+    edited, scale = first_text(*_EDITED), None
+    if score is None and word is not None and word_score(word) is None and (as_number := _number_in(word)) is not None:
         score, word = as_number, None
     if score is not None and not isinstance(score, bool):
-        scale = _scale_of(score, said, rating=score_key in _RATINGS or plain in _RATINGS)
+        scale = _scale_of(score, values, rating=score_key in _RATINGS or plain in _RATINGS)
     if score is None and word is None and edited is None:
         score = _WORDS_OF_EVENTS.get(plain)
     try:
-        return feedback_of(score=score, label=word, comment=comment, edited=edited, scale=scale, id=_id_in(said), seed=seed)
+        feedback_id = first_text("feedback_id" if "feedback_id" in values else "id")
+        return feedback_of(score=score, label=word, comment=comment, edited=edited, scale=scale, id=feedback_id, seed=seed)
     except ConfigError:
         return None
 
 
-def _scale_of(score: float, said: Mapping[str, Any], *, rating: bool) -> tuple[float, float] | None:
+def _scale_of(score: float, values: Mapping[str, Any], *, rating: bool) -> tuple[float, float] | None:
     """Return the scale of a number, or None for the default of 0 to 1.
 
     The attributes can define it. Ratings default to 1 to 5 (or 10), and a value of -1 implies -1 to 1.
     """
-    most = next((number for key in _MOST if (number := _number(said.get(key))) is not None), None)
-    least = next((number for key in _LEAST if (number := _number(said.get(key))) is not None), None)
+    most = next((number for key in _MOST if (number := _number(values.get(key))) is not None), None)
+    least = next((number for key in _LEAST if (number := _number(values.get(key))) is not None), None)
     if most is not None:
         usual = 1.0 if rating else 0.0
         return (usual if least is None else least), most
@@ -309,16 +286,11 @@ def _scale_of(score: float, said: Mapping[str, Any], *, rating: bool) -> tuple[f
     return (-1.0, 1.0) if score == -1 else None
 
 
-def _written(word: str) -> float | None:
+def _number_in(word: str) -> float | None:
     try:
         return _number(float(word))
     except ValueError:
         return None
-
-
-def _id_in(said: Mapping[str, Any]) -> str | None:
-    found = said.get("feedback_id", said.get("id"))
-    return found if isinstance(found, str) and found else None
 
 
 def in_annotation(attributes: Mapping[str, Any], seed: str = "") -> Feedback | None:

@@ -61,18 +61,10 @@ def _mended(text: str | bytes) -> bytes | None:
         raw = text.encode("utf-8", "surrogatepass")
     else:
         raw = bytes(text)
-    mended = _as_utf8(raw)
+    mended = decoded(raw).encode()
     if b"\\ud" in mended or b"\\uD" in mended:
         mended = _ESCAPE.sub(_whole_pair, mended)
     return mended if mended != raw else None
-
-
-def _as_utf8(raw: bytes) -> bytes:
-    try:
-        raw.decode()
-    except UnicodeDecodeError:
-        return decoded(raw).encode()
-    return raw
 
 
 def _whole_pair(found: re.Match[bytes]) -> bytes:

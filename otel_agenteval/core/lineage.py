@@ -85,11 +85,8 @@ def _is_worker_of_gunicorn() -> bool:
 
     This is the case without ``/proc``, or if the worker dropped its server's privileges.
     """
-    return os.environ.get("SERVER_SOFTWARE", "").startswith("gunicorn/") and not _same_program_is_known()
-
-
-def _same_program_is_known() -> bool:
-    return bool(_read(_PROC / str(os.getppid()) / "auxv"))
+    is_same_program_known = bool(_read(_PROC / str(os.getppid()) / "auxv"))
+    return os.environ.get("SERVER_SOFTWARE", "").startswith("gunicorn/") and not is_same_program_known
 
 
 def _goes_on_with(child: int, parent: int) -> bool:
@@ -98,11 +95,8 @@ def _goes_on_with(child: int, parent: int) -> bool:
     addresses = _read(_PROC / str(child) / "auxv")
     if not addresses or addresses != _read(_PROC / str(parent) / "auxv"):
         return False
-    return _addresses_are_random() or _read(_PROC / str(child) / "cmdline") == _read(_PROC / str(parent) / "cmdline")
-
-
-def _addresses_are_random() -> bool:
-    return _read(_PROC / "sys/kernel/randomize_va_space").strip() not in (b"", b"0")
+    are_addresses_random = _read(_PROC / "sys/kernel/randomize_va_space").strip() not in (b"", b"0")
+    return are_addresses_random or _read(_PROC / str(child) / "cmdline") == _read(_PROC / str(parent) / "cmdline")
 
 
 def _parent_of(pid: int) -> int:

@@ -17,9 +17,9 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
-from ..core.extras import require
 from . import price_table
 from .errors import MissingExtra
+from .extras import require
 from .price_table import Rates, Tokens
 
 _UNKNOWN = (LookupError, ValueError, ArithmeticError)

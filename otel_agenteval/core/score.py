@@ -90,18 +90,8 @@ class Score:
     """
 
     __slots__ = (
-        "_also",
-        "_detail",
-        "_result_id",
-        "about",
-        "error_type",
-        "explanation",
-        "facts",
-        "label",
-        "passed",
-        "status",
-        "value",
-    )
+        "_also", "_detail", "_result_id", "about", "error_type", "explanation", "facts", "label", "passed", "status", "value",
+    )  # fmt: skip
 
     facts: Facts
     """The fields that all scores of one metric share."""
@@ -326,12 +316,8 @@ def _summary(score: Score) -> str:
         return f"skipped: {score.detail.get('reason', '')}"
     if score.status == "error":
         return f"error: {score.error_type}: {score.explanation or ''}"
-    value = (
-        score.label
-        if score.type == "boolean" and score.label
-        else f"{score.value:.4g}"
-        if score.value is not None
-        else score.label or ""
-    )
-    threshold = "" if score.threshold is None else f" ({'≤' if score.direction == 'down' else '≥'} {score.threshold:g})"
-    return f"{value}{threshold if score.type != 'boolean' else ''}{f': {score.explanation}' if score.explanation else ''}"
+    is_boolean = score.type == "boolean"
+    text = f"{score.value:.4g}" if score.value is not None and not (is_boolean and score.label) else score.label or ""
+    if score.threshold is not None and not is_boolean:
+        text += f" ({'≤' if score.direction == 'down' else '≥'} {score.threshold:g})"
+    return f"{text}: {score.explanation}" if score.explanation else text

@@ -16,8 +16,6 @@ from typing import Literal
 SCOPE = "otel_agenteval"
 """Instrumentation scope of all emitted telemetry. Spans of this scope are never evaluated."""
 
-# --- names of the semantic conventions --------------------------------------------------------------------------------
-
 EVENT = "gen_ai.evaluation.result"
 """Name of the event that reports one evaluation of one turn."""
 
@@ -34,8 +32,6 @@ AGENT_NAME = "gen_ai.agent.name"
 ERROR_TYPE = "error.type"
 SERVICE_NAME = "service.name"
 SERVICE_VERSION = "service.version"
-
-# --- own names --------------------------------------------------------------------------------------------------------
 
 RESULT_ID = "agenteval.result.id"
 """Id of the score, identical in every outlet."""
@@ -89,8 +85,6 @@ JUDGE_COST = "agenteval.judge.cost_usd"
 """Cost of the score's model requests, if known."""
 JUDGE_INPUT_TRUNCATED = "agenteval.judge.input_truncated"
 """True if ``judge.max_input_tokens`` truncated the judge's input."""
-
-# --- metrics: all own names, because the conventions define none for evaluations ---------------------------------------
 
 SCORE = "agenteval.score"
 MEASURE_DURATION = "agenteval.measure.duration"
@@ -236,10 +230,7 @@ INSTRUMENTS: tuple[Instrument, ...] = (
     Instrument(CHANGE_SIZE, "gauge", "", ("metric", "agent", "verdict"), "Shift of the mean in the last detected change.", over="max"),
     Instrument(RESULTS, "counter", "{result}", ("metric", "agent", "outcome"), "Results of metrics on turns, by outcome."),
     Instrument(DROPPED, "counter", "{result}", ("metric", "reason"), "Results with the outcome dropped, by reason."),
-    Instrument(
-        SKIPPED, "counter", "{result}", ("metric", "reason"),
-        "Results with the outcome skipped, by reason.",
-    ),
+    Instrument(SKIPPED, "counter", "{result}", ("metric", "reason"), "Results with the outcome skipped, by reason."),
     Instrument(TURNS, "counter", "{turn}", ("agent", "service_name", "close_reason", "complete"), "Closed turns."),
     Instrument(
         FEEDBACK, "counter", "{feedback}", ("outcome",),
@@ -347,8 +338,6 @@ INSTRUMENTS: tuple[Instrument, ...] = (
     Instrument(KAFKA_REBALANCES, "counter", "{rebalance}", ("kind",), "Assigned, revoked or lost partitions.", about_us=True),
 )  # fmt: skip
 """Every metric that otel-agenteval emits."""
-
-# --- label values known in advance -------------------------------------------------------------------------------------
 
 _TAKEN = ("ok", "partial")
 _REFUSED = ("bad_data", "too_large", "unauthenticated", "timeout", "throttled", "overloaded", "stopping", "error")

@@ -91,7 +91,7 @@ class _Cell:
         self.exemplars: list[tuple[Mapping[str, str], float, float] | None] = [None] * buckets
 
     def plus(self, other: _Cell) -> _Cell:
-        """Add another cell's observations to this cell."""
+        """Add another cell's observations."""
         self.sum += other.sum
         self.least, self.most = min(self.least, other.least), max(self.most, other.most)
         for bucket, count in enumerate(other.counts):
@@ -135,21 +135,9 @@ class Plan:
 
 class _Series:
     __slots__ = (
-        "buckets",
-        "capped",
-        "cells",
-        "expected",
-        "instrument",
-        "key_of",
-        "keys_of",
-        "last",
-        "moves",
-        "pick",
-        "sighting",
-        "taps",
-        "values",
-        "watches",
-    )
+        "buckets", "capped", "cells", "expected", "instrument", "key_of", "keys_of", "last", "moves", "pick", "sighting", "taps",
+        "values", "watches",
+    )  # fmt: skip
 
     def __init__(self, instrument: Instrument, max_values: int) -> None:
         self.instrument = instrument

@@ -460,9 +460,6 @@ class _Written:
 _ONLY_WHEN_TRUE = ("truncated", "cost_estimated")
 
 
-# --- conversion to and from plain values -------------------------------------------------------------------------
-
-
 def iso(moment: datetime.datetime) -> str:
     """Format a time as UTC with six decimals: ``2026-11-21T02:57:01.000000Z``."""
     return moment.astimezone(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
@@ -517,7 +514,7 @@ def _text(value: Any, path: str) -> str:
 
 
 def _number(value: Any, path: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not -_LARGEST <= value <= _LARGEST:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) <= sys.float_info.max:
         raise _wrong(path, value, "a finite number")
     return value
 
@@ -527,9 +524,6 @@ def _count(value: Any, path: str) -> int:
     if number != int(number) or not is_count(int(number)):
         raise _wrong(path, value, "a whole number from 0 to 2⁶³ - 1")
     return int(number)
-
-
-_LARGEST = sys.float_info.max
 
 
 def _name(value: Any, path: str) -> str:
@@ -608,10 +602,10 @@ def _read_fields(value: Any, path: str, readers: Mapping[str, Callable[[Any, str
 
 def _record(cls: type[Any], **readers: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
     by_key = {name.rstrip("_"): reader for name, reader in readers.items()}
-    spelt = {name.rstrip("_"): name for name in readers}
+    spelled = {name.rstrip("_"): name for name in readers}
 
     def read(value: Any, path: str) -> Any:
-        return cls(**{spelt[key]: given for key, given in _read_fields(value, path, by_key).items()})
+        return cls(**{spelled[key]: given for key, given in _read_fields(value, path, by_key).items()})
 
     return read
 
@@ -626,11 +620,6 @@ def _message(value: Any, path: str) -> Message:
     return Message(**{"role": "user", **known, "extra": extra or None})
 
 
-def _tool_call(value: Any, path: str) -> ToolCall:
-    call: ToolCall = _TOOL_CALL(value, path)
-    return call
-
-
 _tool_request = _record(ToolRequest, call_id=_text, name=_text, arguments=_anything)
 _tool_response = _record(ToolResponse, call_id=_text, name=_text, result=_anything)
 _MESSAGE_READERS: dict[str, Callable[[Any, str], Any]] = {
@@ -643,7 +632,7 @@ _TOOL_CALL_READERS: dict[str, Callable[[Any, str], Any]] = {
 }  # fmt: skip
 
 
-def _TOOL_CALL(value: Any, path: str) -> ToolCall:  # noqa: N802 - reads like the tables around it
+def _tool_call(value: Any, path: str) -> ToolCall:
     given = _read_fields(value, path, _TOOL_CALL_READERS)
     if "name" not in given:
         raise ConfigError(f"{path}.name: must be a name, got none")
