@@ -49,10 +49,7 @@ if TYPE_CHECKING:
 _RECENT, _RECENT_IN_PROCESS = 20_000, 1_000
 """Number of scored turns that are remembered for later user feedback."""
 _REVISABLE_IN_PROCESS = 3 * 2**20
-"""Bytes of past turns that are remembered in an agent's process.
-
-Few spans arrive late there, and the memory is the agent's.
-"""
+"""Bytes of past turns that are remembered in an agent's process. Few spans arrive late there, and the memory is the agent's."""
 _EARLY_BYTES = 32 * 1024 * 1024
 """Bytes that log records can use while they wait for their spans."""
 
@@ -111,15 +108,8 @@ def engine_from(
     def tick() -> bool:
         return intake.tick()
 
-    worker = Worker(  # before the parts that put items into its queue
-        handle,
-        tick,
-        outlets.flush,
-        config.queue.max_bytes,
-        outlets.can_emit,
-        errors.report,
-        clock.monotonic,
-    )
+    # before the parts that put items into its queue
+    worker = Worker(handle, tick, outlets.flush, config.queue.max_bytes, outlets.can_emit, errors.report, clock.monotonic)
 
     judging: Dispatcher | None = None
     if metrics.any_judged:

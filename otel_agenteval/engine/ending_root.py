@@ -24,10 +24,7 @@ from .scorer import TurnScorer
 from .work import ClosedSpans, EvaluatedTurn, GroupedSpans, WorkItem
 
 _INLINE_MAX_BYTES = 1024 * 1024
-"""Size up to which a turn gets span events.
-
-A synchronous exporter would keep the agent waiting for a larger one, so only the worker evaluates it.
-"""
+"""Size up to which a turn gets span events. A larger one would keep the agent of a synchronous exporter waiting."""
 _SIZE_WITHOUT_CONTENT = 8 * 1024
 _PATIENCE = 5.0
 """Seconds that a reader of events waits for another thread's evaluation."""
@@ -113,10 +110,7 @@ class EndingRoots:
 
 
 class DeferredTurns:
-    """Turns of an ended root that wait for evaluation.
-
-    The worker evaluates them, or the first thread that reads the root's events.
-    """
+    """Turns of an ended root, evaluated by the worker or by the first thread that reads the root's events."""
 
     __slots__ = (
         "_closed", "_done", "_evaluating_in", "_events", "_groups", "_lock", "_lost", "_missed", "_roots", "_scored", "_span", "size",
@@ -135,10 +129,7 @@ class DeferredTurns:
         self._scored: list[ScoredTurn] = []
         self._done = False
         self._missed = False
-        """True if a reader didn't get the events in time.
-
-        The span may have been exported without them.
-        """
+        """True if a reader didn't get the events in time, so the span may have been exported without them."""
         self._evaluating_in: int | None = None
         self._lock = threading.Lock()
         self.size = closed.size

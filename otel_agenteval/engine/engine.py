@@ -97,10 +97,7 @@ class Engine:
         self.delivered = False
         """After the shutdown, True if every outlet delivered all scores."""
         self.left_behind: set[int] | None = None
-        """After the shutdown, traces that weren't evaluated and that the next process finds again.
-
-        None if nothing is kept for the next process.
-        """
+        """After the shutdown, traces that the next process must evaluate. None if nothing is kept for it."""
         self._decision_delay = decision_delay
         self._instance_id = instance_id
         self._watchdog = watchdog
@@ -111,7 +108,6 @@ class Engine:
 
     @property
     def instance_id(self) -> str:
-        """Id of this engine within a fleet."""
         return self._instance_id()
 
     @property
@@ -149,8 +145,6 @@ class Engine:
         expect_metrics(self.telemetry, self.pipeline)
         self.config = config
         return fixed
-
-    # --- work outside the agent's thread
 
     def start(self) -> None:
         """Start outlets immediately and work without pauses, for a server without an agent."""
@@ -220,8 +214,6 @@ class Engine:
         self.intake.take_ended(ended)
         return bool(ended)
 
-    # --- questions
-
     def known_turns(self, short: str) -> list[str]:
         """Return the ids of recent turns that begin with ``short``."""
         return self.pipeline.outcomes.known(short)
@@ -249,8 +241,6 @@ class Engine:
     def accepted_baggage(self) -> Mapping[str, str]:
         """Accepted baggage keys, with the reference that each one sets."""
         return self.pipeline.evaluator.references.baggage
-
-    # --- end of life
 
     def flush(self, timeout: float) -> bool:
         """Deliver the scores of all closed turns. Open turns stay open."""

@@ -61,13 +61,8 @@ class FeedbackJoiner:
     def reload(self, options: FeedbackOptions) -> None:
         self._options = options
 
-    # --- feedback in the turn's own trace
-
     def add_to(self, scored: ScoredTurn, group: SpanGroup) -> None:
-        """Add the feedback in a turn's spans to its scores.
-
-        A revision also gets the feedback on the turn that it supersedes.
-        """
+        """Add the feedback in a turn's spans to its scores, and that on the turn that it supersedes."""
         turn = scored.turn
         found = feedback_in(group.members, self._options.attributes)
         if not scored.new and (before := self.recent.get(scored.supersedes)) is not None:
@@ -81,12 +76,8 @@ class FeedbackJoiner:
         if scored.new:
             self.count("in_trace")
 
-    # --- feedback outside the turn's trace
-
     def take(self, given: TurnFeedback, *, last: bool) -> Sequence[ScoredTurn]:
-        """Return the turn with the feedback as a score.
-
-        Empty while the turn is unknown. Runs on the worker.
+        """Return the turn with the feedback as a score. Empty while the turn is unknown. Runs on the worker.
 
         Args:
             given: the feedback.

@@ -74,10 +74,7 @@ class Hints:
             )  # fmt: skip
 
     def check_scores(self, done: Sequence[ScoredTurn]) -> None:
-        """Warn about configured metrics that never apply.
-
-        Costs next to nothing once each has applied.
-        """
+        """Warn about configured metrics that never apply. Costs next to nothing once each has applied."""
         if not self._never:
             return
         for scored in done:

@@ -24,10 +24,7 @@ from .work import ClosedSpans, EndedConversation, GivenFeedback, GroupedSpans, W
 from .worker import Worker
 
 _SHARE_OF_QUEUE = 0.5
-"""Share of the worker's queue for turns that only waited for their deadline.
-
-They can wait longer if there is no room.
-"""
+"""Share of the worker's queue for turns that only waited for their deadline. They can wait longer if there is no room."""
 
 
 class Intake:
@@ -60,13 +57,8 @@ class Intake:
         """Number of log records whose span didn't arrive in time."""
 
     def keep_all(self) -> None:
-        """Never drop received data for lack of room in the worker's queue.
-
-        The receiver checks the room first.
-        """
+        """Never drop received data for lack of room in the worker's queue. The receiver checks the room first."""
         self._keeps_all = True
-
-    # --- spans of this process
 
     def span_started(
         self,
@@ -95,10 +87,7 @@ class Intake:
             return self._assembler.end(trace_id, span_id, span, attributes, local_root)
 
     def root_closed(self, closed: Sequence[Closed], span: Any, *, still_ending: bool) -> None:
-        """Queue turns that the end of a span closed.
-
-        A root also gets its scores, see :mod:`.ending_root`.
-        """
+        """Queue turns that the end of a span closed. A root also gets its scores, see :mod:`.ending_root`."""
         waiting = list(closed)
         try:
             while waiting:
@@ -106,8 +95,6 @@ class Intake:
         finally:
             if waiting:  # the application's thread was interrupted
                 self.take(waiting)
-
-    # --- ended spans and log records
 
     def receive_spans(self, parts: Iterable[tuple[int, Part]]) -> None:
         """Receive ended spans by trace key, with all spans of a trace in one part."""
@@ -137,10 +124,7 @@ class Intake:
             self._worker.wake()
 
     def receive_feedback(self, given: TurnFeedback) -> bool:
-        """Receive user feedback on a turn, see :mod:`.feedback`.
-
-        Return False if the queue is full.
-        """
+        """Receive user feedback on a turn, see :mod:`.feedback`. Return False if the queue is full."""
         return self.put(GivenFeedback(given))
 
     def receive_annotation(self, trace_id: int, parent_id: int, span_id: int, attributes: Mapping[str, Any]) -> None:
@@ -167,13 +151,8 @@ class Intake:
             self._assembler.count_received(spans)
         self._composer.spans.count(reason, spans)
 
-    # --- closing turns outside the agent's thread
-
     def take(self, closed: Iterable[Closed], *, must: bool = False) -> None:
-        """Queue closed turns for the worker.
-
-        Those that don't fit are dropped unless they ``must`` be kept.
-        """
+        """Queue closed turns for the worker. Those that don't fit are dropped unless they ``must`` be kept."""
         for item in closed:
             if item.spans or item.sole or item.late:
                 self.put(ClosedSpans(item), must=must)
@@ -226,10 +205,7 @@ class Intake:
         return waiting or self._composer.waiting > 0 or bool(store) or len(feedback) > 0
 
     def forget_traces(self, trace_ids: set[int]) -> None:
-        """Drop everything about some traces, including queued items.
-
-        Another process evaluates them.
-        """
+        """Drop everything about some traces, including queued items, because another process evaluates them."""
 
         def forget() -> None:
             with self._assembler.lock:
@@ -246,12 +222,6 @@ class Intake:
 
         self._worker.discard(unwanted, forget)
 
-    # --- status
-
-    @property
-    def spans_received(self) -> int:
-        return self._assembler.received
-
     @property
     def waits(self) -> bool:
         """True if anything has a deadline."""
@@ -264,10 +234,7 @@ class Intake:
         )
 
     def held(self, trace_ids: set[int]) -> set[int]:
-        """Return which of the given traces aren't fully evaluated.
-
-        Items in the worker's queue aren't included.
-        """
+        """Return which of the given traces aren't fully evaluated, without those in the worker's queue."""
         with self._assembler.lock:
             found = self._assembler.held(trace_ids)
             found |= {trace_id for trace_id in trace_ids if trace_id in self.early_logs}

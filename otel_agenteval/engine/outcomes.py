@@ -101,10 +101,7 @@ class TurnOutcomes:
             self._count_error("pipeline", type(error).__name__)
 
     def hand_over(self, item: WorkItem, reason: str) -> set[int]:
-        """Count an item's spans, but not its metrics, because another process will score them.
-
-        Returns its trace keys.
-        """
+        """Count an item's spans, but not its metrics, which another process scores. Returns its trace keys."""
         match item:
             case ClosedSpans(closed):
                 self._composer.count_closed(closed, reason)

@@ -30,16 +30,7 @@ from .outcomes import TurnOutcomes
 from .score_statistics import ScoreStatistics
 from .scorer import TurnScorer
 from .watchdog import Watchdog
-from .work import (
-    ClosedSpans,
-    EndedConversation,
-    EvaluatedTurn,
-    GivenFeedback,
-    GroupedSpans,
-    JudgedTurns,
-    TurnWithMedia,
-    WorkItem,
-)
+from .work import ClosedSpans, EndedConversation, EvaluatedTurn, GivenFeedback, GroupedSpans, JudgedTurns, TurnWithMedia, WorkItem
 
 if TYPE_CHECKING:
     from ..judging.dispatcher import Dispatcher
@@ -130,9 +121,7 @@ class Pipeline:
                     self._drop_overdue(item)
             except BaseException as error:  # drop only this turn
                 self._watchdog.end()
-                if is_meant_for_host(
-                    error
-                ):  # on the application's thread: emit what is done, and leave the rest to the next thread
+                if is_meant_for_host(error):  # on the application's thread: emit what is done, the next thread does the rest
                     batch.insert(0, item)
                     interrupt = error
                 else:
@@ -239,11 +228,9 @@ class Pipeline:
         if store is None:
             return []
         turns = [scored for scored in done if scored.of_turn_itself and not scored.conversation]
-        ended = [
-            one
-            for scored in turns
-            for one in store.add(scored.turn, scored.size, scored.root, (scored.first_id, *scored.absorbs))
-        ]
+        ended: list[Ended] = []
+        for scored in turns:
+            ended += store.add(scored.turn, scored.size, scored.root, (scored.first_id, *scored.absorbs))
         for scored in turns if store.gives_history else ():
             if scored.turn.conversation_id and not scored.turn.history:
                 scored.turn.history = store.before(scored.turn)

@@ -102,8 +102,5 @@ class RecentTurns:
 
 
 def unknown_turn(turn_id: str, tenant: str | None, trace_id: int, span_id: int) -> RecentTurn:
-    """Return a turn with only its ids.
-
-    It was scored too long ago, or by another process.
-    """
+    """Return a turn with only its ids, because it was scored too long ago, or by another process."""
     return RecentTurn(Root(trace_id, span_id, tenant=tenant), turn_id, turn_id, 1)

@@ -77,18 +77,11 @@ class ScoreStatistics:
                 try:
                     what.restore(found[name], passed)
                 except (KeyError, TypeError, ValueError, IndexError) as error:
-                    _log.warning(
-                        "statistics.state: %s: %s can't be restored and start from zero: %s",
-                        self._file,
-                        name,
-                        type(error).__name__,
-                    )
+                    kind = type(error).__name__
+                    _log.warning("statistics.state: %s: %s can't be restored and start from zero: %s", self._file, name, kind)
 
     def reopen(self) -> None:
-        """Take over the first state file from a process that has ended since startup.
-
-        Must be called before anything is counted.
-        """
+        """Take over the first state file from a process that has ended since startup, before anything is counted."""
         if self._file is not None and self._file.path != self._file.first:
             self._file.close()
             self._file = StateFile(str(self._file.first))
@@ -119,7 +112,6 @@ class ScoreStatistics:
             self.save()
 
     def save(self) -> None:
-        """Write the state now."""
         if self._file is None:
             return
         try:

@@ -57,10 +57,7 @@ class TurnScorer:
         return scored
 
     def evaluate_again(self, later: ScoredTurn) -> ScoredTurn | None:
-        """Return a turn with later feedback and its inline scores, or None.
-
-        None if its spans aren't remembered anymore.
-        """
+        """Return a turn with later feedback and its inline scores. None if its spans aren't remembered anymore."""
         found = self._composer.read_again(later.root.trace_key, later.root.span_id)
         if found is None:
             return None

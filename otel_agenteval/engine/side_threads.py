@@ -14,10 +14,7 @@ _IDLE_SECONDS = 10.0
 
 
 class SideThreads:
-    """Pool of threads that run work in order, several at once.
-
-    Threads start with the first work.
-    """
+    """Pool of threads that run work in order, several at once. They start with the first work."""
 
     def __init__(self, most: int) -> None:
         self._most = most

@@ -1,8 +1,6 @@
 """Status of a running engine: fill levels, progress and counts of spans.
 
-Reading changes nothing.
-
-Receivers of spans use only this class to read an engine's state.
+Reading changes nothing. Receivers of spans use only this class to read an engine's state.
 """
 
 from __future__ import annotations
@@ -84,7 +82,6 @@ class Status:
 
     @property
     def open_turns(self) -> OpenTurns:
-        """Number and size of open turns."""
         assembler = self._assembler
         return OpenTurns(assembler.open_turns, assembler.max_open, assembler.bytes, assembler.max_bytes)
 
@@ -109,7 +106,6 @@ class Status:
         return (self._worker.bytes + added) / self._worker.max_bytes
 
     def checkpoint(self, trace_ids: set[int]) -> Checkpoint:
-        """Return the current progress on some traces."""
         return Checkpoint(*self._worker.mark(lambda: self._intake.held(trace_ids)))
 
     def has_passed(self, checkpoint: Checkpoint) -> bool:
@@ -124,10 +120,7 @@ class Status:
             )
 
     def unused_spans(self) -> dict[str, int]:
-        """Return the number of received spans without a score, by reason.
-
-        Each span is counted once.
-        """
+        """Return the number of received spans without a score, by reason. Each span is counted once."""
         found = Counter(self._composer.spans.left_out)
         found["late"] += self._assembler.late.unused
         found["moved"] += self._assembler.moved

@@ -97,8 +97,6 @@ class JudgedTurns:
 
 @dataclass(slots=True)
 class EndedConversation:
-    """Whole conversation."""
-
     ended: Ended
     size = 0
 
@@ -109,13 +107,10 @@ class EndedConversation:
 
 @dataclass(slots=True)
 class GivenFeedback:
-    """User feedback on a turn."""
-
     given: TurnFeedback
     last: bool = False
     """True if the feedback has waited long enough for its turn."""
     size = 1024
-    """Estimate."""
 
     @property
     def trace_key(self) -> int:

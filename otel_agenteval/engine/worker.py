@@ -27,20 +27,14 @@ POLL = 0.25
 """Seconds between checks of the queue and of open turns."""
 _COURTEOUS_BATCH = 2
 _BREATH = 0.0005
-"""Seconds of pause after half a millisecond of work.
-
-The agent's thread can't run at the same time as this one.
-"""
+"""Seconds of pause after half a millisecond of work, because the agent's thread can't run at the same time."""
 _BACKLOG = 2_000
 """Number of items from which the queue is emptied without pauses."""
 _RETRY = 0.05
 """Seconds between retries of a full outlet while a caller waits."""
 _SIDE_THREADS = 4
 _ASIDE_SECONDS = 600.0
-"""Longest time that an item waits for another thread.
-
-After that, it is queued without the result.
-"""
+"""Longest time that an item waits for another thread. Then it is queued without the result."""
 _QUIET_POLLS = 8
 """Number of checks without work after which the thread sleeps until it is woken."""
 
@@ -50,8 +44,7 @@ class Worker:
 
     Args:
         handle: processes a batch of items, and returns those that it didn't start because the engine is ending. If it raises, the
-            items
-            left in the list are handled later.
+            items left in the list are handled later.
         tick: called at every check, for deadlines. Returns True if anything may become due.
         flush: delivers buffered scores within the given seconds. Returns False if some remain.
         max_bytes: limit of the queue. An item that doesn't fit is refused, unless it must be accepted.
@@ -127,9 +120,7 @@ class Worker:
         return self._handled
 
     def put(self, item: Any, size: int, *, must: bool = False) -> bool:
-        """Queue an item.
-
-        Return False if the queue is full or the worker has stopped. Never blocks.
+        """Queue an item. Return False if the queue is full or the worker has stopped. Never blocks.
 
         An item that ``must`` be accepted was already in memory, so the limit is no reason to drop it.
         """
@@ -253,10 +244,7 @@ class Worker:
                         self._queue[i] = None, size
 
     def flush_outlets(self, timeout: float) -> bool:
-        """Deliver buffered scores without handling queued items.
-
-        Return True if it was done in time.
-        """
+        """Deliver buffered scores without handling queued items. Return True if it was done in time."""
         deadline = time.monotonic() + timeout
         if not self._runs() or self._thread is threading.current_thread():
             return self._is_done(0, deadline, outlets=True)
@@ -289,10 +277,7 @@ class Worker:
         return request.ok
 
     def stop(self, timeout: float, *, outlets: bool = True) -> bool:
-        """Handle queued items, optionally flush ``outlets``, and end the thread.
-
-        Starts no thread. Safe to call twice.
-        """
+        """Handle queued items, optionally flush ``outlets``, and end the thread. Starts none. Safe to call twice."""
         deadline = time.monotonic() + timeout
         ok = self._ask(timeout, outlets=outlets)
         self._stopping = True
@@ -427,7 +412,7 @@ class Worker:
                     return True
                 time.sleep(_RETRY)
             else:
-                hurry = hurry or self._must_hurry()
+                hurry = hurry or not self._is_courteous or self._stopping or bool(self._requests) or len(self._queue) > _BACKLOG
                 self._handle_batch(min(most, 256 if hurry else _COURTEOUS_BATCH))
                 if deadline is not None and time.monotonic() >= deadline:
                     break
@@ -447,9 +432,6 @@ class Worker:
             _log.warning("closing turns failed: %s", type(error).__name__)
             return True
 
-    def _must_hurry(self) -> bool:
-        return not self._is_courteous or self._stopping or bool(self._requests) or len(self._queue) > _BACKLOG
-
     def _handle_batch(self, most: int) -> None:
         with self._handling:
             if self._given_up:
@@ -459,10 +441,7 @@ class Worker:
             self._flush_soon()
 
     def _wait_for_aside(self, deadline: float | None) -> bool:
-        """Wait briefly for other threads.
-
-        Return False if there is nothing to wait for, or no time.
-        """
+        """Wait briefly for other threads. Return False if there is nothing to wait for, or no time."""
         self._returned.clear()
         if self._soon and threading.current_thread() is self._thread:
             self._flush_soon()

@@ -99,7 +99,7 @@ def test_beside_a_span_processor_it_does_nothing():
     with Rig(before=[SimpleSpanProcessor(exporter)]) as rig:
         rig.run()
         assert len(rig.turns()) == 1
-        assert (exporter.engine.intake.spans_received, exporter.engine.assembler.open_turns) == (0, 0)
+        assert (exporter.engine.assembler.received, exporter.engine.assembler.open_turns) == (0, 0)
 
 
 def test_it_waits_as_long_as_a_sidecar_and_makes_no_span_events():

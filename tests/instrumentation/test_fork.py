@@ -118,7 +118,7 @@ def child():
     with trace.use_span(trace.INVALID_SPAN):
         turn(tracer, "child's")
     handle.flush()
-    return [sum(engine.telemetry.read("agenteval.turns").values.values()), engine.intake.spans_received]
+    return [sum(engine.telemetry.read("agenteval.turns").values.values()), engine.assembler.received]
 print(json.dumps(fork(child)))
 """
     assert run(script, tmp_path) == [1, 2]

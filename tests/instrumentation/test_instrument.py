@@ -92,7 +92,7 @@ def test_of_two_explicit_processors_the_second_does_nothing_and_says_so_once(cap
         with caplog.at_level(logging.WARNING, "otel_agenteval"):
             rig.run()
             rig.run()
-        assert second.engine.intake.spans_received == 0
+        assert second.engine.assembler.received == 0
         assert len(rig.turns()) == 2
         assert [record.getMessage() for record in caplog.records] == [
             "this provider has two AgentEvalSpanProcessors; the second one does nothing"
@@ -154,7 +154,7 @@ def test_create_provider_sets_one_and_evaluates():
         assert isinstance(trace.get_tracer_provider(), TracerProvider)
         turn(trace.get_tracer("app"))
         assert handle.flush()
-        print(handle.processor.engine.intake.spans_received)
+        print(handle.processor.engine.assembler.received)
     """)
     assert printed == "2\n"
 

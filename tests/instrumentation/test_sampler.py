@@ -46,7 +46,7 @@ def test_traces_without_genai_stay_dropped():
         with rig.tracer.start_as_current_span("GET /") as span:
             assert not span.is_recording()
             assert not rig.tracer.start_span("SELECT").is_recording()
-        assert rig.engine.intake.spans_received == 0
+        assert rig.engine.assembler.received == 0
 
 
 def test_what_the_sampler_keeps_is_exported_as_before():

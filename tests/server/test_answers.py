@@ -252,7 +252,7 @@ def test_an_answer_comes_in_time_although_the_work_does_not(transport: Transport
         else:
             assert own.post("/v1/traces", turn_of(1))[0] == 503
         go.set()
-        _until(lambda: own.engine.intake.spans_received == 2)  # and it is done all the same
+        _until(lambda: own.engine.assembler.received == 2)  # and it is done all the same
         monkeypatch.setattr(own.service.receiver, "take", take)
         assert own.post("/v1/traces", turn_of(1))[0] == 200  # the sender came again
         assert len(own.turns()[0].spans) == 2
@@ -298,7 +298,7 @@ def test_without_the_token_nothing_is_taken(given: str | None) -> None:
         assert own.get("/api/status", "web", headers)[0] == 401
         metadata = (("authorization", given),) if given is not None and given.isascii() else ()
         assert details(call(own, turn_of(1), metadata=metadata)) == (grpc.StatusCode.UNAUTHENTICATED, None, None)
-        assert own.engine.intake.spans_received == 0
+        assert own.engine.assembler.received == 0
 
 
 def test_with_the_token_everything_is_open() -> None:

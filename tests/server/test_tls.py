@@ -65,9 +65,9 @@ def test_a_client_needs_a_certificate_of_the_authority(transport: Transport, aut
     with Sidecar(serve(authority.issue("server"), authority.file)) as sidecar:
         for client in (None, other.issue("stranger")):
             send(sidecar, exporter(sidecar, transport, authority.file, client))
-        assert sidecar.engine.intake.spans_received == 0
+        assert sidecar.engine.assembler.received == 0
         send(sidecar, exporter(sidecar, transport, authority.file, authority.issue("agent")))
-        assert sidecar.engine.intake.spans_received == 1
+        assert sidecar.engine.assembler.received == 1
 
 
 def test_certificates_of_clients_are_enough_for_other_machines(authority: Authority) -> None:
