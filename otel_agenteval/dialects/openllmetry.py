@@ -138,9 +138,9 @@ def _read_llm(attributes: dict[str, Any], step: Step) -> None:
     get = attributes.get
     if step.model == "unknown":
         step.model = None
-    if step.input_messages is None:
+    if step.input_messages is None and "gen_ai.input.messages" not in attributes:
         step.input_messages = _indexed(attributes, "gen_ai.prompt.")
-    if step.output_messages is None:
+    if step.output_messages is None and "gen_ai.output.messages" not in attributes:
         step.output_messages = _indexed(attributes, "gen_ai.completion.")
     if step.tool_definitions is None:
         functions = unflatten(attributes, "llm.request.functions.")

@@ -383,7 +383,11 @@ def document(item: Mapping[str, Any]) -> Document:
         metadata, _ = jsonio.loads_or_text(metadata)
     more = metadata if isinstance(metadata, Mapping) else {}
     identity = next(
-        (value for value in (item.get("id"), more.get("id"), more.get("doc_id"), more.get("doc_uri")) if value not in (None, "")),
+        (
+            value
+            for value in (item.get("id"), item.get("document_id"), more.get("id"), more.get("doc_id"), more.get("doc_uri"))
+            if value not in (None, "")
+        ),
         None,
     )
     content = next((item[key] for key in ("content", "page_content", "text") if item.get(key) is not None), None)

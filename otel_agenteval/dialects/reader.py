@@ -313,7 +313,8 @@ def _error(record: SpanRecord, step: Step) -> ErrorInfo | None:
     kind = as_text(record.attributes.get("error.type"))
     if record.status != ERROR and kind is None and not step.tool_failed:
         return None
-    message = record.status_message
+    facts = record.dialects.facts
+    message = record.status_message or (facts.fields.get("error_message") if facts is not None else None)
     for event in reversed(record.events):
         if event.name == "exception":
             kind = kind or as_text(event.attributes.get("exception.type"))

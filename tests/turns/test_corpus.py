@@ -23,12 +23,6 @@ INCOMPLETE = {
     "openai_sdk-otel_v2_legacy": 98.5,
     "openai_sdk-traceloop-responses": 92.0,  # the span of an answer that was cut is never sent
     "pydantic_ai-logfire": 99.5,  # an answer was scrubbed
-    "mlflow-openai-agents": 75.0,  # the failed span of one call has no content, so it isn't the call
-    # read by shape:
-    "genkit-js-chat": 98.0,  # a hand-off to a prompt is a tool call
-    "langfuse-v5-langchain": 99.0,  # a run that a tool started has the name of its caller
-    "langwatch-js-langchain": 99.0,  # the usage of streamed calls is only in the history of the run
-    "langwatch-langchain": 99.0,
 }
 """Sets in which something is not in the recording at all; the facts of all others are right to the last."""
 INCOMPLETE_B = {

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from ...spans.record import SpanRecord
+from ...spans.record import ERROR, SpanRecord
 from ..content import decode
 from ..step import CHAIN, EMBEDDING, LLM, RETRIEVAL, TOOL, as_float
 from . import kinds
@@ -68,7 +68,11 @@ _NO_RESULTS = _NO_ARGUMENTS | {
     "messages",
 }
 _FINISH = frozenset(("finish_reason", "finishReason", "stop_reason", "stopReason"))
-_ABOUT = frozenset(("meta", "usage", "response_metadata", "usage_metadata", "metadata", "token_usage", "models_usage", "custom"))
+_ABOUT = frozenset(
+    ("meta", "usage", "response_metadata", "usage_metadata", "metadata", "token_usage", "models_usage", "custom", "raw")
+)
+_OF_A_RUN = ("usage_metadata", "response_metadata", "tool_call_id")
+"""Fields of a model's or a tool's message that the user's message lacks."""
 _REPR = re.compile(r"[A-Za-z_][\w.]*(?:\[[\w., ]+\])?\(\w+=|<[\w.]+(?: object at |:)")
 
 
@@ -117,6 +121,7 @@ class Facts:
         """True if a top-level attribute names a model or counts tokens."""
         self._nodes = 0
         self.name = record.name
+        self.failed = record.status == ERROR
         self.name_role, self.name_left = kinds.role_of_name(record.name)
         self._read(record)
 
@@ -157,7 +162,7 @@ class Facts:
                 return
             if holds_json(value) or value[-1:] in ('"', ")", "'", "}"):
                 value = opened(value)
-        if isinstance(value, dict) and value.keys() == _TYPED_VALUE and value["type"].__class__ is str and not is_message(value):
+        if value.__class__ is dict and len(value) == 2 and value.keys() == _TYPED_VALUE and value["type"].__class__ is str:
             raw = value = opened(value["value"])
         if (
             attribute
@@ -181,14 +186,15 @@ class Facts:
             return
         if direction == IN and "tools" in value and value.get("name") == self.name:  # an agent's description
             self.agents.add(self.name)
-        costs = words_of(path)[-2:] == ("cost", "details") and {*map(type, value.values())} <= {int, float}
-        if costs and "total" not in value:
+        if path.endswith("cost_details") and "total" not in value and {*map(type, value.values())} <= {int, float}:
             self._take_field("cost_usd", sum(value.values()), 2, depth)
         branch = value.__class__ is Branch
         if branch:
             self._take_spread((words_of(path) or ("",))[-1], value)
+        depth = depth if branch else depth + 1
         for key, inner in value.items():
-            self._walk(path if key == "" else f"{path}.{key}", inner, depth if branch else depth + 1, direction, attribute=branch)
+            if inner is not None and inner != "":
+                self._walk(path if key == "" else f"{path}.{key}", inner, depth, direction, attribute=branch)
 
     def _take_spread(self, last: str, value: Mapping[str, Any]) -> None:
         """Keep a function's arguments, or the fields of its result, if each is an attribute."""
@@ -201,6 +207,8 @@ class Facts:
         if not value:
             return
         items = [_item(item) for item in value]
+        if direction == OUT:
+            self._add_up_usage(items)
         if all(item.__class__ is str for item in items):
             self._take_texts(path, items, depth, meaning, direction)
             return
@@ -218,6 +226,18 @@ class Facts:
                 if isinstance(item, (dict, list)):
                     self._walk(path, item, depth + 1, direction)
 
+    def _add_up_usage(self, items: list[Any]) -> None:
+        """Add the tokens of the model's messages at the end of a run's history."""
+        found = []
+        for item in reversed(items):
+            fields = item.get("kwargs", item) if isinstance(item, dict) else None
+            if not isinstance(fields, dict) or not any(fields.get(key) for key in _OF_A_RUN):
+                break
+            if isinstance(usage := fields.get("usage_metadata"), dict):
+                found.append(usage)
+        for field in ("input_tokens", "output_tokens") if len(found) > 1 else ():
+            self._set(field, sum(_count(usage.get(field)) or 0 for usage in found), 4)
+
     def _take_texts(self, path: str, texts: list[str], depth: int, meaning: Meaning, direction: str | None) -> None:
         streamed = any(text[:1].isspace() or text[-1:].isspace() for text in texts)
         self._take_scalar(path, "".join(texts) if streamed else texts[0], meaning, direction, depth)
@@ -227,6 +247,8 @@ class Facts:
     # --- found values
 
     def _take_messages(self, messages: list[Any], path: str, direction: str | None) -> None:
+        if direction != IN and self._take_search(messages):
+            return
         self.evidence |= MESSAGES
         if any(is_telling(message) for message in messages if isinstance(message, dict)):
             self.evidence |= TELLING
@@ -236,10 +258,19 @@ class Facts:
         if direction != IN and isinstance(last, dict):
             self._read_message(last, path, 0)
 
+    def _take_search(self, messages: list[Any]) -> bool:
+        """Take documents that are the content of the only message. The span is a retrieval."""
+        content = messages[0].get("content") if len(messages) == 1 and isinstance(messages[0], dict) else None
+        found = next(iter(content.values())) if isinstance(content, dict) and len(content) == 1 else None
+        if not isinstance(found, list) or not are_documents(found):
+            return False
+        self.documents, self.kind, self.kind_strength = found, RETRIEVAL, 2
+        return True
+
     def _read_message(self, message: Mapping[str, Any], path: str, depth: int) -> None:
         for key, inner in message.items():
             if key in _FINISH and inner.__class__ is str and inner:
-                self._set("finish_reason", inner, 0.5)
+                self._set("finish_reason", inner, 3)
             elif key == "name" and inner.__class__ is str:
                 self.agents.add(inner)
             elif key in _ABOUT and isinstance(inner, dict):
@@ -259,17 +290,8 @@ class Facts:
             return
         if path.endswith("id") and _RESPONSE_ID.fullmatch(value) and direction != IN:
             self._set("response_id", value, 0.5)
-        last = path.rsplit(".", 1)[-1]
-        words = words_of(last)
-        if (
-            words
-            and words[-1] in ("system", "instructions", "instruction", "preamble")
-            and len(value) > 20
-            and self.system is None
-        ):
+        if meaning.system and (meaning.system == 2 or len(value) > 20) and self.system is None:
             self.system = value
-        elif words[-2:] in (("system", "prompt"), ("system", "message"), ("system", "instruction")):
-            self.system = self.system or value
         elif (meaning.text or (depth == 0 and meaning.direction is not None and meaning.content)) and not is_repr(value):
             self.texts.append(Content(value, path, direction))
 
@@ -290,6 +312,8 @@ class Facts:
         elif field in ("outcome", "failure"):
             if depth == 0 and _is_failure(field, str(value).strip().lower()):
                 self._set("failed", value, 1)
+            elif depth == 2 and field == "failure" and value.__class__ is str:
+                self._set("error_message", value, 1)
         elif field == "cost_usd":
             self._set(field, as_float(value), strength)
         elif field == "first_token_at":
@@ -298,6 +322,7 @@ class Facts:
             self._take_name(field, value, strength)
 
     def _take_model(self, value: str, strength: float, depth: int) -> None:
+        self._set("provider", provider_in(value), 0)
         known = _MODEL_NAME.fullmatch(value) is not None
         self.evidence |= MODEL if known else 0
         self._set("model", without_provider(value), strength + known)
@@ -392,7 +417,9 @@ def _is_about(event: str) -> bool:
     return event == "exception" or not _ABOUT_SPANS.isdisjoint(words_of(event))
 
 
-_ABOUT_SPANS = frozenset(("exception", "evaluation", "evaluator", "score", "scores", "feedback", "annotation", "guardrail"))
+_ABOUT_SPANS = frozenset(
+    ("exception", "evaluation", "evaluator", "score", "scores", "feedback", "annotation", "guardrail", "token")
+)
 
 
 def _as_message(values: Mapping[str, Any], role: str) -> dict[str, Any]:
@@ -453,6 +480,12 @@ def _is_model_like(value: str) -> bool:
 def model_in(name: str | None) -> str | None:
     """Return the model if a name is a known model's, or None."""
     return without_provider(name) if name is not None and _MODEL_NAME.fullmatch(name) else None
+
+
+def provider_in(model: str | None) -> str | None:
+    """Return the provider before a model's name, as in ``openai/gpt-4o``, or None."""
+    head, slash, _ = (model or "").partition("/")
+    return head if slash and head != "models" and head.lower() in _PROVIDERS else None
 
 
 def without_provider(model: str) -> str:

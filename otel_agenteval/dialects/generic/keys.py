@@ -7,14 +7,13 @@ name is classified once.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from .kinds import role_of_kind
-from .words import words_of
+from .words import MOST_NAMES, words_of
 
 IN, OUT = "in", "out"
-
-_MOST_NAMES = 16_384
 
 IN_WORDS = frozenset((
     "input", "inputs", "prompt", "prompts", "request", "query", "question", "history", "arg", "args", "kwargs", "arguments", "task",
@@ -68,27 +67,20 @@ class Meaning(NamedTuple):
     """True if a value under this name can be content, not a measure or a property of it."""
     strength: int
     """Confidence in ``field``. Of two values, the one under the surer name is used."""
+    system: int
+    """1 if a long text under this name is a system prompt, 2 if any text is."""
 
 
-_NOTHING = Meaning(None, None, False, False, 0)
+_NOTHING = Meaning(None, None, False, False, 0, 0)
 _PROPERTIES = frozenset((
     "mime", "type", "types", "format", "id", "ids", "count", "counts", "tokens", "token", "length", "size", "time", "ms", "name", "schema", "cost", "reason",
     "reasons", "model", "status", "code", "usage", "index", "kind", "description", "definitions", "tools", "duration", "temperature", "version",
     "seed", "penalty", "stream", "tier", "fingerprint", "state", "url", "path", "metadata", "usd", "total", "latency", "s",
 ))  # fmt: skip
-_meanings: dict[str, Meaning] = {}
 
 
+@lru_cache(MOST_NAMES)
 def meaning_of(path: str) -> Meaning:
-    known = _meanings.get(path)
-    if known is None:
-        if len(_meanings) >= _MOST_NAMES:
-            _meanings.clear()
-        known = _meanings[path] = _meaning(path)
-    return known
-
-
-def _meaning(path: str) -> Meaning:
     words = words_of(path)
     if not words:
         return _NOTHING
@@ -98,7 +90,13 @@ def _meaning(path: str) -> Meaning:
     field, strength = _field(words)
     text = own in _TEXT_IN or own in _TEXT_OUT
     content = _PROPERTIES.isdisjoint(words_of(last_name)) and words[-2:-1] != ("invocation",)
-    return Meaning(field, direction, text, content, strength)
+    last = words_of(last_name)
+    system = 1 if last[-1:] and last[-1] in _SYSTEM else 2 if last[-2:-1] == ("system",) and last[-1] in _SYSTEM_TEXTS else 0
+    return Meaning(field, direction, text, content, strength, system)
+
+
+_SYSTEM = frozenset(("system", "instructions", "instruction", "preamble"))
+_SYSTEM_TEXTS = frozenset(("prompt", "message", "instruction"))
 
 
 def _field(words: tuple[str, ...]) -> tuple[str | None, int]:
@@ -171,7 +169,7 @@ _ENDINGS: dict[tuple[str, ...], tuple[str, int]] = {
     ("error", "message"): ("failure", 1), ("is", "error"): ("failure", 1),
     ("total", "cost"): ("cost_usd", 3), ("cost", "total"): ("cost_usd", 3), ("cost", "details", "total"): ("cost_usd", 3),
     ("cost", "usd"): ("cost_usd", 2), ("usage", "cost"): ("cost_usd", 2), ("cost",): ("cost_usd", 1),
-    ("completion", "start", "time"): ("first_token_at", 1),
+    ("completion", "start", "time"): ("first_token_at", 1), ("first", "token", "at"): ("first_token_at", 1),
     ("user", "id"): ("user_id", 2), ("enduser", "id"): ("user_id", 1),
     ("entity", "name"): ("name", 2), ("component", "name"): ("name", 1), ("node", "name"): ("name", 1), ("observation", "name"): ("name", 1),
     ("span", "name"): ("name", 1), ("step", "name"): ("name", 1), ("run", "name"): ("name", 1), ("name",): ("name", 1),
@@ -193,9 +191,11 @@ def _endings(words: tuple[str, ...]) -> tuple[str | None, int]:
         if found is None:
             continue
         field, strength = found
-        if field == "name" and len(words) > length + 3:
-            continue
         before = set(words[:-length])
+        if field == "name" and (len(words) > length + 3 or "thread" in before):
+            continue
+        if field == "agent" and "trace" in before:  # the trace's first agent, not the span's
+            strength -= 1
         if field == "model":
             return (None, 0) if before & _NO_MODEL else (field, strength + (2 if "response" in before and length < 3 else 0))
         if field in ("tool_name", "tool_call_id", "agent", "name") and before & _TOOL_LISTS:
@@ -261,13 +261,14 @@ def _hints(attributes: Mapping[str, Any]) -> bool:
             if meaning.field == "kind":
                 if attributes[key].__class__ is str and role_of_kind(attributes[key]) is not None:
                     return True
-            elif len(PLAIN_KEYS) < _MOST_NAMES:
+            elif len(PLAIN_KEYS) < MOST_NAMES:
                 PLAIN_KEYS.add(key)
         elif interest == 2 or holds_json(attributes[key]):
             return True
     return False
 
 
+@lru_cache(MOST_NAMES)
 def interest_of(key: str) -> int:
     """Return 0 to skip an attribute, 1 to read only objects under it, 2 to read any value."""
     words = words_of(key)
@@ -300,6 +301,7 @@ def holds_json(value: Any) -> bool:
     return isinstance(value, (dict, list, tuple))
 
 
+@lru_cache(MOST_NAMES)
 def is_useful(key: str) -> bool:
     """Return True if an attribute is read in a span that has other evidence."""
     if interest_of(key) > 0:
@@ -310,5 +312,18 @@ def is_useful(key: str) -> bool:
 
 
 _WORTH_READING = frozenset(
-    ("metadata", "attributes", "tags", "properties", "context", "contexts", "details", "error", "parameters", "params")
+    (
+        "metadata",
+        "attributes",
+        "tags",
+        "properties",
+        "context",
+        "contexts",
+        "details",
+        "error",
+        "parameters",
+        "params",
+        "metrics",
+        "timestamps",
+    )
 )

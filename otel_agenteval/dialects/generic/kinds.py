@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from ..step import AGENT, CHAIN, EMBEDDING, GUARDRAIL, HANDOFF, INNER, LLM, MEMORY, RERANK, RETRIEVAL, SETUP, TOOL
 from .words import words_of
@@ -81,6 +82,7 @@ _KIND_LAST = re.compile(
 )
 
 
+@lru_cache(1024)
 def role_of_name(name: str) -> tuple[str | None, str | None]:
     """Return the role that a span's name hints at, and the rest of the name.
 

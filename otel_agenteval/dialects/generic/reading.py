@@ -11,7 +11,7 @@ from ...spans.record import SpanRecord
 from ..content import decode
 from ..otel_genai import documents
 from ..step import AGENT, CHAIN, EMBEDDING, GUARDRAIL, HANDOFF, INNER, LLM, RERANK, RETRIEVAL, TOOL, Step, seconds_until
-from .facts import Content, Facts, model_in, without_provider
+from .facts import Content, Facts, model_in, provider_in, without_provider
 from .keys import IN, OUT
 from .shapes import are_messages, plain
 from .values import opened, transcript
@@ -61,7 +61,7 @@ def _role_of_kind(facts: Facts, shown: bool) -> str | None:
     """Return the role of a span with a kind. ``shown`` is True if it has content, a model or token counts."""
     if facts.kind == LLM:
         if not shown:
-            return None
+            return LLM if facts.failed and facts.kind_strength >= 4 else None
         return EMBEDDING if facts.name_role == EMBEDDING else LLM
     if facts.kind == CHAIN and facts.name in facts.agents:
         return AGENT  # an agent's graph: LangChain writes the agent's name on its spans and answers
@@ -87,6 +87,11 @@ def _is_call(facts: Facts, usage: bool, answered: bool) -> bool:
         return True
     directions = {content.direction for content in facts.texts}
     return facts.name_role == LLM and (model or bool(facts.content) or directions >= {IN, OUT})
+
+
+def returns_prompt(facts: Facts) -> bool:
+    """Return True if a span's result is the next agent's messages and tools."""
+    return facts.definitions is not None and any(content.direction == OUT for content in facts.content)
 
 
 def _ends_in_answer(facts: Facts) -> bool:
@@ -147,12 +152,15 @@ def _fill(record: SpanRecord, step: Step, facts: Facts) -> None:
 def _fill_usage(record: SpanRecord, step: Step, facts: Facts) -> None:
     fields = facts.fields
     if step.model is not None:
+        step.provider = step.provider or provider_in(step.model)
         step.model = without_provider(step.model)
     for field in _FILLED:
         if getattr(step, field) is None and field in fields:
             setattr(step, field, fields[field])
     if step.time_to_first_token_s is None and "first_token_at" in fields:
         step.time_to_first_token_s = seconds_until(fields["first_token_at"], record.start_ns)
+    if step.provider is None and step.role == LLM:
+        step.provider = provider_in(fields.get("name")) or provider_in(record.name)
     if step.role == LLM and step.model is None:
         step.model = model_in(fields.get("name")) or model_in(facts.name_left) or model_in(record.name)
 
@@ -308,9 +316,11 @@ def _read_tool(record: SpanRecord, step: Step, facts: Facts) -> None:
 
 def _unwrapped(raw: Any) -> Any:
     """Return a tool's input or output without the single message around it."""
-    value = opened(raw) if raw.__class__ is str and raw[:2] == "[{" else raw
+    value = opened(raw) if raw.__class__ is str and raw.startswith(("[{", '{"output"')) else raw
     if isinstance(value, dict) and value.keys() == {"type", "value"}:
         return _unwrapped(value["value"])
+    if isinstance(value, dict) and value.keys() == {"output"}:
+        return value["output"]
     if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict):
         message = value[0]
         if message.get("role") in ("tool", "unknown") and message.keys() == {"role", "content"}:
@@ -349,9 +359,31 @@ def _content_of(content: Content) -> Any:
 
 def _read_retrieval(step: Step, facts: Facts) -> None:
     if step.query is None:
-        step.query = _text(facts, IN)
+        step.query = _text(facts, IN) or _asked(facts)
     if step.documents is None and facts.documents is not None:
         step.documents = documents(plain(facts.documents))
+
+
+def _asked(facts: Facts) -> str | None:
+    """Return the last user message, or the first text among the arguments."""
+    given = _of_direction(facts, IN)
+    if given:
+        return next((message.content for message in reversed(decode(given, "user").messages) if message.role == "user"), None)
+    whole = _whole(facts, IN, _ARGUMENTS)
+    return _first_text(whole.value) if whole is not None else None
+
+
+def _first_text(value: Any) -> str | None:
+    value = opened(value)
+    if isinstance(value, dict):
+        value = [*value.values()]
+    return (
+        next(filter(None, map(_first_text, value)), None)
+        if isinstance(value, list)
+        else value
+        if isinstance(value, str)
+        else None
+    )
 
 
 def _read_run(step: Step, facts: Facts) -> None:
@@ -371,4 +403,9 @@ def _text_or_whole(facts: Facts, direction: str, names: tuple[str, ...]) -> Any:
     if text is not None:
         return text
     whole = _whole(facts, direction, names)
-    return whole.value if whole is not None else None
+    return None if whole is None or _only_types(opened(whole.value)) else whole.value
+
+
+def _only_types(value: Any) -> bool:
+    """Return True for an object that only describes a value: ``{"output_type": "str"}``."""
+    return isinstance(value, dict) and bool(value) and all(key.endswith("_type") for key in value)

@@ -36,10 +36,17 @@ _ALIASES = {
     "contents": "content", "toolCalls": "tool_calls", "toolCallId": "tool_call_id", "finishReason": "finish_reason", "toolRequests": "tool_calls",
     "inputSchema": "parameters",
 }  # fmt: skip
+_OPAQUE = frozenset((
+    "arguments", "args", "parameters", "inputSchema", "outputSchema", "metadata", "response_metadata", "usage_metadata", "usage", "token_usage",
+    "request",
+))  # fmt: skip
+"""Keys in messages whose values are kept as they are."""
 _MAX_DEPTH = 12
 
 
 def is_message(node: Mapping[str, Any]) -> bool:
+    if _MESSAGE_KEYS.isdisjoint(node):
+        return False
     if len(node) == 1:
         ((key, inner),) = node.items()
         if key in _MODEL_AUTHORS and isinstance(inner, (str, list, dict)) and inner:
@@ -61,6 +68,8 @@ def is_message(node: Mapping[str, Any]) -> bool:
     return is_message(inner) if isinstance(inner, dict) else _has_google_parts(node.get("parts"))
 
 
+_MESSAGE_KEYS = frozenset(("role", "type", "message", "parts", *_MODEL_AUTHORS))
+"""Keys of which every message has one."""
 _OF_TYPED = frozenset(("name", "call_id", "id", "tool_use_id", "toolCallId", "toolName", "output", "content"))
 _OF_PARTS = frozenset(("text", "functionCall", "functionResponse", "function_call", "function_response"))
 
@@ -163,7 +172,7 @@ def plain(node: Any, depth: int = 0) -> Any:
     if depth > _MAX_DEPTH:
         return node
     if node.__class__ is list:
-        return [plain(item, depth + 1) for item in node]
+        return [plain(item, depth + 1) if isinstance(item, (list, dict)) else item for item in node]
     if not isinstance(node, dict):
         return node
     if len(node) == 1:
@@ -173,8 +182,11 @@ def plain(node: Any, depth: int = 0) -> Any:
         if key in _WRAPPERS and isinstance(inner, dict):
             return plain(inner, depth + 1)
     changed = {
-        _alias(key, node): plain(inner, depth + 1) if isinstance(inner, (list, dict)) else inner for key, inner in node.items()
+        key: plain(inner, depth + 1) if isinstance(inner, (list, dict)) and key not in _OPAQUE else inner
+        for key, inner in node.items()
     }
+    if not _ALIASES.keys().isdisjoint(changed):
+        changed = {_alias(key, node): inner for key, inner in changed.items()}
     role = changed.get("role")
     if role.__class__ is str and role not in ROLES and role.lower() != role:
         changed["role"] = role.lower()

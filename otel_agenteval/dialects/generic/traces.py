@@ -8,7 +8,7 @@ from ...spans.record import ERROR, SpanRecord
 from ..content import decode
 from ..step import AGENT, CHAIN, INNER, LLM, RETRIEVAL, TOOL, UNKNOWN
 from .facts import KIND, MESSAGES, MODEL, TELLING, USAGE, Facts
-from .reading import has_answer
+from .reading import has_answer, returns_prompt
 
 _ENOUGH = (
     USAGE | MODEL, USAGE | TELLING, USAGE | KIND, MODEL | TELLING, MODEL | MESSAGES, MODEL | KIND, KIND | TELLING,
@@ -123,7 +123,7 @@ def _name_tools(inferred: Sequence[SpanRecord], records: Sequence[SpanRecord]) -
     names = _requested(records)
     for record in chains:
         if record.name in names or record.dialects.facts.fields.get("name") in names:
-            record.dialects.role = TOOL
+            record.dialects.role = AGENT if returns_prompt(record.dialects.facts) else TOOL
     for record in searches:
         if record.name not in names:
             record.dialects.role = RETRIEVAL
@@ -201,6 +201,11 @@ def _only_implied(record: SpanRecord) -> bool:
     return about.inferred or (not about.named and "gen_ai.operation.name" not in record.attributes)
 
 
+def _only_resembles_call(record: SpanRecord) -> bool:
+    facts = record.dialects.facts
+    return facts is not None and facts.kind is None and facts.name_role is None
+
+
 def _open_loops(records: Sequence[SpanRecord]) -> None:
     """Change a model span with tools or several calls below it to an agent or a chain.
 
@@ -219,6 +224,7 @@ def _open_loops(records: Sequence[SpanRecord]) -> None:
             if at.dialects.role == LLM and _only_implied(at):
                 counts = below.setdefault(at.span_id, [0, 0])
                 counts[role == TOOL] += 1
+                counts[0] += _states_kind(record) and _only_resembles_call(at)
                 break
             if at.dialects.role in (TOOL, AGENT):
                 break

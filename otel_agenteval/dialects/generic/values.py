@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from ...core import jsonio, python_text
 from ...core.wellformed import plain
+from .words import MOST_NAMES
 
 _LONGEST_REPR = 200_000
 _MAX_INDEX = 2_000
@@ -150,7 +152,7 @@ def tree_of(attributes: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any
     """
     root: dict[str, Any] = {}
     for key in keys:
-        path = (_BRACKETS.sub(r".\1", key) if "[" in key else key).replace(":", ".").split(".")
+        path = _path(key)
         if len(path) > _MAX_PATH:
             continue
         at = root
@@ -167,6 +169,11 @@ def tree_of(attributes: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any
     return {key: _lists(value) for key, value in root.items()}
 
 
+@lru_cache(MOST_NAMES)
+def _path(key: str) -> list[str]:
+    return (_BRACKETS.sub(r".\1", key) if "[" in key else key).replace(":", ".").split(".")
+
+
 class Branch(dict[str, Any]):
     """An object made from attribute names. Objects in values are plain dicts."""
 
@@ -174,6 +181,9 @@ class Branch(dict[str, Any]):
 def _lists(value: Any) -> Any:
     if value.__class__ is not Branch:
         return value
+    for key, inner in value.items():
+        if inner.__class__ is Branch:
+            value[key] = _lists(inner)
     if value and all(key.isdecimal() and len(key) <= 6 for key in value):
-        return [_lists(value[key]) for key in sorted(value, key=int)[:_MAX_INDEX]]
-    return Branch({key: _lists(inner) for key, inner in value.items()})
+        return [value[key] for key in sorted(value, key=int)[:_MAX_INDEX]]
+    return value
