@@ -30,7 +30,6 @@ def bounded_name(name: str) -> str:
 
 
 def is_count(number: float) -> bool:
-    """Return True if the number is in the range allowed for counts."""
     return 0 <= number <= MOST
 
 

@@ -11,6 +11,7 @@ import contextvars
 import ipaddress
 import socket
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
 from .clock import Clock
@@ -20,12 +21,7 @@ T = TypeVar("T")
 
 
 class Deadline:
-    """The time by which a request must finish.
-
-    Args:
-        clock: source of monotonic time.
-        stop: the deadline, in seconds of ``clock.monotonic()``.
-    """
+    """The time by which a request must finish, in seconds of ``clock.monotonic()``."""
 
     __slots__ = ("_clock", "_stop")
 
@@ -62,10 +58,6 @@ def within(seconds: float, work: Callable[[], T]) -> T:
 
     If time runs out, the thread is abandoned but not stopped.
 
-    Args:
-        seconds: how long to wait.
-        work: the function.
-
     Raises:
         TimeoutError: If the function doesn't finish in time.
     """
@@ -97,10 +89,7 @@ def addresses_of(host: str, port: int, deadline: Deadline) -> list[tuple[Any, ..
         TimeoutError: If the resolver doesn't answer in time.
         OSError: If the name has no address.
     """
-
-    def look_up() -> list[tuple[Any, ...]]:
-        return list(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
-
+    look_up = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
     try:
         ipaddress.ip_address(host)
     except ValueError:

@@ -16,7 +16,6 @@ _EXTRA_PROBES = {
 
 
 def extra_installed(extra: str) -> bool:
-    """Return True if the extra's package is installed."""
     return installed(_EXTRA_PROBES[extra])
 
 

@@ -37,8 +37,6 @@ STARS = (1.0, 5.0)
 
 @dataclass(frozen=True, slots=True)
 class Feedback:
-    """One user's feedback on a turn."""
-
     score: float
     """From 0 (worst) to 1 (best)."""
     value: float | None = None
@@ -54,7 +52,6 @@ class Feedback:
     """Identifies the feedback, so that repeated deliveries count once."""
 
     def score_of(self, turn_id: str, revision: int, threshold: float) -> Score:
-        """Return the feedback as a score of the turn."""
         facts = Facts(METRIC, "code", "1", "up", threshold, "numeric", "1", "trend")
         detail: dict[str, Any] = {
             name: value

@@ -14,12 +14,6 @@ def private(path: str, flags: int) -> int:
 
 
 def another_version(found: int, known: int, if_older: str) -> str:
-    """Return the end of an error message for a file with an unsupported format version.
-
-    Args:
-        found: version of the file.
-        known: version that this program reads.
-        if_older: the fix to suggest for an older file.
-    """
+    """Return the end of an error message for a file of another format version. ``if_older`` is the fix for an older one."""
     age, fix = ("a newer", "upgrade otel-agenteval") if found > known else ("an older", if_older)
     return f"of {age} version, got {found}, this program reads {known}; {fix}"

@@ -19,7 +19,6 @@ class ByIdentity(Generic[Value]):
         self._kept: dict[int, tuple[weakref.ref[Any], Value]] = {}
 
     def get(self, owner: object) -> Value | None:
-        """Return the object's value, or None."""
         kept = self._kept.get(id(owner))
         return kept[1] if kept is not None and kept[0]() is owner else None
 

@@ -57,12 +57,9 @@ class LabelValues(Generic[Value]):
         return len(self._places) >= self._limit
 
     def use(self, value: Value, now: float, sightings: int = 1) -> None:
-        """Record the use of a value that has a place. Other values are ignored.
+        """Record the use of a value that has a place, at a monotonic time. Other values are ignored.
 
-        Args:
-            value: the label value.
-            now: monotonic seconds.
-            sightings: how many new sightings to count. 0 marks further use within a sighting that was already counted.
+        0 new ``sightings`` mark further use within a sighting that was already counted.
         """
         place = self._places.get(value)
         if place is not None:
@@ -74,13 +71,7 @@ class LabelValues(Generic[Value]):
     def ask(self, value: Value, now: float, sightings: int = 1) -> tuple[bool, Value | None]:
         """Request a place for a value that has none.
 
-        Args:
-            value: the label value.
-            now: monotonic seconds.
-            sightings: how many new sightings to count.
-
-        Returns:
-            True if the value now has a place, and the value that it replaced, if any.
+        Return True if it now has a place, and the value that it replaced, if any.
         """
         self._note(sightings)
         if not self.full:

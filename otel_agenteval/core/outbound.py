@@ -50,16 +50,9 @@ def client_to(url: str, *, verify: ssl.SSLContext | None = None, headers: Mappin
 def answer_of(
     client: httpx.Client, method: str, url: str, *, seconds: float, most: int, clock: Clock = SYSTEM_CLOCK, **request: Any
 ) -> tuple[httpx.Response, bytes]:
-    """Send a request, and return the response with up to ``most`` bytes of its body.
+    """Send a request, and return the response with up to ``most`` bytes of its body. The rest isn't read.
 
-    Args:
-        client: a client from :func:`client_to`.
-        method: the HTTP method.
-        url: the address.
-        seconds: time limit for the whole request.
-        most: limit for the body in bytes. The rest isn't read.
-        clock: measures the time limit.
-        request: further arguments of ``httpx.Client.stream``.
+    ``seconds`` limits the whole request. Further arguments are those of ``httpx.Client.stream``.
 
     Raises:
         httpx.TimeoutException: If the request doesn't finish in time.
@@ -78,10 +71,7 @@ def answer_of(
 
 
 def trusted() -> ssl.SSLContext:
-    """Return the TLS settings of all connections.
-
-    They trust the machine's certificates and those in ``SSL_CERT_FILE``, which are read once.
-    """
+    """Return the TLS settings of all connections: they trust the machine's certificates and those in ``SSL_CERT_FILE``."""
     with _TRUSTING:
         return _read_trusted()
 

@@ -128,12 +128,7 @@ def steps_of(price: Any) -> tuple[int, ...]:
 
 
 def _tried(price: Any, step: Sequence[int]) -> Rates | None:
-    """Derive the rates of one step, or return None if they aren't fixed.
-
-    Args:
-        price: a price of genai-prices.
-        step: the step's input tokens: more than the first number, up to the second.
-    """
+    """Derive the rates of a step (more input tokens than its first number, up to the second). None if they aren't fixed."""
 
     def asked(*tokens: int) -> Decimal:
         total: Decimal = price.calc_price(usage_of(Tokens(*tokens)))["total_price"]

@@ -87,10 +87,7 @@ class Processes:
 
 
 def _begin(*_: Any) -> None:
-    """Make the process ignore Ctrl-C and exit when its parent does.
-
-    An interrupt from the keyboard reaches all processes of the command, and the parent handles it.
-    """
+    """Make the process exit when its parent does, and ignore Ctrl-C, which the parent handles."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 

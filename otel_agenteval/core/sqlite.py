@@ -57,20 +57,12 @@ class Schema:
             )
             has_tables = db.execute("SELECT 1 FROM sqlite_master").fetchone() is not None
         if application_id == self.application_id and version > self.version:
-            raise self._other_version(version, path)
+            raise self.other_version(version, path)
         if application_id == self.application_id or ((application_id, version) == (0, 0) and not has_tables):
             return version
         raise sqlite3.DatabaseError(f"{path}: must be a {self.name}, got another kind of file. Choose another path")
 
-    def check_readable(self, db: sqlite3.Connection, path: str | os.PathLike[str]) -> None:
-        """Raise ``sqlite3.DatabaseError`` if a file is empty, of another kind, or of another version."""
-        version = self.version_in(db, path)
-        if version == 0:
-            raise sqlite3.DatabaseError(f"{path}: must be a {self.name}, got an empty file")
-        if version != self.version:
-            raise self._other_version(version, path)
-
-    def _other_version(self, version: int, path: str | os.PathLike[str]) -> sqlite3.DatabaseError:
+    def other_version(self, version: int, path: str | os.PathLike[str]) -> sqlite3.DatabaseError:
         fault = another_version(version, self.version, "start the process that writes to it")
         return sqlite3.DatabaseError(f"{path}: {self.name} {fault}, or choose another file")
 
@@ -262,7 +254,11 @@ def open_to_read(path: str | os.PathLike[str], schema: Schema, busy: float = 5.0
     """
     db = _connect(path, busy, mode="ro")
     try:
-        schema.check_readable(db, path)
+        version = schema.version_in(db, path)
+        if version == 0:
+            raise sqlite3.DatabaseError(f"{path}: must be a {schema.name}, got an empty file")
+        if version != schema.version:
+            raise schema.other_version(version, path)
     except BaseException:
         db.close()
         raise
@@ -276,10 +272,7 @@ def is_busy(error: sqlite3.Error) -> bool:
 
 @contextmanager
 def transaction(db: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-    """Run a transaction that is rolled back if the enclosed code raises.
-
-    A failed commit, for example on a full disk, is rolled back too.
-    """
+    """Run a transaction that is rolled back if the enclosed code raises or the commit fails, for example on a full disk."""
     db.execute("BEGIN IMMEDIATE")
     try:
         yield db
@@ -329,10 +322,7 @@ def _connect(path: str | os.PathLike[str], busy: float, *, mode: str) -> sqlite3
 
 
 def _statements(script: str) -> Iterator[str]:
-    """Yield a script's statements one by one.
-
-    ``executescript`` would commit the current transaction first.
-    """
+    """Yield a script's statements one by one, because ``executescript`` would commit the current transaction first."""
     statement = ""
     for line in script.splitlines(keepends=True):
         statement += line

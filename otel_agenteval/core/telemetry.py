@@ -91,7 +91,6 @@ class _Cell:
         self.exemplars: list[tuple[Mapping[str, str], float, float] | None] = [None] * buckets
 
     def plus(self, other: _Cell) -> _Cell:
-        """Add another cell's observations."""
         self.sum += other.sum
         self.least, self.most = min(self.least, other.least), max(self.most, other.most)
         for bucket, count in enumerate(other.counts):
@@ -110,13 +109,7 @@ class Plan:
     """A repeated update: add one to a counter, and optionally observe a value in a histogram.
 
     The telemetry caches the location of the updated values in the plan. It looks them up again after a label value was
-    replaced.
-
-    Args:
-        counter: name of the counter.
-        counted: label values of the counter.
-        histogram: name of the histogram.
-        observed: label values of the histogram.
+    replaced. ``counted`` and ``observed`` are label values.
     """
 
     __slots__ = ("cell", "counted", "counter", "epoch", "histogram", "observed", "of_cell", "of_count")
@@ -221,10 +214,7 @@ class _Series:
         return tuple([OTHER if position in self.capped else value for position, value in enumerate(key)])
 
     def _leave(self, position: int, value: str) -> None:
-        """Remove a replaced value.
-
-        Its counts move to ``__other__``, so that no sum ever decreases.
-        """
+        """Remove a replaced value. Its counts move to ``__other__``, so that no sum ever decreases."""
         self.moves += 1
         for key in self.keys_of.pop((position, value), ()):
             for other in self.capped:
@@ -299,13 +289,9 @@ class Telemetry:
             self._count(series, key, amount)
 
     def observe(self, name: str, value: float, exemplar: Mapping[str, str] | None = None, **labels: str) -> None:
-        """Record a value in a histogram.
+        """Record a value in a histogram, in the instrument's unit.
 
-        Args:
-            name: the instrument.
-            value: in the instrument's unit.
-            exemplar: ``trace_id`` and ``span_id`` in hex, of a trace that was exported.
-            labels: every attribute of the instrument.
+        ``exemplar`` is the ``trace_id`` and ``span_id`` in hex of a trace that was exported.
 
         Raises:
             KeyError: If the instrument doesn't exist or a label is missing.
@@ -523,10 +509,7 @@ class TelemetryGroup:
         self._lock = threading.Lock()
 
     def join(self, telemetry: Telemetry) -> None:
-        """Add a telemetry.
-
-        One that joins twice must leave twice, but is counted once.
-        """
+        """Add a telemetry. One that joins twice must leave twice, but is counted once."""
         with self._lock:
             self._members = (*self._members, telemetry)
 
@@ -622,10 +605,7 @@ def _newer(a: Exemplar | None, b: Exemplar | None) -> Exemplar | None:
 
 
 def _key_of(attributes: Sequence[str]) -> Callable[[Mapping[str, str]], Labels]:
-    """Return a function that extracts label values in order.
-
-    ``itemgetter`` alone would return a single value without a tuple.
-    """
+    """Return a function that extracts label values in order, as a tuple even if there is only one."""
     if not attributes:
         return lambda labels: ()
     if len(attributes) == 1:

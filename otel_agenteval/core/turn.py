@@ -339,10 +339,7 @@ class Turn:
         return cls.lazily(known, _Written({name: known.pop(name) for name in _READ_LATER & known.keys()}))
 
     def without_content(self) -> Turn:
-        """Return the turn without its content.
-
-        The result is enough for outlets to describe the turn, and small enough to queue by the thousands.
-        """
+        """Return the turn without its content: enough for outlets to describe it, and small enough to queue."""
         return Turn._of({name: getattr(self, name) for name in _ABOUT_THE_TURN if self._known(name)})
 
     def but(self, changed: Mapping[str, Any]) -> Turn:

@@ -94,10 +94,7 @@ def _real(number: int) -> float | None:
 
 
 def decoded(raw: bytes) -> str:
-    """Decode UTF-8, with U+FFFD for invalid bytes.
-
-    An encoded lone surrogate becomes a single U+FFFD.
-    """
+    """Decode UTF-8, with U+FFFD for invalid bytes. An encoded lone surrogate becomes a single one."""
     try:
         return well_formed(raw.decode("utf-8", "surrogatepass"))
     except UnicodeDecodeError:

@@ -50,13 +50,9 @@ def _full(there: Path) -> str | None:
 
 
 def warn_of_fault(where: str, path: str, fault_in: Callable[[str], str | None], consequence: str) -> None:
-    """Log a warning if a path can't be written.
+    """Log a warning if a path can't be written, with its option and the consequence as long as the problem lasts.
 
-    Args:
-        where: the option that contains the path.
-        path: the file or folder.
-        fault_in: the check, such as :func:`fault_of_file`.
-        consequence: effect as long as the problem lasts.
+    ``fault_in`` is the check, such as :func:`fault_of_file`.
     """
     fault = None
     with suppress(OSError):
