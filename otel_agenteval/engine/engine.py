@@ -164,7 +164,6 @@ class Engine:
             self._watchdog.stop()
 
     def end_work(self) -> None:
-        """Let :meth:`work_here` return."""
         self.worker.stop(0)
 
     def keep_in_hand(self, in_hand: InHand) -> None:

@@ -174,7 +174,6 @@ class Intake:
         return taken
 
     def close_all(self, reason: Any) -> None:
-        """Close all open turns, because the engine is ending."""
         with self._assembler.lock:
             closed = self._assembler.close_all(reason)
         self._hints.check_spans(self._assembler.received if not closed else 0)

@@ -149,7 +149,6 @@ class TurnOutcomes:
 
 
 def outcome_of(score: Score) -> str:
-    """Return a metric's outcome in a few words."""
     if score.status == "error":
         return f"error: {score.error_type}"
     if score.status == "skipped":

@@ -237,7 +237,6 @@ class Pipeline:
         return [EndedConversation(one) for one in ended]
 
     def _emit(self, done: Sequence[ScoredTurn]) -> None:
-        """Send scored turns through every outlet, and remember their outcomes."""
         if not done:
             return
         self._announce_changes(self._outlets.emit(done))

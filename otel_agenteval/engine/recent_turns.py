@@ -29,7 +29,6 @@ class RecentTurn:
     """User feedback that arrived after scoring."""
 
     def scored(self, scores: list[Score]) -> ScoredTurn:
-        """Return a scored turn with the scores of later feedback."""
         calls = {"llm_calls": [LlmCall(model=self.model)]} if self.model is not None else {}
         known = {
             "agent": self.agent, "service": self.service, "conversation_id": self.conversation_id, "close_reason": self.close_reason, "tenant": self.root.tenant,

@@ -189,7 +189,6 @@ class StateFile:
         return found if form == _FORM else None
 
     def write(self, state: dict[str, Any]) -> None:
-        """Replace the file atomically."""
         if self._lock is None:
             return
         partial = f"{self.path}.partial"

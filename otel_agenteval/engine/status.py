@@ -60,8 +60,6 @@ class EngineSpans(NamedTuple):
 
 
 class Checkpoint(NamedTuple):
-    """Progress of an engine at one moment."""
-
     mark: int
     """Number of handled items from which all turns closed until then are evaluated."""
     held: set[int]
@@ -109,7 +107,6 @@ class Status:
         return Checkpoint(*self._worker.mark(lambda: self._intake.held(trace_ids)))
 
     def has_passed(self, checkpoint: Checkpoint) -> bool:
-        """Return True if all turns closed at the checkpoint are evaluated."""
         return self._worker.has_handled(checkpoint.mark)
 
     def spans(self) -> EngineSpans:

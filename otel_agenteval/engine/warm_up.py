@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from ..core import forks
 from ..core.late_imports import PATIENCE, late_imports
-from ..core.threads import OwnThread
+from ..core.threads import started
 
 DELAY = 0.2
 """Seconds until the first step, so that short programs pay nothing."""
@@ -39,14 +39,10 @@ class WarmUp:
         forks.in_child(self._begin_in_child, forks.Step.THREADS)
 
     def start(self) -> None:
-        """Start after a delay on a separate thread."""
-        thread = self._thread = OwnThread(self._run, "otel-agenteval-start")
         self._is_running = True
         atexit.register(self.stop)  # first, because the thread unregisters it when it ends
-        try:
-            thread.start()
-        except RuntimeError:  # the interpreter is shutting down
-            self._thread = None
+        self._thread = started(self._run, "otel-agenteval-start")
+        if self._thread is None:
             self._ended()
 
     def stop(self) -> None:

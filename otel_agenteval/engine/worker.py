@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from ..core import forks
-from ..core.threads import OwnThread, is_meant_for_host
+from ..core.threads import is_meant_for_host, started
 from .side_threads import SideThreads
 from .work import WorkItem
 
@@ -197,10 +197,8 @@ class Worker:
         if not self._runs() and self.may_start and not self._stopping:
             with self._lock:
                 if not self._runs():
-                    thread = OwnThread(self._run, "otel-agenteval")
-                    try:
-                        thread.start()
-                    except RuntimeError:  # the interpreter is shutting down, so flush and exit do the work
+                    thread = started(self._run, "otel-agenteval")
+                    if thread is None:  # flush and exit do the work
                         self.may_start = False
                         return
                     self._thread = thread
@@ -385,7 +383,6 @@ class Worker:
         return self._is_done(upto, deadline, outlets=outlets)
 
     def _is_done(self, upto: int, deadline: float, *, outlets: bool) -> bool:
-        """Return True if all items up to the mark are handled and, with ``outlets``, delivered."""
         try:
             return (not outlets or self._flush(max(0.0, deadline - time.monotonic()))) and self.has_handled(upto)
         except BaseException as error:
