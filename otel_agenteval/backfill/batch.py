@@ -67,10 +67,7 @@ class Scorer:
 
     @property
     def keys(self) -> list[str]:
-        """Return one text per metric.
-
-        It identifies the metric's parameters and version, and whether batches contain whole conversations.
-        """
+        """Return a text per metric that identifies its parameters and version, and whether batches are whole conversations."""
         of_turns = [metric._facts.identity.decode() for metric in self.metrics]
         of_wholes = [f"conversation {metric._facts.identity.decode().strip()}" for metric in self.whole]
         batches = " by conversation" if self.by_conversation else ""
@@ -78,10 +75,6 @@ class Scorer:
 
     @property
     def by_conversation(self) -> bool:
-        """Return True if a batch must contain whole conversations.
-
-        That is the case if a metric reads more than one turn.
-        """
         return bool(self.whole) or self._looks_back
 
     @property
@@ -127,10 +120,7 @@ class Scorer:
         return _results(rows), account
 
     def _scoring(self, turn: Turn, known: Known, conversations: RecordedConversations) -> TurnScoring:
-        """Evaluate the computed metrics of a turn.
-
-        Judged metrics follow when all turns are known, because they also read the turns before.
-        """
+        """Evaluate the computed metrics of a turn. Judged ones follow when all turns are known, because they read earlier ones."""
         sources = self._references.attach(turn, root_attributes(turn))
         scoring = TurnScoring(self.setup, turn, self.metrics, known, sources)
         scoring.compute()
@@ -153,10 +143,7 @@ class Scorer:
                 scoring.judge()
 
     def conversations_in(self, tables: Iterable[Any]) -> dict[str, str]:
-        """Return the conversation of each trace that has one, by trace id in hex.
-
-        The traces of a conversation must be in one batch.
-        """
+        """Return the conversation of each trace that has one, by trace id in hex. Its traces must be in one batch."""
         turns = turns_of(self._records(tables, ScoringTotals()))
         return {turn.trace_id: conversation_of(turn) for turn in turns if turn.trace_id and turn.conversation_id}
 
@@ -196,10 +183,7 @@ _MAKING = threading.Lock()
 
 
 def scorer_of(config: str, metrics: tuple[str, ...] | None) -> Scorer:
-    """Return this process's scorer for a configuration as JSON text.
-
-    It is cached, because engines call with the same configuration many times.
-    """
+    """Return this process's scorer for a configuration as JSON text, cached for later calls."""
     with _MAKING:
         return _scorer_of(config, metrics)
 

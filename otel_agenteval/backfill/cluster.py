@@ -6,10 +6,11 @@ process. On a cluster, every node requires the output folder under the same path
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from typing import Any
 
 from ..core.extras import require
@@ -45,14 +46,14 @@ def run(source: Parquet, output: Output, scorer: Scorer, *, ray: str | None = No
     if not wanted:
         return total
     names = list(source.columns)
-    task = _Task(*scorer.copies, str(output.folder.absolute()), fingerprint, names)
+    score_columns = functools.partial(_score_columns, *scorer.copies, str(output.folder.absolute()), fingerprint, names)
     count = output.buckets
 
     def bucket_number(trace_ids: Any) -> Any:
         return bucket_of(trace_ids.to_arrow(), count).astype("int64")
 
     def score(bucket: Any, *columns: Any) -> Any:
-        return [task(bucket.to_pylist()[0], [column.to_arrow() for column in columns])]
+        return [score_columns(bucket.to_pylist()[0], [column.to_arrow() for column in columns])]
 
     number_of = daft.func.batch(return_dtype=daft.DataType.int64())(bucket_number)
     scored = daft.func.batch(return_dtype=daft.DataType.string())(score)
@@ -66,19 +67,16 @@ def run(source: Parquet, output: Output, scorer: Scorer, *, ray: str | None = No
     return total
 
 
-class _Task:
-    def __init__(self, config: str, metrics: tuple[str, ...] | None, folder: str, fingerprint: str, names: Sequence[str]) -> None:
-        self._config = config
-        self._metrics = metrics
-        self._folder = folder
-        self._fingerprint = fingerprint
-        self._names = list(names)
-
-    def __call__(self, bucket: int, columns: Sequence[Any]) -> str:
-        """Score and save a bucket, and return counts and costs as JSON."""
-        pa = require("pyarrow", feature="backfill", extra="backfill")
-        scorer = scorer_of(self._config, self._metrics)
-        table = pa.table(dict(zip(self._names, columns, strict=True)))
-        account = score_bucket(Output(self._folder, 0), bucket, [table], scorer, self._fingerprint)
-        assert len(asdict(account)) == len(fields(ScoringTotals))
-        return json.dumps(asdict(account))
+def _score_columns(
+    config: str,
+    metrics: tuple[str, ...] | None,
+    folder: str,
+    fingerprint: str,
+    names: Sequence[str],
+    bucket: int,
+    columns: Sequence[Any],
+) -> str:
+    """Score and save a bucket, and return counts and costs as JSON."""
+    pa = require("pyarrow", feature="backfill", extra="backfill")
+    table = pa.table(dict(zip(names, columns, strict=True)))
+    return json.dumps(asdict(score_bucket(Output(folder, 0), bucket, [table], scorer_of(config, metrics), fingerprint)))

@@ -82,9 +82,9 @@ class Output:
         return all(self.is_done(bucket, keys, fingerprint) for bucket in range(self.buckets))
 
     def known(self, bucket: int | None) -> dict[str, dict[str, Any] | None]:
-        """Return the successful results of a bucket by id. With None, return those of all buckets.
+        """Return the results of a bucket, or of all buckets, by id. Judged ones have their columns.
 
-        Judged results have their columns. Errors are missing, so that they are tried again.
+        Errors are missing, so that they are tried again.
         """
         parquet = require("pyarrow.parquet", feature="backfill", extra="parquet")
         found: dict[str, dict[str, Any] | None] = {}
@@ -96,7 +96,6 @@ class Output:
         return found
 
     def finish(self, bucket: int, results: Any, keys: Sequence[str], fingerprint: str) -> None:
-        """Save a bucket's results, and record which metrics and spans they cover."""
         parquet = require("pyarrow.parquet", feature="backfill", extra="parquet")
         if results.num_rows:
             ids = "".join(sorted(results.column("result_id").to_pylist()))
@@ -127,10 +126,7 @@ def _buckets_in(manifest: Path) -> int:
 
 
 def score_bucket(output: Output, bucket: int, tables: Iterable[Any], scorer: Scorer, fingerprint: str) -> ScoringTotals:
-    """Score the missing results of a bucket and save them.
-
-    Every driver calls this function with all spans of the bucket.
-    """
+    """Score the missing results of a bucket, given all its spans, and save them."""
     results, account = scorer.score(list(tables), output.known(None if scorer.by_conversation else bucket))
     if not scorer.dry:
         output.finish(bucket, results, scorer.keys, fingerprint)
@@ -230,7 +226,6 @@ class _Layout:
         self._folder = note.parent
 
     def _write_regrouped(self, scorer: Scorer, folder: Path) -> list[int]:
-        """Write the spans by conversation, and return their number by bucket."""
         pa = require("pyarrow", feature="backfill", extra="parquet")
         with _BucketWriter(folder, self._count) as writer:
             for bucket in range(self._count):
@@ -241,7 +236,6 @@ class _Layout:
         return writer.counts
 
     def tables(self, bucket: int) -> Iterator[Any]:
-        """Yield the spans of a bucket."""
         ipc = require("pyarrow.ipc", feature="backfill", extra="parquet")
         for file in sorted(self._folder.glob(f"{_name(bucket)}-*.arrow")):
             with ipc.open_stream(str(file)) as stream:
@@ -262,7 +256,6 @@ class _BucketWriter(contextlib.ExitStack):
         self._writers: dict[tuple[int, str], Any] = {}
 
     def write(self, table: Any, buckets: Any) -> None:
-        """Write each row of a table to its bucket."""
         ipc = require("pyarrow.ipc", feature="backfill", extra="parquet")
         pa = require("pyarrow", feature="backfill", extra="parquet")
         kind = hashlib.sha256(str(table.schema).encode()).hexdigest()[:8]
@@ -277,10 +270,7 @@ class _BucketWriter(contextlib.ExitStack):
 
 
 def _home_in(homes: Mapping[str, str]) -> Callable[[Any], str]:
-    """Return a function that maps a trace to its conversation or, without one, to itself.
-
-    The result determines the bucket of the trace.
-    """
+    """Return a function that maps a trace to its conversation or, without one, to itself."""
 
     def home(trace_id: Any) -> str:
         text = trace_id.hex() if isinstance(trace_id, bytes) else str(trace_id or "").lower()
@@ -295,10 +285,7 @@ def buckets_for(source: Source, jobs: int = 1) -> int:
 
 
 class Bar:
-    """Shows progress and remaining time on standard error.
-
-    By default, only a terminal shows the bar. ``shown`` overrides this.
-    """
+    """Shows progress and remaining time on standard error, by default only if it is a terminal."""
 
     def __init__(self, shown: bool | None = None) -> None:
         self._shown = sys.stderr.isatty() if shown is None else shown

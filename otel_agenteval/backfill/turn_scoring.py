@@ -67,8 +67,6 @@ class ScoringTotals:
 
 
 class Scoring(NamedTuple):
-    """Data that all turns of a backfill share."""
-
     config: Config
     judge: Any
     embedder: Any
@@ -166,10 +164,7 @@ class TurnScoring:
         self.made.append(score)
 
     def _asked(self, metric: BoundMetric) -> tuple[Score, Sequence[Any], Sequence[tuple[int, int, float | None]]]:
-        """Return a judged score, its judge calls, and the tokens and cost of each.
-
-        In a dry run, tokens and costs are estimates.
-        """
+        """Return a judged score, its judge calls, and the tokens and cost of each, estimated in a dry run."""
         setup = self._setup
         given = setup.judge if metric.metric.kind == "llm" else setup.embedder
         by_itself = None if given is None else failed_turns.decided(metric, self.turn)
@@ -206,16 +201,8 @@ class TurnScoring:
     def _keep(self, metric: BoundMetric, score: Score, probability: float | None, accounts: Sequence[Any]) -> None:
         if score.status == "skipped" or self._setup.dry:
             return
-        self.rows.append(
-            _row(
-                named_publicly(self.turn, self._setup.config.privacy.redact),
-                metric,
-                redacted_score(score, self._redactor),
-                probability,
-                accounts,
-                self._span_id,
-            )
-        )
+        turn = named_publicly(self.turn, self._setup.config.privacy.redact)
+        self.rows.append(_row(turn, metric, redacted_score(score, self._redactor), probability, accounts, self._span_id))
         self.account.scores += 1
         self.account.errors += score.status == "error"
 
@@ -243,10 +230,7 @@ def _note(account: ScoringTotals, metric: BoundMetric, questions: Sequence[tuple
 
 
 class _Counting(Answers):
-    """Replaces judge and embedder in a dry run.
-
-    It counts the first request of a metric and doesn't answer it.
-    """
+    """Replaces judge and embedder in a dry run. Counts the first request of a metric, and doesn't answer it."""
 
     def __init__(self, judge: Judge | None, embedder: Embedder | InProcessEmbedder | None, config: Config) -> None:
         self.questions: list[tuple[int, int, float | None]] = []
@@ -258,15 +242,9 @@ class _Counting(Answers):
         tokens = tokens_in([SYSTEM, prompt_of(question).text])
         options = self._config.judge
         model = (options.model or "").rpartition("/")[2]
-        cost = next(
-            (
-                found
-                for name in dict.fromkeys((options.model or "", model))
-                if (found := cost_of(name, options.base_url or "", TokenUsage(tokens, _REPLY_TOKENS), options.prices)[0])
-                is not None
-            ),
-            None,
-        )
+        usage = TokenUsage(tokens, _REPLY_TOKENS)
+        costs = [cost_of(name, options.base_url or "", usage, options.prices)[0] for name in (options.model or "", model)]
+        cost = costs[0] if costs[0] is not None else costs[1]
         self.questions.append((tokens, _REPLY_TOKENS, cost))
         raise JudgeError("requests are not sent in a dry run", "dry_run")
 
