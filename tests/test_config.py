@@ -20,13 +20,12 @@ from otel_agenteval.cli.main import main
 from otel_agenteval.config import yaml
 from otel_agenteval.config.budget import SpendingOptions
 from otel_agenteval.config.job_queue import JobQueueOptions
-from otel_agenteval.config.loader import load_config, variables
+from otel_agenteval.config.loader import effective_yaml, load_config, variables
 from otel_agenteval.config.root import Config
 from otel_agenteval.config.section import Option, kind_of, option_paths, options_of, section_of
 from otel_agenteval.config.tls import TlsOptions
 from otel_agenteval.config.turn import TurnOptions
 from otel_agenteval.config.types import Duration
-from otel_agenteval.config.writing import effective_yaml
 from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.evaluation.selection import select_metrics
 from otel_agenteval.metrics.registry import GROUPS, default_pack, group_of

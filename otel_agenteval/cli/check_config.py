@@ -8,9 +8,8 @@ import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..config.loader import load_what_is_right
+from ..config.loader import effective_yaml, load_what_is_right
 from ..config.root import Config
-from ..config.writing import effective_yaml
 from ..core.errors import ConfigError
 from ..core.faults import Faults
 from ..engine.selected import selected

@@ -1,4 +1,4 @@
-"""Reading of the configuration from a file, the environment and code.
+"""Reading of the configuration from a file, the environment and code, and its effective form as YAML.
 
     load_config()                                     defaults < file < environment < code
     load_config("agenteval.yaml")
@@ -23,6 +23,7 @@ from typing import Any, cast
 from ..core.errors import ConfigError, nearest, refusal
 from ..core.faults import Faults
 from .keypath import KeyPath
+from .masking import masked
 from .messages import mapping_of, shown
 from .root import Config
 from .section import Section, option_paths
@@ -182,3 +183,10 @@ def variables(section: type[Section] = Config) -> dict[str, tuple[str, ...]]:
 def variable_of(path: tuple[str, ...]) -> str:
     """Return the environment variable of an option: ``OTEL_AGENTEVAL_TURN__IDLE_TIMEOUT``."""
     return ENV_PREFIX + "__".join(path).upper()
+
+
+def effective_yaml(config: Config) -> str:
+    """Return the configuration as YAML with all defaults. Secrets are shown as ``****``."""
+    from . import yaml
+
+    return yaml.dump(masked(config.to_dict()))

@@ -73,7 +73,6 @@ class Section:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
-        """Return the schema that pydantic parses the section with."""
         from pydantic_core import core_schema as schemas
 
         fields = {}
@@ -101,19 +100,15 @@ class Section:
         return section
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Raise ConfigError, because a configuration is immutable."""
         raise _frozen(name)
 
     def __delattr__(self, name: str) -> None:
-        """Raise ConfigError, because a configuration is immutable."""
         raise _frozen(name)
 
     def __eq__(self, other: object) -> bool:
-        """Return True if the options are equal."""
         return type(self) is type(other) and vars(self) == vars(other)
 
     def __hash__(self) -> int:
-        """Return the hash of a section with hashable values."""
         return hash((type(self), *vars(self).values()))
 
     def __copy__(self) -> Self:
@@ -121,11 +116,9 @@ class Section:
         return self
 
     def __deepcopy__(self, memo: object) -> Self:
-        """Return the section itself."""
         return self
 
     def __setstate__(self, state: tuple[dict[str, Any], dict[str, Any]]) -> None:
-        """Restore a pickled section."""
         object.__setattr__(self, "__dict__", state[0])
         for name, value in state[1].items():
             object.__setattr__(self, name, value)

@@ -36,7 +36,6 @@ class Before:
     read: Callable[[Any], Any]
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        """A schema that calls it."""
         from pydantic_core.core_schema import no_info_before_validator_function
 
         return no_info_before_validator_function(self.read, handler(source))
@@ -49,7 +48,6 @@ class After:
     check: Callable[[Any], Any]
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        """A schema that calls it."""
         from pydantic_core.core_schema import no_info_after_validator_function
 
         return no_info_after_validator_function(self.check, handler(source))

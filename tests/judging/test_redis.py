@@ -17,8 +17,7 @@ from typing import Any
 import pytest
 from redis.exceptions import RedisError
 
-from otel_agenteval.config.loader import load_config
-from otel_agenteval.config.writing import effective_yaml
+from otel_agenteval.config.loader import effective_yaml, load_config
 from otel_agenteval.core import semconv
 from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.judging.queues import Job, queue_from

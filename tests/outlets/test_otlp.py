@@ -644,7 +644,7 @@ def test_a_certificate_that_is_not_there_is_said_at_once(make: Make) -> None:
 
 
 def test_headers_are_shown_masked() -> None:
-    from otel_agenteval.config.writing import effective_yaml
+    from otel_agenteval.config.loader import effective_yaml
 
     config = load_config({"outlets": {"otlp": {"endpoint": "http://h", "headers": {"x-team": "s3cret"}}}}, {})
     assert "s3cret" not in effective_yaml(config)

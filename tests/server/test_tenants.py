@@ -13,8 +13,7 @@ from google.rpc import error_details_pb2
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
 from otel_agenteval.cli.main import main
-from otel_agenteval.config.loader import load_config
-from otel_agenteval.config.writing import effective_yaml
+from otel_agenteval.config.loader import effective_yaml, load_config
 from otel_agenteval.core import semconv
 from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.core.tenancy import base_of, number_of, tenant_of, trace_id_of, turn_id_in
