@@ -32,25 +32,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 Role = Literal["read", "label"]
-_SAID = 240
+_BEGINNING = 240
 """Characters of input and output that a list shows."""
 _MOST_EXPORTED = 10_000
 _CANDIDATES = 1_000
 """Number of latest turns that are candidates for the next label."""
-_CONTENT = (
-    "input",
-    "output",
-    "system",
-    "messages",
-    "reasoning",
-    "tool_definitions",
-    "retrievals",
-    "context",
-    "attachments",
-    "references",
-    "ground_truth",
-    "history",
-)
 _SCORE_FACTS = ("kind", "unit", "direction", "type", "threshold", "policy", "version")
 
 
@@ -97,7 +83,7 @@ class FileResponse(NamedTuple):
 
 @dataclass(slots=True)
 class Api:
-    """Handler for the routes in :data:`.routes.ROUTES`.
+    """Handler for the routes in :data:`.routes.ROUTES`, which describe its methods.
 
     Args:
         path: path of the store.
@@ -141,22 +127,17 @@ class Api:
     # --- turns
 
     def turns(self, request: Request) -> dict[str, Any]:
-        """Return a page of turns with their scores in short form."""
         given = request.given
         with self.views() as views:
             found = views.listed(self._filter(request), given["limit"], _cursor_in(given["cursor"]), given["order"])
-            scores = views.scores_of([turn["turn_id"] for turn in found.turns])
-            said = self._said(views, found.turns) if self.options.content else {}
+            turns = self._shortened(views, found.turns)
         return {
-            "turns": [
-                {**turn, **said.get(turn["turn_id"], {}), "scores": scores.get(turn["turn_id"], [])} for turn in found.turns
-            ],
+            "turns": turns,
             "next": _text_of(found.end) if found.end is not None else None,
             "searching": found.end is not None and len(found.turns) < given["limit"],
         }
 
     def turn(self, request: Request) -> dict[str, Any]:
-        """Return one turn with its scores, outcomes, labels and conversation."""
         with self.views() as views:
             turn = self._found(views, request)
             turn_id = turn["turn_id"]
@@ -176,14 +157,12 @@ class Api:
         }
 
     def why(self, request: Request) -> dict[str, Any]:
-        """Return the outcome of each metric on a turn, like the command ``why``."""
         with self.views() as views:
             turn_id = self._found(views, request)["turn_id"]
             outcomes = {**(views.why(turn_id) or {}), **(self.outcomes(turn_id) or {})}
             return {"turn_id": turn_id, "metrics": outcomes, "scores": views.scores(turn_id)}
 
     def case(self, request: Request) -> dict[str, Any]:
-        """Return a turn in the form ``turn.v1``, for use as a test case."""
         with self.views() as views:
             content = self._found(views, request).get("content")
         if content is None or not self.options.content:
@@ -207,21 +186,15 @@ class Api:
         return {"metric": metric, "version": score["version"], "stage": stage, "system": SYSTEM, "question": text, "sent": sent}
 
     def neighbours(self, request: Request) -> dict[str, Any]:
-        """Return the previous and the next turn in a filtered list."""
         wanted = self._filter(request)
         with self.views() as views:
             turn = self._found(views, request)
             at = Cursor(turn["start"] if turn["start"] is not None else turn["stored_at"], turn["turn_id"])
             ways: tuple[tuple[str, Order], ...] = (("older", "newest"), ("newer", "oldest"))
-            return {name: self._first(views, wanted, at, order) for name, order in ways}
-
-    @staticmethod
-    def _first(views: Views, wanted: Filter, at: Cursor, order: Order) -> str | None:
-        found = views.listed(wanted, 1, at, order).turns
-        return found[0]["turn_id"] if found else None
+            found = {name: views.listed(wanted, 1, at, order).turns for name, order in ways}
+        return {name: turns[0]["turn_id"] if turns else None for name, turns in found.items()}
 
     def export(self, request: Request) -> FileResponse:
-        """Return the filtered turns as JSON lines, CSV, or the dataset of an experiment."""
         form, limit = request.given["format"], request.given["limit"]
         wanted, rows, start = self._filter(request), list[dict[str, Any]](), None
         with self.views() as views:
@@ -262,16 +235,12 @@ class Api:
         with self.views() as views:
             if since is None:
                 return views.last_stored(), []
-            turns = views.changed_since(since, self._filter(request))
-            scores = views.scores_of([turn["turn_id"] for turn in turns])
-            said = self._said(views, turns) if self.options.content else {}
-        found = [{**turn, **said.get(turn["turn_id"], {}), "scores": scores.get(turn["turn_id"], [])} for turn in turns]
-        return max([since, *(turn["stored_at"] for turn in turns)]), found
+            turns = self._shortened(views, views.changed_since(since, self._filter(request)))
+        return max([since, *(turn["stored_at"] for turn in turns)]), turns
 
     # --- sums
 
     def facets(self, request: Request) -> dict[str, Any]:
-        """Return the values by which turns can be filtered, with their counts."""
         wanted = self._filter(request)
         with self.views() as views:
             extent = views.extent(request.reader.tenant)
@@ -301,7 +270,6 @@ class Api:
         return min(left, default=None)
 
     def estimates(self, request: Request) -> dict[str, Any]:
-        """Return fleet estimates by metric and group, with intervals."""
         with self.views() as views:
             facts = views.metrics_of()
             cells = views.cells(self._filter(request), request.given["by"])
@@ -316,7 +284,6 @@ class Api:
         }
 
     def series(self, request: Request) -> dict[str, Any]:
-        """Return means over time by metric and group. With one metric, also their intervals."""
         given = request.given
         wanted = self._filter(request)
         with self.views() as views:
@@ -341,13 +308,11 @@ class Api:
         }  # fmt: skip
 
     def changes(self, request: Request) -> dict[str, Any]:
-        """Return detected changes of scores, the latest first."""
         with self.views() as views:
             found = views.changes(request.given["since"])
         return {"changes": [change for change in found if request.reader.tenant in (None, change["tenant"])]}
 
     def compare(self, request: Request) -> dict[str, Any]:
-        """Compare two groups of turns by metric, with differences and their significance."""
         by = request.given["by"]
         with self.views() as views:
             facts = views.metrics_of()
@@ -379,10 +344,8 @@ class Api:
             )
             ids = [turn_id for _, *both in pairs for turn_id in both]
             scores = views.scores_of(ids) if ids else {}
-            turns: dict[str, dict[str, str | None]] = {turn_id: {"turn_id": turn_id} for turn_id in ids}
-            if self.options.content and ids:
-                for turn_id, asked, answered in views.texts_of(ids, _SAID):
-                    turns[turn_id] |= {"asked": _short(asked), "answered": _short(answered)}
+            texts = self._beginnings(views, ids)
+        turns = {turn_id: {"turn_id": turn_id, **texts.get(turn_id, {})} for turn_id in ids}
         return {
             "cases": [
                 {"case": case, "before": turns[one], "after": turns[other], "differences": _differences(scores.get(one, []), scores.get(other, []))}
@@ -400,7 +363,6 @@ class Api:
     # --- metrics, health, labels
 
     def metrics(self, request: Request) -> dict[str, Any]:
-        """Return the catalog of metrics."""
         return {
             "metrics": [
                 {**described(metric), "headline": headline(metric), "meaning": value_of(metric)}
@@ -409,7 +371,6 @@ class Api:
         }
 
     def health(self, request: Request) -> dict[str, Any]:
-        """Return the status of the sidecar and the size of the store."""
         if request.reader.tenant is not None:
             raise Problem(403, "a tenant can only read its own turns")
         with self.views() as views:
@@ -427,7 +388,6 @@ class Api:
         }
 
     def labelled(self, request: Request) -> dict[str, Any]:
-        """Return the current labels."""
         return {"labels": self._labels_of(request)}
 
     def _labels_of(self, request: Request) -> list[dict[str, Any]]:
@@ -436,7 +396,6 @@ class Api:
         return [label for label in self._labels(request).all() if str(label["turn_id"]).startswith(mine)]
 
     def label(self, request: Request) -> dict[str, Any]:
-        """Store a label."""
         labels = self._labels(request)
         if request.reader.role != "label":
             raise Problem(403, "this token is read-only")
@@ -516,11 +475,19 @@ class Api:
             ],
         }
 
-    def _said(self, views: Views, turns: list[dict[str, Any]]) -> dict[str, dict[str, str | None]]:
-        """Return the beginnings of the turns' inputs and outputs."""
+    def _shortened(self, views: Views, turns: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return turns with their scores and the beginnings of their inputs and outputs."""
+        ids = [turn["turn_id"] for turn in turns]
+        scores, texts = views.scores_of(ids), self._beginnings(views, ids)
+        return [{**turn, **texts.get(turn["turn_id"], {}), "scores": scores.get(turn["turn_id"], [])} for turn in turns]
+
+    def _beginnings(self, views: Views, turn_ids: list[str]) -> dict[str, dict[str, str | None]]:
+        """Return the beginnings of the turns' inputs and outputs, if content is shown."""
+        if not self.options.content:
+            return {}
         return {
             turn_id: {"asked": _short(asked), "answered": _short(answered)}
-            for turn_id, asked, answered in views.texts_of([turn["turn_id"] for turn in turns], _SAID)
+            for turn_id, asked, answered in views.texts_of(turn_ids, _BEGINNING)
         }
 
     def _trace_url(self, turn: Mapping[str, Any]) -> str | None:
@@ -550,7 +517,7 @@ def _text_of(cursor: Cursor) -> str:
 
 
 def _short(text: str | None) -> str | None:
-    return one_line(text, _SAID) if text else None
+    return one_line(text, _BEGINNING) if text else None
 
 
 def _is_bad(score: Mapping[str, Any]) -> bool:
@@ -581,15 +548,12 @@ def _counted(groups: Mapping[str, int]) -> list[dict[str, Any]]:
 
 
 def _group(cell: SumCell) -> dict[str, Any]:
+    return {"group": cell.group, "turns": cell.turns, "errors": cell.errors, **_usage(cell)}
+
+
+def _usage(cell: SumCell) -> dict[str, Any]:
     mean = cell.duration_s / cell.turns if cell.turns else None
-    return {
-        "group": cell.group,
-        "turns": cell.turns,
-        "errors": cell.errors,
-        "cost_usd": cell.cost_usd,
-        "tokens": cell.tokens,
-        "duration_s": mean,
-    }
+    return {"cost_usd": cell.cost_usd, "tokens": cell.tokens, "duration_s": mean}
 
 
 def _side(name: str, cells: Mapping[tuple[str | None, str], SumCell]) -> dict[str, Any]:
@@ -624,12 +588,7 @@ def _estimated(cell: SumCell, turns: int, facts: Mapping[str, Any]) -> dict[str,
 def _point(cell: SumCell, with_interval: bool) -> dict[str, Any]:
     found = {"at": cell.hour * HOUR, "turns": cell.turns, "scored": cell.scored, "failed": cell.failed, "errors": cell.errors}
     if not cell.metric:
-        return {
-            **found,
-            "cost_usd": cell.cost_usd,
-            "tokens": cell.tokens,
-            "duration_s": cell.duration_s / cell.turns if cell.turns else None,
-        }
+        return {**found, **_usage(cell)}
     estimate = cell.estimate() if with_interval else None
     if estimate is not None:
         return {**found, "mean": estimate.mean, "low": estimate.low, "high": estimate.high}
@@ -646,19 +605,9 @@ def _step_for(seconds: float) -> int:
 
 
 _COLUMNS = (
-    "turn_id",
-    "at",
-    "agent",
-    "service",
-    "service_version",
-    "model",
-    "conversation_id",
-    "duration_s",
-    "cost_usd",
-    "input_tokens",
-    "output_tokens",
-    "error",
-)
+    "turn_id", "at", "agent", "service", "service_version", "model", "conversation_id", "duration_s", "cost_usd", "input_tokens",
+    "output_tokens", "error",
+)  # fmt: skip
 _FORMULA_SIGNS = frozenset("=+-@\t\r")
 
 

@@ -67,7 +67,6 @@ class Labels:
             return [label for label in self._labels.values() if label.get("label") is not None]
 
     def of(self, turn_id: str) -> list[dict[str, Any]]:
-        """Return the current labels of a turn."""
         return [label for label in self.all() if label["turn_id"] == turn_id]
 
     def _refresh(self) -> None:

@@ -35,7 +35,6 @@ _TOO_LONG = {
 
 
 def document() -> dict[str, Any]:
-    """Return the OpenAPI document as plain values."""
     paths: dict[str, dict[str, Any]] = {}
     for route in ROUTES:
         paths.setdefault(BASE + route.path, {})[route.method.lower()] = _operation(route)

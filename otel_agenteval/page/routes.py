@@ -36,7 +36,6 @@ class Route:
 
     @property
     def pattern(self) -> re.Pattern[str]:
-        """Regular expression for matching paths."""
         return re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", self.path))
 
 
