@@ -57,7 +57,6 @@ def has_turn(order: dict[str, Any]) -> bool:
 
 
 def limit(order: dict[str, Any]) -> None:
-    """Limit the resources of this process."""
     try:
         import resource
     except ImportError:  # not on Windows

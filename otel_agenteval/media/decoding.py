@@ -146,7 +146,6 @@ def _decoded(task: str, content: MediaContent, options: dict[str, Any]) -> dict[
 
 
 def _done_by(command: Sequence[str], order: dict[str, Any], data: bytes) -> dict[str, Any]:
-    """Run a decoder process and return its reply."""
     rules = current_rules()
     order = {
         "at_once": max(1, rules.decode_total // max(1, rules.decode_memory)), "wait": _MOST_WAITING,

@@ -40,5 +40,4 @@ class Limits:
 
 
 def opened(data: bytes, mime: str) -> Any:
-    """Open the container as a context manager."""
     return av.open(io.BytesIO(data), "r", format=FORMATS[mime], metadata_errors="ignore")
