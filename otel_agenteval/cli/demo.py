@@ -172,8 +172,6 @@ _MODEL_SECONDS, _TOOL_SECONDS, _AROUND = 0.8, 0.25, 0.01
 
 
 class _Ids(IdGenerator):
-    """Generates the same ids in each run."""
-
     def __init__(self) -> None:
         self._numbers = itertools.count(1)
 
@@ -292,20 +290,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the demo."""
-    return play_and_serve(once=args.once, port=args.port)
-
-
-def play_and_serve(once: bool, port: int) -> int:
-    """Play the scenes and print each turn with its scores. On a terminal, serve ``/metrics`` until Ctrl-C.
-
-    Args:
-        once: return after printing, even on a terminal.
-        port: loopback port of ``/metrics``. 0 or a port in use means any free port.
-
-    Returns:
-        The exit code.
-    """
+    """Play the scenes and print each turn with its scores. On a terminal, serve ``/metrics`` until Ctrl-C."""
+    port = args.port
     if port and _taken(port):
         print(f"otel-agenteval: --port: {port} is in use; /metrics uses a free port", file=sys.stderr)
         port = 0
@@ -316,7 +302,7 @@ def play_and_serve(once: bool, port: int) -> int:
         return UNUSABLE
     try:
         _show(provider, handle)
-        if not once and sys.stdin.isatty() and sys.stdout.isatty():
+        if not args.once and sys.stdin.isatty() and sys.stdout.isatty():
             print(f"\nServing {metrics_address(handle)} until Ctrl-C", flush=True)
             threading.Event().wait()
     except KeyboardInterrupt:  # the way to end it
@@ -357,7 +343,6 @@ def play(
 
 
 def metrics_address(handle: Handle) -> str:
-    """Return the URL of ``/metrics``."""
     assert handle.processor is not None
     outlets = handle.processor.engine.outlets
     port = next(outlet.port for outlet in outlets if isinstance(outlet, PrometheusOutlet))

@@ -12,7 +12,7 @@ from ..metrics.registry import resolve
 from ..outlets.store.export import write_file, write_text
 from ..outlets.store.reader import StoreReader, Wanted, store_path
 from .exit_codes import OK, UNUSABLE
-from .options import SINCE, add_store, moment
+from .options import add_store, add_turns, moment
 
 EXIT_CODES = {
     OK: "the matching scores were written",
@@ -24,10 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_store(parser)
     parser.add_argument("--out", metavar="FILE", help="file to write (default: standard output); its extension sets the format")
     parser.add_argument("--format", choices=("jsonl", "csv", "parquet"), help="format (default: from the extension, or jsonl)")
-    parser.add_argument("--since", metavar="TIME", help=SINCE)
-    parser.add_argument("--until", metavar="TIME", help="only turns stored before this time")
-    for name in ("agent", "service", "metric"):
-        parser.add_argument(f"--{name}", action="append", default=[], metavar="NAME", help=f"only this {name}; repeatable")
+    add_turns(parser)
     parser.add_argument("--revisions", action="store_true", help="include superseded revisions")
 
 

@@ -8,13 +8,11 @@ import sys
 from collections import Counter
 
 from ..config.loader import load_config
-from ..core.errors import ConfigError
 from ..core.terminal import escaped
-from ..judging.models import judge_from
 from ..judging.models.probe import METRIC, Attempt, Probe, probe
 from ..statistics.intervals import wilson
 from .exit_codes import FAILED, INTERRUPTED, OK, UNUSABLE, as_text
-from .judge_bench import add_bench_arguments, run_bench
+from .judge_bench import add_bench_arguments, configured_judge, run_bench, share
 from .judge_drift import add_drift_arguments, run_drift
 from .options import add_config
 
@@ -37,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_config(probe)
     probe.add_argument(
-        "--max-rate", type=_share, default=0.0, metavar="SHARE", help="exit with code 1 if more succeed (default %(default)g)"
+        "--max-rate", type=share, default=0.0, metavar="SHARE", help="exit with code 1 if more succeed (default %(default)g)"
     )
     probe.add_argument("--metric", default=METRIC, metavar="NAME", help="metric whose prompts are tested (default %(default)s)")
     probe.add_argument("--json", action="store_true", help="print one JSON object with each attempt")
@@ -60,16 +58,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     drift.set_defaults(run_command=run_drift)
 
 
-def _share(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= 1:
-        raise argparse.ArgumentTypeError(f"must be a share from 0 to 1, got {text}")
-    return value
-
-
 def run(args: argparse.Namespace) -> int:
     """Run the chosen check of the configured judge."""
     code: int = args.run_command(args)
@@ -83,9 +71,7 @@ def _run_probe(args: argparse.Namespace) -> int:
         ConfigError: no judge is configured.
     """
     config = load_config(args.config)
-    judge = judge_from(config)
-    if judge is None:
-        raise ConfigError("no judge is configured. Set judge.base_url and judge.model")
+    judge = configured_judge(config)
     try:
         report = (lambda _: None) if args.json else _print_attempt
         found = probe(judge, metric=args.metric, threads=config.judge.max_concurrency, report=report)

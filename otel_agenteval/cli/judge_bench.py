@@ -9,11 +9,12 @@ from collections import Counter
 from collections.abc import Iterable
 
 from ..config.loader import load_config
+from ..config.root import Config
 from ..core.errors import ConfigError
 from ..judging.judge_bench.cases import chosen
 from ..judging.judge_bench.run import BenchRun, CaseOutcome, CostEstimate, estimate, run
 from ..judging.judge_bench.summary import BenchSummary, JudgeMeasures, summarized
-from ..judging.models import judge_from
+from ..judging.models import Judge, JudgeGroup, judge_from
 from ..report.formatting import aligned, markdown_table
 from .exit_codes import FAILED, INTERRUPTED, OK, UNUSABLE
 from .options import add_config, names_of, write_report
@@ -39,7 +40,7 @@ def add_bench_arguments(bench: argparse.ArgumentParser) -> None:
     bench.add_argument("--out", metavar="FILE", help="file for the report (default: standard output)")
     bench.add_argument(
         "--min-agreement",
-        type=_share,
+        type=share,
         default=0.0,
         metavar="SHARE",
         help="exit with code 1 if the agreement is lower (default %(default)g)",
@@ -56,7 +57,7 @@ def _amount(text: str) -> float:
     return _number(text, float("inf"), "an amount above 0")
 
 
-def _share(text: str) -> float:
+def share(text: str) -> float:
     return _number(text, 1.0, "a share from 0 to 1")
 
 
@@ -70,6 +71,18 @@ def _number(text: str, most: float, what: str) -> float:
     return value
 
 
+def configured_judge(config: Config) -> Judge | JudgeGroup:
+    """Return the judge.
+
+    Raises:
+        ConfigError: no judge is configured.
+    """
+    judge = judge_from(config)
+    if judge is None:
+        raise ConfigError("no judge is configured. Set judge.base_url and judge.model")
+    return judge
+
+
 def run_bench(args: argparse.Namespace) -> int:
     """Run the configured judge on the labeled cases, and print the report.
 
@@ -78,9 +91,7 @@ def run_bench(args: argparse.Namespace) -> int:
     """
     cases = chosen(_names(args.families, "--families"), _names(args.metrics, "--metrics"), args.limit)
     config = load_config(args.config)
-    judge = judge_from(config)
-    if judge is None:
-        raise ConfigError("no judge is configured. Set judge.base_url and judge.model")
+    judge = configured_judge(config)
     try:
         plan = estimate(cases, judge, repeat=args.repeat, prices=config.judge.prices)
         _check_money(plan, args.max_usd)
@@ -92,7 +103,7 @@ def run_bench(args: argparse.Namespace) -> int:
             judge,
             cases,
             repeat=args.repeat,
-            threads=config.judge.max_concurrency or _THREADS,
+            threads=config.judge.max_concurrency,
             max_usd=args.max_usd,
             report=progress.note,
             abandoned=judge.close,
@@ -105,9 +116,6 @@ def run_bench(args: argparse.Namespace) -> int:
         print(f"{judge.model}: no case got a score{reasons_in(found.outcomes)}", file=sys.stderr)
     write_report(_reported(summary, args.format), args.out)
     return _code(summary, args.min_agreement)
-
-
-_THREADS = 8
 
 
 def reasons_in(outcomes: Iterable[CaseOutcome]) -> str:
@@ -142,8 +150,6 @@ def _agreed(args: argparse.Namespace) -> bool:
 
 
 class _Progress:
-    """A progress line on a terminal."""
-
     def __init__(self) -> None:
         self._shown = sys.stderr.isatty()
 
@@ -168,22 +174,9 @@ def _code(summary: BenchSummary, least: float) -> int:
 # --- the report
 
 _HEAD = (
-    "family",
-    "cases",
-    "agreement",
-    "verdicts",
-    "kappa",
-    "95 %",
-    "error",
-    "leaning",
-    "rank",
-    "alarms",
-    "misses",
-    "unread",
-    "refused",
-    "failed",
+    "family", "cases", "agreement", "verdicts", "kappa", "95 %", "error", "leaning", "rank", "alarms", "misses", "unread", "refused", "failed",
     "trust",
-)
+)  # fmt: skip
 
 
 def _reported(summary: BenchSummary, form: str) -> str:

@@ -20,7 +20,6 @@ from ..evaluation.scored_turn import Root
 from ..judging.judge_bench.cases import BenchCase, chosen
 from ..judging.judge_bench.drift import ALL, Anchors, Drift, anchors_of, drifts, own_cases, read_anchors, write_anchors
 from ..judging.judge_bench.run import run
-from ..judging.models import judge_from
 from ..outlets.base import Setup
 from ..outlets.factory import outlets_from
 from ..outlets.fan_out import FanOut
@@ -28,11 +27,10 @@ from ..report.formatting import aligned
 from ..statistics.change import Found
 from ..statistics.changes import Change
 from .exit_codes import FAILED, OK, UNUSABLE
-from .judge_bench import reasons_in
+from .judge_bench import configured_judge, reasons_in
 from .options import add_config, names_of
 
 _CASES = 60
-_THREADS = 8
 _DELIVER = 10.0
 
 
@@ -77,11 +75,11 @@ def run_drift(args: argparse.Namespace) -> int:
     cases = own_cases(args.cases) if args.cases is not None else chosen((), metrics, args.limit)
     path = Path(args.anchors)
     before = read_anchors(path) if path.exists() else None
-    code, before = _look(args, config, cases[: args.limit], path, before)
-    while every is not None:
+    while True:
+        code, before = _judge_again(args, config, cases[: args.limit], path, before)
+        if every is None:
+            return code
         time.sleep(every)
-        code, before = _look(args, config, cases[: args.limit], path, before)
-    return code
 
 
 def _period(text: str) -> float:
@@ -94,19 +92,16 @@ def _period(text: str) -> float:
     return found
 
 
-def _look(
+def _judge_again(
     args: argparse.Namespace, config: Config, cases: Sequence[BenchCase], path: Path, before: Anchors | None
 ) -> tuple[int, Anchors | None]:
-    judge = judge_from(config)
-    if judge is None:
-        raise ConfigError("no judge is configured. Set judge.base_url and judge.model")
-    with contextlib.closing(judge):
+    with contextlib.closing(configured_judge(config)) as judge:
         asked = cases if before is None else [case for case in cases if case.id in before.values]
         if not asked:
             raise ConfigError(
                 f"{path}: has no score of these cases. Use another file, or the --cases and --metrics of the first run"
             )
-        found = run(judge, asked, threads=config.judge.max_concurrency or _THREADS)
+        found = run(judge, asked, threads=config.judge.max_concurrency)
         now = anchors_of(judge.model, found.outcomes)
     failed = len(asked) - len(now.values)
     if before is None:

@@ -28,7 +28,6 @@ class Arguments(Protocol):
 
 
 def add_files(parser: argparse.ArgumentParser, *, needed: bool = True) -> None:
-    """Add the files of recorded traces."""
     parser.add_argument(
         "files",
         nargs="+" if needed else "*",
@@ -38,12 +37,10 @@ def add_files(parser: argparse.ArgumentParser, *, needed: bool = True) -> None:
 
 
 def add_jobs(parser: argparse.ArgumentParser) -> None:
-    """Add the number of processes."""
     parser.add_argument("--jobs", metavar="N", help="processes for large files (default: all cores)")
 
 
 def add_config(parser: Arguments) -> None:
-    """Add the file of the configuration."""
     parser.add_argument("--config", metavar="FILE", help="YAML configuration (default: OTEL_AGENTEVAL_CONFIG_FILE)")
 
 
@@ -59,7 +56,6 @@ def program_of(args: argparse.Namespace) -> list[str]:
 
 
 def add_logging(parser: argparse.ArgumentParser) -> None:
-    """Add the logging options of a long-running command."""
     parser.add_argument(
         "--log-format",
         choices=logformat.FORMATS,
@@ -117,7 +113,6 @@ def turns_wanted(args: argparse.Namespace) -> Wanted:
 
 
 def add_report(parser: Arguments) -> None:
-    """Add the format and the file of a report."""
     parser.add_argument(
         "--format", choices=("table", "json", "markdown", "html"), default="table", help="format of the report (default: table)"
     )

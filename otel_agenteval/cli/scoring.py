@@ -17,7 +17,6 @@ from .options import add_config, names_of
 
 
 def add_scoring(parser: argparse.ArgumentParser) -> None:
-    """Add the options for metrics, reports and gates."""
     parser.add_argument("--metrics", metavar="A,B", help="run only these metrics, as configured; @NAME is a group")
     add_config(parser)
     parser.add_argument(

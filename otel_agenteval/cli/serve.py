@@ -150,7 +150,6 @@ class _Running:
         self._is_up = self._reload_later = False
 
     def handle(self, number: int) -> None:
-        """React to a signal."""
         if number != signal.SIGHUP:
             self._end()
         elif self._is_up:
@@ -160,7 +159,6 @@ class _Running:
             _log.info("SIGHUP: the sidecar reloads its configuration after the start")
 
     def started(self) -> None:
-        """Run a reload that had to wait for the start."""
         self._is_up = True
         if self._reload_later:
             self.handle(signal.SIGHUP)

@@ -108,7 +108,6 @@ class _Lines(NamedTuple):
     conversations: bool
 
     def __call__(self, turns: Iterable[tuple[Key, Turn]]) -> Iterator[tuple[Key, str]]:
-        """Yield JSON texts."""
         conversations = RecordedConversations(ConversationOptions(), whole=self.conversations, history=self.conversations)
         for key, turn in turns:
             conversations.take(turn)

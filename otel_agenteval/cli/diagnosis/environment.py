@@ -113,19 +113,9 @@ def _is_traced_otherwise(name: str, found: Sequence[Instrumentation]) -> bool:
 
 
 _OWN_TRACING = (
-    "pydantic-ai-slim",
-    "pydantic-ai",
-    "google-adk",
-    "strands-agents",
-    "semantic-kernel",
-    "agent-framework",
-    "haystack-ai",
-    "litellm",
-    "langfuse",
-    "logfire",
-    "openlit",
-    "mlflow",
-)
+    "pydantic-ai-slim", "pydantic-ai", "google-adk", "strands-agents", "semantic-kernel", "agent-framework", "haystack-ai", "litellm", "langfuse",
+    "logfire", "openlit", "mlflow",
+)  # fmt: skip
 
 
 def _by_themselves(env: Mapping[str, str]) -> Findings:

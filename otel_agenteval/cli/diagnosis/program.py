@@ -24,7 +24,6 @@ _MOST_REASON = 40
 
 
 def program_findings(program: Sequence[str], config: Config, metrics: Selected) -> Findings:
-    """Run a program, and check its spans."""
     with tempfile.TemporaryDirectory(prefix="otel-agenteval-") as folder:
         out = Path(folder) / "spans.jsonl"
         code = run_recorded(program, out)
@@ -56,7 +55,6 @@ def _is_this_python(path: str | None) -> bool:
 
 
 def span_findings(spans: Sequence[SpanRecord], reading: Reading) -> Findings:
-    """Yield the instrumentation scopes of the spans."""
     scopes = Counter(span.scope or "a tracer without a name" for span in spans)
     named = ", ".join(f"{scope} {count}" for scope, count in scopes.most_common(6))
     yield Finding(GOOD, f"{reading.spans:,} spans and {reading.logs:,} log records arrived ({named})")

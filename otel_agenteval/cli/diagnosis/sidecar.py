@@ -19,8 +19,6 @@ _LARGEST_PAGE = 64 * 2**20
 
 
 class _Page:
-    """A parsed metrics page."""
-
     def __init__(self, text: str) -> None:
         self._samples: dict[str, list[tuple[dict[str, str], float]]] = {}
         for family in text_string_to_metric_families(text):
