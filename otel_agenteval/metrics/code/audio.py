@@ -17,23 +17,6 @@ _LONGEST = 50_000
 """Maximum characters of a text that is aligned, about an hour of speech. The work grows with the square."""
 
 
-def _reference(turn: Turn) -> str:
-    given = turn.ground_truth
-    if isinstance(given, (dict, list, tuple)):
-        raise MetricError("invalid_reference", "ground_truth: must be one text, the correct transcript")
-    return jsonio.text_of(given)
-
-
-def _error_rates(reference: str, transcript: str) -> tuple[float, float]:
-    """Return the word and character error rates.
-
-    Any white space separates words here, but only spaces do in jiwer.
-    """
-    jiwer: Any = require("jiwer", feature="code_audio_transcription_quality", extra="audio")
-    words = jiwer.wer(" ".join(reference.split()), " ".join(transcript.split()))
-    return float(words), float(jiwer.cer(reference, transcript))
-
-
 @metric(
     uses=("ground_truth",),
     aliases=("agentunit:audio_transcription_quality", "agentunit:AudioTranscriptionMetric"),
@@ -65,14 +48,19 @@ def code_audio_transcription_quality(turn: Turn, *, use_wer: bool = True, normal
     transcript = (written(media_of(turn, "audio")) or None) if turn.output is None else turn.output
     if transcript is None:
         return skip("missing:transcript")
-    reference = _reference(turn)
+    if isinstance(turn.ground_truth, (dict, list, tuple)):
+        raise MetricError("invalid_reference", "ground_truth: must be one text, the correct transcript")
+    reference = jsonio.text_of(turn.ground_truth)
     if not reference.strip():
         return skip("missing:ground_truth")
     if len(reference) > _LONGEST or len(transcript) > _LONGEST:
         return skip("too_long")
     if normalize == "lower":
         reference, transcript = reference.lower(), transcript.lower()
-    wer, cer = _error_rates(reference, transcript)
+    jiwer: Any = require("jiwer", feature="code_audio_transcription_quality", extra="audio")
+    # Any white space separates words here, but only spaces do in jiwer.
+    wer = float(jiwer.wer(" ".join(reference.split()), " ".join(transcript.split())))
+    cer = float(jiwer.cer(reference, transcript))
     accuracy = 1 - (wer if use_wer else cer)
     return Result(max(0.0, accuracy), detail={"wer": wer, "cer": cer, "accuracy": accuracy})
 

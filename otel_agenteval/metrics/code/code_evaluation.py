@@ -22,7 +22,7 @@ from ...core.errors import MetricError
 from ...core.turn import Turn
 from ..lib import sandbox as sandboxes
 from ..lib.code import OUTPUT_CHARS, Block, code_blocks, language_name, languages
-from ..lib.references import reference
+from ..lib.values import reference
 from ..registry import Result, metric, skip
 
 Language = Annotated[str, MinLen(1), AfterValidator(language_name)]

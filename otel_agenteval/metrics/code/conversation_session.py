@@ -6,7 +6,7 @@ The turn represents its conversation: ``messages`` contains the messages of all 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Gt, Le, Predicate
@@ -41,17 +41,6 @@ def says_something(message: Message) -> bool:
     Some frameworks return tool results as user messages.
     """
     return bool(message.content) or not (message.tool_calls or message.tool_results)
-
-
-def _response_rate(messages: Iterable[Message]) -> float:
-    roles = [message.role for message in messages if says_something(message)]
-    asked = roles.count("user")
-    return min(1.0, roles.count("assistant") / asked) if asked else 1.0
-
-
-def _tool_usage(turn: Turn, expected: set[str]) -> float:
-    called = {call.name.lower() for call in turn.tool_calls or ()}
-    return len(expected & called) / len(expected) if expected else 1.0
 
 
 def _duration_compliance(seconds: float, limit: float | None) -> float:
@@ -107,9 +96,12 @@ def code_conversation_completeness(
     seconds = turn.duration_s
     if seconds is None and max_duration_s is not None:
         return skip("missing:duration")
+    roles = [message.role for message in messages if says_something(message)]
+    asked = roles.count("user")
+    called = {call.name.lower() for call in turn.tool_calls or ()}
     parts = {
-        "response_rate": _response_rate(messages),
-        "tool_usage": _tool_usage(turn, expected),
+        "response_rate": min(1.0, roles.count("assistant") / asked) if asked else 1.0,
+        "tool_usage": len(expected & called) / len(expected) if expected else 1.0,
         "duration_compliance": _duration_compliance(seconds or 0.0, max_duration_s),
         "error_free": 1.0 if turn.error is None else 0.0,
     }

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from annotated_types import Ge
 
 from ...core.turn import Turn
-from ..lib.references import reference
+from ..lib.values import reference
 from ..registry import Result, metric, skip
 
 

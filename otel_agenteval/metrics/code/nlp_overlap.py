@@ -15,9 +15,8 @@ from annotated_types import Ge, Le
 
 from ...core.errors import MetricError
 from ...core.turn import Turn
-from ..lib.references import reference, truth_of
 from ..lib.tokens import Gram, Tokenizer, common_subsequence, ngrams, skip_bigrams, stem, tokens_of
-from ..lib.values import rendered
+from ..lib.values import reference, rendered, truth_of
 from ..registry import Param, Result, metric, skip
 
 Texts = str | list[str]

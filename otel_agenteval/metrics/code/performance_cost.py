@@ -241,18 +241,11 @@ def _model_cost(turn: Turn, prices: Mapping[str, Any] | None, *, estimate: bool)
     """Return the cost of the turn's model calls, or None, and the models without a price."""
     if turn.cost_usd is not None:
         return _Cost(turn.cost_usd, _COST_KEYS[0], turn.cost_estimated), []
-    metadata = turn.metadata
     for key in _COST_KEYS:
-        amount = _amount(metadata.get(key))
-        if amount is not None:
+        amount = turn.metadata.get(key)
+        if isinstance(amount, (int, float)) and not isinstance(amount, bool) and math.isfinite(amount):
             return _Cost(amount, key), []
     return _computed(turn, prices or {}) if estimate else (None, [])
-
-
-def _amount(value: Any) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        return None
-    return value
 
 
 def _computed(turn: Turn, prices: Mapping[str, Any]) -> tuple[_Cost | None, list[str]]:

@@ -17,6 +17,7 @@ from ...core.extras import require
 from ...core.turn import LlmCall, Turn
 from ..lib import applies
 from ..lib.spans import Forest
+from ..lib.values import word_list
 from ..registry import EPSILON, Result, metric, skip
 
 Amount = Annotated[float, Ge(0)]
@@ -60,15 +61,6 @@ def _energy(turn: Turn, estimate: bool) -> tuple[float | None, bool]:
 
 # --- estimates, because neither spans nor providers report the energy of model calls
 
-_PROVIDERS = {
-    "anthropic": "anthropic", "cohere": "cohere", "hugging_face": "huggingface_hub", "huggingface": "huggingface_hub",
-    "huggingface_hub": "huggingface_hub", "mistral": "mistralai", "mistral_ai": "mistralai", "mistralai": "mistralai",
-    "openai": "openai", "azure": "openai", "azure.ai.openai": "openai", "az.ai.openai": "openai", "azure_openai": "openai",
-    "gcp.gemini": "google_genai", "gcp.gen_ai": "google_genai", "gcp.vertex_ai": "google_genai", "gemini": "google_genai",
-    "google": "google_genai", "google_genai": "google_genai", "vertex_ai": "google_genai", "vertexai": "google_genai",
-}  # fmt: skip
-"""Provider names in spans, mapped to those of EcoLogits."""
-_ALL_PROVIDERS = ("openai", "anthropic", "google_genai", "mistralai", "cohere", "huggingface_hub")
 _MOST_CALLS = 500
 """Maximum number of model calls in a turn with an estimate, at about a millisecond each."""
 _Estimate = Callable[[str, str, int, float], "float | None"]
@@ -92,11 +84,13 @@ def _estimated_kwh(turn: Turn) -> float | None:
 
 def _of_call(call: LlmCall, estimate: _Estimate) -> float | None:
     """Try the provider and model, with and without a gateway's prefix."""
-    model, provider = call.model or "", _PROVIDERS.get((call.provider or "").lower())
+    model, known = call.model or "", word_list("energy_providers")
+    named = (call.provider or "").lower()
+    providers = [provider for provider, names in known.items() if named in names] or list(known)
     seconds = math.inf if call.duration_s is None else call.duration_s
     for name in dict.fromkeys((model, model.rpartition("/")[2])):
-        for candidate in (provider,) if provider else _ALL_PROVIDERS:
-            energy = estimate(candidate, name, call.output_tokens or 0, seconds)
+        for provider in providers:
+            energy = estimate(provider, name, call.output_tokens or 0, seconds)
             if energy is not None:
                 return energy
     return None

@@ -20,8 +20,7 @@ from ...core.extras import require
 from ...core.turn import Turn
 from ...detectors.refusal import refusal_in
 from ..lib import regex
-from ..lib.references import truth_of
-from ..lib.values import json_equal, rendered
+from ..lib.values import json_equal, rendered, truth_of
 from ..registry import Param, Result, metric, skip, vacuous
 
 TextOrNumber = str | bool | int | float

@@ -11,10 +11,9 @@ from annotated_types import Ge, Le, MinLen
 
 from ...core import jsonio
 from ...core.errors import MetricError
-from ...core.turn import ErrorInfo, ToolCall, Turn
+from ...core.turn import ToolCall, Turn
 from ..lib import spans as span_queries
 from ..lib.excerpt import excerpt
-from ..lib.references import reference
 from ..lib.schema import violations
 from ..lib.tools import (
     Expectation,
@@ -25,7 +24,7 @@ from ..lib.tools import (
     match_in_any_order,
     match_in_order,
 )
-from ..lib.values import canonical, json_equal, rendered
+from ..lib.values import canonical, json_equal, reference, rendered
 from ..registry import Result, metric, skip, vacuous
 from .text_matching import TextOrNumber, in_range
 
@@ -127,7 +126,11 @@ def code_tool_arguments(
     if given is None and not schemas:
         return skip("missing:criteria")
     required = _required_names(given or {})
-    definitions = _parameter_schemas(turn) if schemas else {}
+    definitions = {
+        _lower(definition.get("name")): definition["parameters"]
+        for definition in (turn.tool_definitions if schemas else ())
+        if isinstance(definition.get("parameters"), dict)
+    }
     total, issues = 0, []
     for call in turn.tool_calls or ():
         name = _lower(call.name)
@@ -155,26 +158,12 @@ def _required_names(given: Any) -> dict[str, list[str]]:
     return required
 
 
-def _parameter_schemas(turn: Turn) -> dict[str, dict[str, Any]]:
-    return {
-        _lower(definition.get("name")): definition["parameters"]
-        for definition in turn.tool_definitions
-        if isinstance(definition.get("parameters"), dict)
-    }
-
-
 def _missing_arguments(call: ToolCall, names: list[str] | tuple[()], non_empty: bool) -> list[str]:
     if not names:
         return []
     arguments = call.arguments if isinstance(call.arguments, dict) else {}
     present = {_lower(key) for key, value in arguments.items() if not (non_empty and _is_empty(value))}
     return [f"{call.name}: missing '{name}'" for name in names if _lower(name) not in present]
-
-
-def _error_text(error: ErrorInfo | None) -> str:
-    if error is None:
-        return "permission_denied"
-    return excerpt(error.type or error.message or "error", _SHOWN)
 
 
 @metric(
@@ -206,7 +195,10 @@ def code_tool_success(turn: Turn, *, empty_value: Share | None = 1.0, count_deni
     if not calls:
         return skip("missing:tool_calls") if empty_value is None else vacuous(empty_value, total=0, successful=0, failed=[])
     failed = [
-        {"name": call.name, "error": _error_text(call.error)}
+        {
+            "name": call.name,
+            "error": excerpt(call.error.type or call.error.message or "error", _SHOWN) if call.error else "permission_denied",
+        }
         for call in calls
         if call.error is not None or (count_denied and call.permission_denied)
     ]

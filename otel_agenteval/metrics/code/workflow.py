@@ -71,17 +71,12 @@ def runs_of(turn: Turn) -> list[_ExecutorRun] | None:
     workflow = turn.workflow or {}
     if workflow.get("steps") is None:
         return _runs_in_spans(turn)
-    named = _named_by_errors(_list(workflow, "errors", "workflow"))
-    return [_run(step, place, named) for place, step in enumerate(_list(workflow, "steps", "workflow"))]
-
-
-def _named_by_errors(errors: Sequence[Any]) -> set[tuple[str, str | None]]:
-    """Return the executors that an error of the workflow names, each with the step, or None for all runs."""
-    return {
+    named = {  # executors that an error names, each with the step, or None for all runs
         (_key(_id_of(error["executor"])), None if error.get("step") is None else jsonio.text_of(error["step"]))
-        for error in errors
+        for error in _list(workflow, "errors", "workflow")
         if isinstance(error, Mapping) and error.get("executor") is not None
     }
+    return [_run(step, place, named) for place, step in enumerate(_list(workflow, "steps", "workflow"))]
 
 
 def _run(step: Any, place: int, named: set[tuple[str, str | None]]) -> _ExecutorRun:

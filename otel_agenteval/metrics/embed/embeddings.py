@@ -15,20 +15,13 @@ from annotated_types import Ge, Le, MinLen
 from ...core import jsonio
 from ...core.turn import Turn
 from ..lib import applies
-from ..lib.values import Words
+from ..lib.values import Words, word_list
 from ..lib.vectors import Vector, cosine, distance, dot, share
 from ..registry import EPSILON, Embeds, Param, Result, metric, skip, vacuous
 
 _GRADES = ((0.9, "Excellent"), (0.75, "Good"), (0.6, "Satisfactory"), (0.4, "Needs Improvement"), (0.2, "Poor"))
 _SEPARATOR = "\n---\n"
 _WORD = re.compile(r"\w{2,}")
-_STOP_WORDS = frozenset((
-    "a", "an", "the", "is", "are", "was", "were", "be", "been", "being", "have", "has", "had", "do", "does", "did", "will",
-    "would", "shall", "should", "may", "might", "can", "could", "of", "in", "to", "for", "on", "with", "at", "by", "from", "as",
-    "into", "through", "during", "before", "after", "above", "below", "and", "but", "or", "nor", "not", "so", "yet", "both",
-    "either", "neither", "each", "every", "all", "any", "few", "more", "most", "other", "some", "such", "no", "only", "own",
-    "same", "than", "too", "very", "it", "its",
-))  # fmt: skip
 
 
 def _blank(text: str | None) -> bool:
@@ -246,7 +239,7 @@ def embed_loop_detection(
     earlier = [] if _blank(output) else _earlier(turn.history, window)
     if not earlier:
         return vacuous(1.0, window_size=0, max_hybrid=0.0, comparisons=[])
-    ignored = _STOP_WORDS if stop_words == "default" else frozenset(word.lower() for word in stop_words)
+    ignored = frozenset(word_list("stop_words") if stop_words == "default" else map(str.lower, stop_words))
     now, *before = embedder.embed([output, *(text for _, text in earlier)])
     words = _words(output, ignored)
     highest, comparisons = 0.0, []

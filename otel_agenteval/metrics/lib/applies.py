@@ -157,13 +157,9 @@ def carbon(turn: Turn, params: Params) -> str | None:
 # --- the kind of a turn
 
 
-def _has_media(turn: Turn) -> bool:
-    return any(modalities_of(attachment) for attachment in attachments_of(turn))
-
-
 def media(turn: Turn, params: Params) -> str | None:
     """Turns with an image, an audio recording or a video."""
-    return None if _has_media(turn) else "missing:image"
+    return None if any(map(modalities_of, attachments_of(turn))) else "missing:image"
 
 
 def image(turn: Turn, params: Params) -> str | None:

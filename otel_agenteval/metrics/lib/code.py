@@ -104,11 +104,14 @@ def _recognize(text: str, parse: bool) -> tuple[str | None, bool]:
     A single word or a plain sentence can be valid Python too.
     """
     tree = python_tree(text) if parse else None
-    if tree is not None and not all(map(_may_be_prose, tree.body)):
+    if tree is not None and not all(
+        isinstance(statement, ast.Expr) or (isinstance(statement, ast.AnnAssign) and statement.value is None)  # Answer: Paris
+        for statement in tree.body
+    ):
         return "python", True
     if _is_json(text):
         return "json", True
-    if parse and _is_sql(text):
+    if parse and _SQL_START.match(text) and _sql_metric().evaluate(Turn(output=text)).passed:
         return "sql", True
     language, lines = _by_keywords(text)
     if language is not None:
@@ -116,11 +119,6 @@ def _recognize(text: str, parse: bool) -> tuple[str | None, bool]:
     if tree is None or not tree.body:
         return None, False
     return "yaml" if all(isinstance(statement, ast.AnnAssign) for statement in tree.body) else "python", False
-
-
-def _may_be_prose(statement: ast.stmt) -> bool:
-    """Return True for a bare expression, or an annotation such as ``Answer: Paris``."""
-    return isinstance(statement, ast.Expr) or (isinstance(statement, ast.AnnAssign) and statement.value is None)
 
 
 _SOURCE = "<code of an agent>"
@@ -157,10 +155,6 @@ _SQL_START = re.compile(
     r"exec|explain|from|grant|insert|merge|pragma|replace|revoke|rollback|select|set|show|truncate|update|use|values|with)\b",
     re.IGNORECASE,
 )
-
-
-def _is_sql(text: str) -> bool:
-    return _SQL_START.match(text) is not None and _sql_metric().evaluate(Turn(output=text)).passed is True
 
 
 @functools.cache

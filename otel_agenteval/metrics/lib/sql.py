@@ -12,6 +12,7 @@ from typing import Any
 
 from ...core.errors import MetricError
 from ...core.extras import require
+from .values import word_list
 
 _LITERAL = re.compile(r"'[^']*'|\"[^\"]*\"")
 _LITERAL_OR_COMMENT = re.compile(r"'[^']*'|\"[^\"]*\"|--[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
@@ -92,11 +93,6 @@ _DIALECTS = {
 }  # fmt: skip
 """Database names, mapped to the parser's dialect names."""
 
-_STATEMENTS = frozenset((
-    "Alter", "Comment", "Commit", "Copy", "Create", "Delete", "Describe", "Drop", "Except", "Grant", "Insert", "Intersect", "Merge",
-    "Pragma", "Revoke", "Rollback", "Select", "Set", "Show", "Subquery", "Transaction", "TruncateTable", "Union", "Update", "Use",
-    "Values",
-))  # fmt: skip
 _NEEDS = {"Select": ("expressions",), "Update": ("expressions",), "Insert": ("expression", "default"), "Copy": ("files",)}
 """Parts of a statement, of which one must exist."""
 _FROM_IS_OPTIONAL = frozenset(("bigquery", "fabric", "oracle", "tsql"))
@@ -212,7 +208,7 @@ def _is_statement(tree: Any, dialect: str) -> bool:
         return bool(tree.args.get("this")) or dialect in _FROM_IS_OPTIONAL
     if kind == "Use":
         return not getattr(tree.this, "alias", "")
-    return kind in _STATEMENTS
+    return kind in word_list("sql_statements")
 
 
 def _table_names(trees: list[Any]) -> Iterator[str]:

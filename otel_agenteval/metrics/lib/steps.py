@@ -15,12 +15,14 @@ their first and last steps. Marks show the gaps.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from ...core import jsonio
 from ...core.turn import ErrorInfo, Message, SpanInfo, ToolCall, Turn
 from .replies import numbered
+from .values import word_list
 
 ARGUMENT_CHARS = 1_000
 """Characters of a call's arguments, which many judgments depend on."""
@@ -33,12 +35,6 @@ TOTAL_CHARS = 16_000
 """Characters of all steps together, about 4,000 tokens."""
 _OWN_CHARS, _OWN = 80, 4
 """Maximum number of attributes that an application set on its own span."""
-_CONVENTIONS = (
-    "gen_ai.", "llm.", "openinference.", "traceloop.", "otel.", "telemetry.", "service.", "process.", "host.", "code.", "thread.", "session.", "user.",
-    "metadata", "langfuse.", "langsmith.", "logfire.", "input.", "output.", "graph.", "agenteval.", "tool.", "tool_call.", "message.", "retrieval.",
-    "embedding.", "crewai.", "crew_", "task_", "ai.", "agent.", "agentops.", "pydantic_ai.", "mlflow.", "weave.", "model_", "exception.", "error.", "langgraph.",
-)  # fmt: skip
-"""Attribute namespaces of conventions and libraries. The turn already contains their relevant values."""
 _INFRASTRUCTURE = ("http.", "url.", "net.", "network.", "server.address", "db.", "rpc.", "messaging.")
 """Attribute namespaces of spans that aren't agent steps."""
 _AGAIN = ('"messages"', '"outputs": null', '"outputs":null', '"langgraph_', '"ls_integration"')
@@ -342,8 +338,13 @@ def _first_of(attributes: Mapping[str, Any], keys: Sequence[str]) -> str:
     return next((jsonio.text_of(attributes[key]) for key in keys if attributes.get(key) not in (None, "")), "")
 
 
+@functools.cache
+def _conventions() -> tuple[str, ...]:
+    return tuple(word_list("attribute_namespaces"))
+
+
 def _is_noise(key: str) -> bool:
-    return key.startswith(_CONVENTIONS) or key.endswith(_IDS) or any(part in key for part in _PROMPTS)
+    return key.startswith(_conventions()) or key.endswith(_IDS) or any(part in key for part in _PROMPTS)
 
 
 # --- the course of a turn

@@ -10,8 +10,7 @@ from typing import Any
 from ...core import jsonio
 from ...core.errors import MetricError
 from ...core.turn import ToolCall, Turn
-from .references import reference
-from .values import json_equal
+from .values import json_equal, reference
 
 _DEEPEST_SIMILARITY = 50
 """Nesting depth at which arguments are no longer compared key by key."""

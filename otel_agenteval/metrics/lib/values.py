@@ -1,13 +1,17 @@
-"""Compare and format values of any type by the rules of JSON."""
+"""Find the reference data of a metric, and compare and format values of any type by the rules of JSON."""
 
 from __future__ import annotations
 
+import functools
 import json
+from pathlib import Path
 from typing import Annotated, Any
 
 from annotated_types import MinLen
 
 from ...core import jsonio
+from ...core.data_files import load_yaml
+from ...core.turn import Turn
 
 
 class _Stripped:
@@ -75,3 +79,30 @@ def rendered(value: Any) -> str:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return jsonio.text_of(value)
+
+
+def reference(turn: Turn, given: Any, *names: str) -> Any:
+    """Return the parameter, or if None, the turn's first reference among ``names``.
+
+    A set parameter always takes precedence, even if empty: an empty list of expected tools is meaningful. Returns None if there
+    is neither.
+    """
+    if given is not None:
+        return given
+    references = turn.references
+    return next((references[name] for name in names if references.get(name) is not None), None)
+
+
+def truth_of(turn: Turn) -> Any:
+    """Return the turn's ground truth, or None.
+
+    An empty text, list or object doesn't count as a ground truth, but ``0`` and ``False`` do.
+    """
+    known = turn.ground_truth
+    return known if known or isinstance(known, (int, float)) else None
+
+
+@functools.cache
+def word_list(name: str) -> Any:
+    """Return a list or table of ``word_lists.yaml``."""
+    return load_yaml(Path(__file__).with_name("word_lists.yaml"))[name]

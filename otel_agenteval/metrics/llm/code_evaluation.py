@@ -7,8 +7,8 @@ from ...core.turn import Turn
 from ..lib import applies
 from ..lib.code import OUTPUT_CHARS, code_blocks
 from ..lib.readability import measured
-from ..lib.references import reference
 from ..lib.replies import scored
+from ..lib.values import reference
 from ..prompts import TEN, Prompts
 from ..registry import Asks, Result, metric, skip
 

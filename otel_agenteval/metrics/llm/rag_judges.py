@@ -9,7 +9,6 @@ from annotated_types import Ge, Le
 
 from ...core import jsonio
 from ...core.turn import Turn
-from ..lib.references import reference, truth_of
 from ..lib.replies import (
     as_boolean,
     boolean,
@@ -24,6 +23,7 @@ from ..lib.replies import (
     word,
     yes_no,
 )
+from ..lib.values import reference, truth_of
 from ..prompts import SCORE, Prompts
 from ..registry import EPSILON, Asks, Result, metric, skip, vacuous
 

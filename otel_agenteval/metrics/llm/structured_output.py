@@ -5,8 +5,8 @@ from __future__ import annotations
 from ...core import jsonio
 from ...core.turn import Turn
 from ..lib.json_output import object_of, too_long, written
-from ..lib.references import truth_of
 from ..lib.replies import scored
+from ..lib.values import truth_of
 from ..prompts import SCORE, Prompts
 from ..registry import Asks, Result, metric, skip
 
