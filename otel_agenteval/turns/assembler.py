@@ -183,9 +183,13 @@ class Assembler:
         parent = trace.candidate_of.get(parent_id) if trace is not None and parent_id else None
         stale_context = False
         if parent is None and parent_id:
-            self._note_orphan(trace_id)
+            self.orphan_parents += 1
+            if self.late.has_closed(trace_id):
+                self.late.note(trace_id)
             if parent_id in closed:
-                stale_context = self._is_stale(role, closed[parent_id])
+                ended = closed[parent_id]
+                # The application forgot to detach the context of a request that has ended.
+                stale_context = role is None and ended is not None and ended.role is None
                 if not stale_context:
                     self.late.add_started(trace_id, span_id)
                     return
@@ -199,11 +203,6 @@ class Assembler:
             candidate = self._started_below(trace, parent.current, span, role, span_id)
         if references is not None and candidate.references is None:
             candidate.references = references
-
-    @staticmethod
-    def _is_stale(role: str | None, closed: Candidate | None) -> bool:
-        """Return True if the application forgot to detach the context of a request that has ended."""
-        return role is None and closed is not None and closed.role is None
 
     @staticmethod
     def _only_candidate(trace: OpenTrace | None) -> Candidate | None:
@@ -304,9 +303,11 @@ class Assembler:
             candidate.span = span
             self._open.set_deadline(trace, candidate, self._now() + self.limits.decision_delay)
             self._open.wait(trace, candidate)
-        if candidate.size > self._max_bytes or len(candidate.spans) > self._max_spans or self._held.used > self._held.limit:
-            return self._enforce(trace, candidate)
-        return ()
+        if len(candidate.spans) > self._max_spans:
+            return self._force(trace, candidate, "span_limit")
+        if candidate.size > self._max_bytes:
+            return self._force(trace, candidate, "byte_limit")
+        return self._evict() if self._held.used > self._held.limit else ()
 
     def _collect(self, trace: OpenTrace, candidate: Candidate, span_id: int, span: Any, attributes: dict[str, Any]) -> None:
         """Add an ended span to its candidate, or drop it if there are too many spans without a GenAI span."""
@@ -398,11 +399,6 @@ class Assembler:
         limits = self.limits
         delay = limits.decision_delay if trace.root_seen else limits.idle_timeout
         self._open.set_deadline(trace, None, min(trace.last_seen + delay, trace.first_seen + limits.max_duration))
-
-    def _note_orphan(self, trace_id: int) -> None:
-        self.orphan_parents += 1
-        if self.late.has_closed(trace_id):
-            self.late.note(trace_id)
 
     def add_log(self, trace_id: int, span_id: int, part: LogPart, size: int = 0) -> bool:
         """Keep a log record for its span.
@@ -648,13 +644,6 @@ class Assembler:
         for span_id in candidate.span_ids:
             trace.candidate_of.pop(span_id, None)
         candidate.span_ids = None
-
-    def _enforce(self, trace: OpenTrace, candidate: Candidate) -> list[Closed]:
-        if len(candidate.spans) > self._max_spans:
-            return self._force(trace, candidate, "span_limit")
-        if candidate.size > self._max_bytes:
-            return self._force(trace, candidate, "byte_limit")
-        return self._evict()
 
     def _evict(self) -> list[Closed]:
         closed: list[Closed] = []

@@ -98,7 +98,11 @@ class Composer:
 
     def compose(self, closed: Closed) -> list[SpanGroup]:
         """Return the turns in closed spans. A part that another trace continues is held until that trace arrives."""
-        return [whole for group in self._groups(closed) for whole in self._stitched(group)]
+        found = []
+        for group in self._groups(closed):
+            with self._holding:
+                found += self._parts.add(group, self._now())
+        return found
 
     def _groups(self, closed: Closed) -> list[SpanGroup]:
         records = self._records(closed)
@@ -172,10 +176,6 @@ class Composer:
         return join_duplicates([part for group in found for part in separate(group)])
 
     # --- parts of turns that wait for their continuation
-
-    def _stitched(self, group: SpanGroup) -> list[SpanGroup]:
-        with self._holding:
-            return self._parts.add(group, self._now())
 
     @property
     def waiting(self) -> int:

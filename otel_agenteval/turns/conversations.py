@@ -38,17 +38,8 @@ _KEPT = (
     "interactions", "conflicts", "usage", "cost_usd", "attachments", "references", "ground_truth", "relevant_ids",
 )  # fmt: skip
 _JOINED = (
-    "llm_calls",
-    "tool_calls",
-    "retrievals",
-    "context",
-    "retrieved_ids",
-    "agent_runs",
-    "handoffs",
-    "interactions",
-    "conflicts",
-    "attachments",
-)
+    "llm_calls", "tool_calls", "retrievals", "context", "retrieved_ids", "agent_runs", "handoffs", "interactions", "conflicts", "attachments",
+)  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -142,8 +133,9 @@ class Conversations:
         with self._lock:
             for other in {held for one in replaced if (held := self._conversation_of.get(one)) is not None}:
                 self._drop_turns(other, replaced)
-                if other != key:
-                    self._drop_empty(other)
+                for index in (self._open, self._ended):
+                    if other != key and other in index and not index[other].turns:
+                        del index[other]
             if not key or lean is None:
                 return []
             found = self._open.pop(key, None) or self._ended.pop(key, None) or _Conversation()
@@ -172,11 +164,6 @@ class Conversations:
             found.signals.pop(turn_id, None)
             self._conversation_of.pop(turn_id, None)
 
-    def _drop_empty(self, key: str) -> None:
-        for index in (self._open, self._ended):
-            if key in index and not index[key].turns:
-                del index[key]
-
     def _forget_oldest(self) -> None:
         for turn_id, size in self._ended.popitem(last=False)[1].sizes.items():
             self._bytes -= size
@@ -204,11 +191,8 @@ class Conversations:
         with self._lock:
             key = conversation_of(turn)
             found = self._open.get(key) or self._ended.get(key)
-            earlier = (
-                []
-                if found is None
-                else [one for one in found.turns if _start(one) < _start(turn) and one.turn_id != turn.turn_id]
-            )
+            held = found.turns if found is not None else []
+            earlier = [one for one in held if _start(one) < _start(turn) and one.turn_id != turn.turn_id]
         return [{"input": one.input, "output": one.output} for one in earlier[-_HISTORY:]]
 
     def turns(self, conversation_id: str) -> list[Turn]:
@@ -299,16 +283,19 @@ def whole(turns: list[Turn], revision: int = 1, signals: Mapping[str, Mapping[st
     signals.
     """
     first, last = turns[0], turns[-1]
+    costs = [turn.cost_usd for turn in turns if turn.cost_usd is not None]
     known: dict[str, Any] = {
         "turn_id": qualified(last.tenant, f"conversation-{last.conversation_id}"), "tenant": last.tenant, "trace_id": last.trace_id, "conversation_id": last.conversation_id,
         "user_id": last.user_id, "service": last.service, "agent": last.agent, "framework": last.framework, "start": first.start,
         "duration_s": _span_of(turns), "revision": revision, "input": last.input, "output": last.output,
         "error": next((turn.error for turn in reversed(turns) if turn.error is not None), None),
-        "usage": _usage(turns), "cost_usd": _total(turn.cost_usd for turn in turns),
+        "usage": _usage(turns), "cost_usd": sum(costs) if costs else None,
         "tool_definitions": last.tool_definitions, "references": last.references, "ground_truth": last.ground_truth,
         "relevant_ids": last.relevant_ids,
     }  # fmt: skip
-    known.update((name, _joined([getattr(turn, name) for turn in turns])) for name in _JOINED)
+    for name in _JOINED:
+        lists = [items for turn in turns if (items := getattr(turn, name)) is not None]
+        known[name] = [item for items in lists for item in items] if lists else None
     if not known["tool_calls"] and any(turn.tool_calls is None for turn in turns):
         known["tool_calls"] = None  # unknown, because a turn without captured calls may have had some
     known["messages"] = [message for turn in turns for message in _exchange(turn)]
@@ -318,11 +305,6 @@ def whole(turns: list[Turn], revision: int = 1, signals: Mapping[str, Mapping[st
             "traces": [{"trace_id": turn.turn_id, "signals": dict(signals.get(turn.turn_id or "", {}))} for turn in turns]
         }
     return Turn(**{name: value for name, value in known.items() if value is not None})
-
-
-def _joined(lists: list[list[Any] | None]) -> list[Any] | None:
-    known = [items for items in lists if items is not None]
-    return [item for items in known for item in items] if known else None
 
 
 def _exchange(turn: Turn) -> list[Message]:
@@ -336,11 +318,6 @@ def _span_of(turns: list[Turn]) -> float | None:
     if first.start is None or last.start is None or last.duration_s is None:
         return None
     return (last.start - first.start).total_seconds() + last.duration_s
-
-
-def _total(amounts: Iterable[float | None]) -> float | None:
-    known = [amount for amount in amounts if amount is not None]
-    return sum(known) if known else None
 
 
 def _usage(turns: list[Turn]) -> Usage | None:

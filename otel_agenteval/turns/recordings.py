@@ -213,7 +213,8 @@ def _kind_of(path: str, fault: str) -> str:
         head = b""
     if head.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
         return "a spreadsheet or ZIP file"
-    if b"\0" in head or _is_binary(head):
+    text = head.decode("utf-8", "replace")
+    if b"\0" in head or text.count("\ufffd") > len(text) / 20:
         return "a binary file"
     first = head.removeprefix(codecs.BOM_UTF8).decode("utf-8", "replace").strip().partition("\n")[0]
     try:
@@ -228,11 +229,6 @@ def _kind_of(path: str, fault: str) -> str:
     if path.endswith((".csv", ".tsv")):
         return "CSV"
     return f"text without spans (line {fault.removeprefix(f'{path}:')})"
-
-
-def _is_binary(head: bytes) -> bool:
-    text = head.decode("utf-8", "replace")
-    return text.count("\ufffd") > len(text) / 20
 
 
 def items_in(line: bytes, seen: Reading, report: Report) -> Iterator[SpanRecord | OtlpLog]:

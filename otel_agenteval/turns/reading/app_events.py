@@ -33,11 +33,17 @@ def stop_kind(root: Step, steps: Iterable[Step]) -> str | None:
 
 
 def handoffs(steps: Iterable[Step]) -> list[Handoff]:
-    found = [_facts(event, ("from", "to", "success", "duration_s")) for event in _events(steps, _HANDOFF)]
-    return [
-        Handoff(_text(facts.get("from")), _text(facts.get("to")), _flag(facts.get("success")), _seconds(facts.get("duration_s")))
-        for facts in found
-    ]
+    found = []
+    for event in _events(steps, _HANDOFF):
+        facts = _facts(event, ("from", "to", "success", "duration_s"))
+        success, seconds = facts.get("success"), facts.get("duration_s")
+        if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 <= seconds < math.inf:
+            seconds = None
+        success = success if isinstance(success, bool) else None
+        found.append(
+            Handoff(_text(facts.get("from")), _text(facts.get("to")), success, None if seconds is None else float(seconds))
+        )
+    return found
 
 
 def interactions(steps: Iterable[Step]) -> list[dict[str, Any]]:
@@ -62,13 +68,3 @@ def _facts(event: SpanEvent, names: Iterable[str]) -> dict[str, Any]:
 
 def _text(value: Any) -> str | None:
     return value if isinstance(value, str) and value else None
-
-
-def _flag(value: Any) -> bool | None:
-    return value if isinstance(value, bool) else None
-
-
-def _seconds(value: Any) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
-        return None
-    return float(value)

@@ -115,7 +115,7 @@ class StepReader:
     def _agent_of(self, step: Step) -> str | None:
         found = self._nearest(step, _AGENTS)
         if found is not None and not found.agent:
-            found = self.tree.nearest(found, "named agent", _is_named_agent)
+            found = self.tree.nearest(found, "named agent", lambda above: above.role == AGENT and bool(above.agent))
         return found.agent if found is not None else None
 
     def is_nested(self, step: Step) -> bool:
@@ -153,10 +153,6 @@ def _order_ties(steps: list[Step]) -> None:
         return start, depth, step.record.end_ns, step.record.span_id
 
     steps.sort(key=place)
-
-
-def _is_named_agent(step: Step) -> bool:
-    return step.role == AGENT and bool(step.agent)
 
 
 @lru_cache(maxsize=32)

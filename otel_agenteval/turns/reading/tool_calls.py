@@ -234,7 +234,11 @@ class ToolReader(CallReader):
         names |= requested
         names.difference_update(step.tool_name for step in self.of_role.get(TOOL, ()))
         shown = {request.name for request, _ in self._requests_read_back()} - requested
-        found = [step for step in found if step.record.name in names and (step.record.name not in shown or _has_content(step))]
+        found = [
+            step for step in found
+            if step.record.name in names
+            and (step.record.name not in shown or step.input_messages is not None or step.input_value is not None)
+        ]  # fmt: skip
         for step in found:
             step.tool_name = step.record.name
             step.tool_arguments = step.input_value if step.input_messages is None else step.input_messages
@@ -403,10 +407,6 @@ def _add_results(messages: Iterable[Message], results: dict[str, Any]) -> None:
         for response in message.tool_results:
             if response.call_id:
                 results.setdefault(response.call_id, response.result)
-
-
-def _has_content(step: Step) -> bool:
-    return step.input_messages is not None or step.input_value is not None
 
 
 def _read_definitions(raw: str) -> tuple[list[tuple[str, dict[str, Any]]], bool]:

@@ -79,7 +79,8 @@ class TurnReader(MessageReader):
         if references is None:
             references = next((step.record.references for step in self.steps if step.record.references), None)
         if references:
-            self._add_references(known, references)
+            known["references"] = references
+            known.update((name, references[name]) for name in ("ground_truth", "relevant_ids") if name in references)
         return Turn.lazily(known, self)
 
     def extended(self, others: Iterable[TurnReader], until_ns: int) -> TurnReader:
@@ -98,13 +99,6 @@ class TurnReader(MessageReader):
 
     def _main_agent(self) -> str | None:
         return next((step.agent for role in (AGENT, INNER) for step in self.of_role.get(role, ()) if step.agent), None)
-
-    @staticmethod
-    def _add_references(known: dict[str, Any], references: dict[str, Any]) -> None:
-        known["references"] = references
-        for name in ("ground_truth", "relevant_ids"):
-            if name in references:
-                known[name] = references[name]
 
     def user_id(self) -> str | None:
         return self.root.user_id or self._first("user_id") or (self.ancestor.user_id if self.ancestor is not None else None)
@@ -211,11 +205,10 @@ class TurnReader(MessageReader):
                 ancestor = self._nearest(call, _AGENT_ONLY)
                 if ancestor is not None:
                     calls.setdefault(ancestor.record.span_id, []).append(call)
-            self._requested = RequestedRuns(calls, self.of_role[AGENT], self._requested_names)
+            self._requested = RequestedRuns(
+                calls, self.of_role[AGENT], lambda call: [request.name for request in self.requests_of(call) if request.name]
+            )
         return self._requested.name_of(step, caller)
-
-    def _requested_names(self, step: Step) -> list[str]:
-        return [call.name for call in self.requests_of(step) if call.name]
 
     def _agents_in_tools(self) -> set[int]:
         """Return the tools that called a model, which makes them agents without an agent span."""
