@@ -28,7 +28,7 @@ EXIT_CODES = {
 }
 
 _MARKS = {GOOD: "✓", NOTE: "·", BAD: "✗"}
-_COLOURS = {GOOD: "\033[32m", NOTE: "", BAD: "\033[31m"}
+_COLORS = {GOOD: "\033[32m", NOTE: "", BAD: "\033[31m"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -81,11 +81,11 @@ def _headers(given: Iterable[str]) -> dict[str, str]:
 
 def _show(title: str, findings: Iterable[Finding]) -> int:
     """Print a section of findings, and return FAILED if one is a problem."""
-    colour = colors_wanted(sys.stdout)
+    color = colors_wanted(sys.stdout)
     print(f"\n{escaped(title)}")
     worst = OK
     for level, text, advice in findings:
-        mark = f"{_COLOURS[level]}{_MARKS[level]}\033[0m" if colour and _COLOURS[level] else _MARKS[level]
+        mark = f"{_COLORS[level]}{_MARKS[level]}\033[0m" if color and _COLORS[level] else _MARKS[level]
         print(f"  {mark} {escaped(text)}", flush=True)
         if advice:
             print(f"      → {escaped(advice)}")

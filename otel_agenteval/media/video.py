@@ -21,7 +21,7 @@ from .reading import Broken, Limits, opened
 _SMALL = 160
 """Length of the longer side of compared frames, in pixels."""
 _BINS = 32
-_CUT_COLOURS = 0.30
+_CUT_COLORS = 0.30
 """Minimum share of the brightness histogram that changes at a cut."""
 _CUT_ALIKE = 0.5
 """At a cut, the similarity to the previous frame falls below this share of the usual one."""
@@ -68,7 +68,7 @@ class _Track:
         self.spread: list[float] = []
         self.change: list[float] = [0.0]
         """Mean change of a pixel since the previous frame, from 0 to 255."""
-        self.colours: list[float] = [0.0]
+        self.colors: list[float] = [0.0]
         """Share of the histogram that changed."""
         self.alike: list[float] = [1.0]
         """Correlation with the previous frame, or 1 if one of them has little contrast."""
@@ -80,7 +80,7 @@ class _Track:
         self.spread.append(float(grey.std()))
         if before is not None:
             self.change.append(float(np.abs(grey - before).mean()))
-            self.colours.append(float(np.abs(histogram - self._histogram).sum()) / 2)
+            self.colors.append(float(np.abs(histogram - self._histogram).sum()) / 2)
             spreads = self.spread[-1] * self.spread[-2]
             shared = float(((grey - self.brightness[-1]) * (before - self.brightness[-2])).mean())
             self.alike.append(shared / spreads if spreads > _BLACK_SPREAD**2 else 1.0)
@@ -143,10 +143,10 @@ def _around(values: Sequence[float], at: int) -> float:
 def _cuts(track: _Track) -> list[int]:
     found: list[int] = []
     for at in range(1, len(track.times)):
-        change, colours = track.change[at], track.colours[at]
-        other_colours = colours > _CUT_COLOURS and change > _SPIKE * _around(track.change, at)
+        change, colors = track.change[at], track.colors[at]
+        other_colors = colors > _CUT_COLORS and change > _SPIKE * _around(track.change, at)
         other_shapes = track.alike[at] < _CUT_ALIKE * max(0.0, _around(track.alike, at))
-        if change > _CUT_CHANGE and (other_colours or other_shapes) and not (found and at - found[-1] < _SHORTEST_SCENE):
+        if change > _CUT_CHANGE and (other_colors or other_shapes) and not (found and at - found[-1] < _SHORTEST_SCENE):
             found.append(at)
     return found
 
