@@ -170,7 +170,7 @@ def measured(folders: Sequence[Path], dialects: Sequence[str]) -> tuple[list[Row
         return compared(dialect, before, apart(folders, [dialect], only) if only else {})
 
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        rows = [one for one in pool.map(row, dialects) if one.facts]
+        rows = list(pool.map(row, dialects))
     return sorted(rows, key=lambda one: one.gained - one.lost), sum(len(one["right"]) for one in before.values())
 
 

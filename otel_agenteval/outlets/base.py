@@ -125,7 +125,7 @@ class Outlet(ABC):
 
     @abstractmethod
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
-        """Render a batch. Can do I/O and raise."""
+        """Render a batch. Can do I/O and raise: the error is counted, and the batch isn't emitted again."""
 
     def render(self, batch: Iterable[ScoredTurn], make: Callable[[ScoredTurn], T]) -> tuple[list[T], Exception | None]:
         """Return the results of ``make``, and its first error, which :meth:`emit` raises last."""

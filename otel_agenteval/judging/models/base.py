@@ -28,6 +28,7 @@ class JudgeModel(Model, Answers):
 
     @property
     def has_cache(self) -> bool:
+        """Return True if replies are cached."""
         return False
 
     def cached(self, question: Question) -> dict[str, Any] | None:

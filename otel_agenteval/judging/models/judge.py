@@ -151,6 +151,7 @@ class Judge(JudgeModel):
 
     @property
     def has_cache(self) -> bool:
+        """Return True if replies are cached."""
         return self._cache is not None
 
     def accounts(self) -> list[Account]:
