@@ -171,6 +171,7 @@ class BoundMetric:
 
     @property
     def opens_media(self) -> bool:
+        """True if the metric or an inner metric opens images, audio or video."""
         return self.metric.media or any(one.opens_media for one in self.inner)
 
     @property
@@ -346,6 +347,7 @@ class BoundMetric:
         return Score.of(facts, value, passed, "ok", label, result.explanation, result.detail, result.also, None)
 
     def left_out(self, reason: str, by: str | None = None) -> Score:
+        """Return a ``skipped`` score with a reason, for a turn that isn't evaluated."""
         return self._skipped({"reason": reason} if by is None else {"reason": reason, "by": by})
 
     def scored(self, value: float, detail: dict[str, Any]) -> Score:
