@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..config.loader import effective_yaml, load_what_is_right
 from ..config.root import Config
+from ..config.section import Section, kind_of, options_of
+from ..config.types import FILE
 from ..core.errors import ConfigError
 from ..core.faults import Faults
 from ..engine.selected import selected
@@ -64,15 +66,17 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _warn_of_missing_folders(config: Config) -> None:
-    """Name the files that can't be written on this machine because their folder is missing."""
-    outlets, queue, cache = config.outlets, config.judge.queue, config.judge.cache
-    files = {
-        "outlets.store.path": None if outlets.store is None else outlets.store.path,
-        "outlets.jsonl": outlets.jsonl,
-        "outlets.otlp_file": outlets.otlp_file,
-        "judge.queue.path": queue.path,
-        "judge.cache.path": cache.path,
-    }
-    for option, file in files.items():
-        if file is not None and not is_address(file) and not Path(file).absolute().parent.is_dir():
+    """Name the files of outlets, queue and cache that can't be written on this machine because their folder is missing."""
+    for option, file in (*_files_of(config.outlets, "outlets"), *_files_of(config.judge, "judge")):
+        if not is_address(file) and not Path(file).absolute().parent.is_dir():
             print(f"{option}: folder not found: {Path(file).absolute().parent}; create it before you start", file=sys.stderr)
+
+
+def _files_of(section: Section, path: str) -> Iterator[tuple[str, str]]:
+    """Yield the path and the value of each option that names a file."""
+    for name, option in options_of(type(section)).items():
+        value = getattr(section, name)
+        if isinstance(value, Section):
+            yield from _files_of(value, f"{path}.{name}")
+        elif isinstance(value, str) and kind_of(option.metadata, option.annotation) is FILE:
+            yield f"{path}.{name}", value

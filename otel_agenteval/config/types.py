@@ -281,5 +281,6 @@ Console = Annotated[
 Port = Annotated[int, Before(_port), Kind("port")]
 Address = Annotated[str, Before(_address), Kind("HOST:PORT")]
 Url = Annotated[str, Before(http_url), Kind("http(s) address")]
-FilePath = Annotated[str, Before(file_path), Kind("path")]
+FILE = Kind("path")
+FilePath = Annotated[str, Before(file_path), FILE]
 Text = Annotated[str, Before(_text), Kind("text")]
