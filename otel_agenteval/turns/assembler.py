@@ -257,7 +257,6 @@ class Assembler:
         return candidate
 
     def count_received(self, spans: int) -> None:
-        """Count spans that aren't added."""
         self.received += spans
 
     def end(
@@ -717,7 +716,6 @@ class Assembler:
 
 
 def _start_of_first(closed: Closed) -> int:
-    """Return the start time of the first span, or 0 if unknown."""
     span = closed.spans[0] if closed.spans else None
     found: int | None = getattr(span, "start_ns", None) or getattr(span, "start_time", None)
     return found or 0

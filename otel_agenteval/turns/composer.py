@@ -91,7 +91,6 @@ class Composer:
         self._revisions = Revisions(revisable_bytes, _REVISABLE_SECONDS, now)
 
     def set_tenant_labels(self, labels: Mapping[str, Mapping[str, str]]) -> None:
-        """Set the labels that are added to a tenant's scores, by the tenant's name."""
         self._tenant_labels = labels
 
     # --- closed spans → groups

@@ -313,7 +313,6 @@ def _exchange(turn: Turn) -> list[Message]:
 
 
 def _span_of(turns: list[Turn]) -> float | None:
-    """Return the seconds from the first turn's start to the last turn's end."""
     first, last = turns[0], turns[-1]
     if first.start is None or last.start is None or last.duration_s is None:
         return None

@@ -244,8 +244,6 @@ def _private(path: str, flags: int) -> int:
 
 
 class _Surveyed(NamedTuple):
-    """Links from the traces of a slot to other traces."""
-
     open: frozenset[int]
     """Traces with a part that may continue in another trace."""
     responses: frozenset[str]

@@ -143,21 +143,8 @@ class _Piece:
     """One trace's part of a turn that other traces may continue."""
 
     __slots__ = (
-        "answers",
-        "asks",
-        "began",
-        "continues",
-        "end_ns",
-        "facts",
-        "first",
-        "groups",
-        "headless",
-        "number",
-        "response_ids",
-        "since",
-        "size",
-        "waits",
-    )
+        "answers", "asks", "began", "continues", "end_ns", "facts", "first", "groups", "headless", "number", "response_ids", "since", "size", "waits",
+    )  # fmt: skip
 
     def __init__(self, group: SpanGroup, reader: TurnReader, began: float) -> None:
         self.groups = deque((group,))

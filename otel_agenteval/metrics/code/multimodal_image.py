@@ -32,13 +32,6 @@ _CONNECTIVES = (
 _ENOUGH_CONNECTIVES = 3
 
 
-def _modalities(turn: Turn) -> set[str]:
-    found = {"text"} if turn.input and turn.input.strip() else set()
-    for attachment in attachments_of(turn):
-        found |= modalities_of(attachment)
-    return found
-
-
 def _occurs(phrase: str, text: str, word_boundaries: bool) -> bool:
     if not word_boundaries:
         return phrase in text
@@ -76,7 +69,8 @@ def code_multimodal_coherence(turn: Turn, *, word_boundaries: bool = True) -> Re
 
     Source: AgentUnit multimodal_coherence.
     """
-    present = _modalities(turn)
+    present = {"text"} if turn.input and turn.input.strip() else set()
+    present = present.union(*map(modalities_of, attachments_of(turn)))
     if not present:
         return skip("missing:image")
     text = (turn.output or "").lower()

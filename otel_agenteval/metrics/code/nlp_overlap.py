@@ -46,17 +46,13 @@ def _texts(found: Any) -> list[str]:
     return [] if found is None else [rendered(found)]
 
 
-def _too_long(output: str, references: Sequence[str]) -> bool:
-    texts = max(len(output), sum(map(len, references)))
-    return texts > TEXT_LIMIT or len(output) * len(references) > PAIR_LIMIT
-
-
 def _unusable(output: str, references: Sequence[str], *, missing: str = "references", empty: bool = True) -> Result | None:
     if not references:
         return skip(f"missing:{missing}")
     if empty and not output.strip():
         return skip("empty_output")
-    return skip("too_long") if _too_long(output, references) else None
+    longest = max(len(output), sum(map(len, references)))
+    return skip("too_long") if longest > TEXT_LIMIT or len(output) * len(references) > PAIR_LIMIT else None
 
 
 class _Match(NamedTuple):

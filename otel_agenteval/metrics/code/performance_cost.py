@@ -287,14 +287,11 @@ def _to_be_priced(turn: Turn, calls: list[LlmCall]) -> list[_Call] | None:
     answered = sum(call.error is None for call in silent if call.input_tokens is None and call.output_tokens is None)
     if not answered and (counted or len(silent) < len(calls)):
         return [_call(call.model, call.provider, call) for call in counted]
-    return _as_one(turn, calls) if len(silent) == len(calls) and not counted else None
-
-
-def _as_one(turn: Turn, calls: list[LlmCall]) -> list[_Call] | None:
-    """Return the turn's token counts as one call, if all its calls used the same model."""
-    usage = turn.usage
+    usage = turn.usage  # counts as one call if all calls used the same model
     models = {(call.model, call.provider) for call in calls}
-    if usage is None or len(models) > 1 or (usage.input_tokens is None and usage.output_tokens is None):
+    if len(silent) < len(calls) or counted or len(models) > 1:
+        return None
+    if usage is None or (usage.input_tokens is None and usage.output_tokens is None):
         return None
     ((model, provider),) = models
     return [_call(model, provider, usage)]

@@ -396,7 +396,12 @@ def code_schema_conformance(turn: Turn, *, schema: Any) -> Result:
 
     Source: HPD SchemaConformanceEvaluator.
     """
-    known = _schema_of(schema)
+    try:
+        known = jsonio.loads(schema) if isinstance(schema, str) else schema
+    except ValueError:
+        known = None
+    if not isinstance(known, (dict, bool)):
+        raise MetricError("invalid_schema", "schema: must be an object or boolean, or its JSON text")
     output = turn.output or ""
     if too_long(output):
         return skip("too_long")
@@ -407,16 +412,6 @@ def code_schema_conformance(turn: Turn, *, schema: Any) -> Result:
         return Result(False)
     found = violations(known, value, feature="code_schema_conformance")
     return Result(not found, detail={"violations": found} if found else None)
-
-
-def _schema_of(given: Any) -> Schema:
-    try:
-        schema = jsonio.loads(given) if isinstance(given, str) else given
-    except ValueError:
-        schema = None
-    if not isinstance(schema, (dict, bool)):
-        raise MetricError("invalid_schema", "schema: must be an object or boolean, or its JSON text")
-    return schema
 
 
 @metric(needs=("output",), aliases=("hpd:FieldCompletenessEvaluator",))

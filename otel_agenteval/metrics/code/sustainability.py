@@ -114,19 +114,13 @@ def _library() -> _Estimate | None:
         if repository.models.find_model(provider=provider, model_name=model) is None:
             return None
         try:
-            return _middle(tracers.llm_impacts(provider, model, output_tokens, seconds))
-        except Exception:  # the library's formulas reject some numbers; then there is no estimate
+            energy = tracers.llm_impacts(provider, model, output_tokens, seconds).energy.value
+            kwh = float(energy) if isinstance(energy, (int, float)) else (energy.min + energy.max) / 2
+            return kwh if math.isfinite(kwh) and kwh >= 0 else None
+        except Exception:  # no energy, or numbers that the library's formulas reject
             return None
 
     return estimate
-
-
-def _middle(impacts: Any) -> float | None:
-    if impacts.energy is None:
-        return None
-    value = impacts.energy.value
-    kwh = float(value) if isinstance(value, (int, float)) else (value.min + value.max) / 2
-    return kwh if math.isfinite(kwh) and kwh >= 0 else None
 
 
 def _within(actual: float, limit: float) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...core.turn import Turn
 from ...media.types import ImageReference
 from ..lib import applies
-from ..lib.media import Frames, Medium, as_seen, newest_video, opened_video, spaced
+from ..lib.media import Frames, as_seen, newest_video, opened_video, spaced
 from ..lib.vectors import cosine, share
 from ..registry import Embeds, Result, metric, skip
 
@@ -41,18 +41,15 @@ def embed_video_response_relevance(turn: Turn, embedder: Embeds, *, num_frames: 
     output = turn.output or ""
     if not output.strip():
         return skip("empty_output")
-    frames = _frames(video, num_frames)
+    if video.frames:
+        frames = [as_seen(video.frames[place]) for place in spaced(len(video.frames), num_frames)]
+    else:
+        found = opened_video(video, num_frames)
+        frames = [] if found is None else [ImageReference(frame.uri) for frame in found.frames]
     if not frames:
         return skip("missing:video")
     answer, *seen = embedder.embed([output, *frames])
-    found = [cosine(answer, frame) for frame in seen]
-    mean = sum(found) / len(found)
-    detail = {"avg": mean, "max": max(found), "min": min(found), "num_frames_analyzed": len(found)}
-    return Result(share(0.6 * mean + 0.4 * max(found)), detail=detail)
-
-
-def _frames(video: Medium, num_frames: int) -> list[str]:
-    if video.frames:
-        return [as_seen(video.frames[place]) for place in spaced(len(video.frames), num_frames)]
-    found = opened_video(video, num_frames)
-    return [] if found is None else [ImageReference(frame.uri) for frame in found.frames]
+    cosines = [cosine(answer, frame) for frame in seen]
+    mean = sum(cosines) / len(cosines)
+    detail = {"avg": mean, "max": max(cosines), "min": min(cosines), "num_frames_analyzed": len(cosines)}
+    return Result(share(0.6 * mean + 0.4 * max(cosines)), detail=detail)

@@ -33,7 +33,6 @@ class Interaction:
 
 
 def interactions_of(turn: Turn) -> list[Interaction]:
-    """Return the turn's interactions in order of time."""
     given: list[Any] = turn.interactions
     if given and isinstance(given[0], Interaction):
         return given
@@ -71,7 +70,6 @@ def participants(turn: Turn, interactions: Sequence[Interaction]) -> list[str]:
 
 
 def seconds(value: Any) -> float | None:
-    """Return a duration as a float, or None if the value isn't a valid duration."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
         return None
     return float(value)

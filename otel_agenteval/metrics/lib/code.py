@@ -192,7 +192,6 @@ _BUILDS_ON = {"typescript": "javascript", "csharp": "java", "cpp": "c", "xml": "
 
 
 def _by_keywords(text: str) -> tuple[str | None, int]:
-    """Return the language with the most matching lines, and their number."""
     lines = [line.strip()[:_KEYWORD_COLUMNS] for line in text[:PARSED_CHARS].split("\n", _KEYWORD_LINES)[:_KEYWORD_LINES]]
     counts = {language: sum(1 for line in lines if pattern.match(line)) for language, pattern in _KEYWORDS.items()}
     for language, base in _BUILDS_ON.items():

@@ -89,7 +89,6 @@ def _medium(attachment: Mapping[str, Any], modality: Modality) -> Medium:
 
 
 def _reference(attachment: Mapping[str, Any], modality: Modality) -> str | None:
-    """Return a reference that a model can access, or a mere name as a fallback."""
     uri, data = _text(attachment, "uri"), _text(attachment, "data")
     if uri and is_open(uri):
         return uri

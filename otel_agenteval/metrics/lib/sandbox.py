@@ -75,7 +75,6 @@ def usable() -> tuple[Name, ...]:
 
 
 def _isolates(sandbox: Name, probes: list[tuple[str, int]]) -> bool:
-    """Return True if all programs end with their expected exit codes."""
     try:
         return all(run(sandbox, program, "", _PROBE_SECONDS).exit_code == code for program, code in probes)
     except (MetricError, ConfigError, OSError):

@@ -104,10 +104,6 @@ _SpanTest = Callable[[SpanInfo, Any], bool]
 _Quantifier = Callable[[int, int], bool]
 
 
-def _has_attributes(span: SpanInfo, wanted: Mapping[str, Any]) -> bool:
-    return all(key in span.attributes and _same_value(span.attributes[key], value) for key, value in wanted.items())
-
-
 def _same_value(actual: Any, wanted: Any) -> bool:
     if isinstance(actual, bool) or isinstance(wanted, bool):
         return _truth(actual) is not None and _truth(actual) == _truth(wanted)
@@ -124,7 +120,9 @@ _OF_ONE_SPAN: dict[str, _SpanTest] = {
     "name_equals": lambda span, text: (span.name or "") == text,
     "name_contains": lambda span, text: text in (span.name or ""),
     "name_matches_regex": lambda span, pattern: regex.search(pattern, span.name or "") is not None,
-    "has_attributes": _has_attributes,
+    "has_attributes": lambda span, wanted: all(
+        key in span.attributes and _same_value(span.attributes[key], value) for key, value in wanted.items()
+    ),
     "has_attribute_keys": lambda span, keys: all(key in span.attributes for key in keys),
     "min_duration_s": lambda span, bound: span.duration_s is not None and span.duration_s >= bound,
     "max_duration_s": lambda span, bound: span.duration_s is not None and span.duration_s <= bound,

@@ -89,7 +89,6 @@ def ngrams(tokens: Sequence[str], n: int) -> Counter[Gram]:
 
 
 def skip_bigrams(tokens: Sequence[str]) -> Counter[Gram]:
-    """Count each pair of words in this order, with any gap."""
     return Counter(itertools.combinations(tokens, 2))
 
 

@@ -106,11 +106,7 @@ def _answer_in(turn: Turn, history: str) -> Detail:
 
 
 @metric(
-    needs=("output",),
-    uses=("history",),
-    applies=applies.later_turn,
-    version="2",
-    aliases=("hpd:ConversationCoherenceEvaluator",),
+    needs=("output",), uses=("history",), applies=applies.later_turn, version="2", aliases=("hpd:ConversationCoherenceEvaluator",)
 )
 def llm_conversation_coherence(turn: Turn, judge: Asks) -> Result:
     """Consistency of the answer with the facts, context and persona of the conversation, 0..1.

@@ -32,13 +32,11 @@ class TakenOnce(Generic[T]):
         self._count += 1
 
     def index(self, keys_of: Callable[[T], Iterable[Hashable]]) -> None:
-        """Add further keys to all remaining items."""
         for place, item in self._left.items():
             for key in keys_of(item):
                 self._places.setdefault(key, deque()).append(place)
 
     def take(self, *keys: Hashable) -> T | None:
-        """Remove and return the first remaining item with one of the keys."""
         found = [place for key in keys if (place := self._first(key)) is not None]
         return self._left.pop(min(found)) if found else None
 
@@ -74,7 +72,6 @@ class OrderedResults:
                 self._responses.add(response, (name,), (name, frozen(arguments_of(request.arguments))))
 
     def take(self, name: str | None, arguments: Mapping[str, Any] | None) -> Any:
-        """Return the result of a tool's next call with these, or with unknown, arguments. Ask in the order of the calls."""
         keys = [(name,)] if arguments is None else [(name, frozen(arguments)), (name, frozen(None))]
         response = self._responses.take(*keys)
         return response.result if response is not None else None

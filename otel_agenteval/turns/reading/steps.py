@@ -93,7 +93,6 @@ class StepReader:
         return parent if parent is not step else None
 
     def ancestors(self, step: Step) -> Iterable[Step]:
-        """Yield the spans above one, closest first."""
         tree = self.tree
         at = tree.parent(step)
         while at is not None:

@@ -282,7 +282,6 @@ class TurnReader(MessageReader):
 
 
 def _seconds_after(start: int, then: int) -> float | None:
-    """Return the seconds between two times in nanoseconds, or None if either is 0, which means unknown."""
     return (then - start) / 1e9 if start > 0 and then > 0 else None
 
 
