@@ -97,7 +97,7 @@ class Facts:
         self.fields: dict[str, Any] = {}
         self._sure: dict[str, float] = {}
         self.content: list[Content] = []
-        """Messages."""
+        """Messages as they are in the span."""
         self.texts: list[Content] = []
         """Plain texts and whole values under input or output names."""
         self.wholes: list[Content] = []
@@ -132,7 +132,7 @@ class Facts:
     def talks(self) -> bool:
         """Return True if messages of a user and of a model are among messages that only models have."""
         return bool(self.evidence & TELLING) and any(
-            {"user", "assistant"} <= {message.role for message in decode(content.value, "user").messages}
+            {"user", "assistant"} <= {message.role for message in decode(plain(content.value), "user").messages}
             for content in self.content
         )
 
@@ -253,7 +253,7 @@ class Facts:
         if any(is_telling(message) for message in messages if isinstance(message, dict)):
             self.evidence |= TELLING
         self.definitions = self.definitions or _definitions_among(messages)
-        self.content.append(Content(plain(messages), path, direction))
+        self.content.append(Content(messages, path, direction))
         last = messages[-1]
         if direction != IN and isinstance(last, dict):
             self._read_message(last, path, 0)

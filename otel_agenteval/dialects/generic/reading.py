@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from operator import attrgetter
 from typing import Any
 
+from ...core.later import Later
 from ...spans.record import SpanRecord
 from ..content import decode
 from ..otel_genai import documents
@@ -96,13 +97,17 @@ def returns_prompt(facts: Facts) -> bool:
 
 def _ends_in_answer(facts: Facts) -> bool:
     """Return True if messages without a direction end with the model's message."""
-    return any(content.direction is None and _start_of_answer(content.value) < len(content.value) for content in facts.content)
+    return any(content.direction is None and _is_answered(content) for content in facts.content)
+
+
+def _is_answered(content: Content) -> bool:
+    return _start_of_answer(plain(content.value[-1:])) == 0 and bool(content.value)
 
 
 def has_answer(facts: Facts) -> bool:
     """Return True if a span contains a possible answer of a model."""
     for content in facts.content:
-        if content.direction != IN and content.value and _start_of_answer(content.value) < len(content.value):
+        if content.direction != IN and _is_answered(content):
             return True
     return any(content.direction == OUT for content in facts.texts)
 
@@ -226,11 +231,16 @@ def _have_only_roles(messages: Any) -> bool:
     )
 
 
+def _joined_later(found: list[Content], events: list[Content]) -> Any:
+    """Return the same as :func:`_joined`, but a single message list is converted only if it is used."""
+    return Later(plain, found[0].value) if len(found) == 1 and not events else _joined(found, events)
+
+
 def _joined(found: list[Content], events: list[Content]) -> list[Any]:
     """Return the richest of several message lists. Messages of events count as one list."""
     single = {id(event.value) for event in events}
-    single_messages = [message for content in found if id(content.value) in single for message in content.value]
-    whole = [content.value for content in found if id(content.value) not in single]
+    single_messages = [message for content in found if id(content.value) in single for message in plain(content.value)]
+    whole = [plain(content.value) for content in found if id(content.value) not in single]
     if not single_messages and len(whole) == 1:
         return list(whole[0])
     best = max(whole, key=_richness) if whole else []
@@ -353,7 +363,7 @@ _METHOD = re.compile(r"\.(__call__|acall|call|run|arun|_run|invoke|ainvoke|execu
 
 
 def _content_of(content: Content) -> Any:
-    message = content.value[0] if content.value else None
+    message = plain(content.value[0]) if content.value else None
     return message.get("content") if isinstance(message, dict) else message
 
 
@@ -389,9 +399,10 @@ def _first_text(value: Any) -> str | None:
 def _read_run(step: Step, facts: Facts) -> None:
     given = [content for content in facts.content if content.direction != OUT]
     if step.input_messages is None and given:
-        step.input_messages = _joined(given, facts.events)
-    if step.output_messages is None:
-        step.output_messages = _of_direction(facts, OUT)
+        step.input_messages = _joined_later(given, facts.events)
+    made = [content for content in facts.content if content.direction == OUT]
+    if step.output_messages is None and made:
+        step.output_messages = _joined_later(made, facts.events)
     if step.input_value is None:
         step.input_value = _text_or_whole(facts, IN, _ARGUMENTS)
     if step.output_value is None:
@@ -403,9 +414,10 @@ def _text_or_whole(facts: Facts, direction: str, names: tuple[str, ...]) -> Any:
     if text is not None:
         return text
     whole = _whole(facts, direction, names)
-    return None if whole is None or _only_types(opened(whole.value)) else whole.value
+    return None if whole is None or _only_types(whole.value) else whole.value
 
 
-def _only_types(value: Any) -> bool:
+def _only_types(raw: Any) -> bool:
     """Return True for an object that only describes a value: ``{"output_type": "str"}``."""
+    value = opened(raw) if raw.__class__ is str and len(raw) < 100 else raw
     return isinstance(value, dict) and bool(value) and all(key.endswith("_type") for key in value)

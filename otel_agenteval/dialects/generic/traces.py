@@ -8,7 +8,9 @@ from ...spans.record import ERROR, SpanRecord
 from ..content import decode
 from ..step import AGENT, CHAIN, INNER, LLM, RETRIEVAL, TOOL, UNKNOWN
 from .facts import KIND, MESSAGES, MODEL, TELLING, USAGE, Facts
+from .keys import IN
 from .reading import has_answer, returns_prompt
+from .shapes import plain
 
 _ENOUGH = (
     USAGE | MODEL, USAGE | TELLING, USAGE | KIND, MODEL | TELLING, MODEL | MESSAGES, MODEL | KIND, KIND | TELLING,
@@ -137,13 +139,9 @@ def _name_tools(inferred: Sequence[SpanRecord], records: Sequence[SpanRecord]) -
 def _requested(records: Sequence[SpanRecord]) -> set[str]:
     """Return the names of the tools that models requested."""
     calls = (record.dialects.facts for record in records if record.dialects.role == LLM)
-    messages = (
-        message
-        for facts in calls
-        if facts is not None
-        for content in facts.content
-        for message in decode(content.value, "assistant").messages
-    )
+    contents = [content for facts in calls if facts is not None for content in facts.content]
+    made = [content for content in contents if content.direction != IN]
+    messages = (message for content in made or contents for message in decode(plain(content.value), "assistant").messages)
     return {call.name or "" for message in messages for call in message.tool_calls}
 
 
