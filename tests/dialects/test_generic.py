@@ -497,3 +497,32 @@ def test_google_style_tool_parts_are_calls_and_results():
     found = decode([asked, told], "user").messages
     assert [(call.call_id, call.name, call.arguments) for call in found[0].tool_calls] == [("1", "weather", {"city": "Paris"})]
     assert [(one.call_id, one.result) for one in found[1].tool_results] == [("1", "18 °C")]
+
+
+def test_provider_is_the_prefix_of_the_model():
+    step = step_of({"fw.kind": "llm", "fw.model": "openai/gpt-4.1-mini", "fw.output": json.dumps([SAID])})
+    assert (step.provider, step.model) == ("openai", "gpt-4.1-mini")
+
+
+def test_failure_in_the_output_is_the_error():
+    output = {"finishReason": "failed", "error": {"message": "QuotaError: no more tokens"}}
+    step = step_of({"fw.kind": "agent", "fw.input": "Hi", "fw.output": json.dumps(output)})
+    assert step.error is not None
+    assert (step.error.type, step.error.message) == ("QuotaError", "QuotaError: no more tokens")
+
+
+def test_documents_in_a_message_are_retrieved():
+    found = {"documents": [{"content": "30 days.", "metadata": {"id": "returns", "score": 0.9}}]}
+    made = [{"role": "assistant", "content": found}]
+    search = {"fw.input.messages": json.dumps([ASKED]), "fw.output.messages": json.dumps(made)}
+    turn = turn_of(
+        span(1, 0, "run", {"fw.kind": "agent"}, scope="fw.core"), request(), span(3, 1, "find", search, scope="fw.core")
+    )
+    assert (turn.retrievals[0].query, turn.retrieved_ids) == ("Weather in Paris?", ["returns"])
+
+
+def test_usage_of_a_run_is_the_sum_over_its_messages():
+    usage = {"usage_metadata": {"input_tokens": 10, "output_tokens": 2}}
+    history = [ASKED, {**WANTS, **usage}, TOLD, {**SAID, **usage}]
+    step = step_of({"fw.kind": "agent", "fw.output": json.dumps({"messages": history})})
+    assert (step.input_tokens, step.output_tokens) == (20, 4)
