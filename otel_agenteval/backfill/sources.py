@@ -231,10 +231,7 @@ class ClickHouse:
             raise AgentEvalError(f"clickhouse://{where}: connection failed: {str(problem)[:200]}") from None
 
     def fingerprint(self) -> str:
-        """See :class:`Source`.
-
-        Derived from the query, the number of rows and the latest timestamp.
-        """
+        """See :class:`Source`. Derived from the query, the number of rows and the latest timestamp."""
         client = self._client()
         try:
             found = client.command(f"SELECT concat(toString(count()), ' ', toString(max(Timestamp))) FROM {self._from}")  # noqa: S608 - the user's own query

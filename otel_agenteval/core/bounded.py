@@ -34,9 +34,6 @@ def is_count(number: float) -> bool:
 
 
 def sum_of(counts: Iterable[int | None]) -> int | None:
-    """Return the sum of the known counts, or None if all are unknown.
-
-    The sum can exceed :data:`MOST`.
-    """
+    """Return the sum of the known counts, or None if all are unknown. The sum can exceed :data:`MOST`."""
     known = [count for count in counts if count is not None]
     return sum(known) if known else None

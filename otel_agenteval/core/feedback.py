@@ -161,10 +161,7 @@ def _scale(value: Any) -> tuple[float, float]:
 
 
 def _shown(value: Any) -> str:
-    """Describe a value for an error message.
-
-    User text isn't quoted, because messages are logged.
-    """
+    """Describe a value for an error message. User text isn't quoted, because messages are logged."""
     if value is None or isinstance(value, (bool, int, float)):
         return str(value)
     return f"a text of {len(value)} characters" if isinstance(value, str) else f"{type(value).__name__}"

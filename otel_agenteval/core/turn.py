@@ -194,20 +194,6 @@ class SpanInfo:
     """True if no known convention matched, so the span was interpreted by its shape."""
 
 
-_DEFAULTS: dict[str, Callable[[], Any]] = {
-    "turn_id": str, "tenant": lambda: None, "trace_id": lambda: None, "conversation_id": lambda: None, "user_id": lambda: None,
-    "service": lambda: None, "agent": lambda: None, "framework": lambda: None, "reading": lambda: None, "start": lambda: None,
-    "duration_s": lambda: None, "close_reason": lambda: None, "complete": lambda: True, "truncated": bool,
-    "revision": lambda: 1, "supersedes": lambda: None, "error": lambda: None, "input": lambda: None,
-    "output": lambda: None, "system": lambda: None, "messages": list, "reasoning": lambda: None,
-    "stop_kind": lambda: None, "llm_calls": list, "tool_calls": lambda: None, "tool_definitions": list,
-    "retrievals": list, "context": list, "retrieved_ids": lambda: None, "agent_runs": list, "handoffs": list,
-    "usage": lambda: None, "cost_usd": lambda: None, "cost_estimated": bool, "attachments": list, "spans": list,
-    "ground_truth": lambda: None, "relevant_ids": lambda: None, "history": list, "session": lambda: None,
-    "workflow": lambda: None, "agents": dict, "interactions": list, "conflicts": list, "metadata": dict,
-    "privacy": lambda: None, "logprobs": lambda: None, "references": dict,
-}  # fmt: skip
-
 _ABOUT_THE_TURN = (
     "turn_id", "tenant", "trace_id", "conversation_id", "service", "agent", "start", "duration_s", "close_reason", "complete", "revision", "supersedes",
     "llm_calls", "usage", "cost_usd",
@@ -454,6 +440,16 @@ class _Written:
         return lambda: _READERS[name](self.FIELDS[name], f"turn.{name}")
 
 
+_DEFAULTS: dict[str, Callable[[], Any]] = {
+    **dict.fromkeys(Turn.__annotations__, lambda: None),
+    "turn_id": str, "complete": lambda: True, "truncated": bool, "revision": lambda: 1, "cost_estimated": bool,
+    **dict.fromkeys((
+        "messages", "llm_calls", "tool_definitions", "retrievals", "context", "agent_runs", "handoffs", "attachments", "spans", "history",
+        "interactions", "conflicts",
+    ), list),
+    **dict.fromkeys(("agents", "metadata", "references"), dict),
+}  # fmt: skip
+"""Value of each field while it is unknown."""
 _ONLY_WHEN_TRUE = ("truncated", "cost_estimated")
 
 
