@@ -139,10 +139,5 @@ def _tried(price: Any, step: Sequence[int]) -> Rates | None:
     fresh, cached = asked(upto, 0), asked(upto, 0, upto)
     rates = Rates((fresh - call) / upto, (asked(upto, _TRIED) - fresh) / _TRIED, (cached - call) / upto, call)
     low = above + 1 if above else 0
-    several = (
-        Tokens(low, 0),
-        Tokens(low, 3 * _TRIED, low),
-        Tokens(upto, 5, upto // 3),
-        Tokens((low + upto) // 2, 7 * _TRIED, low // 2),
-    )
-    return rates if all(rates.times(tokens) == asked(*tokens) for tokens in several) else None
+    several = (low, 0), (low, 3 * _TRIED, low), (upto, 5, upto // 3), ((low + upto) // 2, 7 * _TRIED, low // 2)
+    return rates if all(rates.times(Tokens(*tokens)) == asked(*tokens) for tokens in several) else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from .errors import ConfigError, nearest
 from .wellformed import well_formed
@@ -19,12 +19,7 @@ Policy = Literal["gate", "trend"]
 GATED, SHED = "gated", "shed"
 """``detail["reason"]`` of a metric that didn't run: a selector excluded the turn, or there was no time."""
 
-_CHOICES: dict[str, tuple[str, ...]] = {
-    "status": ("ok", "skipped", "error"),
-    "direction": ("up", "down", "neutral"),
-    "type": ("numeric", "boolean"),
-    "policy": ("gate", "trend"),
-}
+_CHOICES = {"status": get_args(Status), "direction": get_args(Direction), "type": get_args(ScoreType), "policy": get_args(Policy)}
 
 
 class Facts(NamedTuple):

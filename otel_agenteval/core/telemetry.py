@@ -32,17 +32,12 @@ from .semconv import (
 
 Labels = tuple[str, ...]
 """Label values in the order of the instrument's attributes."""
-
 Observation = tuple[str, Labels, float]
 """Instrument name, label values, and the amount to add (counters) or to observe (histograms)."""
-
 Read = Callable[[], Iterable[tuple[Mapping[str, str], float]]]
 """Returns the current values of something that is counted elsewhere."""
-
 MAX_TAPPED = 10_000
 """Single values that wait for an outlet. If there are more, the oldest are discarded."""
-
-
 _MOST_PLANNED, _MOST_PLANS = 64, 256
 """Limits for label sets with plans, and for plans per label set."""
 

@@ -33,12 +33,8 @@ class InternalErrors:
         """Count an error of a component, and log the first one without content."""
         self.counts[where] += 1
         if self.counts[where] == 1:
-            _log.warning(
-                "%s failed: %s (further failures are only counted)",
-                where,
-                type(error).__name__,
-                exc_info=_log.isEnabledFor(logging.DEBUG),
-            )
+            kind, exc_info = type(error).__name__, _log.isEnabledFor(logging.DEBUG)
+            _log.warning("%s failed: %s (further failures are only counted)", where, kind, exc_info=exc_info)
 
 
 def watch_engine(
