@@ -54,19 +54,8 @@ _NO_ARGUMENTS = frozenset(
 )
 """Names below ``inputs`` that aren't an argument's."""
 _NO_RESULTS = _NO_ARGUMENTS | {
-    "content",
-    "text",
-    "type",
-    "role",
-    "output",
-    "result",
-    "is_error",
-    "isError",
-    "count",
-    "length",
-    "message",
-    "messages",
-}
+    "content", "text", "type", "role", "output", "result", "is_error", "isError", "count", "length", "message",
+}  # fmt: skip
 _FINISH = frozenset(("finish_reason", "finishReason", "stop_reason", "stopReason"))
 _ABOUT = frozenset(
     ("meta", "usage", "response_metadata", "usage_metadata", "metadata", "token_usage", "models_usage", "custom", "raw")

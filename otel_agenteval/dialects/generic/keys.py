@@ -311,19 +311,6 @@ def is_useful(key: str) -> bool:
     return meaning_of(key).field is not None or words_of(key)[-1] in _WORTH_READING
 
 
-_WORTH_READING = frozenset(
-    (
-        "metadata",
-        "attributes",
-        "tags",
-        "properties",
-        "context",
-        "contexts",
-        "details",
-        "error",
-        "parameters",
-        "params",
-        "metrics",
-        "timestamps",
-    )
-)
+_WORTH_READING = frozenset((
+    "metadata", "attributes", "tags", "properties", "context", "contexts", "details", "error", "parameters", "params", "metrics", "timestamps",
+))  # fmt: skip
