@@ -11,7 +11,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 from typing import Any
 
 from .reading import _readings
@@ -94,6 +94,7 @@ class DerivedFacts:
             self.counts.add(float(len(record)))
         if 2 <= len(numbers) <= 40:
             self.totals.update((sum(numbers), sum(numbers) / len(numbers)))
+            self._parts(numbers)
         if numbers and len(self.pools) < _POOLS:
             self.pools.append(list(dict.fromkeys(numbers))[:_POOL])
             self.rows.append(self.pools[-1])
@@ -111,8 +112,10 @@ class DerivedFacts:
                     kinds[key][value] += 1
         for column in columns.values():
             self._column(column)
-        for kind in kinds.values():
+        for key, kind in kinds.items():
             self._count(kind, len(rows))
+            if 1 < len(kind) <= 12 and len(kind) < len(rows):
+                self._groups(rows, key, list(columns))
         self._products(rows, list(columns))
 
     def _count(self, kind: Counter[Any], rows: int) -> None:
@@ -124,10 +127,25 @@ class DerivedFacts:
             self.counts.update(float(rows - count) for count in kind.values() if count > 1 or len(kind) <= 3)
             self._parts(kind.values())
 
+    def _groups(self, rows: list[dict[str, Any]], key: str, columns: list[str]) -> None:
+        """Add the totals and shares of the rows that have the same value in a field."""
+        for column in columns[:6]:
+            groups: dict[Any, list[float]] = defaultdict(list)
+            for row in rows if column != key else ():
+                number, kind = _number(row.get(column)), row.get(key)
+                if number is not None and isinstance(kind, (str, bool, int)):
+                    groups[kind].append(number)
+            if groups:
+                self._parts([sum(group) for group in groups.values()])
+            for group in groups.values():
+                self.totals.update((sum(group), sum(group) / len(group)))
+
     def _parts(self, parts: Collection[float]) -> None:
+        """Add the shares of a whole, and the relative changes from each part to the next."""
         total = sum(parts)
         if total > 0 and min(parts) >= 0 and len(parts) <= 40:
             self.shares.update(part / total for part in parts)
+            self.shares.update((later - first) / first for first, later in pairwise(parts) if first)
 
     def _products(self, rows: list[dict[str, Any]], columns: list[str]) -> None:
         for i, one in enumerate(columns[:5]):
