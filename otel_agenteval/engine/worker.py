@@ -429,6 +429,9 @@ class Worker:
             _log.warning("closing turns failed: %s", type(error).__name__)
             return True
 
+    def _must_hurry(self) -> bool:
+        return not self._is_courteous or self._stopping or bool(self._requests) or len(self._queue) > _BACKLOG
+
     def _handle_batch(self, most: int) -> None:
         with self._handling:
             if self._given_up:
