@@ -46,7 +46,7 @@ LIMITS = (
     Limit("judging/models/reply_schema.py", 200, "reads the form of a reply, which a prompt of ours gives"),
     Limit("metrics/descriptions.py", 200, "reads our own docstrings"),
     Limit("metrics/lib/code.py:<", 200, "sees one line of at most 200 characters"),
-    Limit("metrics/lib/excerpt.py", 300, "sees the beginning of a text that is shown in a score"),
+    Limit("metrics/lib/values.py", 300, "sees the beginning of a text that is shown in a score"),
     Limit("detectors/hosts.py", 2_048, "sees a host, or the key of a URL"),
     Limit("detectors/identity_numbers.py", 160, "sees what stands around a number, or is built from our own table"),
     Limit("detectors/injection/calls.py", 1_500, "sees two sentences of at most 700 characters"),

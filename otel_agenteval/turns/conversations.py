@@ -277,11 +277,7 @@ def _start(turn: Turn) -> float:
 
 
 def whole(turns: list[Turn], revision: int = 1, signals: Mapping[str, Mapping[str, float]] | None = None) -> Turn:
-    """Return a conversation as one turn.
-
-    ``messages`` has all inputs and outputs, ``history`` the turns before the last one, and ``session`` the
-    signals.
-    """
+    """Return a conversation as one turn. Its ``history`` has the turns before the last one."""
     first, last = turns[0], turns[-1]
     costs = [turn.cost_usd for turn in turns if turn.cost_usd is not None]
     known: dict[str, Any] = {

@@ -17,12 +17,7 @@ Parts = list[tuple[int, LogPart, int]]
 class EarlyLogs:
     """Log records of unknown traces, by trace. Not thread-safe.
 
-    The oldest records are dropped when they wait too long or exceed the size limit.
-
-    Args:
-        max_bytes: maximum size of all records.
-        max_age: returns the seconds that a record waits for its trace.
-        now: returns monotonic seconds.
+    The oldest records are dropped when they wait longer than ``max_age()`` seconds or exceed ``max_bytes``.
     """
 
     def __init__(self, max_bytes: int, max_age: Callable[[], float], now: Callable[[], float]) -> None:

@@ -53,14 +53,7 @@ class _LateData:
 
 
 class LateData:
-    """Late data of recently closed traces. Not thread-safe.
-
-    Args:
-        limits: limits of each trace.
-        held: counts the bytes.
-        role: returns the role of a span.
-        now: returns monotonic seconds.
-    """
+    """Late data of recently closed traces. Not thread-safe."""
 
     def __init__(self, limits: TurnLimits, held: HeldBytes, role: Role, now: Callable[[], float]) -> None:
         self.set_limits(limits)
@@ -106,12 +99,7 @@ class LateData:
     ) -> None:
         """Record that a candidate has closed as a turn. If it closed at a limit, late spans can't revise the turn.
 
-        Args:
-            trace_id: the trace.
-            reason: why it closed.
-            candidate: the candidate.
-            ids: ids of its spans.
-            all_ids: its spans with their candidates, if the trace has ended and nothing changes them anymore.
+        ``all_ids`` has the spans with their candidates if the trace has ended and nothing changes them anymore.
         """
         closed = self._remembered(trace_id)
         if reason in _AT_LIMIT:

@@ -146,13 +146,10 @@ _MOST_REPORTED = 10
 
 
 class RecordingErrors:
-    """Reports errors in recordings.
+    """Reports errors in recordings, one line each.
 
     On standard error, a file gets at most ten lines and a count of the others. A file without any span or log record gets
     one line.
-
-    Args:
-        report: called with one line for each error.
     """
 
     def __init__(self, report: Report) -> None:
@@ -291,9 +288,7 @@ def _lines(path: str, seen: Reading, faults: Fault) -> Iterator[tuple[int, bytes
 
 
 def open_recording(path: str) -> IO[bytes] | gzip.GzipFile | io.BufferedReader:
-    """Open a file of JSON lines, decompressed according to its extension.
-
-    ``-`` is standard input.
+    """Open a file of JSON lines, decompressed according to its extension, or standard input for ``-``.
 
     Raises:
         AgentEvalError: the file can't be opened.

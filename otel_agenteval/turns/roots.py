@@ -98,14 +98,9 @@ class _Node:
 
 
 def split(records: Iterable[SpanRecord], known_roots: frozenset[int] = frozenset(), alone: bool = True) -> list[SpanGroup]:
-    """Return the turns in the spans of one trace, by start time.
+    """Return the turns in the spans of one trace, by start time. Spans that belong to no turn are omitted.
 
-    Spans that belong to no turn are omitted.
-
-    Args:
-        records: the spans.
-        known_roots: ids of spans that are roots although their parents aren't among the records.
-        alone: True if the trace has no other turns.
+    ``known_roots`` are roots although their parents aren't among the records. ``alone`` is True if the trace has no other turns.
     """
     unique: dict[int, SpanRecord] = {}
     for record in records:

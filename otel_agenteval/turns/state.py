@@ -31,11 +31,7 @@ def size_of(attributes: Mapping[str, Any]) -> int:
 class PendingSpans:
     """Spans whose turns will share one outcome, such as scored or dropped.
 
-    Only the first outcome counts. Spans that were scored stay scored, whatever happens to a part of them later.
-
-    Args:
-        spans: number of spans.
-        count: called once with the outcome and the number.
+    Only the first outcome is counted. Spans that were scored stay scored, whatever happens to a part of them later.
     """
 
     __slots__ = ("_count", "spans")

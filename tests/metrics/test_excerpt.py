@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from otel_agenteval.evaluation import redaction
-from otel_agenteval.metrics.lib.excerpt import excerpt
+from otel_agenteval.metrics.lib.values import excerpt
 
 KINDS = ("email", "phone", "card", "secret")
 

@@ -36,10 +36,7 @@ def _adds_up_to_one(weights: tuple[float, ...]) -> bool:
 
 
 def says_something(message: Message) -> bool:
-    """Return True if a message belongs to the conversation.
-
-    Some frameworks return tool results as user messages.
-    """
+    """Return True if a message belongs to the conversation. Some frameworks return tool results as user messages."""
     return bool(message.content) or not (message.tool_calls or message.tool_results)
 
 

@@ -28,10 +28,9 @@ from ...detectors.numbers.grounded import ungrounded_numbers, word_numbers
 from ...detectors.numbers.reading import numbers_in, with_ascii_digits
 from ...detectors.urls import links_in, may_hold_links, revealed
 from ...detectors.urls import without_code as without_examples
-from ..lib.excerpt import excerpt
 from ..lib.grounding import GivenInTurn, has_material, screen_of_output
 from ..lib.schema import refuse_document, takes_too_many_steps
-from ..lib.values import canonical
+from ..lib.values import canonical, excerpt
 from ..registry import Result, metric, skip, vacuous
 
 _SHOWN = 200  # characters of a finding

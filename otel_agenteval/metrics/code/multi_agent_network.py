@@ -67,10 +67,7 @@ class AgentGraph:
         return self.edges / (len(self) * (len(self) - 1))
 
     def centralization(self, *, as_seed: bool = False) -> float:
-        """Return how strongly the out-degrees concentrate on one agent. Requires at least three agents.
-
-        The value is the sum of the differences to the highest out-degree, divided by the largest possible sum.
-        """
+        """Return the sum of differences to the highest out-degree by its maximum. Requires at least three agents."""
         n = len(self)
         degrees = [len(recipients) for recipients in self.out]
         return (n * max(degrees) - sum(degrees)) / ((n - 1) * (n - 2 if as_seed else n - 1))

@@ -249,10 +249,7 @@ def _model_cost(turn: Turn, prices: Mapping[str, Any] | None, *, estimate: bool)
 
 
 def _computed(turn: Turn, prices: Mapping[str, Any]) -> tuple[_Cost | None, list[str]]:
-    """Return the sum of the calls' costs, or None if one of them is unknown.
-
-    The cost of a call is the reported one, or if there is none, its tokens times the price.
-    """
+    """Return the sum of the reported or computed costs of the calls, or None if one of them is unknown."""
     calls = turn.llm_calls
     if not calls or len(calls) > _MOST_CALLS:
         return None, []

@@ -15,10 +15,9 @@ from ...core import jsonio
 from ...core.errors import MetricError, MissingExtra
 from ...core.turn import Turn
 from ..lib import sql, xml
-from ..lib.excerpt import excerpt
 from ..lib.json_output import ABSENT, containers, first_difference, lookup, object_of, too_long, written
 from ..lib.schema import Schema, violations
-from ..lib.values import json_equal
+from ..lib.values import excerpt, json_equal
 from ..registry import Result, metric, skip, vacuous
 from .text_matching import EXPECTED_OUTPUT, in_range
 

@@ -13,7 +13,6 @@ from ...core import jsonio
 from ...core.errors import MetricError
 from ...core.turn import ToolCall, Turn
 from ..lib import spans as span_queries
-from ..lib.excerpt import excerpt
 from ..lib.schema import violations
 from ..lib.tools import (
     Expectation,
@@ -24,7 +23,7 @@ from ..lib.tools import (
     match_in_any_order,
     match_in_order,
 )
-from ..lib.values import canonical, json_equal, reference, rendered
+from ..lib.values import canonical, excerpt, json_equal, reference, rendered
 from ..registry import Result, metric, skip, vacuous
 from .text_matching import TextOrNumber, in_range
 

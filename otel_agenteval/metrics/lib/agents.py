@@ -76,10 +76,7 @@ def seconds(value: Any) -> float | None:
 
 
 def mean(values: Sequence[float]) -> float:
-    """Return the mean of at least one value.
-
-    Divides before it adds, so that the sum can't overflow.
-    """
+    """Return the mean of at least one value. Divides before it adds, so that the sum can't overflow."""
     return sum(value / len(values) for value in values)
 
 
@@ -131,10 +128,7 @@ def _from_spans(turn: Turn) -> list[Interaction]:
 
 
 def _calls(turn: Turn) -> list[Interaction]:
-    """Return the calls from agent to agent.
-
-    A tool call with an agent's name and that agent's run count as one call.
-    """
+    """Return the calls from agent to agent. A tool call with an agent's name and that agent's run count as one."""
     runs = [run for run in turn.agent_runs if run.name]
     names = {_folded(name): name for name in (*turn.agents, *(run.name or "" for run in runs))}
     through_tools: dict[str, deque[Interaction]] = {}

@@ -99,10 +99,7 @@ def languages(blocks: Sequence[Block], *, labels: bool = True) -> list[str | Non
 
 
 def _recognize(text: str, parse: bool) -> tuple[str | None, bool]:
-    """Return the language, and True if the text is clearly code.
-
-    A single word or a plain sentence can be valid Python too.
-    """
+    """Return the language, and True if the text is clearly code. A plain sentence can be valid Python too."""
     tree = python_tree(text) if parse else None
     if tree is not None and not all(
         isinstance(statement, ast.Expr) or (isinstance(statement, ast.AnnAssign) and statement.value is None)  # Answer: Paris
@@ -126,10 +123,7 @@ _QUIET = ("ignore", None, Warning, re.compile(re.escape(_SOURCE)), 0)
 
 
 def python_tree(text: str) -> ast.Module | None:
-    """Return the syntax tree, or None if the text is too long or isn't valid Python.
-
-    The running Python version decides what is valid.
-    """
+    """Return the syntax tree, or None if the text is too long or isn't valid in the running Python version."""
     if len(text) > PARSED_CHARS:
         return None
     if _QUIET not in warnings.filters:  # hide compiler warnings about escapes in the agent's code

@@ -27,13 +27,7 @@ def g_eval(
 ) -> Result:
     """Score each criterion from 0 to 10 and return the mean, divided by 10.
 
-    Args:
-        judge: The judge that is called.
-        criteria: One or more criteria.
-        steps: Evaluation steps for all criteria. If None, a judge call writes them for each criterion.
-        what: Name of the evaluated text in the task.
-        material: The texts to evaluate, by name.
-        media: Images that belong to the material.
+    ``what`` names the evaluated text in the task. If ``steps`` is None, a judge call writes evaluation steps for each criterion.
     """
     given = None if steps is None else [step.strip() for step in steps if step.strip()]
     if given == []:

@@ -17,10 +17,7 @@ from ...detectors.screen import Look
 
 
 def screen_of_output(turn: Turn) -> Look:
-    """Return the screen of a turn's answer, which all detectors share.
-
-    An unknown answer counts as an empty text.
-    """
+    """Return the screen of a turn's answer (empty if unknown), which all detectors share."""
     output = turn.output or ""
     screen: Look | None = turn.shared.get("screen")
     if screen is None or screen.whole is not output:

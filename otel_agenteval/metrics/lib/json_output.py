@@ -9,8 +9,7 @@ from collections.abc import Hashable
 from typing import Any
 
 from ...core import jsonio
-from .excerpt import excerpt
-from .values import canonical, json_equal
+from .values import canonical, excerpt, json_equal
 
 SIZE_LIMIT = 1 << 20
 """Maximum size of a parsed output in bytes. Longer outputs are skipped with ``too_long``."""

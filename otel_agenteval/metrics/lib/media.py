@@ -62,10 +62,7 @@ def modalities_of(attachment: Mapping[str, Any]) -> set[str]:
 
 
 def media_of(turn: Turn, modality: Modality) -> list[Medium]:
-    """Return the turn's media of one modality in order, without duplicates.
-
-    Messages of a conversation repeat earlier attachments.
-    """
+    """Return the turn's media of one modality in order, without the repetitions in later messages."""
     found = (_medium(attachment, modality) for attachment in attachments_of(turn) if modality in modalities_of(attachment))
     return list(dict.fromkeys(medium for medium in found if medium.reference or medium.frames or medium.transcript))
 
@@ -129,11 +126,8 @@ def heard(media: Iterable[Medium]) -> list[str]:
 def written(media: Iterable[Medium], *, for_judge: bool = False) -> str:
     """Return the transcripts of the recordings, one per line.
 
-    If a recording has none, the configured transcriber writes one, provided that the recording may be opened.
-
-    Args:
-        media: The recordings.
-        for_judge: True if the text leaves the process. New transcripts are then redacted, as the rest of the turn already is.
+    If a recording has none, the configured transcriber writes one, if the recording may be opened. ``for_judge`` is True
+    if the text leaves the process: new transcripts are then redacted, as the rest of the turn already is.
     """
     clean = current_rules().clean if for_judge else None
     return "\n".join(text for medium in media if (text := medium.transcript or _transcribed(medium, clean)))

@@ -39,10 +39,7 @@ def number(reply: Mapping[str, Any], key: str = "score") -> float:
 
 
 def number_within(reply: Mapping[str, Any], low: float, high: float, key: str = "score") -> float:
-    """Return a number from ``low`` to ``high``.
-
-    A number outside is an error, because the judge used another scale.
-    """
+    """Return a number from ``low`` to ``high``. A number outside is an error: the judge used another scale."""
     value = number(reply, key)
     if not low <= value <= high:
         raise invalid(key, f"a number from {low:g} to {high:g}")
@@ -129,10 +126,7 @@ def reason_of(entry: Any, key: str = "reason") -> str | None:
 
 
 def yes_no(reply: Mapping[str, Any], count: int, key: str = "verdicts") -> list[bool]:
-    """Return one yes-or-no verdict per item, by position.
-
-    A missing verdict counts as no, and extra verdicts are ignored.
-    """
+    """Return one yes-or-no verdict per item, by position. A missing verdict counts as no."""
     found = []
     for entry in entries(reply, key)[:count]:
         truth = as_boolean(verdict_of(entry))
@@ -143,19 +137,13 @@ def yes_no(reply: Mapping[str, Any], count: int, key: str = "verdicts") -> list[
 
 
 def verdicts(reply: Mapping[str, Any], count: int, vocabulary: Sequence[str], missing: str, key: str = "verdicts") -> list[str]:
-    """Return one word of the vocabulary per item, by position.
-
-    ``missing`` replaces a missing verdict, and extra verdicts are ignored.
-    """
+    """Return one word of the vocabulary per item, by position. ``missing`` replaces a missing verdict."""
     found = [word(verdict_of(entry), vocabulary) for entry in entries(reply, key)[:count]]
     return found + [missing] * (count - len(found))
 
 
 def scored(reply: Mapping[str, Any], *, top: float = 1, why: str = "reason", **keys: str) -> Result:
-    """Return the result of a reply with a score from 0 to ``top`` and its reason.
-
-    ``keys`` are other fields of the reply for the detail, as in :func:`shown`.
-    """
+    """Return the result of a reply with a score from 0 to ``top``, its reason and its ``keys``, as in :func:`shown`."""
     detail = {**shown(reply, **keys), why: reason_of(reply, why)}
     return Result(number_within(reply, 0, top) / top, detail=detail, explanation=detail[why])
 

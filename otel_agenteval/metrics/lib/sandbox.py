@@ -188,10 +188,7 @@ def _system_folders() -> list[str]:
 
 
 def _attend(process: subprocess.Popen[bytes], timeout_s: float) -> tuple[str, bool]:
-    """Return the end of standard error, and True if the program reached its time limit.
-
-    Keeps only the end, so that a program can't fill the memory.
-    """
+    """Return the end of standard error, within a limit, and True if the program reached its time limit."""
     deadline = time.monotonic() + timeout_s
     tail = b""
     assert process.stderr is not None

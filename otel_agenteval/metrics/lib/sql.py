@@ -63,10 +63,7 @@ def bare(text: str) -> str:
 
 
 def lacks_comma(bare_text: str) -> bool:
-    """Return True if exactly two names without a comma stand between SELECT and FROM.
-
-    The second name could be an alias, but a missing comma is more likely.
-    """
+    """Return True if exactly two names stand between SELECT and FROM. An alias is less likely than a missing comma."""
     return any(
         first.lower() not in _NOT_NAMES and not first.lower().startswith("sql_") and second.lower() not in _POSTFIX
         for first, second in _PAIR.findall(bare_text)

@@ -364,13 +364,9 @@ def listed(items: Iterable[str] | str) -> str:
 
 
 def trace_of(turn: Turn, *, findings: bool = True) -> dict[str, Any]:
-    """Return the known material of a whole turn.
+    """Return the known material of a whole turn. Request, reasoning and answer aren't shortened.
 
-    Request, reasoning and answer aren't shortened.
-
-    Args:
-        turn: The turn.
-        findings: True to include the texts of retrieved documents that no step's result contains.
+    ``findings`` includes the texts of retrieved documents that no step's result contains.
     """
     known: dict[str, Any] = {
         "user_input": turn.input,

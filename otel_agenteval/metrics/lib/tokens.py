@@ -109,10 +109,7 @@ _VOWELS = "aeiou"
 
 
 def stem(token: str) -> str:
-    """Return an English word without ``ing``, ``ed``, ``es`` or ``s``.
-
-    The first rule that fits applies. No dictionary is used.
-    """
+    """Return an English word without ``ing``, ``ed``, ``es`` or ``s``, by the first rule that fits."""
     length = len(token)
     if length > 5 and token.endswith("ing"):
         return _single_end(token[:-3])

@@ -94,10 +94,7 @@ def _same_output(expected: Any, result: Any) -> bool:
 
 
 def _similarity(expected: Any, actual: Any, depth: int = 0) -> float:
-    """Return 1 for equal values, or the share of all keys with equal values on both sides.
-
-    Nested objects count by their similarity.
-    """
+    """Return 1 for equal values, or the share of keys with equal values, with nested objects by their similarity."""
     if json_equal(expected, actual):
         return 1.0
     if not isinstance(expected, Mapping) or not isinstance(actual, Mapping) or depth > _DEEPEST_SIMILARITY:

@@ -1,9 +1,10 @@
-"""Find the reference data of a metric, and compare and format values of any type by the rules of JSON."""
+"""Find the reference data of a metric, compare and format values by the rules of JSON, and shorten texts for a score."""
 
 from __future__ import annotations
 
 import functools
 import json
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,10 +16,7 @@ from ...core.turn import Turn
 
 
 class _Stripped:
-    """A type for texts without surrounding space, for use in annotations of parameters.
-
-    Pydantic calls :meth:`__get_pydantic_core_schema__`.
-    """
+    """Pydantic type of texts without surrounding space, for use in annotations of parameters."""
 
     @staticmethod
     def __get_pydantic_core_schema__(source: Any, handler: Any) -> Any:
@@ -82,10 +80,9 @@ def rendered(value: Any) -> str:
 
 
 def reference(turn: Turn, given: Any, *names: str) -> Any:
-    """Return the parameter, or if None, the turn's first reference among ``names``.
+    """Return the parameter, or if None, the turn's first reference among ``names``, or None.
 
-    A set parameter always takes precedence, even if empty: an empty list of expected tools is meaningful. Returns None if there
-    is neither.
+    A set parameter always takes precedence, even if empty: an empty list of expected tools is meaningful.
     """
     if given is not None:
         return given
@@ -106,3 +103,40 @@ def truth_of(turn: Turn) -> Any:
 def word_list(name: str) -> Any:
     """Return a list or table of ``word_lists.yaml``."""
     return load_yaml(Path(__file__).with_name("word_lists.yaml"))[name]
+
+
+_PIECE = re.compile(r"[\w.@+%-]*\Z")
+"""The last piece of a text without spaces, such as an address."""
+
+_TELLING = re.compile(r"[\d@%]")
+"""A character that every address, number or token contains."""
+
+
+def excerpt(text: str, limit: int) -> str:
+    """Return at most ``limit`` characters of a text, without a cut inside a word or number.
+
+    Scores are redacted later, and redaction wouldn't recognize half an address or number.
+    """
+    if len(text) <= limit:
+        return text
+    head = text[:limit]
+    start = _torn(head)
+    if start == 0:
+        piece = _PIECE.search(head)
+        start = piece.start() if piece is not None and _TELLING.search(piece[0]) else limit
+    return head[:start].rstrip()
+
+
+def _torn(head: str) -> int:
+    """Return the start of the last word, including the groups of digits before it.
+
+    Together, these groups can be a card or phone number.
+    """
+    word = len(head)
+    while word and not head[word - 1].isspace():
+        word -= 1
+    start = at = word
+    while at and (head[at - 1].isdecimal() or head[at - 1].isspace() or head[at - 1] in "()./-"):
+        at -= 1
+        start = at if head[at].isdecimal() else start
+    return start - 1 if start < word and head[start - 1 : start] in ("+", "(") else start

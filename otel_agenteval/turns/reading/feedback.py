@@ -13,12 +13,7 @@ from ...spans.record import SpanRecord
 
 
 def feedback_in(records: Iterable[SpanRecord], attributes: Sequence[str] = ()) -> list[Feedback]:
-    """Return the feedback in the spans of a turn, by time.
-
-    Args:
-        records: the spans.
-        attributes: names of span attributes that contain feedback.
-    """
+    """Return the feedback in spans of a turn and in the given span attributes, by time."""
     found: list[tuple[int, Feedback]] = []
     for record in records:
         for event in record.events:

@@ -89,13 +89,8 @@ def since_user(messages: Sequence[Message]) -> Sequence[Message]:
 def add_results_by_id(messages: Iterable[Message], requested: Iterable[str], results: dict[str, Any]) -> None:
     """Add the tool results in a prompt to ``results``, by call id.
 
-    A call may have two ids, of an item and of the call. Results with other ids than the requests are in the order of
+    A call may have two ids, of an item and of the call. Results with other ids than the ``requested`` ones are in the order of
     the requests.
-
-    Args:
-        messages: the prompt.
-        requested: ids that the answer before it requested.
-        results: receives the results.
     """
     waiting: OrderedDict[str, None] = OrderedDict.fromkeys(requested)
     answered = True

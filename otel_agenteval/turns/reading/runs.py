@@ -41,11 +41,7 @@ class _Named:
 
 
 class NamedRuns:
-    """The agents of a turn and the times at which they worked.
-
-    Args:
-        roles: agent runs, then the steps of agent loops, each by start time.
-    """
+    """The agents of a turn and the times at which they worked, from their runs and loops by start time."""
 
     def __init__(self, *roles: Iterable[Step]) -> None:
         self._roles = [_Named(steps) for steps in roles]
@@ -72,10 +68,7 @@ class NamedRuns:
 class RequestedRuns:
     """Agents without a tool span, and the tool requests that started them.
 
-    Args:
-        calls: model calls of each agent, by span id.
-        agents: all runs, by start time.
-        names_of: returns the tools that a model call requested.
+    ``calls`` has the model calls of each agent by span id, ``agents`` all runs by start time.
     """
 
     def __init__(

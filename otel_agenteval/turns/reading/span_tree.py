@@ -13,12 +13,7 @@ from ...dialects.step import Step
 
 
 class SpanTree:
-    """The spans of one turn as a tree.
-
-    Args:
-        steps: all spans.
-        by_id: all spans, by span id.
-    """
+    """The spans of one turn as a tree."""
 
     def __init__(self, steps: Sequence[Step], by_id: Mapping[int, Step]) -> None:
         self._by_id = by_id
