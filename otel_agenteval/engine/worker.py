@@ -409,7 +409,7 @@ class Worker:
                     return True
                 time.sleep(_RETRY)
             else:
-                hurry = hurry or not self._is_courteous or self._stopping or bool(self._requests) or len(self._queue) > _BACKLOG
+                hurry = hurry or self._must_hurry()
                 self._handle_batch(min(most, 256 if hurry else _COURTEOUS_BATCH))
                 if deadline is not None and time.monotonic() >= deadline:
                     break
