@@ -290,8 +290,7 @@ def whole(turns: list[Turn], revision: int = 1, signals: Mapping[str, Mapping[st
         "relevant_ids": last.relevant_ids,
     }  # fmt: skip
     for name in _JOINED:
-        lists = [items for turn in turns if (items := getattr(turn, name)) is not None]
-        known[name] = [item for items in lists for item in items] if lists else None
+        known[name] = _joined([getattr(turn, name) for turn in turns])
     if not known["tool_calls"] and any(turn.tool_calls is None for turn in turns):
         known["tool_calls"] = None  # unknown, because a turn without captured calls may have had some
     known["messages"] = [message for turn in turns for message in _exchange(turn)]
@@ -301,6 +300,11 @@ def whole(turns: list[Turn], revision: int = 1, signals: Mapping[str, Mapping[st
             "traces": [{"trace_id": turn.turn_id, "signals": dict(signals.get(turn.turn_id or "", {}))} for turn in turns]
         }
     return Turn(**{name: value for name, value in known.items() if value is not None})
+
+
+def _joined(lists: list[list[Any] | None]) -> list[Any] | None:
+    known = [items for items in lists if items is not None]
+    return [item for items in known for item in items] if known else None
 
 
 def _exchange(turn: Turn) -> list[Message]:

@@ -105,16 +105,16 @@ def _runs_in_spans(turn: Turn) -> list[_ExecutorRun] | None:
         failed |= {span.id for span in executors if span.attributes.get("error.type")}
         return [_ExecutorRun(span.attributes["executor.id"], span.id in failed) for span in executors]
     outermost = [run for run in agents if run.parent is None]
-    has_workflow = any(
-        span.attributes.get("gen_ai.operation.name") == "invoke_workflow"
-        or not span.attributes.keys().isdisjoint(("gen_ai.workflow.name", "workflow.name"))
-        for span in turn.spans
-    )
-    if len(outermost) == 1 and not has_workflow:
+    if len(outermost) == 1 and not any(_is_workflow(span.attributes) for span in turn.spans):
         (first,) = outermost
         called = [run for run in agents if run is not first and run.parent is not None and run.parent == first.name]
         outermost = [first, *called] if called else []
     return [_ExecutorRun(run.name or "", run.error is not None) for run in outermost] or None
+
+
+def _is_workflow(attributes: Mapping[str, Any]) -> bool:
+    named = "gen_ai.workflow.name" in attributes or "workflow.name" in attributes
+    return named or attributes.get("gen_ai.operation.name") == "invoke_workflow"
 
 
 # --- structure
