@@ -1,5 +1,4 @@
-"""Checks that a turn ended with a complete answer.
-They don't need a reference.
+"""Checks of the answer itself, such as that it is complete. They don't need a reference.
 
 The *answering call* is the last LLM call of the turn. If the turn only has a number of LLM calls, metrics that read the
 calls themselves are skipped.
