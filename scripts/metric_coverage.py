@@ -376,7 +376,9 @@ def unexplained(rows: Mapping[str, Row | None]) -> list[str]:
             continue
         constant = row.constant and row.metric.kind == "code"
         if constant and name not in CONSTANT:
-            faults.append(f"{name}: is {row.values[0]:g} on all {len(row.values)} turns; add the reason to CONSTANT in scripts/coverage_notes.py")
+            faults.append(
+                f"{name}: is {row.values[0]:g} on all {len(row.values)} turns; add the reason to CONSTANT in scripts/coverage_notes.py"
+            )
         if name in CONSTANT and row.evaluated and not constant and not row.metric.inline:
             faults.append(f"{name}: is not constant, and its explanation says so")
         missing = row.reasons.most_common(1)[0][0].removeprefix("missing:") if not row.evaluated and row.reasons else ""

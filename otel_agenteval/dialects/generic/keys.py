@@ -185,6 +185,15 @@ _COST_PARTS = frozenset(
 _NO_SESSION = frozenset(("mcp", "http", "transport", "jsonrpc"))
 
 
+_EXCLUDED: dict[str, frozenset[str]] = {
+    **dict.fromkeys(("tool_name", "tool_call_id", "agent", "name"), _TOOL_LISTS),
+    "response_id": _OTHER_CALLS,
+    "conversation_id": _NO_SESSION,
+    "cost_usd": _COST_PARTS,
+}
+"""Words before the ending of a name that show that it isn't the field of the span's own operation."""
+
+
 def _endings(words: tuple[str, ...]) -> tuple[str | None, int]:
     for length in (3, 2, 1):
         found = _ENDINGS.get(words[-length:]) if len(words) >= length else None
@@ -198,15 +207,7 @@ def _endings(words: tuple[str, ...]) -> tuple[str | None, int]:
             strength -= 1
         if field == "model":
             return (None, 0) if before & _NO_MODEL else (field, strength + (2 if "response" in before and length < 3 else 0))
-        if field in ("tool_name", "tool_call_id", "agent", "name") and before & _TOOL_LISTS:
-            return None, 0
-        if field == "response_id" and before & _OTHER_CALLS:
-            return None, 0
-        if field == "conversation_id" and before & _NO_SESSION:
-            return None, 0
-        if field == "cost_usd" and before & _COST_PARTS:
-            return None, 0
-        return field, strength
+        return (None, 0) if field in _EXCLUDED and before & _EXCLUDED[field] else (field, strength)
     return None, 0
 
 

@@ -175,30 +175,41 @@ def plain(node: Any, depth: int = 0) -> Any:
         return [plain(item, depth + 1) if isinstance(item, (list, dict)) else item for item in node]
     if not isinstance(node, dict):
         return node
-    if len(node) == 1:
-        ((key, inner),) = node.items()
-        if key in _AUTHORS and not (key in _WRAPPERS and isinstance(inner, dict)):
-            return _authored(key, inner, depth)
-        if key in _WRAPPERS and isinstance(inner, dict):
-            return plain(inner, depth + 1)
+    if len(node) == 1 and (unwrapped := _unwrapped(node, depth)) is not None:
+        return unwrapped
     changed = {
         key: plain(inner, depth + 1) if isinstance(inner, (list, dict)) and key not in _OPAQUE else inner
         for key, inner in node.items()
     }
     if not _ALIASES.keys().isdisjoint(changed):
         changed = {_alias(key, node): inner for key, inner in changed.items()}
-    role = changed.get("role")
-    if role.__class__ is str and role not in ROLES and role.lower() != role:
-        changed["role"] = role.lower()
-    if role == "unknown":
-        changed["role"] = "tool"  # LangChain's tool results under LangWatch
-    source = changed.get("source")
-    if role is None and source.__class__ is str and str(changed.get("type", "")).endswith("Message") and "content" in changed:
-        changed["role"] = "user" if source == "user" else "assistant"
+    if (role := _role_in(changed)) is not None:
+        changed["role"] = role
     calls = changed.get("tool_calls")
     if calls.__class__ is str:
         changed["tool_calls"] = opened(calls)
     return changed
+
+
+def _unwrapped(node: dict[str, Any], depth: int) -> Any:
+    """Return what a wrapper with one key holds, or None for other values."""
+    ((key, inner),) = node.items()
+    if key in _WRAPPERS and isinstance(inner, dict):
+        return plain(inner, depth + 1)
+    return _authored(key, inner, depth) if key in _AUTHORS else None
+
+
+def _role_in(node: dict[str, Any]) -> str | None:
+    """Return the usual name of a message's role, or None if it has no role or the usual name."""
+    role = node.get("role")
+    if role == "unknown":
+        return "tool"  # LangChain's tool results under LangWatch
+    if role.__class__ is str:
+        return role.lower() if role not in ROLES else None
+    source = node.get("source")
+    if role is None and source.__class__ is str and str(node.get("type", "")).endswith("Message") and "content" in node:
+        return "user" if source == "user" else "assistant"
+    return None
 
 
 def _authored(author: str, content: Any, depth: int) -> dict[str, Any]:

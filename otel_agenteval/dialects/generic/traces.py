@@ -130,10 +130,14 @@ def _name_tools(inferred: Sequence[SpanRecord], records: Sequence[SpanRecord]) -
         if record.name not in names:
             record.dialects.role = RETRIEVAL
     for record in tools:
-        name = _tool_name(record)
-        own = next((other for other in (record.name, name.rpartition(".")[2]) if other in names), None)
-        if own is not None and name not in names:
-            record.dialects.facts.fields["own_name"] = own
+        _use_requested_name(record, names)
+
+
+def _use_requested_name(record: SpanRecord, names: set[str]) -> None:
+    name = _tool_name(record)
+    own = next((other for other in (record.name, name.rpartition(".")[2]) if other in names), None)
+    if own is not None and name not in names:
+        record.dialects.facts.fields["own_name"] = own
 
 
 def _requested(records: Sequence[SpanRecord]) -> set[str]:
