@@ -100,7 +100,7 @@ def measure() -> dict[str, float]:
                     started = time.process_time()
                     work(body)
                     best[name] = min(best[name], (time.process_time() - started) / (TURNS * SPANS) * 1e6)
-        assert everything.engine.intake.spans_received == len(bodies) * TURNS * SPANS
+        assert everything.engine.assembler.received == len(bodies) * TURNS * SPANS
     return best
 
 
