@@ -278,8 +278,16 @@ def _between(values: Sequence[float], low: float, high: float) -> int:
     return bisect_right(values, high) - bisect_left(values, low)
 
 
-def near(values: Sequence[float], value: float, half: float) -> bool:
-    slack = half * (1 + 1e-9) + abs(value) * 1e-12
+def near(values: Sequence[float], value: float, half: float, error: float = 1e-12) -> bool:
+    """Return True if one of the sorted values, rounded to the shown digits, is this value.
+
+    Args:
+        values: sorted.
+        value: the shown value.
+        half: half a unit of its last digit.
+        error: relative error of calculated values.
+    """
+    slack = half * (1 + 1e-9) + abs(value) * error
     at = bisect_left(values, value - slack)
     return at < len(values) and values[at] <= value + slack
 

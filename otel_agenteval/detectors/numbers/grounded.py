@@ -21,6 +21,8 @@ from .words import claims_in_words, factors_in, may_have_numerals, may_have_word
 
 _ASCII_DIGITS = frozenset("0123456789")
 _DIGIT = re.compile("[0-9]")
+_WRITTEN = 1e-15
+"""Relative error of numbers that are written and not calculated, so that long ids differ."""
 _PER_CENT_BEFORE = re.compile(r"(?:%|yüzde|百分之)\s?$", re.IGNORECASE)
 _CENTS = re.compile(
     r" ?(?:cents?|ct|centimes?|céntimos?|centesimi|centavos?|cêntimos?|gr(?:oszy)?|öre|øre|коп\w*|kuruş)\b|¢|分", re.IGNORECASE
@@ -77,7 +79,9 @@ def ungrounded_numbers(
     left = list({(number.text, number.scale): number for number in numbers}.values()) if len(numbers) > 1 else numbers
     if len(left) > _SEARCHED_UP_TO:
         values = values_of(map(with_ascii_digits, given))
-        left = [number for number in left if not any(derive.near(values, *reading) for reading in number.readings)]
+        left = [
+            number for number in left if not any(derive.near(values, *reading, error=_WRITTEN) for reading in number.readings)
+        ]
     for source in given if len(left) <= _SEARCHED_UP_TO else ():
         left = [number for number in left if not _is_written_in(number, source)]
         if not left:
@@ -272,7 +276,7 @@ class _NumberEvidence:
             readings += [(v * 100, h * 100) for v, h in number.readings[:1]]
         if any(half == 0.005 for _, half in readings):
             readings += [(v * 100, 0.4) for v, h in number.readings[:1] if h == 0.005 and v >= 1]
-        return any(derive.near(self._values, *reading) for reading in readings)
+        return any(derive.near(self._values, *reading, error=_WRITTEN) for reading in readings)
 
     @cached_property
     def _asked(self) -> list[float]:
