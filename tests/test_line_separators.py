@@ -61,5 +61,5 @@ def test_a_data_set_may_hold_any_text(file: Path) -> None:
 
 
 def test_facts_about_a_program_may_hold_any_text(file: Path) -> None:
-    RecordFile(str(file)).say({"python": TEXT})
+    RecordFile(str(file)).add_fact({"python": TEXT})
     assert facts_about(file) == [{"python": TEXT}]

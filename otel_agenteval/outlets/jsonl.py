@@ -145,9 +145,11 @@ class JsonLinesOutlet(Outlet):
                 done = self._append(b"".join(lines))  # an almost full disk accepts a part, and the next write raises the reason
             except OSError as error:
                 self._close_file()
-                error.filename = error.filename or self._path  # errors of a write don't contain the path
-                self._trouble = loggable(error)
-                raise
+                named = OSError(
+                    error.errno, error.strerror, error.filename or self._path
+                )  # errors of a write don't name the file
+                self._trouble = loggable(named)
+                raise named from error
             self._trouble = ""
             self.records.finish("sent", self._forget_written(done))
 

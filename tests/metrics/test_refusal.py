@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from otel_agenteval import Score, Turn, get_metric
 from otel_agenteval.detectors.refusal import answers, evidence, model, refusal_in, requested
 from otel_agenteval.detectors.refusal.answers import weights_of_evidence
-from otel_agenteval.detectors.refusal.evidence import BITS, Table, classes, has_class, language_of
+from otel_agenteval.detectors.refusal.evidence import BITS, LexiconTable, classes, has_class, language_of
 
 SCRIPT = Path(__file__).parent.parent.parent / "scripts" / "refusal_weights.py"
 ORDINARY = Path(__file__).parent.parent / "data" / "detectors" / "ordinary.jsonl"
@@ -207,7 +207,7 @@ def test_pieces_hide_no_question_that_the_patterns_find(before: str, asked: str,
     assert requested.asks_for_other_words(question) == (requested._OTHER_WORDS.search(question) is not None)
 
 
-def _tables() -> dict[str, Table]:
+def _tables() -> dict[str, LexiconTable]:
     samples = {
         "en": "the and you are with",
         "fr": "le la les des vous est",
