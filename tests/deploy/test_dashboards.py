@@ -242,6 +242,7 @@ def test_alerts_are_raised_by_what_the_application_shows(watched: tuple[Fleet, P
     assert RAISED - fleet.raised == set()
 
 
+@pytest.mark.slow
 def test_the_panels_can_be_drawn_for_the_documentation(watched: tuple[Fleet, Prometheus], tmp_path: Path) -> None:
     _, prometheus = watched
     pictures = module_of(ROOT / "scripts" / "panel_pictures.py")

@@ -337,6 +337,7 @@ def test_a_composite_of_conversations(models: ScriptedModels) -> None:
         assert {scored.turn.turn_id for scored in rig.scored() if scored.judged} == {"conversation-c1"}
 
 
+@pytest.mark.slow
 def test_means_of_composites_are_weighted_as_they_were_sampled(models: ScriptedModels) -> None:
     """Half of the turns fail and are always judged; the others, which are better, are judged at a rate of 0.25."""
     wanted = [{ONE: {}, "sample": {"rate": 0.25, "always_if": "agent == 'bad'"}}, {MEAN: {"metrics": [ONE]}}]

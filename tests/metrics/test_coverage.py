@@ -40,6 +40,7 @@ def rows(recorded: Any) -> Any:
     return metric_coverage.measured(recorded)
 
 
+@pytest.mark.slow
 @NEEDS_EXTRAS
 @pytest.mark.skipif(not price_table_is_pinned(), reason="the page's costs are those of the pinned table of prices")
 def test_the_page_is_up_to_date(rows: Any, recorded: Any) -> None:
@@ -48,16 +49,19 @@ def test_the_page_is_up_to_date(rows: Any, recorded: Any) -> None:
     )
 
 
+@pytest.mark.slow
 @NEEDS_EXTRAS
 def test_every_constant_is_explained_and_what_is_never_evaluated_can_be_fed(rows: Any) -> None:
     assert metric_coverage.unexplained(rows) == []
 
 
+@pytest.mark.slow
 def test_all_kinds_of_turns_are_there(recorded: Any) -> None:
     kinds = {one.kind for one in recorded}
     assert kinds == set(metric_coverage.KINDS)
 
 
+@pytest.mark.slow
 def test_each_metric_has_a_row(rows: Any) -> None:
     text = metric_coverage.PAGE.read_text(encoding="utf-8")
     named = re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)

@@ -344,6 +344,7 @@ def _differences(every: int) -> list[Any]:
     ]
 
 
+@pytest.mark.slow
 @same_prices
 def test_our_table_says_what_the_package_says_of_every_model() -> None:
     assert _differences(every=10) == []

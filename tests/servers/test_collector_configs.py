@@ -233,6 +233,7 @@ def log_something(address: str, body: str, scope: str = "acme.app", event: str |
     provider.shutdown()
 
 
+@pytest.mark.slow
 def test_kafka_holds_what_we_cannot_take_yet(tmp_path: Path, backend: GrpcReceiver) -> None:
     port = free_port()
     with (
