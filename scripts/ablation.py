@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import importlib.util
 import json
 import pkgutil
 import re
@@ -30,7 +31,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 ROOM = "otel_agenteval.detectors"
-DATA = Path(__file__).parent.parent / "otel_agenteval" / "detectors" / "data"
+DATA = Path(importlib.util.find_spec("otel_agenteval").origin).parent / "detectors" / "data"  # type: ignore[union-attr, arg-type]
 NOTHING = "(?!)"
 """A pattern that matches nothing, and a word that no text has. Lists beyond ASCII get U+FFFF instead, which no text has either."""
 LEFT_OUT = (f"{ROOM}.redaction", f"{ROOM}.tokens")
