@@ -36,7 +36,7 @@ PURPOSES = {
     "postgres": "turns and scores in PostgreSQL",
     "redis": "judge jobs in Redis",
     "serve": "zstd and faster gzip in the sidecar",
-    "structured": "JSON Schema, SQL and HTML. Complete for the default metrics.",
+    "structured": "JSON Schema (also the default metric `code_tool_schema_validity`), SQL and HTML",
     "sustainability": "energy and carbon",
     "text": "regular expressions in linear time, BLEU, ROUGE, edit distance",
     "zstd": "compressed recordings (`.zst`)",
