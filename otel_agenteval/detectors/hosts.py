@@ -33,7 +33,8 @@ def _known_labels() -> frozenset[str]:
 
 
 _RESERVED = re.compile(
-    r"""(?:.*\.)?(?:example(?:\.(?:com|net|org|edu|[a-z]{2}|co\.[a-z]{2}))?|test|invalid|localhost|local|(?:your|my|mein|ihre?|mon|tu|su)-?_?
+    r"""(?:(?:.*\.)?(?:api|www|company|domain|site|server|app|host|shop|store|tenant|user|customer)\.)?example |
+        (?:.*\.)?(?:example\.(?:com|net|org|edu|[a-z]{2}|co\.[a-z]{2})|test|invalid|localhost|local|(?:your|my|mein|ihre?|mon|tu|su)-?_?
             (?:company|domain|site|website|server|app|host|org|firma|unternehmen|shop|store|brand|instance|tenant|workspace|dominio|domaine|empresa)(?:\.[a-z.]+)?
           | (?:yourdomain|mydomain|domain|somedomain|beispiel|exemple|ejemplo|esempio|exemplo|voorbeeld|przyklad)\.[a-z]{2,3}  # codespell:ignore exemple
           | (?:localhost|host\.docker\.internal|cluster\.local))(?::[0-9]+)?

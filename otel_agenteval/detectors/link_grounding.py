@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice
 from typing import Any, TypeAlias
+from urllib.parse import parse_qsl
 
 from .grounding import SCAN_LIMIT, GivenTexts, text_of
 from .hosts import imitates_a_well_known_one, site_of, well_known
-from .urls import REST, Link, ascii_host, host_of, key_of, may_hold_links, revealed, shown_otherwise
+from .urls import NEXT_URL, REST, Link, ascii_host, host_of, key_of, may_hold_links, readings, revealed, shown_otherwise
 
-_NEXT_URL = re.compile(r"(?<![,;)])[,;)]+https?://")
 _TRACKING = re.compile(
     r"[?&](?:utm_[a-z_]+|gclid|fbclid|msclkid|mc_[ce]id|igshid|ref|ref_src|referrer|source|src|lang|hl|locale|language|si|feature|share)=[^&]*"
 )
@@ -26,6 +26,8 @@ _LEVEL = re.compile(r"[/?&#]")
 _TEMPLATE = re.compile(r"(?:https?://)([^\s\"'`|]{1,300})", re.IGNORECASE)
 _WRAP = re.compile(r"(?:=|(?<![ \t=]))[ \t]*\r?\n[ \t>]*")
 _WORD = re.compile(r"[^\W_]+")
+_DATA = re.compile(r"(?<![^\W_])(?=[^\W_]*[0-9])(?!(?:19|20)[0-9]{2}(?![^\W_]))[^\W_]{4,}")
+"""Words with digits that identify something: numbers and ids, but not years and durations such as ``24h``."""
 _NAMED = re.compile(r"\b[A-Z][\w]{3,}")
 _READERS = re.compile(r"fetch|read|open|brows|visit|get|scrape|crawl|load|navigat|url|web|http|page|curl", re.IGNORECASE)
 _NO_PAGE = re.compile(r"\W*(?:\w+\W+){0,2}(?:error|404|403|410|50[0-9]|not[ _]found|failed|timeout|could not)", re.IGNORECASE)
@@ -111,10 +113,7 @@ def _not_written(left: list[Link], given: Iterable[str]) -> list[Link]:
 
 
 def _is_among(link: Link, pages: set[str]) -> bool:
-    if link.key in pages or (pages and link.key == link.host) or (link.continued and link.continued in pages):
-        return True
-    # Chinese or Japanese text can follow a URL without a space.
-    return not link.key.isascii() and key_of(link.key[: next(i for i, ch in enumerate(link.key) if not ch.isascii())]) in pages
+    return not pages.isdisjoint(link.keys) or (bool(pages) and _plain(link.key) == link.host)
 
 
 def _pages(text: str, host: str) -> set[str]:
@@ -129,12 +128,9 @@ def _pages(text: str, host: str) -> set[str]:
         if not (joined or (before == "." and not text[max(0, at - 7) : at].endswith(("www.", "/m.", " m.", "mobile.", "amp.")))):
             match = REST.match(text, at)
             rest = match.group() if match is not None else host
-            following = _NEXT_URL.search(rest)
-            if following is not None:
-                rest = rest[: following.start()]
-            key = key_of(rest)
-            if host_of(key) == known:  # not the beginning of a longer name
-                found.add(key)
+            rest = NEXT_URL.split(rest, maxsplit=1)[0]
+            # Another host is a longer name that begins with this one.
+            found.update(key for key in map(key_of, readings(rest)) if host_of(key) == known)
             end = max(end, at + len(rest))
         at = text.find(host, end)
     return found
@@ -144,7 +140,11 @@ class _Site:
     def __init__(self, pages: set[str]) -> None:
         self.pages = pages
         self.plain = {_plain(page) for page in pages}
-        self.without_query = {page.partition("?")[0] for page in self.plain}
+        self.queries: dict[str, set[str]] = {}
+        """The ``name=value`` pairs of all given links to a page."""
+        for known in self.plain:
+            page, _, query = known.partition("?")
+            self.queries.setdefault(page, set()).update(query.split("&") if query else ())
 
 
 class _LinkEvidence:
@@ -157,13 +157,13 @@ class _LinkEvidence:
         self._tokens: dict[str, bool] = {}
 
     def holds(self, link: Link) -> bool:
-        host, page = link.host, link.key[len(link.host) :]
+        host = link.host
         site = self._site(host)
-        if site.pages and (_is_among(link, site.pages) or self._follows(link.key, site)):
+        if site.pages and (_is_among(link, site.pages) or any(self._follows(key, site) for key in link.keys)):
             return True
-        if not page and (self._is_named(host, link.bare) or (host == site_of(host) and self._has(f".{host}"))):
+        if _plain(link.key) == host and (self._is_named(host, link.bare) or (host == site_of(host) and self._has(f".{host}"))):
             return True
-        return self._fills_a_template(link.key) or self._is_wrapped(link.key)
+        return any(self._fills_a_template(key) or self._is_wrapped(key) or self._searches(key, host) for key in link.keys)
 
     def _site(self, host: str) -> _Site:
         known = self._sites.get(host)
@@ -174,7 +174,8 @@ class _LinkEvidence:
 
     def _follows(self, key: str, site: _Site) -> bool:
         plain = _plain(key)
-        if plain in site.plain or plain in site.without_query:
+        page, _, query = plain.partition("?")
+        if plain in site.plain or (page in site.queries and self._only_sets_options(query, site.queries[page])):
             return True
         if key.endswith("…") and any(known.startswith(key[:-1]) for known in site.plain):
             return True
@@ -188,6 +189,24 @@ class _LinkEvidence:
             return True  # parent of several given pages
         rest = plain[len(host_of(plain)) :]
         return len(rest) > 2 and (self._is_token(rest) or (rest.count("/") > 1 and self._is_token(rest[1:])))
+
+    def _only_sets_options(self, query: str, given: set[str]) -> bool:
+        """Return True if a query has no value that a source would have to give.
+
+        Sources give values that look like data, and those of parameters in a given link to the same page.
+        """
+        names = {pair.partition("=")[0] for pair in given}
+        for pair in query.split("&"):
+            name, _, value = pair.partition("=")
+            needs_source = pair not in given and (name in names or _DATA.search(value))
+            if needs_source and not (len(value) > 1 and self._is_given(value)):
+                return False
+        return True
+
+    def _searches(self, key: str, host: str) -> bool:
+        """Return True if the link searches a well-known site for given words."""
+        values = _WORD.findall(" ".join(value for _, value in parse_qsl(key.partition("?")[2]) if len(value) > 1))
+        return bool(values) and site_of(host) in well_known() and all(map(self._is_token, values))
 
     def _stands_as_path(self, rest: str, base: str) -> bool:
         if self._is_token("/" + rest) or ("/" in rest and self._is_token(rest)):

@@ -16,13 +16,15 @@ from .redaction.patterns import lazy
 class Link(NamedTuple):
     """A link in an answer."""
 
-    key: str
-    """Identity of the page: host, path and query (see :func:`key_of`)."""
+    keys: tuple[str, ...]
+    """Possible identities of the page, most likely first (see :func:`key_of` and :func:`readings`)."""
     written: str
     """The link as written in the answer."""
     bare: bool
-    continued: str
-    """Key of the link including the first word of the next line, if the line ends after the link. Empty otherwise."""
+
+    @property
+    def key(self) -> str:
+        return self.keys[0]
 
     @property
     def host(self) -> str:
@@ -50,9 +52,14 @@ _BARE = lazy(
 )
 _DOTTED = re.compile(r"\.[A-Za-z\])}\U0001d400-\U0001d7ff]")  # a literal start lets the search skip most of a text
 _AFTER_DOT = lazy(lambda: rf"(?:(?:{_tops()}|xn--)(?![a-z0-9_])|[\])}}]|[\U0001d400-\U0001d7ff])", re.IGNORECASE)
-_WIDE_DOTTED = re.compile(r"。(?:com|net|org|cn|jp|kr|tw|hk)")
+_WIDE_DOTTED = re.compile(r"。(com|net|org|cn|jp|kr|tw|hk)")
 _DISGUISES = ("\uff0e", "\uff61", "\u2024", "\ufe52", "\uff0f", "\u200b", "\u200c", "\u200d", "\u2060", "\ufeff", "\u00ad")
-_INVISIBLE = dict.fromkeys((0xAD, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2065), 0xFEFF))
+_INVISIBLE: dict[int, str | None] = dict.fromkeys((0xAD, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2065), 0xFEFF))
+_WIDE_MARKS = dict.fromkeys(map(ord, "（）［］｛｝，；！？＂＇＜＞｀｜～"), " ")
+"""Full-width punctuation, which ends a link. As ASCII, it would be part of the link."""
+_WIDE_COLON = re.compile("：(?![/／])")
+_SEPARATOR = re.compile(r"[,;'\u0590-\uffff]")
+_HOST_BEFORE_LETTERS = lazy(lambda: rf"(?:[A-Za-z0-9-]{{1,63}}\.){{1,6}}(?i:{_tops()})(?=[\u0590-\uffff])")
 _DOT = re.compile(
     r"\s?[\[({]\s?(?:\.|dot|punkt|punto|point|点)\s?[\])}]\s?|(?<=[a-z0-9]) dot (?=(?:[a-z0-9-]+ dot )?(?:com|org|net|io|info)\b)",
     re.IGNORECASE,
@@ -73,7 +80,7 @@ _DATA = frozenset(("", "json", "markdown", "md", "text", "csv"))
 _MARKDOWN = re.compile(r"\[([^\[\]\n]{4,300})\]\(<?((?:https?:)?//[^\s()<>]{3,2048}|www\.[^\s()<>]{3,2048})")
 _END = ".,;:!?'*_~/·”’»«„“"
 _PREFIX = re.compile(r"(?:www[0-9]?|m|mobile|amp)\.(?=[^/?]*\.)")
-_NEXT = re.compile(r"(?<![,;)])[,;)]+https?://")
+NEXT_URL = re.compile(r"(?<![,;)'])[,;)']+(?=https?://)")
 _NEXT_LINE = re.compile(r"-?[ \t]*\r?\n[ \t>*-]*([^\s<>\"`|]{1,500})")
 
 
@@ -107,10 +114,8 @@ def revealed(text: str) -> str:
     Disguises are invisible characters, wide letters and dots, ``hxxp``, ``[.]``, and escapes of Markdown and HTML.
     """
     if not text.isascii():
-        text = unicodedata.normalize(
-            "NFKC",
-            text.translate(_INVISIBLE).replace("。", "\uff0e") if _WIDE_DOTTED.search(text) else text.translate(_INVISIBLE),
-        )
+        text = _WIDE_COLON.sub(" ", _WIDE_DOTTED.sub(r".\1", text.translate(_INVISIBLE)).translate(_WIDE_MARKS))
+        text = unicodedata.normalize("NFKC", text)
     if "\\" in text:
         text = _ESCAPE.sub(r"\1", text)
     if "&" in text and ";" in text:
@@ -154,25 +159,47 @@ def links_in(text: str) -> dict[str, Link]:
         if not scheme.endswith(_SCHEMES):
             continue
         begin = match.start() - (5 if scheme.endswith("s") else 4)
-        key = key_of(_NEXT.split(match[1], maxsplit=1)[0])
-        if match[1].endswith("...") and "/" in key:
-            key += "…"  # a shortened display of a longer link
         spans.append(text[at:begin])
         at = match.end()
-        if key and not _is_pattern(match[1], text[match.end() : match.end() + 1]):
-            _add(found, Link(key, _trimmed(text[begin : match.end()]), False, _continued(match[1], text, match.end())))
+        for written in NEXT_URL.split(text[begin:at]):
+            scheme, _, rest = written.partition("://")
+            if not _is_pattern(rest, text[at : at + 1]):
+                _add(found, f"{scheme}://", rest, _NEXT_LINE.match(text, at))
     spans.append(text[at:])
     rest_of_text = "\n".join(spans)
     for match in _BARE.finditer(rest_of_text) if _has_host(rest_of_text) else ():
         host, port, rest = match[1].lower(), match[2] or "", match[3] or ""
         if is_host(host, plain=len(rest) < 2 and not host.startswith("www.")) and not _is_sentence_break(match[1]):
-            _add(found, Link(key_of(host + port + rest), _trimmed(match.group()), True, ""))
+            _add(found, "", match[1] + port + rest)
     return found
 
 
-def _add(found: dict[str, Link], link: Link) -> None:
-    if link.key and link.key not in found and not is_no_claim(link.host, link.key):
-        found[link.key] = link
+def _add(found: dict[str, Link], scheme: str, rest: str, next_line: re.Match[str] | None = None) -> None:
+    """Add a link, unless it makes no claim. ``next_line`` is the first word of the line after the link."""
+    parts = readings(rest)
+    first = key_of(parts[0])
+    if parts[0].endswith("...") and "/" in first:
+        first += "…"  # a shortened display of a longer link
+    others = [key_of(part) for part in (*parts[1:], *((rest + next_line[1],) if next_line is not None else ()))]
+    if first and first not in found and not is_no_claim(host_of(first), first):
+        found[first] = Link((first, *others), _trimmed(scheme + parts[0]), not scheme)
+
+
+def readings(rest: str) -> tuple[str, ...]:
+    """Return the parts of a text that can be the link at its start, most likely first.
+
+    In CSV and lists, and in scripts without spaces, a link can end without a space.
+    """
+    if not rest.isascii():
+        host = _HOST_BEFORE_LETTERS.match(rest)
+        if host is not None:
+            return (host.group(),)
+    separator = _SEPARATOR.search(rest)
+    if separator is None:
+        return (rest,)
+    before = rest[: separator.start()]
+    runs_on = before[-1:].isalnum() and not separator.group().isascii()
+    return (before, rest) if runs_on else (rest, before)
 
 
 def _trimmed(written: str) -> str:
@@ -188,11 +215,6 @@ def _is_sentence_break(written: str) -> bool:
     """Return True if a space is missing after a full stop, as in ``done.In``."""
     before, _, top = written.rpartition(".")
     return top[:1].isupper() and not top.isupper() and "." not in before
-
-
-def _continued(rest: str, text: str, end: int) -> str:
-    found = _NEXT_LINE.match(text, end)
-    return key_of(rest + found[1]) if found is not None else ""
 
 
 def key_of(rest: str) -> str:
