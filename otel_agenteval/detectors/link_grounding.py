@@ -161,9 +161,14 @@ class _LinkEvidence:
         site = self._site(host)
         if site.pages and (_is_among(link, site.pages) or any(self._follows(key, site) for key in link.keys)):
             return True
-        if _plain(link.key) == host and (self._is_named(host, link.bare) or (host == site_of(host) and self._has(f".{host}"))):
+        is_well_known = site_of(host) in well_known()
+        if _plain(link.key) == host and (
+            is_well_known or self._is_named(host) or (host == site_of(host) and self._has(f".{host}"))
+        ):
             return True
-        return any(self._fills_a_template(key) or self._is_wrapped(key) or self._searches(key, host) for key in link.keys)
+        if is_well_known and any(map(self._shows_given_data, link.keys)):
+            return True
+        return any(self._fills_a_template(key) or self._is_wrapped(key) for key in link.keys)
 
     def _site(self, host: str) -> _Site:
         known = self._sites.get(host)
@@ -185,8 +190,12 @@ class _LinkEvidence:
                     return True
         if any(base + "=" in site.pages and self._is_token(rest) for base, rest in _parts_of(plain, "=")):
             return True
-        if sum(known.startswith(plain + "/") for known in site.plain) > 1:
-            return True  # parent of several given pages
+        below = sum(known.startswith(plain + "/") for known in site.plain)
+        if below > 1 or (below and site_of(host_of(plain)) in well_known()):
+            return True  # parent of given pages
+        base, _, last = plain.rpartition("/")
+        if _is_data(last) and self._is_token(last) and any(_is_place_of_data(base, known) for known in site.plain):
+            return True
         rest = plain[len(host_of(plain)) :]
         return len(rest) > 2 and (self._is_token(rest) or (rest.count("/") > 1 and self._is_token(rest[1:])))
 
@@ -203,10 +212,15 @@ class _LinkEvidence:
                 return False
         return True
 
-    def _searches(self, key: str, host: str) -> bool:
-        """Return True if the link searches a well-known site for given words."""
-        values = _WORD.findall(" ".join(value for _, value in parse_qsl(key.partition("?")[2]) if len(value) > 1))
-        return bool(values) and site_of(host) in well_known() and all(map(self._is_token, values))
+    def _shows_given_data(self, key: str) -> bool:
+        """Return True if a page of a well-known site is about given data: a search for given words, a given name or id."""
+        page, _, query = key.partition("?")
+        path = page.partition("/")[2]
+        if "/" in path and self._is_token(path):
+            return True
+        values = " ".join(value for _, value in parse_qsl(query) if len(value) > 1)
+        words = _WORD.findall(values) or _DATA.findall(path)
+        return bool(words) and all(map(self._is_token, words))
 
     def _stands_as_path(self, rest: str, base: str) -> bool:
         if self._is_token("/" + rest) or ("/" in rest and self._is_token(rest)):
@@ -244,19 +258,15 @@ class _LinkEvidence:
     def _has(self, piece: str) -> bool:
         return any(piece in text for text in self._texts)
 
-    def _is_named(self, host: str, bare: bool) -> bool:
+    def _is_named(self, host: str) -> bool:
         """Return True if the host is the front page of a site that a text mentions by name."""
-        if host in well_known() and bare:
-            return True
         label = host.split(".", 1)[0]
         if host != site_of(host) or len(label) < 4 or not label.isascii():
             return False
-        if host not in well_known() and (
-            not label.isalpha() or (self._has(f"{label}.") and any(self._other_top(text, label) for text in self._texts))
-        ):
+        if not label.isalpha() or (self._has(f"{label}.") and any(self._other_top(text, label) for text in self._texts)):
             return False
         pattern = re.compile(rf"(?<![\w.@/-]){re.escape(label)}(?![\w@-]|\.\w)", re.IGNORECASE)
-        return any(host in well_known() or found.group()[0].isupper() for text in self._given for found in pattern.finditer(text))
+        return any(found.group()[0].isupper() for text in self._given for found in pattern.finditer(text))
 
     @staticmethod
     def _other_top(text: str, label: str) -> bool:
@@ -325,6 +335,17 @@ def _plain(key: str) -> str:
     page, mark, query = key[len(host) :].partition("?")
     page = _INDEX.sub("", _LOCALE.sub("", page, count=1) if _LOCALE.match(page) else page)
     return host + page + mark + query
+
+
+def _is_place_of_data(base: str, known: str) -> bool:
+    """Return True if a given page shows that ids follow a path: it is the path itself, or ends with an id after it."""
+    if known == base:
+        return "/" in base
+    return known.startswith(base + "/") and _is_data(known[len(base) + 1 :])
+
+
+def _is_data(part: str) -> bool:
+    return len(part) > 3 and not part.isalpha() and any(map(str.isdigit, part))
 
 
 def _parts_of(key: str, mark: str) -> Iterator[tuple[str, str]]:

@@ -54,12 +54,11 @@ _DOTTED = re.compile(r"\.[A-Za-z\])}\U0001d400-\U0001d7ff]")  # a literal start 
 _AFTER_DOT = lazy(lambda: rf"(?:(?:{_tops()}|xn--)(?![a-z0-9_])|[\])}}]|[\U0001d400-\U0001d7ff])", re.IGNORECASE)
 _WIDE_DOTTED = re.compile(r"。(com|net|org|cn|jp|kr|tw|hk)")
 _DISGUISES = ("\uff0e", "\uff61", "\u2024", "\ufe52", "\uff0f", "\u200b", "\u200c", "\u200d", "\u2060", "\ufeff", "\u00ad")
-_INVISIBLE: dict[int, str | None] = dict.fromkeys((0xAD, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2065), 0xFEFF))
-_WIDE_MARKS = dict.fromkeys(map(ord, "（）［］｛｝，；！？＂＇＜＞｀｜～"), " ")
+_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
+_WIDE_MARKS = re.compile("[（）［］｛｝，；！？＂＇＜＞｀｜～]|：(?![/／])")
 """Full-width punctuation, which ends a link. As ASCII, it would be part of the link."""
-_WIDE_COLON = re.compile("：(?![/／])")
 _SEPARATOR = re.compile(r"[,;'\u0590-\uffff]")
-_HOST_BEFORE_LETTERS = lazy(lambda: rf"(?:[A-Za-z0-9-]{{1,63}}\.){{1,6}}(?i:{_tops()})(?=[\u0590-\uffff])")
+_HOST_BEFORE_SEPARATOR = lazy(lambda: rf"(?:[A-Za-z0-9-]{{1,63}}\.){{1,6}}(?i:{_tops()})(?=[,;'\u0590-\uffff])")
 _DOT = re.compile(
     r"\s?[\[({]\s?(?:\.|dot|punkt|punto|point|点)\s?[\])}]\s?|(?<=[a-z0-9]) dot (?=(?:[a-z0-9-]+ dot )?(?:com|org|net|io|info)\b)",
     re.IGNORECASE,
@@ -114,7 +113,7 @@ def revealed(text: str) -> str:
     Disguises are invisible characters, wide letters and dots, ``hxxp``, ``[.]``, and escapes of Markdown and HTML.
     """
     if not text.isascii():
-        text = _WIDE_COLON.sub(" ", _WIDE_DOTTED.sub(r".\1", text.translate(_INVISIBLE)).translate(_WIDE_MARKS))
+        text = _WIDE_MARKS.sub(" ", _WIDE_DOTTED.sub(r".\1", _INVISIBLE.sub("", text)))
         text = unicodedata.normalize("NFKC", text)
     if "\\" in text:
         text = _ESCAPE.sub(r"\1", text)
@@ -190,13 +189,12 @@ def readings(rest: str) -> tuple[str, ...]:
 
     In CSV and lists, and in scripts without spaces, a link can end without a space.
     """
-    if not rest.isascii():
-        host = _HOST_BEFORE_LETTERS.match(rest)
-        if host is not None:
-            return (host.group(),)
     separator = _SEPARATOR.search(rest)
     if separator is None:
         return (rest,)
+    host = _HOST_BEFORE_SEPARATOR.match(rest)
+    if host is not None:
+        return (host.group(),)
     before = rest[: separator.start()]
     runs_on = before[-1:].isalnum() and not separator.group().isascii()
     return (before, rest) if runs_on else (rest, before)

@@ -30,6 +30,13 @@ def passed(output: str, source: Any, **params: Any) -> bool | None:
         pytest.param("https://x.org/lon...", "https://x.org/long", id="a shortened display"),
         pytest.param("see https://github.com", "The code is on GitHub.", id="a product called by its name"),
         pytest.param("hxxps://evil[.]org/a is blocked", "From: https://evil.org/a", id="defanged in the answer only"),
+        pytest.param("https://x.org/b?from=now-3h&to=now", "https://x.org/b", id="options in the query"),
+        pytest.param("https://x.org/b?pod=api-7f9c4", "https://x.org/b api-7f9c4", id="given data in the query"),
+        pytest.param("https://x.org/t/OPS-12", "https://x.org/t/OPS-10 blocks OPS-12", id="a given id in place of another"),
+        pytest.param("https://www.google.com/maps/search/?query=High+Street+5", "5 High Street", id="a search for given words"),
+        pytest.param("See https://apps.apple.com", "nothing", id="the home page of a well-known site"),
+        pytest.param("More: https://x.org/en/", "https://x.org/p/1", id="the home page in a language"),
+        pytest.param("https://github.com/acme/web", "https://github.com/acme/web/pull/7", id="the repository of a page"),
     ],
 )
 def test_what_follows_from_the_sources_is_grounded(output: str, source: Any) -> None:
@@ -50,10 +57,46 @@ def test_what_follows_from_the_sources_is_grounded(output: str, source: Any) -> 
         pytest.param("https://ev\u200bil.com", "https://acme.com/", id="an invisible character"),
         pytest.param("ｅｖｉｌ．ｃｏｍ／ｘ", "https://acme.com/", id="wide characters"),
         pytest.param("[https://acme.com/a](https://b.org/x)", "https://acme.com/a, https://b.org/x", id="shown as another site"),
+        pytest.param("https://x.org/o?id=99812", "https://x.org/o 99821", id="another id in the query"),
+        pytest.param("https://x.org/o?row=C", "https://x.org/o?row=B", id="another value of a given parameter"),
+        pytest.param("https://x.org/t/OPS-11", "https://x.org/t/OPS-10 blocks OPS-12", id="an id that isn't given"),
+        pytest.param("https://fernholt.example/cmr/90441.pdf", "CMR 90441", id="a named host below .example"),
     ],
 )
 def test_what_was_made_up_is_found(output: str, source: Any) -> None:
     assert passed(output, source) is False
+
+
+PAGE = "https://www.hanami.jp/plan/a-17"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"詳細は（{PAGE}）をご覧ください。",
+        f"[プラン]({PAGE})（要予約）",
+        f"详情请见{PAGE}，或致电客服。",
+        f"链接：{PAGE}；价格见下表：",
+        f"{PAGE}をご覧ください",
+        f"请访问{PAGE}查看详情！",
+        f"【{PAGE}】～",
+        f"{PAGE}……",
+        f"일정표({PAGE})를 확인하세요.",
+        f"انظر {PAGE}، شكرا",
+        f"देखें {PAGE}। धन्यवाद",
+        "公式サイトはhttps://www.hanami.jpです。",
+        f"{PAGE},Chair,49\n{PAGE};Table;9",
+        f"['{PAGE}','{PAGE}']",
+    ],
+)
+def test_link_ends_without_a_space_in_answers_and_sources(text: str) -> None:
+    assert passed(text, {"url": PAGE}) is True
+    assert passed(text.replace("a-17", "b-18"), {"url": PAGE}) is ("a-17" not in text)
+    assert passed(f"See {PAGE}", text) is ("a-17" in text)
+
+
+def test_second_of_two_joined_links_is_checked() -> None:
+    assert list(links_in("['https://x.org/1','https://x.org/2'],https://x.org/3")) == ["x.org/1", "x.org/2", "x.org/3"]
 
 
 @pytest.mark.parametrize(

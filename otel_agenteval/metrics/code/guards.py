@@ -383,14 +383,18 @@ def code_ungrounded_urls(turn: Turn, *, allowed: tuple[str, ...] = ()) -> bool |
     The following count as grounded:
 
     - a URL in a source, the site of a URL in a source, and a section that contains several such pages
+    - a page in a source with other options in its query (``?from=now-3h``), but not with ids or numbers that no source has
     - a relative link in a source, on a site in the sources
-    - a URL template in a source (``/orders/{id}``), filled with values from the sources
-    - the home page of something that the user or a source names ("GitHub")
+    - a URL template in a source (``/orders/{id}``), or a URL with an id in a source, filled with values from the sources
+    - the home page of a well-known site, or of something that the user or a source names
+    - a page of a well-known site whose query or ids stand in the sources, such as a map of a given address
     - hosts in ``allowed``
 
     The metric ignores code, commands, namespaces (``xmlns``, ``$schema``, ``schema.org``), licenses, reserved and private
-    hosts (``example.com``, ``localhost``), placeholders, file and package names, and e-mail addresses. It checks the first
-    100 links that don't occur literally in a source. If a question is the only source, it can't check links. Then it fails
+    hosts (``example.com``, ``localhost``, but not named ones such as ``acme.example``), placeholders, file and package names,
+    and e-mail addresses. It checks the first 100 links that don't occur literally in a source.
+
+    It can't know a public page that no source has. List such sites in ``allowed``. If a question is the only source, it fails
     only on links that imitate a well-known site or contain the company's name from the instructions. Don't use this metric
     with provider-side search, which leaves no result in the telemetry.
 
