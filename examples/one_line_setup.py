@@ -58,6 +58,6 @@ for event in root.events:
     print(
         attributes["gen_ai.evaluation.name"],
         attributes["gen_ai.evaluation.score.value"],
-        attributes.get("gen_ai.evaluation.score.label", ""),
+        attributes.get("gen_ai.evaluation.score.label") or attributes.get("agenteval.severity", ""),
     )
 handle.shutdown()

@@ -202,7 +202,9 @@ class TurnScoring:
         if score.status == "skipped" or self._setup.dry:
             return
         turn = named_publicly(self.turn, self._setup.config.privacy.redact)
-        self.rows.append(_row(turn, metric, redacted_score(score, self._redactor), probability, accounts, self._span_id))
+        self.rows.append(
+            _row(turn, metric, redacted_score(score, self._redactor, self.turn), probability, accounts, self._span_id)
+        )
         self.account.scores += 1
         self.account.errors += score.status == "error"
 

@@ -161,7 +161,7 @@ class Evaluation:
         about = About.of(left)  # the references have set its case by now
         redactor = Redactor(kinds)
         scored = []
-        for score in [redacted_score(score, redactor) for score in scores]:
+        for score in [redacted_score(score, redactor, turn) for score in scores]:
             if score.status != "skipped":
                 score.about = (turn.turn_id, b"%d" % turn.revision)  # gives it the same id as in other outlets
             scored.append((score, self._hashes[score.facts]))

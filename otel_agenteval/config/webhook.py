@@ -20,7 +20,7 @@ def _floors(value: Any) -> Any:
     raise ValueError("must be a mapping of metrics to numbers. Example: {llm_faithfulness: 0.8}")
 
 
-_REASONS = ("gates", "failed", "errors", "changes")
+_REASONS = ("gates", "critical", "failed", "errors", "changes")
 
 
 def _reasons(value: Any) -> Any:
@@ -36,8 +36,12 @@ class WebhookOptions(Section):
     """URL that receives the messages. Most services treat it as a secret, so write ``${env:NAME}``. For PagerDuty, use ``https://events.pagerduty.com/v2/enqueue``."""
     format: Literal["generic", "slack", "teams", "pagerduty"] = "generic"
     """Format of the messages. ``generic`` is one JSON object with all notices."""
-    about: Annotated[tuple[str, ...], Before(_reasons), Kind("list of gates, failed, errors, changes")] = ("gates", "changes")
-    """Subjects of the messages: failed ``gates`` (metrics with ``policy: gate``), every ``failed`` score, ``errors`` of metrics, and detected ``changes`` of scores."""
+    about: Annotated[tuple[str, ...], Before(_reasons), Kind("list of gates, critical, failed, errors, changes")] = (
+        "gates",
+        "critical",
+        "changes",
+    )
+    """Subjects of the messages: failed ``gates`` (metrics with ``policy: gate``), ``critical`` findings, every ``failed`` score, ``errors`` of metrics, and detected ``changes`` of scores."""
     floors: Annotated[dict[str, float], Before(_floors), Kind("mapping of metrics to numbers")] = NO_ENTRIES
     """Worst acceptable mean of a metric over ``window``, for each agent. A worse mean is reported, and so is its recovery."""
     window: Duration = 3600.0

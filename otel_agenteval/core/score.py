@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import Any, Literal, NamedTuple, get_args
 
 from .errors import ConfigError, nearest
+from .finding import Severity, highest
 from .wellformed import well_formed
 
 Status = Literal["ok", "skipped", "error"]
@@ -201,6 +202,15 @@ class Score:
         it too, but never fails a turn.
         """
         return self.passed if self.facts.gives_verdict else None
+
+    @property
+    def severity(self) -> Severity | None:
+        """How urgent the result is for a person, or None if nothing was found.
+
+        It is the highest severity of ``detail["findings"]``. A failure without findings is a ``warning``.
+        """
+        found = highest(self._detail["findings"]) if self._detail and self._detail.get("findings") else None
+        return found or ("warning" if self.verdict is False else None)
 
     def as_sent(self) -> dict[str, Any]:
         """Return :meth:`to_dict` for export: ``passed`` is included only if it is a verdict."""

@@ -70,6 +70,8 @@ TURN_COMPLETE = "agenteval.turn.complete"
 METRIC_KIND = "agenteval.metric.kind"
 METRIC_VERSION = "agenteval.metric.version"
 PASSED = "agenteval.passed"
+SEVERITY = "agenteval.severity"
+"""How urgent a result is: ``info``, ``warning`` or ``critical``. Absent if nothing was found."""
 THRESHOLD = "agenteval.threshold"
 POLICY = "agenteval.policy"
 SAMPLE_PROBABILITY = "agenteval.sample.probability"
@@ -93,6 +95,7 @@ MEASURE_COST = "agenteval.measure.cost.usd"
 MEASURE_ITEMS = "agenteval.measure.items"
 MEASURE_SEVERITY = "agenteval.measure.severity"
 RESULTS = "agenteval.results"
+FINDINGS = "agenteval.findings"
 DROPPED = "agenteval.dropped"
 SKIPPED = "agenteval.skipped"
 TURNS = "agenteval.turns"
@@ -229,6 +232,10 @@ INSTRUMENTS: tuple[Instrument, ...] = (
     Instrument(CHANGE_TIME, "gauge", "s", ("metric", "agent", "verdict"), "Time of the last detected change in a metric's scores (worse, better, changed), in seconds since the Unix epoch.", over="max"),
     Instrument(CHANGE_SIZE, "gauge", "", ("metric", "agent", "verdict"), "Shift of the mean in the last detected change.", over="max"),
     Instrument(RESULTS, "counter", "{result}", ("metric", "agent", "outcome"), "Results of metrics on turns, by outcome."),
+    Instrument(
+        FINDINGS, "counter", "{result}", ("metric", "agent", "severity"),
+        "Results that found a problem, by their highest severity: info (counted), warning, or critical (a person should look now).",
+    ),
     Instrument(DROPPED, "counter", "{result}", ("metric", "reason"), "Results with the outcome dropped, by reason."),
     Instrument(SKIPPED, "counter", "{result}", ("metric", "reason"), "Results with the outcome skipped, by reason."),
     Instrument(TURNS, "counter", "{turn}", ("agent", "service_name", "close_reason", "complete"), "Closed turns."),

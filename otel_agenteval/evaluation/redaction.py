@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from ..config.root import Config
 from ..core import jsonio
+from ..core.finding import value_at
 from ..core.score import Score
 from ..core.semconv import TURN_INPUT, TURN_OUTPUT
 from ..core.turn import Turn
@@ -114,13 +115,42 @@ class Redactor:
             for taken in range(len(numbers) + 1, min(int(number), _MOST_KEPT_FREE) + 1):
                 numbers[f"[{kind}_{taken}]"] = taken
 
-    def score(self, score: Score) -> Score:
-        """Return the score and its companions with redacted texts. Numbers and ids are kept."""
+    def score(self, score: Score, turn: Turn | None = None) -> Score:
+        """Return the score and its companions with redacted texts. Numbers and ids are kept.
+
+        With the original turn, the positions of findings are those in the redacted turn.
+        """
         if score.explanation is None and score.error_type is None and score.label in _USUAL_LABELS and not score._also:
             detail = score._detail
             if not detail or all(_is_figure(fact) and not may_hold(name) for name, fact in detail.items()):
                 return score  # most scores have no text
-        return score.reworded(self.text, self._facts)
+        reworded = score.reworded(self.text, self._facts)
+        if turn is not None and score._detail and (findings := score._detail.get("findings")):
+            reworded.detail["findings"] = [
+                {**left, **self._moved(turn, finding)}
+                for left, finding in zip(reworded.detail["findings"], findings, strict=True)
+            ]
+        return reworded
+
+    def _moved(self, turn: Turn, finding: Mapping[str, Any]) -> dict[str, int]:
+        """Return a finding's start and end in the redacted text. Both are 0 if they can't be known."""
+        value = value_at(turn, finding["path"])
+        text = jsonio.text_of(value)
+        places = [finding["start"], finding["end"]]
+        if not may_hold(text):
+            return {"start": places[0], "end": places[1]}
+        moved, shift, left = list(places), 0, 0
+        for start, end, kind in finds(text, self.kinds):
+            marker = as_written(text, start, end, self._marker(kind, text[start:end]))
+            for i, place in enumerate(places):
+                if place >= end:
+                    moved[i] = place + shift + len(marker) - (end - start)
+                elif place > start:
+                    moved[i] = start + shift + (len(marker) if i else 0)
+            shift += len(marker) - (end - start)
+            left = end
+        exact = not left or jsonio.text_of(self.value(value)) == self.text(text)
+        return {"start": moved[0], "end": moved[1]} if exact else {"start": 0, "end": 0}
 
     def _facts(self, detail: Mapping[str, Any]) -> dict[str, Any]:
         return {
@@ -224,10 +254,10 @@ def redacted_scores(scores: Iterable[Score], kinds: Collection[str]) -> list[Sco
     return [redacted_score(score, redactor) for score in scores] if kinds else list(scores)
 
 
-def redacted_score(score: Score, redactor: Redactor) -> Score:
+def redacted_score(score: Score, redactor: Redactor, turn: Turn | None = None) -> Score:
     """Return the redacted score, or the score without texts if redaction fails."""
     try:
-        return redactor.score(score)
+        return redactor.score(score, turn)
     except Exception:
         return without_texts(score)
 

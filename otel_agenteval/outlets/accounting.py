@@ -79,6 +79,9 @@ def _observed(
             plan = plans[key] = _plan(score, result, labels)
         value = score.value if plan.histogram is not None and score.value is not None and math.isfinite(score.value) else None
         planned.append((plan, value))
+        severity = score.severity
+        if severity is not None:
+            found.append((semconv.FINDINGS, (score.metric, labels[0], severity), 1))
         if result == "dropped":
             found.append((semconv.DROPPED, (score.metric, SHED), 1))
         elif result == "skipped":

@@ -127,7 +127,7 @@ class FanOut:
         scores = list(scored.scores)
         for index in range(scored.redacted, len(scores)):
             try:
-                scores[index] = scored.redactor.score(scores[index])
+                scores[index] = scored.redactor.score(scores[index], scored.turn)
             except Exception as error:  # the score is emitted without the texts that couldn't be redacted
                 self.count_error("redaction", type(error).__name__)
                 scores[index] = without_texts(scores[index])

@@ -23,7 +23,7 @@ from ..core.score import Score
 from ..evaluation.scored_turn import Root, ScoredTurn
 from .accounting import answering_call
 from .base import Outlet, Setup
-from .selection import add_result, log_mode, scores_to_log
+from .selection import add_result, log_mode, scores_to_log, severity_number
 
 if TYPE_CHECKING:
     from opentelemetry._logs import LoggerProvider
@@ -190,7 +190,7 @@ class LogEventOutlet(Outlet):
                 timestamp=now,
                 observed_timestamp=now,
                 context=context,
-                severity_number=SeverityNumber.WARN if score.status == "error" else SeverityNumber.INFO,
+                severity_number=SeverityNumber(severity_number(score)),
                 event_name=semconv.EVENT,
                 attributes=event_attributes(score, shared),
             )

@@ -18,6 +18,14 @@ def is_notable(score: Score) -> bool:
     return score.status == "error" or (score.status == "ok" and (score.policy == "gate" or score.verdict is False))
 
 
+def severity_number(score: Score) -> int:
+    """Return the severity of a score's log record, by OpenTelemetry's numbers: 9 INFO, 13 WARN or 17 ERROR."""
+    severity = score.severity
+    if severity == "critical":
+        return 17
+    return 13 if severity == "warning" or score.status == "error" else 9
+
+
 def add_result(found: dict[str, Any], score: Score) -> None:
     """Add the attributes of a score's result to those of its event. An error has no others."""
     if score.status == "error":
@@ -30,6 +38,9 @@ def add_result(found: dict[str, Any], score: Score) -> None:
     verdict = score.verdict
     if verdict is not None:
         found[semconv.PASSED] = verdict
+    severity = score.severity
+    if severity is not None:
+        found[semconv.SEVERITY] = severity
 
 
 def scores_sent(scored: ScoredTurn) -> list[Score]:

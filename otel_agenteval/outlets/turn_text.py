@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, TextIO
 
+from ..core.finding import describe
 from ..core.score import Score
 from ..core.turn import ToolCall, Turn
 from .accounting import outcome
@@ -117,6 +118,9 @@ class _Text:
         for word in ("error", "fail"):
             for score in by_outcome[word]:
                 self.add_score(*_MARKS[word], score, _result_of(score, word))
+        for score in by_outcome["ok"]:
+            if score.severity is not None:
+                self.add_score("·", YELLOW, score, reason_of(score))
         measured = [f"{short_name(score.metric)} {_value(score)}" for score in by_outcome["ok"]]
         passed = [
             short_name(score.metric) + ("" if score.type == "boolean" or score.vacuous else f" {_value(score)}")
@@ -191,7 +195,7 @@ def _bound(score: Score) -> str:
 
 
 def reason_of(score: Score) -> str:
-    """Return why a score failed, in one line: its explanation or threshold, and further facts."""
+    """Return what is wrong with a score, in one line: its explanation or threshold, and further facts."""
     about = _plain(score.explanation or "")
     if score.type == "numeric":
         bound = f", at {_bound(score)} passes" if score.threshold is not None else ""
@@ -200,7 +204,11 @@ def reason_of(score: Score) -> str:
 
 
 def _facts(detail: Mapping[str, Any], shown: str) -> Iterator[str]:
-    """Yield the texts in a detail that aren't shown yet, lists first."""
+    """Yield the texts in a detail that aren't shown yet: findings, then other lists."""
+    findings = [describe(finding) for finding in detail.get("findings", ())]
+    if findings:
+        yield ", ".join(findings[:5]) + (", …" if len(findings) > 5 else "")
+        return
     listed = [value for value in detail.values() if isinstance(value, (list, tuple))]
     for items in listed:
         new = [_fact(item) for item in items if _head(item) not in shown]

@@ -32,7 +32,7 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_a_failed_score_explains_itself_without_content(name):
     score = oa.get_metric(name).evaluate(oa.Turn.from_dict(CASES[name]))
-    assert score.passed is False
+    assert score.severity is not None
     assert score.explanation
     assert "confidential" not in score.explanation
     assert "7461" not in score.explanation

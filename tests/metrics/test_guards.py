@@ -511,7 +511,14 @@ def test_ungrounded_urls_are_listed_as_written() -> None:
     ],
 )
 def test_ungrounded_numbers(output: str, source: Any, wanted: Any) -> None:
-    assert outcome(evaluate("code_ungrounded_numbers", {"output": output, **result(source)})) == wanted
+    assert grounded({"output": output, **result(source)}) == wanted
+
+
+def grounded(known: dict[str, Any]) -> Any:
+    """The outcome; True or False for a value."""
+    score = evaluate("code_ungrounded_numbers", known)
+    assert score.verdict is None
+    return outcome(score) if score.status != "ok" or score.vacuous else score.value == 1.0
 
 
 @pytest.mark.parametrize(
@@ -537,19 +544,19 @@ def test_ungrounded_numbers(output: str, source: Any, wanted: Any) -> None:
     ],
 )
 def test_what_grounds_a_number(known: dict[str, Any], wanted: Any) -> None:
-    assert outcome(evaluate("code_ungrounded_numbers", {"output": "It is 25.", **known})) == wanted
+    assert grounded({"output": "It is 25.", **known}) == wanted
 
 
 def test_derived_numbers_can_be_refused() -> None:
     known = {"output": "2 × 19.99 = 39.98", **result("19.99")}
     score = evaluate("code_ungrounded_numbers", known, derived=False)
-    assert (score.passed, score.detail) == (False, {"ungrounded": ["39.98"], "count": 1})
+    assert (score.value, score.detail["count"]) == (0.5, 1)
 
 
 def test_many_numbers_are_compared_by_value() -> None:
     output = " ".join(str(n) for n in range(100, 400))
     known = {"output": output, **result(list(range(100, 399)))}
-    assert evaluate("code_ungrounded_numbers", known, derived=False).detail == {"ungrounded": ["399"], "count": 1}
+    assert evaluate("code_ungrounded_numbers", known, derived=False).detail["count"] == 1
 
 
 # --- injection ---------------------------------------------------------------------------------------------------

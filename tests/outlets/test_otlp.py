@@ -132,7 +132,7 @@ def test_a_score_is_a_log_event_under_the_resource_of_its_root(receiver: Any, ma
     assert (scope.scope.name, scope.scope.version) == ("otel_agenteval", "0.1.0")
     failed, broken = scope.log_records
     assert (int.from_bytes(failed.trace_id, "big"), int.from_bytes(failed.span_id, "big")) == (TRACE_ID, SPAN_ID)
-    assert (failed.event_name, failed.severity_number, failed.flags) == ("gen_ai.evaluation.result", 9, 1)
+    assert (failed.event_name, failed.severity_number, failed.flags) == ("gen_ai.evaluation.result", 13, 1)
     assert plain(failed.attributes) == {
         "gen_ai.response.id": "last",
         "gen_ai.conversation.id": "conv-1",
@@ -152,6 +152,7 @@ def test_a_score_is_a_log_event_under_the_resource_of_its_root(receiver: Any, ma
         "gen_ai.evaluation.score.value": 0.25,
         "gen_ai.evaluation.score.label": "fail",
         "agenteval.passed": False,
+        "agenteval.severity": "warning",
     }
     assert (broken.severity_number, plain(broken.attributes)["error.type"]) == (13, "boom")
     assert "gen_ai.evaluation.score.value" not in plain(broken.attributes)

@@ -29,6 +29,12 @@ _SAMPLED = 0x1
 _HAS_IS_REMOTE, _IS_REMOTE = 0x100, 0x200
 _MAX_NESTING = 16
 
+_SEVERITY = {
+    "info": SeverityNumber.SEVERITY_NUMBER_INFO,
+    "warning": SeverityNumber.SEVERITY_NUMBER_WARN,
+    "critical": SeverityNumber.SEVERITY_NUMBER_ERROR,
+}
+
 
 def log_records(batch: Sequence[ScoredTurn], now: int, instance_id: str, version: str) -> ExportLogsServiceRequest:
     """An export request with a log record for each score."""
@@ -49,8 +55,7 @@ def log_records(batch: Sequence[ScoredTurn], now: int, instance_id: str, version
         for score in written:
             record = scope.log_records.add()
             record.CopyFrom(frame)
-            error = score.status == "error"
-            record.severity_number = SeverityNumber.SEVERITY_NUMBER_WARN if error else SeverityNumber.SEVERITY_NUMBER_INFO
+            record.severity_number = _SEVERITY[score.severity or ("warning" if score.status == "error" else "info")]
             _set_all(record.attributes, event_attributes(score, {}))
     return request
 

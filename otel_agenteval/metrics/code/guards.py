@@ -16,6 +16,7 @@ import annotated_types
 
 from ...core import jsonio
 from ...core.extras import require
+from ...core.finding import Finding, detail_of
 from ...core.turn import ToolCall, Turn
 from ...detectors import prompt_leak
 from ...detectors.credentials import credentials
@@ -432,9 +433,12 @@ def code_ungrounded_urls(turn: Turn, *, allowed: tuple[str, ...] = ()) -> bool |
     return _grounded(output, "URLs", ungrounded, given)
 
 
-@metric(needs=("output",), uses=("context", "history"), boolean=True, groups=("default", "quality"))
-def code_ungrounded_numbers(turn: Turn, *, derived: bool = True) -> bool | Result:
-    """Check that every number in the answer follows from the agent's sources.
+@metric(needs=("output",), uses=("context", "history"), direction="neutral", groups=("default", "quality"), version="2")
+def code_ungrounded_numbers(turn: Turn, *, derived: bool = True) -> float | Result:
+    """Share of the answer's numbers that follow from the agent's sources. A signal without a verdict.
+
+    The metric can't know what the model knows, what it proposes, or every way to calculate. So a number without a source is
+    counted and shown (severity ``info``), and doesn't fail the turn. Set ``threshold`` to make it a verdict.
 
     The sources are those of ``code_ungrounded_urls``. A number follows from:
 
@@ -462,27 +466,35 @@ def code_ungrounded_numbers(turn: Turn, *, derived: bool = True) -> bool | Resul
 
     | answer | result |
     |---|---|
-    | ``It is 18°C``, a tool result has ``{"temp": 18.3}`` | passes |
-    | ``It is 65 °F``, a tool result has ``{"temp_c": 18.3}`` | passes |
-    | ``12 seats cost $468``, a tool result has ``{"per_seat": 39}`` | passes, or fails with ``derived=False`` |
-    | ``It is 25°C``, no source has 25 | fails |
-    | no number, or only small ones | passes, vacuous |
+    | ``It is 18°C``, a tool result has ``{"temp": 18.3}`` | 1.0 |
+    | ``It is 65 °F``, a tool result has ``{"temp_c": 18.3}`` | 1.0 |
+    | ``12 seats cost $468``, a tool result has ``{"per_seat": 39}`` | 1.0, or 0.5 with ``derived=False`` |
+    | ``It is 25°C``, no source has 25 | 0.0 |
+    | no number, or only small ones | 1.0, vacuous |
     | an unknown number, and only a question or a tool result or document that isn't in the telemetry | skipped ``missing:sources`` |
     | an unknown number and truncated sources | skipped ``too_long`` (truncated here), ``truncated`` (truncated earlier) |
     """
-    output = turn.output or ""
     screen = screen_of_output(turn)
     text = statements(with_ascii_digits(screen.text))
     numbers, small = numbers_in(text)
     numbers += word_numbers(text, screen if text is screen.text else None)
     if not numbers:
-        return vacuous(True)
+        return vacuous(1.0)
     given = GivenInTurn(turn)
     calls = len(turn.tool_calls or ())
     left = ungrounded_numbers(text, numbers, small, given, asked=turn.input or "", calls=calls, start=turn.start, derived=derived)
     if left and not has_material(turn):
         return skip(given.gap() or "missing:sources")
-    return _grounded(output, "numbers", left, given)
+    if not left:
+        return 1.0
+    reason = given.gap()
+    if reason is not None:
+        return skip(reason)
+    share = 1 - len(left) / max(len({number.text for number in numbers}), len(left))
+    why = f"{len(left)} of the answer's numbers can't be found in, or calculated from, the sources"
+    at = {number.text: number.at for number in numbers}
+    findings = [Finding("output", at.get(item, 0), at.get(item, 0) + len(item), "number", "info", item) for item in left]
+    return Result(share, explanation=why, detail=detail_of(findings))
 
 
 def _grounded(output: str, what: str, ungrounded: list[str], given: GivenInTurn) -> bool | Result:

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from ...config.types import LogEvents
 from ...core import semconv
+from ...core.finding import SEVERITIES
 from ...core.score import Facts, Score
 from ...evaluation.scored_turn import Root, ScoredTurn
 from ..log_events import change_attributes, turn_attributes
-from ..selection import scores_sent, scores_to_log
+from ..selection import scores_sent, scores_to_log, severity_number
 from .protobuf import BYTES, FIXED32, FIXED64, AttributeWriter, as_double, as_fixed32, as_fixed64, delimited, tag, utf8, varint
 
 if TYPE_CHECKING:
@@ -31,7 +32,8 @@ _MAX_METRICS = 1_000
 _RECORD = tag(2, BYTES)
 _CHANGE_NAME = delimited(12, utf8(semconv.CHANGE_EVENT))
 _EVENT_NAME = delimited(12, utf8(semconv.EVENT))
-_INFO, _WARN = b"\x10\x09", b"\x10\x0d"
+_SEVERITIES = {number: bytes((0x10, number)) for number in (9, 13, 17)}
+_INFO, _WARN = _SEVERITIES[9], _SEVERITIES[13]
 _RECORD_TIME, _OBSERVED_TIME = tag(1, FIXED64), tag(11, FIXED64)
 _RECORD_FLAGS = tag(8, FIXED32) + as_fixed32(_SAMPLED)
 
@@ -56,6 +58,7 @@ class ScoreWriter:
         self._threshold = pairs.double_head(semconv.THRESHOLD)
         self._value = pairs.double_head(semconv.SCORE_VALUE)
         self._verdicts = {verdict: pairs.pair(semconv.PASSED, verdict) for verdict in (True, False)}
+        self._severities = {severity: pairs.pair(semconv.SEVERITY, severity) for severity in SEVERITIES}
         self._facts: dict[Facts, tuple[bytes, bytes, bool]] = {}
         self._labels: dict[str, bytes] = {}
 
@@ -77,6 +80,9 @@ class ScoreWriter:
             parts.append(self._labels.get(label) or self._label_of(label))
         if gives_verdict and score.passed is not None:
             parts.append(self._verdicts[score.passed])
+        severity = score.severity
+        if severity is not None:
+            parts.append(self._severities[severity])
         return b"".join(parts)
 
     def _constants(self, facts: Facts) -> tuple[bytes, bytes, bool]:
@@ -118,7 +124,7 @@ class ScoreEncoder:
             length = len(frame) + 2
             for score in written:
                 own = self._scores(score)
-                out += (_RECORD, varint(length + len(own)), frame, _WARN if score.status == "error" else _INFO, own)
+                out += (_RECORD, varint(length + len(own)), frame, _SEVERITIES[severity_number(score)], own)
             count += len(written)
         return b"".join(groups.requests(self._scope)), count
 

@@ -14,9 +14,9 @@ _MOST_NOTICES = 20
 _MOST_CHARS = 300
 """Characters of an explanation."""
 _SEVERITY = {
-    "gate": "critical", "failed": "error", "error": "warning", "floor": "error", "recovered": "info", "change": "warning",
+    "gate": "critical", "critical": "critical", "failed": "error", "error": "warning", "floor": "error", "recovered": "info", "change": "warning",
 }  # fmt: skip
-_SIGN = {"gate": "🛑", "failed": "❌", "error": "⚠️", "floor": "📉", "recovered": "✅", "change": "📈"}
+_SIGN = {"gate": "🛑", "critical": "🚨", "failed": "❌", "error": "⚠️", "floor": "📉", "recovered": "✅", "change": "📈"}
 
 
 class Context(NamedTuple):

@@ -19,7 +19,7 @@ from ..log_events import change_attributes
 if TYPE_CHECKING:
     from ...statistics.changes import Change
 
-Kind = Literal["gate", "failed", "error", "floor", "recovered", "change"]
+Kind = Literal["gate", "critical", "failed", "error", "floor", "recovered", "change"]
 _MOST_EXAMPLES = 3
 _MOST_SERIES = 1_000
 """Number of means that are tracked, one per metric, agent and service."""
@@ -73,6 +73,8 @@ class Notice:
             return self.change.title
         if self.kind == "gate":
             return f"Gate {self.metric}{agent} failed {times}"
+        if self.kind == "critical":
+            return f"{self.metric}{agent} has a critical finding" + ("" if self.count == 1 else f", {times}")
         if self.kind == "failed":
             return f"{self.metric}{agent} failed {times}"
         if self.kind == "error":
@@ -154,6 +156,8 @@ class Watch:
         result = outcome(score)
         if result == "error":
             return "error" if "errors" in self._about else None
+        if score.severity == "critical" and "critical" in self._about:
+            return "critical"
         if result != "fail":
             return None
         if score.policy == "gate" and "gates" in self._about:

@@ -1,0 +1,102 @@
+"""A finding of a detector: what it is, how urgent it is, and which characters of the turn it is about.
+
+Findings stand in a score's ``detail["findings"]`` as plain objects. They contain positions, and at most short or masked texts,
+so that they can be stored without content. :func:`evidence` adds the text for a reader who may see it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, get_args
+
+from . import jsonio
+
+Severity = Literal["info", "warning", "critical"]
+SEVERITIES: Sequence[Severity] = get_args(Severity)
+"""From what is only counted (``info``) to what a person should see at once (``critical``)."""
+LISTED = 10
+"""Maximum number of findings in a detail, which counts all."""
+_STEP = re.compile(r"([a-z_]+)|\[([0-9]+)\]")
+_BESIDE = 60
+
+
+class Finding(NamedTuple):
+    """One finding.
+
+    ``start`` and ``end`` are character positions in the text at ``path``. The text of a value that isn't text is its compact
+    JSON.
+    """
+
+    path: str
+    """Place in the turn: ``output``, ``tool_calls[2].result``, ``retrievals[0].documents[1].content``, ``context[0]``."""
+    start: int
+    end: int
+    type: str
+    severity: Severity = "warning"
+    text: str | None = None
+    """The found text, masked unless it may be stored without the turn's content."""
+    compared_with: str | None = None
+    """Path of the text that the finding contradicts or was compared with."""
+    nearest: str | None = None
+    """The most similar text at that path."""
+
+    def to_dict(self) -> dict[str, Any]:
+        return {name: value for name, value in self._asdict().items() if value is not None}
+
+
+def detail_of(findings: Sequence[Finding], **more: Any) -> dict[str, Any]:
+    """Return a score's detail: the first findings, the most severe ones first, and the number of all."""
+    ranked = sorted(findings, key=lambda one: -SEVERITIES.index(one.severity))
+    return {"findings": [one.to_dict() for one in ranked[:LISTED]], "count": len(findings), **more}
+
+
+def highest(findings: Iterable[Mapping[str, Any]]) -> Severity | None:
+    """Return the highest severity of a detail's findings, or None if there are none."""
+    found = {one.get("severity") for one in findings}
+    return next((severity for severity in reversed(SEVERITIES) if severity in found), None)
+
+
+def value_at(turn: Any, path: str) -> Any:
+    """Return the value at a finding's path, or None if the turn doesn't have it.
+
+    ``turn`` is a :class:`~otel_agenteval.core.turn.Turn` or its form ``turn.v1``.
+    """
+    for name, index in _STEP.findall(path):
+        try:
+            if index:
+                turn = turn[int(index)]
+            else:
+                turn = turn.get(name) if isinstance(turn, Mapping) else getattr(turn, name, None)
+        except (IndexError, KeyError, TypeError):
+            return None
+    return turn
+
+
+def describe(finding: Mapping[str, Any]) -> str:
+    """Return a finding in a few words: its text or type, where it is, and what it was compared with."""
+    what = finding.get("text") or finding["type"]
+    where = [] if finding["path"] == "output" else [finding["path"]]
+    if "nearest" in finding:
+        where.append(f"{finding.get('compared_with', 'nearest')}: {finding['nearest']}")
+    return f"{what} ({', '.join(where)})" if where else str(what)
+
+
+class Evidence(NamedTuple):
+    """A finding with the text around it. Concatenated, ``before``, ``found`` and ``after`` are a part of the turn's text."""
+
+    finding: Mapping[str, Any]
+    before: str
+    found: str
+    after: str
+
+
+def evidence(turn: Any, detail: Mapping[str, Any] | None) -> list[Evidence]:
+    """Return the evidence of a score's findings in a turn. A finding whose text isn't in the turn is left out."""
+    shown = []
+    for finding in (detail or {}).get("findings") or ():
+        text = jsonio.text_of(value_at(turn, finding["path"]))
+        start, end = finding["start"], finding["end"]
+        if 0 <= start < end <= len(text):
+            shown.append(Evidence(finding, text[max(0, start - _BESIDE) : start], text[start:end], text[end : end + _BESIDE]))
+    return shown
