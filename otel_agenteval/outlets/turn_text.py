@@ -121,7 +121,7 @@ class _Text:
         for score in by_outcome["ok"]:
             if score.severity is not None:
                 self.add_score("·", YELLOW, score, reason_of(score))
-        measured = [f"{short_name(score.metric)} {_value(score)}" for score in by_outcome["ok"]]
+        measured = [f"{short_name(score.metric)} {_value(score)}" for score in by_outcome["ok"] if score.severity is None]
         passed = [
             short_name(score.metric) + ("" if score.type == "boolean" or score.vacuous else f" {_value(score)}")
             for score in by_outcome["pass"]
