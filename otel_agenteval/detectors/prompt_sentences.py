@@ -19,7 +19,7 @@ _STRONG = re.compile(
       \b(?:you\ are|you're|act\ as|your\ (?:role|task|job|goal|purpose|persona|mission|name)\b|you\ (?:must|should|will|shall|may|can|have\ access|only|never|always|work|help|answer|assist|speak|plan|support|handle|write)\b)
     | \b(?:if|when|whenever|unless|until|once|should)\s(?:\w+\s){0,3}(?:users?|customers?|callers?|guests?|clients?|patients?|students?|visitors?|travell?ers?|employees?|candidates?|passengers?|applicants?|buyers?|shoppers?|players?|learners?|someone|somebody|they)\s(?:\w+\s){0,3}?(?:asks?|asked|wants?|insists?|mentions?|threatens?|complains?|requests?|says?|seems?|sounds?|tries|try|refuses?|disputes?|demands?|claims?|reports?|raises?|names?|brings?|uses?|pushes|gets?|becomes?|angry|upset|rude|frustrated|unsure|abusive|silent|writes?|speaks?|has\ (?:tried|asked|given|not))\b
     | \b(?:tell|ask|address|greet|remind|inform|refuse|offer|give|send|route|transfer|redirect|steer|upsell|nudge|verify|authenticate)\s(?:the\s|a\s|any\s|each\s|every\s)?(?:users?|customers?|callers?|guests?|clients?|patients?|students?|visitors?|members?|them|him|her|people)\b
-    | \b(?:reveal|disclose|system\ prompt|these\ (?:instructions|rules|guidelines)|this\ prompt|instructions|confidential|codename|code\ name|internal(?:ly)?|escalat\w+|hand\s?off|knowledge\ base|jailbreak|role-?play|persona|tool\ calls?|the\ tools?|call\ the|function|json|markdown|bullet\ points?|emojis?|tone|competitors?|chain\ of\ thought|out\ of\ scope|off-topic|do\ not\ mention|never\ mention|never\ say|do\ not\ say|staff\ only|override|tier\s?[0-9])\b
+    | \b(?:reveal|disclose|system\ prompt|these\ (?:instructions|rules|guidelines)|this\ prompt|instructions|confidential|codename|code\ name|internal(?:ly)?|escalat\w+|hand\s?off|knowledge\ base|jailbreak|role-?play|persona|tool\ calls?|the\ tools?|call\ the|function|json|markdown|bullet\ points?|emojis?|tone|competitors?|chain\ of\ thought|out\ of\ scope|off-topic|(?:do\ not|don't|never)\ mention|never\ say|do\ not\ say|staff\ only|override|tier\s?[0-9])\b
     | \b(?:answer|respond|reply|speak|write|keep\ (?:answers|replies|responses|it)|summari[sz]e|cite|format|limit\ (?:answers|replies))\s(?:only|always|in|with|briefly|politely|concisely|as|to|using|short|under|below|the|at|no|all|every|sources?|each)\b
     | \b\w+_\w+\b
     | \bdu\ bist\b|\bsie\ sind\ (?:der|die|das|ein)|\bdeine\ (?:aufgabe|rolle)|\bihre\ (?:aufgabe|rolle)|\bdu\ (?:darfst|sollst|musst|hilfst|antwortest)
@@ -51,6 +51,11 @@ _STRONG = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
+_TO_USER = re.compile(
+    r"(?:you|ないでください|てください|vous\ (?:devez|ne)|tu\ (?:dois|ne)|debes|debe\ usar|usa\ |utiliza|devi\b|deve\ usar|je\ (?:mag|moet)|use\ a|gebruik|vraag|verwende|benutze|frage|demande|utilise[zr]?|ask\ |kullan)",
+    re.IGNORECASE,
+)
+"""Parts of instructions that are advice in a section of facts."""
 _WEAK = re.compile(
     r"""(?:^|[;:,]\s|\band\s|\bbut\s)(?:[-*•>\d.)\s]*)(?:never|always|do\ not|don't|don’t|under\ no\ circumstances)\b
       | ^[-*•>\d.)\s]*(?:only|avoid|ensure|make\ sure|refuse|refrain|prefer|use|ask|answer|keep|close|label|collect|push|hide|check|call|offer|give|stay|write|page|mark|comment|treat|route|follow|include|provide|respond|reply|verify|escalate|limit|translate|summari[sz]e|cite|list|act|be|focus|greet|explain|apologi[sz]e|convert|round|show|log|prioriti[sz]e|adapt|maintain|decline|redirect|stop|skip|assume|suggest|recommend|remind|speak|begin|output|produce|generate|review|select|choose|identify|extract|classify|report|hand|transfer|wait|confirm|mention|discuss|reveal|store|update|create|run|execute|search|load|if\ asked|when\ asked|unless\ asked|authori[sz]e|defer|steer|nudge|upsell|quote|format|return\ (?:only|json|a\ list))\s
@@ -60,11 +65,11 @@ _WEAK = re.compile(
 _ONLY_TURKISH = frozenset("ığş")
 _NEGATED_IN_TURKISH = re.compile(r"\w{3,}(?:ma|me|mayın|meyin|mayınız|meyiniz)[.!]?\s*$")
 _ROLE = re.compile(
-    r"\b(?:you are|act as|your (?:role|task|job)|du bist|tu es|vous êtes|eres|sei un|você é|je bent|jesteś|ты|sen|kamu adalah|bạn là|du är|jsi)\b|あなたは|[你您]是|당신은|أنت|אתה",
+    r"\b(?:you (?:are|can|help|assist|support|handle)|act as|your (?:role|task|job)|du hilfst|tu aides|ayudas|du bist|tu es|vous êtes|eres|sei un|você é|je bent|jesteś|ты|sen|kamu adalah|bạn là|du är|jsi)\b|あなたは|[你您]是|당신은|أنت|אתה",
     re.IGNORECASE,
 )
 _QUOTED = re.compile(
-    r"“[^”\n]{8,2000}”|„[^“”\n]{8,2000}[“”]|«[^»\n]{8,2000}»|»[^«\n]{8,2000}«|「[^」\n]{4,2000}」|『[^』\n]{4,2000}』|\"[^\"\n]{8,2000}\"|(?<!\w)'[^'\n]{12,2000}'(?!\w)|(?<!\w)‘[^’\n]{12,2000}’(?!\w)"
+    r"https?://\S+|(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,64}\.[\w.-]{2,64}|“[^”\n]{8,2000}”|„[^“”\n]{8,2000}[“”]|«[^»\n]{8,2000}»|»[^«\n]{8,2000}«|「[^」\n]{4,2000}」|『[^』\n]{4,2000}』|\"[^\"\n]{8,2000}\"|(?<!\w)'[^'\n]{12,2000}'(?!\w)|(?<!\w)‘[^’\n]{12,2000}’(?!\w)"
 )
 _REPLY_TEXT = re.compile(
     r"""(?:\b(?:say|greeting|disclaimer|greet\w*|begin|start|end|close|sign\ off|open|reply|respond|notice|message|script|tell\ \w+(?:\ \w+)?|text|footer|signature|word\ for\ word|verbatim|slogan|motto|faq
@@ -72,11 +77,22 @@ _REPLY_TEXT = re.compile(
       |挨拶|文言|次のように|免責|问候语|开场白|免责声明|以下|인사말|문구|안내문|التحية|رسالة|ברכה|הודעה|अभिवादन|संदेश|lời\ chào|salam|sapaan)[^:：.!?。\n]{0,60}[:：]\s*(?=\S.{6})""",
     re.VERBOSE | re.IGNORECASE,
 )
+_MARKER = re.compile(r"[\s>*•–-]*\(?\d{1,2}[.)]\s+")
+"""Number of a list item."""
 _HEADING = re.compile(
-    r"^\s*(?:\#{1,6}\s*\S|\*\*[^*\n]{2,60}\*\*:?\s*$|<[a-z_ -]{2,40}>\s*$|[^\n.!?。]{2,60}[:：]\s*$|[A-Z][A-Z /&-]{3,50}\s*$|【[^】]{1,30}】\s*$)"
+    r"^\s*(?:\#{1,6}\s*\S|\*\*[^*\n]{2,60}\*\*:?\s*$|</?[A-Za-z][^<>\n]{1,60}>\s*$|[^\n.!?。]{2,60}[:：]\s*$|[A-ZÀ-ÞΑ-ΩА-Я][A-ZÀ-ÞΑ-ΩА-Я0-9 /&-]{3,50}\s*$|【[^】]{1,30}】\s*$)"
 )
+_LABEL = re.compile(r"[\w ]{2,30}[:：]\s+(?=\S)|[\w ]{2,30}：(?=\S)")
+"""Heading and text in one line."""
+_RULES = re.compile(
+    r"\b(?:rules?|instruct|behaviou?r|style|tone|format|role|task|persona|guideline|limits|conduct|do|don'?ts?|never|always|safety|security|scope|tools?|escalat|confident|internal|identity|process|steps|workflow|output|goal|mission|duties|principles|boundar"
+    r"|regel|aufgabe|auftrag|stil|verhalten|grundsätz|rolle|ablauf|ton|règles|consignes|rôle|mission|style|limites|reglas|instrucciones|tarea|estilo|tono|función|límites|normas|regole|istruzioni|compito|stile|ruolo|limiti|regras|instruções|tarefa|estilo|papel|regels|taak|stijl|zasady|zadani|styl|reguły|правил|задач|роль|стиль|инструкц|завдан|kural|görev|üslup|talimat|rol|regler|uppgift|pravidl|úkol|säännö|tehtäv|szabály|feladat|aturan|tugas|peran|quy tắc|nhiệm vụ|vai trò)"
+    r"|ルール|規則|役割|指示|口調|制約|规则|角色|任务|要求|语气|規則|규칙|역할|지시|말투|قواعد|تعليمات|المهمة|الأسلوب|דור|כללים|הנחיות|תפקיד|סגנון|नियम|निर्देश|भूमिका|κανόνες|ρόλος|οδηγίες|กฎ|บทบาท",
+    re.IGNORECASE,
+)
+"""Words in headings of instructions."""
 _FACTS = re.compile(
-    r"""\b(?:facts?|faqs?|knowledge|information|about\ us|opening|hours|prices?|pricing|polic(?:y|ies)|terms|disclaimers?|contact|products?|services|shipping|returns?|delivery|catalog\w*|menu|background|public|fakten|wissen|öffnungszeiten|preise|kontakt|informationen|lieferung|rückgabe
+    r"""\b(?:facts?|faqs?|leaflets?|manual|article|knowledge|information|about\ us|opening|hours|prices?|pricing|polic(?:y|ies)|terms|disclaimers?|contact|products?|services|shipping|returns?|delivery|catalog\w*|menu|background|public|fakten|wissen|öffnungszeiten|preise|kontakt|informationen|lieferung|rückgabe
       | horaires|tarifs|informations|livraison|retours|horarios?|precios|información|envíos|devoluciones|datos|orari|prezzi|informazioni|spedizion\w+|horários|preços|informações|openingstijden|prijzen|informatie|godziny|cennik|informacje|факты|часы|цены|информация|доставка|saatler\w*|fiyatlar|bilgiler|öppettider|priser)\b
       |営業時間|料金|情報|よくある|案内|营业时间|价格|信息|常见问题|配送|영업시간|가격|정보|ساعات|الأسعار|معلومات|שעות|מחירים|מידע|समय|मूल्य|जानकारी|giờ|giá|thông\ tin""",
     re.VERBOSE | re.IGNORECASE,
@@ -93,15 +109,28 @@ def sentences(system: str) -> Iterator[tuple[str, bool]]:
 
     Together, the pieces contain every letter of the prompt.
     """
-    of_facts = False
+    of_facts, rules_level = False, 0
     for line in system.splitlines():
         if not line.strip():
             continue
-        if _HEADING.match(line) and not _ROLE.search(line):
-            of_facts = _is_of_facts(line)
-            yield line, False
+        label = _LABEL.match(line)
+        if label is not None and _is_of_facts(label.group()):
+            yield label.group(), False
+            yield from _of_line(line[label.end() :], of_facts=True)
             continue
-        yield from _of_line(line, of_facts)
+        heading = line if _HEADING.match(line) and not _ROLE.search(line) else ""
+        if heading:
+            level = len(heading) - len(heading.lstrip("#")) or _LOWEST
+            if _RULES.search(heading) is not None:
+                of_facts, rules_level = False, level
+            elif not 0 < rules_level < level:  # not a topic below a heading of rules
+                of_facts = heading[:2] != "</" and (rules_level > 0 or _is_of_facts(heading))
+            yield heading, False
+        yield from _of_line(line[len(heading) :], of_facts)
+
+
+_LOWEST = 7
+"""Level of a heading without number signs."""
 
 
 def _is_of_facts(heading: str) -> bool:
@@ -109,6 +138,10 @@ def _is_of_facts(heading: str) -> bool:
 
 
 def _of_line(line: str, of_facts: bool) -> Iterator[tuple[str, bool]]:
+    marker = _MARKER.match(line)
+    if marker is not None:
+        yield marker.group(), False
+        line = line[marker.end() :]
     match = _REPLY_TEXT.search(line)
     end = match.end() if match is not None else len(line)
     yield from _unquoted(line[:end], of_facts)
@@ -136,10 +169,10 @@ def is_instruction(sentence: str, of_facts: bool = False) -> bool:
     ``of_facts`` is True below a heading for facts.
     """
     sentence = sentence[:_READ]
+    if of_facts:
+        return any(_TO_USER.match(found.group()) is None for found in _STRONG.finditer(sentence))
     if _STRONG.search(sentence) is not None:
         return True
-    if of_facts:
-        return False
     if _WEAK.search(sentence) is not None:
         return True
     return not _ONLY_TURKISH.isdisjoint(sentence) and _NEGATED_IN_TURKISH.search(sentence) is not None
