@@ -326,7 +326,7 @@ def _variants(output: str, answer: str) -> Iterator[str]:
         yield _exact(text[::-1])
         yield _exact("\n".join(line[::-1] for line in text.splitlines()))
         yield _exact(" ".join(word[::-1] for word in text.split()))
-    if has_any(text, _ROTATED):
+    if ascii_only and has_any(text, _ROTATED):
         yield letters(codecs.encode(text, "rot13"))
     if ascii_only and ("3v3" in answer or "y0u" in answer):
         yield letters(text.translate(_LEET))
