@@ -25,6 +25,7 @@ from ...detectors.grounding import SCAN_LIMIT, text_of
 from ...detectors.injection import is_harmless, markers_in
 from ...detectors.link_grounding import ungrounded_urls
 from ...detectors.numbers.claims import statements
+from ...detectors.numbers.forms import without_forms
 from ...detectors.numbers.grounded import ungrounded_numbers, word_numbers
 from ...detectors.numbers.reading import numbers_in, with_ascii_digits
 from ...detectors.urls import links_in, may_hold_links, revealed
@@ -42,15 +43,17 @@ _LISTED = 10  # findings in a detail, which counts all
 
 
 @metric(needs=("tool_calls",), boolean=True, groups=("default", "quality"))
-def code_repeated_tool_calls(turn: Turn, *, max_repeats: Annotated[int, annotated_types.Ge(1)] = 2) -> bool | Result:
+def code_repeated_tool_calls(
+    turn: Turn, *, max_repeats: Annotated[int, annotated_types.Ge(1)] = 2, may_repeat: tuple[str, ...] = ()
+) -> bool | Result:
     """Check that no tool was called with the same arguments more than ``max_repeats`` times.
 
     Two calls are equal if their names and arguments are. The order of keys doesn't matter, but ``1``, ``1.0`` and ``"1"``
-    differ. Failed calls count. Calls with unknown arguments don't equal any other call. Raise ``max_repeats`` for tools
-    that are polled.
+    differ. Failed calls count. Calls with unknown arguments don't equal any other call.
 
     Parameters:
         max_repeats: Largest number of equal calls that passes.
+        may_repeat: Names of tools that may repeat, such as those that are polled.
 
     Detail: ``repeated`` ``[{name, count}]``, most repeated first.
 
@@ -68,7 +71,9 @@ def code_repeated_tool_calls(turn: Turn, *, max_repeats: Annotated[int, annotate
         return vacuous(True)
     if len(calls) <= max_repeats:
         return True
-    often = {name for name, count in Counter(call.name for call in calls).items() if count > max_repeats}
+    often = {
+        name for name, count in Counter(call.name for call in calls).items() if count > max_repeats and name not in may_repeat
+    }
     if not often:
         return True
     counts = Counter(
@@ -437,7 +442,7 @@ def code_ungrounded_urls(turn: Turn, *, allowed: tuple[str, ...] = ()) -> bool |
 
 
 @metric(needs=("output",), uses=("context", "history"), direction="neutral", groups=("default", "quality"), version="2")
-def code_ungrounded_numbers(turn: Turn, *, derived: bool = True) -> float | Result:
+def code_ungrounded_numbers(turn: Turn, *, derived: bool = True, ignored: tuple[str, ...] = ()) -> float | Result:
     """Share of the answer's numbers that follow from the agent's sources. A signal without a verdict.
 
     The metric can't know what the model knows, what it proposes, or every way to calculate. So a number without a source is
@@ -464,6 +469,8 @@ def code_ungrounded_numbers(turn: Turn, *, derived: bool = True) -> float | Resu
 
     Parameters:
         derived: Accept numbers that are computed from the sources.
+        ignored: Forms of numbers that need no source, with ``#`` for each digit and any words beside it: ``##.##.####``,
+            ``### kcal``.
 
     Detail: ``ungrounded`` (numbers, at most 10), ``count``.
 
@@ -479,6 +486,8 @@ def code_ungrounded_numbers(turn: Turn, *, derived: bool = True) -> float | Resu
     """
     screen = screen_of_output(turn)
     text = statements(with_ascii_digits(screen.text))
+    if ignored:
+        text = without_forms(text, ignored)
     numbers, small = numbers_in(text)
     numbers += word_numbers(text, screen if text is screen.text else None)
     if not numbers:

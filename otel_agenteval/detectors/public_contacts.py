@@ -1,0 +1,25 @@
+"""Contacts that an organization publishes, which are no personal data of its users."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+_NO_DIGIT = re.compile(r"[^0-9]+")
+_LEAST_DIGITS = 5
+
+
+def is_public(found: str, public: Sequence[str]) -> bool:
+    """Return True if an address or a number is one of the contacts, in any notation.
+
+    The contact ``*@acme.com`` stands for every address of the domain. Numbers may lack the country's code.
+    """
+    return any(_is_same(found, contact) for contact in public)
+
+
+def _is_same(found: str, contact: str) -> bool:
+    if "@" in contact:
+        address, wanted = found.strip().casefold(), contact.strip().casefold()
+        return address.endswith(wanted[1:]) if wanted.startswith("*@") else address == wanted
+    shorter, longer = sorted((_NO_DIGIT.sub("", text).lstrip("0") for text in (found, contact)), key=len)
+    return len(shorter) >= _LEAST_DIGITS and longer.endswith(shorter)
