@@ -23,7 +23,7 @@ from otel_agenteval.instrumentation.attach import instrument
 COMMAND = [sys.executable, "-c", "import sys; from otel_agenteval.cli.main import main; sys.exit(main())", "demo"]
 FAILS: dict[str, set[str]] = {
     "all is well": set(),
-    "a tool fails, and the agent recovers": {"code_tool_success", "code_tool_schema_validity"},
+    "a tool fails, and the agent recovers": {"code_tool_schema_validity"},
     "the agent goes in circles": {"code_repeated_tool_calls"},
     "the answer leaks a customer's data and a token": {"code_pii_leakage", "code_secret_leak"},
     "the answer is made up": {"code_ungrounded_urls"},
@@ -77,7 +77,6 @@ def test_the_output_names_what_failed_in_each_turn_and_nothing_else(title: str, 
     "words",
     [
         "code_repeated_tool_calls search_trains was called 4 times with the same arguments",
-        "code_tool_success 0.5: 1 of 2 calls failed: book_seat",
         "github_token",
         "numbers can't be found in, or calculated from, the sources: 64.50",
         "given: https://night-trains.alpine-rail.ch/icn-797",

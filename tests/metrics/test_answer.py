@@ -211,3 +211,61 @@ def test_time_to_first_token(times: list[float | None], value: float, first: flo
 def test_time_to_first_token_does_not_apply(times: list[float | None]) -> None:
     score = get_metric("code_time_to_first_token").evaluate(Turn(llm_calls=[LlmCall(time_to_first_token_s=t) for t in times]))
     assert (score.status, score.detail["reason"]) == ("skipped", "missing:time_to_first_token")
+
+
+@pytest.mark.parametrize("output", ["null", " None ", "{}", "[ ]", '""', "```\n```", "```json\n\n```", "undefined"])
+def test_nothing_in_a_notation_is_an_empty_answer(output: str) -> None:
+    assert get_metric("code_empty_answer").evaluate(Turn(output=output)).passed is False
+
+
+@pytest.mark.parametrize("output", ["nullable", "{0}", "[]{}", "None of them.", "```\nx\n```", "0"])
+def test_a_short_answer_is_not_empty(output: str) -> None:
+    assert get_metric("code_empty_answer").evaluate(Turn(output=output)).passed is True
+
+
+@pytest.mark.parametrize("reason", ["tool_calls", "tool_use", "toolUse", "FinishReason.TOOL_CALL", "ToolCalls", "function_call"])
+def test_a_turn_that_ends_with_a_tool_call_has_no_answer_to_check(reason: str) -> None:
+    score = get_metric("code_empty_answer").evaluate(Turn(output="", llm_calls=[LlmCall(finish_reason=reason)]))
+    assert (score.status, score.detail["reason"]) == ("skipped", "tool_calls")
+
+
+@pytest.mark.parametrize(
+    ("metric", "reason"),
+    [
+        ("code_content_filtered", "ContentFilter"),
+        ("code_truncated_answer", "maxTokens"),
+        ("code_truncated_answer", "MaxOutputTokens"),
+    ],
+)
+def test_finish_reasons_in_camel_case(metric: str, reason: str) -> None:
+    assert get_metric(metric).evaluate(Turn(llm_calls=[LlmCall(finish_reason=reason)])).passed is False
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "Agent stopped due to max iterations.",
+        "Agent stopped due to iteration limit or time limit.",
+        "Reached max steps.",
+        "Maximum number of turns 10 reached.",
+        "Max iterations reached without a final answer",
+        "Recursion limit of 25 reached without hitting a stop condition.",
+        "Sorry, need more steps to process this request.",
+    ],
+)
+def test_the_sentence_of_a_framework_that_stops_an_agent_is_an_error(output: str) -> None:
+    score = get_metric("code_turn_error").evaluate(Turn(output=output))
+    assert (score.passed, score.detail) == (False, {"type": "stopped"})
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "The limit is reached.",
+        "The agent stopped due to rain.",
+        "Your plan has a time limit of 25 minutes.",
+        "Set max_iterations to 9.",
+    ],
+)
+def test_a_sentence_about_limits_is_no_error(output: str) -> None:
+    assert get_metric("code_turn_error").evaluate(Turn(output=output)).passed is True

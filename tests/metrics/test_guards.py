@@ -63,7 +63,51 @@ def test_repeated_tool_calls(tool_calls: list[ToolCall] | None, wanted: Any) -> 
 
 def test_the_repeated_call_is_named_and_counted() -> None:
     score = evaluate("code_repeated_tool_calls", {"tool_calls": [search(q="a")] * 4 + [ToolCall("b", {})] * 5})
-    assert score.detail == {"repeated": [{"name": "b", "count": 5}, {"name": "search", "count": 4}]}
+    assert score.detail["repeated"] == [{"name": "b", "count": 5}, {"name": "search", "count": 4}]
+    assert [(one["path"], one["text"]) for one in score.detail["findings"]] == [
+        ("tool_calls[8].arguments", "b"), ("tool_calls[3].arguments", "search"),
+    ]  # fmt: skip
+
+
+def _calls(*written: tuple[str, str, str]) -> list[ToolCall]:
+    return [ToolCall(name, {"a": argument}, result) for name, argument, result in written]
+
+
+READ, EDIT = ("read", "f", "text"), ("edit", "f", "done")
+
+
+@pytest.mark.parametrize(
+    ("tool_calls", "asked", "wanted"),
+    [
+        pytest.param(_calls(READ, READ, READ), "", False, id="the same thrice"),
+        pytest.param(_calls(READ, ("list", "", "x"), READ, ("list", "", "x"), READ), "", False, id="two tools in turn"),
+        pytest.param(_calls(READ, READ, READ, EDIT), "", False, id="something else afterwards"),
+        pytest.param([ToolCall("read", {"a": "f"}, None, ErrorInfo("Timeout"))] * 4, "", False, id="the same error again and again"),
+        pytest.param(
+            [*[ToolCall("read", {"a": "f"}, None, ErrorInfo("Timeout"))] * 3, *_calls(READ)], "", True, id="retries that help"
+        ),
+        pytest.param(
+            _calls(("test", "", "1 failed"), ("edit", "1", "ok"), ("test", "", "1 failed"), ("edit", "2", "ok"), ("test", "", "1 failed")),
+            "", True, id="edits in between",
+        ),
+        pytest.param(_calls(*[("status", "7", "building")] * 4), "", True, id="a state that passes"),
+        pytest.param(_calls(*[("job", "7", "31 %")] * 3, ("job", "7", "100 %")), "", True, id="something else in the end"),
+        pytest.param(
+            _calls(*[("job", "7", "31 %"), ("shell", "sleep 30", "")] * 4), "watch it", True, id="it waits in between"
+        ),
+        pytest.param(_calls(*[("add", "bag", "ok")] * 3), "Three bags, please", True, id="as many as the user wants"),
+        pytest.param(_calls(*[("add", "bag", "ok")] * 3), "Bitte 3 Koffer", True, id="as many, in digits"),
+        pytest.param(_calls(*[("add", "bag", "ok")] * 3), "A bag, please", False, id="more than the user wants"),
+        pytest.param(_calls(*[("press_key", "Tab", "ok")] * 6), "", True, id="keys"),
+        pytest.param(_calls(*[("take_screenshot", "", "image")] * 4), "", True, id="screenshots"),
+    ],
+)  # fmt: skip
+def test_circles_are_told_from_other_repetitions(tool_calls: list[ToolCall], asked: str, wanted: bool) -> None:
+    assert evaluate("code_repeated_tool_calls", {"tool_calls": tool_calls, "input": asked}).passed is wanted
+
+
+def test_a_tool_that_may_repeat_does_not_fail() -> None:
+    assert evaluate("code_repeated_tool_calls", {"tool_calls": _calls(READ, READ, READ)}, may_repeat=("read",)).passed is True
 
 
 def test_the_limit_of_repeats_can_be_set() -> None:

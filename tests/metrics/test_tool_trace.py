@@ -43,6 +43,49 @@ def test_tool_success_scores(calls: list[dict[str, Any]], params: dict[str, Any]
     assert score.vacuous is (not calls)
 
 
+@pytest.mark.parametrize(
+    ("result", "value"),
+    [
+        ({"isError": True, "content": []}, 0.0),
+        ('{"isError": true}', 0.0),
+        ({"error": "no such order"}, 0.0),
+        ({"status": "error", "error": {"code": 404}}, 0.0),
+        ("Error: connect ECONNREFUSED 10.0.0.7:5432", 0.0),
+        ("ValueError: month must be in 1..12", 0.0),
+        ("Traceback (most recent call last):\n  File ...", 0.0),
+        ({"isError": False, "content": []}, 1.0),
+        ({"error": None, "rows": []}, 1.0),
+        ({"error": "rounding", "mean": 0.2}, 1.0),
+        ("3 errors: see the log", 1.0),
+        ("Terror: a history of the 1790s", 1.0),
+        ("No error was found.", 1.0),
+    ],
+    ids=str,
+)
+def test_a_result_can_report_a_failure(result: Any, value: float) -> None:
+    assert evaluate("code_tool_success", [call("a", result=result)]).value == value
+
+
+FAILED_QUERY = call("sql", arguments={"q": "select sum(a) from bills where y = 2026"}, error="timeout")
+
+
+@pytest.mark.parametrize(
+    ("later", "params", "passed"),
+    [
+        pytest.param(call("sql", arguments={"q": "select sum(a) from bills where y = 2026 limit 9"}, result="7"), {}, True, id="retry"),
+        pytest.param(call("sql", arguments={"q": "show tables"}, result="t"), {}, False, id="another question"),
+        pytest.param(call("csv", arguments={"q": "select sum(a) from bills"}, result="7"), {}, False, id="another tool"),
+        pytest.param(call("sql", arguments={"q": "select sum(a) from bills"}, result=""), {}, False, id="nothing found"),
+        pytest.param(
+            call("sql", arguments={"q": "select sum(a) from bills"}, result="7"), {"threshold": 0.7}, False, id="own threshold"
+        ),
+    ],
+)  # fmt: skip
+def test_a_repaired_failure_does_not_fail_the_turn(later: dict[str, Any], params: dict[str, Any], passed: bool) -> None:
+    score = evaluate("code_tool_success", [FAILED_QUERY, later], **params)
+    assert (score.value, score.passed) == (0.5, passed)
+
+
 def test_tool_success_names_the_calls_that_failed_by_type_before_message() -> None:
     failing = [
         call("a", error={"type": "TimeoutError", "message": "it took\nlong"}),

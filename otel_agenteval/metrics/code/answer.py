@@ -27,8 +27,22 @@ _FILTER_ERRORS = (
     "contentfilter", "contentpolicy", "responsibleai", "guardrail", "promptblocked", "blockedprompt", "prohibitedcontent",
     "safetyfilter", "moderationblocked",
 )  # fmt: skip
+_CALLS_TOOLS = frozenset({"tool_calls", "tool_call", "tool_use", "function_call", "toolcall"})
+_LONGEST_NOTHING = 40
+_LONGEST_STOP = 160
+_NOTHING = re.compile(r"\s*(?:null|none|undefined|nil|\{\s*\}|\[\s*\]|\"\s*\"|''|`{3}[a-z]*\s*`{3})\s*", re.IGNORECASE)
+# What frameworks answer in the agent's place when they stop it.
+_STOPPED = re.compile(
+    r"(?:the )?(?:agent|model|run|execution|workflow|loop)?\s*(?:was )?(?:stopped|terminated|aborted|ended)?\s*"
+    r"(?:due to|because of|after|:)?\s*(?:reach(?:ed|ing)|exceed(?:ed|ing)|hit(?:ting)?)?\s*(?:the |its )?"
+    r"(?:max(?:imum)?(?:_| )?(?:number of |allowed )?(?:iterations?|steps?|turns?|tool calls|rounds|retries)"
+    r"|(?:iteration|step|turn|recursion|time)(?: limit)?(?: or time)? limit)"
+    r"(?:\s*(?:of )?\(?\d+\)?)?\s*(?:(?:was |were )?(?:reached|exceeded|hit))?(?: without [a-z ]{1,60})?\s*[.!]?|sorry, need more steps to process this request\.",
+    re.IGNORECASE,
+)
 # Printable in Unicode but blank: Hangul fillers and the blank braille pattern.
 _BLANKS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 # A model's release: the request has "m", the response "m-2024-08-06".
 _RELEASE = re.compile(r"[-@](?:[0-9]{3}[0-9-]*|latest)")
 
@@ -37,15 +51,17 @@ _RELEASE = re.compile(r"[-@](?:[0-9]{3}[0-9-]*|latest)")
 def code_empty_answer(turn: Turn) -> bool | Result:
     r"""Check that a turn without an error has an answer that isn't empty.
 
-    White space, control characters and invisible characters (zero width, fillers, direction marks) don't count as content.
-    An image or file counts as an answer and is noted in ``detail.attachments``.
+    White space, control characters and invisible characters (zero width, fillers, direction marks) don't count as content,
+    nor do ``null``, ``{}``, ``[]``, ``""`` and an empty code fence. An image or file counts as an answer and is noted in
+    ``detail.attachments``. A turn that ends with a tool call, such as one for the client, has no answer to check.
 
     | turn | result |
     |---|---|
     | output ``"Paris."`` | passes |
-    | output ``""`` or ``" \n\u200b"`` | fails |
+    | output ``""``, ``" \n\u200b"`` or ``"null"`` | fails |
     | output ``""``, the last assistant message has an image | passes |
     | output ``""`` and an error | skipped ``turn_error`` |
+    | output ``""``, the last LLM call ended with ``tool_calls`` | skipped ``tool_calls`` |
     | output unknown | skipped ``missing:output`` |
     """
     if turn.error is not None:
@@ -55,10 +71,15 @@ def code_empty_answer(turn: Turn) -> bool | Result:
     message = turn.messages[-1] if turn.messages else None
     if message is not None and message.role == "assistant" and message.attachments:
         return Result(True, detail={"attachments": len(message.attachments)})
+    call = turn.llm_calls[-1] if turn.llm_calls else None
+    if call is not None and _reason_of(call) in _CALLS_TOOLS:
+        return skip("tool_calls")
     return Result(False, explanation="the turn ended without an error and with nothing to read")
 
 
 def _readable(text: str) -> bool:
+    if len(text) <= _LONGEST_NOTHING and _NOTHING.fullmatch(text) is not None:
+        return False
     first = text[:1]
     if first.isprintable() and first > " " and first not in _BLANKS:
         return True
@@ -132,7 +153,9 @@ def _filtered(reason: str | None, **detail: str | None) -> Result:
 def code_turn_error(turn: Turn) -> bool | Result:
     """Check that the turn didn't end in an error.
 
-    Only the turn's own error counts. A failed tool or model call that the agent recovered from doesn't.
+    Only the turn's own error counts. A failed tool or model call that the agent recovered from doesn't. The sentence with
+    which a framework stops an agent ("Agent stopped due to max iterations.") is an error of type ``stopped`` if it is the
+    whole answer.
 
     Detail: ``type`` of the error, or ``unknown``. The message is omitted because it can quote content.
 
@@ -141,10 +164,14 @@ def code_turn_error(turn: Turn) -> bool | Result:
     | no error | passes |
     | a tool failed, the turn didn't | passes |
     | error ``TimeoutError`` | fails |
+    | output ``Agent stopped due to max iterations.`` | fails |
     """
-    if turn.error is None:
+    if turn.error is not None:
+        kind = turn.error.type or "unknown"
+    elif turn.output and len(turn.output) <= _LONGEST_STOP and _STOPPED.fullmatch(turn.output.strip()):
+        kind = "stopped"
+    else:
         return True
-    kind = turn.error.type or "unknown"
     return Result(False, explanation=f"the turn ended in {kind}", detail={"type": kind})
 
 
@@ -211,7 +238,8 @@ def _reason_of(call: LlmCall) -> str | None:
 @lru_cache(maxsize=256)
 def _plain_reason(reason: str) -> str:
     """Normalize a finish reason, such as ``FinishReason.MAX_TOKENS`` to ``max_tokens``."""
-    plain = reason.strip().casefold().rpartition(".")[2].replace("-", "_").replace(" ", "_")
+    words = _HUMP.sub("_", reason.strip().rpartition(".")[2])  # ContentFilter, maxTokens
+    plain = words.casefold().replace("-", "_").replace(" ", "_")
     return plain.removeprefix("finish_reason_")
 
 

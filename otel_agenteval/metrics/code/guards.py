@@ -8,7 +8,7 @@ first 100,000 characters of each text, and ``detail.truncated`` reports that the
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from typing import Annotated, Any
 
@@ -30,6 +30,7 @@ from ...detectors.numbers.grounded import ungrounded_numbers, word_numbers
 from ...detectors.numbers.reading import numbers_in, with_ascii_digits
 from ...detectors.urls import links_in, may_hold_links, revealed
 from ...detectors.urls import without_code as without_examples
+from ..lib.circles import circles_in
 from ..lib.grounding import GivenInTurn, has_material, screen_of_output
 from ..lib.schema import refuse_document, takes_too_many_steps
 from ..lib.values import canonical, excerpt
@@ -42,26 +43,36 @@ _LISTED = 10  # findings in a detail, which counts all
 # --- tools -------------------------------------------------------------------------------------------------------
 
 
-@metric(needs=("tool_calls",), boolean=True, groups=("default", "quality"))
+@metric(needs=("tool_calls",), boolean=True, groups=("default", "quality"), version="2")
 def code_repeated_tool_calls(
     turn: Turn, *, max_repeats: Annotated[int, annotated_types.Ge(1)] = 2, may_repeat: tuple[str, ...] = ()
 ) -> bool | Result:
-    """Check that no tool was called with the same arguments more than ``max_repeats`` times.
+    """Check that the agent doesn't go in circles: the same calls again and again, with the same results.
 
-    Two calls are equal if their names and arguments are. The order of keys doesn't matter, but ``1``, ``1.0`` and ``"1"``
-    differ. Failed calls count. Calls with unknown arguments don't equal any other call.
+    Calls are equal if their names, arguments and outcomes are. The order of keys doesn't matter, but ``1``, ``1.0`` and ``"1"``
+    differ. Equal calls count while the agent learns nothing new, that is, as long as each call between them was made before
+    with the same outcome. So a test run that is repeated after each edit doesn't count.
+
+    The following aren't circles:
+
+    - polling: the call returns something else in the end, the agent waits in between, or the result is a state that passes
+      (``pending``, ``running``, ``queued``)
+    - keys, scrolling and screenshots
+    - as many equal calls as the user asked for ("book 3 of them")
+    - calls with unknown arguments
 
     Parameters:
         max_repeats: Largest number of equal calls that passes.
-        may_repeat: Names of tools that may repeat, such as those that are polled.
+        may_repeat: Names of tools that may repeat.
 
-    Detail: ``repeated`` ``[{name, count}]``, most repeated first.
+    Detail: ``findings``, with the tool's name as ``text``, and ``repeated`` ``[{name, count}]``, most repeated first.
 
     | tool calls | result |
     |---|---|
     | ``search({"q": "a"})`` twice | passes |
-    | ``search({"q": "a", "n": 1})`` twice and ``search({"n": 1, "q": "a"})`` | fails |
-    | ``search`` three times, each with other arguments | passes |
+    | ``search({"q": "a", "n": 1})`` twice and ``search({"n": 1, "q": "a"})``, same results | fails |
+    | ``search`` three times, each with other arguments or another result | passes |
+    | test, edit, test, edit, test | passes |
     | none | passes, vacuous |
     | ``search`` three times, arguments unknown | skipped ``missing:arguments`` |
     | unknown | skipped ``missing:tool_calls`` |
@@ -71,24 +82,30 @@ def code_repeated_tool_calls(
         return vacuous(True)
     if len(calls) <= max_repeats:
         return True
-    often = {
-        name for name, count in Counter(call.name for call in calls).items() if count > max_repeats and name not in may_repeat
-    }
+    often = {name for name, count in Counter(call.name for call in calls).items() if count > max_repeats}.difference(may_repeat)
     if not often:
         return True
-    counts = Counter(
-        (call.name, None if call.arguments is None else canonical(call.arguments)) for call in calls if call.name in often
-    )
-    repeated = [{"name": name, "count": n} for (name, text), n in counts.most_common() if text is not None and n > max_repeats]
+    repeated = circles_in(calls, often, max_repeats, turn.input or "")
     if repeated:
         worst = repeated[0]
-        why = f"{worst['name']} was called {worst['count']} times with the same arguments"
-        return Result(False, explanation=why, detail={"repeated": repeated[:_LISTED]})
-    for name in often:  # could calls with unknown arguments be the repetition?
-        most = max((n for (other, text), n in counts.items() if other == name and text is not None), default=0)
-        if most + counts[name, None] > max_repeats and counts[name, None]:
-            return skip("missing:arguments")
-    return True
+        why = f"{worst.name} was called {worst.calls} times with the same arguments"
+        places = [
+            Finding(f"tool_calls[{circle.last}].arguments", 0, circle.size, "repeated_call", text=circle.name)
+            for circle in repeated
+        ]
+        counts = [{"name": circle.name, "count": circle.calls} for circle in repeated[:_LISTED]]
+        return Result(False, explanation=why, detail=detail_of(places, repeated=counts))
+    return skip("missing:arguments") if _may_repeat_unread(calls, often, max_repeats) else True
+
+
+def _may_repeat_unread(calls: Sequence[ToolCall], names: Collection[str], most: int) -> bool:
+    """Return True if calls with unknown arguments could be repetitions."""
+    for name in names if any(call.arguments is None for call in calls) else ():
+        counts = Counter(canonical(call.arguments) if call.arguments is not None else None for call in calls if call.name == name)
+        unread = counts.pop(None, 0)
+        if unread and unread + max(counts.values(), default=0) > most:
+            return True
+    return False
 
 
 @metric(needs=("tool_calls", "tool_definitions"), boolean=True, groups=("default", "quality"))

@@ -4,6 +4,7 @@ If the calls are unknown, metrics are skipped.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import Annotated, Any, Literal
 
@@ -19,6 +20,7 @@ from ..lib.tools import (
     entry_name,
     expected_and_called,
     expected_entries,
+    failure_in,
     match_at_places,
     match_in_any_order,
     match_in_order,
@@ -35,6 +37,9 @@ ExpectedTools = list[str | dict[str, Any]]
 _SHOWN = 200
 """Maximum characters of an error message in ``detail``."""
 _SHOWN_ISSUES = 100
+_WORD = re.compile(r"\w+")
+_COMPARED = 2_000
+"""Characters of each argument that are compared with those of a later call."""
 _SHOWN_NAMES = 100
 
 
@@ -176,36 +181,70 @@ def _missing_arguments(call: ToolCall, names: list[str] | tuple[()], non_empty: 
         "agentunit:ToolSuccessMetric",
     ),
 )
-def code_tool_success(turn: Turn, *, empty_value: Share | None = 1.0, count_denied: bool = False) -> Result:
+def code_tool_success(
+    turn: Turn, *, empty_value: Share | None = 1.0, count_denied: bool = False, threshold: float | None = None
+) -> Result:
     """Share of tool calls that didn't end in an error.
 
-    A call failed if its span has an error (status ERROR, ``error.type``) or its result is marked as one. A call without a
-    status counts as a success.
+    A call failed if its span has an error (status ERROR, ``error.type``) or its result reports one: ``{"isError": true}``, an
+    object with only an ``error``, or a text such as ``Error: …``. A call without a status counts as a success.
+
+    A turn passes from a value of 0.7. Unless you set ``threshold``, it also passes if the agent repaired every failure: a
+    later call of the same tool with similar arguments succeeded.
 
     Parameters:
         empty_value: Value, marked vacuous, of a turn without tool calls. Null skips such turns.
         count_denied: Count a call that was denied permission as failed.
 
-    Detail: ``total``, ``successful``, ``failed`` ``[{name, error}]``.
+    Detail: ``total``, ``successful``, ``failed`` ``[{name, error}]``, ``repaired`` (number of failures, if any).
 
     Sources: AgentEval code_tool_success, AgentUnit tool_success.
     """
     calls = turn.tool_calls
     if not calls:
         return skip("missing:tool_calls") if empty_value is None else vacuous(empty_value, total=0, successful=0, failed=[])
-    failed = [
-        {
-            "name": call.name,
-            "error": excerpt(call.error.type or call.error.message or "error", _SHOWN) if call.error else "permission_denied",
-        }
-        for call in calls
-        if call.error is not None or (count_denied and call.permission_denied)
-    ]
+    failed: list[dict[str, Any]] = []
+    succeeded: list[ToolCall] = []
+    repaired = 0
+    for call in reversed(calls):
+        why = _failure_of(call, count_denied)
+        if why is None:
+            succeeded.append(call)
+        else:
+            failed.insert(0, {"name": call.name, "error": excerpt(why, _SHOWN)})
+            repaired += any(_repairs(later, call) for later in succeeded)
     total = len(calls)
-    successful = total - len(failed)
+    detail: dict[str, Any] = {"total": total, "successful": total - len(failed), "failed": failed}
+    if not failed:
+        return Result(1.0, detail=detail)
     names = ", ".join(dict.fromkeys(str(call["name"]) for call in failed))
-    why = f"{len(failed)} of {total} calls failed: {names}" if failed else None
-    return Result(successful / total, explanation=why, detail={"total": total, "successful": successful, "failed": failed})
+    explanation = f"{len(failed)} of {total} calls failed: {names}"
+    if repaired:
+        detail["repaired"] = repaired
+        explanation += f" ({repaired} repaired by a later call)"
+    passed = True if threshold is None and repaired == len(failed) else None
+    return Result(1 - len(failed) / total, passed=passed, explanation=explanation, detail=detail)
+
+
+def _repairs(later: ToolCall, call: ToolCall) -> bool:
+    """Return True if a successful call does what an earlier one failed to do: a third of the arguments' words are the same."""
+    if later.name != call.name or later.result == "":
+        return False
+    wanted = _words_of(call.arguments)
+    return later.arguments == call.arguments or 3 * len(wanted & _words_of(later.arguments)) >= max(len(wanted), 1)
+
+
+def _words_of(arguments: Any) -> set[str]:
+    values = arguments.values() if isinstance(arguments, dict) else [arguments]
+    return set(_WORD.findall(" ".join(jsonio.text_of(value)[:_COMPARED] for value in values)))
+
+
+def _failure_of(call: ToolCall, count_denied: bool) -> str | None:
+    if call.error is not None:
+        return call.error.type or call.error.message or "error"
+    if count_denied and call.permission_denied:
+        return "permission_denied"
+    return failure_in(call.result)
 
 
 @metric(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,38 @@ from .values import json_equal, reference
 
 _DEEPEST_SIMILARITY = 50
 """Nesting depth at which arguments are no longer compared key by key."""
+
+
+_FAILURE = re.compile(
+    r"\s*(?:error|[A-Z]\w{0,40}(?:Error|Exception)|fatal)\s?:|\s*Traceback \(most recent call last\)", re.IGNORECASE
+)
+_ABOUT_FAILURES = frozenset(
+    ("error", "isError", "is_error", "status", "code", "message", "detail", "details", "success", "ok", "type")
+)
+"""Keys of a result that contains nothing but a failure."""
+
+
+def failure_in(result: Any) -> str | None:
+    """Return how a tool's result reports a failure, or None if it doesn't.
+
+    A result reports one with ``isError``, as an object with only an ``error``, or as a text that begins like an exception.
+    """
+    if isinstance(result, str):
+        text = result[:200]
+        if text.lstrip()[:1] == "{":
+            try:
+                return failure_in(jsonio.loads(result))
+            except ValueError:
+                return None
+        found = _FAILURE.match(text)
+        return found.group().strip(" \n:") if found else None
+    if isinstance(result, dict):
+        for key in ("isError", "is_error"):
+            if result.get(key) is True:
+                return key
+        if result.get("error") and result.keys() <= _ABOUT_FAILURES:
+            return "error"
+    return None
 
 
 def expected_entries(turn: Turn, given: Sequence[Any] | None, *names: str) -> list[Any] | None:
