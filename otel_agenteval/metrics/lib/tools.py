@@ -17,9 +17,7 @@ _DEEPEST_SIMILARITY = 50
 """Nesting depth at which arguments are no longer compared key by key."""
 
 
-_FAILURE = re.compile(
-    r"\s*(?:error|[A-Z]\w{0,40}(?:Error|Exception)|fatal)\s?:|\s*Traceback \(most recent call last\)", re.IGNORECASE
-)
+_FAILURE = re.compile(r"\s*(?:(?i:error|fatal)|[A-Z]\w{0,40}(?:Error|Exception))\s?:|\s*Traceback \(most recent call last\)")
 _ABOUT_FAILURES = frozenset(
     ("error", "isError", "is_error", "status", "code", "message", "detail", "details", "success", "ok", "type")
 )
