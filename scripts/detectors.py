@@ -223,6 +223,8 @@ def page() -> str:
         "| `warning` | probably a problem: the metric fails | counts against the metric's floor, if it has one |",
         "| `info` | a signal without a verdict, such as `code_ungrounded_numbers` | none |",
         "",
+        "To reduce alarms on your own traffic, see [Tune detectors](../../guides/tune-detectors.md).",
+        "",
         "## Accuracy",
         "",
         "If the halves differ much, a detector depends on the wording of its training cases. Expect the figures of the half *test*, or",

@@ -112,6 +112,11 @@ class Evaluation:
 
     def __call__(self, turns: Iterable[tuple[Key, Turn]]) -> Iterator[tuple[Key, Evaluated]]:
         """Yield each scored turn, then each scored conversation."""
+        for key, turn, scores in self.scores(turns):
+            yield key, self.shown(turn, scores)
+
+    def scores(self, turns: Iterable[tuple[Key, Turn]]) -> Iterator[tuple[Key, Turn, list[Score]]]:
+        """Yield each turn, then each conversation, with its unredacted scores."""
         conversations = RecordedConversations(
             self._config.conversation, history=looks_back(self._metrics), whole=bool(self._whole)
         )
@@ -123,10 +128,10 @@ class Evaluation:
 
         for key, turn, scores in self._scored((key, turn, begun(turn)) for key, turn in turns):
             conversations.note(turn, scores)
-            yield (0, key), self.shown(turn, scores)
+            yield (0, key), turn, scores
         wholes = ((ended.turn, self._begin(ended.turn, self._whole)) for ended in conversations.ended())
         for key, turn, scores in self._scored(((str(turn.start), turn.turn_id), turn, rest) for turn, rest in wholes):
-            yield (1, key), self.shown(turn, scores)
+            yield (1, key), turn, scores
 
     def _begin(self, turn: Turn, metrics: Sequence[BoundMetric]) -> Callable[[], list[Score]]:
         references = self._references if metrics is self._metrics else None

@@ -28,6 +28,7 @@ COMMANDS = {
     "compare": "compare two versions, models or prompts on live traffic",
     "estimates": "estimate means and pass rates of all turns from sampled scores",
     "calibrate": "compare a judge's scores with human labels",
+    "detectors": "count the alarms of the default metrics on your traffic, and suggest settings against false ones",
     "turns": "print the turns of recorded traces, one JSON object (turn.v1) per line",
     "record": "run a program and write its spans to a file for eval and turns; needs no Collector",
     "doctor": "find the reason why scores are missing: check packages, a program's spans, or a sidecar",

@@ -89,6 +89,16 @@ def load(text: str, origin: str, env: Mapping[str, str], *, lines: bool = True) 
         loader.dispose()
 
 
+def compose(text: str) -> yaml.Node | None:
+    """Return the nodes of a document that :func:`load` accepts, with their places in the text."""
+    loader: Any = _Loader(text)
+    try:
+        node: yaml.Node | None = loader.get_single_node()
+        return node
+    finally:
+        loader.dispose()
+
+
 def dump(value: Any) -> str:
     """Return YAML text for :func:`load` and any YAML 1.1 reader. Objects of other types are written as text."""
     return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)

@@ -100,6 +100,14 @@ class StoreReader:
         )
         return [plain(row) for row in rows]
 
+    def contents(self, wanted: Wanted = Wanted()) -> Iterator[tuple[str, dict[str, Any] | None]]:
+        """Yield the id of each turn, oldest first, with the turn in the form ``turn.v1`` if its content is stored."""
+        where = _conditions(wanted, self._sql, of_scores=False)
+        rows = self._db.execute(
+            f"SELECT turn_id, content FROM turns WHERE {where} AND is_conversation = 0 ORDER BY stored_at, turn_id", where.values
+        )
+        return ((row["turn_id"], plain(row)["content"]) for row in rows)
+
     def scores(self, turn_id: str, *, revisions: bool = False) -> list[dict[str, Any]]:
         current = "" if revisions else f" AND {CURRENT}"
         rows = self._db.execute(

@@ -1,0 +1,238 @@
+"""``otel-agenteval detectors``: count the alarms of the default metrics on your own traffic, and write settings that silence them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..config.editing import Addition, add_to_file
+from ..config.loader import RESERVED_ENV, load_config
+from ..config.root import Config
+from ..core.errors import AgentEvalError, ConfigError, refusal
+from ..core.processes import jobs_of
+from ..core.terminal import LINES, escaped
+from ..core.turn import Turn
+from ..core.writable import fault_of_file
+from ..evaluation.selection import select_metrics
+from ..metrics.bound_metric import BoundMetric
+from ..metrics.registry import group_of, resolve
+from ..outlets.store.postgres import without_password
+from ..outlets.store.reader import StoreReader, Wanted, store_path
+from ..outlets.turn_text import colors_wanted
+from ..page.labels import Labels
+from ..report.detectors import DetectorReport, Suggestion, TurnAlarms, alarms_in
+from ..turns.recordings import Reading
+from ..turns.spool import Key
+from ..turns.spool import results as in_order
+from .evaluation import Evaluation
+from .exit_codes import OK, UNUSABLE
+from .options import SINCE, add_files, add_jobs, add_store, moment
+from .reading import progress, report_reading
+
+EXIT_CODES = {
+    OK: "the report was printed and, with --accept, the configuration was written",
+    UNUSABLE: "an argument is invalid, an input can't be read or has no turns, or the configuration can't be written",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_files(parser, needed=False)
+    add_store(parser)
+    parser.add_argument("--since", metavar="TIME", help=f"with a store: {SINCE}")
+    parser.add_argument("--labels", metavar="FILE", help="labels given on the page (default: serve.page.labels)")
+    parser.add_argument(
+        "--accept", metavar="N,…|all", help="write these suggested settings to --config FILE, and evaluate the turns again"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_jobs(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the report, and write the accepted settings.
+
+    Raises:
+        AgentEvalError: an argument is invalid, or a file can't be read or written.
+    """
+    if args.files and (args.store or args.since):
+        raise ConfigError(f"FILE, {'--store' if args.store else '--since'}: only one of them is allowed")
+    wanted = _wanted(args.accept)
+    file = _file_to_write(args) if args.accept is not None else None
+    config = _config(args.config, file)
+    if not args.files and args.store is None and config.outlets.store is None:
+        raise ConfigError("FILE, --store: name recorded traces or a score store")
+    labels = _labels(args.labels or config.serve.page.labels)
+    report, code = _report(args, config, labels)
+    if code != OK or not report.turns:
+        return code or UNUSABLE
+    suggestions = report.suggestions()
+    _check_range(wanted, suggestions)
+    text = "" if args.json else report.render(color=colors_wanted(sys.stdout))
+    data = report.as_data()
+    chosen = suggestions if args.accept == "all" else [suggestions[number - 1] for number in wanted]
+    if file is None:
+        if suggestions and not args.json:
+            text += "\n\nTo write them to your configuration, add --config FILE --accept all, or the numbers: --accept 1,2"
+    elif not chosen:
+        text += f"\n\nno settings are suggested, so {file} stays as it is"
+    else:
+        add_to_file(file, _additions(chosen, config), lambda path: _check_in_effect(chosen, load_config(path)))
+        after, _ = _report(args, load_config(file), labels)
+        text += f"\n\n{len(chosen)} settings written to {file}; alarms before → after:\n{report.render_change(after)}"
+        data |= {"config": str(file), "accepted": [suggestions.index(one) + 1 for one in chosen], "after": after.as_data()}
+    print(escaped(json.dumps(data, ensure_ascii=False) if args.json else text, LINES))
+    return OK
+
+
+# --- turns
+
+
+class _Work(NamedTuple):
+    """Evaluates turns, also in other processes."""
+
+    evaluation: Evaluation
+    kinds: Sequence[str]
+
+    def __call__(self, turns: Iterable[tuple[Key, Turn]]) -> Iterator[tuple[Key, TurnAlarms]]:
+        for key, turn, scores in self.evaluation.scores(turns):
+            yield (0, key), alarms_in(turn, scores, self.kinds)
+
+
+def _report(args: argparse.Namespace, config: Config, labels: Mapping[tuple[str, str], bool]) -> tuple[DetectorReport, int]:
+    """Return the report, and the exit code of the reading."""
+    detectors = _detectors_in(config)
+    names = [*dict.fromkeys(one.name for one in detectors)]
+    work = _Work(Evaluation(config, ",".join(names), (), with_scores=False), config.privacy.redact)
+    verdicts = {one.name for one in detectors if one._facts.gives_verdict}
+    report = DetectorReport(names, labels, [name for name in names if name not in verdicts])
+    if not args.files:
+        for _, found in work(_stored(args, config)):
+            report.add(found)
+        return report, OK
+    reading = Reading(progress())
+    meet = work.evaluation.looks_at_conversations
+    for found in in_order(args.files, work, jobs=jobs_of(args.jobs), meet=meet, seen=reading):
+        report.add(found)
+    return report, report_reading(reading)
+
+
+def _detectors_in(config: Config) -> list[BoundMetric]:
+    """Return the default metrics that a configuration evaluates, without measures such as the latency.
+
+    Raises:
+        ConfigError: there are none.
+    """
+    default = frozenset(group_of("default"))
+    chosen = [one for one in select_metrics(config) if one.name in default and one.metric.unit == "1"]
+    if not chosen:
+        raise ConfigError("inline.metrics: contains no detector; use `default`, or name the metrics to count")
+    return chosen
+
+
+def _stored(args: argparse.Namespace, config: Config) -> Iterator[tuple[Key, Turn]]:
+    path = store_path(args.store, config)
+    number = 0
+    with StoreReader(path) as reader:
+        for turn_id, content in reader.contents(Wanted(since=moment(args.since, "--since"))):
+            if content is not None:
+                number += 1
+                turn = Turn.from_dict({**content, "turn_id": turn_id})
+                yield (number,), turn
+    if not number:
+        problem = "has no turns with content. Set outlets.store.content, or name recorded traces instead"
+        raise AgentEvalError(f"--store: {without_password(path)} {problem}")
+
+
+def _labels(path: str | os.PathLike[str] | None) -> dict[tuple[str, str], bool]:
+    """Return whether an alarm is right, by turn and metric. One person who confirms it suffices.
+
+    Raises:
+        ConfigError: the file doesn't exist.
+    """
+    found: dict[tuple[str, str], bool] = {}
+    if path is None:
+        return found
+    if not Path(path).exists():
+        raise ConfigError(f"--labels: {path}: file not found")
+    for label in Labels(os.fspath(path)).all():
+        if label.get("metric") and label["label"] in ("pass", "fail"):
+            key = (str(label["turn_id"]), str(label["metric"]))
+            found[key] = found.get(key, False) or label["label"] == "fail"
+    return found
+
+
+# --- accepted settings
+
+
+def _wanted(given: str | None) -> list[int]:
+    """Parse the numbers of ``--accept``; empty for ``all``.
+
+    Raises:
+        ConfigError: the value is neither numbers nor ``all``.
+    """
+    if given is None or given == "all":
+        return []
+    try:
+        return [*dict.fromkeys(int(number) for number in given.split(","))]
+    except ValueError:
+        raise ConfigError(
+            refusal("--accept", repr(given), "must be numbers of suggestions, separated by commas, or all")
+        ) from None
+
+
+def _check_range(wanted: Sequence[int], suggestions: Sequence[Suggestion]) -> None:
+    bad = next((number for number in wanted if not 0 < number <= len(suggestions)), None)
+    if bad is not None:
+        allowed = f"must be from 1 to {len(suggestions)}, or all" if suggestions else "no settings are suggested"
+        raise ConfigError(refusal("--accept", str(bad), allowed))
+
+
+def _file_to_write(args: argparse.Namespace) -> Path:
+    """Return the configuration that ``--accept`` changes.
+
+    Raises:
+        ConfigError: there is none, it can't be written, or the turns can't be read twice.
+    """
+    file = args.config or os.environ.get(RESERVED_ENV[1])
+    if not file:
+        raise ConfigError("--accept: requires --config FILE, the configuration to write")
+    fault = fault_of_file(file)
+    if fault is not None:
+        raise ConfigError(f"--config: {fault}")
+    if "-" in args.files:
+        raise ConfigError("--accept: the turns are read twice, so standard input (-) can't be used. Save them to a file")
+    return Path(file)
+
+
+def _config(given: str | None, file: Path | None) -> Config:
+    """Return the configuration. A file that ``--accept`` creates doesn't have to exist."""
+    if file is None or file.exists():
+        return load_config(given)
+    return load_config(env={name: value for name, value in os.environ.items() if name != RESERVED_ENV[1]})
+
+
+def _additions(chosen: Sequence[Suggestion], config: Config) -> list[Addition]:
+    values: dict[tuple[str, str], list[str]] = {}
+    for one in chosen:
+        values.setdefault((one.metric, one.parameter), []).append(one.value)
+    entries = [(resolve(entry.name)[0].name, path) for path, entry in config.metric_entries()]
+    return [
+        Addition(metric, parameter, given, [path for name, path in entries if name == metric])
+        for (metric, parameter), given in values.items()
+    ]
+
+
+def _check_in_effect(chosen: Sequence[Suggestion], config: Config) -> None:
+    """Check that the settings are in effect, because an environment variable can replace the metrics of the file.
+
+    Raises:
+        ConfigError: one isn't.
+    """
+    params: list[tuple[str, Mapping[str, Any]]] = [(one.name, one.params) for one in select_metrics(config)]
+    for one in chosen:
+        if any(name == one.metric and one.value not in given.get(one.parameter, ()) for name, given in params):
+            raise ConfigError(f"--accept: {one} isn't in effect, because OTEL_AGENTEVAL_METRICS or another variable replaces it")

@@ -1,0 +1,327 @@
+"""Alarms of detectors on an operator's own turns: how many, which patterns recur, and which settings silence them.
+
+A *pattern* is what the findings of several turns have in common, such as the host of a URL. Only the functions in :data:`_PATTERN_OF`
+read a particular detector's findings.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from ..config.editing import Addition
+from ..core.finding import Evidence, evidence, value_at
+from ..core.score import Score
+from ..core.turn import Turn
+from ..detectors.numbers.forms import form_of
+from ..detectors.numbers.reading import with_ascii_digits
+from ..detectors.pii import mask
+from ..detectors.urls import host_of, key_of
+from ..evaluation.redaction import Redactor
+from ..outlets.turn_text import BOLD, NAME_WIDTH, Paint, number_of
+
+RECURS = 3
+"""A setting is suggested for a pattern in at least this number of conversations. A turn without a conversation counts as one."""
+LISTED = 10
+"""Maximum number of patterns shown for a detector."""
+_LONGEST = 200
+_WIDTH = 50
+_DIGITS = re.compile(r"[0-9]+")
+_INDEX = re.compile(r"\[[0-9]+\]")
+
+
+class Pattern(NamedTuple):
+    """What findings have in common."""
+
+    text: str
+    setting: tuple[str, str] | None = None
+    """Parameter of the metric and value that silence the pattern, if there is such a parameter."""
+    is_personal: bool = False
+    """True for a text that is shown masked unless it recurs."""
+
+    def shown(self, recurs: bool) -> str:
+        return mask(self.text) if self.is_personal and not recurs else self.text
+
+
+# --- patterns of findings
+
+
+def _host(turn: Turn, found: Evidence) -> Pattern:
+    link = found.found.strip()
+    host = host_of(key_of(link.partition("://")[2] or link))
+    if "." not in host or any(sign in link for sign in "[]()<> "):  # a disguised link, which no list of hosts allows
+        return _place(turn, found)
+    return Pattern(host, ("allowed", host))
+
+
+def _contact(turn: Turn, found: Evidence) -> Pattern:
+    if found.finding["type"] not in ("email", "phone") or not found.found:
+        return _place(turn, found)
+    text = " ".join(found.found.split())
+    return Pattern(text, ("public", text), is_personal=True)
+
+
+def _number(turn: Turn, found: Evidence) -> Pattern:
+    if not found.found:
+        return _place(turn, found)
+    text = with_ascii_digits(found.before + found.found + found.after)
+    form = form_of(text, len(found.before), len(found.before) + len(found.found))
+    return Pattern(form, ("ignored", form) if form.strip("#") else None)  # "####" alone would ignore nearly everything
+
+
+def _tool(turn: Turn, found: Evidence) -> Pattern:
+    name = _tool_at(turn, found) or found.finding.get("text")
+    return Pattern(name, ("may_repeat", name)) if name else _place(turn, found)
+
+
+def _secret(turn: Turn, found: Evidence) -> Pattern:
+    return Pattern(" ".join(filter(None, (found.finding["type"], found.finding.get("text")))))
+
+
+def _place(turn: Turn, found: Evidence) -> Pattern:
+    """Return the type of a finding and its place without numbers: ``instruction_override in search result``."""
+    path = found.finding["path"]
+    tool = _tool_at(turn, found)
+    place = f"{tool} {path.partition('.')[2]}" if tool else _INDEX.sub("", path)
+    return Pattern(f"{found.finding['type']} in {place.strip()}")
+
+
+def _tool_at(turn: Turn, found: Evidence) -> str | None:
+    path = found.finding["path"]
+    return getattr(value_at(turn, path.partition(".")[0]), "name", None) if path.startswith("tool_calls[") else None
+
+
+_PATTERN_OF: Mapping[str, Callable[[Turn, Evidence], Pattern]] = {
+    "code_pii_leakage": _contact,
+    "code_repeated_tool_calls": _tool,
+    "code_secret_leak": _secret,
+    "code_ungrounded_numbers": _number,
+    "code_ungrounded_urls": _host,
+}
+
+
+# --- alarms of a turn
+
+
+class TurnAlarms(NamedTuple):
+    """The alarms of one turn."""
+
+    turn_id: str
+    conversation: str
+    evaluated: frozenset[str]
+    """Metrics with a value."""
+    alarms: Mapping[str, Sequence[Pattern]]
+    """Patterns by metric."""
+    failed: bool
+    """True if a verdict failed."""
+
+
+def alarms_in(turn: Turn, scores: Sequence[Score], kinds: Collection[str]) -> TurnAlarms:
+    """Return the alarms of a turn. ``kinds`` are those that ``privacy.redact`` names."""
+    redactor = Redactor(kinds)
+    alarms: dict[str, list[Pattern]] = {}
+    for score in scores:
+        if _is_alarm(score):
+            known = alarms.setdefault(score.metric, [])
+            known += [pattern for pattern in dict.fromkeys(_patterns(turn, score, redactor)) if pattern not in known]
+    evaluated = frozenset(score.metric for score in scores if score.status == "ok")
+    failed = any(score.verdict is False for score in scores)
+    return TurnAlarms(turn.turn_id, turn.conversation_id or turn.turn_id, evaluated, alarms, failed)
+
+
+def _is_alarm(score: Score) -> bool:
+    """Return True for a failed verdict, and for a signal with findings."""
+    if score.status != "ok" or score.facts.gives_verdict:
+        return score.verdict is False
+    return bool(score.detail.get("findings")) or (score.type == "boolean" and score.value == 1.0)
+
+
+def _patterns(turn: Turn, score: Score, redactor: Redactor) -> Iterator[Pattern]:
+    pattern_of = _PATTERN_OF.get(score.metric, _place)
+    findings = score.detail.get("findings") or ()
+    for finding in findings:
+        (found,) = evidence(turn, {"findings": [finding]}) or [Evidence(finding, "", "", "")]
+        pattern = pattern_of(turn, found)
+        if not pattern.is_personal and redactor.text(pattern.text) != pattern.text:
+            pattern = Pattern(redactor.text(pattern.text))
+        yield pattern._replace(text=pattern.text[:_LONGEST])
+    if not findings:
+        why = _DIGITS.sub("#", redactor.text(score.explanation or score.detail.get("matched") or score.label or score.metric))
+        yield Pattern(why[:_LONGEST])
+
+
+# --- many turns
+
+
+@dataclass(slots=True)
+class _Counted:
+    """The turns with one pattern."""
+
+    example: str
+    turns: int = 0
+    conversations: set[str] = field(default_factory=set)
+    """At most :data:`RECURS` of them."""
+    is_confirmed: bool = False
+    """True if a person confirmed one of the alarms."""
+
+    @property
+    def recurs(self) -> bool:
+        return len(self.conversations) >= RECURS
+
+
+@dataclass(slots=True)
+class _Detector:
+    """The alarms of one metric."""
+
+    evaluated: int = 0
+    alarms: int = 0
+    labeled: int = 0
+    right: int = 0
+    patterns: dict[Pattern, _Counted] = field(default_factory=dict)
+
+    def listed(self) -> list[tuple[Pattern, _Counted]]:
+        return sorted(self.patterns.items(), key=lambda item: (-item[1].turns, item[0].text))[:LISTED]
+
+
+class Suggestion(NamedTuple):
+    """A setting that silences a pattern."""
+
+    metric: str
+    parameter: str
+    value: str
+    turns: int
+    """Number of turns with the pattern."""
+
+    def __str__(self) -> str:
+        return str(Addition(self.metric, self.parameter, [self.value]))
+
+
+class DetectorReport:
+    """Alarms by detector, over many turns.
+
+    Args:
+        metrics: the names of the detectors.
+        labels: True by turn id and metric if a person confirmed the alarm, False for a false alarm.
+        signals: detectors without a verdict.
+    """
+
+    def __init__(self, metrics: Sequence[str], labels: Mapping[tuple[str, str], bool], signals: Collection[str] = ()) -> None:
+        self.turns = 0
+        self.failed = 0
+        """Number of turns with a failed verdict."""
+        self._detectors = {name: _Detector() for name in metrics}
+        self._labels = labels
+        self._signals = signals
+
+    def add(self, turn: TurnAlarms) -> None:
+        self.turns += 1
+        self.failed += turn.failed
+        for name in turn.evaluated:
+            self._detectors[name].evaluated += 1
+        for name, patterns in turn.alarms.items():
+            detector = self._detectors[name]
+            label = self._labels.get((turn.turn_id, name))
+            detector.alarms += 1
+            detector.labeled += label is not None
+            detector.right += label is True
+            for pattern in patterns:
+                counted = detector.patterns.setdefault(pattern, _Counted(turn.turn_id))
+                counted.turns += 1
+                counted.is_confirmed |= label is True
+                if not counted.recurs:
+                    counted.conversations.add(turn.conversation)
+
+    def _ranked(self) -> list[tuple[str, _Detector]]:
+        return sorted(self._detectors.items(), key=lambda item: (-item[1].alarms, item[0]))
+
+    def suggestions(self) -> list[Suggestion]:
+        """Return the suggested settings, in the order of the table. The first one has number 1."""
+        return [
+            Suggestion(name, *pattern.setting, counted.turns)
+            for name, detector in self._ranked()
+            for pattern, counted in detector.listed()
+            if pattern.setting is not None and counted.recurs and not counted.is_confirmed
+        ]
+
+    def rate(self, alarms: int) -> float:
+        """Return a number of alarms per 1,000 turns."""
+        return round(1000 * alarms / self.turns, 1) if self.turns else 0.0
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the report as plain JSON values."""
+        numbers = self._numbers()
+        return {
+            "turns": self.turns,
+            "failed_turns": self.failed,
+            "detectors": [
+                {
+                    "metric": name,
+                    "signal": name in self._signals,
+                    "evaluated": one.evaluated,
+                    "alarms": one.alarms,
+                    "per_1000_turns": self.rate(one.alarms),
+                    **({"labeled": one.labeled, "right": one.right} if one.labeled else {}),
+                    "patterns": [
+                        {
+                            "pattern": pattern.shown(counted.recurs),
+                            "turns": counted.turns,
+                            "turn_id": counted.example,
+                            **({"confirmed": True} if counted.is_confirmed else {}),
+                            **({"suggestion": numbers[name, pattern.setting]} if (name, pattern.setting) in numbers else {}),
+                        }
+                        for pattern, counted in one.listed()
+                    ],
+                }
+                for name, one in self._ranked()
+            ],
+            "suggestions": [{"number": at, **one._asdict()} for at, one in enumerate(self.suggestions(), 1)],
+        }
+
+    def _numbers(self) -> dict[tuple[str, tuple[str, str] | None], int]:
+        return {(one.metric, (one.parameter, one.value)): at for at, one in enumerate(self.suggestions(), 1)}
+
+    def render(self, *, color: bool = False) -> str:
+        """Return the tables for a terminal: detectors with their patterns, then the suggested settings."""
+        has_labels = any(one.labeled for one in self._detectors.values())
+        numbers = self._numbers()
+        head = f"{number_of(self.turns, 'turn'):<{NAME_WIDTH}}{'evaluated':>11}{'alarms':>9}{'per 1,000':>11}"
+        lines = [Paint(color)(head + ("  right of labeled" if has_labels else ""), BOLD)]
+        quiet = []
+        for name, one in self._ranked():
+            if not one.alarms:
+                quiet.append(name)
+                continue
+            more = "  signal" if name in self._signals else ""
+            more += f"  {one.right:,} of {one.labeled:,}" if one.labeled else ""
+            lines.append(f"{name:<{NAME_WIDTH}}{one.evaluated:>11,}{one.alarms:>9,}{self.rate(one.alarms):>11,}{more}")
+            for pattern, counted in one.listed():
+                number = numbers.get((name, pattern.setting))
+                mark = f"[{number}]" if number else "real" if counted.is_confirmed else ""
+                text = textwrap.shorten(pattern.shown(counted.recurs), _WIDTH, placeholder="…")
+                lines.append(f"{mark:>6} {counted.turns:>6,}  {text:<{_WIDTH}} {counted.example.partition('-')[0]}")
+        never = [name for name in quiet if not self._detectors[name].evaluated]
+        lines += [
+            f"{name:<{NAME_WIDTH}}{self._detectors[name].evaluated:>11,}{'–':>9}{'–':>11}" for name in quiet if name not in never
+        ]
+        lines.append(f"{'turns with a failed verdict':<{NAME_WIDTH}}{'':>11}{self.failed:>9,}{self.rate(self.failed):>11,}")
+        if never:
+            lines += textwrap.wrap(f"never applied: {', '.join(never)}", 100, subsequent_indent=" " * 15)
+        if numbers:
+            lines += ["", Paint(color)(f"suggested settings, for patterns in at least {RECURS} conversations", BOLD)]
+            lines += [f"{f'[{at}]':>6} {one.turns:>6,}  {one}" for at, one in enumerate(self.suggestions(), 1)]
+        return "\n".join(lines)
+
+    def render_change(self, after: DetectorReport) -> str:
+        """Return the alarms per 1,000 turns before and after a change of the configuration, one line per detector."""
+        pairs = [(name, one.alarms, after._detectors[name].alarms) for name, one in self._ranked() if name in after._detectors]
+        pairs = [
+            *((name, old, new) for name, old, new in pairs if old or new),
+            ("turns with a failed verdict", self.failed, after.failed),
+        ]
+        return "\n".join(
+            f"{name:<{NAME_WIDTH}}{old:>8,} → {new:<8,} per 1,000: {self.rate(old):,} → {after.rate(new):,}"
+            for name, old, new in pairs
+        )
