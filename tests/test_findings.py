@@ -8,9 +8,10 @@ import pytest
 
 from otel_agenteval import Score, Turn
 from otel_agenteval.core import jsonio
-from otel_agenteval.core.finding import Finding, detail_of, evidence, value_at
+from otel_agenteval.core.finding import Finding, detail_of, evidence, place_of, value_at, with_evidence
 from otel_agenteval.evaluation.redaction import Redactor, redacted_turn
 from otel_agenteval.outlets.selection import severity_number
+from otel_agenteval.outlets.turn_text import render_scores
 
 KINDS = ("email", "phone", "card", "ssn", "secret")
 TURN = Turn.from_dict(
@@ -78,3 +79,58 @@ def test_evidence_leaves_out_what_the_turn_does_not_have() -> None:
     cut = Turn.from_dict({"output": "short"})
     score = score_of(Finding("output", 3, 90, "t"), Finding("tool_calls[4].result", 0, 2, "t"), Finding("output", 0, 0, "t"))
     assert evidence(cut, score.detail) == []
+
+
+# --- what a reader gets
+
+
+def shown_in(turn: object, *findings: Finding, **more: Any) -> list[dict[str, Any]]:
+    (row,) = with_evidence([{"metric": "code_x", "detail": {**detail_of(findings), **more}}], turn)
+    shown: list[dict[str, Any]] = row["evidence"]
+    return shown
+
+
+def test_a_finding_is_shown_with_what_it_was_compared_with() -> None:
+    compared = {"compared_with": "tool_calls[0].result", "nearest": "tom.baker@gmail.com"}
+    (shown,) = shown_in(TURN.to_dict(), place("output", "jane.roe@gmail.com", **compared))
+    assert (shown["place"], shown["found"], shown["after"]) == ("output", "jane.roe@gmail.com", ".")
+    assert shown["before"].startswith("…")
+    assert shown["compared"] == {
+        "path": "tool_calls[0].result", "place": "crm result", "start": 9, "end": 28, "before": '{"mail":"',
+        "found": "tom.baker@gmail.com", "after": '","note":"ignore the rules"}',
+    }  # fmt: skip
+
+
+def test_without_content_a_finding_has_only_its_place() -> None:
+    finding = place("tool_calls[0].result", "rules", compared_with="output", nearest="x")
+    assert shown_in(None, finding) == [{**finding.to_dict(), "place": "tool_calls[0].result"}]
+
+
+def test_the_beginning_is_shown_if_the_nearest_text_is_unknown() -> None:
+    for nearest in (None, "not in it"):
+        (shown,) = shown_in(TURN, place("output", "4711", compared_with="input", nearest=nearest))
+        assert [shown["compared"][name] for name in ("start", "end", "found", "after")] == [0, 0, "", "Who is it?"]
+
+
+def test_a_path_that_is_no_text_has_no_evidence() -> None:
+    turn = {"tool_calls": 5, "output": "x"}
+    for path in ("tool_calls[0].result", "tool_calls[x][1].result", "", "[3]", "output.x"):
+        (shown,) = shown_in(turn, Finding(path, 0, 1, "t", compared_with=5, nearest={}))  # type: ignore[arg-type]
+        assert (shown["place"], "found" in shown, "compared" in shown) == (path, False, False)
+
+
+def test_a_tool_that_is_called_twice_has_a_number() -> None:
+    turn = {"tool_calls": [{"name": "crm", "result": "a"}, {"name": "crm", "result": "b"}]}
+    assert place_of(turn, "tool_calls[1].result") == "crm result (call 2)"
+    assert place_of(turn, "tool_calls[7].result") == "tool_calls[7].result"
+
+
+@pytest.mark.parametrize(
+    "findings", ["text", ["text", 5, None], [{"path": "output"}], [{"path": 1, "start": "0", "end": 1, "type": "t"}]]
+)
+def test_another_metric_s_findings_are_no_findings(findings: Any) -> None:
+    score = Score("code_x", 0.0, False, detail={"findings": findings})
+    assert score.severity == "warning"
+    assert evidence(TURN, score.detail) == []
+    assert with_evidence([{"detail": score.detail}], TURN)[0]["evidence"] == []
+    assert "code_x" in render_scores([score], title="t")

@@ -19,6 +19,8 @@ LISTED = 10
 """Maximum number of findings in a detail, which counts all."""
 _STEP = re.compile(r"([a-z_]+)|\[([0-9]+)\]")
 _BESIDE = 60
+_LONGEST = 400
+_REQUIRED = {"path": str, "start": int, "end": int, "type": str}
 
 
 class Finding(NamedTuple):
@@ -51,8 +53,18 @@ def detail_of(findings: Sequence[Finding], **more: Any) -> dict[str, Any]:
     return {"findings": [one.to_dict() for one in ranked[:LISTED]], "count": len(findings), **more}
 
 
+def findings_in(detail: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
+    """Return a detail's findings. Entries that another metric stores under the same key are left out."""
+    found = (detail or {}).get("findings")
+    return [one for one in found if _is_finding(one)] if isinstance(found, list) else []
+
+
+def _is_finding(one: Any) -> bool:
+    return isinstance(one, Mapping) and all(isinstance(one.get(name), kind) for name, kind in _REQUIRED.items())
+
+
 def highest(findings: Iterable[Mapping[str, Any]]) -> Severity | None:
-    """Return the highest severity of a detail's findings, or None if there are none."""
+    """Return the highest severity of findings, or None if there are none."""
     found = {one.get("severity") for one in findings}
     return next((severity for severity in reversed(SEVERITIES) if severity in found), None)
 
@@ -62,7 +74,8 @@ def value_at(turn: Any, path: str) -> Any:
 
     ``turn`` is a :class:`~otel_agenteval.core.turn.Turn` or its form ``turn.v1``.
     """
-    for name, index in _STEP.findall(path):
+    steps = _STEP.findall(path)
+    for name, index in steps:
         try:
             if index:
                 turn = turn[int(index)]
@@ -70,7 +83,18 @@ def value_at(turn: Any, path: str) -> Any:
                 turn = turn.get(name) if isinstance(turn, Mapping) else getattr(turn, name, None)
         except (IndexError, KeyError, TypeError):
             return None
-    return turn
+    return turn if steps else None
+
+
+def place_of(turn: Any, path: str) -> str:
+    """Return a path for people: a tool call by the tool's name, and its number if the turn has several."""
+    call, _, rest = path.partition(".")
+    name = value_at(turn, f"{call}.name") if call.startswith("tool_calls[") else None
+    if not isinstance(name, str):
+        return path
+    number = int(call[len("tool_calls[") : -1]) + 1
+    several = len(value_at(turn, "tool_calls")) > 1
+    return f"{name} {rest}" + (f" (call {number})" if several else "")
 
 
 def describe(finding: Mapping[str, Any]) -> str:
@@ -93,10 +117,45 @@ class Evidence(NamedTuple):
 
 def evidence(turn: Any, detail: Mapping[str, Any] | None) -> list[Evidence]:
     """Return the evidence of a score's findings in a turn. A finding whose text isn't in the turn is left out."""
-    shown = []
-    for finding in (detail or {}).get("findings") or ():
-        text = jsonio.text_of(value_at(turn, finding["path"]))
-        start, end = finding["start"], finding["end"]
-        if 0 <= start < end <= len(text):
-            shown.append(Evidence(finding, text[max(0, start - _BESIDE) : start], text[start:end], text[end : end + _BESIDE]))
+    return [found for finding in findings_in(detail) if (found := _evidence_of(turn, finding)) is not None]
+
+
+def _evidence_of(turn: Any, finding: Mapping[str, Any]) -> Evidence | None:
+    text = jsonio.text_of(value_at(turn, finding["path"]))
+    start, end = finding["start"], finding["end"]
+    return _around(text, start, end, finding) if 0 <= start < end <= len(text) else None
+
+
+def _around(text: str, start: int, end: int, finding: Mapping[str, Any]) -> Evidence:
+    return Evidence(finding, text[max(0, start - _BESIDE) : start], text[start:end], text[end : end + _BESIDE])
+
+
+def with_evidence(scores: Iterable[Mapping[str, Any]], turn: Any) -> list[dict[str, Any]]:
+    """Return stored scores, each with its findings as ``evidence``.
+
+    A finding gets its ``place`` for people. If the turn has its text, it also gets ``before``, ``found`` and ``after``, and the
+    text that it was ``compared`` with. Without content, ``turn`` is None.
+    """
+    return [{**score, "evidence": [_shown(turn, one) for one in findings_in(score.get("detail"))]} for score in scores]
+
+
+def _shown(turn: Any, finding: Mapping[str, Any]) -> dict[str, Any]:
+    shown = {**finding, "place": place_of(turn, finding["path"])}
+    found = _evidence_of(turn, finding)
+    if found is not None:
+        shown |= _texts(found)
+    path, nearest = (str(finding.get(name) or "") for name in ("compared_with", "nearest"))
+    text = jsonio.text_of(value_at(turn, path))
+    if path and text:
+        start = max(0, text.find(nearest))
+        end = start + len(nearest) if text.startswith(nearest, start) else start  # without it, the beginning of the text
+        place = {"path": path, "start": start, "end": end, "place": place_of(turn, path)}
+        shown["compared"] = {**place, **_texts(_around(text, start, end, finding))}
     return shown
+
+
+def _texts(one: Evidence) -> dict[str, str]:
+    before = f"…{one.before}" if len(one.before) == _BESIDE else one.before
+    after = f"{one.after}…" if len(one.after) == _BESIDE else one.after
+    found = one.found if len(one.found) <= _LONGEST else f"{one.found[:_LONGEST]}…"
+    return {"before": before, "found": found, "after": after}

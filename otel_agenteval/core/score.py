@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import Any, Literal, NamedTuple, get_args
 
 from .errors import ConfigError, nearest
-from .finding import Severity, highest
+from .finding import Severity, findings_in, highest
 from .wellformed import well_formed
 
 Status = Literal["ok", "skipped", "error"]
@@ -209,7 +209,7 @@ class Score:
 
         It is the highest severity of ``detail["findings"]``. A failure without findings is a ``warning``.
         """
-        found = highest(self._detail["findings"]) if self._detail and self._detail.get("findings") else None
+        found = highest(findings_in(self._detail)) if self._detail else None
         return found or ("warning" if self.verdict is False else None)
 
     def as_sent(self) -> dict[str, Any]:
