@@ -69,7 +69,7 @@ TURN = oa.Turn.from_dict({**dict.fromkeys(NAMES, HOSTILE), "tool_calls": [{"name
 
 def test_no_table_of_a_turn_commands_the_terminal() -> None:
     outcomes = {HOSTILE: HOSTILE, "code_x": HOSTILE}
-    for text in (render_turn(TURN, SCORES), render_scores(SCORES, title=HOSTILE), render_outcomes(outcomes, SCORES)):
+    for text in (render_turn(TURN, SCORES), render_scores(SCORES, title=HOSTILE), render_outcomes(outcomes, SCORES, evidence={})):
         assert not OBEYED.search(text)
 
 

@@ -38,7 +38,7 @@ COMMANDS = {
     "serve": "run the sidecar: receive OTLP from Collectors and SDKs, score turns, serve /metrics",
     "worker": "read spans from Kafka, or judge jobs from Redis, on any number of machines",
     "backfill": "score stored traces: Parquet, OTLP/JSON, ClickHouse",
-    "why": "print each metric's result on a turn, with the reason",
+    "why": "print each metric's result on a turn, with the reason and the text that it is about",
     "ui": "show turns and scores in a browser",
     "export": "write the scores of a store as JSON lines, CSV or Parquet",
     "judge": "check the configured judge",

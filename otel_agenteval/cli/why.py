@@ -1,4 +1,4 @@
-"""``otel-agenteval why``: print each metric's result on a turn, with the reason.
+"""``otel-agenteval why``: print each metric's result on a turn, with the reason and the text that it is about.
 
 The command reads a score store, or the latest turns of a running sidecar.
 """
@@ -17,6 +17,7 @@ from ..config.serve import ServeOptions
 from ..config.types import http_url
 from ..core import jsonio
 from ..core.errors import AgentEvalError, ConfigError, refusal
+from ..core.finding import with_evidence
 from ..core.tenancy import qualified
 from ..core.terminal import escaped
 from ..outlets.store.postgres import without_password
@@ -51,8 +52,8 @@ def run(args: argparse.Namespace) -> int:
     config = load_config(args.config)
     found = _of_url(args.url, args.turn_id, config) if args.url is not None else _of_store(args.store, args.turn_id, config)
     if args.json:
-        scores = {score["metric"]: score for score in found.scores}
-        print(escaped(json.dumps({"turn_id": found.turn_id, "metrics": found.outcomes, "scores": scores}, ensure_ascii=False)))
+        by_metric = {score["metric"]: score for score in found.scores}
+        print(escaped(json.dumps({"turn_id": found.turn_id, "metrics": found.outcomes, "scores": by_metric}, ensure_ascii=False)))
     elif found.outcomes is None:
         where = (
             f"the latest turns of {args.url}"
@@ -62,8 +63,10 @@ def run(args: argparse.Namespace) -> int:
         print(escaped(f"turn {args.turn_id} not found in {where}"))
     else:
         print(f"turn {escaped(found.turn_id)}")
-        scores_of = [score_of_row(row) for row in found.scores]
-        print(render_outcomes(found.outcomes, scores_of, columns(sys.stdout), color=colors_wanted(sys.stdout)), end="")
+        scores = [score_of_row(row) for row in found.scores]
+        evidence = {row["metric"]: row.get("evidence", ()) for row in found.scores}
+        width, color = columns(sys.stdout), colors_wanted(sys.stdout)
+        print(render_outcomes(found.outcomes, scores, width, evidence=evidence, color=color), end="")
     return OK if found.outcomes is not None else FAILED
 
 
@@ -74,13 +77,14 @@ class _Found(NamedTuple):
     outcomes: dict[str, str] | None
     """The result of each metric; None for an unknown turn."""
     scores: list[dict[str, Any]]
-    """Rows of the store."""
+    """Rows of the store, with their evidence."""
 
 
 def _of_store(path: str | None, short: str, config: Config) -> _Found:
     with StoreReader(store_path(path, config)) as reader:
         turn_id = reader.find(short) or short
-        return _Found(turn_id, reader.why(turn_id), reader.scores(turn_id))
+        content = (reader.turn(turn_id) or {}).get("content")
+        return _Found(turn_id, reader.why(turn_id), with_evidence(reader.scores(turn_id), content))
 
 
 def _token_for(turn_id: str, options: ServeOptions) -> str | None:

@@ -7,21 +7,26 @@ turn's text are removed, so that an agent can't send commands to the terminal.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, TextIO
 
-from ..core.finding import describe
+from ..core.finding import describe, findings_in
 from ..core.score import Score
 from ..core.turn import ToolCall, Turn
 from .accounting import outcome
 
 _LABEL = 12  # width of "  agent     "
 NAME_WIDTH = 30
+_FINDING = 13  # width of "    critical "
+_SHORT_LABEL = 25
 _UNITS = {"s": " s", "{token}": " tokens", "{level}": "/10"}
 BOLD, DIM, RED, GREEN, YELLOW = "1", "2", "31", "32", "33"
+_SEVERITIES = {"critical": RED, "warning": YELLOW}
+_SPACES = re.compile(r"\s+")
 _MARKS = {"error": ("!", YELLOW), "fail": ("✗", RED), "ok": ("·", BOLD), "vacuous": ("✓", GREEN), "pass": ("✓", GREEN)}
 
 
@@ -67,14 +72,30 @@ def render_scores(scores: Sequence[Score], width: int = 100, *, title: str, colo
     return str(text)
 
 
-def render_outcomes(outcomes: Mapping[str, str], scores: Sequence[Score], width: int = 100, *, color: bool = False) -> str:
-    """Return the text with each metric's outcome on a turn, failed scores first."""
+def render_outcomes(
+    outcomes: Mapping[str, str],
+    scores: Sequence[Score],
+    width: int = 100,
+    *,
+    evidence: Mapping[str, Sequence[Mapping[str, Any]]],
+    color: bool = False,
+) -> str:
+    """Return the text with each metric's outcome on a turn, failed scores first.
+
+    ``evidence`` has the findings of each metric, as :func:`~otel_agenteval.core.finding.with_evidence` returns them.
+    """
     text = _Text(width, color)
     by_metric = {score.metric: score for score in scores}
     for word, (mark, code) in _MARKS.items():
         for score in by_metric.values():
             if outcome(score) == word:
-                text.add_score(mark, code, score, _result_of(score, word))
+                findings = evidence.get(score.metric, ())
+                text.add_score(mark, code, score, _result_of(score, word, facts=not findings))
+                for finding in findings:
+                    text.add_finding(finding)
+                count = score.detail.get("count")
+                if findings and isinstance(count, int) and count > len(findings):
+                    text.lines.append(f"    … and {number_of(count - len(findings), 'more finding')}")
     for name, became in sorted(outcomes.items(), key=lambda item: (item[1].startswith("skipped"), item)):
         if name not in by_metric:
             text.lines.append(f"  {text.paint(f'- {_plain(name):<{NAME_WIDTH}}', DIM)} {_plain(became)}".rstrip())
@@ -85,10 +106,10 @@ class Paint:
     """ANSI colors, or plain text."""
 
     def __init__(self, on: bool) -> None:
-        self._on = on
+        self.on = on
 
     def __call__(self, text: str, code: str) -> str:
-        return f"\033[{code}m{text}\033[0m" if self._on and text else text
+        return f"\033[{code}m{text}\033[0m" if self.on and text else text
 
 
 class _Text:
@@ -139,6 +160,35 @@ class _Text:
         self.lines.append(f"  {self.paint(f'{mark} {name:<{NAME_WIDTH}}' if first else f'{mark} {name}', code)}{first}")
         self.lines += rest
 
+    def add_finding(self, finding: Mapping[str, Any]) -> None:
+        """Add a finding with its place in the turn and, if known, the text there and the text that it was compared with."""
+        severity = str(finding.get("severity", "warning"))
+        code = _SEVERITIES.get(severity, BOLD)
+        label, rest = f"{_plain(finding['type'])} in {_plain(finding['place'])}", []
+        if "found" in finding and len(label) <= _SHORT_LABEL:
+            label += f": {self._excerpt(finding, code, len(label) + 2)}"
+        elif "found" in finding:
+            rest = [self._excerpt(finding, code)]
+        else:
+            label += f", characters {finding['start']} to {finding['end']}" if finding["end"] > 0 else ""
+            label += f": {_plain(describe(finding))}" if finding.get("text") or finding.get("nearest") else ""
+        compared = finding.get("compared")
+        if compared is not None:
+            what = f"compared with {_plain(compared['place'])}: "
+            rest.append(what + self._excerpt(compared, BOLD, len(what)))
+        self.lines.append(f"    {self.paint(f'{_plain(severity):<8}', code)} {label}")
+        self.lines += (" " * _FINDING + line for line in rest)
+
+    def _excerpt(self, part: Mapping[str, str], code: str, taken: int = 0) -> str:
+        """Return the found characters between those around them, as far as they fit into a line."""
+        room = max(30, self._width - _FINDING - taken)
+        found = _cut(_printable(part["found"]), room - 20)
+        before, after = _printable(part["before"]).lstrip(), _printable(part["after"]).rstrip()
+        beside = (room - len(found) - 2) // 2
+        before = before if len(before) <= beside else "…" + before[len(before) - beside + 1 :]
+        mark = self.paint(found, f"{BOLD};{code}") if self.paint.on else f"»{found}«" if found else ""
+        return before + mark + _cut(after, room - len(before) - len(found) - 2)
+
     def _add_list(self, mark: str, code: str, label: str, items: Sequence[str]) -> None:
         if items:
             # an item is never broken: its spaces are hidden from the wrapping
@@ -176,10 +226,10 @@ def _calls(calls: Sequence[ToolCall]) -> Iterator[str]:
         yield name if count == 1 else f"{name} ×{count}"
 
 
-def _result_of(score: Score, word: str) -> str:
+def _result_of(score: Score, word: str, *, facts: bool = True) -> str:
     """Return a score in one line: why it failed, or its value, threshold and explanation."""
     if word == "fail":
-        return reason_of(score)
+        return reason_of(score, facts=facts)
     if word == "error":
         text = f"error {score.error_type}"
     elif score.type == "boolean" and score.label:
@@ -194,18 +244,18 @@ def _bound(score: Score) -> str:
     return f"{'most' if score.direction == 'down' else 'least'} {score.threshold:g}"
 
 
-def reason_of(score: Score) -> str:
-    """Return what is wrong with a score, in one line: its explanation or threshold, and further facts."""
+def reason_of(score: Score, *, facts: bool = True) -> str:
+    """Return what is wrong with a score, in one line: its explanation or threshold, and further ``facts``."""
     about = _plain(score.explanation or "")
     if score.type == "numeric":
         bound = f", at {_bound(score)} passes" if score.threshold is not None else ""
         about = f"{_value(score)}: {about}" if about else _value(score) + bound
-    return ": ".join(part for part in (about, "; ".join(_facts(score.detail, about))) if part)
+    return ": ".join(part for part in (about, "; ".join(_facts(score.detail, about)) if facts else "") if part)
 
 
 def _facts(detail: Mapping[str, Any], shown: str) -> Iterator[str]:
     """Yield the texts in a detail that aren't shown yet: findings, then other lists."""
-    findings = [describe(finding) for finding in detail.get("findings", ())]
+    findings = [describe(finding) for finding in findings_in(detail)]
     if findings:
         yield ", ".join(findings[:5]) + (", …" if len(findings) > 5 else "")
         return
@@ -242,15 +292,22 @@ def _value(score: Score) -> str:
     return number + _UNITS.get(score.unit, "")
 
 
-def _plain(text: str, most: int = 2_000) -> str:
+def _printable(text: str) -> str:
     """Return the text on one line, without control characters."""
-    return " ".join("".join(ch if ch.isprintable() else " " if ch.isspace() else "�" for ch in text[:most]).split())
+    return _SPACES.sub(" ", "".join(ch if ch.isprintable() else " " if ch.isspace() else "�" for ch in text))
+
+
+def _plain(text: str, most: int = 2_000) -> str:
+    return _printable(text[:most]).strip()
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def one_line(text: str, limit: int = 300) -> str:
     """Return text without line breaks or control characters, truncated to ``limit``."""
-    plain = _plain(text, 4 * limit)
-    return plain if len(plain) <= limit else plain[: limit - 1] + "…"
+    return _cut(_plain(text, 4 * limit), limit)
 
 
 def short_name(name: str) -> str:

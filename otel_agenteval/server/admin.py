@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
 from ..core.errors import StoreError
+from ..core.finding import with_evidence
 from ..core.tenancy import qualified
 from ..engine.engine import Engine
 from ..outlets.store.reader import LEAST_OF_ID, StoreReader, only_one
@@ -113,7 +114,9 @@ def _client_of(user_agent: str) -> str:
     return next((name for name in _SCRAPERS if user_agent.lower().startswith(name)), "other")
 
 
-def api(receiver: Receiver, status: Callable[[], dict[str, Any]]) -> Callable[[Head], Response | None]:
+def api(
+    receiver: Receiver, status: Callable[[], dict[str, Any]], shows_content: bool = False
+) -> Callable[[Head], Response | None]:
     """Return a handler for ``/api/status`` and ``/api/why/TURN_ID``. Ids can be shortened."""
 
     def get(head: Head) -> Response | None:
@@ -137,6 +140,8 @@ def api(receiver: Receiver, status: Callable[[], dict[str, Any]]) -> Callable[[H
             if live is None and stored is None:
                 return _json({"turn_id": turn_id, "metrics": None}, 404)
             scores = store.scores(turn_id) if store is not None else []
+            content = (store.turn(turn_id) or {}).get("content") if store is not None and shows_content else None
+            scores = with_evidence(scores, content)
         return _json({"turn_id": turn_id, "metrics": {**(stored or {}), **(live or {})}, "scores": scores})
 
     return get

@@ -220,7 +220,7 @@ class Service:
             shown = Options(page.content, page.trace_url, page.labels)
             found = Api(store.path, shown, self.page_status, self.engine.why, self._parameters, self._clock)
         guard = Guard(address, self.options.allowed_hosts, self.options.allowed_origins, serves_page=True)
-        return Web(guard, self._reader, found, self.engine.failed, api(self.receiver, self.ledger))
+        return Web(guard, self._reader, found, self.engine.failed, api(self.receiver, self.ledger, page.content))
 
     def page_status(self) -> dict[str, Any]:
         """Return the ledger with current queue sizes, budgets and unread traces."""

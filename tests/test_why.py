@@ -1,0 +1,78 @@
+"""``otel-agenteval why``: each finding with the text that it is about."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from otel_agenteval import Score
+from otel_agenteval.cli.main import main
+from otel_agenteval.core.finding import Finding, detail_of
+from otel_agenteval.outlets.turn_text import render_outcomes
+from tests.support.service import Sidecar
+from tests.support.stored_turns import filled, score_row, turn_row
+
+ANSWER = "The order costs\n468.00\teuros. " + "Thank you for asking. " * 20
+CONTENT = {"input": "x", "output": ANSWER, "tool_calls": [{"name": "get_order", "result": {"total": 498.0}}]}
+NUMBER = Finding("output", 16, 22, "number", "info", "468.00", "tool_calls[0].result", "498.0")
+
+
+def stored(folder: Path, content: Any, *findings: Finding, **detail: Any) -> str:
+    turn = turn_row(1, content=content)
+    score = score_row(turn, "code_numbers", 0.0, explanation="1 number", detail={**detail_of(findings or [NUMBER]), **detail})
+    return filled(folder / "s.db", [(turn, [score])])
+
+
+def test_why_quotes_a_finding_and_what_it_was_compared_with(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["why", "0000", "--store", stored(tmp_path, CONTENT, count=4)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].endswith("1 number")
+    assert lines[2].startswith("    info     number in output: The order costs »468.00« euros. Thank you")
+    assert lines[2].endswith("…")
+    assert lines[3].strip() == 'compared with get_order result: {"total":»498.0«}'
+    assert "3 more findings" in lines[4]
+    assert max(map(len, lines)) <= 100
+
+
+def test_why_without_content_has_only_the_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["why", "0000", "--store", stored(tmp_path, None, NUMBER, Finding("output", 0, 0, "lost"))]) == 0
+    out = capsys.readouterr().out
+    assert "number in output, characters 16 to 22: 468.00" in out
+    assert out.splitlines()[2].endswith("lost in output")
+
+
+@pytest.mark.parametrize("severity", ["critical", "warning", "info", "odd"])
+def test_findings_have_the_color_of_their_severity(severity: str) -> None:
+    evidence = {"path": "output", "start": 0, "end": 3, "type": "t", "severity": severity, "place": "output"}
+    excerpt = {"before": "a ", "found": "found\x1b[2J" + "y" * 300, "after": " z"}
+    text = render_outcomes({}, [Score("code_x", 0.0, False)], evidence={"code_x": [{**evidence, **excerpt}]}, color=True)
+    code = {"critical": "31", "warning": "33"}.get(severity, "1")
+    assert f"\x1b[{code}m{severity:<8}\x1b[0m t in output: a \x1b[1;{code}mfound�[2Jy" in text
+    assert "…\x1b[0m" in text
+
+
+def test_why_returns_evidence_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["why", "0000", "--store", stored(tmp_path, CONTENT), "--json"]) == 0
+    (finding,) = json.loads(capsys.readouterr().out)["scores"]["code_numbers"]["evidence"]
+    assert (finding["before"], finding["found"]) == ("The order costs\n", "468.00")
+    assert (finding["compared"]["place"], finding["compared"]["found"]) == ("get_order result", "498.0")
+
+
+@pytest.mark.parametrize("content", [True, False])
+def test_a_sidecar_gives_evidence_if_it_shows_content(
+    content: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = {"path": stored(tmp_path, CONTENT), "max_age": "365d"}
+    config = {"outlets": {"store": store}, "serve": {"token": "secret", "page": {"content": content}}}
+    with Sidecar(config) as sidecar:
+        command = ["why", "0000", "--url", f"http://{sidecar.addresses['web']}"]
+        assert main(command) == 2
+        assert "token" in capsys.readouterr().err
+        monkeypatch.setenv("OTEL_AGENTEVAL_SERVE__TOKEN", "secret")
+        assert main(command) == 0
+        out = capsys.readouterr().out
+        assert ("»468.00« euros" in out) is content
+        assert ("characters 16 to 22" in out) is not content
