@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from ..core import jsonio
 from ..core.clock import SYSTEM_CLOCK, Clock
 from ..core.errors import StoreError
+from ..core.finding import value_at, with_evidence
 from ..core.tenancy import qualified
 from ..judging.models.prompt import SYSTEM
 from ..metrics.descriptions import described, headline, value_of
@@ -141,15 +142,17 @@ class Api:
         with self.views() as views:
             turn = self._found(views, request)
             turn_id = turn["turn_id"]
-            scores = views.scores(turn_id)
+            kept = turn.pop("content", None)
+            content = kept if self.options.content else None
+            scores = with_evidence(views.scores(turn_id), content)
             outcomes = {**(views.why(turn_id) or {}), **(self.outcomes(turn_id) or {})}
             conversation = self._conversation(views, turn, request)
-        content = turn.pop("content", None)
         return {
             "turn": turn,
-            "content": content if self.options.content else None,
-            "content_kept": content is not None,
+            "content": content,
+            "content_kept": kept is not None,
             "scores": scores,
+            "texts": _texts(content, scores),
             "outcomes": outcomes,
             "conversation": conversation,
             "trace_url": self._trace_url(turn),
@@ -158,9 +161,10 @@ class Api:
 
     def why(self, request: Request) -> dict[str, Any]:
         with self.views() as views:
-            turn_id = self._found(views, request)["turn_id"]
+            turn = self._found(views, request)
+            turn_id, content = turn["turn_id"], turn.get("content") if self.options.content else None
             outcomes = {**(views.why(turn_id) or {}), **(self.outcomes(turn_id) or {})}
-            return {"turn_id": turn_id, "metrics": outcomes, "scores": views.scores(turn_id)}
+            return {"turn_id": turn_id, "metrics": outcomes, "scores": with_evidence(views.scores(turn_id), content)}
 
     def case(self, request: Request) -> dict[str, Any]:
         with self.views() as views:
@@ -518,6 +522,13 @@ def _text_of(cursor: Cursor) -> str:
 
 def _short(text: str | None) -> str | None:
     return one_line(text, _BEGINNING) if text else None
+
+
+def _texts(content: Mapping[str, Any] | None, scores: list[dict[str, Any]]) -> dict[str, str]:
+    """Return the compact JSON of places with evidence that aren't text, because positions are counted in it."""
+    places = [place for score in scores for one in score["evidence"] for place in (one, one.get("compared")) if place]
+    values = {place["path"]: value_at(content, place["path"]) for place in places if "found" in place}
+    return {path: jsonio.text_of(value) for path, value in values.items() if not isinstance(value, str)}
 
 
 def _is_bad(score: Mapping[str, Any]) -> bool:

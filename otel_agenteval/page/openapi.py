@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import __version__
+from ..core.finding import SEVERITIES
 from .parameters import MOST_GIVEN, Parameter
 from .routes import BASE, ROUTES, Route
 
@@ -77,11 +78,53 @@ _BODY: dict[str, dict[str, Any]] = {
     "comment": {"type": ["string", "null"], "maxLength": 10_000},
 }
 
+_EXCERPT: dict[str, Any] = {
+    "path": {"type": "string", "description": "place in the turn, such as output or tool_calls[0].result"},
+    "place": {"type": "string", "description": "the same place for people, with the tool's name"},
+    "start": {"type": "integer", "description": "first character in the text at `path`, or in its compact JSON"},
+    "end": {"type": "integer"},
+    "before": {"type": "string"},
+    "found": {"type": "string", "description": "the characters from `start` to `end`, if content is stored and shown"},
+    "after": {"type": "string"},
+}
+_FINDING: dict[str, Any] = {
+    "type": "object",
+    "required": ["path", "place", "start", "end", "type"],
+    "properties": {
+        **_EXCERPT,
+        "type": {"type": "string"},
+        "severity": {"type": "string", "description": ", ".join(SEVERITIES)},
+        "compared": {
+            "type": "object",
+            "description": "text that the finding was compared with, if content is stored and shown",
+            "required": list(_EXCERPT),
+            "properties": _EXCERPT,
+        },
+    },
+}
+_GIVEN: dict[str, dict[str, Any]] = {
+    "scores": {
+        "type": "array",
+        "items": {
+            "type": "object",
+            "required": ["metric", "evidence"],
+            "properties": {"evidence": {"type": "array", "description": "the findings of a score", "items": _FINDING}},
+        },
+    },
+    "texts": {
+        "type": "object",
+        "description": "compact JSON of the values with findings that aren't text, by path",
+        "additionalProperties": {"type": "string"},
+    },
+}
+"""Schemas of keys of response bodies."""
+
 
 def _content(route: Route) -> dict[str, Any]:
     if any("/" in one for one in route.gives):
         return {media: {"schema": {"type": "string"}} for media in route.gives}
-    return {"application/json": {"schema": {"type": "object", "required": list(route.gives)}}}
+    properties = {name: schema for name, schema in _GIVEN.items() if name in route.gives}
+    return {"application/json": {"schema": {"type": "object", "required": list(route.gives), "properties": properties}}}
 
 
 def _parameter(one: Parameter, where: str) -> dict[str, Any]:

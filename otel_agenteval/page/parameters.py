@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from ..core.finding import SEVERITIES
 from ..outlets.store.views import Filter
 
 Kind = Literal["text", "number", "count", "time", "flag"]
@@ -146,6 +147,7 @@ OF_TURNS = (
     Parameter("conversation", "text", "turns of this conversation"),
     Parameter("metric", "text", "turns with a score of this metric"),
     Parameter("outcome", "text", "turns with this outcome of `metric` or, if unset, of any metric", ("pass", "fail", "error")),
+    Parameter("severity", "text", "turns with a finding of this severity in a matching score", tuple(SEVERITIES)),
     Parameter("below", "number", "turns with a value of `metric` below this"),
     Parameter("above", "number", "turns with a value of `metric` above this"),
     Parameter("tool", "text", "turns that called this tool"),
@@ -160,5 +162,5 @@ def filter_of(given: Mapping[str, Any], tenant: str | None) -> Filter:
     return Filter(
         since=given.get("since"), until=given.get("until"), agents=given.get("agent", ()), services=given.get("service", ()), versions=given.get("version", ()),
         models=given.get("model", ()), tenant=tenant, conversation=given.get("conversation"), metric=given.get("metric"), outcome=given.get("outcome"),
-        below=given.get("below"), above=given.get("above"), tool=given.get("tool"), error=bool(given.get("error")), text=given.get("text"),
+        severity=given.get("severity"), below=given.get("below"), above=given.get("above"), tool=given.get("tool"), error=bool(given.get("error")), text=given.get("text"),
     )  # fmt: skip

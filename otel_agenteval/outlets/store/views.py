@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from ...core import jsonio
+from ...core.finding import Severity
 from ...statistics.weighted import Estimate, Sums
 from .database import backend_of
 from .reader import StoreReader, plain
@@ -51,9 +52,11 @@ class Filter:
     tenant: str | None = None
     conversation: str | None = None
     metric: str | None = None
-    """Metric with a score that matches the next three fields."""
+    """Metric with a score that matches the next four fields."""
     outcome: Outcome | None = None
     """Outcome of that metric, or of any metric that isn't neutral if ``metric`` is unset."""
+    severity: Severity | None = None
+    """Severity of a finding of that metric, or of any metric if ``metric`` is unset."""
     below: float | None = None
     """Upper limit (exclusive) of that metric's value."""
     above: float | None = None
@@ -563,7 +566,7 @@ def _of_turns(wanted: Filter, sql: Syntax) -> Where:
     if wanted.text is not None:
         text = "".join(f"\\{letter}" if letter in "%_\\" else letter for letter in wanted.text)
         where.add(f"turns.content {sql.like} {sql.p} ESCAPE '\\'", f"%{text}%")
-    if (wanted.metric, wanted.outcome, wanted.below, wanted.above) != (None, None, None, None):
+    if any(one is not None for one in (wanted.metric, wanted.outcome, wanted.severity, wanted.below, wanted.above)):
         # With an index, SQLite would scan the verdicts for every turn.
         of_score = _of_score(wanted, sql, sql.unindexed)
         where.add(
@@ -581,6 +584,9 @@ def _of_score(wanted: Filter, sql: Syntax, column: str = "{}") -> Where:
         where.add("scores.status = 'error'")
     elif wanted.outcome is not None:
         where.add(f"{passed} = {int(wanted.outcome == 'pass')} AND scores.direction <> 'neutral'")
+    if wanted.severity is not None:  # quotes in texts are escaped, so they don't match
+        has_finding = sql.contains.format("scores.detail", sql.p)
+        where.add(f"scores.detail IS NOT NULL AND {has_finding}", f'"severity":"{wanted.severity}"')
     where.compare(f"{column.format('scores.metric')} =", wanted.metric)
     where.compare(f"{column.format('scores.value')} <", wanted.below)
     where.compare(f"{column.format('scores.value')} >", wanted.above)

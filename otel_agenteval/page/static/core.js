@@ -1,6 +1,6 @@
 // What all views share: rendering, the address as state, requests, and how values are written.
-import { h, render } from "./vendor/preact.js";
-import { useCallback, useEffect, useErrorBoundary, useLayoutEffect, useMemo, useRef, useState } from "./vendor/hooks.js";
+import { createContext, h, render } from "./vendor/preact.js";
+import { useCallback, useContext, useEffect, useErrorBoundary, useLayoutEffect, useMemo, useRef, useState } from "./vendor/hooks.js";
 import htm from "./vendor/htm.js";
 
 // What agents wrote is shown as text, whatever form it has: an object that stands for an element must not become one. Elements
@@ -14,7 +14,7 @@ function element(type, props, ...children) {
   return h(type, props, ...children.map(shown));
 }
 export const html = htm.bind(element);
-export { render, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState };
+export { render, useCallback, useContext, useEffect, useLayoutEffect, useMemo, useRef, useState };
 
 // --- the address: path and filters, so that every view is a link
 
@@ -43,7 +43,7 @@ export function useAddress() {
 }
 
 // Filters that hold in every view; the others belong to one of them.
-export const FILTERS = ["since", "until", "agent", "service", "version", "model", "conversation", "metric", "outcome", "below", "above", "tool", "error", "text"];
+export const FILTERS = ["since", "until", "agent", "service", "version", "model", "conversation", "metric", "outcome", "severity", "below", "above", "tool", "error", "text"];
 const OF_SUMS = new Set(["since", "until", "agent", "service", "version", "model", "metric"]);
 
 export function filtersOf(query, only = FILTERS) {
@@ -216,19 +216,77 @@ export function Rows({ total, height, row, onEnd, selected = -1, label, role = "
   </div>`;
 }
 
-// Text of any length: the beginning, and the rest when it is asked for.
-const AT_FIRST = 4000;
-export function Text({ text, mono = false }) {
-  const [all, set] = useState(false);
-  const shown = all || text.length <= AT_FIRST ? text : text.slice(0, AT_FIRST);
-  return html`<div class=${`text ${mono ? "mono" : ""}`} dir="auto">${shown}${shown.length < text.length && html`<span class="dim"> …</span>
-    <button type="button" class="quiet" onClick=${() => set(true)}>Show all of it (${bytes(text.length)})</button>`}</div>`;
+// The places of a turn that findings are about: path → { text, isText, marks }, and the mark to scroll to. See evidence.js.
+export const Places = createContext({ byPath: new Map(), markOf: new Map(), aim: null, show: () => {} });
+
+// The marks of some paths that have the same text.
+export function useMarks(...paths) {
+  const { byPath, aim } = useContext(Places);
+  const found = paths.map((path) => byPath.get(path)).filter(Boolean);
+  const marks = found.flatMap((place) => place.marks);
+  return { marks, place: found[0], aim: aim && marks.includes(aim.mark) ? aim : null };
 }
 
+// The text in pieces, cut wherever a mark begins or ends, so that marks may overlap.
+function pieces(text, marks) {
+  const edges = [...new Set([0, text.length, ...marks.flatMap((mark) => [mark.from, mark.to])])].sort((a, b) => a - b);
+  return edges.slice(1).map((to, i) => {
+    const from = edges[i], over = marks.filter((mark) => mark.from < to && mark.to > from), part = text.slice(from, to);
+    const severity = ["critical", "warning", "info", "compared"].find((one) => over.some((mark) => mark.severity === one));
+    return over.length ? html`<mark class=${severity} data-from=${from} tabindex="-1" title=${[...new Set(over.map((mark) => mark.title))].join("\n")}>${part}</mark>` : part;
+  });
+}
+
+// Text of any length: the beginning, and the rest when it is asked for.
+const AT_FIRST = 4000;
+export function Text({ text, mono = false, marks = [], aim = null }) {
+  const [all, set] = useState(false);
+  const frame = useRef(null), reached = useRef(null);
+  const end = all || text.length <= AT_FIRST ? text.length : AT_FIRST;
+  const aimed = aim && marks.find((mark) => (mark.of ?? mark) === aim.mark);
+  useLayoutEffect(() => {
+    if (!aimed || reached.current === aim) return;
+    if (aimed.from >= end) { set(true); return; }
+    reached.current = aim;
+    const mark = frame.current.querySelector(`mark[data-from="${aimed.from}"]`);
+    (mark ?? frame.current).scrollIntoView({ block: "center", inline: "nearest" });
+    mark?.focus({ preventScroll: true });
+  }, [aim, aimed, end]);
+  const hidden = marks.filter((mark) => mark.from >= end && mark.severity !== "compared").length;
+  const shown = marks.filter((mark) => mark.from < end).map((mark) => (mark.to > end ? { ...mark, to: end } : mark));
+  return html`<div class=${`text ${mono ? "mono" : ""}`} dir="auto" ref=${frame}>${pieces(text.slice(0, end), shown)}${end < text.length && html`<span class="dim"> …</span>
+    <button type="button" class="quiet" onClick=${() => set(true)}>Show all of it (${bytes(text.length)}${hidden ? `, ${findings(hidden)}` : ""})</button>`}</div>`;
+}
+
+// Compact JSON over several lines, with its marks at their new positions.
+export function spread(text, marks) {
+  let out = "", depth = 0, quoted = false;
+  const places = [];
+  const line = (by) => { depth += by; out += `\n${"  ".repeat(depth)}`; };
+  for (let i = 0; i < text.length; i += 1) {
+    const sign = text[i], empty = (sign === "{" && text[i + 1] === "}") || (sign === "[" && text[i + 1] === "]");
+    if (!quoted && (sign === "}" || sign === "]") && !"{[".includes(text[i - 1])) line(-1);
+    places.push(out.length);
+    out += sign;
+    if (quoted) {
+      if (sign === "\\") { i += 1; places.push(out.length); out += text[i]; } else if (sign === '"') quoted = false;
+    } else if (sign === '"') quoted = true;
+    else if (sign === ",") line(0);
+    else if (sign === ":") out += " ";
+    else if ((sign === "{" || sign === "[") && !empty) line(1);
+  }
+  return { text: out, marks: marks.map((mark) => ({ ...mark, of: mark, from: places[mark.from], to: mark.to > mark.from ? places[mark.to - 1] + 1 : places[mark.from] })) };
+}
+const findings = (n) => `${count(n)} ${n === 1 ? "finding" : "findings"}`;
+
 // JSON, written out when it is opened.
-export function Json({ value, summary }) {
+export function Json({ value, summary, path }) {
   const [open, set] = useState(false);
-  return html`<details onToggle=${(event) => set(event.currentTarget.open)}>
-    <summary>${summary}</summary>${open && html`<${Text} mono text=${typeof value === "string" ? value : JSON.stringify(value, null, 2) ?? ""} />`}
+  const { marks, place, aim } = useMarks(path);
+  useLayoutEffect(() => { if (aim) set(true); }, [aim]);
+  const written = () => (place && !place.isText ? spread(place.text, marks) : { text: typeof value === "string" ? value : JSON.stringify(value, null, 2) ?? "", marks });
+  const found = marks.filter((mark) => mark.severity !== "compared").length;
+  return html`<details open=${open} onToggle=${(event) => set(event.currentTarget.open)}>
+    <summary>${summary}${found > 0 && html` <span class="small">(${findings(found)})</span>`}</summary>${open && html`<${Text} mono aim=${aim} ...${written()} />`}
   </details>`;
 }

@@ -25,6 +25,7 @@ export function Filters({ address, facets, lists = true }) {
       ${select("metric", "Metric", (facets?.metrics ?? []).map((one) => [one.name, one.name]))}
       ${lists && html`
         ${select("outcome", "Outcome", [["fail", "fail"], ["pass", "pass"], ["error", "error"]], "any")}
+        ${select("severity", "Finding", [["critical", "critical"], ["warning", "warning"], ["info", "info"]], "any")}
         ${limit("below", "Below")}${limit("above", "Above")}
         <label class="filter"><span>Tool</span><input type="text" key=${query.get("tool")} defaultValue=${query.get("tool") ?? ""} onChange=${(event) => set("tool", event.currentTarget.value.trim())} /></label>
         <label class="filter check"><input type="checkbox" checked=${query.get("error") === "true"} onChange=${(event) => set("error", event.currentTarget.checked ? "true" : null)} /><span>Ended with an error</span></label>

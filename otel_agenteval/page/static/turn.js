@@ -1,5 +1,6 @@
 // One turn: what was said, its steps, its scores and why, and its place in the conversation.
-import { Copy, Json, Link, Mark, Pick, Rows, Text, Wait, bytes, count, dollars, filtersOf, get, go, html, isBad, link, number, percent, seconds, short, textOf, time, useEffect, useLayoutEffect, useGet, useMemo, useState } from "./core.js";
+import { Copy, Json, Link, Mark, Pick, Places, Rows, Text, Wait, bytes, count, dollars, filtersOf, get, go, html, isBad, link, number, percent, seconds, short, spread, textOf, time, useContext, useEffect, useLayoutEffect, useGet, useMarks, useMemo, useState } from "./core.js";
+import { Evidence, Findings } from "./evidence.js";
 import { LabelForm } from "./label.js";
 
 export function OneTurn({ address, facets, written }) {
@@ -24,7 +25,7 @@ export function OneTurn({ address, facets, written }) {
   }, [newer, older, address]);
   const step = (target, text, key) => (target ? html`<${Link} class="button" to=${target} aria-keyshortcuts=${key}>${text}</${Link}>` : html`<span class="button off" aria-disabled="true">${text}</span>`);
   return html`<nav class="bar" aria-label="Turns of this filter"><${Link} to=${link("/turns", query)}>‹ All turns${asked ? " of this filter" : ""}</${Link}> ${step(newer, "Newer", "k")} ${step(older, "Older", "j")}</nav>
-    <${Wait} of=${found}>${(all) => html`<${Shown} all=${all} query=${query} facets=${found.busy ? null : facets} again=${() => again((n) => n + 1)} />`}</${Wait}>`;
+    <${Wait} of=${found}>${(all) => html`<${Findings} all=${all}><${Shown} all=${all} query=${query} facets=${found.busy ? null : facets} again=${() => again((n) => n + 1)} /></${Findings}>`}</${Wait}>`;
 }
 
 function Shown({ all, query, facets, again }) {
@@ -70,11 +71,20 @@ function Conversation({ found, id, query }) {
 
 const BASE64 = /^(?:data:([\w/+.-]+);base64,)?([A-Za-z0-9+/]{200,}={0,2})$/;
 
-export function Said({ value }) {
+// `paths` are where the value stands in the turn, for its marks; a value that isn't text is marked in its JSON.
+export function Said({ value, paths = [] }) {
+  const { marks, place, aim } = useMarks(...paths);
+  if (place && !place.isText) return html`<${Text} ...${spread(place.text, marks)} aim=${aim} />`;
   if (Array.isArray(value)) return value.map((part) => html`<${Part} part=${part} />`);
   const text = textOf(value);
-  const media = BASE64.exec(text);
-  return media ? html`<${Media} type=${media[1] ?? "base64"} data=${media[2]} />` : html`<${Text} text=${text} />`;
+  const media = marks.length === 0 && BASE64.exec(text);
+  return media ? html`<${Media} type=${media[1] ?? "base64"} data=${media[2]} />` : html`<${Text} text=${text} marks=${marks} aim=${aim} />`;
+}
+// The marked places below a path that aren't shown yet.
+function Below({ path, but = [] }) {
+  const { byPath } = useContext(Places);
+  const found = [...byPath.keys()].filter((one) => one.startsWith(`${path}.`) && !but.includes(one));
+  return found.map((one) => html`<${Json} key=${one} value=${byPath.get(one).text} summary=${one.slice(path.length + 1)} path=${one} />`);
 }
 function Part({ part }) {
   if (part === null || typeof part !== "object") return html`<${Said} value=${part} />`;
@@ -92,39 +102,47 @@ function Media({ type, data }) {
 }
 
 function Chat({ content, kept }) {
+  const { byPath } = useContext(Places);
   if (!content) return html`<p class="dim">${kept ? "Messages are stored but hidden. Set serve.page.content to show them." : "Messages aren't stored. Set outlets.store.content to store them."}</p>`;
   const messages = content.messages ?? [];
   const last = messages.at(-1);
   const answered = last?.role === "assistant" && textOf(last.content) === textOf(content.output);
+  const asked = messages.findLastIndex((message) => message.role === "user" && textOf(message.content) === textOf(content.input));
   return html`<ol class="chat">
-    ${content.system && html`<li class="message system"><span class="who">system</span><${Json} value=${content.system} summary=${`${bytes(textOf(content.system).length)}, show`} /></li>`}
-    ${messages.length === 0 && content.input !== undefined && html`<li class="message user"><span class="who">user</span><${Said} value=${content.input} /></li>`}
-    ${messages.map((message) => html`<${Message} message=${message} />`)}
-    ${content.reasoning && html`<li class="message reasoning"><span class="who">reasoning</span><${Said} value=${content.reasoning} /></li>`}
-    ${content.output !== undefined && content.output !== null && !answered && html`<li class="message assistant answer"><span class="who">answer</span><${Said} value=${content.output} /></li>`}
-    ${content.error && html`<li class="message error"><span class="who">error</span><${Said} value=${content.error.message ?? content.error} /></li>`}
+    ${content.system && html`<li class="message system"><span class="who">system</span><${Json} value=${content.system} summary=${`${bytes(textOf(content.system).length)}, show`} path="system" /></li>`}
+    ${(messages.length === 0 || (asked < 0 && byPath.has("input"))) && content.input !== undefined && html`<li class="message user"><span class="who">user</span><${Said} value=${content.input} paths=${["input"]} /></li>`}
+    ${messages.map((message, i) => html`<${Message} message=${message} path=${`messages[${i}]`} paths=${[...(i === asked ? ["input"] : []), ...(answered && message === last ? ["output"] : [])]} />`)}
+    ${content.reasoning && html`<li class="message reasoning"><span class="who">reasoning</span><${Said} value=${content.reasoning} paths=${["reasoning"]} /></li>`}
+    ${content.output !== undefined && content.output !== null && !answered && html`<li class="message assistant answer"><span class="who">answer</span><${Said} value=${content.output} paths=${["output"]} /></li>`}
+    ${content.error && html`<li class="message error"><span class="who">error</span><${Said} value=${content.error.message ?? content.error} paths=${["error.message"]} /></li>`}
   </ol>`;
 }
-function Message({ message }) {
-  const results = message.tool_results ?? [];
+function Message({ message, path, paths }) {
+  const { byPath } = useContext(Places);
+  const same = (value) => [...byPath].filter(([one, place]) => one.startsWith("tool_calls[") && place.text === (place.isText ? value : JSON.stringify(value))).map(([one]) => one);
+  const results = message.tool_results ?? [], own = `${path}.content`;
   const twice = results.length === 1 && textOf(results[0].result) === textOf(message.content);
   return html`<li class=${`message ${["user", "assistant", "system", "tool"].includes(message.role) ? message.role : "other"}`}><span class="who">${message.role}</span>
-    ${message.content !== undefined && message.content !== "" && !twice && html`<${Said} value=${message.content} />`}
+    ${message.content !== undefined && message.content !== "" && !twice && html`<${Said} value=${message.content} paths=${[...paths, own, ...same(message.content)]} />`}
     ${(message.tool_calls ?? []).map((call) => html`<div class="call"><span class="mark">calls</span> <code>${call.name}</code><${Json} value=${call.arguments ?? {}} summary="arguments" /></div>`)}
-    ${results.map((one) => html`<div class="call"><span class="mark">result</span> <${Said} value=${one.result} /></div>`)}</li>`;
+    ${results.map((one) => html`<div class="call"><span class="mark">result</span> <${Said} value=${one.result} paths=${same(one.result)} /></div>`)}<${Below} path=${path} but=${twice ? [] : [own]} /></li>`;
 }
 
 const EXPECTED = ["ground_truth", "references", "relevant_ids", "retrieved_ids", "context", "history"];
+const ELSEWHERE = /^(input|output|reasoning|system|error\.message|(messages|agent_runs|llm_calls|tool_calls|retrievals)\[.*)$/; // where marked places are shown
 function References({ content }) {
+  const { byPath } = useContext(Places);
   const found = EXPECTED.filter((name) => content[name] && (typeof content[name] !== "object" || Object.keys(content[name]).length));
-  if (!found.length) return null;
-  return html`<h2>Reference data</h2><dl class="attributes">${found.map((name) => html`<div><dt><code>${name}</code></dt><dd>${typeof content[name] === "string" ? html`<${Said} value=${content[name]} />` : html`<${Json} value=${content[name]} summary="show" />`}</dd></div>`)}</dl>`;
+  const marked = [...byPath.keys()].filter((path) => !ELSEWHERE.test(path) && !found.includes(path));
+  if (!found.length && !marked.length) return null;
+  return html`<h2>Reference data</h2><dl class="attributes">${found.map((name) => html`<div><dt><code>${name}</code></dt><dd>${typeof content[name] === "string" ? html`<${Said} value=${content[name]} paths=${[name]} />` : html`<${Json} value=${content[name]} summary="show" path=${name} />`}</dd></div>`)}
+    ${marked.map((path) => html`<div key=${path}><dt><code>${path}</code></dt><dd><${Said} value=${byPath.get(path).text} paths=${[path]} /></dd></div>`)}</dl>`;
 }
 
 // --- scores
 
 function Scores({ all, query }) {
-  const order = (score) => (isBad(score) ? 0 : score.kind === "code" ? 2 : 1);
+  const order = (score) => (isBad(score) ? 0 : score.evidence.length ? 1 : score.kind === "code" ? 3 : 2);
   const scores = [...all.scores].sort((a, b) => order(a) - order(b) || a.metric.localeCompare(b.metric));
   const known = new Set(scores.map((score) => score.metric));
   const others = Object.entries(all.outcomes).filter(([metric]) => !known.has(metric)).sort();
@@ -144,6 +162,7 @@ export function OneScore({ score, query, kept }) {
   return html`<li class=${bad ? "bad" : ""}>
     <div class="score-head"><${Link} to=${link("/turns", query, { metric: score.metric, outcome: score.status === "error" ? "error" : bad ? "fail" : null })}><code>${score.metric}</code></${Link}> <${Mark} score=${score} /> <strong>${score.status === "error" ? score.error_type : score.type === "boolean" ? "" : number(score.value, score.unit)}</strong>${score.policy === "gate" && html` <span class="mark warn">gate</span>`}</div>
     ${score.explanation && html`<p dir="auto">${score.explanation}</p>`}
+    <${Evidence} score=${score} />
     <details><summary class="dim">${[bound, score.judge_model, score.sample_probability !== null && score.sample_probability < 1 ? `1 turn in ${number(1 / score.sample_probability)} is judged` : ""].filter(Boolean).join(", ") || "details"}</summary>
       <dl class="facts">
         <div><dt>version</dt><dd>${score.version ?? "–"}</dd></div>${score.judge_model && html`<div><dt>judge</dt><dd>${score.judge_model}, ${dollars(score.judge_cost_usd)}</dd></div>`}
@@ -158,11 +177,13 @@ export function OneScore({ score, query, kept }) {
 // --- steps
 
 function Steps({ content }) {
+  const { byPath } = useContext(Places);
+  const listed = (name, kind, of) => (content[name] ?? []).map((one, i) => ({ kind, path: `${name}[${i}]`, ...of(one), ...one }));
   const steps = [
-    ...(content.agent_runs ?? []).map((run) => ({ kind: "agent", name: run.name, ...run })),
-    ...(content.llm_calls ?? []).map((call) => ({ kind: "model", name: call.model, ...call })),
-    ...(content.tool_calls ?? []).map((call) => ({ kind: "tool", ...call })),
-    ...(content.retrievals ?? []).map((one) => ({ kind: "retrieval", name: textOf(one.query).slice(0, 80), ...one })),
+    ...listed("agent_runs", "agent", () => ({})),
+    ...listed("llm_calls", "model", (call) => ({ name: call.model })),
+    ...listed("tool_calls", "tool", () => ({})),
+    ...listed("retrievals", "retrieval", (one) => ({ name: textOf(one.query).slice(0, 80) })),
   ];
   if (!steps.length) return null;
   const spans = new Map((content.spans ?? []).map((span, i) => [span.id, { ...span, place: i }]));
@@ -178,11 +199,13 @@ function Steps({ content }) {
     for (let far = 0; span?.parent && far < 100; far += 1) { span = spans.get(span.parent); if (span && ids.has(span.id)) found += 1; }
     return Math.min(found, 8);
   };
-  return html`<section aria-labelledby="steps"><h2 id="steps">Steps</h2><p class="dim small">${inTime ? `Start and duration of each step, in ${seconds(scale.all)} total.` : "Bars show each step's share of the turn."}</p><ol class="steps">${steps.slice(0, 500).map((step) => html`<li class=${step.error ? "bad" : ""} style=${{ "--in": `${depth(step) * 14}px` }}>
+  const marked = new Set([...byPath.keys()].map((path) => path.split(".")[0]));
+  return html`<section aria-labelledby="steps"><h2 id="steps">Steps</h2><p class="dim small">${inTime ? `Start and duration of each step, in ${seconds(scale.all)} total.` : "Bars show each step's share of the turn."}</p><ol class="steps">${steps.filter((step, i) => i < 500 || marked.has(step.path)).map((step) => html`<li class=${step.error ? "bad" : ""} style=${{ "--in": `${depth(step) * 14}px` }}>
     <span class="step-name"><span class="mark">${step.kind}</span> <code>${step.name ?? "–"}</code>${spans.get(step.span_id)?.inferred && html` <${Inferred} />`}</span> <${TimeBar} scale=${scale} start=${inTime ? begun(step) : 0} duration=${step.duration_s} /> <span class="n">${seconds(step.duration_s)}</span>
     <span class="dim small">${step.kind === "model" ? `${count(step.input_tokens)} in, ${count(step.output_tokens)} out${step.cost_usd ? `, ${dollars(step.cost_usd)}` : ""}${step.finish_reason ? `, ${step.finish_reason}` : ""}` : ""}${step.error ? ` ${textOf(step.error.type)} ${textOf(step.error.message ?? (typeof step.error === "string" ? step.error : ""))}` : ""}</span>
-    ${step.kind === "tool" && html`<div class="step-texts">${step.arguments !== undefined && html`<${Json} value=${step.arguments} summary="arguments" />`}${step.result !== undefined && html`<${Json} value=${step.result} summary="result" />`}</div>`}
-    ${step.kind === "retrieval" && html`<${Json} value=${step.documents ?? []} summary=${`${count((step.documents ?? []).length)} documents`} />`}</li>`)}</ol>${steps.length > 500 && html`<p class="dim">The first 500 of ${count(steps.length)} steps. The spans have all of them.</p>`}</section>`;
+    ${step.kind === "tool" && html`<div class="step-texts">${step.arguments !== undefined && html`<${Json} value=${step.arguments} summary="arguments" path=${`${step.path}.arguments`} />`}${step.result !== undefined && html`<${Json} value=${step.result} summary="result" path=${`${step.path}.result`} />`}</div>`}
+    ${step.kind === "retrieval" && html`<${Json} value=${step.documents ?? []} summary=${`${count((step.documents ?? []).length)} documents`} path=${`${step.path}.documents`} />`}
+    <${Below} path=${step.path} but=${["arguments", "result", "documents"].map((name) => `${step.path}.${name}`)} /></li>`)}</ol>${steps.length > 500 && html`<p class="dim">The first 500 of ${count(steps.length)} steps. The spans have all of them.</p>`}</section>`;
 }
 
 function Inferred() {
