@@ -50,7 +50,7 @@ class Pattern(NamedTuple):
 
 
 def _host(turn: Turn, found: Evidence) -> Pattern:
-    link = found.found.strip()
+    link = (found.found or found.finding.get("text") or "").strip()
     host = host_of(key_of(link.partition("://")[2] or link))
     if "." not in host or any(sign in link for sign in "[]()<> "):  # a disguised link, which no list of hosts allows
         return _place(turn, found)

@@ -498,8 +498,10 @@ def test_ungrounded_urls_are_listed_as_written() -> None:
     output = " ".join(f"https://x.org/{i}," for i in range(12)) + " https://y.org/A!"
     score = evaluate("code_ungrounded_urls", {"output": output, "input": "https://x.org/0"})
     assert score.detail["count"] == 12
-    assert score.detail["ungrounded"][:2] == ["https://x.org/1", "https://x.org/2"]
-    assert len(score.detail["ungrounded"]) == 10
+    findings = score.detail["findings"]
+    assert [one["text"] for one in findings[:2]] == ["https://x.org/1", "https://x.org/2"]
+    assert [output[one["start"] : one["end"]] for one in findings] == [one["text"] for one in findings]
+    assert len(findings) == 10
 
 
 # --- numbers -----------------------------------------------------------------------------------------------------

@@ -96,7 +96,7 @@ def test_only_the_texts_that_are_to_be_checked_are_searched() -> None:
 def test_a_detection_says_where_and_how_sure_but_not_what() -> None:
     score = evaluate("ok", "I am jo.doe@mail.example", check_input=True)
     assert score.detail["detections"] == [
-        {"type": "email", "location": "input", "start": 5, "confidence": 0.95, "masked": "jo" + "*" * 15 + "le"}
+        {"type": "email", "location": "input", "start": 5, "end": 24, "confidence": 0.95, "masked": "jo" + "*" * 15 + "le"}
     ]
     assert "doe" not in str(score.to_dict())
 

@@ -427,7 +427,7 @@ def code_ungrounded_urls(turn: Turn, *, allowed: tuple[str, ...] = ()) -> bool |
     Parameters:
         allowed: Hosts (``acme.com``), wildcards (``*.acme.com``) and paths (``docs.python.org/3/``) that need no source.
 
-    Detail: ``ungrounded`` (URLs, at most 10), ``count``.
+    Detail: ``findings``, with the URL as ``text``, and ``count``.
 
     | answer | result |
     |---|---|
@@ -455,7 +455,20 @@ def code_ungrounded_urls(turn: Turn, *, allowed: tuple[str, ...] = ()) -> bool |
     )
     if ungrounded is None:
         return skip(given.gap() or "missing:sources")
-    return _grounded(output, "URLs", ungrounded, given)
+    if not ungrounded:
+        return _passed(output)
+    reason = given.gap()
+    if reason is not None:
+        return skip(reason)
+    why = f"{len(ungrounded)} of the answer's URLs stand in nothing that the agent was given"
+    findings = [_link_at(output, written) for written in ungrounded]
+    return _failed(output, why, **detail_of(findings))
+
+
+def _link_at(output: str, written: str) -> Finding:
+    """Return the finding of a link. Its range is empty if the answer contains it in another spelling."""
+    start = output.find(written)
+    return Finding("output", max(0, start), start + len(written) if start >= 0 else 0, "url", text=excerpt(written, _SHOWN))
 
 
 @metric(needs=("output",), uses=("context", "history"), direction="neutral", groups=("default", "quality"), version="2")
@@ -524,16 +537,6 @@ def code_ungrounded_numbers(turn: Turn, *, derived: bool = True, ignored: tuple[
     at = {number.text: number.at for number in numbers}
     findings = [Finding("output", at.get(item, 0), at.get(item, 0) + len(item), "number", "info", item) for item in left]
     return Result(share, explanation=why, detail=detail_of(findings))
-
-
-def _grounded(output: str, what: str, ungrounded: list[str], given: GivenInTurn) -> bool | Result:
-    if not ungrounded:
-        return _passed(output)
-    reason = given.gap()
-    if reason is not None:
-        return skip(reason)
-    why = f"{len(ungrounded)} of the answer's {what} stand in nothing that the agent was given"
-    return _failed(output, why, ungrounded=[excerpt(item, _SHOWN) for item in ungrounded[:_LISTED]], count=len(ungrounded))
 
 
 def _passed(text: str) -> bool | Result:

@@ -16,6 +16,7 @@ from annotated_types import Ge, Gt, Le, Lt
 
 from ...core import jsonio
 from ...core.errors import MetricError
+from ...core.finding import Finding, detail_of
 from ...core.turn import Turn
 from ...detectors.personal import CONFIDENT, leaks
 from ...detectors.personal_marks import may_hold
@@ -46,6 +47,7 @@ class _Detection(NamedTuple):
     type: str
     location: str
     start: int
+    end: int
     confidence: float
     masked: str
 
@@ -127,8 +129,8 @@ def code_pii_leakage(
             ``*@acme.com`` for all addresses of a domain.
 
     Detail: ``num_detections``, ``severity`` (1 minus the value), ``types`` (sorted), ``detections``
-    ``[{type, location, start, confidence, masked}]`` (at most 100, ``location`` is ``input`` or ``output``), ``uncertain``
-    (finds with low confidence), ``truncated``.
+    ``[{type, location, start, end, confidence, masked}]`` (at most 100, ``location`` is ``input`` or ``output``),
+    ``findings`` (the first ten detections), ``uncertain`` (finds with low confidence), ``truncated``.
 
     Source: AgentUnit pii_leakage.
     """
@@ -154,6 +156,9 @@ def code_pii_leakage(
         "types": sorted({leak.type for leak in found}),
         "detections": [leak._asdict() for leak in found[:_SHOWN]],
     }
+    if found:
+        findings = [Finding(leak.location, leak.start, leak.end, leak.type, text=leak.masked) for leak in found]
+        detail["findings"] = detail_of(findings)["findings"]
     if uncertain:
         detail["uncertain"] = [leak._asdict() for leak in uncertain[:_SHOWN]]
     if truncated:
@@ -177,7 +182,7 @@ def _searched(turn: Turn, check_input: bool, check_output: bool) -> list[tuple[s
 def _matches(texts: list[tuple[str, str]], ruleset: str, enable_names: bool, public: Sequence[str]) -> list[_Detection]:
     rules = _SEED_RULES if ruleset == "seed" else (*_DEFAULT_RULES, NAMES) if enable_names else _DEFAULT_RULES
     return [
-        _Detection(detector.kind, location, start, detector.confidence, mask(text[start:end]))
+        _Detection(detector.kind, location, start, end, detector.confidence, mask(text[start:end]))
         for location, text in texts
         for detector, start, end in find(text, rules)
         if not is_public(text[start:end], public)
@@ -201,7 +206,7 @@ def _leaks(
         for leak in leaks(text, given, asked=turn.input or "", check_given=location == "output"):
             if is_public(text[leak.start : leak.end], public):
                 continue
-            detection = _Detection(leak.kind, location, leak.start, leak.confidence, mask(text[leak.start : leak.end]))
+            detection = _Detection(leak.kind, location, leak.start, leak.end, leak.confidence, mask(text[leak.start : leak.end]))
             (found if leak.confidence >= CONFIDENT else uncertain).append(detection)
     return found, uncertain, given.gap() if any(leak.location == "output" for leak in found) else None
 
