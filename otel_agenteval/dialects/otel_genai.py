@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from ..core import jsonio
@@ -16,6 +17,8 @@ from ..core.later import Later
 from ..core.semconv import EVENT as EVALUATION
 from ..core.turn import Document
 from ..spans.record import SpanRecord
+from .generic.kinds import role_of_kind
+from .generic.words import words_of
 from .step import (  # fmt: skip
     AGENT,
     CHAIN,
@@ -53,6 +56,11 @@ SCOPES = re.compile(
 )
 """Instrumentations that write almost only the convention's attributes."""
 
+_OF_MODELS = frozenset((
+    "chat", "completion", "completions", "generate", "generation", "llm", "inference", "response", "responses", "messages",
+))  # fmt: skip
+"""Words of operations that call a model, if the span names one."""
+
 _MESSAGE_EVENTS = {
     "gen_ai.system.message": "system", "gen_ai.user.message": "user", "gen_ai.assistant.message": "assistant",
     "gen_ai.tool.message": "tool", "gen_ai.choice": "assistant",
@@ -78,6 +86,12 @@ _MERGED = "(merged tools)"
 _DETAILS = "gen_ai.client.inference.operation.details"
 
 
+@lru_cache(256)
+def _role_of_operation(operation: str) -> str | None:
+    """Return the role for an operation that isn't the convention's: ``chat.completions``, ``LlmCall``, ``generateText``."""
+    return LLM if not _OF_MODELS.isdisjoint(words_of(operation)) else role_of_kind(operation)
+
+
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
     operation = attributes.get("gen_ai.operation.name")
     if operation is not None:
@@ -88,7 +102,11 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
             if role == TOOL and attributes.get("gen_ai.tool.name") == _MERGED:
                 return INNER
             return role
-        return LLM if "gen_ai.usage.output_tokens" in attributes and "gen_ai.request.model" in attributes else CHAIN
+        has_model = "gen_ai.request.model" in attributes or "gen_ai.response.model" in attributes
+        role = _role_of_operation(operation) if operation.__class__ is str else None
+        if role is not None and (role != LLM or has_model):
+            return role
+        return LLM if has_model and "gen_ai.usage.output_tokens" in attributes else CHAIN
     if "gen_ai.tool.name" in attributes:
         return TOOL
     if "gen_ai.request.model" in attributes or "gen_ai.response.model" in attributes:
