@@ -17,7 +17,7 @@ from ..core.later import Later
 from ..core.semconv import EVENT as EVALUATION
 from ..core.turn import Document
 from ..spans.record import SpanRecord
-from .generic.kinds import role_of_kind
+from .generic.kinds import OF_MODELS, role_of_kind
 from .generic.words import words_of
 from .step import (  # fmt: skip
     AGENT,
@@ -56,11 +56,6 @@ SCOPES = re.compile(
 )
 """Instrumentations that write almost only the convention's attributes."""
 
-_OF_MODELS = frozenset((
-    "chat", "completion", "completions", "generate", "generation", "llm", "inference", "response", "responses", "messages",
-))  # fmt: skip
-"""Words of operations that call a model, if the span names one."""
-
 _MESSAGE_EVENTS = {
     "gen_ai.system.message": "system", "gen_ai.user.message": "user", "gen_ai.assistant.message": "assistant",
     "gen_ai.tool.message": "tool", "gen_ai.choice": "assistant",
@@ -89,7 +84,7 @@ _DETAILS = "gen_ai.client.inference.operation.details"
 @lru_cache(256)
 def _role_of_operation(operation: str) -> str | None:
     """Return the role for an operation that isn't the convention's: ``chat.completions``, ``LlmCall``, ``generateText``."""
-    return LLM if not _OF_MODELS.isdisjoint(words_of(operation)) else role_of_kind(operation)
+    return LLM if not OF_MODELS.isdisjoint(words_of(operation)) else role_of_kind(operation)
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:

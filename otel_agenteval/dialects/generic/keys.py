@@ -172,12 +172,20 @@ _ENDINGS: dict[tuple[str, ...], tuple[str, int]] = {
     ("completion", "start", "time"): ("first_token_at", 1), ("first", "token", "at"): ("first_token_at", 1),
     ("user", "id"): ("user_id", 2), ("enduser", "id"): ("user_id", 1),
     ("entity", "name"): ("name", 2), ("component", "name"): ("name", 1), ("node", "name"): ("name", 1), ("observation", "name"): ("name", 1),
-    ("span", "name"): ("name", 1), ("step", "name"): ("name", 1), ("run", "name"): ("name", 1), ("name",): ("name", 1),
+    ("span", "name"): ("name", 1), ("step", "name"): ("name", 1), ("run", "name"): ("name", 1), ("name",): ("name", 1), ("name",): ("name", 1),
 }  # fmt: skip
 _NO_MODEL = frozenset(
     ("tool", "tools", "data", "user", "device", "host", "phone", "product", "vehicle", "car", "printer", "cost", "view", "domain")
 )
 _TOOL_LISTS = frozenset(("tools", "functions", "definitions", "available"))
+_NAMED = frozenset(("span", "tool", "function", "agent", "agents", "entity", "step", "operation", "task", "messages"))
+"""Words before ``name`` that identify the span's subject. After other words, it is a user's, an organization's or an SDK's name."""
+_STRANGERS = frozenset((
+    "user", "users", "organization", "org", "sdk", "library", "service", "host", "instrumentation", "customer", "client", "server", "account", "tenant",
+    "team", "company", "project", "package", "app", "application", "environment", "event", "session", "thread", "schema", "class", "file", "display",
+    "first", "last", "full", "product", "owner", "author", "workspace", "dataset", "database", "model", "provider", "module", "device", "domain", "trace",
+    "metadata", "context", "person", "contact", "employee", "region", "cluster", "queue", "topic", "store", "collection", "index", "table", "policy",
+))  # fmt: skip
 _OTHER_CALLS = frozenset(("previous", "request", "parent", "last"))
 _COST_PARTS = frozenset(
     ("input", "output", "prompt", "completion", "cache", "cached", "reasoning", "per", "tool", "limit", "max")
@@ -186,7 +194,8 @@ _NO_SESSION = frozenset(("mcp", "http", "transport", "jsonrpc"))
 
 
 _EXCLUDED: dict[str, frozenset[str]] = {
-    **dict.fromkeys(("tool_name", "tool_call_id", "agent", "name"), _TOOL_LISTS),
+    **dict.fromkeys(("tool_name", "tool_call_id", "name"), _TOOL_LISTS),
+    "agent": _TOOL_LISTS | {"user"},  # a browser
     "response_id": _OTHER_CALLS,
     "conversation_id": _NO_SESSION,
     "cost_usd": _COST_PARTS,
@@ -201,7 +210,7 @@ def _endings(words: tuple[str, ...]) -> tuple[str | None, int]:
             continue
         field, strength = found
         before = set(words[:-length])
-        if field == "name" and (len(words) > length + 3 or "thread" in before):
+        if field == "name" and (len(words) > length + 3 or (length == 1 and not _is_own_name(words))):
             continue
         if field == "agent" and "trace" in before:  # the trace's first agent, not the span's
             strength -= 1
@@ -209,6 +218,12 @@ def _endings(words: tuple[str, ...]) -> tuple[str | None, int]:
             return (None, 0) if before & _NO_MODEL else (field, strength + (2 if "response" in before and length < 3 else 0))
         return (None, 0) if field in _EXCLUDED and before & _EXCLUDED[field] else (field, strength)
     return None, 0
+
+
+def _is_own_name(words: tuple[str, ...]) -> bool:
+    """Return True if a name without a word for its subject can be the span's: ``fw.name``, but not ``user.name``."""
+    about = words[-2:-1]
+    return not about or about[0] in _NAMED or (len(words) == 2 and about[0] not in _STRANGERS)
 
 
 _KIND_LASTS = frozenset(("kind", "type", "subtype", "op"))

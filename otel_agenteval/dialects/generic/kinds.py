@@ -36,6 +36,10 @@ _IN_ORDER: tuple[tuple[frozenset[str], str], ...] = (
     (frozenset(("step", "turn", "cycle", "iteration")), INNER),
     (frozenset(("workflow", "chain", "graph", "pipeline", "flow", "crew", "task", "runnable", "node")), CHAIN),
 )
+OF_MODELS = frozenset((
+    "chat", "completion", "completions", "generate", "generation", "llm", "inference", "response", "responses", "messages",
+))  # fmt: skip
+"""Words of operations that call a model, if the span names one."""
 _NO_KINDS = frozenset(
     ("internal", "server", "client", "producer", "consumer", "unspecified", "default", "span", "event", "unknown")
 )

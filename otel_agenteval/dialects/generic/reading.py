@@ -14,6 +14,7 @@ from ..otel_genai import documents
 from ..step import AGENT, CHAIN, EMBEDDING, GUARDRAIL, HANDOFF, INNER, LLM, RERANK, RETRIEVAL, TOOL, Step, seconds_until
 from .facts import Content, Facts, model_in, provider_in, without_provider
 from .keys import IN, OUT
+from .kinds import OF_MODELS
 from .shapes import are_messages, plain
 from .values import opened, transcript
 from .words import words_of
@@ -85,6 +86,8 @@ def _is_call(facts: Facts, usage: bool, answered: bool) -> bool:
     if usage and (model or facts.content):
         return True
     if model and (answered or "finish_reason" in facts.fields or _ends_in_answer(facts)):
+        return True
+    if model and facts.failed and not OF_MODELS.isdisjoint(words_of(facts.name)):
         return True
     directions = {content.direction for content in facts.texts}
     return facts.name_role == LLM and (model or bool(facts.content) or directions >= {IN, OUT})

@@ -42,6 +42,7 @@ def review_roles(records: Sequence[SpanRecord], infer: Callable[[SpanRecord], No
             record.dialects.reset_role()
         return
     _drop_strangers(records, inferred)
+    _drop_common_names(inferred)
     _name_tools(inferred, records)
     _open_loops(records)
     _drop_phantoms(inferred)
@@ -62,6 +63,19 @@ def _infer_skipped(
             if about.inferred:
                 found.append(record)
     return found
+
+
+def _drop_common_names(inferred: Sequence[SpanRecord]) -> None:
+    """Remove a name that a tool's span shares with spans of another role. It is the application's or its user's."""
+    roles: dict[str, set[str | None]] = {}
+    for record in inferred:
+        name = record.dialects.facts.fields.get("name")
+        if name is not None and name != record.name:
+            roles.setdefault(name, set()).add(record.dialects.role)
+    common = {name for name, found in roles.items() if TOOL in found and len(found) > 1}
+    for record in inferred if common else ():
+        if record.dialects.facts.fields.get("name") in common:
+            del record.dialects.facts.fields["name"]
 
 
 def _follows_convention(record: SpanRecord) -> bool:

@@ -1,0 +1,80 @@
+"""Frameworks that no recording shows → turns, by general rules. Each table has one rule in several spellings."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.support.spans import agent, span, turn_of
+
+ASKED, SAID, RESULT = "Weather in Paris?", "It is 18 °C.", "18 °C"
+CALL = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Paris"}'}}
+USER = {"role": "user", "content": ASKED}
+WANTS = {"role": "assistant", "content": None, "tool_calls": [CALL]}
+TOLD = {"role": "tool", "tool_call_id": "c1", "content": RESULT}
+
+
+def fw(span_id, parent, name, attributes, **more):
+    return span(span_id, parent, name, attributes, scope="fw.core", **more)
+
+
+def model(span_id, parent, given, made, *, at=0.0, **more):
+    attributes = {"llm.model": "gpt-4.1", "llm.input": json.dumps(given), "llm.output": json.dumps([made])}
+    usage = {"llm.usage.input_tokens": 10, "llm.usage.output_tokens": 4}
+    return fw(span_id, parent, "llm.call", {"fw.kind": "llm", **attributes, **usage, **more}, at=at)
+
+
+def loop(*, called="support.agent", tool="weather", **everywhere):
+    """A run with one tool call. All spans have the attributes ``everywhere``."""
+    return (
+        fw(1, 0, called, {"fw.kind": "agent", "fw.input": ASKED, "fw.output": SAID, **everywhere}, ms=100),
+        model(2, 1, [USER], WANTS, **everywhere),
+        fw(3, 1, tool, {"fw.kind": "tool", "fw.input": '{"city": "Paris"}', "fw.output": RESULT, **everywhere}, at=20),
+        model(4, 1, [USER, WANTS, TOLD], {"role": "assistant", "content": SAID}, at=40, **everywhere),
+    )
+
+
+@pytest.mark.parametrize(
+    "everywhere",
+    [
+        {"user.name": "Ada"}, {"fw.user.name": "Ada"}, {"organization.name": "ACME"}, {"sdk.name": "fw"}, {"fw.library.name": "fw"},
+        {"fw.metadata": '{"user": {"name": "Ada"}}'}, {"fw.metadata": '{"userName": "Ada"}'}, {"fw.display_name": "Ada"},
+        {"fw.name": "Ada"}, {"name": "Ada"}, {"user.agent": "Mozilla/5.0"},
+    ],
+)  # fmt: skip
+def test_name_of_somebody_else_isnt_a_tools_or_agents(everywhere):
+    turn = turn_of(*loop(called="support", **everywhere))
+    assert (turn.agent, [call.name for call in turn.tool_calls]) == ("support", ["weather"])
+
+
+@pytest.mark.parametrize("key", ["fw.function.name", "step_name", "entity.name", "fw:name", "name"])
+def test_tool_has_the_name_in_its_attribute(key):
+    root, first, tool, last = loop(tool="run 7")
+    tool.attributes[key] = "weather"
+    assert [call.name for call in turn_of(root, first, tool, last).tool_calls] == ["weather"]
+
+
+@pytest.mark.parametrize("scope", ["fw.core", "opentelemetry.instrumentation.openai"])
+@pytest.mark.parametrize(
+    "operation",
+    ["chat", "chat.completions", "Chat", "ChatCompletion", "chat_completion", "llm_call", "generateText", "responses.create", "openai.chat"],
+)  # fmt: skip
+def test_failed_model_call_counts_under_any_operation(operation, scope):
+    attributes = {"gen_ai.operation.name": operation, "gen_ai.request.model": "gpt-4.1"}
+    for root in ([], [agent(1)]):
+        turn = turn_of(*root, span(2, len(root), "request", attributes, error="429", scope=scope))
+        assert [(call.model, call.error.message) for call in turn.llm_calls] == [("gpt-4.1", "429")]
+
+
+@pytest.mark.parametrize("name", ["ai.generateText.doGenerate", "fw chat", "ChatCompletion", "llm"])
+def test_failed_model_call_counts_by_its_name_and_model(name):
+    turn = turn_of(*loop()[:1], fw(2, 1, name, {"fw.model": "gpt-4.1", "fw.prompt": ASKED}, error="429"))
+    assert [(call.model, call.error.message) for call in turn.llm_calls] == [("gpt-4.1", "429")]
+
+
+@pytest.mark.parametrize("operation", ["tool_call", "run_tool", "ToolExecution"])
+def test_tool_counts_under_any_operation(operation):
+    attributes = {"gen_ai.operation.name": operation, "gen_ai.tool.name": "weather", "gen_ai.tool.call.result": RESULT}
+    turn = turn_of(agent(1), span(2, 1, "x", attributes))
+    assert [(call.name, call.result) for call in turn.tool_calls] == [("weather", RESULT)]
