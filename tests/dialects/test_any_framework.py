@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from otel_agenteval.spans.record import SpanEvent
 from tests.support.spans import agent, span, turn_of
 
 ASKED, SAID, RESULT = "Weather in Paris?", "It is 18 °C.", "18 °C"
@@ -78,3 +79,14 @@ def test_tool_counts_under_any_operation(operation):
     attributes = {"gen_ai.operation.name": operation, "gen_ai.tool.name": "weather", "gen_ai.tool.call.result": RESULT}
     turn = turn_of(agent(1), span(2, 1, "x", attributes))
     assert [(call.name, call.result) for call in turn.tool_calls] == [("weather", RESULT)]
+
+
+@pytest.mark.parametrize(
+    "about", [{"level": "INFO", "target": "fw::tools"}, {"severity_text": "INFO", "timestamp": "2026-01-01T00:00:00Z"}]
+)
+@pytest.mark.parametrize(("event", "result"), [({}, None), ({"result": RESULT}, RESULT), ({"message": RESULT}, RESULT)])
+def test_properties_of_an_event_arent_content(about, event, result):
+    root, first, tool, last = loop()
+    del tool.attributes["fw.output"], last.attributes["llm.input"]
+    tool.events = [SpanEvent("tool result", {**about, **event})]
+    assert [call.result for call in turn_of(root, first, tool, last).tool_calls] == [result]

@@ -14,7 +14,7 @@ from ...spans.record import ERROR, SpanRecord
 from ..content import decode
 from ..step import CHAIN, EMBEDDING, LLM, RETRIEVAL, TOOL, as_float
 from . import kinds
-from .keys import IN, OUT, SPREAD_ARGUMENTS, SPREAD_RESULTS, Meaning, holds_json, is_useful, meaning_of
+from .keys import IN, OUT, SPREAD_ARGUMENTS, SPREAD_RESULTS, Meaning, holds_json, is_content_of_event, is_useful, meaning_of
 from .shapes import are_documents, are_messages, are_requests, are_tools, is_definition, is_message, is_telling, plain
 from .values import Branch, opened, tree_of
 from .words import words_of
@@ -366,9 +366,9 @@ class Facts:
     # --- events and log records
 
     def _read_event(self, name: str, attributes: Mapping[str, Any], body: Any) -> None:
-        values = {**attributes}
+        label = attributes.get("event.name") or name
+        values = {key: value for key, value in attributes.items() if key != "event.name" and is_content_of_event(key)}
         body = opened(body)
-        label = values.pop("event.name", None) or name
         if isinstance(body, dict):
             values.update(body)
         elif isinstance(body, (list, tuple)):

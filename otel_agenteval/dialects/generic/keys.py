@@ -172,7 +172,7 @@ _ENDINGS: dict[tuple[str, ...], tuple[str, int]] = {
     ("completion", "start", "time"): ("first_token_at", 1), ("first", "token", "at"): ("first_token_at", 1),
     ("user", "id"): ("user_id", 2), ("enduser", "id"): ("user_id", 1),
     ("entity", "name"): ("name", 2), ("component", "name"): ("name", 1), ("node", "name"): ("name", 1), ("observation", "name"): ("name", 1),
-    ("span", "name"): ("name", 1), ("step", "name"): ("name", 1), ("run", "name"): ("name", 1), ("name",): ("name", 1), ("name",): ("name", 1),
+    ("span", "name"): ("name", 1), ("step", "name"): ("name", 1), ("run", "name"): ("name", 1), ("name",): ("name", 1),
 }  # fmt: skip
 _NO_MODEL = frozenset(
     ("tool", "tools", "data", "user", "device", "host", "phone", "product", "vehicle", "car", "printer", "cost", "view", "domain")
@@ -251,6 +251,17 @@ def _identity(words: tuple[str, ...]) -> tuple[str | None, int]:
             return "kind", 4
         return "kind", 3 if before & _OF_SPANS else 2 if last in ("kind", "subtype") else 1
     return None, 0
+
+
+_OF_RECORDS = frozenset((
+    "level", "target", "severity", "severity_text", "severity_number", "timestamp", "time", "ts", "logger", "module_path", "file", "line", "busy_ns", "idle_ns",
+))  # fmt: skip
+
+
+@lru_cache(MOST_NAMES)
+def is_content_of_event(key: str) -> bool:
+    """Return False for a property of an event or a log record itself, such as its level or its place in the code."""
+    return key.lower() not in _OF_RECORDS and not key.startswith(_PLAIN_PREFIXES)
 
 
 # --- which spans to read
