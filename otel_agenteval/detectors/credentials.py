@@ -9,18 +9,19 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from .lists import words
-from .passwords import chosen_passwords, codes, login_pairs, quoted_phrases
+from .passwords import Span, chosen_passwords, codes, is_strong, login_pairs, new_ones, quoted_phrases, trimmed
 from .places import Taken
 from .redaction.patterns import lazy
 from .redaction.secrets import secrets
-from .redaction.views import MAX_LAYERS, View, first_view, next_view
+from .redaction.views import MAX_LAYERS, View, first_view, folded, next_view
 from .screen import Look, ScreenedWords
-from .secret_values import PUBLIC, looks_random, may_be_chosen, needs_no_secret
-from .tokens import SCAN_LIMIT, is_sample, secret_spans
+from .secret_values import PUBLIC, is_filled_in, is_identifier, looks_random, may_be_chosen, may_be_meant, needs_no_secret
+from .texts import has_any
+from .tokens import SCAN_LIMIT, is_sample, may_be_format, secret_spans
 
 
 class Credential(NamedTuple):
@@ -44,107 +45,97 @@ class Credential(NamedTuple):
 
 # --- fast pre-check
 
-_AS_ONE = bytes(32 if code == 32 else 120 for code in range(256))
 _CLASSES = bytes(
     48 if 48 <= code <= 57 else 33 if not chr(code).isalpha() and 33 <= code < 127 else 97 if 33 <= code < 127 else 32
     for code in range(256)
 )
-_LONG_WORD = b"x" * 20
-_CAPITALS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-_HIDING = (
-    b"\xef\xbc",
-    b"\xe2\x80\x8b",
-    b"\xe2\x80\x8c",
-    b"\xe2\x80\x8d",
-    b"\xe2\x81\xa0",
-    b"\xef\xbb\xbf",
-    b"\xc2\xad",
-    b"\xf0\x9d",
-)
-"""First bytes of full-width letters, mathematical letters and invisible characters."""
+_HIDING = lazy("[\u00ad\u200b-\u200d\u2060\ufeff\uff10-\uff19\uff21-\uff3a\uff41-\uff5a\U0001d400-\U0001d7ff]")
+_INVISIBLE = lazy("[\u00ad\u200b-\u200d\u2060\ufeff]")
+_USER_INFO = lazy(r"://[^\s/@]{0,256}@")
+_SPELLED = (b" a a a ", b" a  a  a ", b" a    a    a ")
+_DIGITS_TOO = bytes.maketrans(b"0", b"a")
+_LETTER_BY_LETTER = re.compile(rb"(?<![a0!])(?:!?[a0]!?(?: {1,2}| {4})){12}")
 _STEMS = ScreenedWords(words("secrets.txt", "stems"))
 """Parts of words in lower case. Every short secret has one of them nearby."""
 _CODE_STEMS = ScreenedWords(words("secrets.txt", "code_stems"))
+_HARMLESS = re.compile(
+    rb"[^\w/]*(?:[A-Z]{1,5}(?:[-/#]?[0-9]{1,10}){1,4}|[0-9-]{8,10}T[0-9:.]+(?:Z|[+-][0-9:]+)?|[0-9][0-9.,:/-]*[^\w]?[A-Za-z]{1,3}"
+    rb"|[a-z]+://[a-z0-9_.,:/-]+|[a-z0-9_.-]*(?:/[a-z0-9_.-]+){2,})\W*"
+)
+"""Numbers of orders, trains and seats (``A-1001``), times, amounts with units, plain addresses and paths, which are frequent."""
+_SHORTEST = 6
+_AS_ONE = bytes(32 if code == 32 else 120 for code in range(256))
+_LONG_WORD = b"x" * 20
 
 
 def may_hold(text: str, look: Look | None = None) -> bool:
     """Return True if a text needs the full check.
 
-    The text needs one if it contains a long token, a short token with digits near a word for secrets, or a code near a word for
-    codes.
+    The text needs one if it contains a published format, something encoded, a mix of letters and digits near a word for
+    secrets, or a code near a word for codes.
 
     Args:
         text: Text of the answer.
         look: Screen of the same text, if available.
     """
-    if ("://" in text and "@" in text) or " phrase" in text:
+    if not text.isascii() and _HIDING.search(text) is not None:
+        text, look = folded(_INVISIBLE.sub("", text)), None
+    if " phrase" in text or ("://" in text and "@" in text and _USER_INFO.search(text) is not None):
         return True
     written = text.encode("utf-8", "replace") if look is None else look.written
     shape = written.translate(_CLASSES)
-    if _has_long_word(written, shape):
-        return True
-    ascii_only = len(written) == len(text)
-    if not ascii_only and any(hiding in written for hiding in _HIDING):
+    if any(_is_telling(word) for word in _long_words(shape, written)):
         return True
     if b"0" not in shape:
         return b"phrase" in written or b"asswor" in written
-    mixed = _mixed_word(shape, written)
-    if mixed == "letters":
+    if has_any(shape.translate(_DIGITS_TOO, b"!"), _SPELLED) and _LETTER_BY_LETTER.search(shape) is not None:
         return True
-    if mixed == "word":
-        if not ascii_only and any(word in text for word in words("secrets.txt", "foreign_words")):
-            return True
-        if _STEMS.may_be_in(look) and _STEMS.occur_in(written.lower()):
-            return True
-    if b"0000" in shape or b"00a" in shape:
-        if _CODE_STEMS.may_be_in(look) and _CODE_STEMS.occur_in(written.lower()):
-            return True
-        return not ascii_only and any(word in text for word in words("secrets.txt", "code_words"))
-    return False
+    if _has_mixed_word(shape, written) and _has_word(text, written, look, _STEMS, "foreign_words"):
+        return True
+    return (b"0000" in shape or b"00a" in shape) and _has_word(text, written, look, _CODE_STEMS, "code_words")
 
 
-def _has_long_word(written: bytes, shape: bytes) -> bool:
-    """Return True if a word of at least 20 characters has a digit or at least four capitals.
+def _has_word(text: str, written: bytes, look: Look | None, stems: ScreenedWords, beyond_ascii: str) -> bool:
+    if stems.may_be_in(look) and stems.occur_in(written.lower()):
+        return True
+    return len(written) != len(text) and any(word in text for word in words("secrets.txt", beyond_ascii))
 
-    Compound words and rows of punctuation have neither.
-    """
-    words = shape.translate(_AS_ONE)
-    at = words.find(_LONG_WORD)
+
+def _long_words(shape: bytes, written: bytes) -> Iterator[bytes]:
+    """Yield the words of at least 20 characters that have a digit or capitals and aren't harmless."""
+    solid = shape.translate(_AS_ONE)
+    at = solid.find(_LONG_WORD)
     while at >= 0:
-        end = words.find(b" ", at)
-        end = len(words) if end < 0 else end
-        if b"0" in shape[at:end] or end - at - len(written[at:end].translate(None, _CAPITALS)) > 3:
-            return True
-        at = words.find(_LONG_WORD, end)
-    return False
+        end = solid.find(b" ", at)
+        end = len(solid) if end < 0 else end
+        if b"a" in shape[at:end] and _HARMLESS.fullmatch(written, at, end) is None:
+            yield written[at:end]
+        at = solid.find(_LONG_WORD, end)
 
 
-_NUMBER_OF_A_THING = re.compile(rb"\W*[A-Z]{1,4}[-/#]?[0-9]{2,8}\W*")
-"""``A-1001``, ``BX4417``: numbers of orders, trains and seats, which are frequent in ordinary answers."""
-
-
-def _mixed_word(shape: bytes, written: bytes) -> str | None:
-    """Return ``word`` or ``letters`` if the text has a token like a secret, or None.
-
-    ``word`` is a token of at least six characters with letters and digits. ``letters`` is a token that is spelled letter by
-    letter.
-    """
+def _has_mixed_word(shape: bytes, written: bytes) -> bool:
+    """Return True if a word of at least six characters has letters and digits and isn't harmless."""
     at = shape.find(b"0")
     while at >= 0:
         end = shape.find(b" ", at)
         if end < 0:
             end = len(shape)
         start = shape.rfind(b" ", 0, at) + 1
-        if end - start >= _SHORTEST:
-            if b"a" in shape[start:end] and _NUMBER_OF_A_THING.fullmatch(written, start, end) is None:
-                return "word"
-        elif end - start == 1 and (shape.count(b" ", end, end + 12) >= 6 or shape.count(b" ", max(0, start - 12), start) >= 6):
-            return "letters"
+        if end - start >= _SHORTEST and b"a" in shape[start:end] and _HARMLESS.fullmatch(written, start, end) is None:
+            return True
         at = shape.find(b"0", end)
-    return None
+    return False
 
 
-_SHORTEST = 6
+_OPAQUE = re.compile(
+    rb"(?=[a-z0-9+/_-]{0,23}[A-Z])(?=[A-Z0-9+/_-]{0,23}[a-z])[A-Za-z0-9+/_-]{24}|(?:[2-7][0-9a-fA-F]){20}"
+    rb"|[?&#;][\w.-]{0,30}(?i:token|key|secret|pass|pwd|sig|sid|auth|session|jwt|code|otp)[\w-]{0,20}=|/(?:reset|verify|invite|magic|confirm|activate)/"
+)
+"""Base64, text as hex, and links with a secret in them."""
+
+
+def _is_telling(word: bytes) -> bool:
+    return _OPAQUE.search(word) is not None or may_be_format(word.translate(None, b"*`").decode("utf-8", "replace"))
 
 
 # --- values behind a word for secrets
@@ -161,24 +152,33 @@ _REACH = 48
 _VALUE = lazy(r"[^\s\"'`«»“”„‘’「」『』<>,;()\[\]{}|（）：，。、؛،]{6,512}")
 
 
-def _behind_words(text: str) -> Iterator[Credential]:
+def _behind_words(text: str, near: Iterable[Span]) -> Iterator[Credential]:
     """Yield the first value behind each word for secrets that looks random."""
-    for word in _SECRET_WORDS.finditer(text):
-        if needs_no_secret(text, word.end()) or text[max(0, word.start() - 1) : word.start()] in (":", "/"):
-            continue
-        stop = text.find("\n", word.end(), word.end() + _REACH)
-        if stop >= 0 and text[word.end() : stop].strip(" :*_`") == "":  # the value is on the next line
-            stop = text.find("\n", stop + 1, word.end() + _REACH)
-        reach = stop if stop >= 0 else min(len(text), word.end() + _REACH)
-        for found in _VALUE.finditer(text, word.end(), min(len(text), reach + 512)):
-            if found.start() >= reach:
-                break
-            value = _trimmed(found.group())
-            if value and looks_random(value) and PUBLIC.search(text, max(0, word.start() - 30), found.start()) is None:
-                at = found.start() + found.group().find(value)
+    for first, last in near:
+        for word in _SECRET_WORDS.finditer(text, first, last):
+            found = _random_behind(text, word) if not needs_no_secret(text, *word.span()) else None
+            if found is not None:
                 kind = "password" if _IS_PASSWORD.match(word.group().casefold()) is not None else "secret"
-                yield Credential(kind, at, at + len(value), value, False)
-                break
+                yield Credential(kind, *found, text[slice(*found)], False)
+
+
+def _random_behind(text: str, word: re.Match[str]) -> Span | None:
+    stop = text.find("\n", word.end(), word.end() + _REACH)
+    if stop >= 0 and text[word.end() : stop].strip(" :*_`") == "":  # the value is on the next line
+        stop = text.find("\n", stop + 1, word.end() + _REACH)
+    reach = stop if stop >= 0 else min(len(text), word.end() + _REACH)
+    for found in _VALUE.finditer(text, word.end(), min(len(text), reach + 512)):
+        if found.start() >= reach:
+            break
+        value = _trimmed(found.group())
+        start = found.start() + found.group().find(value)
+        if not value or len(value) > _LONGEST_PASSWORD or not looks_random(value):
+            continue
+        if PUBLIC.search(text, max(0, word.start() - 30), start) is not None:
+            continue
+        if not is_filled_in(text, start) and may_be_meant(text, word.end(), start, start + len(value)):
+            return start, start + len(value)
+    return None
 
 
 _IS_PASSWORD = lazy(
@@ -217,11 +217,24 @@ def _placed(text: str) -> Iterator[Credential]:
             continue
         before = text[max(0, start - 60) : start].rpartition("\n")[2]
         behind_password = _BEHIND_PASSWORD.search(before) is not None
-        hidden = _password_in_base64(bare)
-        if not looks_random(hidden or bare, least=6) and not ((behind_password or hidden) and may_be_chosen(hidden or bare)):
+        hidden = _password_in_base64(bare) or bare.rstrip(".,:;!?")
+        if not looks_random(hidden, least=6) and not ((behind_password or hidden != bare) and may_be_chosen(hidden)):
             continue
-        if PUBLIC.search(before) is None:
+        if behind_password and len(value) > _LONGEST_PASSWORD:  # an encrypted one
+            continue
+        if PUBLIC.search(before) is None and not _is_public(text, start, end):
             yield Credential("password" if behind_password else "credential", start, end, value, False)
+
+
+_LONGEST_PASSWORD = 128
+
+
+_ERROR_REPORTS = lazy(r"@o[0-9]+\.ingest\.")
+
+
+def _is_public(text: str, start: int, end: int) -> bool:
+    """Return True for a value in a template, the key of a public error report, and the rest of a word like ``password-prompt@``."""
+    return is_filled_in(text, start) or _ERROR_REPORTS.match(text, end) is not None or text[start - 1 : start] == "@"
 
 
 _BEHIND_PASSWORD = lazy(
@@ -288,9 +301,9 @@ def _joined(text: str) -> Iterator[Credential]:
                 yield Credential(kind, at, min(len(text), at + len(value)), value, True)
 
 
-def _passwords(text: str) -> Iterator[Credential]:
-    for finder in (chosen_passwords, login_pairs, quoted_phrases, codes):
-        for kind, start, end in finder(text):
+def _passwords(text: str, near: list[Span]) -> Iterator[Credential]:
+    for found in (chosen_passwords(text, near), login_pairs(text, near), quoted_phrases(text), codes(text)):
+        for kind, start, end in found:
             yield Credential(kind, start, end, text[start:end], False)
 
 
@@ -315,11 +328,6 @@ def _formats(text: str) -> Iterator[Credential]:
 
 
 _NOT_REAL = lazy(r"fake|dummy|made[- ]up|not (?:a )?real|fictional|fictitious|invalid sample", re.IGNORECASE)
-_FINDERS: tuple[Callable[[str], Iterator[Credential]], ...] = (
-    _formats, _joined, _encoded, _behind_words, _placed, _passwords, _phrases,
-)  # fmt: skip
-
-
 # --- all finders
 
 _WANTS_NEW = lazy(
@@ -327,6 +335,73 @@ _WANTS_NEW = lazy(
     r"[^\n]{0,60}?(?:pass|kennw|token|secret|key|pin\b|pwd|contrase|clave|senha|mot de|wacht|has[łl]o|şifre|parola|парол|ключ|密|パスワード|キー|비밀|암호|키|كلمة|سיסמ|סיסמ|पास|mật|sandi|lösen|schlüssel|cl[ée]|credential)|(?:密码|パスワード|비밀번호|पासवर्ड|parola|şifre)[^\n]{0,20}(?:生成|作|만들|생성|बना|oluştur|üret|öner)",
     re.IGNORECASE,
 )
+
+
+_CERTIFICATE = lazy(
+    r"ENC\[[^\]\n]*|-----BEGIN (?![A-Z ]*PRIVATE)[A-Z0-9 ]{3,40}-----[^-]*|;base64,[A-Za-z0-9+/=]{24,}|\bAAAA[A-Za-z0-9+/=]{32,}"
+)
+_WORD = lazy(r"[^\s\u2e80-\uffff]{6,}")
+_DIGIT_OR_SIGNS = lazy(r"[0-9]|[!@#$%^&*+=?~].*[!@#$%^&*+=?~]")
+_BEFORE = 110
+"""Maximum number of characters from a word for secrets to its value."""
+
+
+def _in_view(text: str, asked: str, given: Callable[[], str]) -> Iterator[Credential]:
+    yield from _formats(text)
+    yield from _joined(text)
+    yield from _encoded(text)
+    text = _without_certificates(text)
+    near = _near(text)
+    yield from _behind_words(text, near)
+    yield from _placed(text)
+    yield from _passwords(text, near)
+    if _SECRET_WORDS.search(asked[:2000]) is not None or _SECRET_WORDS.search(text) is not None:
+        yield from (Credential(kind, start, end, text[start:end], False) for kind, start, end in new_ones(text))
+    yield from _phrases(text)
+    yield from _secret_elsewhere(text, near, given)
+
+
+def _without_certificates(text: str) -> str:
+    if "BEGIN " in text or ";base64," in text or "AAAA" in text or "ENC[" in text:
+        return _CERTIFICATE.sub(lambda found: "-" * len(found.group()), text)
+    return text
+
+
+def _secret_elsewhere(text: str, near: Iterable[Span], given: Callable[[], str]) -> Iterator[Credential]:
+    """Yield values that look like passwords and that a tool result or document calls one."""
+    for _, last in near:
+        found = _VALUE.search(text, text.rfind(" ", 0, last) + 1, last)
+        start, end = trimmed(text, *found.span()) if found is not None else (0, 0)
+        value = text[start:end]
+        if len(value) >= _SHORTEST_ELSEWHERE and is_strong(value) and not is_identifier(value):
+            at = given().find(value)
+            around = _without_certificates(given()[max(0, at - _BEFORE) : at + len(value) + 1]) if at >= 0 else ""
+            if any(
+                value in (each.value, each.value.rstrip(".,"))
+                for each in (*_placed(around), *_behind_words(around, _near(around)))
+            ):
+                yield Credential("password", start, end, value, False)
+
+
+_SHORTEST_ELSEWHERE = 10
+
+
+def _near(text: str) -> list[Span]:
+    """Return the parts of a text before possible values, which may contain a word for secrets."""
+    parts: list[Span] = []
+    for found in _WORD.finditer(text):
+        word = found.group()
+        if word.isalpha() or _DIGIT_OR_SIGNS.search(word) is None or _NO_VALUE.fullmatch(word) is not None:
+            continue
+        start = max(0, found.start() - _BEFORE)
+        if parts and start <= parts[-1][1]:
+            parts[-1] = (parts[-1][0], found.end())
+        else:
+            parts.append((start, found.end()))
+    return parts
+
+
+_NO_VALUE = lazy(r"\W*[0-9.,:/%€$-]*\W*|\W*[A-Za-z]+\W*|https?://[a-z0-9./_-]+\W*")
 
 
 def credentials(text: str, *, given: Callable[[], str], asked: str, users: str) -> list[Credential]:
@@ -345,11 +420,10 @@ def credentials(text: str, *, given: Callable[[], str], asked: str, users: str) 
     for _ in range(MAX_LAYERS + 1):
         if view is None:
             break
-        for finder in _FINDERS:
-            for each in finder(view.text):
-                start, end = view.origin(each.start, each.end)
-                if taken.take(start, end):
-                    found.append(each._replace(start=start, end=end))
+        for each in _in_view(view.text, asked, given):
+            start, end = view.origin(each.start, each.end)
+            if taken.take(start, end):
+                found.append(each._replace(start=start, end=end))
         view = next_view(view)
     if not found:
         return []

@@ -7,12 +7,13 @@ enough. Without "is", or in a login, the value must look random. Digits alone co
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from .redaction.patterns import lazy
-from .secret_values import PUBLIC, looks_random, may_be_chosen, needs_no_secret
+from .secret_values import PUBLIC, is_filled_in, is_identifier, looks_random, may_be_chosen, may_be_meant, needs_no_secret
 
 Found = tuple[str, int, int]
+Span = tuple[int, int]
 
 _CALLED_SO = (
     r"(?:pass(?:word|wort|wd|phrase|code)|(?<!boarding )pass(?![a-z])|kennwort|kennw|codewort|zugangscode|pwd|passord|adgangskode|salasana|contraseñ?n?a|senha|palavra-passe|mot de passe|code d['’]acc[èe]s|clave|wachtwoord|toegangscode|lösenord(?:et)?|losenord|has[łl]o|hesl[oae]|şifre(?:si|niz|niz)?|sifre(?:si)?|parola(?:sı)?|jelszó|jelszo|parolă|lozinka"
@@ -23,36 +24,46 @@ _NETWORK_KEY = rf"{_NETWORK}[^\n.!?]{{0,45}}?(?:key|schlüssel|clé|clave|chave|
 _IS = r"(?:\s?[:：=→]|\s(?:is|are|now|remains|was set to|set to|ist|lautet|heißt|heisst|war|es|est|sera|é|è|e'|to|brzmi|je|zní|är|er|on|adalah|ialah|là|yw|będzie|είναι|это|це|هي|هو|היא|הוא)(?=[\s:*`\"'“«„])|\s?(?:は|是|为|為|는|은|이|가)\s?|\s[—–-]\s)"
 _OPEN = r"[\s:*`\"'“”«»„「『（(_]{0,6}"
 _NAMED = lazy(rf"(?<![a-z])(?:{_CALLED_SO}|{_NETWORK_KEY})", re.IGNORECASE)
-_COPULA = lazy(rf"[^\n.!?;:：=]{{0,45}}?{_IS}{_OPEN}([^\s\"'`«»“”„‘’「」『』<>,;()\[\]{{}}|（），。、؛،]{{6,64}})", re.IGNORECASE)
-_WORD = lazy(r"[^\s\"'`«»“”„‘’「」『』<>,;:()\[\]{}|（），。、؛،]{6,64}")
+_COPULA = lazy(
+    rf"[^\n.!?;:：=]{{0,45}}?{_IS}{_OPEN}([^\s\"'`«»“”„‘’「」『』<>,;()\[\]{{}}|（），。、؛،]{{6,64}})(?![A-Za-z0-9+/=])",
+    re.IGNORECASE,
+)
+_WORD = lazy(r"[^\s\"'`«»“”„‘’「」『』<>,;:()\[\]{}|（），。、؛،]{6,64}(?![A-Za-z0-9+/=])")
 _REACH = 40
 _ENDS = lazy(r"[.!?;]\s|\n")
 
 
-def chosen_passwords(text: str) -> Iterator[Found]:
-    for name in _NAMED.finditer(text):
-        if needs_no_secret(text, name.end()) or text[max(0, name.start() - 1) : name.start()] in (":", "/"):
-            continue
-        match = _COPULA.match(text, name.end())
-        if match is not None:
-            start, end = trimmed(text, *match.span(1))
-            if _is_chosen(text[start:end]) and not _is_sample(text, name.start(), start):
-                yield "password", start, end
-                continue
-        stop = _ENDS.search(text, name.end(), name.end() + _REACH)
-        reach = stop.start() if stop is not None else min(len(text), name.end() + _REACH)
-        for found in _WORD.finditer(text, name.end(), min(len(text), reach + 64)):
-            if found.start() >= reach:
-                break
-            start, end = trimmed(text, *found.span())
-            plain = _WORDS_AND_DIGITS.fullmatch(text[start:end]) is not None and found.start() - name.end() <= 3
-            if (plain or is_strong(text[start:end])) and not _is_sample(text, name.start(), start):
-                yield "password", start, end
-                break
+def chosen_passwords(text: str, near: Iterable[Span]) -> Iterator[Found]:
+    """Yield passwords behind a word for them, which stands in one of the given parts of the text."""
+    for first, last in near:
+        for name in _NAMED.finditer(text, first, last):
+            found = _chosen_behind(text, name) if not needs_no_secret(text, *name.span()) else None
+            if found is not None:
+                yield "password", *found
+
+
+def _chosen_behind(text: str, name: re.Match[str]) -> Span | None:
+    match = _COPULA.match(text, name.end())
+    if match is not None:
+        start, end = trimmed(text, *match.span(1))
+        if _is_chosen(text[start:end]) and not _is_sample(text, name.start(), start):
+            return start, end
+    stop = _ENDS.search(text, name.end(), name.end() + _REACH)
+    reach = stop.start() if stop is not None else min(len(text), name.end() + _REACH)
+    for found in _WORD.finditer(text, name.end(), min(len(text), reach + 64)):
+        if found.start() >= reach:
+            break
+        start, end = trimmed(text, *found.span())
+        plain = _WORDS_AND_DIGITS.fullmatch(text[start:end]) is not None and found.start() - name.end() <= 3
+        if (plain or (is_strong(text[start:end]) and may_be_meant(text, name.end(), start, end))) and not _is_sample(
+            text, name.start(), start
+        ):
+            return start, end
+    return None
 
 
 def _is_sample(text: str, before: int, start: int) -> bool:
-    return PUBLIC.search(text, max(0, before - 30), start) is not None
+    return PUBLIC.search(text, max(0, before - 30), start) is not None or is_filled_in(text, start)
 
 
 def trimmed(text: str, start: int, end: int) -> tuple[int, int]:
@@ -108,11 +119,11 @@ def is_strong(value: str) -> bool:
 
 
 _LOGIN = lazy(
-    r"(?:log(?:ged|ging)? ?in|login|sign in|user(?:name)?|account|credentials|access|melde?\b|meld\w*|einlogg\w*|anmeld\w*|benutzer\w*|zugang\w*|kennung|konto|connecte\w*|identifiant|compte|accedi|accede|acced\w*|inicia\w*|entra\w*|usuario|utente|usu[áa]rio|utilizador|acesse|entre\b|zaloguj\w*|użytkownik|inlogg\w*|gebruiker\w*|giriş|kullanıcı|войди\w*|логин|учётн\w+|увійд\w*|логін|ログイン|ユーザー|ID|登[录錄入]|[账賬帳]号|用户名|로그인|아이디|đăng nhập|tài khoản|masuk|pengguna|logga in|användar\w*|přihlas\w*|uživatel\w*|kirjaudu|tunnus|دخول|المستخدم|משתמש|यूज़र\w*)",
+    r"(?:(?<![A-Za-z0-9+/])(?:log(?:ged|ging)? ?in|login|sign in|user(?:name)?|account|credentials|access|meld\w*|accedi|accede|acced\w*|entra\w*|entre\b|compte)|einlogg\w*|anmeld\w*|benutzer\w*|zugang\w*|kennung|konto|connecte\w*|identifiant|inicia\w*|usuario|utente|usu[áa]rio|utilizador|acesse|zaloguj\w*|użytkownik|inlogg\w*|gebruiker\w*|giriş|kullanıcı|войди\w*|логин|учётн\w+|увійд\w*|логін|ログイン|ユーザー|(?<![A-Za-z0-9+/])ID(?![A-Za-z0-9])|登[录錄入]|[账賬帳]号|用户名|로그인|아이디|đăng nhập|tài khoản|masuk|pengguna|logga in|användar\w*|přihlas\w*|uživatel\w*|kirjaudu|tunnus|دخول|المستخدم|משתמש|यूज़र\w*)",
     re.IGNORECASE,
 )
 _PAIR = lazy(
-    r"[\s:*`\"'(]{0,4}(?:[^\n/]{0,40}?[\s:*`\"'(])?([\w.@\\-]{2,40})[`\"'*]{0,3}\s?[/|]\s?[`\"'*]{0,3}([^\s\"'`,;()|/]{6,64})"
+    r"[\s:*`\"'(]{0,4}(?:[^\n/]{0,40}?[\s:*`\"'(])?([\w.@\\-]{2,40})[`\"'*]{0,3}\s?[/|]\s?[`\"'*]{0,3}([^\s\"'`,;()|/]{6,64})(?![^\s\"'`,;()|])"
 )
 _WITH = lazy(
     r"[^\n.!?]{0,60}?\b(?:with|using|mit|avec|con|com|met|ile|с|з|med|dengan|bằng|za pomocą|and|und|et|y|e|en|i|ve|и)[\s*`\"'“«„]{1,4}([^\s\"'`«»“”,;()|]{8,64})"
@@ -123,30 +134,31 @@ _NEW_ONE = lazy(
 )
 
 
-_TOKEN = lazy(r"[^\s\d\"'`,;()]{0,40}\d[^\s\"'`,;()]{0,64}")
-
-
-def login_pairs(text: str) -> Iterator[Found]:
-    """Yield the password of a login pair, and values behind phrases like "the new one is".
-
-    A login pair is a name and a value behind a word for logging in.
-    """
+def login_pairs(text: str, near: Iterable[Span]) -> Iterator[Found]:
+    """Yield the password of a login pair: a name and a value behind a word for logging in."""
     last = -1
-    for token in _TOKEN.finditer(text):  # search for values first, because they are rarer than login words
-        if not is_strong(text[slice(*trimmed(text, *token.span()))].rpartition("/")[2]):
-            continue
-        for name in _LOGIN.finditer(text, max(0, token.start() - 90), token.start()):
+    for first, stop in near:
+        for name in _LOGIN.finditer(text, first, stop):
             for pattern, group in ((_PAIR, 2), (_WITH, 1)):
                 match = pattern.match(text, name.end())
                 if match is None or match.start(group) - name.end() > 70:
                     continue
                 start, end = trimmed(text, *match.span(group))
-                if start > last and is_strong(text[start:end]) and not _is_sample(text, name.start(), start):
+                if (
+                    start > last
+                    and is_strong(text[start:end])
+                    and not is_identifier(text[start:end])
+                    and not _is_sample(text, name.start(), start)
+                ):
                     last = end
                     yield "password", start, end
+
+
+def new_ones(text: str) -> Iterator[Found]:
+    """Yield values behind phrases like "the new one is", in an answer about secrets."""
     for match in _NEW_ONE.finditer(text):
         start, end = trimmed(text, *match.span(1))
-        if looks_random(text[start:end]) and not _is_sample(text, match.start(), start):
+        if looks_random(text[start:end]) and not is_identifier(text[start:end]) and not _is_sample(text, match.start(), start):
             yield "password", start, end
 
 
@@ -179,7 +191,7 @@ _RECOVERY_CODES = lazy(
     r"(?:backup|recovery|rescue|one-time|2fa|emergency|scratch|wiederherstellungs|ersatz|notfall|codes? de (?:secours|récupération)|códigos? de (?:recuperación|respaldo|recuperação)|codici di (?:recupero|backup)|herstel|kody? (?:zapasow|odzysk)|yedek|kurtarma|резервн\w{1,20}|復旧|バックアップ|备用|恢复|백업)[- ]?\w{0,12}(?: codes?)?[^\n]{0,90}?[\s:：*`(-]((?:[0-9a-zA-Z]{4,6}[- ][0-9a-zA-Z]{4,6}|[0-9]{8}|[a-z0-9]{8,10})(?:[`*]{0,2}[,;]?\s{1,3}(?:and |und |et |y |e |[-*•]\s?|[0-9]+[.)]\s)?[`*]{0,2}(?:[0-9a-zA-Z]{4,6}-[0-9a-zA-Z]{4,6}|[0-9]{8}|[a-z0-9]{8,10})(?![a-z])){1,20})",
     re.IGNORECASE,
 )
-_DIGITS = lazy(r"[0-9]{3}|[0-9]{2}[A-Z]")
+_DIGITS = lazy(r"(?<![0-9.,:/])(?:[0-9]{3,8}|[0-9]{2,4}[A-Z]|[A-Z][0-9]{4})")
 _GROUP = lazy(r"[0-9a-zA-Z]{4,6}-[0-9a-zA-Z]{4,6}|[0-9]{8}|[0-9][a-z][0-9a-z]{6}")
 
 
@@ -189,11 +201,12 @@ def codes(text: str) -> Iterator[Found]:
         for found in _RECOVERY_CODES.finditer(text):
             if sum(sign.isdigit() for sign in found.group(1)) >= 6 and not _is_sample(text, found.start(), found.start(1)):
                 yield "recovery_codes", *found.span(1)
-    if _DIGITS.search(text) is None:
-        return
-    for found in _CODE.finditer(text):
-        if _is_code(found.group(1)) and not _is_sample(text, found.start(), found.start(1)):
-            yield "passcode", *found.span(1)
+    done = 0
+    for digits in _DIGITS.finditer(text):
+        for found in _CODE.finditer(text, max(done, digits.start() - 90), digits.end() + 50):
+            done = found.end()
+            if _is_code(found.group(1)) and not _is_sample(text, found.start(), found.start(1)):
+                yield "passcode", *found.span(1)
 
 
 def _is_code(value: str) -> bool:

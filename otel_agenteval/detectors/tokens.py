@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from .lists import table, word_set
 from .redaction.patterns import lazy
+from .texts import has_any
 
 SCAN_LIMIT = 100_000
 
@@ -112,6 +113,16 @@ def secret_spans(text: str) -> Iterator[tuple[str, int, int]]:
                     continue
                 taken.append((start, end))
                 yield form.type, start, end
+
+
+@cache
+def _literals() -> tuple[str, ...]:
+    return tuple({literal for form in _answer_formats() for literal in form.literals if len(literal) > 2 and literal != "://"})
+
+
+def may_be_format(word: str) -> bool:
+    """Return True if a long word has the literal part of a format."""
+    return has_any(word, _literals()) or next(secret_spans(word), None) is not None
 
 
 def is_sample(type_: str, secret: str) -> bool:
