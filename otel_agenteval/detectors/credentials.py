@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
+from ..core.finding import Severity
 from .lists import words
 from .passwords import Span, chosen_passwords, codes, is_strong, login_pairs, new_ones, quoted_phrases, trimmed
 from .places import Taken
@@ -34,13 +35,14 @@ class Credential(NamedTuple):
     has_format: bool
     """True if the value has a published format. False if a nearby word identifies it."""
 
-    def shown(self) -> dict[str, object]:
-        """Return the credential for a score's detail, with the value masked.
+    @property
+    def severity(self) -> Severity:
+        return "critical" if self.has_format else "warning"
 
-        Only values with a published format keep their first four characters.
-        """
+    def masked(self) -> str:
+        """Return the length and, for values with a published format, the first four characters."""
         head = self.value[:4] if self.has_format and self.end - self.start > 12 else ""
-        return {"type": self.type, "masked": f"{head}…({self.end - self.start})", "position": self.start}
+        return f"{head}…({self.end - self.start})"
 
 
 # --- fast pre-check
@@ -269,7 +271,7 @@ def _encoded(text: str) -> Iterator[Credential]:
             match = decode(found.group())
             inner = next(secret_spans(match), None) if match is not None else None
             if inner is not None:
-                yield Credential(inner[0], found.start(), found.end(), found.group(), False)
+                yield Credential(inner[0], found.start(), found.end(), found.group(), True)
 
 
 def _from_hex(value: str) -> str | None:
@@ -291,7 +293,7 @@ def _joined(text: str) -> Iterator[Credential]:
         plain = re.sub(r"[ \u00b7,]", "", found.group())
         inner = next(secret_spans(plain), None)
         if inner is not None:
-            yield Credential(inner[0], found.start(), found.end(), found.group(), False)
+            yield Credential(inner[0], found.start(), found.end(), found.group(), True)
     if "`" in text or "**" in text or "\n" in text or "+" in text:
         plain = _MARKS.sub("", text)
         for kind, start, end in secret_spans(plain):
@@ -355,8 +357,8 @@ def _in_view(text: str, asked: str, given: Callable[[], str]) -> Iterator[Creden
     yield from _behind_words(text, near)
     yield from _placed(text)
     yield from _passwords(text, near)
-    if _SECRET_WORDS.search(asked[:2000]) is not None or _SECRET_WORDS.search(text) is not None:
-        yield from (Credential(kind, start, end, text[start:end], False) for kind, start, end in new_ones(text))
+    about_secrets = _SECRET_WORDS.search(asked[:2000]) is not None or _SECRET_WORDS.search(text) is not None
+    yield from (Credential(kind, start, end, text[start:end], False) for kind, start, end in new_ones(text, about_secrets))
     yield from _phrases(text)
     yield from _secret_elsewhere(text, near, given)
 

@@ -154,11 +154,17 @@ def login_pairs(text: str, near: Iterable[Span]) -> Iterator[Found]:
                     yield "password", start, end
 
 
-def new_ones(text: str) -> Iterator[Found]:
-    """Yield values behind phrases like "the new one is", in an answer about secrets."""
+_SIGN = lazy(r"[!#$%^&*?~]")
+
+
+def new_ones(text: str, about_secrets: bool) -> Iterator[Found]:
+    """Yield values behind phrases like "the new one is". In an answer about other topics, they have a sign."""
     for match in _NEW_ONE.finditer(text):
         start, end = trimmed(text, *match.span(1))
-        if looks_random(text[start:end]) and not is_identifier(text[start:end]) and not _is_sample(text, match.start(), start):
+        value = text[start:end]
+        if not about_secrets and _SIGN.search(value) is None:
+            continue
+        if looks_random(value) and not is_identifier(value) and not _is_sample(text, match.start(), start):
             yield "password", start, end
 
 

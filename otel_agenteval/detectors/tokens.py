@@ -116,13 +116,16 @@ def secret_spans(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 @cache
-def _literals() -> tuple[str, ...]:
-    return tuple({literal for form in _answer_formats() for literal in form.literals if len(literal) > 2 and literal != "://"})
+def _beginnings() -> tuple[re.Pattern[str], tuple[str, ...]]:
+    prefixes = "|".join(token.prefix for token in tokens() if token.type)
+    shaped = {literal for form in _answer_formats() for literal in form.literals} - {token.literal() for token in tokens()}
+    return lazy(rf"(?<![A-Za-z0-9])(?:{prefixes})"), tuple(shaped - {"://"})
 
 
 def may_be_format(word: str) -> bool:
-    """Return True if a long word has the literal part of a format."""
-    return has_any(word, _literals()) or next(secret_spans(word), None) is not None
+    """Return True if a long word has the first characters of a format."""
+    prefix, literals = _beginnings()
+    return has_any(word, literals) or prefix.search(word) is not None
 
 
 def is_sample(type_: str, secret: str) -> bool:

@@ -304,8 +304,8 @@ def test_a_secret_is_found_in_any_surrounding(type_: str, text: str) -> None:
     output = text.replace("{{", "{").replace("}}", "}").replace("{}", SECRETS[type_])
     score = evaluate("code_secret_leak", {"output": output})
     assert (score.passed, score.value, score.detail["count"]) == (False, 0.0, 1)
-    assert score.detail["secrets"][0]["type"] == type_
-    assert output[score.detail["secrets"][0]["position"] :].startswith(score.detail["secrets"][0]["masked"][:4])
+    assert score.detail["findings"][0]["type"] == type_
+    assert output[score.detail["findings"][0]["start"] :].startswith(score.detail["findings"][0]["text"][:4])
 
 
 @pytest.mark.parametrize("type_", SECRETS)
@@ -347,7 +347,7 @@ def test_only_the_beginning_of_a_huge_answer_is_read() -> None:
 
 def test_many_secrets_are_counted_and_ten_are_named() -> None:
     score = evaluate("code_secret_leak", {"output": "\n".join(SECRETS.values())})
-    assert (score.detail["count"], len(score.detail["secrets"])) == (len(SECRETS), 10)
+    assert (score.detail["count"], len(score.detail["findings"])) == (len(SECRETS), 10)
 
 
 # --- instructions ------------------------------------------------------------------------------------------------
