@@ -11,13 +11,16 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
+from opentelemetry.trace import SpanKind
 
 from ..config.loader import load_config
 from ..config.root import Config
 from ..core import semconv
 from ..core.clock import SYSTEM_CLOCK, Clock
 from ..core.feedback import LOGFIRE_FEEDBACK, LOGFIRE_SCOPE
+from ..dialects.generic.kinds import is_graph
 from ..dialects.reader import ROLE_KEYS, is_genai_scope, role_of
+from ..dialects.step import UNKNOWN
 from ..engine.builder import engine_from
 from ..spans.sdk import end_of, has_known_fields, start_of
 from .expectations import current_references, expect
@@ -94,6 +97,8 @@ class AgentEvalSpanProcessor(SpanProcessor):
                 references = current_references(parent_context, self._baggage)
         parent = None if parent_id else span.parent
         carried_id = parent.span_id if parent is not None else 0
+        if role is None and not parent_id and not carried_id and span.kind is not SpanKind.SERVER and is_graph(str(span.name)):
+            role = UNKNOWN  # the runs below may be one turn
         self.engine.intake.span_started(trace_id, span_id, parent_id, role, span, references, carried_id)
 
     def _on_ending(self, span: Any) -> None:

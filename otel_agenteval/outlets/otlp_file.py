@@ -51,8 +51,8 @@ def _leaving(record: SpanRecord, redactor: Redactor | None) -> SpanRecord:
     left = attributes_publicly(record.resource_attributes, redactor.kinds) if redactor is not None else record.resource_attributes
     resource = record.resource if left is record.resource_attributes else left
     copy = SpanRecord(
-        clean(record.name), record.trace_id, record.span_id, record.parent_id, remote_parent=record.remote_parent, start_ns=record.start_ns,
-        end_ns=record.end_ns, status=record.status, status_message=clean(record.status_message), attributes=clean(record.attributes),
+        clean(record.name), record.trace_id, record.span_id, record.parent_id, remote_parent=record.remote_parent, server=record.server,
+        start_ns=record.start_ns, end_ns=record.end_ns, status=record.status, status_message=clean(record.status_message), attributes=clean(record.attributes),
         events=[one._replace(attributes=clean(one.attributes)) for one in record.events if one.name != EVENT],
         scope=record.scope, resource=resource, truncated=record.truncated,
     )  # fmt: skip

@@ -38,7 +38,7 @@ from ..core.bounded import bounded_name
 from ..core.errors import NotASpan
 from ..core.extras import require
 from ..core.wellformed import plain
-from .otlp import HAS_IS_REMOTE, IS_REMOTE, OtlpLog, from_hex, whole_number
+from .otlp import HAS_IS_REMOTE, IS_REMOTE, SERVER, OtlpLog, from_hex, is_server, whole_number
 from .record import LogPart, SpanEvent, SpanRecord, cut_long_values, time_of
 
 _SPELLINGS: dict[str, tuple[str, ...]] = {
@@ -53,6 +53,7 @@ _SPELLINGS: dict[str, tuple[str, ...]] = {
     "status_message": ("StatusMessage", "statusMessage"),
     "scope_name": ("ScopeName", "scopeName", "scope"),
     "flags": ("Flags",),
+    "kind": ("SpanKind", "span_kind"),
     "dropped_attributes_count": ("droppedAttributesCount",),
     "attributes": ("SpanAttributes", "span_attributes"),
     "resource_attributes": ("ResourceAttributes", "resourceAttributes", "resource"),
@@ -150,6 +151,7 @@ def _item(row: dict[str, Any], resources: dict[str, dict[str, Any]]) -> SpanReco
         span_id,
         _id(row["parent_span_id"], 8),
         remote_parent=flags & (HAS_IS_REMOTE | IS_REMOTE) == HAS_IS_REMOTE | IS_REMOTE,
+        server=is_server(row["kind"]),
         start_ns=start,
         end_ns=end,
         status=_CODES.get(code.lower(), 0) if isinstance(code, str) else whole_number(code),
@@ -253,7 +255,7 @@ def schema() -> Any:
     return pa.schema(
         {
             "trace_id": text, "span_id": text, "parent_span_id": text, "name": text, "start_time_unix_nano": number,
-            "end_time_unix_nano": number, "status_code": number, "status_message": text, "scope_name": text, "flags": number,
+            "end_time_unix_nano": number, "status_code": number, "status_message": text, "scope_name": text, "flags": number, "kind": number,
             "dropped_attributes_count": number, "attributes": text, "resource_attributes": text, "events": text, "log_body": text,
         }.items()
     )  # fmt: skip
@@ -283,6 +285,7 @@ def _row(item: SpanRecord | OtlpLog, resources: dict[int, str]) -> dict[str, Any
         "start_time_unix_nano": item.start_ns, "end_time_unix_nano": item.end_ns, "status_code": item.status,
         "status_message": item.status_message, "scope_name": item.scope,
         "flags": HAS_IS_REMOTE | IS_REMOTE if item.remote_parent else 0,
+        "kind": SERVER if item.server else 0,
         "dropped_attributes_count": int(item.truncated), "attributes": jsonio.dumps(item.attributes),
         "resource_attributes": resource,
         "events": jsonio.dumps(

@@ -24,6 +24,8 @@ Signal = Literal["traces", "logs"]
 
 HAS_IS_REMOTE, IS_REMOTE = 0x100, 0x200
 
+SERVER = 2
+"""Number of the span kind ``SERVER`` in OTLP."""
 _CODES = {"STATUS_CODE_UNSET": 0, "STATUS_CODE_OK": 1, "STATUS_CODE_ERROR": 2}
 _MAX_NESTING = 64
 
@@ -108,6 +110,7 @@ def _span_from_json(item: Mapping[str, Any], scope: str, resource: dict[str, Any
         _id(item.get("spanId", item.get("span_id")), 8, "span id"),
         _id(item.get("parentSpanId", item.get("parent_span_id")), 8, None),
         remote_parent=flags & (HAS_IS_REMOTE | IS_REMOTE) == HAS_IS_REMOTE | IS_REMOTE,
+        server=is_server(item.get("kind")),
         start_ns=time_of(item.get("startTimeUnixNano", item.get("start_time_unix_nano"))),
         end_ns=time_of(item.get("endTimeUnixNano", item.get("end_time_unix_nano"))),
         status=_CODES[code] if isinstance(code, str) and code in _CODES else whole_number(code),
@@ -121,6 +124,11 @@ def _span_from_json(item: Mapping[str, Any], scope: str, resource: dict[str, Any
         resource=resource,
         truncated=whole_number(item.get("droppedAttributesCount")) > 0,
     )
+
+
+def is_server(kind: Any) -> bool:
+    """Return True for the span kind ``SERVER``, as a number or in any spelling."""
+    return kind == SERVER or (kind.__class__ is str and kind.upper().endswith("SERVER"))
 
 
 def _event_name(attributes: Mapping[str, Any]) -> Any:

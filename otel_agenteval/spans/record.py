@@ -57,6 +57,7 @@ class SpanRecord:
         "resource",
         "sampled",
         "scope",
+        "server",
         "span_id",
         "start_ns",
         "status",
@@ -71,6 +72,8 @@ class SpanRecord:
     logs: Sequence[LogPart]
     references: dict[str, Any] | None
     """References from ``expect()`` at the span's start."""
+    server: bool
+    """True for the span of a request that this process received (kind ``SERVER``)."""
     resource: Any
     """Resource attributes, or the SDK's Resource."""
     sampled: bool
@@ -88,6 +91,7 @@ class SpanRecord:
         parent_id: int = 0,
         *,
         remote_parent: bool = False,
+        server: bool = False,
         start_ns: int = 0,
         end_ns: int = 0,
         status: int = UNSET,
@@ -103,6 +107,7 @@ class SpanRecord:
         self.span_id = span_id
         self.parent_id = parent_id
         self.remote_parent = remote_parent
+        self.server = server
         self.start_ns = start_ns
         self.end_ns = end_ns
         self.status = status

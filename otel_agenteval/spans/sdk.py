@@ -9,11 +9,12 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from opentelemetry.trace import SpanContext, StatusCode, TraceFlags
+from opentelemetry.trace import SpanContext, SpanKind, StatusCode, TraceFlags
 
 from .record import ERROR, UNSET, SpanEvent, SpanRecord, clean
 
 _ERROR = StatusCode.ERROR
+_SERVER = SpanKind.SERVER
 _SAMPLED = TraceFlags(TraceFlags.SAMPLED)
 
 
@@ -117,6 +118,7 @@ def _record_of(span: Any) -> SpanRecord:
         context.span_id,
         parent.span_id if parent is not None else 0,
         remote_parent=parent is not None and parent.is_remote,
+        server=span.kind is _SERVER,
         start_ns=span.start_time or 0,
         end_ns=span.end_time or time.time_ns(),
         status=ERROR if status.status_code is _ERROR else UNSET,
@@ -147,6 +149,7 @@ def _from_fields(span: Any) -> SpanRecord:
     else:
         record.parent_id = parent[1]
         record.remote_parent = parent[2]
+    record.server = span._kind is _SERVER
     scope = span._instrumentation_scope
     record.scope = "" if scope is None else scope._name
     attributes = span._attributes

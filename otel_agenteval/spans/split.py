@@ -18,7 +18,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from ..core.bounded import bounded_name
 from ..core.errors import NotOtlp
 from ..core.feedback import is_feedback
-from .otlp import HAS_IS_REMOTE, IS_REMOTE, OtlpLog, _log_from_proto
+from .otlp import HAS_IS_REMOTE, IS_REMOTE, SERVER, OtlpLog, _log_from_proto
 from .pairs import attributes_of, pairs_of, read_all, value_of
 from .record import LAST_NS, MAX_VALUE_CHARS, UNSET, SpanEvent, SpanRecord, cut_long_values, time_of
 from .schemas import MESSAGES
@@ -295,6 +295,7 @@ def _record_from(span: WireSpan, raw: bytes) -> SpanRecord:
     record.span_id = _number(span.id, "big")
     record.parent_id = _number(parent_id, "big") if len(parent_id) == 8 else 0
     record.remote_parent = message.flags & _REMOTE == _REMOTE
+    record.server = message.kind == SERVER
     record.start_ns = message.start if message.start <= LAST_NS else 0
     record.end_ns = message.end if message.end <= LAST_NS else 0
     if message.HasField("status"):

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..core.tenancy import trace_id_of
-from .otlp import HAS_IS_REMOTE, IS_REMOTE
+from .otlp import HAS_IS_REMOTE, IS_REMOTE, SERVER
 from .record import SpanRecord
 
 _INT64 = 2**63
@@ -63,6 +63,8 @@ def span_as_json(record: SpanRecord) -> dict[str, Any]:
     if record.parent_id:
         found["parentSpanId"] = f"{record.parent_id:016x}"
         found["flags"] = HAS_IS_REMOTE | (IS_REMOTE if record.remote_parent else 0)
+    if record.server:
+        found["kind"] = SERVER
     if record.status:
         found["status"] = {"code": record.status, **({"message": record.status_message} if record.status_message else {})}
     if record.events:

@@ -194,19 +194,24 @@ class Assembler:
                     self.late.add_started(trace_id, span_id)
                     return
             parent = self._only_candidate(trace)
+        elif not parent_id and role is not None and role not in CANDIDATE_ROLES:
+            parent = self._only_candidate(trace)
         if trace is None or parent is None:
             candidate = self._new_outermost(trace, trace_id, span, role, span_id)
             if parent_id:
                 candidate.orphan = not self.late.has_closed(trace_id) and trace_id not in self._plain_traces
                 candidate.stale_context = stale_context
         else:
-            candidate = self._started_below(trace, parent.current, span, role, span_id)
+            candidate = self._started_below(trace, parent.current, span, role, span_id, parent_id)
         if references is not None and candidate.references is None:
             candidate.references = references
 
     @staticmethod
     def _only_candidate(trace: OpenTrace | None) -> Candidate | None:
-        """Return the trace's only open turn or, without one, its only outermost candidate. It gets spans with unknown parents."""
+        """Return the trace's only open turn or, without one, its only outermost candidate.
+
+        It gets spans with unknown parents, and model and tool spans without a parent.
+        """
         for running in (trace.agents, trace.outermost) if trace is not None else ():
             if len(running) == 1:
                 return next(iter(running))
@@ -222,12 +227,23 @@ class Assembler:
         trace.outermost[candidate] = None
         return candidate
 
-    def _started_below(self, trace: OpenTrace, candidate: Candidate, span: Any, role: str | None, span_id: int) -> Candidate:
+    def _started_below(
+        self, trace: OpenTrace, candidate: Candidate, span: Any, role: str | None, span_id: int, parent_id: int
+    ) -> Candidate:
+        beside = None
+        if role is not None and role not in _TURN_ROLES and len(trace.agents) == 1:
+            run = next(iter(trace.agents))
+            if run.parent is candidate and run.parent_id == parent_id and not run.ended:
+                beside = run
+        if beside is not None and role not in CANDIDATE_ROLES:
+            candidate = beside
         candidate.open += 1
         if role is not None:
             candidate.genai = True
             if role in CANDIDATE_ROLES and candidate.role not in CANDIDATE_ROLES:
-                return self._new_candidate(trace, span, role, span_id, candidate)
+                candidate = self._new_candidate(trace, span, role, span_id, candidate)
+                candidate.parent_id, candidate.beside = parent_id, beside
+                return candidate
         trace.candidate_of[span_id] = candidate
         if candidate.span_ids is not None:
             candidate.span_ids.add(span_id)
@@ -577,7 +593,8 @@ class Assembler:
         candidate.span = None
 
     def _merge(self, trace: OpenTrace, candidate: Candidate) -> None:
-        ancestor = candidate.parent
+        beside = candidate.beside
+        ancestor = candidate.parent if beside is None or beside.closed else beside
         assert ancestor is not None
         self._mark_closed(trace, candidate)
         if candidate.span_ids and ancestor.span_ids is not None:

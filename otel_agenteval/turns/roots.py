@@ -4,7 +4,9 @@ The *local root* is a span without a parent, or with a parent in another process
 or workflow span below it. An OpenInference chain counts if a model or an agent works below it. Without such a span,
 the local root is the turn root if it has model calls below it. A model call alone is its own root. ``create_agent``
 and similar spans aren't turns. Agent runs in sequence are one turn if the application passes tool results from each
-run to the next.
+run to the next, or if a graph without a parent contains them.
+
+Model and tool spans beside a run belong to it if they started within its time, and within no other run's.
 
 An *orphan* is a span whose parent isn't remote and was never received. It joins the turn that was running when it
 started, or the trace's only turn. If no turn fits and it contains a model call or an agent, it is a turn of its own.
@@ -13,18 +15,22 @@ started, or the trace's only turn. If no turn fits and it contains a model call 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Hashable, Iterable, Sequence
+from operator import attrgetter
+from typing import Any, Generic, TypeVar
 
 from ..core.turn import CloseReason
 from ..dialects.content import decode
+from ..dialects.generic.kinds import is_graph
 from ..dialects.reader import read, review_roles, role_in
-from ..dialects.step import AGENT, CHAIN, INNER, LLM, WORKFLOW
+from ..dialects.step import AGENT, CHAIN, INNER, LLM, ROOT_ROLES, UNKNOWN, WORKFLOW
 from ..spans.record import SpanRecord
 from .state import PendingSpans
 
 _CLOCK_STEP_NS = 2_000_000
 """Tolerance for OpenTelemetry JS, which starts spans at whole milliseconds but ends them exactly."""
+_T = TypeVar("_T")
+_START = attrgetter("record.start_ns")
 _TURN_MARKS = (LLM, AGENT, WORKFLOW)
 _STOPPED_FOR_TOOLS = frozenset(("tool-calls", "tool_calls", "tool_call", "tool_use"))
 
@@ -108,6 +114,7 @@ def split(records: Iterable[SpanRecord], known_roots: frozenset[int] = frozenset
     review_roles(unique.values())
     nodes = {span_id: _Node(record) for span_id, record in unique.items()}
     local_roots, orphans, leaks = _linked(nodes, known_roots)
+    local_roots = _without_adopted(local_roots)
     reached = _annotated([*local_roots, *orphans, *leaks])
     if leaks:
         local_roots += _left_contexts(leaks)
@@ -182,7 +189,7 @@ def _left_contexts(leaks: list[_Node]) -> list[_Node]:
         parent = leak.up
         assert parent is not None
         ancestor = _topmost(parent, waiting, highest)
-        if leak.holds and ancestor.holds:
+        if leak.holds and ancestor.holds and (leak.record.server or _starts_after(leak, ancestor)):
             leak.up = None
             local_roots.append(leak)
         else:
@@ -218,17 +225,19 @@ def _is_served(node: _Node, nodes: dict[int, _Node]) -> bool:
     """Return True if the caller is another process. A context carried within one process also seems to be remote."""
     record = node.record
     caller = nodes.get(record.parent_id)
-    return record.remote_parent and (caller is None or caller.record.resource != record.resource)
+    return record.remote_parent and caller is not None and caller.record.resource != record.resource
 
 
 def _groups_under(top: _Node, root_seen: bool = True) -> list[SpanGroup]:
     roots = _topmost_roots(top)
     if not roots and top.holds & _LLM:
         roots = [top]
-    if len(roots) == 1:
-        groups = [SpanGroup(roots[0].record, _records_below(roots[0]), root_seen)]
-    else:
-        groups = [_group_of(loop, top, root_seen) for loop in _loops(roots)]
+    if len(roots) > 1 and top.role is None and _is_graph(top, roots):
+        roots = [top]
+    loops = [roots] if len(roots) == 1 else _loops(roots)
+    groups = [_group_of(loop, top, root_seen) for loop in loops]
+    if roots != [top]:
+        _add_beside(loops, groups)
     for group in groups:
         if group.root is not top.record:  # the request's span often has a session id that the agent's span lacks
             group.ancestor = top.record
@@ -257,6 +266,104 @@ def _loops(roots: list[_Node]) -> list[list[_Node]]:
     return found
 
 
+_MOST_NODES = 32
+"""Maximum number of runs that one graph has."""
+
+
+def _is_graph(top: _Node, runs: list[_Node]) -> bool:
+    """Return True if a span without a parent is a graph whose runs are one turn: none answers a new user message."""
+    record = top.record
+    if record.parent_id or record.server or len(runs) > _MOST_NODES or not is_graph(record.name):
+        return False
+    known: list[str] = []
+    for run in sorted(runs, key=lambda node: node.record.start_ns):
+        step = read(run.record)
+        asked = _text_in(step.input_value if step.input_messages is None else step.input_messages, "user")
+        if asked and known and not any(text in asked or asked in text for text in known):
+            return False
+        made = step.output_value if step.output_messages is None else step.output_messages
+        known += filter(None, (asked, _text_in(made if step.final_result is None else step.final_result, "assistant")))
+    return True
+
+
+def _text_in(raw: Any, role: str) -> str | None:
+    messages = reversed(decode(raw, role).messages)
+    return next((message.content for message in messages if message.role == role and message.content), None)
+
+
+def _add_beside(loops: list[list[_Node]], groups: list[SpanGroup]) -> None:
+    """Add the spans beside a run that started within its time, and within no other run's."""
+    beside: dict[int, tuple[_Node, list[tuple[_Node, SpanGroup]]]] = {}
+    for loop, group in zip(loops, groups, strict=True):
+        for run in loop:
+            if run.up is not None and run.up.record is not group.root:
+                beside.setdefault(id(run.up), (run.up, []))[1].append((run, group))
+    for parent, runs in beside.values():
+        others = [child for child in parent.children if not child.roots and (child.role is not None or child.holds)]
+        if others:
+            times = _Times((run.record.start_ns, run.record.end_ns, group) for run, group in runs)
+            for child in sorted(others, key=_START):
+                owner = times.only_at(child.record.start_ns)
+                if owner is not None:
+                    owner.members += _records_below(child)
+
+
+def _without_adopted(local_roots: list[_Node]) -> list[_Node]:
+    """Attach model and tool spans without a parent to the request or run of their process in whose time they started."""
+    hosts = [node for node in local_roots if node.role is None or node.role in ROOT_ROLES]
+    if not hosts or len(hosts) == len(local_roots):
+        return local_roots
+    running: dict[Hashable, _Times[_Node]] = {}
+    for host in hosts:
+        running.setdefault(_process(host), _Times()).add(host.record.start_ns, host.record.end_ns, host)
+    found: list[_Node] = []
+    for node in sorted(local_roots, key=_START):
+        times = None if node.role is None or node.role in _NOT_ADOPTED else running.get(_process(node))
+        node.up = None if times is None else times.only_at(node.record.start_ns)
+        (found if node.up is None else node.up.children).append(node)
+    return found
+
+
+_NOT_ADOPTED = ROOT_ROLES | {UNKNOWN}
+
+
+def _process(node: _Node) -> Hashable:
+    resource = node.record.resource_attributes
+    return node.record.parent_id, str(resource.get("service.name")), str(resource.get("service.instance.id"))
+
+
+class _Times(Generic[_T]):
+    """Periods, to find the only one that contains a moment. Call :meth:`only_at` by time."""
+
+    def __init__(self, periods: Iterable[tuple[int, int, _T]] = ()) -> None:
+        self._of: list[tuple[int, _T]] = []
+        """End and owner of each period."""
+        self._begins: list[tuple[int, int]] = []
+        """Start and number of the periods that begin later than all moments so far."""
+        self._running: dict[int, _T] = {}
+        self._ends: list[tuple[int, int]] = []
+        for start, end, owner in periods:
+            self.add(start, end, owner)
+
+    def add(self, start: int, end: int, owner: _T) -> None:
+        heapq.heappush(self._begins, (start, len(self._of)))
+        self._of.append((end, owner))
+
+    def only_at(self, time_ns: int) -> _T | None:
+        """Return the owner of the period that contains a moment, if there is exactly one."""
+        while self._begins and self._begins[0][0] <= time_ns:
+            number = heapq.heappop(self._begins)[1]
+            end, self._running[number] = self._of[number]
+            heapq.heappush(self._ends, (end, number))
+        while self._ends and self._ends[0][0] < time_ns:
+            del self._running[heapq.heappop(self._ends)[1]]
+        return next(iter(self._running.values())) if len(self._running) == 1 else None
+
+
+def _starts_after(node: _Node, other: _Node) -> bool:
+    return 0 < other.record.end_ns < node.record.start_ns - _CLOCK_STEP_NS
+
+
 def _goes_on(first: SpanRecord, second: SpanRecord) -> bool:
     return second.start_ns + _CLOCK_STEP_NS >= first.end_ns and _stopped_for_tools(first) and _brings_results(second)
 
@@ -279,7 +386,7 @@ def _may_be_leak(node: _Node, parent: _Node) -> bool:
     The application may have forgotten to detach a context. Only spans of the application count, because some
     frameworks end the span of an agent or a message while its work continues.
     """
-    return node.role is None and parent.role is None and 0 < parent.record.end_ns < node.record.start_ns - _CLOCK_STEP_NS
+    return node.role is None and parent.role is None and _starts_after(node, parent)
 
 
 def _topmost_roots(top: _Node) -> list[_Node]:
@@ -343,10 +450,7 @@ class _OrphanTurns:
         """First turn without its root, by the id of the missing parent."""
         self._own = True
         """True if all orphans so far contained a model call or an agent."""
-        self._begins: list[tuple[int, int]] = []
-        """Start and number of the turns that begin later than all orphans so far."""
-        self._running: dict[int, SpanGroup] = {}
-        self._ends: list[tuple[int, int]] = []
+        self._times: _Times[SpanGroup] = _Times()
         self._first_stop: int | None = None
         """End of the first model call in the only turn that stopped for tool calls."""
         self._checked = 0
@@ -355,7 +459,7 @@ class _OrphanTurns:
     def add(self, groups: Iterable[SpanGroup]) -> None:
         for group in groups:
             if group.root_seen:
-                heapq.heappush(self._begins, (group.root.start_ns, len(self._groups)))
+                self._times.add(group.root.start_ns, group.root.end_ns, group)
             else:
                 self._of_parent.setdefault(group.root.parent_id, group)
             self._groups.append(group)
@@ -364,10 +468,8 @@ class _OrphanTurns:
         record, holds = orphan.record, bool(orphan.holds)
         if self._own and not holds:  # the second pass starts again with the earliest orphan
             self._own = False
-            seen = [(group.root.start_ns, number) for number, group in enumerate(self._groups) if group.root_seen]
-            self._begins, self._ends, self._running = seen, [], {}
-            heapq.heapify(self._begins)
-        running = self._running_at(record.start_ns)
+            self._times = _Times((group.root.start_ns, group.root.end_ns, group) for group in self._groups if group.root_seen)
+        running = self._times.only_at(record.start_ns)
         if running is not None and not _is_run_beside(orphan, running.root):
             return running
         if orphan.role not in _TURN_MARKS and record.parent_id in self._of_parent:
@@ -375,16 +477,6 @@ class _OrphanTurns:
         if self._alone and len(self._groups) == 1 and (not holds or self._is_continued_by(orphan)):
             return self._groups[0]
         return None
-
-    def _running_at(self, time_ns: int) -> SpanGroup | None:
-        """Return the turn whose root was running, if there is exactly one."""
-        while self._begins and self._begins[0][0] <= time_ns:
-            number = heapq.heappop(self._begins)[1]
-            self._running[number] = self._groups[number]
-            heapq.heappush(self._ends, (self._groups[number].root.end_ns, number))
-        while self._ends and self._ends[0][0] < time_ns:
-            del self._running[heapq.heappop(self._ends)[1]]
-        return next(iter(self._running.values())) if len(self._running) == 1 else None
 
     def _is_continued_by(self, orphan: _Node) -> bool:
         """Return True if a model call without its parent continues the only turn.

@@ -81,6 +81,9 @@ class Candidate:
     stale_context = False
     """True if it started below a request that had ended."""
     pruned = False
+    parent_id = 0
+    beside: Candidate | None = None
+    """The run that gets the spans if this one isn't a root."""
     children: dict[Candidate, None] | None = None
     """Unfinished candidates that count towards it, by start time."""
     orphan = False

@@ -360,3 +360,25 @@ def test_closed_turns_are_remembered_after_many_closed_at_a_limit():
         late.remember(trace_id, "evicted", root, (), None)
     late.remember(1_000, "root_ended", root, [1], None)
     assert list(late.candidates_in(1_000)) == [1]
+
+
+def test_calls_beside_a_run_belong_to_it():
+    house = House()
+    house.start("request")
+    for run in ("first", "second"):
+        house.start(run, "request", "agent")
+        house.start(f"{run} call", "request", "llm")
+        house.start(f"{run} step", f"{run} call")
+        house.start(f"{run} tool", "request", "unknown", late_role="tool")
+        for name in ("step", "call", "tool"):
+            assert house.end(f"{run} {name}") == []
+        assert house.names(house.end(run)) == [sorted([run, *(f"{run} {name}" for name in ("call", "step", "tool"))])]
+    assert house.names(house.end("request")) == [["request"]]
+
+
+def test_a_call_without_a_parent_belongs_to_the_only_request():
+    house = House()
+    house.start("request")
+    house.start("call", role="llm")
+    assert house.end("call") == []
+    assert house.names(house.end("request")) == [["call", "request"]]

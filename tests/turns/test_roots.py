@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from otel_agenteval.turns.roots import split
@@ -10,6 +12,10 @@ from tests.support.spans import agent, chat, span, tool
 
 def roots(*records):
     return [group.root.span_id for group in split(records)]
+
+
+def asked(text):
+    return {"gen_ai.input.messages": json.dumps([{"role": "user", "parts": [{"type": "text", "content": text}]}])}
 
 
 CHAIN = {"openinference.span.kind": "CHAIN"}
@@ -73,3 +79,47 @@ def test_spans_in_a_circle_or_their_own_parents_do_no_harm():
 def test_a_chain_of_many_parents_is_no_recursion():
     deep = [span(i, i - 1) for i in range(1, 20_001)]
     assert roots(*deep, chat(20_001, 20_000)) == [1]
+
+
+# --- spans beside a run, without a parent, and below an ended one
+
+
+def served(record):
+    record.server = True
+    return record
+
+
+def members(*records):
+    return {group.root.span_id: {record.span_id for record in group.members} for group in split(records)}
+
+
+@pytest.mark.parametrize(
+    ("records", "expected"),
+    [
+        pytest.param([span(1), agent(2, 1), chat(3, 1, at=10), tool(4, 1, at=30), span(5, 4)], {2: {2, 3, 4, 5}}, id="calls beside a run"),
+        pytest.param([agent(2, 9, remote=True), chat(3, 9, at=10, remote=True)], {2: {2, 3}}, id="the parent is remote"),
+        pytest.param([span(1, ms=200), agent(2, 1, at=50), chat(3, 1)], {2: {2}}, id="a call before the run"),
+        pytest.param([span(1), agent(2, 1), agent(3, 1, at=50), chat(4, 1, at=60)], {2: {2}, 3: {3}}, id="within two runs"),
+        pytest.param([span(1), agent(2, 1), agent(3, 1, at=50), chat(4, 1, at=120)], {2: {2}, 3: {3, 4}}, id="within the second run"),
+        pytest.param([served(span(1, ms=100)), chat(2, at=10), tool(3, at=30)], {1: {1, 2, 3}}, id="no parent, within a request"),
+        pytest.param([span(1, ms=100), agent(2, 1), chat(3, at=10)], {2: {2, 3}}, id="no parent, within a run in a request"),
+        pytest.param([span(1, ms=100), span(2, ms=100), chat(3, at=10)], {3: {3}}, id="no parent, within two requests"),
+        pytest.param([span(1, ms=100), chat(3, at=10, resource={"service.name": "b"})], {3: {3}}, id="no parent, another service"),
+        pytest.param(
+            [span(1, ms=200), span(2, 1), chat(3, 2), span(4, 2, at=50), chat(5, 4, at=51)], {1: {1, 2, 3, 4, 5}},
+            id="a span whose parent had ended, within the root's time",
+        ),
+        pytest.param(
+            [span(1, ms=200), served(span(2, 1)), chat(3, 2), served(span(4, 2, at=50)), chat(5, 4, at=51)], {1: {1, 2, 3}, 4: {4, 5}},
+            id="a request whose parent had ended",
+        ),
+        pytest.param([span(1, name="graph.run", ms=200), agent(2, 1), agent(3, 1, "b", at=100)], {1: {1, 2, 3}}, id="runs of a graph"),
+        pytest.param(
+            [span(1, name="team", ms=200), agent(2, 1, attributes=asked("a")), agent(3, 1, "b", at=100, attributes=asked("b"))],
+            {2: {2}, 3: {3}}, id="runs of a team, each with a new user message",
+        ),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("turned", [False, True])
+def test_the_spans_of_each_turn_are(records, expected, turned):
+    assert members(*(reversed(records) if turned else records)) == expected

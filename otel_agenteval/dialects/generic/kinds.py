@@ -86,6 +86,15 @@ _KIND_LAST = re.compile(
 )
 
 
+_GRAPHS = frozenset(("graph", "crew", "swarm", "team"))
+
+
+@lru_cache(1024)
+def is_graph(name: str) -> bool:
+    """Return True for the name of a span around several agents' runs, such as ``graph.invoke``."""
+    return not _GRAPHS.isdisjoint(words_of(name)) and _OF_HTTP.match(name) is None
+
+
 @lru_cache(1024)
 def role_of_name(name: str) -> tuple[str | None, str | None]:
     """Return the role that a span's name hints at, and the rest of the name.
