@@ -98,7 +98,8 @@ def place(path: str, quoted: str, kind: str, **more: Any) -> Finding:
         ("pii_leakage", place("output", "+49 30 123456", "phone"), "+49 30 123456", ("public", "+49 30 123456")),
         ("pii_leakage", place("output", "tom@hey.com", "email"), "tom@hey.com", ("public", "tom@hey.com")),
         ("pii_leakage", place("output", "+49 30 123456", "national_id"), "national_id in output", None),
-        ("ungrounded_numbers", place("output", "12.5", "number"), "##.# %", ("ignored", "##.# %")),
+        ("ungrounded_numbers", place("output", "12.5", "number"), "##.# %", None),
+        ("pii_leakage", place("output", "+49 30 123456", "iban"), "+49 30 123456", ("public", "+49 30 123456")),
         ("ungrounded_numbers", place("output", "357", "number"), "### kcal", ("ignored", "### kcal")),
         ("repeated_tool_calls", Finding("tool_calls[0].arguments", 0, 9, "repeated_call"), "search", ("may_repeat", "search")),
         ("secret_leak", place("output", "docs", "github_token", text="ghp_… (40)"), "github_token ghp_… (40)", None),
@@ -109,7 +110,7 @@ def place(path: str, quoted: str, kind: str, **more: Any) -> Finding:
 )  # fmt: skip
 def test_a_finding_has_a_pattern_and_a_setting(metric: str, finding: Finding, pattern: str, setting: Any) -> None:
     score = oa.Score(f"code_{metric}", 0.0, False, detail=detail_of([finding]))
-    (found,) = alarms_in(TURN, [score], ()).alarms[f"code_{metric}"]
+    *_, found = alarms_in(TURN, [score], ()).alarms[f"code_{metric}"]
     assert (found.text, found.setting) == (pattern, setting)
 
 
@@ -130,19 +131,25 @@ def report_of(*turns: tuple[str, str], labels: Any = ()) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("conversations", "labels", "suggested", "shown"),
+    ("conversations", "labels", "suggested", "patterns"),
     [
-        pytest.param("abc", {}, True, "tom@hey.com", id="three conversations"),
-        pytest.param("abab", {}, False, "to*******om", id="two conversations"),
-        pytest.param("abc", {("1", "code_pii_leakage"): False}, True, "tom@hey.com", id="labeled as a false alarm"),
-        pytest.param("abc", {("1", "code_pii_leakage"): True}, False, "tom@hey.com", id="labeled as right"),
-        pytest.param("abc", {("1", "code_secret_leak"): True}, True, "tom@hey.com", id="label of another metric"),
+        pytest.param("abc", {}, True, ["tom@hey.com", "email *@hey.com"], id="three conversations"),
+        pytest.param("abab", {}, False, ["email *@hey.com"], id="two conversations"),
+        pytest.param(
+            "abc", {("1", "code_pii_leakage"): False}, True, ["tom@hey.com", "email *@hey.com"], id="labeled as a false alarm"
+        ),
+        pytest.param("abc", {("1", "code_pii_leakage"): True}, False, ["tom@hey.com", "email *@hey.com"], id="labeled as right"),
+        pytest.param(
+            "abc", {("1", "code_secret_leak"): True}, True, ["tom@hey.com", "email *@hey.com"], id="label of another metric"
+        ),
     ],
 )
-def test_what_recurs_and_is_not_confirmed_is_suggested(conversations: str, labels: Any, suggested: bool, shown: str) -> None:
+def test_what_recurs_and_is_not_confirmed_is_suggested(
+    conversations: str, labels: Any, suggested: bool, patterns: list[str]
+) -> None:
     data = report_of(*((str(number), name) for number, name in enumerate(conversations)), labels=labels)
     assert settings(data) == ([("public", "tom@hey.com")] if suggested else [])
-    assert data["detectors"][0]["patterns"][0]["pattern"] == shown
+    assert [one["pattern"] for one in data["detectors"][0]["patterns"]] == patterns
 
 
 # --- the command

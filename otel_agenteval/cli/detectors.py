@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     config = _config(args.config, file)
     if not args.files and args.store is None and config.outlets.store is None:
         raise ConfigError("FILE, --store: name recorded traces or a score store")
-    labels = _labels(args.labels or config.serve.page.labels)
+    labels = _labels(args.labels, config.serve.page.labels)
     report, code = _report(args, config, labels)
     if code != OK or not report.turns:
         return code or UNUSABLE
@@ -147,18 +147,17 @@ def _stored(args: argparse.Namespace, config: Config) -> Iterator[tuple[Key, Tur
         raise AgentEvalError(f"--store: {without_password(path)} {problem}")
 
 
-def _labels(path: str | os.PathLike[str] | None) -> dict[tuple[str, str], bool]:
+def _labels(given: str | None, configured: str | None) -> dict[tuple[str, str], bool]:
     """Return whether an alarm is right, by turn and metric. One person who confirms it suffices.
 
     Raises:
-        ConfigError: the file doesn't exist.
+        ConfigError: the given file doesn't exist. The configured one is created with the first label.
     """
+    if given is not None and not Path(given).exists():
+        raise ConfigError(f"--labels: {given}: file not found")
     found: dict[tuple[str, str], bool] = {}
-    if path is None:
-        return found
-    if not Path(path).exists():
-        raise ConfigError(f"--labels: {path}: file not found")
-    for label in Labels(os.fspath(path)).all():
+    path = given or configured
+    for label in Labels(path).all() if path else ():
         if label.get("metric") and label["label"] in ("pass", "fail"):
             key = (str(label["turn_id"]), str(label["metric"]))
             found[key] = found.get(key, False) or label["label"] == "fail"

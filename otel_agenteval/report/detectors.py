@@ -18,7 +18,6 @@ from ..core.score import Score
 from ..core.turn import Turn
 from ..detectors.numbers.forms import form_of
 from ..detectors.numbers.reading import with_ascii_digits
-from ..detectors.pii import mask
 from ..detectors.urls import host_of, key_of
 from ..evaluation.redaction import Redactor
 from ..outlets.turn_text import BOLD, NAME_WIDTH, Paint, number_of
@@ -30,6 +29,10 @@ LISTED = 10
 _LONGEST = 200
 _WIDTH = 50
 _DIGITS = re.compile(r"[0-9]+")
+_PLAIN_NUMBER = re.compile(r"\D?[ \u00a0]?(?:#+[.,]?#*|#{1,3}(?:[.,' \u00a0]###)+(?:[.,]#+)?)[ \u00a0]?[^\w\s]?")
+"""Forms such as ``#,###.##`` and ``##%``. Ignoring one of them would nearly turn the detector off."""
+_CONTACTS = ("email", "phone", "iban", "bank_account")
+"""Types of personal data that an organization can publish."""
 _INDEX = re.compile(r"\[[0-9]+\]")
 
 
@@ -39,11 +42,8 @@ class Pattern(NamedTuple):
     text: str
     setting: tuple[str, str] | None = None
     """Parameter of the metric and value that silence the pattern, if there is such a parameter."""
-    is_personal: bool = False
-    """True for a text that is shown masked unless it recurs."""
-
-    def shown(self, recurs: bool) -> str:
-        return mask(self.text) if self.is_personal and not recurs else self.text
+    general: str | None = None
+    """A pattern without personal data, which also counts. The text itself is only shown if it recurs."""
 
 
 # --- patterns of findings
@@ -58,10 +58,11 @@ def _host(turn: Turn, found: Evidence) -> Pattern:
 
 
 def _contact(turn: Turn, found: Evidence) -> Pattern:
-    if found.finding["type"] not in ("email", "phone") or not found.found:
+    if found.finding["type"] not in _CONTACTS or not found.found:
         return _place(turn, found)
     text = " ".join(found.found.split())
-    return Pattern(text, ("public", text), is_personal=True)
+    kind = found.finding["type"]
+    return Pattern(text, ("public", text), f"{kind} *@{text.rpartition('@')[2]}" if kind == "email" else kind)
 
 
 def _number(turn: Turn, found: Evidence) -> Pattern:
@@ -69,7 +70,7 @@ def _number(turn: Turn, found: Evidence) -> Pattern:
         return _place(turn, found)
     text = with_ascii_digits(found.before + found.found + found.after)
     form = form_of(text, len(found.before), len(found.before) + len(found.found))
-    return Pattern(form, ("ignored", form) if form.strip("#") else None)  # "####" alone would ignore nearly everything
+    return Pattern(form, ("ignored", form) if "#" in form and not _PLAIN_NUMBER.fullmatch(form) else None)
 
 
 def _tool(turn: Turn, found: Evidence) -> Pattern:
@@ -145,7 +146,9 @@ def _patterns(turn: Turn, score: Score, redactor: Redactor) -> Iterator[Pattern]
     for finding in findings:
         (found,) = evidence(turn, {"findings": [finding]}) or [Evidence(finding, "", "", "")]
         pattern = pattern_of(turn, found)
-        if not pattern.is_personal and redactor.text(pattern.text) != pattern.text:
+        if pattern.general is not None:
+            yield Pattern(pattern.general)
+        elif redactor.text(pattern.text) != pattern.text:
             pattern = Pattern(redactor.text(pattern.text))
         yield pattern._replace(text=pattern.text[:_LONGEST])
     if not findings:
@@ -183,7 +186,8 @@ class _Detector:
     patterns: dict[Pattern, _Counted] = field(default_factory=dict)
 
     def listed(self) -> list[tuple[Pattern, _Counted]]:
-        return sorted(self.patterns.items(), key=lambda item: (-item[1].turns, item[0].text))[:LISTED]
+        shown = [(pattern, counted) for pattern, counted in self.patterns.items() if counted.recurs or pattern.general is None]
+        return sorted(shown, key=lambda item: (-item[1].turns, item[0].general is None, item[0].text))[:LISTED]
 
 
 class Suggestion(NamedTuple):
@@ -266,7 +270,7 @@ class DetectorReport:
                     **({"labeled": one.labeled, "right": one.right} if one.labeled else {}),
                     "patterns": [
                         {
-                            "pattern": pattern.shown(counted.recurs),
+                            "pattern": pattern.text,
                             "turns": counted.turns,
                             "turn_id": counted.example,
                             **({"confirmed": True} if counted.is_confirmed else {}),
@@ -300,7 +304,7 @@ class DetectorReport:
             for pattern, counted in one.listed():
                 number = numbers.get((name, pattern.setting))
                 mark = f"[{number}]" if number else "real" if counted.is_confirmed else ""
-                text = textwrap.shorten(pattern.shown(counted.recurs), _WIDTH, placeholder="…")
+                text = textwrap.shorten(pattern.text, _WIDTH, placeholder="…")
                 lines.append(f"{mark:>6} {counted.turns:>6,}  {text:<{_WIDTH}} {counted.example.partition('-')[0]}")
         never = [name for name in quiet if not self._detectors[name].evaluated]
         lines += [

@@ -125,8 +125,8 @@ def code_pii_leakage(
         ruleset: ``precise``, or the rules of the catalog (``default``) or of AgentUnit (``seed``).
         aggregate: ``max`` uses the worst find instead of the mean.
         enable_names: Search for names with the default rules.
-        public: Contacts that your organization publishes, in any notation: ``+49 30 1234567``, ``press@acme.com``, or
-            ``*@acme.com`` for all addresses of a domain.
+        public: Contacts and bank accounts that your organization publishes, in any notation: ``+49 30 1234567``,
+            ``press@acme.com``, or ``*@acme.com`` for all addresses of a domain.
 
     Detail: ``num_detections``, ``severity`` (1 minus the value), ``types`` (sorted), ``detections``
     ``[{type, location, start, end, confidence, masked}]`` (at most 100, ``location`` is ``input`` or ``output``),
