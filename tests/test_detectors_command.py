@@ -175,7 +175,7 @@ def test_accepted_settings_silence_their_patterns(tmp_path: Path, capsys: Captur
     )
     assert load_config(config).turn.idle_timeout == 300
     assert main(["detectors", file, "--config", str(config), "--accept", "all"]) == 0
-    assert "stays as it is" in capsys.readouterr().out
+    assert "isn't written" in capsys.readouterr().out
 
 
 def test_turns_of_one_conversation_suggest_nothing(tmp_path: Path, capsys: Capture) -> None:

@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
         if suggestions and not args.json:
             text += "\n\nTo write them to your configuration, add --config FILE --accept all, or the numbers: --accept 1,2"
     elif not chosen:
-        text += f"\n\nno settings are suggested, so {file} stays as it is"
+        text += f"\n\nno settings are suggested, so {file} isn't written"
     else:
         add_to_file(file, _additions(chosen, config), lambda path: _check_in_effect(chosen, load_config(path)))
         after, _ = _report(args, load_config(file), labels)

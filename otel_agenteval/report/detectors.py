@@ -304,7 +304,7 @@ class DetectorReport:
             for pattern, counted in one.listed():
                 number = numbers.get((name, pattern.setting))
                 mark = f"[{number}]" if number else "real" if counted.is_confirmed else ""
-                text = textwrap.shorten(pattern.text, _WIDTH, placeholder="…")
+                text = pattern.text if len(pattern.text) <= _WIDTH else f"{pattern.text[: _WIDTH - 1]}…"
                 lines.append(f"{mark:>6} {counted.turns:>6,}  {text:<{_WIDTH}} {counted.example.partition('-')[0]}")
         never = [name for name in quiet if not self._detectors[name].evaluated]
         lines += [
