@@ -282,6 +282,8 @@ def read(record: SpanRecord) -> Step:
             dialect.read(record, step)
     if about.facts is not None:
         step.inferred = reading.read(record, step, about.facts) or about.inferred
+    elif role is not None and reading.lacks_content(record, step):
+        step.inferred = reading.complete(record, step)
     if step.agent in _NAMELESS:
         step.agent = None
     if step.model is not None and step.provider is not None and "/" in step.model:  # LiteLLM writes ``provider/model``
