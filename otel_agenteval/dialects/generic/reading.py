@@ -82,6 +82,8 @@ def _role_of_kind(facts: Facts, shown: bool) -> str | None:
         return EMBEDDING if facts.name_role == EMBEDDING else LLM
     if facts.kind == CHAIN and facts.name in facts.agents:
         return AGENT  # an agent's graph: LangChain writes the agent's name on its spans and answers
+    if facts.kind == CHAIN and facts.name_role == GUARDRAIL:
+        return GUARDRAIL
     return facts.kind
 
 
@@ -375,8 +377,8 @@ def _read_tool(record: SpanRecord, step: Step, facts: Facts) -> None:
     if step.tool_result is None:
         step.tool_result = facts.spread_result or (_unwrapped(made.value) if made is not None else None)
     for content in facts.events:  # some instrumentations write both as messages
-        if content.direction == OUT and step.tool_result is None:
-            step.tool_result = _content_of(content)
+        if content.direction == OUT or "result" in words_of(content.path):
+            step.tool_result = _content_of(content) if step.tool_result is None else step.tool_result
         elif content.direction == IN and step.tool_arguments is None:
             step.tool_arguments = _content_of(content)
 
