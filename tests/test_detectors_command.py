@@ -102,7 +102,7 @@ def place(path: str, quoted: str, kind: str, **more: Any) -> Finding:
         ("pii_leakage", place("output", "+49 30 123456", "iban"), "+49 30 123456", ("public", "+49 30 123456")),
         ("ungrounded_numbers", place("output", "357", "number"), "### kcal", ("ignored", "### kcal")),
         ("repeated_tool_calls", Finding("tool_calls[0].arguments", 0, 9, "repeated_call"), "search", ("may_repeat", "search")),
-        ("secret_leak", place("output", "docs", "github_token", text="ghp_… (40)"), "github_token ghp_… (40)", None),
+        ("secret_leak", place("output", "docs", "github_token", text="ghp_…(40)"), "github_token ghp_…", None),
         ("injection_markers", place("tool_calls[0].result", "ignore", "override"), "override in search result", None),
         ("injection_markers", Finding("retrievals[2].documents[1].content", 0, 5, "role"), "role in retrievals.documents.content", None),
         ("pii_leakage", Finding("output", 900, 950, "email"), "email in output", None),

@@ -23,7 +23,7 @@ from ..metrics.bound_metric import BoundMetric
 from ..metrics.registry import group_of, resolve
 from ..outlets.store.postgres import without_password
 from ..outlets.store.reader import StoreReader, Wanted, store_path
-from ..outlets.turn_text import colors_wanted
+from ..outlets.turn_text import colors_wanted, number_of
 from ..page.labels import Labels
 from ..report.detectors import DetectorReport, Suggestion, TurnAlarms, alarms_in
 from ..turns.recordings import Reading
@@ -82,7 +82,9 @@ def run(args: argparse.Namespace) -> int:
     else:
         add_to_file(file, _additions(chosen, config), lambda path: _check_in_effect(chosen, load_config(path)))
         after, _ = _report(args, load_config(file), labels)
-        text += f"\n\n{len(chosen)} settings written to {file}; alarms before → after:\n{report.render_change(after)}"
+        text += (
+            f"\n\n{number_of(len(chosen), 'setting')} written to {file}; alarms before → after:\n{report.render_change(after)}"
+        )
         data |= {"config": str(file), "accepted": [suggestions.index(one) + 1 for one in chosen], "after": after.as_data()}
     print(escaped(json.dumps(data, ensure_ascii=False) if args.json else text, LINES))
     return OK
@@ -143,8 +145,9 @@ def _stored(args: argparse.Namespace, config: Config) -> Iterator[tuple[Key, Tur
                 turn = Turn.from_dict({**content, "turn_id": turn_id})
                 yield (number,), turn
     if not number:
-        problem = "has no turns with content. Set outlets.store.content, or name recorded traces instead"
-        raise AgentEvalError(f"--store: {without_password(path)} {problem}")
+        what = f"no turns with content{f' since {args.since}' if args.since else ''}"
+        fix = "Set outlets.store.content, or name recorded traces instead"
+        raise AgentEvalError(f"--store: {without_password(path)} has {what}. {fix}")
 
 
 def _labels(given: str | None, configured: str | None) -> dict[tuple[str, str], bool]:

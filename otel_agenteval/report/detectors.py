@@ -79,7 +79,8 @@ def _tool(turn: Turn, found: Evidence) -> Pattern:
 
 
 def _secret(turn: Turn, found: Evidence) -> Pattern:
-    return Pattern(" ".join(filter(None, (found.finding["type"], found.finding.get("text")))))
+    head, shortened, _ = (found.finding.get("text") or "").partition("…")  # the length says nothing about other secrets
+    return Pattern(f"{found.finding['type']} {head}{shortened}" if head else found.finding["type"])
 
 
 def _place(turn: Turn, found: Evidence) -> Pattern:
