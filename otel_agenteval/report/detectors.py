@@ -50,9 +50,10 @@ class Pattern(NamedTuple):
 
 
 def _host(turn: Turn, found: Evidence) -> Pattern:
-    link = (found.found or found.finding.get("text") or "").strip()
+    link = found.finding.get("text") or found.found
     host = host_of(key_of(link.partition("://")[2] or link))
-    if "." not in host or any(sign in link for sign in "[]()<> "):  # a disguised link, which no list of hosts allows
+    is_plain = link[:_WIDTH] in found.found and not any(sign in link for sign in "[]()<> ")
+    if "." not in host or not is_plain:  # a disguised link, which nobody should allow
         return _place(turn, found)
     return Pattern(host, ("allowed", host))
 

@@ -504,6 +504,12 @@ def test_ungrounded_urls_are_listed_as_written() -> None:
     assert len(findings) == 10
 
 
+def test_a_link_in_another_spelling_covers_its_line() -> None:
+    output = "Hello!\nPay at hxxps://city-pay[.]com/t today.\nBye"
+    (finding,) = evaluate("code_ungrounded_urls", {"output": output, "input": "https://x.org/0"}).detail["findings"]
+    assert output[finding["start"] : finding["end"]] == "Pay at hxxps://city-pay[.]com/t today."
+
+
 # --- numbers -----------------------------------------------------------------------------------------------------
 
 

@@ -471,9 +471,12 @@ def code_ungrounded_urls(turn: Turn, *, allowed: tuple[str, ...] = ()) -> bool |
 
 
 def _link_at(output: str, written: str) -> Finding:
-    """Return the finding of a link. Its range is empty if the answer contains it in another spelling."""
-    start = output.find(written)
-    return Finding("output", max(0, start), start + len(written) if start >= 0 else 0, "url", text=excerpt(written, _SHOWN))
+    """Return the finding of a link. If the answer has it in another spelling, the finding covers the line."""
+    start, found = output.find(written), written
+    if start < 0:
+        found = next((line for line in output.split("\n") if written in revealed(line)), "")
+        start = output.find(found)
+    return Finding("output", start, start + len(found), "url", text=excerpt(written, _SHOWN))
 
 
 @metric(needs=("output",), uses=("context", "history"), direction="neutral", groups=("default", "quality"), version="2")
