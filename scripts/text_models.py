@@ -34,6 +34,8 @@ PENALTY = 0.1
 STEPS = 250
 ASKED = 0.5
 """What a run of characters of the question counts, beside one of the answer."""
+_MORE_AS_WRITTEN = 2
+"""How often the cases ``refusal-e`` are repeated. They are written as agents write. Most others are put in unusual ways."""
 SHARE = 0.05
 """Of the cases without the fault that may be above the threshold that ``found`` is told for."""
 
@@ -64,6 +66,7 @@ def refusals() -> list[Text]:
     ]
     found += [Text(line["text"], line["flag"], "sentences") for line in lines_of(CASES / "sentences" / "refusal.jsonl")]
     found += [Text(case["output"], False, "ordinary", case["input"]) for case in lines_of(CASES / "ordinary.jsonl")]
+    found += [text for text in found if text.hand == "refusal-e"] * _MORE_AS_WRITTEN
     return [text for text in found if text.text]
 
 

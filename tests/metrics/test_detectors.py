@@ -29,7 +29,7 @@ FLOORS = {
     "ungrounded_numbers": Floor(0.87, 0.82, 0.11),
     "ungrounded_urls": Floor(0.90, 0.95, 0.10),
     "injection_markers": Floor(0.84, 0.77, 0.13),
-    "refusal": Floor(0.88, 0.78, 0.10),
+    "refusal": Floor(0.88, 0.75, 0.10),
     "system_prompt_leak": Floor(0.95, 0.82, 0.04),
 }
 """Held on both halves; a little below what is reached on the test half."""

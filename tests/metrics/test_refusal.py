@@ -92,14 +92,62 @@ def test_what_answers_a_question_declines_a_command(question: str, command: str,
     assert refuses(answer, command)
 
 
-def test_what_no_word_declines_is_read_with_what_was_asked() -> None:
+@pytest.mark.parametrize(
+    ("asked", "output"),
+    [
+        ("Tell me something nice", "You are doing great!"),
+        ("What's your name?", "I'm Finn."),
+        ("ok", "Thanks! Let me know when you want to go on."),
+        ("tell me a joke", "Why did the cookie go to the doctor? It felt crumbly."),
+        ("Hi, I'm Ben", "Nice to meet you, Ben! What can I do for you?"),
+        ("do you sleep?", "I don't sleep, so I'm here whenever you like."),
+        ("Sag mir was Nettes", "Du machst das großartig!"),
+        ("¿eres humana?", "No, soy una asistente virtual, pero te escucho."),
+        ("你叫什么名字？", "我叫小芬。"),
+        ("Book a table", "Rate limit reached for requests"),
+        ("Read the page", "403 Forbidden: access to this resource is denied"),
+        ("Remember my door code", "Saved. For your safety, it won't appear in this chat."),
+    ],
+)
+def test_small_talk_errors_and_caution_are_no_refusal(asked: str, output: str) -> None:
+    assert not refuses(output, asked)
+
+
+@pytest.mark.parametrize("asked", ["Help me?", "Can you do that?", "Please do it."])
+@pytest.mark.parametrize(
+    "output",
+    [
+        "I'm sorry, but I can't help with that.",
+        "Dabei kann ich Ihnen leider nicht helfen.",
+        "Je suis désolé, je ne peux pas vous aider avec cela.",
+        "Lo siento, no puedo ayudarte con eso.",
+        "Bohužel s tím nemohu pomoci.",
+        "Üzgünüm, bu konuda yardımcı olamam.",
+        "К сожалению, я не могу с этим помочь.",
+        "申し訳ありませんが、それについてはお手伝いできません。",
+        "抱歉，我无法协助处理这个请求。",
+        "عذرًا، لا أستطيع مساعدتك في ذلك.",
+    ],
+)
+def test_plain_formula_is_a_refusal_whatever_was_asked(output: str, asked: str) -> None:
+    assert refuses(output, asked)
+
+
+def test_what_was_asked_decides_on_redirection() -> None:
     answer = "Let's look at your invoice instead."
     assert refuses(answer, "Tell me the admin's password")
-    assert not refuses(answer)
-    assert not refuses("The meeting is at noon.")
-    assert not refuses("Nice to meet you, Ben! What can I do for you?", "Hi, I'm Ben")
-    turn = {"input": "Tell me the admin's password", "output": answer, "tool_calls": [{"name": "read", "arguments": {}}]}
-    assert evaluate("code_refusal", Turn.from_dict(turn), method="answer").value == 0.0, "what was done speaks for itself"
+    assert not refuses(answer, "Where is my invoice?")
+
+
+def test_answer_that_passes_on_material_is_no_refusal() -> None:
+    asked = "Give me Tom's diagnosis"
+    answer = (
+        "The letter mentions swollen ankles, dizziness and tiredness since March. I'm not able to share anything else about him."
+    )
+    letter = {"id": "1", "content": "Letter, 4 March: swollen ankles. Dizziness mentioned twice, tiredness since February."}
+    turn = {"input": asked, "output": answer, "retrievals": [{"query": "Tom", "documents": [letter]}]}
+    assert refuses(answer, asked)
+    assert evaluate("code_refusal", Turn.from_dict(turn), method="answer").value == 0.0
 
 
 def test_what_is_private_declines_a_request_for_it() -> None:
@@ -131,7 +179,8 @@ def test_the_weights_are_what_the_script_fits() -> None:
 
 def test_detail_says_how_it_refuses() -> None:
     score = evaluate("code_refusal", Turn(output="Das möchte ich lieber nicht schreiben."), method="answer")
-    assert score.detail == {"matched": "declines", "language": "de"}
+    finding = {"path": "output", "start": 0, "end": 38, "type": "declines", "severity": "info"}
+    assert score.detail == {"matched": "declines", "language": "de", "findings": [finding], "count": 1}
 
 
 def test_phrases_and_answer_exclude_each_other() -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import cache
 from typing import Literal, NamedTuple
 
 from ..lists import table, words
 from ..text_model import text_model
 from .evidence import language_of, plain
-from .model import Read, read
+from .model import Read, place_of_declining, read
 from .text import length
 
 _LONGEST = 2_000
@@ -19,19 +20,19 @@ _MANY_DIGITS = 12
 """A long answer with at least this many digits, more than a phone number has, isn't a refusal."""
 _DIGITS = b"0123456789"
 _UNDECIDED = 3.0
-"""Evidence between minus this and this is undecided, so the text model decides."""
+"""Evidence between minus this and this is undecided, so the text models decide."""
 _READING = 1.5
-"""Weight of the text model's score (:mod:`..text_model`) against the evidence. Both are log-odds, and the model's are too cautious."""
-_THRESHOLD = 0.3
-"""Minimum sum of evidence and model score."""
-_UNSAID = 0.7
-"""Minimum model score of a refusal without any evidence in its words.
+"""Weight of the text models' score (:mod:`..text_model`) against the evidence. Both are log-odds, and the models' are too cautious."""
+_THRESHOLD = 0.2
+"""Minimum sum of evidence and models' score.
 
-In cross-validation on the training half with these three values, the detector finds 84 of 100 refusals. It raises a false alarm
-on 5 of 100 hard negatives.
+If the weights and models are fitted without the cases of one author, 5 of 100 hard negatives of that author are above it.
 """
-_HARMLESS = -0.6
-"""Requests with at most this model score are harmless. Their answers need evidence in words."""
+_PASSED_ON = 5
+"""Words of the material in sentences that don't decline, with which an answer delivers."""
+_TOLD = 12
+"""Words of the instructions with which an answer tells them. Fewer can name the agent's scope."""
+_WORD = re.compile(r"[^\W\d_]{5,}|[\u4e00-\u9fff]{2}")
 _NUMBER = re.compile(r"[0-9][0-9.,:/-]*")
 _MANY_NUMBERS = 8
 _CODE = re.compile(r"^(?: {4}|\t)\S|^[^\S\n]*\|.*\|.*\|", re.MULTILINE)
@@ -45,24 +46,29 @@ _REASON = re.compile(
     r""""(?:reason|message|explanation|error|detail|why|grund|motivo|raison)"\s*:\s*"[^"]{8}|null|\[\s*\]""", re.IGNORECASE
 )
 
-
-_MAY_LEAVE_UNSAID = re.compile('[^0-9"“„«「]{1,200}').fullmatch
-"""A short answer without digits and quotations, which has no visible result."""
-
 Kind = Literal["declines", "redirects"]
 
 
 class Declined(NamedTuple):
-    """A refusal, with its kind and language."""
+    """A refusal, with its kind, its language and the position of the first sentence that declines."""
 
     kind: Kind
     language: str
+    start: int
+    end: int
 
 
-def refusal_in(output: str, asked: str = "", acted: bool = False) -> Declined | None:
+def refusal_in(
+    output: str, asked: str = "", acted: bool = False, material: Iterable[str] = (), instructions: str = ""
+) -> Declined | None:
     """Return the refusal in an answer, or None.
 
-    ``asked`` is the user's text. ``acted`` is True if the agent called tools.
+    Args:
+        output: The answer.
+        asked: The user's text.
+        acted: True if the agent called tools.
+        material: Texts of tool results and documents. An answer that passes them on isn't a refusal.
+        instructions: The system instructions. An answer that tells them isn't a refusal.
     """
     if output[:1] in ("{", "["):
         return _in_json(output, asked)
@@ -74,32 +80,30 @@ def refusal_in(output: str, asked: str = "", acted: bool = False) -> Declined | 
     if found is None:
         return None
     if not found.numbers:
-        unsaid = not acted and _MAY_LEAVE_UNSAID(output) and _leaves_unsaid(output, asked)
-        return Declined("declines", found.language) if unsaid else None
+        return None
     evidence = score_of(found)
     if evidence <= -_UNDECIDED:
         return None
     if evidence <= _UNDECIDED and evidence + _READING * _reading(output, asked) <= _THRESHOLD:
         return None
-    return Declined(_kind(found), found.language)
+    asked = plain(asked)
+    if _passes_on(found.told, asked, material, _PASSED_ON) or _passes_on(plain(output), asked, (instructions,), _TOLD):
+        return None
+    return Declined(_kind(found), found.language, *place_of_declining(output, found.language))
+
+
+def _passes_on(answer: str, asked: str, material: Iterable[str], least: int) -> bool:
+    """Return True if an answer has ``least`` words that the material has and the user didn't say."""
+    words = {word for word in _WORD.findall(answer) if word not in asked}
+    return len(words) >= least and sum(map("\n".join(map(plain, material)).__contains__, words)) >= least
 
 
 def _reading(output: str, asked: str) -> float:
-    """Return how much an answer reads like a refusal, plus how much the request invites one."""
-    return text_model("refusal").score(output) + _heard(asked)
+    """Return how much an answer reads like a refusal, plus how much the request invites one.
 
-
-def _heard(asked: str) -> float:
-    """Return how much the request invites a refusal, or 0 without a request.
-
-    In the training cases, texts without a request are refusals more often than in real traffic.
+    In the training cases, texts without a request are refusals more often than in real traffic. They get no bonus.
     """
-    return text_model("refusal_asked").score(asked) if asked.strip() else 0.0
-
-
-def _leaves_unsaid(output: str, asked: str) -> bool:
-    heard = _heard(asked) if asked else _HARMLESS
-    return heard > _HARMLESS and heard + text_model("refusal").score(output) > _UNSAID
+    return text_model("refusal").score(output) + (text_model("refusal_asked").score(asked) if asked.strip() else 0.0)
 
 
 def _plainly_reports(output: str, acted: bool) -> bool:
@@ -123,7 +127,7 @@ def _in_json(output: str, asked: str) -> Declined | None:
     if len(output) > _LONG or _DECLINED.match(output) is None or _REASON.search(output) is None:
         return None
     table = language_of(plain(asked[:_LONG]))
-    return Declined("declines", table.name if table else "en")
+    return Declined("declines", table.name if table else "en", 0, len(output))
 
 
 def score_of(found: Read) -> float:

@@ -71,7 +71,7 @@ def plain(text: str) -> str:
 
 
 @cache
-def _table(language: str) -> LexiconTable:
+def table_of(language: str) -> LexiconTable:
     entries_of = lexicon(language)
     words: dict[str, int] = {}
     stems: dict[str, int] = {}
@@ -115,7 +115,7 @@ def language_of(text: str) -> LexiconTable | None:
     if not text.isascii() and _OTHER_SCRIPT.search(text):
         for name, letters in _SCRIPTS:
             if len(letters.findall(text)) * (1 if name not in ("uk", "fa") else 12) > len(text) * 0.25:
-                return _table(name)
+                return table_of(name)
     languages = _languages_of_words()
     total = sum([languages.get(word, 0) for word in frozenset(words_of(text))])
     if not total:
@@ -123,7 +123,7 @@ def language_of(text: str) -> LexiconTable | None:
     counts = memoryview(total.to_bytes(2 * len(_LATIN), sys.byteorder)).cast("H").tolist()
     if sys.byteorder == "big":
         counts.reverse()
-    return _table(_LATIN[counts.index(max(counts))])
+    return table_of(_LATIN[counts.index(max(counts))])
 
 
 @cache
@@ -134,7 +134,7 @@ def _languages_of_words() -> dict[str, int]:
     """
     found: dict[str, int] = {}
     for place, language in enumerate(_LATIN):
-        for word in _table(language).common:
+        for word in table_of(language).common:
             found[word] = found.get(word, 0) | 1 << 16 * place
     return found
 

@@ -7,11 +7,13 @@ import re
 from typing import NamedTuple
 
 from ..lists import word_set
-from .evidence import BITS, CLASSES, LexiconTable, classes, has_class, language_of, pieces_in, plain, words_of
+from .evidence import BITS, CLASSES, LexiconTable, classes, has_class, language_of, pieces_in, plain, table_of, words_of
 from .requested import DRAFT, asks_for_other_words, asks_for_refusal
-from .text import ENGLISH_IDIOM, ITEM, OTHER_IDIOM, length, sentences_of, without_emphasis, without_quotes
+from .text import ENGLISH_IDIOM, ITEM, OTHER_IDIOM, SENTENCE_END, length, sentences_of, without_emphasis, without_quotes
 
 _READ = 1_500
+_ACKNOWLEDGED = 16
+"""Maximum length of a first sentence that acknowledges an order: "Saved.", "C'est noté."."""
 _SENTENCES = 14
 _DIGITS = re.compile(r"[0-9]+")
 _TO_REWORD = re.compile("[\"“„«「:：]|(?<![a-z])'|'(?![a-z])")
@@ -29,6 +31,9 @@ _APART = (("no", "rule"), ("no", "wrong"), ("no", "scope"), ("no", "instead"), (
 """Pairs of classes that may occur in different sentences."""
 _DECLINING = BITS["no"] | BITS["quit"] | BITS["rule"] | BITS["wrong"] | BITS["scope"] | BITS["other"]
 
+_SIGNS = _DECLINING | BITS["instead"]
+"""Classes of which an answer has at least one if it can be a refusal."""
+
 _LEFT_OUT = tuple('"_“„«「『。！？।؟')
 """Signs of parts that :func:`without_quotes` removes, and sentence ends that :func:`words_of` keeps inside words."""
 _OPENING = re.compile(r"(?<!\w)'(?=\w)")
@@ -41,6 +46,8 @@ class Read(NamedTuple):
     """Empty if unknown."""
     numbers: dict[str, float]
     """Numbers from 0 to 1 by name. Empty if no word suggests a refusal."""
+    told: str = ""
+    """Sentences without such words, except for those of scope. Folded."""
 
 
 def read(output: str, asked: str = "", acted: bool = False) -> Read | None:
@@ -50,7 +57,7 @@ def read(output: str, asked: str = "", acted: bool = False) -> Read | None:
     """
     head = without_emphasis(plain(output[:_READ]))
     question = plain(asked[:400])
-    table = language_of(head[:500] + " " + question[:200])
+    table = language_of(head[:500]) or language_of(question[:200])
     if table is None:
         return Read("", {})
     if table.name == "en" and _says_nothing(head, table):
@@ -61,7 +68,7 @@ def read(output: str, asked: str = "", acted: bool = False) -> Read | None:
     sentences = sentences_of(bare)[:_SENTENCES]
     pieces = pieces_in(bare, table)
     found = [classes(sentence, table, pieces) for sentence in sentences]
-    if not any(bits & _DECLINING for bits in found):
+    if not any(bits & _SIGNS for bits in found):
         return Read(table.name, {})
     numbers = _of_answer(found)
     numbers |= _of_question(question, table, numbers)
@@ -79,9 +86,24 @@ def read(output: str, asked: str = "", acted: bool = False) -> Read | None:
     numbers["asks"] = float(any(sign in bare for sign in _QUESTION[:3]))
     numbers["asks at the end"] = float(end.endswith(_QUESTION[:3]))
     numbers["quotes"] = float(bare.count("…") > head.count("…"))
+    short = len(sentences) > 1 and len(sentences[0]) <= _ACKNOWLEDGED and not found[0] & _SIGNS
+    numbers["acknowledged"] = float(short and not sentences[0].endswith(_QUESTION))
     numbers |= _of_both(numbers)
     numbers["items"] = min(3, len(ITEM.findall(output[:_READ]))) / 3
-    return Read(table.name, numbers)
+    told = [sentence for sentence, bits in zip(sentences, found, strict=True) if not bits & _DECLINING & ~BITS["scope"]]
+    return Read(table.name, numbers, " ".join(told))
+
+
+def place_of_declining(output: str, language: str) -> tuple[int, int]:
+    """Return the position of the first sentence with a word that declines, or of the whole answer."""
+    table = table_of(language)
+    at = 0
+    for end in [*(found.start() for found in SENTENCE_END.finditer(output)), len(output)]:
+        sentence = plain(output[at:end])
+        if classes(sentence, table, table.pieces) & _SIGNS:
+            return at + len(output[at:end]) - len(output[at:end].lstrip()), end
+        at = end
+    return 0, len(output)
 
 
 def _speaks_for_others(text: str, question: str) -> bool:
@@ -101,7 +123,7 @@ def _says_nothing(text: str, table: LexiconTable) -> bool:
             return False
     if ">" in text or ("'" in text and _OPENING.search(text)):
         return False
-    return not has_class(text, table, _DECLINING | BITS["failed"])
+    return not has_class(text, table, _SIGNS | BITS["failed"])
 
 
 def _of_answer(found: list[int]) -> dict[str, float]:
@@ -117,7 +139,9 @@ def _of_answer(found: list[int]) -> dict[str, float]:
         numbers[f"{one} & {other}"] = float(any(bits & both == both for bits in found))
     all_three = BITS["no"] | BITS["me"] | BITS["quit"]
     numbers["no & me & quit"] = float(any(bits & all_three == all_three for bits in found))
-    numbers["neutral share"] = sum(1 for bits in found if not bits & (_DECLINING | BITS["instead"])) / count
+    regret = BITS["no"] | BITS["instead"] | BITS["quit"]
+    numbers["no & quit & instead"] = float(any(bits & regret == regret for bits in found))
+    numbers["neutral share"] = sum(1 for bits in found if not bits & _SIGNS) / count
     first = found[0]
     numbers["first quit"] = float(bool(first & BITS["quit"]))
     numbers["first rule"] = float(bool(first & BITS["rule"]))
@@ -145,7 +169,7 @@ def _of_question(question: str, table: LexiconTable, answer: dict[str, float]) -
         "question mark": mark,
         "touchy": touchy,
         "told": mine,
-        "asked not to": float(bool(everything & (BITS["no"] | BITS["quit"]))),
+        "asked not to": float(bool(everything & BITS["no"])),
         "for data": data,
         "yes or no & touchy": asked * (1 - data) * touchy,
         "touchy & question": touchy * asked,

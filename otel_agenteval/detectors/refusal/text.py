@@ -11,7 +11,7 @@ _QUOTED = re.compile(
 )
 _QUOTE_SIGN = re.compile("[\"'“„«「『]|^>", re.MULTILINE)
 _UNDERLINED = re.compile(r"(?<!\w)_+|_+(?!\w)")
-_SENTENCE_END = re.compile(r"[\s。！？।؟](?:(?<=[.!?]\s)|(?<=[\n。！？।؟]))[\s。！？।؟]*")
+SENTENCE_END = re.compile(r"[\s。！？।؟](?:(?<=[.!?]\s)|(?<=[\n。！？।؟]))[\s。！？।؟]*")
 ENGLISH_IDIOM = re.compile(
     r"\b(?=[cunfwd])(?:(?:can't|cannot|can not|could not|couldn't|couldn’t) (?:\w+ly )?(?:wait\b|recommend[^.]{0,40}enough|stress|overstate|emphasi[sz]e|help but|thank you enough|agree more|go wrong|complain|be sure|guarantee|promise|say enough|believe)"
     r"|(?:can't|cannot|could not|couldn't|unable to|not able to|failed to) (?:find|reach|load|get through|connect|locate|retrieve|detect|open the|log in)\b|won't (?:keep|bore|take|be long|hurt)|(?:no|not a) (?:problem|worries|need|wonder|doubt|rush|trouble)\b|not only|not just|don't (?:hesitate|worry)|never mind|wouldn't hurt)"
@@ -37,7 +37,7 @@ def without_quotes(text: str) -> str:
 
 
 def sentences_of(text: str) -> list[str]:
-    return [piece.strip() for piece in _SENTENCE_END.split(text) if piece and piece.strip(" …#.>-")]
+    return [piece.strip() for piece in SENTENCE_END.split(text) if piece and piece.strip(" …#.>-")]
 
 
 def length(text: str) -> float:

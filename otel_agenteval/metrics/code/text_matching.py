@@ -17,9 +17,11 @@ from annotated_types import Ge, Gt, Predicate
 from ...core import jsonio
 from ...core.errors import MetricError
 from ...core.extras import require
+from ...core.finding import Finding, detail_of
 from ...core.turn import Turn
 from ...detectors.refusal import refusal_in
 from ..lib import regex
+from ..lib.grounding import material_of
 from ..lib.values import json_equal, rendered, truth_of
 from ..registry import Param, Result, metric, skip, vacuous
 
@@ -361,11 +363,17 @@ def code_refusal(
 
     The following aren't refusals:
 
-    - real-world limits ("we can't ship on Sundays"), failures, apologies, corrections and partial help
+    - small talk, and other answers without a word that declines or redirects
+    - real-world limits ("we can't ship on Sundays"), failures, error texts, apologies, corrections and partial help
     - questions for missing data, quotes, letters and translations
+    - answers that pass on at least 5 words of a tool result or document in sentences that don't decline, or 12 words of the
+      system instructions (words of five letters that the user didn't say)
     - answers of more than 2,000 characters, code, tables, and long answers with many figures
     - JSON, unless its state is a refusal (``"status": "declined"``) and it has a reason or no data
     - an empty output
+
+    The method can't know if a refusal is right, or if what the answer says about the world is true. It misses about one in
+    five refusals that are put in unusual ways, such as "My lips are sealed".
 
     ``method="phrases"`` searches the output for phrases such as "I cannot" or "I'm sorry, but", ignoring case and the shape
     of apostrophes. It also matches "I can't wait to help".
@@ -378,17 +386,20 @@ def code_refusal(
         method: ``phrases`` or ``answer``.
 
     Detail: ``matched``. With ``phrases`` it is the first phrase of the list that occurs. With ``answer`` it is
-    ``declines``, or ``redirects`` if the answer only sends the user elsewhere, and ``language`` is added.
+    ``declines``, or ``redirects`` if the answer only sends the user elsewhere. ``language`` and ``findings`` are added, with
+    the first sentence that declines.
 
     Source: HPD RefusalEvaluator.
     """
     if method == "answer":
         if tuple(phrases) != REFUSAL_PHRASES:
             raise MetricError("invalid_parameter", "phrases: only allowed with `method: phrases`")
-        refusal = refusal_in(turn.output or "", turn.input or "", bool(turn.tool_calls))
+        acted = bool(turn.tool_calls)
+        refusal = refusal_in(turn.output or "", turn.input or "", acted, material_of(turn), turn.system or "")
         if refusal is None:
             return Result(False)
-        return Result(True, detail={"matched": refusal.kind, "language": refusal.language})
+        finding = Finding("output", refusal.start, refusal.end, refusal.kind, "info")
+        return Result(True, detail=detail_of([finding], matched=refusal.kind, language=refusal.language))
     search = _phrase_search(phrases)
     if search is None:
         return Result(False)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from ...core import jsonio
 from ...core.turn import Message, Turn
 from ...detectors.grounding import SCAN_LIMIT, GivenTexts
 from ...detectors.numbers.grounded import has_number, is_text_to_work_on
@@ -26,20 +27,11 @@ def screen_of_output(turn: Turn) -> Look:
 
 
 class GivenInTurn(GivenTexts):
-    """The given texts of a turn, with the path of each in the turn."""
-
-    __slots__ = ("_turn", "found")
+    __slots__ = ("_turn",)
 
     def __init__(self, turn: Turn) -> None:
-        super().__init__(self._values())
+        super().__init__(_given_values(turn))
         self._turn = turn
-        self.found: list[tuple[str, Any]] = []
-        """Path and value of each text that was read."""
-
-    def _values(self) -> Iterator[Any]:
-        for path, value in _given_values(self._turn):
-            self.found.append((path, value))
-            yield value
 
     def gap(self) -> str | None:
         """Return why the agent may have been given something that no text contains, or None.
@@ -66,37 +58,36 @@ class GivenInTurn(GivenTexts):
         return any(message.role == "tool" or message.tool_results for message in turn.messages)
 
 
-def _given_values(turn: Turn) -> Iterator[tuple[str, Any]]:
-    """Yield the path and value of each text that isn't empty."""
-    for i, call in enumerate(turn.tool_calls or ()):
+def material_of(turn: Turn) -> Iterator[str]:
+    """Yield the texts of tool results and documents."""
+    yield from (jsonio.text_of(call.result)[:SCAN_LIMIT] for call in turn.tool_calls or () if call.result is not None)
+    yield from turn.context
+    yield from (document.content for retrieval in turn.retrievals for document in retrieval.documents if document.content)
+
+
+def _given_values(turn: Turn) -> Iterator[Any]:
+    for call in turn.tool_calls or ():
         if call.result is not None:
-            yield f"tool_calls[{i}].result", call.result
+            yield call.result
         if call.error is not None and call.error.message:
-            yield f"tool_calls[{i}].error.message", call.error.message
+            yield call.error.message
     if turn.input:
-        yield "input", turn.input
-    yield from ((f"context[{i}]", text) for i, text in enumerate(turn.context))
-    for i, retrieval in enumerate(turn.retrievals):
-        for k, document in enumerate(retrieval.documents):
-            if document.content:
-                yield f"retrievals[{i}].documents[{k}].content", document.content
+        yield turn.input
+    yield from turn.context
+    for retrieval in turn.retrievals:
+        yield from (document.content for document in retrieval.documents if document.content)
     if turn.system:
-        yield "system", turn.system
-    yield from _said(turn.messages)
-    if turn.history:
-        yield "history", turn.history
-    if turn.tool_definitions:
-        yield "tool_definitions", turn.tool_definitions
-
-
-def _said(messages: Sequence[Message]) -> Iterator[tuple[str, Any]]:
+        yield turn.system
+    messages = turn.messages
     asked = _last_user_message(messages)
     for i, message in enumerate(messages):
         if message.content and (i <= asked or message.role != "assistant"):
-            yield f"messages[{i}].content", message.content
-        for k, response in enumerate(message.tool_results):
-            if response.result is not None:
-                yield f"messages[{i}].tool_results[{k}].result", response.result
+            yield message.content
+        yield from (response.result for response in message.tool_results if response.result is not None)
+    if turn.history:
+        yield turn.history
+    if turn.tool_definitions:
+        yield turn.tool_definitions
 
 
 def _has_unknown_parts(turn: Turn) -> bool:
