@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from typing import AnyStr
 
 
@@ -20,3 +21,16 @@ def has_any(text: AnyStr, pieces: Sequence[AnyStr]) -> bool:
         if piece in text:
             return True
     return False
+
+
+def tree(words: Iterable[str]) -> str:
+    """Return a pattern for words that shares their common prefixes, the longest word first.
+
+    It is many times as fast as a list of alternatives.
+    """
+    branches: dict[str, list[str]] = {}
+    for word in words:
+        branches.setdefault(word[:1], []).append(word[1:])
+    ends = "" in branches
+    inner = "|".join(re.escape(sign) + tree(rests) for sign, rests in sorted(branches.items()) if sign)
+    return f"(?:{inner}{'|' if ends else ''})" if inner else ""

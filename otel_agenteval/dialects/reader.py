@@ -7,6 +7,7 @@ Each of them fills the fields that the dialects before it left empty.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from operator import attrgetter
 from typing import Any, Protocol
 
 from ..core.bounded import NAME_BYTES, bounded_name
@@ -51,7 +52,7 @@ from . import (
 from .generic import keys, reading, traces
 from .generic.facts import Facts
 from .otel_genai import OPERATIONS
-from .step import CHAIN, NO_FAILURES, TOOL, UNKNOWN, Step, as_text, limit, refusals
+from .step import CHAIN, LLM, NO_FAILURES, TOOL, UNKNOWN, Step, as_text, limit, refusals
 
 
 class Dialect(Protocol):
@@ -282,6 +283,8 @@ def read(record: SpanRecord) -> Step:
             dialect.read(record, step)
     if about.facts is not None:
         step.inferred = reading.read(record, step, about.facts) or about.inferred
+    elif role is not None and reading.lacks_content(record, step):
+        step.inferred = reading.complete(record, step)
     if step.agent in _NAMELESS:
         step.agent = None
     if step.model is not None and step.provider is not None and "/" in step.model:  # LiteLLM writes ``provider/model``
@@ -290,7 +293,7 @@ def read(record: SpanRecord) -> Step:
         step.tool_name = record.name.removeprefix("execute_tool ") or None
     if not _IDENTITIES.isdisjoint(attributes):
         _read_identities(attributes, step)
-    if step.error is None and (record.status == ERROR or step.tool_failed or "error.type" in attributes):
+    if step.error is None and (record.status == ERROR or step.tool_failed or record.events or "error.type" in attributes):
         step.error = _error(record, step)
     limit(step, refusals.counts - refused)
     return step
@@ -306,12 +309,12 @@ def _read_identities(attributes: Mapping[str, Any], step: Step) -> None:
 
 
 def _error(record: SpanRecord, step: Step) -> ErrorInfo | None:
-    """Return the failure of a span with status ERROR or ``error.type``, or None.
+    """Return the failure of a span, or None.
 
-    The exception event gives the best message. A recorded exception alone isn't a failure.
+    The exception event gives the best message. It alone is a failure only if a model or a tool returned nothing.
     """
     kind = as_text(record.attributes.get("error.type"))
-    if record.status != ERROR and kind is None and not step.tool_failed:
+    if record.status != ERROR and kind is None and not step.tool_failed and not _raised(record, step):
         return None
     facts = record.dialects.facts
     message = record.status_message or (facts.fields.get("error_message") if facts is not None else None)
@@ -330,6 +333,18 @@ def _error(record: SpanRecord, step: Step) -> ErrorInfo | None:
     if kind is not None and kind.rpartition(".")[2] in NO_FAILURES:
         return None
     return ErrorInfo(kind or "error", message)
+
+
+_RETURNED = attrgetter("output_messages", "output_value", "output_tokens", "finish_reason", "response_id", "tool_result")
+
+
+def _raised(record: SpanRecord, step: Step) -> bool:
+    """Return True if a model's or a tool's span has an exception event and returned nothing."""
+    return (
+        step.role in (LLM, TOOL)
+        and any(event.name == "exception" for event in record.events)
+        and all(value is None for value in _RETURNED(step))
+    )
 
 
 unread_scope = traces.unread_scope

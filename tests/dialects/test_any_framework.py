@@ -7,7 +7,7 @@ import json
 import pytest
 
 from otel_agenteval.spans.record import SpanEvent
-from tests.support.spans import agent, span, turn_of
+from tests.support.spans import agent, chat, span, tool, turn_of
 
 ASKED, SAID, RESULT = "Weather in Paris?", "It is 18 °C.", "18 °C"
 CALL = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Paris"}'}}
@@ -90,3 +90,77 @@ def test_properties_of_an_event_arent_content(about, event, result):
     del tool.attributes["fw.output"], last.attributes["llm.input"]
     tool.events = [SpanEvent("tool result", {**about, **event})]
     assert [call.result for call in turn_of(root, first, tool, last).tool_calls] == [result]
+
+
+RAISED = SpanEvent("exception", {"exception.type": "APIError", "exception.message": "503"})
+TOOLS = [{"fw.kind": "tool"}, {"openinference.span.kind": "TOOL", "tool.name": "weather"}, {"gen_ai.tool.name": "weather"}]
+MODELS = [{"fw.kind": "llm", "fw.model": "m-1"}, {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m-1"}]
+
+
+@pytest.mark.parametrize("kind", TOOLS)
+@pytest.mark.parametrize(
+    ("result", "error"), [({}, "APIError"), ({"fw.output": RESULT, "gen_ai.tool.call.result": RESULT}, None)]
+)
+def test_exception_of_tool_without_result_is_its_failure(kind, result, error):
+    root, first, _, last = loop()
+    del last.attributes["llm.input"]
+    turn = turn_of(root, first, fw(3, 1, "weather", {**kind, **result}, at=20, events=[RAISED]), last)
+    assert [call.error and call.error.type for call in turn.tool_calls] == [error]
+
+
+@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize(
+    ("answer", "error"), [({}, "APIError"), ({"gen_ai.usage.output_tokens": 4, "llm.usage.output_tokens": 4}, None)]
+)
+def test_exception_of_model_without_response_is_its_failure(kind, answer, error):
+    turn = turn_of(agent(1), fw(2, 1, "call", {**kind, **answer}, events=[RAISED]))
+    assert [call.error and call.error.type for call in turn.llm_calls] == [error]
+
+
+@pytest.mark.parametrize(
+    "message", ["Error code: 500 - {}", "HTTP 503 Service Unavailable", "Request failed with status code 500", "APIError: x"]
+)
+def test_failure_of_an_untraced_model_call_isnt_the_tools(message):
+    root, first, *_ = loop()
+    root.status, root.status_message = 2, message
+    del root.attributes["fw.output"]
+    assert [(call.name, call.error) for call in turn_of(root, first).tool_calls] == [("weather", None)]
+
+
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [("transfer_to_billing", "billing"), ("handoff_to_billing", "billing"), ("handoffToBilling", "Billing"), ("hand_off_to_x", "x")],
+)  # fmt: skip
+def test_handoff_tool_is_a_handoff_in_any_spelling(name, target):
+    turn = turn_of(
+        agent(1), chat(2, 1, user=ASKED, calls=[{"id": "c1", "name": name, "arguments": {}}]), chat(3, 1, says="Hi", at=20)
+    )
+    assert (turn.tool_calls, [handoff.to for handoff in turn.handoffs]) == ([], [target])
+
+
+@pytest.mark.parametrize("name", ["transfer_tokens", "transferTomato", "handle_offer"])
+def test_tool_with_a_similar_name_isnt_a_handoff(name):
+    turn = turn_of(agent(1), tool(2, 1, name), chat(3, 1, says="Hi", at=20))
+    assert ([call.name for call in turn.tool_calls], turn.handoffs) == ([name], [])
+
+
+@pytest.mark.parametrize(
+    ("name", "attributes"),
+    [("self_check_input", {}), ("rail: output", {}), ("moderation", {"fw.kind": "chain"}), ("x", {"openinference.span.kind": "GUARDRAIL"})],
+)  # fmt: skip
+@pytest.mark.parametrize("root", [agent(1), span(1, 0, "POST /ask", ms=100)])
+def test_call_below_a_guard_isnt_the_answer(name, attributes, root):
+    turn = turn_of(
+        root,
+        span(2, 1, name, attributes),
+        chat(3, 2, user="Is this allowed: weather", says="yes"),
+        chat(4, 1, user=ASKED, says=SAID, at=20),
+        span(5, 1, name, attributes, at=40, ms=20),
+        chat(6, 5, user="Is this allowed: 18", says="no", at=45),
+    )
+    assert (turn.input, turn.output, len(turn.llm_calls)) == (ASKED, SAID, 3)
+
+
+def test_guards_answer_is_the_turns_if_nothing_else_answered():
+    turn = turn_of(agent(1), span(2, 1, "self_check_input"), chat(3, 2, user=ASKED, says="I can't help with that."))
+    assert turn.output == "I can't help with that."

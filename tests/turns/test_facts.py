@@ -311,3 +311,41 @@ def test_the_ai_sdk_has_them_in_its_provider_s_metadata():
 def test_without_them_they_are_unknown(answered):
     said = {"openinference.span.kind": "LLM", "llm.model_name": "m", "output.value": answered}
     assert turn_of(span(1, 0, "ChatCompletion", said, scope="openinference.instrumentation.openai")).logprobs is None
+
+
+# --- what a dialect leaves empty
+
+
+OTHERS = {"scope": "openinference.instrumentation.acme"}
+
+
+@pytest.mark.parametrize(
+    ("attributes", "arguments", "result"),
+    [
+        pytest.param({"app.result": "21 °C", "app.arguments": '{"city": "Rome"}'}, {"city": "Rome"}, "21 °C", id="both"),
+        pytest.param(
+            {"gen_ai.tool.call.arguments": '{"city": "Rome"}', "tool.output": "21"}, {"city": "Rome"}, "21", id="the result"
+        ),
+        pytest.param({"tool.output.mime_type": "text/plain"}, None, None, id="only a property of the result"),
+    ],
+)
+def test_a_tool_s_content_is_found_under_any_name(attributes, arguments, result):
+    turn = turn_of(agent(1, **OTHERS), tool(2, 1, attributes=attributes, **OTHERS))
+    assert [(call.arguments, call.result) for call in turn.tool_calls] == [(arguments, result)]
+
+
+def test_an_answer_is_found_under_any_name():
+    turn = turn_of(agent(1, **OTHERS), chat(2, 1, user="hi", attributes={"acme.response": "Hello."}, **OTHERS))
+    assert (turn.input, turn.output, turn.reading) == ("hi", "Hello.", "inferred")
+
+
+@pytest.mark.parametrize(
+    ("attributes", "found"),
+    [
+        ({"acme.session.id": "s"}, "s"), ({"app.threadId": "t"}, "t"), ({"metadata": '{"session_id": "m"}'}, "m"),
+        ({"a.thread_id": "t", "b.conversation.id": "c"}, "c"), ({"thread.id": 7}, None), ({"mcp.session.id": "m"}, None),
+        ({"session.id": "[Scrubbed due to 'session']"}, None), ({"tags.metadata": '{"team": "a"}'}, None),
+    ],
+)  # fmt: skip
+def test_a_conversation_is_found_on_any_span(attributes, found):
+    assert turn_of(agent(1), chat(2, 1, user="hi", says="Hi."), span(3, 2, attributes=attributes)).conversation_id == found

@@ -1,31 +1,40 @@
-"""Restrict an answer to its statements, without code, samples and incidental numbers."""
+"""Find the numbers, dates and times of day that an answer states."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
+from typing import NamedTuple
 
+from ..lists import table
 from ..texts import in_small_letters
-from .reading import Number
+from .reading import Day, Reading, days_of, joined_numbers, readings_of, scale_after
+from .times import MONTHS, clocks_in
+from .units import unit_after
 
-_INLINE_CODE = re.compile(r"``?[^`\n]{1,300}``?")
-_LINK_TARGET = re.compile(r"\]\([^()\s]{1,2000}\)")
+_CODE = re.compile(r"```.*?(?:```|\Z)|``?[^`\n]{1,300}``?", re.DOTALL)
+_LINK = re.compile(r"\]\([^()\s]{1,2000}\)|(?:https?://|www\.)[^\s()<>]{1,2000}|[^\s@]{1,100}@[^\s@]{1,100}")
 
 
 def statements(text: str) -> str:
-    """Return the text without code, link targets and sample objects.
-
-    Line breaks stay.
-    """
+    """Return the text with code, links and sample objects blanked, without moving positions."""
     if "`" in text:
-        if "```" in text:
-            text = "\n".join(text.split("```")[::2])
-        text = _INLINE_CODE.sub(" ", text)
-    if "]" in text and "](" in text:
-        text = _LINK_TARGET.sub("]", text)
+        text = _CODE.sub(_blank, text)
+    if "://" in text or "](" in text or "@" in text or "www." in text:
+        text = _LINK.sub(_blank, text)
     if "{" in text and text.lstrip()[:1] not in "{[":
-        text = "\n".join(block for block in text.split("\n") if not _is_json(block))
+        text = "\n".join(" " * len(line) if _is_json(line) else line for line in text.split("\n"))
     return text
+
+
+def code_in(text: str) -> list[str]:
+    """Return the code of an answer, such as the output of a command."""
+    return _CODE.findall(text) if "```" in text else []
+
+
+def _blank(found: re.Match[str]) -> str:
+    return " " * (found.end() - found.start()) if "\n" not in found.group() else re.sub(r"[^\n]", " ", found.group())
 
 
 def _is_json(line: str) -> bool:
@@ -39,6 +48,237 @@ def _is_json(line: str) -> bool:
     return True
 
 
+class Claim(NamedTuple):
+    """A number, date or time of day in an answer. Some can be read in several ways."""
+
+    text: str
+    at: int
+    end: int
+    readings: tuple[Reading, ...] = ()
+    scale: float = 1.0
+    """Factor of the following word, such as ``million`` or ``%``."""
+    after: str = ""
+    """The word that scales the number."""
+    days: tuple[Day, ...] = ()
+    minutes: int = -1
+    """Time of day, or -1."""
+    offset: int | None = None
+    """Offset from UTC of the time of day in minutes, if stated."""
+
+    @property
+    def is_small(self) -> bool:
+        """True for whole numbers up to 10, which need no source."""
+        value, half = self.readings[0]
+        return not value or (value <= 10 and half == 0.5 and self.scale == 1.0)
+
+    @property
+    def scaled(self) -> Reading:
+        value, half = self.readings[0]
+        return value * self.scale, half * self.scale
+
+
+NUMBER = re.compile(r"[0-9]+(?:[.,:/'’\u00a0\u202f-][0-9]+)*")
+_PLAIN_BEFORE = frozenset(" \n\t($€£*|")
+_LIST_MARKER = re.compile(r"[0-9]{1,3}[.)](?![0-9])")
+_FOOTNOTE = re.compile(r"[0-9]{1,3}\]")
+_MONEY_CODE = re.compile(r"(?:^|[^A-Za-z])(?:[A-Z]{3}|Rp|Rs\.?|Kč|kr\.?|R|Fr\.?)$")
+_NAME_BEFORE = re.compile(r"[A-Za-z_][-_./\\]?$")
+_VERSION = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9}){2,3}")
+_YEARS = re.compile("(?:19|20)[0-9]{2}[-/][0-9]{2}")
+_GLUED = re.compile(r"(?![hHx×])[A-Za-z]{1,4}[0-9]")
+"""Letters and digits that make the digits before them a part of an identifier."""
+_LONGEST = 200
+_DEEPEST_LIST = 40
+
+
+def _is_name(text: str, at: int, token: str) -> bool:
+    """Return True if digits are a part of a name (``GPT-4``), a list marker, a footnote or a version."""
+    before = text[at - 1 : at] or "\n"
+    if _GLUED.match(text, at + len(token)) or len(token) > _LONGEST:
+        return True
+    if before not in _PLAIN_BEFORE:
+        if before == "[" and _FOOTNOTE.match(text, at):
+            return True
+        if _NAME_BEFORE.search(text, max(0, at - 2), at) and not (
+            before.isalpha() and _MONEY_CODE.search(text, max(0, at - 4), at)
+        ):
+            return True
+    if text[at + len(token) : at + len(token) + 1] in ".)" and _LIST_MARKER.match(text, at):
+        line = text.rfind("\n", max(0, at - _DEEPEST_LIST), at)
+        if (line >= 0 or at <= _DEEPEST_LIST) and not text[line + 1 : at].strip(" \t>#*_-"):
+            return True
+    return token.count(".") > 1 and _VERSION.fullmatch(token) is not None and not days_of(token) and not _in_groups(token)
+
+
+def _in_groups(token: str) -> bool:
+    return all(len(group) == 3 for group in token.split(".")[1:])
+
+
+def claims_in(text: str) -> list[Claim]:
+    """Return the numbers, dates and times of day of an answer, in their order."""
+    wholes: dict[int, Claim] = {}
+    for whole in (*_clocks(text), *_joined(text), *_dates_in_characters(text)):
+        if whole.at not in wholes or wholes[whole.at].end <= whole.end:
+            wholes[whole.at] = whole
+    claims: list[Claim] = []
+    done = 0
+    for found in NUMBER.finditer(text):
+        at = found.start()
+        if at < done:
+            continue
+        token = found.group()
+        if at in wholes:
+            if not _is_name(text, at, token):
+                claims.append(wholes[at])
+                done = wholes[at].end
+        elif not _is_name(text, at, token):
+            if token.isdigit():
+                claims.append(_single(text, at, token))
+                done = claims[-1].end
+            else:
+                claims += _several(text, at, token)
+    return _ranges(text, claims) if any(claim.days for claim in claims) else claims
+
+
+def _several(text: str, at: int, token: str) -> Iterator[Claim]:
+    """Yield the claims of digits with marks between them: a date, a number with decimals, or several numbers."""
+    end = at + len(token)
+    if text.startswith("24/7", at):
+        return
+    days = days_of(token)
+    if days and (len(token) > 5 or "/" in token or (text[end : end + 1] == "." and not text[end + 1 : end + 2].isdigit())):
+        readings = (
+            () if len(token) > 5 else readings_of(token)[0] if "." in token else ((max(map(float, token.split("/"))), 0.5),)
+        )
+        yield Claim(token, at, end, readings, days=days)
+        return
+    start = at
+    for piece in re.split("[-/:]", token):
+        if start > at and len(piece) == 2 and _YEARS.fullmatch(token):
+            return
+        yield from (_number(text, start, piece, each) for each in readings_of(piece))
+        start += len(piece) + 1
+
+
+def _single(text: str, at: int, token: str) -> Claim:
+    value = int(token[:300])
+    if 1 <= value <= 31:
+        day, end = _day_beside(text, at, at + len(token), value)
+        if day is not None:
+            return Claim(text[at:end], at, end, days=(day,))
+    return _number(text, at, token, ((float(value), 0.5),))
+
+
+def _number(text: str, at: int, token: str, readings: tuple[Reading, ...]) -> Claim:
+    end = at + len(token)
+    scale, word = scale_after(text, end)
+    if scale == 0.01 and readings[0][0] == 100.0:
+        return Claim(token, at, end, ((0.0, 0.5),))  # the whole
+    return Claim(token, at, end, readings, scale, word)
+
+
+# --- dates and times -----------------------------------------------------------------------------------------------
+
+_MONTH_BEHIND = re.compile(
+    r"(?:st|nd|rd|th|er|º|ª|-?го|-е|\.)?,?(?:\s(?:de|of|di)(?=\s))?[ \u00a0]?(?:d[’'])?ב?([^\s\d.,;:!?()|*/–-]{3,16})\.?(?:,?\s(?:de |del |of )?([12][0-9]{3})(?![0-9]))?"
+)
+_ENDS = frozenset(("", "\n", "|", ")", "%", ":", ";", "*"))
+_YEAR_BEHIND = re.compile(r"(?:st|nd|rd|th)?,? ([12][0-9]{3})(?![0-9])")
+_MINUTES = re.compile(r"\s?(?:min|m\b)")
+_EASTERN = re.compile(r"(?:([12][0-9]{3})\s?[年년]\s?)?(1?[0-9])\s?[月월]\s?([1-3]?[0-9])\s?[日号號일]")
+_VIETNAMESE = re.compile(r"([0-3]?[0-9]) tháng ([01]?[0-9])(?:(?: năm |/)([12][0-9]{3}))?")
+_RANGE = re.compile(r"\.?(?:\s?[-–—~]\s?| (?:to|and|bis|und|au|et|al|a|y|e|do|по|и|en|tot|och|og) )$")
+_SHORT_RANGE = re.compile(r"\.?(?:\s?[-–—~]\s?| (?:to|and) )$")
+
+
+def _day_beside(text: str, at: int, end: int, day: int) -> tuple[Day | None, int]:
+    if text[end : end + 1] not in _ENDS:
+        found = _MONTH_BEHIND.match(text, end)
+        month = MONTHS.get(found.group(1).lower()) if found is not None else None
+        if found is not None and month is not None:
+            return (int(found.group(2) or 0), month, day), found.end(2) if found.group(2) else found.end(1)
+    if text[at - 1 : at] == " ":
+        before = text[max(0, at - 22) : at - 1].rstrip(".").removesuffix(" the")
+        month = MONTHS.get(before[before.rfind(" ") + 1 :].lstrip("*(").lower())
+        if month is not None:
+            year = _YEAR_BEHIND.match(text, end)
+            return (int(year.group(1)) if year is not None else 0, month, day), year.end() if year is not None else end
+    return None, end
+
+
+def _dates_in_characters(text: str) -> Iterator[Claim]:
+    if text.isascii():
+        return
+    if "月" in text or "월" in text:
+        for found in _EASTERN.finditer(text):
+            day = int(found.group(1) or 0), int(found.group(2)), int(found.group(3))
+            yield Claim(found.group(), found.start(), found.end(), days=(day,))
+    if "tháng" in text:
+        for found in _VIETNAMESE.finditer(text):
+            day = int(found.group(3) or 0), int(found.group(2)), int(found.group(1))
+            yield Claim(found.group(), found.start(), found.end(), days=(day,))
+
+
+def _clocks(text: str) -> Iterator[Claim]:
+    for clock in clocks_in(text):
+        assert clock.minutes is not None
+        token = text[clock.start : clock.end]
+        if _MINUTES.match(text, clock.end):
+            continue  # a duration
+        readings: tuple[Reading, ...] = ()
+        days: tuple[Day, ...] = ()
+        if "." in token and text[clock.start - 1 : clock.start] in ("€", "$", "£"):
+            continue
+        if "." in token and token[-1].isdigit():  # may be a number or a date
+            readings, days = readings_of(token)[0], days_of(token) if text[clock.end : clock.end + 1] == "." else ()
+            scale, word = scale_after(text, clock.end)
+            if scale != 1.0:
+                yield Claim(token, clock.start, clock.end, readings, scale, word)
+                continue
+        elif token.isdigit() and text[clock.end :].lstrip()[:1] in "hH":
+            readings = ((float(token), 0.5),)
+        yield Claim(token, clock.start, clock.end, readings, days=days, minutes=clock.minutes, offset=clock.offset)
+
+
+def _joined(text: str) -> Iterator[Claim]:
+    for start, end, value, half in joined_numbers(text):
+        scale, word = scale_after(text, end)
+        yield Claim(text[start:end], start, end, ((value, half),), scale, word)
+
+
+def _ranges(text: str, claims: list[Claim]) -> list[Claim]:
+    """Read ``11`` in ``11–14 July`` and ``14`` in ``July 11–14`` as days."""
+    for i, claim in enumerate(claims):
+        if claim.days or not claim.readings or not 1 <= claim.readings[0][0] <= 31:
+            continue
+        following, before = claims[i + 1 : i + 2], claims[i - 1 : i] if i else []
+        for other, begin, end, pattern in (
+            *((each, claim.end, each.at, _RANGE) for each in following),
+            *((each, each.end, claim.at, _SHORT_RANGE) for each in before),
+        ):
+            if other.days and not other.readings and end - begin <= 6 and pattern.match(text[begin:end]):
+                day = other.days[0][0], other.days[0][1], int(claim.readings[0][0])
+                claims[i] = claim._replace(readings=(), days=(day,))
+                break
+    return claims
+
+
+_WEEKDAYS: dict[str, set[int]] = {}
+for _week in table("weekdays.json"):
+    for _place, _day in enumerate(_week.split()):
+        _WEEKDAYS.setdefault(_day, set()).add(_place)
+_WEEKDAY_WORD = re.compile(r"[^\s\d.,;:!?()（）|*/]{1,14}")
+
+
+def weekdays_beside(text: str, claim: Claim) -> set[int]:
+    """Return the weekdays (0 is Monday) that stand directly beside a date."""
+    before = _WEEKDAY_WORD.findall(text[max(0, claim.at - 18) : claim.at].rpartition("\n")[2].lower())
+    behind = _WEEKDAY_WORD.findall(text[claim.end : claim.end + 18].partition("\n")[0].lower())
+    return next((_WEEKDAYS[word] for word in (*before[-2:], *behind[:1]) if word in _WEEKDAYS), set())
+
+
+# --- numbers that state nothing ------------------------------------------------------------------------------------
+
 _NAME = re.compile(
     r"(?:\b(?:ISO|IEC|DIN|EN|IEEE|NIST|ANSI|RFC|ECMA|ASTM|CVE|CWE|KB|PEP|SOC|PCI|GDPR|DSGVO|RGPD|BGB|StGB|HGB|USC|U\.S\.C\.|CFR|"
     r"Windows|Win|Office|Python|Java|JDK|PHP|Ruby|Go|Rust|Perl|Kotlin|Swift|Scala|Node(?:\.js)?|npm|Django|Rails|React|Angular|Vue|Spring(?: Boot)?|Kubernetes|K8s|"
@@ -48,45 +288,16 @@ _NAME = re.compile(
     r"port|ports|version|Version|versión|versione|версия|версии|v|release|build|status(?: code)?|error(?: code)?|Fehler|code|exit code|"
     r"[Aa]rt(?:icle|ikel|ículo|icolo|igo|\.)?|[Ss]ection|[Ss]ec\.|[Pp]aragraph|[Cc]hapter|[Cc]lause|Kapitel|Abschnitt|Abs\.|Absatz|"
     r"[Ss]tep|[Ss]chritt|[ÉéEe]tape|[Pp]aso|[Pp]asso|[Ss]tap|[Kk]rok|[Шш]аг|[Ff]ig(?:ure|\.)?|[Tt]able|Abb\.|Tabelle|[Ll]evel|"
-    r"Ст\.|ст\.|стать[яеи]|madde|статт[яі])|§§?|第)[ \u00a0-]?$"
+    r"№|Ст\.|ст\.|стать[яеи]|madde|статт[яі])|§§?|第)[ \u00a0-]?$"
 )
-_AFTER_NAME = re.compile(r"\(k\)|-?bit\b|[GD]\b|p\b| MAX\b")
-_VERSION = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9}){2,3}")
-_CONSTANTS = (
-    (frozenset((365.0, 366.0)), re.compile(r"365|366")),
-    (frozenset((24.0,)), re.compile(r"24[ -]?(?:h(?:ours?|rs?)?|Stunden|heures|horas|ore|часа)\b.{0,12}(?:a|per|am|pro|par|sur|al|del|en|в|every|/) ?", re.DOTALL)),
-    (frozenset((60.0,)), re.compile(r"60 (?:min|sec)\w* (?:in|per|an|make|are)")),
-)  # fmt: skip
-_STATUS = frozenset(
-    (200, 201, 202, 204, 206, 301, 302, 303, 304, 307, 308, 400, 401, 403, 404, 405, 406, 408, 409, 410, 412, 413, 415, 418, 422, 423, 429, 431, 451, 500, 501, 502, 503, 504)
-)  # fmt: skip
-_STATUS_BEFORE = re.compile(
-    r"\b(?:an?|no|any|or|and|the|with|returns?|returned|got|gets?|ein(?:e|en|em|er)?|kein(?:e|en)?|mit|liefert|un|una|uno|des|les|con|de|код\w*|ошибк\w+)\s$",
-    re.IGNORECASE,
-)
-_STATUS_BEHIND = re.compile(
-    r"(?:e?r?s|-?er)?(?:[.,;:!?)]| (?:in|within|or|and|would|means?|if|when|from|on|response|error|und|oder|bei|wenn|würde|et|ou|y|o|si)\b|$)"
-)
-_OF_SERVERS = re.compile(
-    r"\b(?:https?|servers?|endpoints?|api|respon\w+|requests?|status|webhooks?|gateways?|serv(?:eur|idor|izio)|сервер\w*)\b",
-    re.IGNORECASE,
-)
-_EVERY = re.compile(r"\b(?:every|each|alle|toutes les|cada|ogni|każde|каждые|кожні|var|elke|her)\s$", re.IGNORECASE)
-_DAILY = re.compile(
-    r"\b(?:per day|a day|daily|pro tag|täglich|par jour|al día|diari\w+|al giorno|por dia|per dag|dziennie|в день|на день)\b",
-    re.IGNORECASE,
-)
-_PER = re.compile(
-    r"(?:\b(?:per|pro|je|for each|out of|pour|sur|por cada|cada|ogni|su|per każde|на|из|на каждые)|/|每|auf|par)\s?$",
-    re.IGNORECASE,
-)
+_AFTER_NAME = re.compile(r"\(k\)|-?bit\b|[GD]\b|p\b| MAX\b|\. ?(?:madde|satır)| ?GHz\b")
 _HYPOTHETICAL = re.compile(
     r"\b(?:for example|for instance|e\.g\.|suppose|imagine|let's say|say you|if you (?:put|had|were|earn|invest|buy|save)|hypothetical|as a rule|"
     r"rule of thumb|in general\b|generally speaking|generally|zum beispiel|beispielsweise|z\. ?b\.|angenommen|im allgemeinen|generell|allgemein gilt|faustregel|"
     r"par exemple|p\. ?ex\.|supposons|imaginons|en général|en règle générale|por ejemplo|p\. ?ej\.|supongamos|en general|por lo general|per esempio|ad esempio|"
     r"in generale|por exemplo|em geral|bijvoorbeeld|bijv\.|stel dat|over het algemeen|na przykład|np\.|ogólnie|например|допустим|предположим|как правило|"
     r"наприклад|припустимо|зазвичай|örneğin|diyelim|genel olarak|till exempel|t\.ex\.|i allmänhet|misalnya|contohnya|umumnya|ví dụ|thông thường|esimerkiksi|"
-    r"například|for eksempel)"
+    r"például|for eksempel|if\b.{1,120}?(?:\bwould\b|'d\b)|würden?|wäre|olursa|olsa)\b"
 )
 """Phrases in lower case that introduce an example or a general statement."""
 _HYPOTHETICAL_BEYOND_LATIN = (
@@ -108,56 +319,48 @@ def sentence_of(text: str, at: int) -> str:
     for found in _SENTENCE_END.finditer(text, max(0, at - 300), at):
         begin = found.end()
     end = _SENTENCE_END.search(text, at, at + 300)
-    return text[max(begin, at - 300) : end.start() if end is not None else at + 300]
+    return text[max(begin, at - 300) : end.end() if end is not None else at + 300]
 
 
-def is_no_claim(number: Number, text: str) -> bool:
-    """Return True if a number doesn't state anything.
-
-    Such a number is part of a name or an example, a constant, or the number of a step.
-    """
-    at, end = number.at, number.end
-    before = text[max(0, at - 40) : at]
-    if _NAME.search(text, max(0, at - 16), at) or _AFTER_NAME.match(text, end):
+def is_no_claim(claim: Claim, text: str) -> bool:
+    """Return True if a number is part of a name or of an example."""
+    sentence = sentence_of(text, claim.at)
+    if is_hypothetical(sentence):
         return True
-    version = _VERSION.search(text, max(0, at - 12), end + 12)
-    if version is not None and version.start() <= at < version.end() and _is_version(version.group()):
+    if not claim.readings:
+        return False
+    at = claim.at
+    while text[at - 1 : at] == "-" and text[at - 2 : at - 1].isdigit():
+        at = claim.at - len(_ROW.search(text[max(0, claim.at - 20) : claim.at]).group())  # type: ignore[union-attr]
+    if _NAME.search(text, max(0, at - 18), at) or _AFTER_NAME.match(text, claim.end):
         return True
-    value = number.readings[0][0]
-    if any(value in values and pattern.match(text, at) for values, pattern in _CONSTANTS):
+    value = claim.readings[0][0]
+    if value in _PERIODS and (value > 360 or _IN_A.match(text, claim.end) or _BY.search(text, max(0, at - 8), at)):
         return True
-    if value in (100.0, 1000.0) and _PER.search(before):
-        return True
-    sentence = sentence_of(text, at)
-    if value == 24.0 and _EVERY.search(before) and _DAILY.search(sentence):
-        return True
-    if value in _STATUS and _is_status(text, at, end, sentence):
-        return True
-    return _is_hypothetical(sentence)
-
-
-def _is_status(text: str, at: int, end: int, sentence: str) -> bool:
-    """Return True for a server's status code, as in ``a 200`` or ``no 500s``."""
     return (
-        _STATUS_BEFORE.search(text, max(0, at - 12), at) is not None
-        and _STATUS_BEHIND.match(text, end) is not None
+        value in _STATUS
         and _OF_SERVERS.search(sentence) is not None
+        and claim.scale == 1.0
+        and unit_after(text, claim.end) is None
     )
 
 
-def _is_hypothetical(sentence: str) -> bool:
+_ROW = re.compile("[0-9-]+$")
+_PERIODS = frozenset((12.0, 24.0, 52.0, 60.0, 100.0, 1000.0, 365.0, 366.0))
+_IN_A = re.compile(r"[ -]?\w{0,9} (?:in|per|an|a|pro|am|par|al|en|в|every|make|are)\b")
+_BY = re.compile(r"(?:[×÷/*:^]|per|pro|je|par|por|per|na|на|every|alle|各|毎)\s?$")
+_STATUS = frozenset((200, 201, 202, 204, 301, 302, 304, 307, 308, 400, 401, 403, 404, 405, 408, 409, 410, 412, 413, 415, 418, 422, 423, 429, 500, 501, 502, 503, 504))  # fmt: skip
+_OF_SERVERS = re.compile(
+    r"\b(?:https?|servers?|endpoints?|api|respon\w+|requests?|status|webhooks?|gateways?|serv(?:eur|idor|izio)|сервер\w*)\b",
+    re.IGNORECASE,
+)
+
+
+def is_hypothetical(sentence: str) -> bool:
     if _HYPOTHETICAL.search(in_small_letters(sentence)) is not None:
         return True
     return not sentence.isascii() and any(words in sentence for words in _HYPOTHETICAL_BEYOND_LATIN)
 
 
-def _is_version(token: str) -> bool:
-    """Return True for a version such as ``3.0.13``, not for ``13.05.2024`` or ``1.234.567``."""
-    groups = token.split(".")
-    if len(groups) == 3 and len(groups[2]) == 4 and int(groups[0]) <= 31 and int(groups[1]) <= 31:
-        return False
-    return not all(len(group) == 3 for group in groups[1:])
-
-
-def is_hedged(number: Number, text: str) -> bool:
-    return _HEDGE.search(text, max(0, number.at - 24), number.at) is not None
+def is_hedged(claim: Claim, text: str) -> bool:
+    return _HEDGE.search(text, max(0, claim.at - 24), claim.at) is not None

@@ -1,378 +1,374 @@
 """Derive numbers from given ones: counts, totals, averages, differences, products, ratios.
 
-From many given numbers, almost any number can be derived. So each kind of result is a separate tier, with the most natural kind
-first. A tier supports a number only if its candidates of similar size would rarely match by chance.
+From many numbers, almost any number can be derived. So a result supports a number only if results of similar size would rarely
+match by chance.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import chain, islice, pairwise
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from itertools import accumulate, islice, pairwise
 from typing import Any
 
-from .reading import _readings
-from .times import clocks_in, dates_in
+import numpy as np
+from numpy.typing import NDArray
 
+from ...core import jsonio
+from .reading import readings_of
+
+Array = NDArray[np.float64]
 CHANCE = 0.15
-"""Share of the numbers of similar size that the candidates may cover. Above it, a match proves nothing."""
+"""Share of the numbers of similar size that the results may cover. Above it, a match proves nothing."""
 _POINTS = 15.0
-"""Percentage points around a percentage within which candidates count as rivals."""
-_PROSE = 20_000
+"""Percentage points around a percentage within which results count as rivals."""
 _NODES = 20_000
 _ROWS = 2_000
 _POOL = 14
-_TRIPLES = 7
+_PROSE = 2_000
 _POOLS = 40
-_COUNTS = 300
+_KINDS = 12
+_LONGEST = 40
+_DIGIT = re.compile("[0-9]")
+_CELL = re.compile(r"[-−+]?[0-9]+(?:[.,'’\u00a0\u202f ][0-9]+)*")
+_MOMENT = re.compile(
+    r"[12][0-9]{3}[-/.][01]?[0-9][-/.][0-3]?[0-9](?![0-9])|[0-9]{1,2}[./-][0-9]{1,2}[./-](?:[12][0-9])?[0-9]{2}(?![0-9])|(?<![0-9.,])[0-9]{1,2}\.[0-9]{1,2}\.(?![0-9])|"
+    r"[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?|(?<![0-9.,])(?:19|20)[0-9]{2}(?![0-9]|[.,][0-9]| ?[€$£₽]| ?(?:EUR|USD|PLN|kWh|kg|km)\b)"
+)
+_MONTH = re.compile(r"([12][0-9]{3}-[01][0-9])-[0-3][0-9]")
 
 
 class DerivedFacts:
-    """Results that follow from the structure of the given texts."""
+    """Counts, totals and groups of related numbers in the given values."""
 
     def __init__(self) -> None:
         self.counts: set[float] = set()
-        self.sums: set[float] = set()
         self.totals: set[float] = set()
         self.shares: set[float] = set()
-        self.rows: list[list[float]] = []
         self.pools: list[list[float]] = []
-        self.columns: list[list[float]] = []
+        self._lone: dict[Any, list[Any]] = {}
+        self.together: dict[float, None] = {}
+        """The numbers of all short texts."""
 
-    def add(self, text: str) -> None:
-        value = parsed(text)
-        if value is not None:
-            self._walk(value)
-        if text.lstrip()[:1] not in ("{", "["):
-            self._prose(text)
+    def add_all(self, roots: Iterable[Any]) -> None:
+        """Add texts or other values of JSON. Those with one record of the same form are pages of a table."""
+        for root in roots:
+            self.add(root)
+        for pages in self._lone.values():
+            if len(pages) > 1:
+                self._rows(pages)
 
-    def _prose(self, text: str) -> None:
-        """Read the numbers of sentences, and of lines with numbers of the same kind."""
-        lines = [found for line in without_moments(text[:_PROSE]).splitlines() if (found := operands_of(line))]
-        if len(lines) > 1 and len({len(line) for line in lines}) == 1:
-            for column in zip(*lines, strict=True):
-                self._column(list(column))
-            if len(lines[0]) > 1:
-                self._products([dict(zip("abcde", line, strict=False)) for line in lines], list("abcde"[: len(lines[0])]))
-                self.rows += [line[:_POOL] for line in lines[:_POOLS]]
-        numbers = list(dict.fromkeys(number for line in lines for number in line))
-        pools = self.columns if len(lines) > 2 and len(numbers) == len(lines) else self.pools
-        if 1 <= len(numbers) <= _POOL and len(pools) < _POOLS:
-            pools.append(numbers)
-
-    def _walk(self, root: Any) -> None:
+    def add(self, root: Any) -> None:
         stack, seen = [root], 0
         while stack and seen < _NODES:
             value = stack.pop()
             seen += 1
-            children = self._read(value)
-            rows = [child for child in children if isinstance(child, dict)]
-            if len(rows) > 1:
-                self._rows(rows[:_ROWS])
-            stack.extend(child for child in children if isinstance(child, (dict, list, str)))
+            if isinstance(value, str):
+                self._prose(value)
+                value = parsed(value) if "\n" in value or value[:1] in ("{", "[", " ") else None
+            if isinstance(value, dict):
+                self._record(value)
+                stack.extend(each for each in value.values() if isinstance(each, (dict, list, str)))
+            elif isinstance(value, list) and value:
+                self.counts.add(float(len(value)))
+                self._rows(value[:_ROWS])
+                stack.extend(each for each in value[:_ROWS] if isinstance(each, (dict, list)))
 
-    def _read(self, value: Any) -> list[Any]:
-        """Read a value, and return the values in it."""
-        if isinstance(value, dict):
-            self._record(value)
-            return list(value.values())
-        if isinstance(value, list):
-            self.counts.add(float(len(value)))
-            self._column([float(item) for item in value if _is_number(item)])
-            return value[:_ROWS]
-        if isinstance(value, str) and len(value) > 2 and (value.lstrip()[:1] in ("{", "[") or "\n" in value):
-            inner = parsed(value)
-            return [] if inner is None else [inner]
-        return []
+    def _prose(self, text: str) -> None:
+        if len(text) <= _PROSE and " " in text and _DIGIT.search(text) is not None:
+            numbers = [number for line in text.splitlines() for number in numbers_of(line)]
+            self.pool(numbers if len(numbers) <= _POOL else ())
+            self.together.update(dict.fromkeys(numbers))
 
     def _record(self, record: dict[str, Any]) -> None:
-        numbers = [number for value in record.values() if (number := _number(value)) is not None]
+        numbers = [number for value in record.values() if (number := number_of(value)) is not None]
         if isinstance(next(iter(record.values()), None), dict):
             self.counts.add(float(len(record)))
+            self._rows(list(record.values())[:_ROWS])
         if 2 <= len(numbers) <= 40:
             self.totals.update((sum(numbers), sum(numbers) / len(numbers)))
             self._parts(numbers)
-        if numbers and len(self.pools) < _POOLS:
-            self.pools.append(list(dict.fromkeys(numbers))[:_POOL])
-            self.rows.append(self.pools[-1])
+        self.pool(numbers)
 
-    def _rows(self, rows: list[dict[str, Any]]) -> None:
-        self.counts.add(float(len(rows)))
-        columns: dict[str, list[float]] = defaultdict(list)
-        kinds: dict[str, Counter[Any]] = defaultdict(Counter)
-        for row in rows:
-            for key, value in row.items():
-                number = _number(value)
-                if number is not None:
-                    columns[key].append(number)
-                if isinstance(value, (str, bool, int)) and len(str(value)) <= 60:
-                    kinds[key][value] += 1
-        for column in columns.values():
-            self._column(column)
-        for key, kind in kinds.items():
-            self._count(kind, len(rows))
-            if 1 < len(kind) <= 12 and len(kind) < len(rows):
-                self._groups(rows, key, list(columns))
-        self._products(rows, list(columns))
+    def pool(self, numbers: Iterable[float]) -> None:
+        distinct = list(dict.fromkeys(map(abs, numbers)))[:_POOL]
+        if distinct and len(self.pools) < _POOLS:
+            self.pools.append(distinct)
 
-    def _count(self, kind: Counter[Any], rows: int) -> None:
-        """Add how many values a field has, and how many rows have and lack each value."""
-        if 1 < len(kind) <= rows // 2 + 1:
-            self.counts.add(float(len(kind)))
-        if len(kind) <= _COUNTS:
-            self.counts.update(map(float, kind.values()))
-            self.counts.update(float(rows - count) for count in kind.values() if count > 1 or len(kind) <= 3)
-            self._parts(kind.values())
+    def _rows(self, rows: Sequence[Any]) -> None:
+        """Add the totals of a list of numbers, records or lists."""
+        if all(isinstance(row, (int, float)) for row in rows):
+            self._column([float(row) for row in rows])
+            return
+        records = [row if isinstance(row, dict) else dict(enumerate(row)) for row in rows if isinstance(row, (dict, list))]
+        if len(records) < 2:
+            if records:
+                self._lone.setdefault(tuple(records[0]), []).append(records[0])
+            return
+        self.counts.add(float(len(records)))
+        if isinstance(rows[0], list):
+            for record in records[:_POOLS]:
+                self.pool(number for value in record.values() if (number := number_of(value)) is not None)
+        self._table(records)
 
-    def _groups(self, rows: list[dict[str, Any]], key: str, columns: list[str]) -> None:
-        """Add the totals and shares of the rows that have the same value in a field."""
-        for column in columns[:6]:
+    def _table(self, records: Sequence[dict[Any, Any]]) -> None:
+        columns: dict[Any, list[float | None]] = {}
+        for key in records[0]:
+            cells = [record.get(key) for record in records]
+            numbers = [number_of(cell) for cell in cells]
+            if any(number is not None for number in numbers):
+                columns[key] = numbers
+                self._column([number for number in numbers if number is not None])
+        for key in records[0]:
+            self._kinds(key, [record.get(key) for record in records], columns)
+        self._products(list(columns.values())[:5])
+
+    def _kinds(self, key: Any, cells: list[Any], columns: dict[Any, list[float | None]]) -> None:
+        """Add facts of the rows with the same value in a field, or with a day of the same month."""
+        if all(cell is None or isinstance(cell, (str, bool, int)) for cell in cells):
+            self._groups(key, cells, columns)
+            months = [_MONTH.match(cell) if isinstance(cell, str) else None for cell in cells]
+            if all(months):
+                self._groups(key, [month.group(1) for month in months if month is not None], columns)
+
+    def _groups(self, key: Any, cells: list[Any], columns: dict[Any, list[float | None]]) -> None:
+        """Add counts, totals and averages of the rows with the same value in a field."""
+        count = Counter(cells)
+        self.counts.add(float(len(count)))
+        self.counts.update(map(float, count.values()))
+        self.counts.update(float(len(cells) - each) for each in count.values())
+        if len(count) > _KINDS or len(count) in (1, len(cells)):
+            return
+        self._parts([float(each) for each in count.values()])
+        for column, numbers in list(columns.items())[:6]:
+            if column == key:
+                continue
             groups: dict[Any, list[float]] = defaultdict(list)
-            for row in rows if column != key else ():
-                number, kind = _number(row.get(column)), row.get(key)
-                if number is not None and isinstance(kind, (str, bool, int)):
-                    groups[kind].append(number)
-            if groups:
-                self._parts([sum(group) for group in groups.values()])
+            for cell, number in zip(cells, numbers, strict=True):
+                if number is not None:
+                    groups[cell].append(number)
+            sums = [sum(group) for group in groups.values()]
+            self._parts(sums)
+            self.pool(sums)
             for group in groups.values():
-                self.totals.update((sum(group), sum(group) / len(group)))
+                self._averages(group)
 
-    def _parts(self, parts: Collection[float]) -> None:
+    def _products(self, columns: Sequence[list[float | None]]) -> None:
+        for i, one in enumerate(columns):
+            for other in columns[i + 1 :]:
+                known = [(a, b) for a, b in zip(one, other, strict=True) if a is not None and b is not None]
+                if len(known) > 1:
+                    total = sum(a * b for a, b in known)
+                    self.totals.update((total, *(total / weight for weight in map(sum, zip(*known, strict=True)) if weight)))
+
+    def _parts(self, parts: Sequence[float]) -> None:
         """Add the shares of a whole, and the relative changes from each part to the next."""
         total = sum(parts)
         if total > 0 and min(parts) >= 0 and len(parts) <= 40:
             self.shares.update(part / total for part in parts)
             self.shares.update((later - first) / first for first, later in pairwise(parts) if first)
 
-    def _products(self, rows: list[dict[str, Any]], columns: list[str]) -> None:
-        for i, one in enumerate(columns[:5]):
-            for other in columns[i + 1 : 5]:
-                pairs = [(_number(row.get(one)), _number(row.get(other))) for row in rows]
-                known = [(a, b, a * b) for a, b in pairs if a is not None and b is not None]
-                if len(known) > 1:
-                    total = sum(each[2] for each in known)
-                    self.totals.add(total)
-                    self.totals.update(total / weight for weight in map(sum, list(zip(*known, strict=True))[:2]) if weight)
-
     def _column(self, column: list[float]) -> None:
         if len(column) < 2:
             return
-        total, ordered = sum(column), sorted(column)
-        middle = len(ordered) // 2
-        median = ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
-        self.sums.add(total)
         self._parts(column)
-        self.totals.update((total / len(column), median, ordered[-1] - ordered[0]))
-        self.totals.update((total - column[0], 2 * column[0] - total) if len(column) > 2 else ())
-        if len(self.columns) < _POOLS:
-            self.columns.append(list(dict.fromkeys(column))[:_POOL])
+        self._averages(column)
+        if len(column) > 2:
+            self.totals.update((sum(column) - column[0], 2 * column[0] - sum(column)))
+            self.totals.update(accumulate(column[:10]))
+
+    def _averages(self, column: list[float]) -> None:
+        ordered, middle = sorted(column), len(column) // 2
+        median = ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+        self.totals.update((sum(column), sum(column) / len(column), median, ordered[-1] - ordered[0]))
+        for sign in (1, -1):  # of the money in and of the money out
+            part = [number for number in column if number * sign > 0]
+            if 0 < len(part) < len(column):
+                self.totals.add(sum(part))
+                self.counts.add(float(len(part)))
 
 
 def parsed(text: str) -> Any:
-    """Parse a text as JSON, or its lines as rows of a table or list. Return None otherwise."""
-    if text.lstrip()[:1] in ("{", "["):
+    """Parse a text as JSON, or its lines as rows of a table. Return None otherwise."""
+    start = text.lstrip()[:1]
+    if start in ("{", "["):
         try:
-            return json.loads(text)
+            return jsonio.loads(text)
         except (ValueError, RecursionError):
             pass
-    lines = [line.strip() for line in text.splitlines()[: _ROWS + 1] if line.strip() and not set(line) <= set("|-: +=")]
-    if len(lines) < 2:
+    if "\n" not in text:
         return None
-    table = _table(lines)
-    if table is not None:
-        return table
-    if lines[0].startswith("{"):
+    lines = [line.strip() for line in text.splitlines()[: _ROWS + 1] if line.strip() and not set(line) <= set("|-: +=")]
+    if start == "{":
         return [row for line in lines if (row := parsed(line)) is not None]
-    marked = [line for line in lines if line[:1] in "-*•" or line[:1].isdigit()]
-    return marked if len(marked) > 1 else lines
+    return _table(lines) if len(lines) > 1 else None
 
 
-def _table(lines: list[str]) -> list[dict[str, str]] | None:
+def _table(lines: list[str]) -> list[Any]:
+    """Return lines as records if they have the same cells, or as lists of numbers."""
     for mark in ("\t", "|", ";", ","):
         head, *rows = [[cell.strip() for cell in line.strip("|").split(mark)] for line in lines]
         if len(head) > 1 and all(len(row) == len(head) for row in rows):
             return [dict(zip(head, row, strict=True)) for row in rows]
+    marked = [line for line in lines if line[:1] in "-*•" or line[:1].isdigit()]
+    return [numbers_of(line) for line in (marked if len(marked) > 1 else lines)]
+
+
+def numbers_of(text: str) -> list[float]:
+    """Return the numbers of a line, except in the label before a colon."""
+    text = _MOMENT.sub(" ", text)
+    label, colon, value = text.partition(":")
+    if colon and label.rstrip()[-1:].isdigit() and _CELL.search(value) is not None and not value[:1].isdigit():
+        text = value
+    return [reading[0][0] for found in _CELL.findall(text) for reading in readings_of(_plain(found))[:1]]
+
+
+def _plain(cell: str) -> str:
+    return re.sub(r"(?<=[0-9])[ \u00a0\u202f](?=[0-9]{3}(?![0-9]))", "", cell).lstrip("-−+").split(" ")[0]
+
+
+def number_of(value: Any) -> float | None:
+    """Return the number that a field contains, also as text (``€ 12.50``)."""
+    if isinstance(value, (int, float)):
+        return float(value) if not isinstance(value, bool) and abs(value) < 1e15 else None
+    if isinstance(value, str) and 0 < len(value) <= 18:
+        cell = value.strip("$€£₽¥₹% ")
+        found = _CELL.fullmatch(cell)
+        if found is not None:
+            readings = readings_of(_plain(cell))
+            return readings[0][0][0] * (-1 if cell[0] in "-−" else 1) if len(readings) == 1 else None
     return None
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e15
+# --- results of two numbers ------------------------------------------------------------------------------------------
 
 
-def _number(value: Any) -> float | None:
-    if _is_number(value):
-        return float(value)
-    if isinstance(value, str) and 0 < len(value) <= 16 and value[-1].isdigit():
-        try:
-            number = float(value.lstrip("$€£ "))
-        except ValueError:
-            return None
-        return number if abs(number) < 1e15 else None
-    return None
+@cache
+def _pairs(count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    return np.triu_indices(count, 1)
 
 
-_OPERAND = re.compile(r"[0-9]+(?:[.,][0-9]+)*")
-_DIGIT_GROUPS = re.compile(r"(?<=[0-9])[ \u00a0\u202f](?=[0-9]{3}(?![0-9]))")
-_DAY = re.compile(r"[0-9]{1,2}[./][0-9]{1,2}\.(?![0-9])|[0-9]{1,2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?")
-_YEAR = re.compile(r"(?<![0-9.,])(?:19|20)[0-9]{2}(?![0-9]|[.,][0-9]| ?[€$£₽]| ?(?:EUR|USD|PLN|kWh|kg|km)\b)")
+def pairs_of(pools: Iterable[Sequence[float]]) -> tuple[Array, Array]:
+    """Return the pairs of numbers in each pool."""
+    ones, others = [], []
+    for pool in pools:
+        if len(pool) > 1:
+            numbers = np.array(pool)
+            first, second = _pairs(len(pool))
+            ones.append(numbers[first])
+            others.append(numbers[second])
+    return (np.concatenate(ones), np.concatenate(others)) if ones else (_NO_NUMBERS, _NO_NUMBERS)
 
 
-def without_moments(text: str) -> str:
-    """Replace the dates, times of day and years of a text with spaces."""
-    signs = list(text)
-    for start, end in {(each.start, each.end) for each in chain(dates_in(text), clocks_in(text))}:
-        if _OPERAND.fullmatch(text, start, end) is None or text.count(".", start, end) != 1:  # 17.50 is usually a price
-            signs[start:end] = " " * (end - start)
-    text = "".join(signs)
-    return _YEAR.sub("    ", _DAY.sub(lambda found: " " * len(found.group()), text))
+_NO_NUMBERS = np.zeros(0)
 
 
-def operands_of(line: str) -> list[float]:
-    """Return the numbers of a line that can be operands.
+def _percentages(a: Array, b: Array) -> tuple[Array, ...]:
+    """Return ``b`` percent of ``a``, added to it, subtracted from it, or contained in it."""
+    few = b <= 100
+    a, b = a[few], b[few] / 100
+    return a * b, a - a * b, a + a * b, a / (1 + b), a - a / (1 + b)
 
-    Dates, times and numbers in a label before a colon are left out.
-    """
-    if not any(map(str.isdigit, line)):
-        return []
-    label, colon, value = line.partition(":")
-    if colon and _OPERAND.search(value) is not None and label.rstrip()[-1:].isdigit():
-        line = value
-    line = _DIGIT_GROUPS.sub("", line)
+
+_TIERS: tuple[Callable[[Array, Array], tuple[Array, ...]], ...] = (
+    lambda a, b: (a + b, abs(a - b)),
+    lambda a, b: (a * b, a / b, b / a, 100 * a / b, 100 * b / a),
+    lambda a, b: (*_percentages(a, b), *_percentages(b, a)),
+    lambda a, b: (abs(b - a) / a, abs(b - a) / b),
+)
+
+
+def sums_of_runs(groups: Iterable[Sequence[float]]) -> list[float]:
+    """Return the sums of two or more consecutive numbers of each group, and its average."""
     found: list[float] = []
-    for token in _OPERAND.finditer(line):
-        before = line[max(0, token.start() - 1) : token.start()]
-        if not (before.isalpha() and before.isascii()):
-            found += [value for readings in _readings(token.group())[:1] for value, _ in readings]
+    for group in groups:
+        for first in range(min(len(group), _LONGEST) - 1):
+            found += islice(accumulate(group[first:_LONGEST]), 1, None)
+        found.append(sum(group) / len(group))
+    return list(map(abs, found))
+
+
+def changes(groups: Iterable[Sequence[float]]) -> list[float]:
+    """Return the change from each number to the next in each group, and the share of each in the total."""
+    found: list[float] = []
+    for group in groups:
+        total = sum(group)
+        for first, later in pairwise(group):
+            if first:
+                found += (abs(later / first - 1), later / first)
+        found += [each / whole for whole in (total, group[-1]) if whole for each in group]
     return found
 
 
-def holds(
-    candidates: Sequence[float],
-    readings: Iterable[tuple[float, float]],
-    chance: float = CHANCE,
-    point: float = 0.0,
-    others: Iterable[Sequence[float]] = (),
-) -> bool:
-    """Return True if a candidate matches the number and a match by chance is unlikely.
-
-    ``candidates`` are sorted. ``point`` is the size of one percent if the number is a percentage. ``others`` are candidates that
-    were tried before, which count half.
-    """
-    for signed, half in readings:
-        value = abs(signed)
-        if not value or not near(candidates, value, half):
-            continue
-        low, high = value / 2, value * 2
-        if point:
-            low, high = max(0.0, value - _POINTS * point), value + _POINTS * point
-        rivals = _between(candidates, low, high) + sum(_between(other, low, high) for other in others) / 2
-        if (rivals * 2 * half) / (high - low) <= chance:
-            return True
-    return False
+def of_periods(values: Sequence[float]) -> list[float]:
+    """Return amounts for other periods: a month, a week, a day, a year."""
+    return [value * factor for value in values for factor in (12.0, 1 / 12, 7.0, 1 / 7, 52.0, 365.0)]
 
 
-def _between(values: Sequence[float], low: float, high: float) -> int:
-    return bisect_right(values, high) - bisect_left(values, low)
+def results(pools: Iterable[Sequence[float]], most: int = len(_TIERS)) -> list[Array]:
+    """Return the results of each pair of numbers in a pool. The most natural kind comes first."""
+    one, other = pairs_of(pools)
+    if not one.size:
+        return []
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return [np.concatenate(tier(one, other)) for tier in _TIERS[:most]]
 
 
-def near(values: Sequence[float], value: float, half: float, error: float = 1e-12) -> bool:
-    """Return True if one of the sorted values, rounded to the shown digits, is this value.
+class Candidates:
+    """Results of several kinds, each with the chance at which a match proves nothing."""
 
-    Args:
-        values: sorted.
-        value: the shown value.
-        half: half a unit of its last digit.
-        error: relative error of calculated values.
-    """
-    slack = half * (1 + 1e-9) + abs(value) * error
-    at = bisect_left(values, value - slack)
-    return at < len(values) and values[at] <= value + slack
+    def __init__(self, kinds: Iterable[tuple[Array | list[float], float]]) -> None:
+        self._kinds = [(np.asarray(results), chance) for results, chance in kinds]
+        self._all = np.concatenate([_NO_NUMBERS, *(results for results, _ in self._kinds)])
 
+    def has(self, readings: Iterable[tuple[float, float]]) -> bool:
+        """Return True if a result matches the number, even by chance."""
+        return any(bool((np.abs(self._all - value) <= half * 1.000001 + value * 1e-12).any()) for value, half in readings)
 
-def tiers(mixed: Sequence[Sequence[float]], alike: Sequence[Sequence[float]] = ()) -> Iterator[list[float]]:
-    """Yield the sorted results of each tier.
+    def support(self, readings: Iterable[tuple[float, float]], point: float = 0.0) -> bool:
+        """Return True if a result matches the number and a match by chance is unlikely.
 
-    The tiers are sums and differences, products and ratios, shares, amounts per period, and results of three operands. ``alike``
-    are numbers of the same kind, which nobody multiplies and divides with each other.
-    """
-    pools = [*mixed, *alike]
-    yield _distinct(result for pool in pools for result in _sums(pool))
-    yield _distinct(result for pool in pools for result in _products(pool))
-    yield _distinct(result for pool in pools for result in _shares(pool))
-    yield _distinct(value for pool in pools for a in pool if a >= 1 for value in (a * 12, a / 12, a * 52, a * 7, a / 7, a * 365))
-    yield _distinct(result for pool in mixed if len(pool) <= _TRIPLES for result in _threes(pool))
-
-
-class Tiers:
-    """A lazy form of :func:`tiers` for many numbers, which computes each tier only once."""
-
-    def __init__(self, pools: Sequence[Sequence[float]], alike: Sequence[Sequence[float]] = (), most: int = 5) -> None:
-        self._known: list[list[float]] = []
-        self._rest = islice(tiers(pools, alike), most)
-
-    def __iter__(self) -> Iterator[list[float]]:
-        at = 0
-        while True:
-            if at == len(self._known):
-                following = next(self._rest, None)
-                if following is None:
-                    return
-                self._known.append(following)
-            yield self._known[at]
-            at += 1
-
-
-def _distinct(values: Iterable[float]) -> list[float]:
-    return sorted({abs(value) for value in values})
-
-
-def _sums(pool: Sequence[float]) -> Iterator[float]:
-    for i, a in enumerate(pool):
-        for b in pool[i + 1 :]:
-            yield a + b
-            yield a - b
-
-
-def _products(pool: Sequence[float]) -> Iterator[float]:
-    for i, a in enumerate(pool):
-        for b in pool[i + 1 :]:
-            yield a * b
-            if a and b:
-                yield a / b
-                yield b / a
-
-
-def _shares(pool: Sequence[float]) -> Iterator[float]:
-    for a in pool:
-        for b in pool:
-            if not a or a == b:
+        ``point`` is the size of one percent if the number is a percentage.
+        """
+        for value, half in readings:
+            slack = half * (1 + 1e-9) + value * 1e-12
+            if not value or not (np.abs(self._all - value) <= slack).any():
                 continue
-            yield (b - a) / a
-            yield 1 - b / a
-            if 0 < b <= 100:
-                yield a / (b * b)
-                yield from (a * b / 100, a * (1 - b / 100), a * (1 + b / 100), a / (1 + b / 100), a - a / (1 + b / 100))
-            if 0 < b < 1:
-                yield from (a * (1 - b), a * (1 + b))
+            low, high = (value - _POINTS * point, value + _POINTS * point) if point else (value / 2, value * 2)
+            for results, chance in self._kinds:
+                if (np.abs(results - value) <= slack).any():
+                    near = results[(results >= low) & (results <= high)]
+                    most = chance * (high - low) / (2 * half)
+                    if near.size <= most or len(set(near.round(9).tolist())) <= most:
+                        return True
+        return False
 
 
-def _threes(pool: Sequence[float]) -> Iterator[float]:
-    for i, a in enumerate(pool):
-        for j, b in enumerate(pool):
-            for k, c in enumerate(pool):
-                if i < j and k not in (i, j):
-                    yield from (a + b + c, a + b - c, (a + b) * c, a * b * c, a * b + c, a * b - c, (a - b) * c)
-                    if 0 < c <= 100:
-                        yield from (
-                            a * b * c / 100,
-                            a * b * (1 - c / 100),
-                            a * b * (1 + c / 100),
-                            (a + b) * c / 100,
-                            (a - b) * c / 100,
-                        )
-                        yield from ((a + b) * (1 - c / 100), (a + b) * (1 + c / 100))
-                    if c:
-                        yield from (a * b / c, (a + b) / c, (a - b) / c)
+# --- calculations that an answer shows -----------------------------------------------------------------------------
+
+_OPERATOR = re.compile(r"[^0-9\n=≈→]{0,24}?([×✕*·⋅÷/+−–-]|\bx\b|\bmal\b)[^0-9\n=≈→]{0,8}")
+
+
+def results_shown(text: str, places: Sequence[tuple[int, int, float]]) -> list[float]:
+    """Return the results of the calculations in a text, such as ``7 × 8`` and ``7 × 8 + 2``.
+
+    ``places`` are the start, end and value of the numbers in the text.
+    """
+    found: list[float] = []
+    total = product = 0.0
+    for i, (start, _, value) in enumerate(places):
+        operator = _OPERATOR.fullmatch(text, places[i - 1][1], start) if i else None
+        if operator is None:
+            total, product = 0.0, value
+            continue
+        sign = operator.group(1)
+        if sign in "+−–-":
+            total, product = total + product, value if sign == "+" else -value
+        elif sign in "÷/":
+            product = product / value if value else 0.0
+        else:
+            product *= value
+        found.append(abs(total + product))
+    return found

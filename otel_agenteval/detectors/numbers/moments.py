@@ -1,26 +1,27 @@
-"""Check if dates, times and durations in an answer follow from those in the given texts."""
+"""Check if dates, times of day and durations in an answer follow from the given ones."""
 
 from __future__ import annotations
 
 import calendar
+import contextlib
 import datetime
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import cached_property
-from itertools import chain, islice
+from itertools import islice
 
-from ..places import Places
-from .reading import Number
-from .times import LIMIT, Moment, clocks_in, dates_in, durations_in, epochs_in, offsets_named, same_date, says_local, shifted
-from .units import Quantity
+from .claims import Claim, weekdays_beside
+from .given import GivenNumbers, worded_durations
+from .reading import Day
+from .times import durations_in, offsets_named, says_local, shifted
 
 _YEAR = 365.2425
-_DECIMAL = re.compile("[0-9]+[.][0-9]+")  # 17.50 is usually a price, not a time
+_NEAR = 14
+"""Days from today within which a date with its correct weekday needs no source."""
+_STEPS = 60
+_FEW = 40
+_SHIFTED = 4_000
 _CLOCK_WITH_SECONDS = re.compile("(?<![0-9:])([0-2]?[0-9]):([0-5][0-9]):([0-5][0-9])")
-_FEW_CLOCKS = 6
-_RANGE_BEFORE = re.compile(r"(?<![0-9.,:/-])([0-3]?[0-9])\.?(?:\s?[-–—]\s?| (?:to|and|bis|und|au|et|al|y|e|do|по|и) )$")
-_RANGE_BEHIND = re.compile(r"(?:\s?[-–—]\s?| (?:to|and) )([0-3]?[0-9])(?=[.,;!?)](?![0-9])|\n|$)")
-_SECONDS = re.compile("[0-9]:[0-5][0-9]:(?!00)[0-5][0-9]")
 _WEEK = re.compile(
     r"\b(?:week(?: number| no\.?)?|wk|cw|kw|kalenderwoche|woche|semaine(?: n°)?|semana|settimana|vecka|v\.|uge|uke|weeknummer|viikko|tydzień|tygodni\w+|"
     r"недел\w+|тижд\w+|týden|hafta|minggu(?: ke)?|tuần)[ \u00a0-]?$|第$",
@@ -32,227 +33,247 @@ _WEEK_BEHIND = re.compile(
 )
 
 
-_STEPS = 100
-"""Maximum number of durations in the texts that are added to given dates."""
-_Day = tuple[int | None, int | None]
-
-
-def _by_day(moments: Iterable[Moment]) -> dict[_Day, list[Moment]]:
-    found: dict[_Day, list[Moment]] = {}
-    for moment in moments:
-        if moment.month is not None:
-            found.setdefault((moment.month, moment.day), []).append(moment)
-    return found
-
-
-def _placed(moments: Iterable[Moment]) -> Iterator[tuple[int, int, Moment]]:
-    return ((moment.start, moment.end, moment) for moment in moments)
-
-
 class Timeline:
-    """The dates, times and durations of the given texts and of an answer."""
+    """The dates, times and durations of an answer and of the given texts."""
 
-    def __init__(
-        self,
-        text: str,
-        sources: Sequence[str],
-        quantities: Sequence[Quantity],
-        years: Iterable[float],
-        now: datetime.datetime | None = None,
-    ) -> None:
+    def __init__(self, text: str, claims: Iterable[Claim], given: GivenNumbers) -> None:
         self._text = text
-        self._today = now.date() if now is not None else None
-        self._sources = sources
-        self._quantities = [each for each in quantities if each.dimension == "time"]
-        self._years = [int(year) for year in years if 1500 <= year <= 2200 and year == int(year)][:LIMIT]
+        self._claims = claims
+        self._given = given
+        self._today = given.today
 
-    def learn(self, quantities: Iterable[Quantity]) -> None:
-        self._quantities = list(dict.fromkeys((*self._quantities, *(each for each in quantities if each.dimension == "time"))))
-        self.__dict__.pop("_reached", None)
+    # --- dates -----------------------------------------------------------------------------------------------------
 
-    @cached_property
-    def _given_dates(self) -> list[Moment]:
-        return list(islice(chain.from_iterable(chain(dates_in(text), epochs_in(text)) for text in self._sources), LIMIT))
+    def holds_near_day(self, claim: Claim) -> bool:
+        """Return True if a date is given in digits, ends a period, or is near today with its correct weekday."""
+        if any(self._is_among(day, self._given.plain_days) or self._ends_period(day) for day in claim.days):
+            return True
+        near = [day for each in claim.days if (day := self._near_today(each)) is not None]
+        if any(self._today is not None and abs((day - self._today).days) <= 1 for day in near):
+            return True
+        weekdays = weekdays_beside(self._text, claim) if near else set()
+        return any(day.weekday() in weekdays for day in near)
 
-    @cached_property
-    def _given_clocks(self) -> list[Moment]:
-        found = [moment for moment in self._given_dates if moment.minutes is not None]
-        clocks = islice(chain.from_iterable(map(clocks_in, self._sources)), LIMIT)
-        return found + [clock for clock in clocks if clock.offset is None]
-
-    @cached_property
-    def _has_seconds(self) -> bool:
-        return any(_SECONDS.search(text) is not None for text in self._sources)
-
-    @cached_property
-    def _shifted(self) -> list[Moment]:
-        if not self._given_clocks:
-            return []
-        zones = offsets_named((self._text, *self._sources))
-        return list(islice(shifted(self._given_clocks, zones, says_local(self._text)), 4_000))
-
-    @cached_property
-    def _given_minutes(self) -> set[int | None]:
-        return {given.minutes for given in chain(self._given_clocks, self._shifted)}
-
-    @cached_property
-    def _answer(self) -> tuple[Places[Moment], Places[Moment], Places[tuple[float, float]]]:
-        dates = list(dates_in(self._text))
-        for date in dates[:LIMIT]:
-            before = _RANGE_BEFORE.search(self._text, max(0, date.start - 12), date.start)
-            if before is not None:
-                dates.append(date._replace(start=before.start(1), end=before.end(1), day=int(before.group(1))))
-            behind = _RANGE_BEHIND.match(self._text, date.end)
-            if behind is not None:
-                dates.append(date._replace(start=behind.start(1), end=behind.end(1), day=int(behind.group(1))))
-        durations = Places((start, end, (seconds, unit)) for start, end, seconds, unit in durations_in(self._text))
-        return Places(_placed(dates)), Places(_placed(clocks_in(self._text))), durations
-
-    def holds(self, number: Number) -> bool | None:
-        """Return True if the date, time or duration that contains a number follows.
-
-        Returns None if the number isn't part of one.
-        """
-        at = number.at
-        dates, clocks, durations = self._answer
-        found: bool | None = None
-        for date in dates.at(at):
-            found = found or self._holds_date(date)
-        for clock in clocks.at(at):
-            if found is None:
-                found = self._holds_clock(clock) or None
-        if any(self._holds_duration(seconds, unit, at) for seconds, unit in durations.at(at)):
-            found = True
-        return found
-
-    def moment_of(self, number: Number) -> Moment | None:
-        dates, clocks, _ = self._answer
-        return next(
-            (
-                each
-                for each in chain(dates.at(number.at), clocks.at(number.at))
-                if not _DECIMAL.fullmatch(self._text, each.start, each.end)
-            ),
-            None,
-        )
-
-    def holds_week(self, number: Number) -> bool:
-        """Return True if a number is called a week and is the week of a known date.
-
-        Known dates are given, or stated in the answer and supported.
-        """
-        if (
-            _WEEK.search(self._text, max(0, number.at - 24), number.at) is None
-            and _WEEK_BEHIND.match(self._text, number.end) is None
-        ):
-            return False
-        stated = (date for date in islice(self._answer[0], LIMIT) if self._holds_date(date))
-        days = (given.date for given in (*self._given_dates, *stated))
-        return number.readings[0][0] in {float(day.isocalendar()[1]) for day in days if day is not None}
-
-    def _holds_date(self, date: Moment) -> bool:
-        day = date.month, date.day
-        return any(same_date(date, other) for other in chain(self._given_days.get(day, ()), self._reached.get(day, ())))
-
-    @cached_property
-    def _given_days(self) -> dict[_Day, list[Moment]]:
-        return _by_day(chain(self._given_dates, self._shifted))
-
-    @cached_property
-    def _reached(self) -> dict[_Day, list[Moment]]:
-        """Return the days that are a stated duration before or after a given day."""
-        found: set[datetime.date] = set()
-        steps = dict.fromkeys(each for each in self._quantities if each.factor >= 86400)
-        for given in self._given_dates:
-            if (day := given.date) is not None:
-                for each in islice(steps, _STEPS):
-                    days = each.value * each.factor / 86400
-                    if 0 < days < 4000:
-                        found.update(self._moved(day, each, round(days)))
-        return _by_day(Moment(0, 0, later.year, later.month, later.day) for later in found)
+    def holds_day(self, claim: Claim) -> bool:
+        """Return True if a date is given, also in another time zone, or a stated duration before or after a given one."""
+        if any(self._is_among(day, self._given.days) for day in claim.days):
+            return True
+        if any((month, day) in self._reached and year in {0, *self._reached[month, day]} for year, month, day in claim.days):
+            return True
+        return any(day[1:] in self._shifted_days for day in claim.days)
 
     @staticmethod
-    def _moved(day: datetime.date, step: Quantity, days: int) -> list[datetime.date]:
-        moved = [day + datetime.timedelta(days=days), day - datetime.timedelta(days=days)]
-        if step.factor == 86400 and days <= 60:  # working days
-            start = min(day.weekday(), 4)  # after a weekend, the first working day is Monday
-            weeks, rest = divmod(start + days, 5)
-            moved.append(day + datetime.timedelta(days=7 * weeks + rest - day.weekday()))
-        if step.factor > 700_000:
-            months = round(step.value * (1 if step.factor < 3_000_000 else 12))
-            year, month = divmod(day.year * 12 + day.month - 1 + months, 12)
-            if 1 <= year < 9999:
-                after = datetime.date(year, month + 1, min(day.day, calendar.monthrange(year, month + 1)[1]))
-                moved += [after, after - datetime.timedelta(days=1)]
-        return moved
-
-    def _holds_clock(self, clock: Moment) -> bool:
-        minutes = clock.minutes
-        assert minutes is not None
-        if minutes in self._given_minutes:
+    def _is_among(day: Day, given: set[Day]) -> bool:
+        year, month, number = day
+        if day in given or (0, month, number) in given:
             return True
-        steps = [each.value * each.factor / 60 for each in self._quantities if 0 < each.value * each.factor < 86400]
-        return any(
-            (given.minutes + sign * step) % 1440 == minutes
-            for given in self._given_clocks
-            if given.minutes is not None
-            for step in steps[:20]
+        return not year and any(each[1] == month and each[2] == number for each in given)
+
+    def _ends_period(self, day: Day) -> bool:
+        """Return True for the first or last day of a month with a given day, and of any year."""
+        year, month, number = day
+        if day[1:] in ((12, 31), (1, 1)):
+            return True
+        if number != 1 and number != calendar.monthrange(year or 2025, month)[1]:
+            return False
+        known = {each[:2] for each in self._given.plain_days} | (
+            {(self._today.year, self._today.month)} if self._today is not None else set()
+        )
+        return any(other == month and year in (0, given) for given, other in known)
+
+    def _near_today(self, day: Day) -> datetime.date | None:
+        if self._today is None:
+            return None
+        for year in (day[0],) if day[0] else (self._today.year, self._today.year + 1, self._today.year - 1):
+            try:
+                found = datetime.date(year, day[1], day[2])
+            except ValueError:
+                continue
+            if abs((found - self._today).days) <= _NEAR:
+                return found
+        return None
+
+    @cached_property
+    def _reached(self) -> dict[tuple[int, int], set[int]]:
+        """Return the years of the days that are a stated duration before or after a given day."""
+        found: dict[tuple[int, int], set[int]] = {}
+        steps = [each for each in self._durations if each[1] >= 3600][:_STEPS]
+        days = [*self._given.dates[:_FEW], *([self._today] if self._today is not None else [])]
+        for day in days:
+            for seconds, unit in steps:
+                count = int(seconds / 86400)
+                for later in self._moved(day, round(seconds / unit), unit, count) if 0 < count < 4000 else ():
+                    found.setdefault((later.month, later.day), set()).add(later.year)
+        return found
+
+    @staticmethod
+    def _moved(day: datetime.date, units: int, unit: float, days: int) -> Iterator[datetime.date]:
+        for count in (days, -days):
+            yield day + datetime.timedelta(days=count)
+        if unit == 86400 and days <= 60:  # working days
+            for weekday, sign in ((min(day.weekday(), 4), 1), (min(day.weekday(), 5), -1)):
+                weeks, rest = divmod(weekday + sign * days, 5)
+                yield day + datetime.timedelta(days=7 * weeks + rest - day.weekday())
+        if unit > 2_000_000:
+            months = units * (1 if unit < 3_000_000 else 12)
+            for sign in (1, -1):
+                year, month = divmod(day.year * 12 + day.month - 1 + sign * months, 12)
+                if 1 <= year < 9999:
+                    last = calendar.monthrange(year, month + 1)[1]
+                    moved = datetime.date(year, month + 1, min(day.day, last))
+                    yield moved
+                    yield moved - datetime.timedelta(days=1)
+                    yield datetime.date(year, month + 1, last)
+
+    # --- times of day ----------------------------------------------------------------------------------------------
+
+    def holds_clock(self, claim: Claim) -> bool:
+        given, minutes = self._given, claim.minutes
+        if given.now is not None and (given.now.hour * 60 + given.now.minute - minutes) % 1440 in (0, 1439):
+            return True
+        known = {each.minutes for each in given.clocks} | given.plain_minutes
+        if minutes in known:
+            return True
+        if any(each is not None and (each - minutes) % 30 == 0 for each in known) and minutes in self._shifted_minutes:
+            return True
+        if minutes % 60 == 0 and self._is_hour(minutes // 60):
+            return True
+        if self._is_in_zone(minutes) or (
+            minutes % 60 == 0 and minutes > 600 and ":" not in claim.text and minutes / 60 in given.plain_values
+        ):
+            return True
+        if minutes <= 720 and (minutes + 720) % 1440 in known and ":" in claim.text:
+            return True  # 12-hour clock without a.m. or p.m.
+        given_steps = {
+            round(seconds / 60) for seconds, _ in given.durations if 0 < seconds < 259_200
+        } - known  # "8h00" is no duration
+        steps = given_steps | {round(seconds / 60) for seconds, _ in self._durations if 0 < seconds < 259_200} - known
+        stated = {each.minutes for each in self._claims if each.minutes in known}
+        return any((start + sign * step) % 1440 == minutes for start in stated for step in steps for sign in (1, -1)) or any(
+            (start + sign * step) % 1440 == minutes
+            for start in known
+            if start is not None
+            for step in given_steps
             for sign in (1, -1)
         )
 
-    def _holds_duration(self, seconds: float, unit: float, at: int) -> bool:
-        slack = unit * 0.5000001
-        for each in self._quantities:
-            given = each.value * each.factor
-            if abs(given - seconds) <= slack or (
-                unit > 60 and 0 <= given - seconds < unit and given != seconds and unit < 2_000_000
-            ):
-                return True
-        if any(
-            abs(each - seconds) <= max(slack, 60 if unit == 60 and self._has_seconds else 30 if unit >= 60 else 0)
-            for each in self._spans(unit)
-        ):
-            return True
-        return unit >= 31_000_000 and self._holds_years(round(seconds / unit))
+    @cached_property
+    def _zones(self) -> set[tuple[int, int]]:
+        return offsets_named("\n".join((self._text, *self._given.texts)))
+
+    def _is_in_zone(self, minutes: int) -> bool:
+        """Return True if all times of the answer are given in UTC, and shifted by the same number of hours."""
+        given = {each.minutes for each in self._given.clocks if each.offset is not None}
+        stated = {each.minutes for each in self._claims if each.minutes >= 0}
+        if len(stated) < 2 or not given or self._zones:
+            return False
+        return any(all((each - 60 * hours) % 1440 in given for each in stated) for hours in range(-12, 14))
+
+    def _is_hour(self, hour: int) -> bool:
+        """Return True for an hour in a range, such as ``8`` in ``8–20 Uhr``."""
+        ranges = r"(?:\s?[-–—~]\s?| (?:to|till|until|bis|à|a|do|до|al|tot|og|och|y|and|und|et) )"
+        half = rf"(?<![0-9:.,]){(hour - 1) % 12 + 1}\s?{'[ap]' if hour < 12 else 'p'}\.?m\b"
+        whole = rf"(?<![0-9:.,])0?{hour}(?:{ranges}[0-9]{{1,2}}(?![0-9.,])|\s?(?:uhr|h\b|時|时|点|點|시))|(?<![0-9.,]){ranges}{hour}(?![0-9.,])"
+        pattern = re.compile(f"{half}|{whole}", re.IGNORECASE)
+        return any(pattern.search(text) is not None for text in self._given.texts)
 
     @cached_property
-    def _exact_spans(self) -> list[float]:
-        found = islice(chain.from_iterable(_CLOCK_WITH_SECONDS.findall(text[:20_000]) for text in self._sources), 2 * _FEW_CLOCKS)
-        clocks = list(dict.fromkeys(int(hour) * 3600 + int(minute) * 60 + int(second) for hour, minute, second in found))
-        return [float((end - start) % 86400) for i, start in enumerate(clocks) for end in clocks[i + 1 :]]
+    def _durations(self) -> list[tuple[float, float]]:
+        stated = [(seconds, unit) for _, _, seconds, unit in self._stated]
+        return list(dict.fromkeys((*self._given.durations, *stated, *worded_durations(self._text))))[: 2 * _STEPS]
 
-    def _spans(self, unit: float) -> Iterable[float]:
+    @cached_property
+    def _shifted(self) -> list[tuple[int | None, tuple[int, int] | None]]:
+        clocks = self._given.clocks
+        if not clocks:
+            return []
+        moved = islice(shifted(clocks, self._zones, says_local(self._text)), _SHIFTED)
+        return [(each.minutes, (each.month, each.day) if each.month and each.day else None) for each in moved]
+
+    @cached_property
+    def _shifted_minutes(self) -> set[int | None]:
+        return {minutes for minutes, _ in self._shifted}
+
+    @cached_property
+    def _shifted_days(self) -> set[tuple[int, int] | None]:
+        return {day for _, day in self._shifted}
+
+    # --- durations -------------------------------------------------------------------------------------------------
+
+    def duration_at(self, at: int) -> tuple[float, float] | None:
+        return next(((seconds, unit) for start, end, seconds, unit in self._stated if start <= at < end), None)
+
+    @cached_property
+    def _stated(self) -> list[tuple[int, int, float, float]]:
+        return list(durations_in(self._text))
+
+    def holds_duration(self, seconds: float, unit: float) -> bool:
+        """Return True if a duration is given, or lies between two given moments."""
+        slack = unit * 0.5000001
+        for given, _ in self._given.durations:
+            if abs(given - seconds) <= slack or (60 < unit < 2_000_000 and 0 < given - seconds < unit):
+                return True
+        if any(abs(each - seconds) <= max(slack, 30 if unit >= 60 else 0) for each in self._spans(unit)):
+            return True
+        return unit >= 31_000_000 and self.holds_years(round(seconds / unit))
+
+    def _spans(self, unit: float) -> Iterator[float]:
         """Yield the seconds between the given moments."""
-        if self._has_seconds:
-            yield from self._exact_spans
-        dates = [(given.date, given) for given in self._given_dates]
-        known = [(day, given) for day, given in dates if day is not None][:40]
-        for i, (first, one) in enumerate(known):
-            for second, other in known[i + 1 :]:
-                days = abs((second - first).days) * 86400.0
+        if unit <= 60:
+            clocks = [found for text in self._given.texts for found in _CLOCK_WITH_SECONDS.findall(text)[:12]][:12]
+            exact = list(dict.fromkeys(int(hour) * 3600 + int(minute) * 60 + int(second) for hour, minute, second in clocks))
+            for i, start in enumerate(exact):
+                yield from (float((end - start) % 86400) for end in exact[i + 1 :])
+        dated = [(day, each) for each in self._given.moments if (day := each.date) is not None][:_FEW]
+        for i, (first, one) in enumerate(dated):
+            for second, other in dated[i + 1 :]:
                 if one.minutes is not None and other.minutes is not None:
                     yield abs((second - first).days * 86400.0 + 60.0 * (other.minutes - one.minutes))
-                if unit >= 86400:
-                    yield days
-        if unit < 86400:
-            clocks = [given.minutes for given in self._given_clocks if given.minutes is not None][:30]
-            for i, start in enumerate(clocks):
-                for end in clocks[i + 1 :]:
-                    yield ((end - start) % 1440) * 60.0
+        if unit >= 86400:
+            days = [*self._given.dates[:_FEW], *([self._today] if self._today is not None else [])]
+            for i, start_day in enumerate(days):
+                yield from (abs((day - start_day).days) * 86400.0 for day in days[i + 1 :])
+        else:
+            minutes = list(dict.fromkeys(each.minutes for each in self._given.clocks if each.minutes is not None))[:30]
+            for i, begin in enumerate(minutes):
+                for end in minutes[i + 1 :]:
+                    yield (end - begin) % 1440 * 60.0
+                    yield (begin - end) % 1440 * 60.0
 
-    def _holds_years(self, years: int) -> bool:
+    def holds_years(self, years: int) -> bool:
         """Return True for the full years between two given dates or years, or until today."""
         today = self._today  # the day of the turn, not of its evaluation
-        days = [day for given in self._given_dates if (day := given.date) is not None][:40]
-        days += [today] if today is not None else []
+        days = [*self._given.dates[:_FEW], *([today] if today is not None else [])]
         for i, first in enumerate(days):
             for second in days[i + 1 :]:
                 if int(abs((second - first).days) / _YEAR) == years:
                     return True
-        known = [*self._years, today.year] if today is not None else self._years
+        known = sorted({int(value) for value in self._given.plain_values if 1500 <= value <= 2200 and value == int(value)})[:60]
+        known += [today.year] if today is not None else []
         return any(abs(second - first) == years for i, first in enumerate(known) for second in known[i + 1 :])
 
-    def holds_age(self, number: Number) -> bool:
-        """Return True if a whole number is the number of years between given dates."""
-        value = number.readings[0][0]
-        return value == int(value) and 10 < value < 130 and self._holds_years(int(value))
+    def holds_span(self, claim: Claim) -> bool:
+        """Return True for the days or minutes between two dates or times of day in the same line, or from today."""
+        value = claim.readings[0][0]
+        begin, end = self._text.rfind("\n", 0, claim.at) + 1, self._text.find("\n", claim.end)
+        line = [each for each in self._claims if begin <= each.at < (end if end >= 0 else len(self._text))]
+        days = [self._today] if self._today is not None else []
+        for each in line:
+            year = each.days[0][0] or (self._today.year if self._today is not None else 0) if each.days else 0
+            if year:
+                with contextlib.suppress(ValueError):
+                    days.append(datetime.date(year, *each.days[0][1:]))
+        clocks = [each.minutes for each in line if each.minutes >= 0]
+        return any(abs((day - other).days) == value for i, day in enumerate(days) for other in days[:i]) or any(
+            (clock - other) % 1440 in (value, -value % 1440) for i, clock in enumerate(clocks) for other in clocks[:i]
+        )
+
+    def holds_week(self, claim: Claim) -> bool:
+        """Return True if a number is called a week and is the week of a known date."""
+        if (
+            _WEEK.search(self._text, max(0, claim.at - 24), claim.at) is None
+            and _WEEK_BEHIND.match(self._text, claim.end) is None
+        ):
+            return False
+        days = [*self._given.dates, *([self._today] if self._today is not None else [])]
+        return claim.readings[0][0] in {float(day.isocalendar()[1]) for day in days}

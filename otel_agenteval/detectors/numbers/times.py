@@ -5,11 +5,12 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Iterable, Iterator
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from ..lists import table
-from ..texts import in_small_letters
+from ..texts import in_small_letters, tree
+from .reading import readings_of
 from .units import UNITS
 
 MONTHS: dict[str, int] = {name: month for names in table("months.json") for month, name in enumerate(names.split(), start=1)} | {
@@ -20,22 +21,9 @@ MONTHS |= {name.replace("ı", "i"): month for name, month in MONTHS.items() if "
 _LONGEST_NAME = max(map(len, MONTHS))
 
 
-def _tree(words: Iterable[str]) -> str:
-    """Return a pattern for words that shares their common prefixes, the longest word first.
-
-    It is many times as fast as a list of alternatives.
-    """
-    branches: dict[str, list[str]] = {}
-    for word in words:
-        branches.setdefault(word[:1], []).append(word[1:])
-    ends = "" in branches
-    inner = "|".join(re.escape(sign) + _tree(rests) for sign, rests in sorted(branches.items()) if sign)
-    return f"(?:{inner}{'|' if ends else ''})" if inner else ""
-
-
-_NAMES = _tree(MONTHS)
+_NAMES = tree(MONTHS)
 _ISO = re.compile(
-    r"([12](?<![0-9][12])[0-9]{3})[-/.](0?[1-9]|1[0-2])[-/.](0?[1-9]|[12][0-9]|3[01])(?![0-9])"
+    r"([12](?<![0-9][12])[0-9]{3})(?:[-/]|\. ?)(0?[1-9]|1[0-2])(?:[-/]|\. ?)(0?[1-9]|[12][0-9]|3[01])(?![0-9])"
     r"(?:[T ]([0-2]?[0-9]):([0-5][0-9])(?::[0-5][0-9](?:[.,][0-9]+)?)?\s?(Z|UTC|[+-][0-9]{2}:?[0-9]{2})?)?"
 )
 _EASTERN = re.compile(r"(?:([12][0-9]{3})\s?[年년]\s?)?(1?[0-9])\s?[月월]\s?([1-3]?[0-9])\s?[日号號일]")
@@ -58,18 +46,25 @@ _CLOCK = re.compile(
 )
 _AFTERNOON = re.compile(r"(?:下午|晚上|午後|오후|中午)\s?$")
 _DURATION = re.compile(
-    r"([0-9](?<![0-9.,:][0-9])[0-9]*(?:[.,][0-9]+)?)[ \u00a0\u202f-]?([^\W\d_]{1,14})(?:[ ,]{0,2}(?:and|und|et|y|e|og|och|и|و)?[ ,]{0,2}([0-9]{1,2})(?![0-9:]|[.,][0-9])[ \u00a0]?([^\W\d_]{1,14})?)?"
+    r"([0-9](?<![0-9.,:][0-9])[0-9]*(?:[.,][0-9]+)*)[ \u00a0\u202f-]?([^\W\d_]{1,14})(?:[ \u00a0]?([0-9]{1,2})(?![0-9:.,%]|[ \u00a0]?[^\W\d_]))?"
 )
+_AND = re.compile(r"[ ,\u00a0]{0,2}(?:and|und|et|y|e|og|och|и|و)?[ ,\u00a0]{0,2}")
 LIMIT = 60
 """Maximum number of moments in the given texts that are compared."""
 
 
 @cache
-def _offsets() -> dict[str, tuple[int, ...]]:
-    """Return the UTC offsets in minutes of each time zone or city, in winter and in summer if they differ."""
-    return {name: tuple(offsets) for offsets, names in table("time_zones.json") for name in names}
+def _offsets() -> tuple[dict[str, tuple[int, int]], dict[str, tuple[int, int]]]:
+    """Return the UTC offsets in minutes, in January and in July, of zones and cities: of one ASCII word, and others."""
+    every = {name: (offsets[0], offsets[-1]) for offsets, names in table("time_zones.json") for name in names}
+    every |= {name: (summer, winter) for name, (winter, summer) in every.items() if winter >= _SOUTHERN}
+    plain = {name: offsets for name, offsets in every.items() if name.isascii() and name.isalpha()}
+    return plain, {name.strip(): offsets for name, offsets in every.items() if name not in plain}
 
 
+_SOUTHERN = 570
+"""Offset from which zones are on the southern hemisphere, where it is summer in December, or have no summer time."""
+_LETTERS = bytes(code if 97 <= code <= 122 else code + 32 if 65 <= code <= 90 else 32 for code in range(256))
 _LOCAL = re.compile(
     r"local time|your time|ortszeit|heure locale|hora local|ora locale|местн|現地|当地|现地|ihre zeit|deine zeit|yerel saat|местного|czasu lokalnego",
     re.IGNORECASE,
@@ -194,23 +189,27 @@ def durations_in(text: str) -> Iterator[tuple[int, int, float, float]]:
 
     ``unit`` is the smallest written unit in seconds, divided by ten for each decimal place.
     """
+    start, end, seconds, unit = 0, 0, 0.0, 0.0
     for found in _DURATION.finditer(text):
-        first, word, second, smaller = found.groups()
-        unit = _time_unit(word)
-        if unit is None:
+        number, word, minutes = found.groups()
+        step = 60.0 if word in ("m", "M") and unit == 3600.0 else _time_unit(word)
+        readings = readings_of(number) if step is not None else ()
+        if step is None or len(readings) != 1:
             continue
-        end, seconds = found.end(2), float(first.replace(",", ".")) * unit
-        if "." in first or "," in first:
-            unit *= 10.0 ** -len(re.split("[.,]", first)[1])
-        under = _time_unit(smaller) if smaller else None
-        if second and unit == 3600 and (under is None or smaller in ("m", "M")):
-            under = 60.0  # "2 h 35", "1h 45m"
-            smaller = smaller if smaller in ("m", "M") else None
-        if under is not None and under < unit:
-            end, seconds, unit = found.end() if smaller else found.end(3), seconds + float(second) * under, under
-        yield found.start(), end, seconds, unit
+        value, half = readings[0][0]
+        if 0 < step < unit and _AND.fullmatch(text, end, found.start()) is not None:
+            end, seconds, unit = found.end(2), seconds + value * step, step
+        else:
+            if unit:
+                yield start, end, seconds, unit
+            start, end, seconds, unit = found.start(), found.end(2), value * step, step * 2 * half
+        if minutes and unit == 3600.0:  # "2 h 35"
+            end, seconds, unit = found.end(3), seconds + float(minutes) * 60, 60.0
+    if unit:
+        yield start, end, seconds, unit
 
 
+@lru_cache(maxsize=1024)
 def _time_unit(word: str) -> float | None:
     word = word.lower()
     unit = UNITS.get(word)
@@ -219,45 +218,36 @@ def _time_unit(word: str) -> float | None:
     return unit[1] if unit is not None and unit[0] == "time" else None
 
 
-def same_date(one: Moment, other: Moment) -> bool:
-    """Return True if two dates can be the same day."""
-    return (
-        one.month == other.month and one.day == other.day and (one.year is None or other.year is None or one.year == other.year)
-    )
-
-
-def offsets_named(texts: Iterable[str]) -> set[int]:
-    found: set[int] = set()
-    for text in texts:
-        lowered = text.lower()
-        for name, offsets in _offsets().items():
-            at = lowered.find(name)
-            if at >= 0 and not (
-                name.isascii()
-                and (lowered[at - 1 : at].isalpha() or (len(name) < 5 and lowered[at + len(name) : at + len(name) + 1].isalpha()))
-            ):
-                found.update(offsets)
-    return found
+def offsets_named(text: str) -> set[tuple[int, int]]:
+    """Return the UTC offsets in minutes, in January and in July, of the zones and cities in a text."""
+    plain, others = _offsets()
+    words = set(text.encode("ascii", "replace").translate(_LETTERS).decode("ascii").split())
+    found = {plain[word] for word in words & plain.keys()}
+    lowered = text.lower()
+    return found | {
+        offsets
+        for name, offsets in others.items()
+        if name in lowered and not (len(name) < 4 and name.isascii() and name not in words)
+    }
 
 
 def says_local(text: str) -> bool:
     return _LOCAL.search(text) is not None
 
 
-def shifted(moments: Iterable[Moment], zones: set[int], any_zone: bool) -> Iterator[Moment]:
+def shifted(moments: Iterable[Moment], zones: set[tuple[int, int]], any_zone: bool) -> Iterator[Moment]:
     """Yield the moments with a time of day in other time zones: those in ``zones``, or all."""
-    targets = set(range(-720, 841, 30)) if any_zone else zones
+    targets = {(offset, offset) for offset in range(-720, 841, 30)} if any_zone else zones
     for moment in moments:
         if moment.minutes is None:
             continue
-        for source in {moment.offset} if moment.offset is not None else zones:
-            for target in targets:
-                if source is None or source == target:
-                    continue
-                days, minutes = divmod(moment.minutes - source + target, 1440)
-                day = moment.date
-                if day is None:
-                    yield Moment(0, 0, minutes=minutes)
-                    continue
-                day += datetime.timedelta(days=days)
-                yield Moment(0, 0, day.year, day.month, day.day, minutes)
+        sources = {(moment.offset, moment.offset)} if moment.offset is not None else zones
+        seasons = (0, 1) if moment.month in (None, 4, 10) else (int(4 < moment.month < 10),)
+        for change in {target[season] - source[season] for source in sources for target in targets for season in seasons} - {0}:
+            days, minutes = divmod(moment.minutes + change, 1440)
+            day = moment.date
+            if day is None:
+                yield Moment(0, 0, minutes=minutes)
+                continue
+            day += datetime.timedelta(days=days)
+            yield Moment(0, 0, day.year, day.month, day.day, minutes)

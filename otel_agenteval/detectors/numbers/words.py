@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from ..lists import table
 from ..screen import Look, ScreenedWords
-from ..texts import in_small_letters
+from ..texts import has_any, in_small_letters, tree
 
 _NAMES = table("number_words.json")
 """Names of numbers. The units are those from zero to nineteen, and the tens start at twenty, or at ten behind a ``_``."""
@@ -199,6 +199,24 @@ def _parts(word: str, most: int) -> list[float] | None:
 _VOWEL = {word[:-1] + "i": value for word, value in _WORDS.items() if word.endswith(("anta", "enta", "venti")) and value < 100}
 
 
+_ONES = "a an one ein eine einem einen einer eines un une uno una um uma één een ett jeden один одного одну bir satu một"
+
+
+@cache
+def _small_words() -> tuple[dict[str, float], re.Pattern[str]]:
+    words = {word: value for word, value in _WORDS.items() if 1 <= value <= 12 or value == 0.5} | dict.fromkeys(
+        _ONES.split(), 1.0
+    )
+    return words, re.compile(rf"(?<![^\W\d_])({tree(words)})(?:[ \u00a0-](?=[^\W\d_])|(?=[.?!]?$))")
+
+
+def small_words_in(lowered: str) -> Iterator[tuple[int, int, float]]:
+    """Yield ``(start, end, value)`` of words for numbers up to twelve before another word, in a lower-case text."""
+    words, pattern = _small_words()
+    for found in pattern.finditer(lowered):
+        yield found.start(), found.end(1), words[found.group(1)]
+
+
 _CJK_DIGIT = {c: i for i, c in enumerate("〇一二三四五六七八九")} | {"零": 0, "两": 2, "兩": 2}
 _CJK_UNIT = {"十": 10, "百": 100, "千": 1000}
 _CJK_MYRIAD = {"万": 10**4, "萬": 10**4, "億": 10**8, "亿": 10**8}
@@ -240,14 +258,11 @@ def _cjk(numerals: str) -> int | None:
 
 
 _TENTHS = re.compile("([1-9一二三四五六七八九])(?:[.点]?([1-9一二三四五六七八九]))? ?([折成割])")
-_TWICE = re.compile(
-    r"\b(?:twice|doubl[eé]\w*|doppel\w*|verdoppel\w*|doble|doppio|doppia|raddoppi\w*|dobro|dubbel\w*|dwukrotn\w*|dwa razy|podwó\w+|вдвое|"
-    r"удво\w+|двойн\w+|вдвічі|подвій\w+|dobbelt\w*|dua kali|gấp đôi)\b|iki kat|iki misli|ضعف|दोगुन|दुगुन|פי שניים|כפול|두 배|倍",
-    re.IGNORECASE,
-)
-_THRICE = re.compile(
-    r"\b(?:thrice|triple[ds]?|dreifach\w*|tripl\w+|drievoud\w*|trzykrotn\w*|втрое|втричі|tredub\w*)\b", re.IGNORECASE
-)
+_TWICE = (
+    "twice", "doubl", "dobl", "dopp", "dobr", "dubbel", "dobbel", "dwukrotn", "dwa razy", "вдв", "удво", "двойн", "подв", "dua kali", "gấp đôi",
+    "iki kat", "ضعف", "ुगुन", "כפול", "倍",
+)  # fmt: skip
+_THRICE = ("thrice", "triple", "dreifach", "drievoud", "trzykrotn", "втрое", "втричі", "tredub")
 
 
 def factors_in(text: str) -> list[float]:
@@ -256,9 +271,10 @@ def factors_in(text: str) -> list[float]:
     Examples in Chinese are 八折 (80 percent of a price) and 三成 (30 percent).
     """
     found: list[float] = []
-    if _TWICE.search(text) is not None:
+    lowered = text.lower()
+    if has_any(lowered, _TWICE):
         found.append(2.0)
-    if _THRICE.search(text) is not None:
+    if has_any(lowered, _THRICE):
         found.append(3.0)
     for first, second, kind in _TENTHS.findall(text) if not text.isascii() else ():
         share = _tenth(first) / 10 + (_tenth(second) / 100 if second else 0)

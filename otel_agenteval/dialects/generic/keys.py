@@ -95,6 +95,13 @@ def meaning_of(path: str) -> Meaning:
     return Meaning(field, direction, text, content, strength, system)
 
 
+@lru_cache(MOST_NAMES)
+def direction_of_content(path: str) -> str | None:
+    """Return the direction of the content under a name, or None if a value there isn't content."""
+    meaning = meaning_of(path)
+    return meaning.direction if meaning.content and is_useful(path) else None
+
+
 _SYSTEM = frozenset(("system", "instructions", "instruction", "preamble"))
 _SYSTEM_TEXTS = frozenset(("prompt", "message", "instruction"))
 

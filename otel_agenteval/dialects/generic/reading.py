@@ -8,16 +8,31 @@ from operator import attrgetter
 from typing import Any
 
 from ...core.later import Later
-from ...spans.record import SpanRecord
+from ...spans.record import ERROR, SpanRecord
 from ..content import decode
 from ..otel_genai import documents
-from ..step import AGENT, CHAIN, EMBEDDING, GUARDRAIL, HANDOFF, INNER, LLM, RERANK, RETRIEVAL, TOOL, Step, seconds_until
+from ..step import (
+    AGENT,
+    CHAIN,
+    CONVERSATION_NAMES,
+    EMBEDDING,
+    GUARDRAIL,
+    HANDOFF,
+    INNER,
+    LLM,
+    RERANK,
+    RETRIEVAL,
+    ROOT_ROLES,
+    TOOL,
+    Step,
+    seconds_until,
+)
 from .facts import Content, Facts, model_in, provider_in, without_provider
-from .keys import IN, OUT
+from .keys import IN, OUT, direction_of_content, is_useful, meaning_of
 from .kinds import OF_MODELS
 from .shapes import are_messages, plain
 from .values import opened, transcript
-from .words import words_of
+from .words import MOST_NAMES, words_of
 
 _ARGUMENTS = ("arguments", "args", "kwargs", "params", "input", "inputs", "parameters", "request", "query")
 _RESULTS = (
@@ -67,6 +82,8 @@ def _role_of_kind(facts: Facts, shown: bool) -> str | None:
         return EMBEDDING if facts.name_role == EMBEDDING else LLM
     if facts.kind == CHAIN and facts.name in facts.agents:
         return AGENT  # an agent's graph: LangChain writes the agent's name on its spans and answers
+    if facts.kind == CHAIN and facts.name_role == GUARDRAIL:
+        return GUARDRAIL
     return facts.kind
 
 
@@ -125,6 +142,45 @@ def read(record: SpanRecord, step: Step, facts: Facts) -> bool:
     before = _CONTENT(step)
     _fill(record, step, facts)
     return any(one is not other for one, other in zip(before, _CONTENT(step), strict=True))
+
+
+def complete(record: SpanRecord, step: Step) -> bool:
+    """Fill the content that a dialect didn't find. Return True if there is any."""
+    before = _CONTENT(step)
+    facts = Facts(record)
+    if step.role == TOOL:
+        _read_tool(record, step, facts)
+    elif step.role == LLM:
+        _read_llm(step, facts)
+    else:
+        _read_run(step, facts)
+    return before != _CONTENT(step)
+
+
+def lacks_content(record: SpanRecord, step: Step) -> bool:
+    """Return True if a dialect found no input or output in a span that has attributes whose names show one."""
+    role = step.role
+    if role == LLM:
+        lacks_input, lacks_output = step.input_messages is None, step.output_messages is None
+    elif role == TOOL:
+        lacks_input, lacks_output = step.tool_arguments is None and step.tool_inputs is None, step.tool_result is None
+    elif role in ROOT_ROLES:
+        lacks_input = step.input_messages is None and step.input_value is None
+        lacks_output = step.output_messages is None and step.output_value is None and step.final_result is None
+    else:
+        return False
+    lacks_output &= record.status != ERROR
+    if not (lacks_input or lacks_output):
+        return False
+    attributes = record.attributes
+    return any(
+        (lacks_input if direction == IN else lacks_output) and attributes[key] and attributes[key].__class__ in _CONTENTS
+        for key in attributes
+        if (direction := direction_of_content(key)) is not None and (role == TOOL or "tool" not in key)
+    )
+
+
+_CONTENTS = (str, tuple, list, dict)
 
 
 def _fill(record: SpanRecord, step: Step, facts: Facts) -> None:
@@ -321,8 +377,8 @@ def _read_tool(record: SpanRecord, step: Step, facts: Facts) -> None:
     if step.tool_result is None:
         step.tool_result = facts.spread_result or (_unwrapped(made.value) if made is not None else None)
     for content in facts.events:  # some instrumentations write both as messages
-        if content.direction == OUT and step.tool_result is None:
-            step.tool_result = _content_of(content)
+        if content.direction == OUT or "result" in words_of(content.path):
+            step.tool_result = _content_of(content) if step.tool_result is None else step.tool_result
         elif content.direction == IN and step.tool_arguments is None:
             step.tool_arguments = _content_of(content)
 
@@ -424,3 +480,38 @@ def _only_types(raw: Any) -> bool:
     """Return True for an object that only describes a value: ``{"output_type": "str"}``."""
     value = opened(raw) if raw.__class__ is str and len(raw) < 100 else raw
     return isinstance(value, dict) and bool(value) and all(key.endswith("_type") for key in value)
+
+
+# --- conversations
+
+_LONGEST_ID = 300
+_UNRELATED_KEYS: set[str] = set()
+"""Attribute names seen so far that hold no conversation id. Its size has a limit."""
+
+
+def conversation_in(attributes: Mapping[str, Any]) -> tuple[int, str] | None:
+    """Return the surest conversation id in attributes of any prefix or in their JSON metadata, after its strength."""
+    if _UNRELATED_KEYS.issuperset(attributes):
+        return None
+    best = (1, "")
+    for key in attributes:
+        if key not in _UNRELATED_KEYS:
+            known = _conversation_at(key, attributes)
+            if known is None and len(_UNRELATED_KEYS) < MOST_NAMES:
+                _UNRELATED_KEYS.add(key)
+            if known is not None and known[1] and known[0] > best[0]:
+                best = known
+    return best if best[1] else None
+
+
+def _conversation_at(key: str, attributes: Mapping[str, Any]) -> tuple[int, str] | None:
+    """Return the conversation id under a name after its strength, or None if no value of that name can hold one."""
+    meaning = meaning_of(key)
+    if is_useful(key) and meaning.field == "conversation_id" and meaning.strength > 1:
+        value = str(attributes[key]) if attributes[key].__class__ in (str, int) else ""
+        return meaning.strength, value if len(value) <= _LONGEST_ID and value[:1] not in "[{<" else ""
+    if words_of(key)[-1:] != ("metadata",):
+        return None
+    value = opened(attributes[key])
+    names = (name for name in CONVERSATION_NAMES if isinstance(value, dict) and value.get(name).__class__ is str)
+    return 2, next((value[name] for name in names if 0 < len(value[name]) <= _LONGEST_ID), "")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
+from itertools import chain, repeat
 from typing import Annotated, Any
 
 import annotated_types
@@ -24,10 +25,11 @@ from ...detectors.credentials import may_hold as may_hold_credentials
 from ...detectors.grounding import SCAN_LIMIT, text_of
 from ...detectors.injection import is_harmless, markers_in
 from ...detectors.link_grounding import ungrounded_urls
-from ...detectors.numbers.claims import statements
+from ...detectors.numbers.claims import Claim, claims_in, code_in, statements
 from ...detectors.numbers.forms import without_forms
-from ...detectors.numbers.grounded import ungrounded_numbers, word_numbers
-from ...detectors.numbers.reading import numbers_in, with_ascii_digits
+from ...detectors.numbers.given import GivenNumbers
+from ...detectors.numbers.grounded import AnswerNumbers, word_claims
+from ...detectors.numbers.reading import with_ascii_digits
 from ...detectors.urls import links_in, may_hold_links, revealed
 from ...detectors.urls import without_code as without_examples
 from ..lib.circles import circles_in
@@ -481,34 +483,37 @@ def _link_at(output: str, written: str) -> Finding:
 def code_ungrounded_numbers(turn: Turn, *, derived: bool = True, ignored: tuple[str, ...] = ()) -> float | Result:
     """Share of the answer's numbers that follow from the agent's sources. A signal without a verdict.
 
-    The metric can't know what the model knows, what it proposes, or every way to calculate. So a number without a source is
-    counted and shown (severity ``info``), and doesn't fail the turn. Set ``threshold`` to make it a verdict.
+    The metric can't know what the model knows, what it proposes, or every way to calculate. It doesn't see a given number that
+    stands for the wrong thing. So a number without a source is counted and shown (severity ``info``), and doesn't fail the
+    turn. Set ``threshold`` to make it a verdict.
 
-    The sources are those of ``code_ungrounded_urls``. A number follows from:
+    The sources are those of ``code_ungrounded_urls``, the arguments of successful tool calls, and code in the answer. A number
+    follows from:
 
     - the same value in any notation (``1.234,50``, ``12,34,567``, digits of any script, ``320`` in words of fourteen
       languages or as ``三百二十``, ``1.2 million``, ``12 lakh``, ``34万``)
     - a value that it rounds (``18`` from ``18.3``, ``58 000`` from ``57948``)
     - a share, if it is a percentage (also the remainder to 100 %, and basis points)
     - the same quantity in another unit (length, mass, temperature, bytes, time, cents, …)
-    - a date, time or duration in any form (from epochs, in the time zones of named cities, after a number of days, between
-      two times)
-    - with ``derived``, counts of items, totals and averages of a field, and sums, differences, products, ratios and
-      percentages of up to three numbers
+    - a date or time in any form (from epochs, in the time zones of named cities, after a duration, between two times), today
+      and tomorrow, and a date within two weeks of the turn's start with its correct weekday
+    - with ``derived``, calculations that the answer shows, totals, averages and shares of a line or column, counts and totals
+      of rows and of groups of rows, and sums, differences, products, ratios and percentages of two numbers
 
-    The more results there are, the more digits a result must share with the number.
+    The more results there are, the more digits a result must share with the number. A number doesn't follow from the same
+    digits with another unit of the same dimension (``14 miles`` from ``14 km``).
 
-    The metric ignores whole numbers from 0 to 10, list markers, footnote marks ``[12]``, versions, names (``ISO 27001``,
-    ``Windows 11``, ``port 443``), ``24/7``, ``100 %``, sentences that only give an example, and numbers in URLs,
-    identifiers (``GPT-4``) and code. If the only source is a question, or instructions without a number, it can't check
-    world knowledge.
+    The metric ignores whole numbers from 0 to 10 (except durations, if the sources have durations in the same unit), list
+    markers, footnote marks ``[12]``, versions, names (``ISO 27001``, ``Windows 11``, ``port 443``), ``24/7``, ``100 %``,
+    sentences that only give an example, and numbers in URLs, identifiers (``GPT-4``) and code. If the only source is a
+    question, or instructions without a number, it can't check world knowledge.
 
     Parameters:
         derived: Accept numbers that are computed from the sources.
         ignored: Forms of numbers that need no source, with ``#`` for each digit and any words beside it: ``##.##.####``,
             ``### kcal``.
 
-    Detail: ``ungrounded`` (numbers, at most 10), ``count``.
+    Detail: ``findings`` (at most 10, each with its position and the nearest given number), ``count``.
 
     | answer | result |
     |---|---|
@@ -524,13 +529,16 @@ def code_ungrounded_numbers(turn: Turn, *, derived: bool = True, ignored: tuple[
     text = statements(with_ascii_digits(screen.text))
     if ignored:
         text = without_forms(text, ignored)
-    numbers, small = numbers_in(text)
-    numbers += word_numbers(text, screen if text is screen.text else None)
-    if not numbers:
+    claims = claims_in(text)
+    worded = word_claims(text, screen if text is screen.text else None)
+    if worded:
+        claims = sorted([*claims, *worded], key=lambda claim: claim.at)
+    stated = {claim.text for claim in claims if not (claim.readings and claim.is_small)}
+    if not stated:
         return vacuous(1.0)
     given = GivenInTurn(turn)
-    calls = len(turn.tool_calls or ())
-    left = ungrounded_numbers(text, numbers, small, given, asked=turn.input or "", calls=calls, start=turn.start, derived=derived)
+    numbers = _given_numbers(turn, given, screen.text)
+    left = AnswerNumbers(text, claims, numbers, turn.input or "", derived).ungrounded()
     if left and not has_material(turn):
         return skip(given.gap() or "missing:sources")
     if not left:
@@ -538,11 +546,27 @@ def code_ungrounded_numbers(turn: Turn, *, derived: bool = True, ignored: tuple[
     reason = given.gap()
     if reason is not None:
         return skip(reason)
-    share = 1 - len(left) / max(len({number.text for number in numbers}), len(left))
+    share = 1 - len({claim.text for claim in left}) / len(stated)
     why = f"{len(left)} of the answer's numbers can't be found in, or calculated from, the sources"
-    at = {number.text: number.at for number in numbers}
-    findings = [Finding("output", at.get(item, 0), at.get(item, 0) + len(item), "number", "info", item) for item in left]
-    return Result(share, explanation=why, detail=detail_of(findings))
+    return Result(max(share, 0.0), explanation=why, detail=detail_of(_number_findings(left, numbers)))
+
+
+def _given_numbers(turn: Turn, given: GivenInTurn, answer: str) -> GivenNumbers:
+    """Return the numbers in the sources, in the arguments of successful calls, and in the answer's code."""
+    texts = dict(zip(reversed(list(given)), (path for path, _ in reversed(given.found)), strict=True))
+    results = [value for path, value in given.found if path not in ("system", "tool_definitions")]
+    calls = turn.tool_calls or ()
+    beside = [text_of(call.arguments) for call in calls if call.error is None and call.arguments]
+    return GivenNumbers(texts, [*beside, *code_in(answer)], results, len(calls), turn.start)
+
+
+def _number_findings(claims: list[Claim], numbers: GivenNumbers) -> list[Finding]:
+    compared = [numbers.nearest(claim) for claim in claims[:_LISTED]]
+    nearest = chain((each or (None, None) for each in compared), repeat((None, None)))
+    return [
+        Finding("output", one.at, one.end, "number", "info", one.text, *beside)
+        for one, beside in zip(claims, nearest, strict=False)
+    ]
 
 
 def _passed(text: str) -> bool | Result:

@@ -27,11 +27,20 @@ def screen_of_output(turn: Turn) -> Look:
 
 
 class GivenInTurn(GivenTexts):
-    __slots__ = ("_turn",)
+    """The given texts of a turn, with the path of each in the turn."""
+
+    __slots__ = ("_turn", "found")
 
     def __init__(self, turn: Turn) -> None:
-        super().__init__(_given_values(turn))
+        super().__init__(self._values())
         self._turn = turn
+        self.found: list[tuple[str, Any]] = []
+        """Path and value of each text that was read."""
+
+    def _values(self) -> Iterator[Any]:
+        for path, value in _given_values(self._turn):
+            self.found.append((path, value))
+            yield value
 
     def gap(self) -> str | None:
         """Return why the agent may have been given something that no text contains, or None.
@@ -65,29 +74,37 @@ def material_of(turn: Turn) -> Iterator[str]:
     yield from (document.content for retrieval in turn.retrievals for document in retrieval.documents if document.content)
 
 
-def _given_values(turn: Turn) -> Iterator[Any]:
-    for call in turn.tool_calls or ():
+def _given_values(turn: Turn) -> Iterator[tuple[str, Any]]:
+    """Yield the path and value of each text that isn't empty."""
+    for i, call in enumerate(turn.tool_calls or ()):
         if call.result is not None:
-            yield call.result
+            yield f"tool_calls[{i}].result", call.result
         if call.error is not None and call.error.message:
-            yield call.error.message
+            yield f"tool_calls[{i}].error.message", call.error.message
     if turn.input:
-        yield turn.input
-    yield from turn.context
-    for retrieval in turn.retrievals:
-        yield from (document.content for document in retrieval.documents if document.content)
+        yield "input", turn.input
+    yield from ((f"context[{i}]", text) for i, text in enumerate(turn.context))
+    for i, retrieval in enumerate(turn.retrievals):
+        for k, document in enumerate(retrieval.documents):
+            if document.content:
+                yield f"retrievals[{i}].documents[{k}].content", document.content
     if turn.system:
-        yield turn.system
-    messages = turn.messages
+        yield "system", turn.system
+    yield from _said(turn.messages)
+    if turn.history:
+        yield "history", turn.history
+    if turn.tool_definitions:
+        yield "tool_definitions", turn.tool_definitions
+
+
+def _said(messages: Sequence[Message]) -> Iterator[tuple[str, Any]]:
     asked = _last_user_message(messages)
     for i, message in enumerate(messages):
         if message.content and (i <= asked or message.role != "assistant"):
-            yield message.content
-        yield from (response.result for response in message.tool_results if response.result is not None)
-    if turn.history:
-        yield turn.history
-    if turn.tool_definitions:
-        yield turn.tool_definitions
+            yield f"messages[{i}].content", message.content
+        for k, response in enumerate(message.tool_results):
+            if response.result is not None:
+                yield f"messages[{i}].tool_results[{k}].result", response.result
 
 
 def _has_unknown_parts(turn: Turn) -> bool:

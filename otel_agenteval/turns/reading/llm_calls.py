@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from functools import cached_property, lru_cache
 
 from ...core.bounded import is_count, sum_of
 from ...core.turn import ErrorInfo, LlmCall, Usage
-from ...dialects.step import AGENT, INNER, LLM, TOOL, WORKFLOW, Step
+from ...dialects.generic.words import words_of
+from ...dialects.step import AGENT, CHAIN, GUARDRAIL, INNER, LLM, TOOL, WORKFLOW, Step
 from ...spans.record import SpanRecord
 from .steps import END, START, StepReader
 
@@ -240,9 +242,19 @@ class CallReader(StepReader):
             self._answered_by = self._find_answering_call()
         return self._answered_by
 
+    @cached_property
+    def main_llm(self) -> list[Step]:
+        """The model calls outside guardrails. A guardrail's call sees the user's words, but its answer isn't the turn's."""
+        if not any(_guards(step) for step in self.steps):
+            return self.llm
+        return [step for step in self.llm if self._guard_around(step) is None] or self.llm
+
+    def _guard_around(self, step: Step) -> Step | None:
+        return self.tree.nearest(step, "guard", lambda ancestor: ancestor is not self.root and _guards(ancestor))
+
     def _find_answering_call(self) -> Step:
-        found = self.llm[0]
-        for step in self.llm:
+        found = self.main_llm[0]
+        for step in self.main_llm:
             if (found.error is not None, step.record.end_ns) > (step.error is not None, found.record.end_ns):
                 found = step
         if found.overwritten:
@@ -251,7 +263,7 @@ class CallReader(StepReader):
         # isn't below this span, or started before it, isn't below any of its calls either.
         start = found.record.start_ns
         for step in sorted(
-            (step for step in self.llm if step.record.start_ns > start and step.error is None), key=END, reverse=True
+            (step for step in self.main_llm if step.record.start_ns > start and step.error is None), key=END, reverse=True
         ):
             if step.record.start_ns > found.record.start_ns and self.tree.is_ancestor(found, step):
                 found = step
@@ -260,7 +272,20 @@ class CallReader(StepReader):
         return found
 
     def _last_call_error(self) -> ErrorInfo | None:
-        return max(self.llm, key=END).error if self.llm else self.root.error
+        return max(self.main_llm, key=END).error if self.llm else self.root.error
+
+
+def _guards(step: Step) -> bool:
+    return step.role == GUARDRAIL or (step.role in _UNDECIDED and _is_guard(step.record.name))
+
+
+@lru_cache(1024)
+def _is_guard(name: str) -> bool:
+    return not _GUARDS.isdisjoint(words_of(name))
+
+
+_GUARDS = frozenset(("guard", "guards", "guardrail", "guardrails", "rail", "rails", "check", "moderation"))
+_UNDECIDED = (None, CHAIN, INNER)
 
 
 def fill(target: Step, source: Step, names: Iterable[str]) -> None:

@@ -39,7 +39,7 @@ class MessageReader(ToolReader):
                     if text is not None:
                         among = field == "input_value" and len(found.messages) > 1
                         return question_in((self._among(found.messages) if among else None) or text)
-        for step in self.llm:
+        for step in self.main_llm:
             text = _last_user_text(self.inputs(step))
             if text is not None:
                 return question_in(text)
@@ -53,7 +53,7 @@ class MessageReader(ToolReader):
 
     def _among(self, values: list[Message]) -> str | None:
         """Return the function argument that the first model call received as the user message."""
-        requested = _last_user_text(self.inputs(self.llm[0])) if self.llm else None
+        requested = _last_user_text(self.inputs(self.main_llm[0])) if self.llm else None
         return requested if any(message.content == requested for message in values) else None
 
     def output(self) -> str | None:
@@ -164,12 +164,12 @@ class MessageReader(ToolReader):
         return jsonio.text_of(arguments) if arguments is not None else None
 
     def system(self) -> str | None:
-        for step in (self.root, *self.llm):
+        for step in (self.root, *self.main_llm):
             if step.system is not None:
                 texts = [message.content for message in self._decode(step, "system", "system").messages if message.content]
                 if texts:
                     return "\n".join(texts)
-        for step in self.llm[:1]:
+        for step in self.main_llm[:1]:
             texts = [message.content for message in self.inputs(step) if message.role == "system" and message.content]
             if texts:
                 return "\n".join(texts)

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 from itertools import pairwise
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from ...core.turn import Message
 from ...dialects.content import Decoded, decode
+from ...dialects.generic.reading import conversation_in
 from ...dialects.reader import read
 from ...dialects.step import AGENT, INNER, TOOL, Step
 from ...spans.record import SpanRecord
@@ -77,7 +78,15 @@ class StepReader:
 
     def conversation_id(self) -> str | None:
         found: str | None = self.root.conversation_id or self._first("conversation_id")
-        return found or (self.ancestor.conversation_id if self.ancestor is not None else None)
+        if found is None and self.ancestor is not None:
+            found = self.ancestor.conversation_id
+        return found or self._conversation_in_attributes()
+
+    def _conversation_in_attributes(self) -> str | None:
+        """Return the surest conversation id that no dialect reads, from any span of the turn."""
+        steps = [self.root, *self.steps] if self.ancestor is None else [self.root, *self.steps, self.ancestor]
+        found = filter(None, (conversation_in(step.record.attributes) for step in steps))
+        return max(found, key=itemgetter(0), default=(0, None))[1]
 
     def _first(self, field: str) -> Any:
         return next((value for step in self.steps if (value := getattr(step, field)) is not None), None)

@@ -31,7 +31,9 @@ from .steps import LONGEST_CONSTANT, START
 _TOOL_MERGED = ("tool_call_id", "tool_arguments", "tool_result")
 TOOL_OR_CALLER = (TOOL, AGENT, LLM)
 _AGENTS = (AGENT,)
-_HANDOFF_PREFIXES = ("transfer_to_", "handoff_to_", "transfer_back_to_")
+_HANDOFF_TOOL = re.compile(
+    r"(?:[Tt]ransfer|[Hh]and[_-]?[Oo]ff)(?:[_-]?[Bb]ack)?(?:[_-]to(?:[_-]|$)|To(?=[A-Z]|$))|[Hh]and[_-]?[Oo]ff$"
+)
 _NOWHERE = frozenset(("unknown", "handoff"))
 _PLUGIN = "Handoff-"
 OUTPUT_TOOLS = frozenset(("final_result", "final_answer", "set_model_response", "Handoff-complete_task"))
@@ -41,7 +43,8 @@ _CODE = ("<code>", "<end_code>")
 _FORM_GIVEN = re.compile(r"Successfully validated \w+ structured output$|Returning structured response: ")
 _OTHER_FAILURE = re.compile(
     r"max(?:imum)?[ _]?(?:number of )?(?:steps|turns|iterations|rounds|tokens)|(?:recursion|usage|request|token)s?[ _]?limit|rate[ _]?limit|"
-    r"error code: \d{3}|statuserror|api(?:connection|timeout)?error|internalservererror|overloaded|cancelled",
+    r"(?:error|status|code|http)\W{0,3}[45]\d\d\b|\b[45]\d\d\b \w{0,12} ?(?:request|server|error|gateway|unavailable)|statuserror|api\w{0,20}error|"
+    r"server ?(?:had an ?)?error|unavailable|overloaded|too ?many ?requests|cancelled",
     re.IGNORECASE,
 )
 """Errors that come from a loop's limits or a model, not from a tool."""
@@ -488,7 +491,7 @@ def _from_tool(error: ErrorInfo | None) -> ErrorInfo | None:
 
 
 def _is_handoff(name: str | None) -> bool:
-    return name is not None and (name == "handoff" or name.removeprefix(_PLUGIN).startswith(_HANDOFF_PREFIXES))
+    return name is not None and _HANDOFF_TOOL.match(name.removeprefix(_PLUGIN)) is not None
 
 
 def _is_no_tool(name: str | None) -> bool:
@@ -497,7 +500,8 @@ def _is_no_tool(name: str | None) -> bool:
 
 def _without_prefix(name: str) -> str:
     name = name.removeprefix(_PLUGIN)
-    return next((name.removeprefix(prefix) for prefix in _HANDOFF_PREFIXES if name.startswith(prefix)), name)
+    found = _HANDOFF_TOOL.match(name)
+    return name[found.end() :] or name if found is not None else name
 
 
 def _target_in(arguments: Any) -> str | None:

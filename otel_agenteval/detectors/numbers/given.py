@@ -1,0 +1,230 @@
+"""Collect the numbers, dates, times of day and quantities in the given texts."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from ..texts import in_small_letters
+from . import derive
+from .claims import NUMBER, Claim
+from .reading import Day, GivenToken, given_token, special_values, with_ascii_digits, words_in
+from .times import Moment, clocks_in, dates_in, durations_in, epochs_in
+from .units import UNITS, Unit, unit_after, unit_before
+from .words import cjk_value, may_have_numerals, may_have_words, small_words_in, values_of_words
+
+_MARKS = ".,:/'-+"
+_LIMIT = 400
+
+
+_RANGE = re.compile(r"([0-9]{1,4})\s?(?:[-–—~]|to|bis|à|a|до|al)\s?[0-9]{1,4}[ \u00a0-]?([^\W\d_]{1,14})")
+"""A range of durations, of which :func:`durations_in` reads the longer one."""
+_FIELD_VALUE = re.compile(r"[:=]\s?[\"']?([0-9]+(?:\.[0-9]+)?)(?![0-9:-])")
+
+
+def worded_durations(text: str) -> list[tuple[float, float]]:
+    """Return durations such as ``three months`` in seconds, each with its unit."""
+    found = []
+    for _, end, value in small_words_in(in_small_letters(text)):
+        unit = unit_after(text, end)
+        if unit is not None and unit[0] == "time":
+            found.append((value * unit[1], unit[1]))
+    return found
+
+
+class GivenNumbers:
+    """The numbers that the agent was given. Each kind is collected on first use.
+
+    Args:
+        paths: The given texts, and the path of each in the turn.
+        beside: Other texts that contain numbers.
+        results: Results of tools and documents, as values of JSON.
+        calls: The number of tool calls.
+        now: When the turn started.
+    """
+
+    def __init__(
+        self,
+        paths: Mapping[str, str],
+        beside: Sequence[str],
+        results: Sequence[Any],
+        calls: int,
+        now: datetime.datetime | None,
+    ) -> None:
+        self._paths = paths
+        texts = [*paths, *beside]
+        self.texts = texts if all(map(str.isascii, texts)) else [with_ascii_digits(text) for text in texts]
+        self._results = results
+        self._calls = calls
+        self.today = now.date() if now is not None else None
+        self.now = now
+        self.words = {word.strip(_MARKS) for word in set(words_in("\n".join(self.texts)))}
+
+    @cached_property
+    def _tokens(self) -> tuple[set[float], set[Day], set[int]]:
+        values: set[float] = set()
+        days: set[Day] = set()
+        minutes: set[int] = set()
+        for word in self.words:
+            token = given_token(word)
+            if token.values:
+                values.update(token.values)
+                if token.days:
+                    days.update(token.days)
+                if token.minutes:
+                    minutes.update(token.minutes)
+        return values, days, minutes
+
+    @property
+    def plain_values(self) -> set[float]:
+        return self._tokens[0]
+
+    @property
+    def plain_days(self) -> set[Day]:
+        return self._tokens[1]
+
+    @property
+    def plain_minutes(self) -> set[int]:
+        return self._tokens[2]
+
+    @cached_property
+    def _plain_sorted(self) -> list[float]:
+        return sorted(self.plain_values)
+
+    def rounds_to(self, value: float, half: float, error: float = 1e-15) -> bool:
+        """Return True if a value of a single word, rounded to the shown digits, is this value."""
+        slack = half * (1 + 1e-9) + abs(value) * error
+        values = self._plain_sorted
+        at = bisect_left(values, value - slack)
+        return at < len(values) and values[at] <= value + slack
+
+    @cached_property
+    def values(self) -> derive.Array:
+        """All values, sorted, also those in words and of several words."""
+        values = set(self.plain_values)
+        values.update(special_values(self.texts))
+        for text in self.texts:
+            if may_have_words(text):
+                values.update(value for _, _, value in values_of_words(text))
+            if may_have_numerals(text):
+                values.update(value for _, _, value in cjk_value(text))
+        return np.sort(np.fromiter(values, np.float64, len(values)))
+
+    def has(self, value: float, half: float, error: float = 1e-15) -> bool:
+        """Return True if one of the values, rounded to the shown digits, is this value."""
+        slack = half * (1 + 1e-9) + abs(value) * error
+        values = self.values
+        at = int(values.searchsorted(value - slack))
+        return at < len(values) and bool(values[at] <= value + slack)
+
+    @cached_property
+    def moments(self) -> list[Moment]:
+        """All dates, and times with a date."""
+        found: list[Moment] = []
+        for text in self.texts:
+            found += islice(dates_in(text), _LIMIT)
+            found += islice(epochs_in(text), _LIMIT)
+        return found
+
+    @cached_property
+    def clocks(self) -> list[Moment]:
+        found = [each for each in self.moments if each.minutes is not None]
+        for text in self.texts:
+            found += islice((each for each in clocks_in(text) if each.offset is None), _LIMIT)
+        return found
+
+    @cached_property
+    def days(self) -> set[Day]:
+        return self.plain_days | {
+            (each.year or 0, each.month, each.day) for each in self.moments if each.month is not None and each.day is not None
+        }
+
+    @cached_property
+    def dates(self) -> list[datetime.date]:
+        """The days. Without a year, they are in this year."""
+        found = []
+        for year, month, day in self.days:
+            try:
+                found.append(datetime.date(year or (self.today.year if self.today is not None else 0), month, day))
+            except ValueError:
+                continue
+        return found[:_LIMIT]
+
+    @cached_property
+    def durations(self) -> list[tuple[float, float]]:
+        """Durations in seconds, each with its smallest unit."""
+        found: list[tuple[float, float]] = []
+        for text in self.texts:
+            found += [(seconds, unit) for _, _, seconds, unit in islice(durations_in(text), _LIMIT)]
+            found += [
+                (float(low) * step[1], step[1])
+                for low, word in _RANGE.findall(text)
+                if (step := UNITS.get(word.lower())) is not None
+            ]
+            for field in _FIELD_VALUE.finditer(text):
+                step = unit_before(text, field.start(1))
+                if step is not None and step[0] == "time":
+                    found.append((float(field.group(1)) * step[1], step[1]))
+            found += worded_durations(text)
+        return list(dict.fromkeys(found))
+
+    @cached_property
+    def facts(self) -> derive.DerivedFacts:
+        facts = derive.DerivedFacts()
+        facts.add_all(self._results)
+        if self._calls:
+            facts.counts.add(float(self._calls))
+        return facts
+
+    @cached_property
+    def totals(self) -> derive.Array:
+        return np.abs(np.fromiter(self.facts.totals, np.float64))
+
+    @cached_property
+    def shares(self) -> derive.Array:
+        return np.abs(np.fromiter(self.facts.shares, np.float64))
+
+    def nearest(self, claim: Claim) -> tuple[str, str] | None:
+        """Return the path and the text of the given number, date or time that differs least from a claim."""
+        best, least = None, float("inf")
+        for text, path in self._paths.items():
+            for found in NUMBER.finditer(with_ascii_digits(text)):
+                distance = _distance(claim, given_token(found.group()))
+                if distance < least:
+                    best, least = (path, text[found.start() : found.end()]), distance
+        return best
+
+    def units_of(self, token: str, wanted: Unit | None = None) -> set[Unit | None]:
+        """Return the units with which a number stands in the texts, at least until the wanted one."""
+        found: set[Unit | None] = set()
+        for text in self.texts:
+            at = text.find(token)
+            for _ in range(20):
+                if at < 0:
+                    break
+                end = at + len(token)
+                if not (text[at - 1 : at].isdigit() or text[end : end + 1].isdigit()):
+                    unit = unit_after(text, end) or unit_before(text, at)
+                    found.add(unit)
+                    if unit is None or unit == wanted:
+                        return found
+                at = text.find(token, end)
+        return found
+
+
+def _distance(claim: Claim, token: GivenToken) -> float:
+    """Return how much a given token differs from a claim: 0 if it's equal, and 1 or more if it's of another kind."""
+    if claim.days:
+        year, month, day = claim.days[0]
+        return min(((month != m) / 2 + abs(day - d) / 64 + (year not in (0, y)) / 4 for y, m, d in token.days), default=2.0)
+    if claim.minutes >= 0:
+        return min((abs(claim.minutes - minutes) / 1440 for minutes in token.minutes), default=2.0)
+    value = claim.scaled[0]
+    return min((abs(value - each) / max(value, each, 1e-9) for each in token.values), default=2.0)
