@@ -97,6 +97,7 @@ def place(path: str, quoted: str, kind: str, **more: Any) -> Finding:
         ("ungrounded_urls", place("output", "[bank.com](https://evil.com)", "disguised"), "disguised in output", None),
         ("ungrounded_urls", place("output", "evil.com", "url", text="eviI.com"), "url in output", None),
         ("pii_leakage", place("output", "+49 30 123456", "phone"), "+49 30 123456", ("public", "+49 30 123456")),
+        ("pii_leakage", place("output", "call +49 30 123456 ", "phone"), "+49 30 123456", ("public", "+49 30 123456")),
         ("pii_leakage", place("output", "tom@hey.com", "email"), "tom@hey.com", ("public", "tom@hey.com")),
         ("pii_leakage", place("output", "+49 30 123456", "national_id"), "national_id in output", None),
         ("ungrounded_numbers", place("output", "12.5", "number"), "##.# %", None),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from .numbers.reading import with_ascii_digits
+
 _NO_DIGIT = re.compile(r"[^0-9]+")
 _LEAST_DIGITS = 5
 
@@ -21,5 +23,5 @@ def _is_same(found: str, contact: str) -> bool:
     if "@" in contact:
         address, wanted = found.strip().casefold(), contact.strip().casefold()
         return address.endswith(wanted[1:]) if wanted.startswith("*@") else address == wanted
-    shorter, longer = sorted((_NO_DIGIT.sub("", text).lstrip("0") for text in (found, contact)), key=len)
+    shorter, longer = sorted((_NO_DIGIT.sub("", with_ascii_digits(text)).lstrip("0") for text in (found, contact)), key=len)
     return len(shorter) >= _LEAST_DIGITS and longer.endswith(shorter)

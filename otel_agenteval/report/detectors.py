@@ -33,6 +33,7 @@ _PLAIN_NUMBER = re.compile(r"\D?[ \u00a0]?(?:#+[.,]?#*|#{1,3}(?:[.,' \u00a0]###)
 """Forms such as ``#,###.##`` and ``##%``. Ignoring one of them would nearly turn the detector off."""
 _CONTACTS = ("email", "phone", "iban", "bank_account")
 """Types of personal data that an organization can publish."""
+_BETWEEN_DIGITS = re.compile(r"[^0-9+]+")
 _INDEX = re.compile(r"\[[0-9]+\]")
 
 
@@ -61,8 +62,9 @@ def _host(turn: Turn, found: Evidence) -> Pattern:
 def _contact(turn: Turn, found: Evidence) -> Pattern:
     if found.finding["type"] not in _CONTACTS or not found.found:
         return _place(turn, found)
-    text = " ".join(found.found.split())
     kind = found.finding["type"]
+    written = _BETWEEN_DIGITS.sub(" ", with_ascii_digits(found.found)) if kind == "phone" else found.found
+    text = " ".join(written.split())
     return Pattern(text, ("public", text), f"{kind} *@{text.rpartition('@')[2]}" if kind == "email" else kind)
 
 
