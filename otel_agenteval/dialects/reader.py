@@ -289,8 +289,11 @@ def read(record: SpanRecord) -> Step:
         step.agent = None
     if step.model is not None and step.provider is not None and "/" in step.model:  # LiteLLM writes ``provider/model``
         step.model = step.model.removeprefix(f"{step.provider}/")
-    if role == TOOL and step.tool_name is None:
-        step.tool_name = record.name.removeprefix("execute_tool ") or None
+    if role == TOOL:
+        if step.tool_name is None:
+            step.tool_name = record.name.removeprefix("execute_tool ") or None
+        if step.tool_arguments is None and step.tool_result is not None:
+            step.tool_arguments = {name: attributes[key] for key in attributes if (name := keys.argument_in(key))} or None
     if not _IDENTITIES.isdisjoint(attributes):
         _read_identities(attributes, step)
     if step.error is None and (record.status == ERROR or step.tool_failed or record.events or "error.type" in attributes):

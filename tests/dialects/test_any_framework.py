@@ -164,3 +164,38 @@ def test_call_below_a_guard_isnt_the_answer(name, attributes, root):
 def test_guards_answer_is_the_turns_if_nothing_else_answered():
     turn = turn_of(agent(1), span(2, 1, "self_check_input"), chat(3, 2, user=ASKED, says="I can't help with that."))
     assert turn.output == "I can't help with that."
+
+
+@pytest.mark.parametrize(
+    ("attributes", "arguments"),
+    [
+        ({"fw.kind": "tool", "city": "Paris", "days": 2, "result": RESULT}, {"city": "Paris", "days": 2}),
+        ({"fw.kind": "tool", "tool.city": "Paris", "tool.result": RESULT}, {"city": "Paris"}),
+        ({"fw.kind": "tool", "fw.input.city": "Paris", "fw.output": RESULT}, {"city": "Paris"}),
+        ({"gen_ai.tool.name": "weather", "city": "Paris", "gen_ai.tool.call.result": RESULT}, {"city": "Paris"}),
+        ({"fw.kind": "tool", "fw.input": '{"city": "Paris"}', "days": 2, "fw.output": RESULT}, {"city": "Paris"}),
+        ({"fw.kind": "tool", "duration_ms": 3, "success": True, "fw.version": "1", "user.id": "u", "result": RESULT}, None),
+        ({"fw.kind": "tool", "city": "Paris"}, None),
+    ],
+)
+def test_plain_attributes_beside_a_result_are_arguments(attributes, arguments):
+    root, first, _, last = loop()
+    first.attributes["llm.output"] = last.attributes["llm.output"]
+    del last.attributes["llm.input"]
+    turn = turn_of(root, first, fw(3, 1, "weather", attributes, at=20), last)
+    assert [(call.name, call.arguments) for call in turn.tool_calls] == [("weather", arguments)]
+
+
+@pytest.mark.parametrize(
+    "kind", [{}, {"fw.kind": "chain"}, {"openinference.span.kind": "CHAIN"}, {"traceloop.span.kind": "workflow"}]
+)
+@pytest.mark.parametrize("key", ["fw.messages", "fw.output", "output.value", "fw.state"])
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_calls_come_from_a_runs_messages_without_tool_spans(kind, key, wrapped):
+    earlier = {"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}
+    messages = [*earlier, USER, WANTS, TOLD, {"role": "assistant", "content": SAID}]
+    root = fw(1, 0, "run", {**kind, "fw.input": ASKED, key: json.dumps({"messages": messages} if wrapped else messages)}, ms=100)
+    usage = {"fw.kind": "llm", "llm.model": "m-1", "llm.usage.input_tokens": 10, "llm.usage.output_tokens": 4}
+    turn = turn_of(root, fw(2, 1, "llm.call", usage), fw(3, 1, "llm.call", usage, at=20))
+    assert (turn.input, turn.output) == (ASKED, SAID)
+    assert [(call.name, call.arguments, call.result) for call in turn.tool_calls] == [("weather", {"city": "Paris"}, RESULT)]

@@ -322,7 +322,32 @@ def _is_argument(key: str) -> bool:
     return holder[-1:] != () and holder[-1] in SPREAD
 
 
-SPREAD_ARGUMENTS = frozenset(("arguments", "args", "kwargs", "params", "parameters", "inputs"))
+@lru_cache(MOST_NAMES)
+def argument_in(key: str) -> str | None:
+    """Return the argument that an attribute of a tool's span can be, or None: ``city``, ``tool.order_id``."""
+    prefix, _, name = key.replace(":", ".").rpartition(".")
+    words, meaning = words_of(name), meaning_of(key)
+    if prefix and words_of(prefix)[-1:] != ("tool",):
+        return None
+    if (
+        not words
+        or name.lower() in _PROPERTIES
+        or not _MEASURES.isdisjoint(words)
+        or meaning.field is not None
+        or meaning.direction is not None
+    ):
+        return None
+    return name
+
+
+_MEASURES = frozenset((
+    "duration", "latency", "elapsed", "ms", "ns", "success", "successful", "ok", "version", "retries", "retry", "attempt", "attempts", "cached", "cache", "timeout",
+    "trace", "span", "error", "exception", "tool", "execution", "time", "count", "description", "definition", "timestamp", "created", "started", "ended", "logger", "level", "service", "environment", "env", "function",
+    "event", "class", "module", "method", "framework", "sdk", "scope", "tags", "metadata", "type", "kind", "schema",
+))  # fmt: skip
+"""Words of attributes that describe a call, not its arguments."""
+
+SPREAD_ARGUMENTS = frozenset(("arguments", "args", "kwargs", "params", "parameters", "input", "inputs"))
 SPREAD_RESULTS = frozenset(("result", "return", "returned"))
 SPREAD = SPREAD_ARGUMENTS | SPREAD_RESULTS
 """Last words of names below which each argument or result field is an attribute."""

@@ -457,15 +457,30 @@ def _first_text(value: Any) -> str | None:
 
 def _read_run(step: Step, facts: Facts) -> None:
     given = [content for content in facts.content if content.direction != OUT]
+    made = [content for content in facts.content if content.direction == OUT]
     if step.input_messages is None and given:
         step.input_messages = _joined_later(given, facts.events)
-    made = [content for content in facts.content if content.direction == OUT]
+        if not made and step.output_messages is None and all(content.direction is None for content in given):
+            _split_run(step)
     if step.output_messages is None and made:
         step.output_messages = _joined_later(made, facts.events)
     if step.input_value is None:
         step.input_value = _text_or_whole(facts, IN, _ARGUMENTS)
     if step.output_value is None:
         step.output_value = _text_or_whole(facts, OUT, _RESULTS)
+
+
+def _split_run(step: Step) -> None:
+    """Split a run's whole conversation after the last user message into its input and output."""
+    raw = step.input_messages
+    messages = raw.reader(raw.raw) if raw.__class__ is Later else raw
+    start = next((place for place in range(len(messages), 0, -1) if _is_users(messages[place - 1])), 0)
+    if 0 < start < len(messages):
+        step.input_messages, step.output_messages = messages[:start], messages[start:]
+
+
+def _is_users(message: Any) -> bool:
+    return isinstance(message, dict) and (_role_in(message) or message.get("type")) in ("user", "human")
 
 
 def _text_or_whole(facts: Facts, direction: str, names: tuple[str, ...]) -> Any:

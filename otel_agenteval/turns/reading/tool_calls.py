@@ -24,7 +24,7 @@ from ...spans.record import SpanRecord
 from . import app_events
 from .finish_reasons import asks_for_tools, rules_out_tools
 from .llm_calls import CallReader, fill
-from .results import OrderedResults, TakenOnce, add_results_by_id, since_user
+from .results import OrderedResults, TakenOnce, add_results_by_id, answered, since_user
 from .runs import NamedRuns
 from .steps import LONGEST_CONSTANT, START
 
@@ -122,7 +122,28 @@ class ToolReader(CallReader):
         """Return one entry per execution, by start time. Returns None if a call could have been made unseen."""
         self._by_order = None
         calls = self._calls_with_spans() if self._tool_steps else self._calls_in_messages()
-        return calls if calls or self._none_was_called() else None
+        if not calls and not self._none_was_called():
+            calls = self._calls_of_runs()
+            return calls or None
+        return calls
+
+    def _calls_of_runs(self) -> list[ToolCall]:
+        """Return the answered calls in the first conversation that a run recorded."""
+        for step in (self.root, *(step for role in ROOT_ROLES for step in self.of_role.get(role, ()))):
+            for field in ("output_messages", "output_value"):
+                if getattr(step, field) is not None:
+                    pairs = answered(since_user(self._decode(step, field, "assistant").messages))
+                    calls = [
+                        ToolCall(
+                            request.name, arguments_of(request.arguments), response.result, _error_in(response.result),
+                            call_id=request.call_id, agent=self._agent_at(step),
+                        )
+                        for request, response in pairs
+                        if request.name and not self._is_no_tool(request.name)
+                    ]  # fmt: skip
+                    if calls:
+                        return calls
+        return []
 
     def _calls_with_spans(self) -> list[ToolCall]:
         calls = []
