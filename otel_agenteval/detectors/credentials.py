@@ -403,7 +403,7 @@ def _near(text: str) -> list[Span]:
     return parts
 
 
-_NO_VALUE = lazy(r"\W*[0-9.,:/%€$-]*\W*|\W*[A-Za-z]+\W*|https?://[a-z0-9./_-]+\W*")
+_NO_VALUE = lazy(r"[\W0-9]*|\W*[A-Za-z]+\W*|https?://[a-z0-9./_-]+\W*")
 
 
 def credentials(text: str, *, given: Callable[[], str], asked: str, users: str) -> list[Credential]:

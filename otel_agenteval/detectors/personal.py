@@ -12,17 +12,18 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import NamedTuple
 
-from .grounding import SCAN_LIMIT, GivenTexts
+from .grounding import SCAN_LIMIT
 from .identity_numbers import ibans, identity_numbers
 from .lists import alternation, word_set
-from .personal_marks import may_hold_births, may_hold_homes, may_hold_numbers
+from .numbers.times import MONTHS
+from .personal_marks import may_hold_births, may_hold_homes, may_hold_numbers, may_hold_papers
 from .phones import rows
 from .places import Places, Taken
 from .redaction.emails import emails
 from .redaction.numbers import cards, digits_of
 from .redaction.patterns import lazy
 from .redaction.views import MAX_LAYERS, View, first_view, next_view
-from .texts import in_small_letters
+from .texts import has_any, in_small_letters
 
 CONFIDENT = 0.8
 """Minimum confidence of a leak. A careful reader would doubt finds below it."""
@@ -82,6 +83,11 @@ class _GivenPeople:
 
     def __init__(self, texts: Iterable[str]) -> None:
         self._texts = texts
+
+    @cached_property
+    def written(self) -> str:
+        """The texts as they are, which answers most questions at once."""
+        return "\n".join(self._texts)
 
     @cached_property
     def texts(self) -> list[str]:
@@ -166,8 +172,9 @@ def _all_emails(text: str) -> Iterator[tuple[int, int]]:
 
 def _emails(text: str, context: _Context) -> Iterator[Find]:
     for start, end in _all_emails(text):
-        key = _email_key(text[start:end])
-        yield Find("email", start, end, _email_confidence(text, start, end, key, context), key)
+        if not context.is_given(start, end):
+            key = _email_key(text[start:end])
+            yield Find("email", start, end, _email_confidence(text, start, end, key, context), key)
     if "@" in text and _MIXED_MARKS.search(text) is not None:  # an address split by Markdown marks
         bare = re.sub(r"\*{1,3}|`", "", text)
         seen = {_email_key(text[start:end]) for start, end in _all_emails(text)}
@@ -199,7 +206,17 @@ def _email_confidence(text: str, start: int, end: int, key: str, context: _Conte
         return 0.6
     if not private and context.evidence.is_own_domain(domain):
         return 0.4
-    return 0.95
+    return 0.95 if private or _is_of_person(local, text[:start] + text[end:]) else 0.6
+
+
+_NAME_IN_LOCAL = lazy(r"[^\W\d_][._][^\W\d_]{3,}|[^\W\d_]{3,}\.[^\W\d_]{3,}|[^\W\d]{3,}[0-9]{2,4}")
+
+
+def _is_of_person(local: str, around: str) -> bool:
+    """Return True if an address at a company has the form of a person's name, or its name stands in the text."""
+    if _NAME_IN_LOCAL.fullmatch(local) is not None:
+        return True
+    return any(len(part) > 2 and re.search(rf"\b{part.capitalize()}\b", around) for part in re.findall(r"[^\W\d_]+", local))
 
 
 def _is_role(local: str) -> bool:
@@ -212,7 +229,7 @@ def _is_role(local: str) -> bool:
 
 
 def _cards(text: str, context: _Context) -> Iterator[Find]:
-    for start, end in cards(text):
+    for start, end in context.unknown(cards(text)):
         key = digits_of(text[start:end])
         if (
             key in word_set("personal/samples.txt", "test_cards")
@@ -229,11 +246,13 @@ def _cards(text: str, context: _Context) -> Iterator[Find]:
 
 def _identities(text: str, context: _Context) -> Iterator[Find]:
     for kind, start, end, valid in identity_numbers(text):
+        if context.is_given(start, end):
+            continue
         sure = valid and not context.wants_samples and not context.says_sample(start)
         yield Find(kind, start, end, 0.95 if sure else 0.4, _words_key(text[start:end]))
     for found in _DASHED_SSN.finditer(text):
         yield Find("ssn", found.start(), found.end(), 0.6, digits_of(found.group()))
-    for start, end in ibans(text):
+    for start, end in context.unknown(ibans(text)):
         sample = context.wants_samples or context.says_sample(start)
         yield Find("iban", start, end, 0.5 if sample else 0.95, _words_key(text[start:end]))
 
@@ -249,7 +268,7 @@ _ACCOUNT_ROW = lazy(r"(?<![\w-])[0-9](?:[ -]?[0-9]){5,21}(?![\w-])")
 def _accounts(text: str, context: _Context) -> Iterator[Find]:
     for found in _ACCOUNT_ROW.finditer(text):
         before = context.lowered[max(0, found.start() - 30) : found.start()]
-        if _ACCOUNT.search(before) is None:
+        if context.is_given(*found.span()) or _ACCOUNT.search(before) is None:
             continue
         around = context.lowered[max(0, found.start() - 110) : found.end() + 60]
         sure = _BANK.search(around) is not None and not context.says_sample(found.start()) and not context.wants_samples
@@ -259,19 +278,43 @@ def _accounts(text: str, context: _Context) -> Iterator[Find]:
 # --- dates of birth and addresses
 
 _BIRTH = lazy(lambda: f"(?:{_words('birth')})")
+_BORN = lazy(lambda: f"(?:{_words('born')})")
+_YEAR = r"(?:19|20)[0-9]{2}"
 _DATE = lazy(
-    r"(?<![0-9])(?:((?:19|20)[0-9]{2}) ?[-./年] ?([01]?[0-9]) ?[-./月] ?([0-3]?[0-9])|([0-3]?[0-9])[. /-]{1,2}([01]?[0-9])[. /-]{1,2}((?:19|20)[0-9]{2})|([0-3]?[0-9])(?:st|nd|rd|th|\.|º)? (?:de |of )?([^\W\d]{3,12})\.?,? (?:de |of )?((?:19|20)[0-9]{2})|([^\W\d]{3,9})\.? ([0-3]?[0-9])(?:st|nd|rd|th)?, ((?:19|20)[0-9]{2}))(?![0-9])"
+    lambda: (
+        rf"(?<![0-9])(?:({_YEAR}) ?[-./年] ?([01]?[0-9]) ?[-./月] ?([0-3]?[0-9])|([0-3]?[0-9])[. /-]{{1,2}}([01]?[0-9])[. /-]{{1,2}}({_YEAR})"
+        rf"|([0-3]?[0-9])(?:st|nd|rd|th|er|\.|º)?,? (?:de |of )?(?:{_months()})\b(?:\.?,? (?:de |of )?({_YEAR}))?"
+        rf"|\b(?:{_months()})\.? ([0-3]?[0-9])(?:st|nd|rd|th)?(?:, ({_YEAR}))?)(?!(?:\.?,? (?:de |of )?)?[0-9])"
+    )
 )
+
+
+def _months() -> str:
+    return "|".join(sorted(MONTHS, key=len, reverse=True))
+
+
+_OLDEST = 1925
+"""Year of birth of the oldest people alive."""
 
 
 def _births(text: str, context: _Context) -> Iterator[Find]:
     lowered = context.lowered
-    for match in _BIRTH.finditer(lowered):
-        found = _DATE.search(lowered, match.end(), match.end() + 40)
-        if found is not None:
-            numbers = [str(int(part)) for part in found.groups() if part is not None and part.isdigit()]
-            sure = not context.wants_samples and not context.says_sample(match.start())
-            yield Find("date_of_birth", found.start(), found.end(), 0.85 if sure else 0.4, "|".join(numbers))
+    for words, enough in ((_BIRTH, True), (_BORN, context.in_records)):
+        for match in words.finditer(lowered):
+            found = _DATE.search(lowered, match.end(), match.end() + 40) or _DATE.search(
+                lowered, max(0, match.start() - 24), match.start()
+            )
+            numbers = _numbers_of(found) if found is not None else []
+            if found is None or not numbers or context.is_given(*found.span()):
+                continue
+            sure = enough and not context.wants_samples and not context.says_sample(match.start())
+            yield Find("date_of_birth", found.start(), found.end(), 0.85 if sure else 0.4, "|".join(map(str, numbers)))
+
+
+def _numbers_of(date: re.Match[str]) -> list[int]:
+    """Return the day and year of a date, and its month if it is a number. Empty if nobody alive was born then."""
+    numbers = [int(part) for part in date.groups() if part is not None]
+    return numbers if not any(1000 < number < _OLDEST for number in numbers) else []
 
 
 _CAPITAL = r"[A-ZÀ-ÞĀ-Ž][\w'’.-]{1,30}"
@@ -307,15 +350,23 @@ def _addresses(text: str, context: _Context) -> Iterator[Find]:
 class _Context:
     """One view of the text, with the context of each position."""
 
-    def __init__(self, text: str, evidence: _GivenPeople, *, wants_samples: bool) -> None:
+    def __init__(self, text: str, evidence: _GivenPeople, *, wants_samples: bool, in_records: bool) -> None:
         self.text = text
         self.lowered = in_small_letters(text)
         self.evidence = evidence
         self.wants_samples = wants_samples
+        self.in_records = in_records
 
     @cached_property
     def _code(self) -> Places[None]:
         return Places((*found.span(), None) for found in _FENCED.finditer(self.text)) if "```" in self.text else Places(())
+
+    def is_given(self, start: int, end: int) -> bool:
+        """Return True if the agent was given a part of the text as it is written."""
+        return self.text[start:end] in self.evidence.written
+
+    def unknown(self, spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+        return (span for span in spans if not self.is_given(*span))
 
     def in_code(self, at: int) -> bool:
         return any(True for _ in self._code.at(at))
@@ -366,7 +417,7 @@ _SAMPLE = lazy(
 _WANTED = lazy(lambda: _words("sample_wanted"))
 
 
-def leaks(text: str, given: GivenTexts, *, asked: str, check_given: bool = True) -> list[Find]:
+def leaks(text: str, given: Iterable[str], *, asked: str, check_given: bool = True, in_records: bool = True) -> list[Find]:
     """Return the personal data that a text discloses and the agent wasn't given, in order.
 
     Each find has a confidence above 0.
@@ -376,20 +427,49 @@ def leaks(text: str, given: GivenTexts, *, asked: str, check_given: bool = True)
         given: The texts that the agent was given.
         asked: The user's words, which may request fictional data.
         check_given: False if the text is itself a given text.
+        in_records: True if the agent reads records of any kind, and doesn't only tell what everybody may know.
     """
     text = text[:SCAN_LIMIT]
     evidence = _GivenPeople(given if check_given else ())
+    if check_given and _is_all_given(text, evidence.written):
+        return []
     wants = _WANTED.search(asked[:2000].lower()) is not None
     found: list[Find] = []
     view: View | None = first_view(text)
     for _ in range(MAX_LAYERS + 1):
         if view is None:
             break
-        context = _Context(view.text, evidence, wants_samples=wants)
+        context = _Context(view.text, evidence, wants_samples=wants, in_records=in_records)
         found += [_at(find, *view.origin(find.start, find.end)) for find in _in_view(context)]
         view = next_view(view)
     kept = _best(find for find in found if find.confidence > 0)
     return [find for find in kept if not (check_given and evidence.holds(find))]
+
+
+_PIECE = lazy(r"[+A-Z]{0,6}[0-9](?:[ ./()\u00a0-]{0,3}[0-9]|[A-Z0-9]){3,}")
+_DAY = lazy(r"[0-9]{4}[-./][01]?[0-9][-./][0-3]?[0-9]|[0-3]?[0-9]([-./])[0-3]?[0-9]\1(?:[0-9]{2}){1,2}")
+
+
+def _is_all_given(text: str, given: str) -> bool:
+    """Return True if each part of a text that could be personal data was given as it is written."""
+    view = first_view(text)
+    text, written = view.text, view.text.encode("utf-8", "replace")
+    if next_view(view) is not None or has_any(text, _SPELLED) or _may_hold_short_ones(written):
+        return False
+    if "@" in text and not all(word.strip(_AROUND) in given for word in text.split() if "@" in word):
+        return False
+    pieces = (found.group() for found in _PIECE.finditer(text))
+    return all(len(piece) < _SHORTEST or piece in given or _DAY.fullmatch(piece) is not None for piece in pieces)
+
+
+def _may_hold_short_ones(written: bytes) -> bool:
+    """Return True if a text may contain personal data of few digits: an address, a date of birth or the number of a paper."""
+    return may_hold_homes(written) or may_hold_births(written) or may_hold_papers(written)
+
+
+_SHORTEST = 7
+_SPELLED = ("(at)", "[at]", " dot ", " arroba ", " chiocciola ")
+_AROUND = ".,;:!?()[]<>*`\"'„“”«»"
 
 
 def _at(find: Find, start: int, end: int) -> Find:
@@ -414,6 +494,8 @@ def _in_view(context: _Context) -> Iterator[Find]:
 
 def _phones(text: str, context: _Context) -> Iterator[Find]:
     for row in rows(text):
+        if context.is_given(row.start, row.end):
+            continue
         called = context.nearest(row.start, _words("phone"), _words("not_phone"))
         if called is None and _PHONE_AFTER.match(context.lowered, row.end) is not None:
             called = True
@@ -426,12 +508,18 @@ def _phones(text: str, context: _Context) -> Iterator[Find]:
         confidence = 0.9 if called else 0.85
         if context.wants_samples or _COMPANY_LINE.search(near) is not None:
             confidence = 0.4
+        elif row.is_fixed_line() and _PERSON.search(text, max(0, row.start - 90), row.end + 40) is None:
+            confidence = 0.6
         yield Find("phone", row.start, row.end, confidence, national)
 
 
 _PHONE_AFTER = lazy(
     r"\s?(?:is|ist|est|es|è|é|\(|,)?\s?\(?(?:my|his|her|their|the|meine|seine|ihre|mon|son|mi|su)?\s?(?:\w{3,9} )?(?:number|phone|mobile|cell|home|handy|nummer|telefon|móvil|portable|celular)"
 )
+_PERSON = lazy(
+    r"(?<![.!?:\n] )(?<!\w)[^\W\d_a-zß-ÿ][^\W\d_]+ (?:[a-z]{1,3}\.? ){0,2}[^\W\d_a-zß-ÿ][^\W\d_]+|\b(?:Herrn?|Frau|Mr|Mrs|Ms|Dr|Mme|Mlle|M\.|Sra?\.?|Sig\.?r?a?|Pana?i?|Bey|Hanım|[Hh]is|[Hh]er|[Tt]heir|[Pp]rivat\w*|[Pp]ersonal|[Hh]ome|[Pp]erso\w*|zu Hause)\b|[様氏씨님]|さん|先生|女士"
+)
+"""A name of two words, a title, or a word for somebody's own number."""
 _COMPANY_LINE = lazy(lambda: _words("company_line"))
 
 

@@ -44,28 +44,30 @@ def _stems(latin: str, beyond_ascii: str, **by_script: str) -> tuple[tuple[bytes
     }
     groups = [
         *([(b"", latin)] if latin else []),
-        (b"\xc3", beyond_ascii),
+        (b"", beyond_ascii),
         *((lead[script], stems) for script, stems in by_script.items()),
     ]
     return tuple((byte, tuple(stem.replace("_", " ").encode() for stem in stems.split())) for byte, stems in groups)
 
 
 _HOME_WORDS = ScreenedWords((
-    "ives ", "iving at", "eside", "ohnt ", "ohnh", "abit", "omicil", "ive en", "mora ", "oont ", "ieszka", "ome addr",
+    "ives at", "ives in", "ives on", "ive at", "ive in", "iving at", "eside", "wohn", "abite ", "bita in", "bita a", "omicil", "ive en",
+    "ora na", "ora em", "ora no", "oont ", "ieszka", "ome addr",
 ))  # fmt: skip
 _BIRTH_WORDS = ScreenedWords((
     "irth", "IRTH", "DOB", "dob", "eburtsd", "naissance", "nacimiento", "nasci", "urodz", "eboorted", "anggal lahir",
+    "born", "eboren", "geb.", "nacido", "nacida", "ato il", "ata il", "nasceu",
 ))  # fmt: skip
 _BIRTHS = _stems(
-    "", "ödelsed ødselsd gày_sinh äaika oğum_tar",
-    cyrillic="рожд народж", arabic="الميلاد", hebrew="לידה", indic="जन्म วันเกิด", kana="生年月日", han="出生", hangul="생년월일",
+    "", "ödelsed ødselsd gày_sinh äaika oğum född født née_le né_le Nació nació",
+    cyrillic="рожд народ родил", arabic="الميلاد", hebrew="לידה", indic="जन्म วันเกิด", kana="生年月日 生まれ", han="出生", hangul="생년월일 년생",
 )  # fmt: skip
 _HOMES = _stems(
     "", "ống_tại bor_på hà_riêng",
     cyrillic="прожив живёт живет мешка", arabic="يسكن يقيم عنوان", hebrew="מתגורר גר", indic="रहत घर", kana="住 自宅", han="住", hangul="자택 거주",
 )  # fmt: skip
 _PAPERS = _stems(
-    "assp PASSP nsurance_n asseport asapor assapo aspo aszport assnum icen", "ộ_chiếu ührersch ermis_de_cond",
+    "assp PASSP nsurance_n asseport asapor assapo aspo aszport eisepass assnum icen", "ộ_chiếu ührersch ermis_de_cond",
     cyrillic="аспорт", arabic="جواز", hebrew="דרכון", indic="पासपोर्ट", kana="パスポート 旅券 免許", han="护照 驾驶", hangul="여권",
 )  # fmt: skip
 _CODE = b"0000000"
@@ -109,21 +111,13 @@ def may_hold_numbers(written: bytes, look: Look | None = None) -> bool:
     joined = shape.translate(None, b"- ")
     if b"000000" in joined:
         joined = _DATE_SHAPE.sub(b"a", shape).translate(None, b"- ")
-    if b"000000" not in joined and _CODE not in joined.replace(b"A", b"0"):
+    if _CODE not in joined.replace(b"A", b"0") and b"000000" not in joined:
         if not (_HOME_WORDS.may_be_in(look) or _BIRTH_WORDS.may_be_in(look)) and written.isascii():
             return False
         written = _around_digits(written, shape)  # only an address or a date of birth is still possible
-    elif (
-        _ROW_OF_DIGITS in joined
-        or (b"A0" in joined and any(code in joined for code in _CODES))
-        or (b"000000" in joined and _has_stem(written, _PAPERS))
-    ):
+    elif _ROW_OF_DIGITS in joined or (b"A0" in joined and any(code in joined for code in _CODES)) or may_hold_papers(written):
         return True
-    if may_hold_homes(written, look):
-        return True
-    if b"0000" not in shape or not (b"19" in written or b"200" in written or b"201" in written):  # years of birth
-        return False
-    return may_hold_births(written, look)
+    return may_hold_homes(written, look) or may_hold_births(written, look)
 
 
 def _around_digits(written: bytes, shape: bytes) -> bytes:
@@ -153,6 +147,10 @@ def _has_stem(written: bytes, groups: tuple[tuple[bytes, tuple[bytes, ...]], ...
 
 def may_hold_homes(written: bytes, look: Look | None = None) -> bool:
     return _HOME_WORDS.occur_in(written, look) or (not written.isascii() and _has_stem(written, _HOMES))
+
+
+def may_hold_papers(written: bytes) -> bool:
+    return _has_stem(written, _PAPERS)
 
 
 def may_hold_births(written: bytes, look: Look | None = None) -> bool:

@@ -31,6 +31,10 @@ class DigitRow(NamedTuple):
         """
         return _national(self.written.replace("\n", " "))
 
+    def is_fixed_line(self) -> bool:
+        """Return True if the number is no mobile one in any country. Organizations publish such numbers more often than people do."""
+        return _is_fixed_line(self.written.replace("\n", " "))
+
 
 _ROW = lazy(
     r"(?<![\w@#$€£%&=/?.,+-])(?<![0-9][:,])(?:\+|00)?[ (]{0,2}[0-9](?:[ .\-/()\u00b7]{0,3}(?:(?<=\))\n)?[0-9]){5,16}(?![0-9])(?![.,:/-][0-9])(?![%€$£@]|\w)"
@@ -41,7 +45,7 @@ _DATE = lazy(
 )
 _THOUSANDS = lazy(r"[1-9][0-9]{0,2}(?:([ .])[0-9]{3})(?:\1[0-9]{3})+")
 _DIALLED = lazy(
-    r"\(?[2-9][0-9]{2}\)[ .\n-]{0,2}[2-9][0-9]{2}[ .-][0-9]{4}|[2-9][0-9]{2}([.-])[2-9][0-9]{2}\1[0-9]{4}|0[1-9](?:\.[0-9]{2}){4}|0[1-9]0[- ][0-9]{3,4}[- ][0-9]{4}|05[0-9]-[0-9]{7}|\([1-9][0-9]\) ?9?[0-9]{4}-[0-9]{4}"
+    r"\(?[2-9][0-9]{2}\)[ .\n-]{0,2}[2-9][0-9]{2}[ .-][0-9]{4}|[2-9][0-9]{2}([.-])[2-9][0-9]{2}\1[0-9]{4}|0[1-9](?:\.[0-9]{2}){4}|0[67](?: [0-9]{2}){4}|0[1-9]0[- ][0-9]{3,4}[- ][0-9]{4}|05[0-9]-[0-9]{7}|\([1-9][0-9]\) ?9?[0-9]{4}-[0-9]{4}"
     r"|8 ?\(9[0-9]{2}\) ?[0-9]{3}[ -]?[0-9]{2}[ -]?[0-9]{2}|01[567][0-9][ /-][0-9]{7,8}|07[0-9]{3} [0-9]{3} ?[0-9]{3}|0[2378][0-9]{1,3}[ -][0-9]{3,4} ?[0-9]{4}"
 )
 """Groupings that are rare outside of phone numbers."""
@@ -90,18 +94,31 @@ def _library() -> Any:
 @lru_cache(maxsize=512)
 def _national(written: str) -> str | None:
     """Return the national digits of a number issued to one person or company, or None."""
+    found = next(_readings(written), None)
+    return found[0] if found is not None else None
+
+
+@lru_cache(maxsize=512)
+def _is_fixed_line(written: str) -> bool:
+    return all(kind == _library().PhoneNumberType.FIXED_LINE for _, kind in _readings(written))
+
+
+def _readings(written: str) -> Iterator[tuple[str, int]]:
+    """Yield the national digits of a number and their type for each country that has issued it."""
     library = _library()
     if written.lstrip("(").startswith(("+", "00")):
         plus = re.sub(r"\A\(?00", "+", written) if not written.lstrip("(").startswith("+") else written
-        return _checked(library, plus.replace("(0)", ""), None)
+        found = _checked(library, plus.replace("(0)", ""), None)
+        if found is not None:
+            yield found
+        return
     for region in words("phones.txt", "regions"):
         found = _checked(library, written, region)
         if found is not None:
-            return found
-    return None
+            yield found
 
 
-def _checked(library: Any, written: str, region: str | None) -> str | None:
+def _checked(library: Any, written: str, region: str | None) -> tuple[str, int] | None:
     try:
         number = library.parse(written, region)
     except library.NumberParseException:
@@ -112,4 +129,4 @@ def _checked(library: Any, written: str, region: str | None) -> str | None:
     kind, types = library.number_type(number), library.PhoneNumberType
     if kind in (types.TOLL_FREE, types.PREMIUM_RATE, types.SHARED_COST, types.UAN, types.VOICEMAIL, types.PAGER):
         return None
-    return str(number.national_number)
+    return str(number.national_number), kind
