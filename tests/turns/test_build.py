@@ -326,3 +326,100 @@ def test_the_application_says_how_the_turn_stopped(root, below, kind):
     said = [{} if word is None else {"agent.stop_kind": word} for word in (root, below)]
     call = chat(2, 1, attributes={"gen_ai.response.finish_reasons": ["stop"], **said[1]})
     assert turn_of(agent(1, attributes=said[0]), call).stop_kind == kind
+
+
+# --- one call in several spans
+
+
+def executed(span_id, name="w", call_id=None, arguments=None, result=None, **more):
+    facts = {"id": call_id, "arguments": arguments and json.dumps(arguments), "result": result}
+    return tool(span_id, 1, name, attributes={f"gen_ai.tool.call.{key}": value for key, value in facts.items() if value}, **more)
+
+
+def phase(span_id, name, facts, at):
+    return span(span_id, 1, name, {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "w", **facts}, at=at, ms=0)
+
+
+ROME, OSLO = {"city": "Rome"}, {"city": "Oslo"}
+
+
+@pytest.mark.parametrize(
+    ("spans", "calls"),
+    [
+        pytest.param(
+            [executed(3, call_id="c", arguments=ROME, at=20), executed(4, call_id="c", result="21", at=22, ms=5)], [(ROME, "21")],
+            id="two spans with one id",
+        ),
+        pytest.param(
+            [executed(3, call_id="w__c", arguments=ROME, at=20), executed(4, call_id="c", result="21", at=22, ms=5)], [(ROME, "21")],
+            id="an id after the tool's name",
+        ),
+        pytest.param(
+            [executed(3, call_id="0", arguments=ROME, result="21", at=20), executed(4, call_id="0", arguments=ROME, result="21", at=60)],
+            [(ROME, "21"), (ROME, "21")], id="an id that a model uses again",
+        ),
+        pytest.param(
+            [executed(3, call_id="0", arguments=ROME, at=20), executed(4, call_id="0", arguments=OSLO, at=22)],
+            [(ROME, None), (OSLO, None)], id="one id, two requests",
+        ),
+        pytest.param([executed(3, call_id="c", arguments=ROME, at=20), executed(4, at=15)], [(ROME, None)], id="a span with only the name"),
+        pytest.param([executed(3, at=15), executed(4, at=35)], [(None, None), (None, None)], id="two spans with only the name"),
+        pytest.param(
+            [
+                phase(3, "tool.w.start-7", {"gen_ai.tool.call.arguments": json.dumps(ROME)}, 20),
+                phase(4, "tool.w.success-7", {"gen_ai.tool.call.result": "21"}, 30), phase(5, "tool.w.finish-7", {}, 31),
+                phase(6, "tool.w.start-8", {"gen_ai.tool.call.arguments": json.dumps(OSLO)}, 25),
+            ],
+            [(ROME, "21"), (OSLO, None)], id="events of calls as spans",
+        ),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("turned", [False, True])
+def test_tool_calls_in_several_spans_count_once(spans, calls, turned):
+    records = [agent(1), chat(2, 1, user="hi"), *spans]
+    found = turn_of(*(reversed(records) if turned else records)).tool_calls
+    assert [(call.arguments, call.result) for call in found] == calls
+
+
+def counted(span_id, parent_id, tokens, **more):
+    given, made = tokens
+    return chat(span_id, parent_id, attributes={"gen_ai.usage.input_tokens": given, "gen_ai.usage.output_tokens": made}, **more)
+
+
+@pytest.mark.parametrize(
+    ("spans", "tokens"),
+    [
+        pytest.param(
+            [counted(2, 1, (30, 12), ms=80), counted(3, 2, (10, 5), at=5), counted(4, 2, (20, 7), at=40)], [10, 20],
+            id="a span with the sum of those below",
+        ),
+        pytest.param(
+            [counted(2, 1, (30, 12), ms=80), agent(5, 2, ms=70), counted(3, 5, (10, 5), at=5), counted(4, 5, (20, 7), at=40)], [10, 20],
+            id="a run between them",
+        ),
+        pytest.param(
+            [counted(2, 1, (20, 7), ms=80), chat(3, 2, at=5, error="429"), counted(4, 2, (20, 7), at=40)], [20], id="a retry inside",
+        ),
+        pytest.param(
+            [counted(2, 1, (10, 5), ms=40, scope="callback"), counted(3, 1, (10, 5), at=2, ms=60, scope="sdk")], [10],
+            id="a callback that ends before the stream",
+        ),
+        pytest.param(
+            [span(7, 1, ms=50), counted(2, 7, (10, 5), ms=40, scope="callback"), counted(3, 1, (10, 5), at=2, ms=60, scope="sdk")], [10],
+            id="a callback below another span",
+        ),
+        pytest.param(
+            [counted(2, 1, (10, 5), ms=40, scope="sdk"), counted(3, 1, (10, 5), at=2, ms=60, scope="sdk")], [10, 10],
+            id="two calls of one scope",
+        ),
+        pytest.param(
+            [counted(2, 1, (10, 5), ms=40, scope="callback"), counted(3, 1, (11, 5), at=2, ms=60, scope="sdk")], [10, 11],
+            id="calls with different tokens",
+        ),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("turned", [False, True])
+def test_model_calls_in_several_spans_count_once(spans, tokens, turned):
+    records = [agent(1), *spans]
+    turn = turn_of(*(reversed(records) if turned else records))
+    assert [call.input_tokens for call in turn.llm_calls] == tokens

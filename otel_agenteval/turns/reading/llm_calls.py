@@ -8,7 +8,7 @@ the same response id. Its facts fill the gaps of the outer span. Totals on agent
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property, lru_cache
 
 from ...core.bounded import is_count, sum_of
@@ -24,6 +24,7 @@ _MERGED = (
 )  # fmt: skip
 _SDK_SCOPES = ("com.anthropic.",)
 """Scopes of spans that a provider's SDK writes itself. Their token counts take precedence."""
+_LLM = (LLM,)
 _LLM_OR_LOOP = (LLM, AGENT, TOOL, WORKFLOW)
 
 
@@ -36,20 +37,29 @@ class CallReader(StepReader):
         self._answered_by: Step | None = None
         self.totals = [step for step in self.of_role.get(AGENT, ()) if step.loop]
         """Spans around loops whose token counts their calls lack."""
-        if any(step.loop for step in self.of_role.get(LLM, ())):
+        calls = self.of_role.get(LLM, ())
+        if len(calls) > 2 or any(step.loop for step in calls):
             self._open_loops()
         self.llm = self._leaf_llm_steps() if LLM in self.of_role else [self.root] if self.root.calls_model else []
 
     def _open_loops(self) -> None:
-        """Stop treating spans around whole loops as model calls. The calls inside take over their facts."""
+        """Stop treating spans around whole loops as model calls. The calls inside take over their facts.
+
+        A span whose tokens equal the sum of the calls below it is such a span too.
+        """
         calls_in: dict[int, list[Step]] = {}
+        below: dict[int, list[Step]] = {}
         for step in self.of_role[LLM]:
             around = None if step.loop else self._nearest(step, _LLM_OR_LOOP)
             if around is not None and around.role == LLM:
                 calls_in.setdefault(around.record.span_id, []).append(step)
-        for span_id, calls in calls_in.items():
+            summary = around if around is None or around.role == LLM else self._nearest(around, _LLM)
+            if summary is not None:
+                below.setdefault(summary.record.span_id, []).append(step)
+        for span_id, held in below.items():
             loop = self.by_id[span_id]
-            if not loop.loop:
+            calls = calls_in.get(span_id, []) if loop.loop else held if _sums_up(loop, held) else []
+            if not calls:
                 continue
             loop.role = INNER
             for call in calls:
@@ -62,6 +72,8 @@ class CallReader(StepReader):
             if all(layer.input_tokens is None and layer.output_tokens is None for layer in layers):
                 self.totals.append(loop)
         opened = [step for step in self.of_role[LLM] if step.role != LLM]
+        if not opened:
+            return
         self.of_role[LLM] = [step for step in self.of_role[LLM] if step.role == LLM]
         self.of_role[INNER] = sorted((*self.of_role.get(INNER, ()), *opened), key=START)
         self._tree = None  # its cached lookups depend on roles
@@ -77,7 +89,7 @@ class CallReader(StepReader):
             self._share_totals(steps)
         any_separate = any(step.answer_only for step in steps)
         senders: dict[tuple[str, int], Step] = {}
-        duplicates = _duplicates(steps) if any(step.record.scope != steps[0].record.scope for step in steps) else {}
+        duplicates = self._duplicates(steps) if any(step.record.scope != steps[0].record.scope for step in steps) else {}
         for step in steps:
             call = (
                 self._outer_llm(step, outermost)
@@ -99,6 +111,47 @@ class CallReader(StepReader):
                 reader = self._parent(step)  # the span ended without error before its consumer failed to read the stream
                 step.error = reader.error if reader is not None and reader.role == INNER else None
         return leaves
+
+    def _duplicates(self, steps: list[Step]) -> dict[int, Step]:
+        """Return the outer span of each model span that another instrumentation also recorded.
+
+        The outer span isn't the parent, because its instrumentation didn't make it current. Their facts don't
+        contradict each other. Both have the same parent and one runs within the other's time, or both belong to one
+        agent's run, have the same tokens or answer, and overlap: a callback ends before its stream.
+        """
+        found: dict[int, Step] = {}
+        running: dict[tuple[bool, int, str], _OuterSpans] = {}
+        scopes = [*dict.fromkeys(step.record.scope for step in steps)][:_LAYERS]
+        taken: set[int] = set()
+        for step in steps:
+            record = step.record
+            run = self._nearest(step, _LLM_OR_LOOP)
+            places = [(False, record.parent_id)]
+            if run is None or run.role != LLM:
+                places.append((True, 0 if run is None else run.record.span_id))
+            for alike, place in places:
+                beside = running.get((alike, place, record.scope))
+                outer = beside.duplicate_of(step, taken, self._is_alike if alike else None) if beside is not None else None
+                if outer is not None:
+                    found[record.span_id] = outer
+                    taken.add(outer.record.span_id)
+                    break
+            else:
+                for alike, place in places:
+                    for scope in scopes:
+                        if scope != record.scope:  # this span may be the outer span of another scope's span
+                            running.setdefault((alike, place, scope), _OuterSpans()).steps.append(step)
+        return found
+
+    def _is_alike(self, one: Step, other: Step) -> bool:
+        """Return True if two calls have the same token counts or, if unknown, the same answer."""
+        counts = (one.input_tokens, one.output_tokens)
+        if counts == (other.input_tokens, other.output_tokens) and one.input_tokens and one.output_tokens:
+            return True
+        if one.output_tokens is not None and other.output_tokens is not None:
+            return False
+        answers = [message.content for message in self.outputs(one)]
+        return any(answers) and answers == [message.content for message in self.outputs(other)]
 
     def _add_sender(self, step: Step, senders: dict[tuple[str, int], Step]) -> None:
         """Index a call by the parents of its span and, if the response comes later, of the span that sent the request."""
@@ -329,36 +382,17 @@ _MOST_COMPARED = 64
 """Maximum number of neighboring spans that are compared to find the outer span, which began shortly before."""
 
 
-def _duplicates(steps: list[Step]) -> dict[int, Step]:
-    """Return the outer span of each model span that another instrumentation also recorded.
-
-    The outer span isn't the parent, because its instrumentation didn't make it current. Both spans have the same
-    parent, one runs within the other's time, and their facts don't contradict each other.
-    """
-    found: dict[int, Step] = {}
-    running: dict[tuple[int, str], _OuterSpans] = {}
-    scopes = [*dict.fromkeys(step.record.scope for step in steps)][:_LAYERS]
-    for step in steps:
-        record = step.record
-        beside = running.get((record.parent_id, record.scope))
-        outer = beside.duplicate_of(step) if beside is not None else None
-        if outer is not None:
-            found[record.span_id] = outer
-            continue
-        for scope in scopes:
-            if scope != record.scope:  # this span may be the outer span of another scope's span
-                running.setdefault((record.parent_id, scope), _OuterSpans()).steps.append(step)
-    return found
-
-
 class _OuterSpans:
     __slots__ = ("steps",)
 
     def __init__(self) -> None:
         self.steps: list[Step] = []
 
-    def duplicate_of(self, step: Step) -> Step | None:
-        """Remove and return the outer span of ``step``: the latest one that matches."""
+    def duplicate_of(self, step: Step, taken: set[int], is_alike: Callable[[Step, Step], bool] | None) -> Step | None:
+        """Return the outer span of ``step``: the latest one that matches and isn't ``taken``.
+
+        With ``is_alike``, both have to be alike instead of one within the other's time.
+        """
         record, steps = step.record, self.steps
         found: Step | None = None
         ended = compared = 0
@@ -367,7 +401,11 @@ class _OuterSpans:
             if not outer.deferred and outer.record.end_ns < record.start_ns:
                 ended += 1
                 continue
-            if (outer.deferred or outer.record.end_ns + _CLOCK_STEP_NS >= record.end_ns) and _same_call(outer, step):
+            if outer.record.span_id in taken:
+                steps.pop(index)
+                continue
+            fits = outer.deferred or outer.record.end_ns + _CLOCK_STEP_NS >= record.end_ns if is_alike is None else True
+            if fits and _same_call(outer, step) and (is_alike is None or is_alike(outer, step)):
                 found = steps.pop(index)
                 break
             compared += 1
@@ -376,6 +414,12 @@ class _OuterSpans:
         if ended > _MOST_COMPARED:  # don't pass over ended spans again
             self.steps = [one for one in steps if one.deferred or one.record.end_ns >= record.start_ns]
         return found
+
+
+def _sums_up(step: Step, calls: list[Step]) -> bool:
+    """Return True if a span's tokens are the sum of several calls' tokens."""
+    given, made = ([count for call in calls if (count := getattr(call, name))] for name in ("input_tokens", "output_tokens"))
+    return len(made) > 1 and (step.input_tokens, step.output_tokens) == (sum(given), sum(made))
 
 
 def _same_call(one: Step, other: Step) -> bool:

@@ -5,6 +5,7 @@ Everything is read once and cached.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from functools import lru_cache
 from itertools import pairwise
@@ -15,7 +16,7 @@ from ...core.turn import Message
 from ...dialects.content import Decoded, decode
 from ...dialects.generic.reading import conversation_in
 from ...dialects.reader import read
-from ...dialects.step import AGENT, INNER, TOOL, Step
+from ...dialects.step import AGENT, INNER, LLM, TOOL, Step
 from ...spans.record import SpanRecord
 from .span_tree import SpanTree
 
@@ -23,6 +24,7 @@ START = attrgetter("record.start_ns")
 END = attrgetter("record.end_ns")
 _AGENTS = (AGENT,)
 _TOOLS = (TOOL,)
+_CALLS = (LLM, TOOL)
 _SHORT = 8
 """Number of ancestors that are checked one by one before the tree is used."""
 _DEEPEST_TIE = 32
@@ -41,6 +43,7 @@ class StepReader:
 
     def _take(self, root: SpanRecord, steps: list[Step]) -> None:
         steps.sort(key=START)
+        _join_events(steps)
         if any(one.record.start_ns == next_one.record.start_ns for one, next_one in pairwise(steps)):
             _order_ties(steps)
         self.steps = steps
@@ -148,6 +151,28 @@ class StepReader:
     def outputs(self, step: Step) -> list[Message]:
         """Return the messages that a model call returned, one per choice."""
         return self._decode(step, "output_messages", "assistant").messages
+
+
+_EVENT = re.compile(r"(?P<stem>.+)[.:](?P<event>start|success|error|finish)-(?P<number>\w+)")
+
+
+def _join_events(steps: list[Step]) -> None:
+    """Join spans that are events of one model or tool call, such as ``tool.start-3`` and ``tool.success-3``.
+
+    The first one gets the facts of the others, which lose their roles.
+    """
+    first: dict[tuple[int, str, str], Step] = {}
+    for step in steps:
+        name = step.record.name
+        if step.role not in _CALLS or "-" not in name or (event := _EVENT.fullmatch(name)) is None:
+            continue
+        call = first.setdefault((step.record.parent_id, event["stem"], event["number"]), step)
+        if call is not step:
+            for field, value in vars(step).items():
+                if getattr(call, field) is None:
+                    setattr(call, field, value)
+            call.duration_s = (step.record.end_ns - call.record.start_ns) / 1e9
+            step.role = None
 
 
 def _order_ties(steps: list[Step]) -> None:

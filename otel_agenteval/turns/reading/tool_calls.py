@@ -182,7 +182,7 @@ class ToolReader(CallReader):
             return None
         return ToolCall(
             step.tool_name or "", arguments, result, error or _error_in(result) or _flagged(step.tool_result),
-            step.record.duration_s, f"{step.record.span_id:016x}", call_id, step.permission_denied, self._agent_at(step),
+            step.record.duration_s if step.duration_s is None else step.duration_s, f"{step.record.span_id:016x}", call_id, step.permission_denied, self._agent_at(step),
         )  # fmt: skip
 
     def _none_was_called(self) -> bool:
@@ -277,6 +277,7 @@ class ToolReader(CallReader):
     def _tool_steps(self) -> list[Step]:
         out: list[Step] = []
         merged: dict[int, Step] = {}
+        by_id: dict[str | None, Step] = {}
         steps: Iterable[Step] = self.of_role.get(TOOL, ())
         functions = self._functions()
         for step in sorted([*steps, *functions], key=START) if functions else steps:
@@ -289,13 +290,19 @@ class ToolReader(CallReader):
                 and (_same_tool(outer, step) or (step.tool_call_id and outer.tool_call_id == step.tool_call_id))
             ):
                 outer = merged[step.record.span_id] = merged.get(outer.record.span_id, outer)
-                fill(outer, step, _TOOL_MERGED)
-                outer.error = outer.error or step.error
-                outer.permission_denied |= step.permission_denied
-                continue
-            if step.tool_name:
-                out.append(step)
-        return out
+            else:
+                outer = by_id.get(own_id := _own_id(step)) if step.tool_call_id else None
+                if outer is None or not _are_one_call(outer, step):
+                    if step.tool_name:
+                        out.append(step)
+                        if step.tool_call_id:
+                            by_id[own_id] = step
+                    continue
+            fill(outer, step, _TOOL_MERGED)
+            outer.error = outer.error or step.error
+            outer.permission_denied |= step.permission_denied
+        shown = {step.tool_name for step in out if not _has_only_name(step)}
+        return [step for step in out if step.error is not None or step.tool_name not in shown or not _has_only_name(step)]
 
     @cached_property
     def _results(self) -> dict[str, Any]:
@@ -494,6 +501,26 @@ def _same_tool(outer: Step, inner: Step) -> bool:
         and "mcp.method.name" in inner.record.attributes
         and known.endswith((f"_{name}", f".{name}", f"/{name}"))
     )
+
+
+def _own_id(step: Step) -> str:
+    """Return a call's id without its tool's name."""
+    return (step.tool_call_id or "").removeprefix(f"{step.tool_name}__")
+
+
+def _are_one_call(one: Step, later: Step) -> bool:
+    """Return True if two tool spans with one call id are one call. Some models use an id again for another call."""
+    if not _same_tool(one, later) and not _same_tool(later, one):
+        return False
+    pairs = ((one.tool_arguments, later.tool_arguments), (one.tool_result, later.tool_result))
+    if any(given is not None and other is not None and given != other for given, other in pairs):
+        return False
+    overlap = later.record.start_ns < one.record.end_ns
+    return overlap or any((given is None) != (other is None) for given, other in pairs)
+
+
+def _has_only_name(step: Step) -> bool:
+    return step.tool_call_id is None and step.tool_arguments is None and step.tool_result is None and step.tool_inputs is None
 
 
 def gives_form(name: str | None) -> bool:
