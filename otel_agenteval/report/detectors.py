@@ -293,34 +293,37 @@ class DetectorReport:
 
     def render(self, *, color: bool = False) -> str:
         """Return the tables for a terminal: detectors with their patterns, then the suggested settings."""
-        has_labels = any(one.labeled for one in self._detectors.values())
-        numbers = self._numbers()
-        head = f"{number_of(self.turns, 'turn'):<{NAME_WIDTH}}{'evaluated':>11}{'alarms':>9}{'per 1,000':>11}"
-        lines = [Paint(color)(head + ("  right of labeled" if has_labels else ""), BOLD)]
-        quiet = []
+        paint = Paint(color)
+        labels = "  right of labeled" if any(one.labeled for one in self._detectors.values()) else ""
+        head = f"{number_of(self.turns, 'turn'):<{NAME_WIDTH}}{'evaluated':>11}{'alarms':>9}{'per 1,000':>11}{labels}"
+        lines = [paint(head, BOLD)]
+        never = [name for name, one in self._ranked() if not one.evaluated]
         for name, one in self._ranked():
-            if not one.alarms:
-                quiet.append(name)
-                continue
-            more = "  signal" if name in self._signals else ""
-            more += f"  {one.right:,} of {one.labeled:,}" if one.labeled else ""
-            lines.append(f"{name:<{NAME_WIDTH}}{one.evaluated:>11,}{one.alarms:>9,}{self.rate(one.alarms):>11,}{more}")
-            for pattern, counted in one.listed():
-                number = numbers.get((name, pattern.setting))
-                mark = f"[{number}]" if number else "real" if counted.is_confirmed else ""
-                text = pattern.text if len(pattern.text) <= _WIDTH else f"{pattern.text[: _WIDTH - 1]}…"
-                lines.append(f"{mark:>6} {counted.turns:>6,}  {text:<{_WIDTH}} {counted.example.partition('-')[0]}")
-        never = [name for name in quiet if not self._detectors[name].evaluated]
-        lines += [
-            f"{name:<{NAME_WIDTH}}{self._detectors[name].evaluated:>11,}{'–':>9}{'–':>11}" for name in quiet if name not in never
-        ]
+            if name not in never:
+                lines += self._rows(name, one)
         lines.append(f"{'turns with a failed verdict':<{NAME_WIDTH}}{'':>11}{self.failed:>9,}{self.rate(self.failed):>11,}")
         if never:
             lines += textwrap.wrap(f"never applied: {', '.join(never)}", 100, subsequent_indent=" " * 15)
-        if numbers:
-            lines += ["", Paint(color)(f"suggested settings, for patterns in at least {RECURS} conversations", BOLD)]
-            lines += [f"{f'[{at}]':>6} {one.turns:>6,}  {one}" for at, one in enumerate(self.suggestions(), 1)]
+        suggestions = self.suggestions()
+        if suggestions:
+            lines += ["", paint(f"suggested settings, for patterns in at least {RECURS} conversations", BOLD)]
+            lines += [f"{f'[{at}]':>6} {one.turns:>6,}  {one}" for at, one in enumerate(suggestions, 1)]
         return "\n".join(lines)
+
+    def _rows(self, name: str, one: _Detector) -> Iterator[str]:
+        """Yield the lines of a detector and of its patterns."""
+        if not one.alarms:
+            yield f"{name:<{NAME_WIDTH}}{one.evaluated:>11,}{'–':>9}{'–':>11}"
+            return
+        more = "  signal" if name in self._signals else ""
+        more += f"  {one.right:,} of {one.labeled:,}" if one.labeled else ""
+        yield f"{name:<{NAME_WIDTH}}{one.evaluated:>11,}{one.alarms:>9,}{self.rate(one.alarms):>11,}{more}"
+        numbers = self._numbers()
+        for pattern, counted in one.listed():
+            number = numbers.get((name, pattern.setting))
+            mark = f"[{number}]" if number else "real" if counted.is_confirmed else ""
+            text = pattern.text if len(pattern.text) <= _WIDTH else f"{pattern.text[: _WIDTH - 1]}…"
+            yield f"{mark:>6} {counted.turns:>6,}  {text:<{_WIDTH}} {counted.example.partition('-')[0]}"
 
     def render_change(self, after: DetectorReport) -> str:
         """Return the alarms per 1,000 turns before and after a change of the configuration, one line per detector."""
