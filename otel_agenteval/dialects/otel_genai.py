@@ -295,10 +295,48 @@ def _read_details(part: Any, step: Step) -> None:
     if part.name == _DETAILS:
         body = getattr(part, "body", None)
         _read_content({**(body if isinstance(body, Mapping) else {}), **part.attributes}.get, step)
+    elif (body := getattr(part, "body", None)).__class__ is dict and ("input" in body or "output" in body):
+        _read_both(body, step)
     elif part.name == "gen_ai.content.prompt" and step.input_messages is None:
         step.input_messages = part.attributes.get("gen_ai.prompt")
     elif part.name == "gen_ai.content.completion" and step.output_messages is None:
         step.output_messages = _unless_empty(part.attributes.get("gen_ai.completion"))
+
+
+def _read_both(body: Mapping[str, Any], step: Step) -> None:
+    """Fill messages from a log record with all messages of a span, as AWS's distribution writes it for any instrumentation."""
+    given, made = (_messages_of(body.get(name), role) for name, role in (("input", "user"), ("output", "assistant")))
+    if step.role == TOOL:
+        step.tool_arguments = given[-1]["content"] if given and step.tool_arguments is None else step.tool_arguments
+        step.tool_result = made[-1]["content"] if made and step.tool_result is None else step.tool_result
+        return
+    if step.role != LLM:
+        given, made = ([] if _is_call_of_function(side) else side for side in (given, made))
+    if given and step.input_messages is None:
+        step.input_messages = given
+    if made and step.output_messages is None:
+        step.output_messages = made
+        step.finish_reason = step.finish_reason or as_text(made[-1].get("finish_reason"))
+
+
+def _messages_of(side: Any, role: str) -> list[dict[str, Any]]:
+    """Return the messages of one side. The attributes of a span event may be in place of a message's content."""
+    messages = side.get("messages") if isinstance(side, Mapping) else None
+    found = []
+    for message in messages if isinstance(messages, (list, tuple)) else ():
+        if isinstance(message, Mapping):
+            content = message.get("content")
+            fields = (
+                content if isinstance(content, Mapping) and not content.keys().isdisjoint(("content", "message")) else message
+            )
+            found.append(_event_message(fields, message.get("role") or role))
+    return found
+
+
+def _is_call_of_function(messages: list[dict[str, Any]]) -> bool:
+    """Return True for the arguments or the result of a function, as JSON text in the only message."""
+    content = messages[0].get("content") if len(messages) == 1 else None
+    return content.__class__ is str and content.startswith('{"')
 
 
 def _fields_of(part: Any) -> Mapping[str, Any]:

@@ -23,7 +23,9 @@ _PREFIX = "gen_ai."
 
 
 def _may_be_message(body: Any) -> bool:
-    return '"role"' in body if body.__class__ is str else isinstance(body, Mapping) and "role" in body
+    if body.__class__ is str:
+        return '"role"' in body
+    return isinstance(body, Mapping) and ("role" in body or "input" in body or "output" in body)
 
 
 def _part_of(record: Any, name: str, attributes: Mapping[str, Any]) -> LogPart:

@@ -9,7 +9,8 @@ import pytest
 from otel_agenteval.dialects.content import arguments_of, decode, unwrap_result
 from otel_agenteval.dialects.openinference import unflatten
 from otel_agenteval.dialects.reader import is_genai_scope, read, role_of
-from tests.support.spans import agent, span, turn_of
+from otel_agenteval.spans.record import LogPart
+from tests.support.spans import agent, chat, span, tool, turn_of
 
 CHAT = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
 
@@ -235,3 +236,53 @@ def test_result_is_unwrapped_from_event_with_choices():
 def test_workflow_of_agentops_names_its_conversation():
     attributes = {"agentops.span.kind": "workflow", "group.id": "c-1"}
     assert read(span(1, 0, "Support", attributes, scope="openai-agents")).conversation_id == "c-1"
+
+
+# --- content that AWS's distribution moves from spans to log records
+
+
+def moved(given, made):
+    sides = {"input": given, "output": made}
+    body = {side: {"messages": [{"role": role, "content": content}]} for side, (role, content) in sides.items()}
+    return [LogPart("acme.tracer", {"event.name": "acme.tracer"}, body, 1)]
+
+
+QUESTION, ANSWER = ("user", "Weather in Rome?"), ("assistant", "21 degrees.")
+ASKS = (
+    "assistant",
+    {"message": '[{"toolUse": {"toolUseId": "t", "name": "w", "input": {"c": "R"}}}]', "finish_reason": "tool_use"},
+)
+
+
+@pytest.mark.parametrize(
+    ("spans", "calls"),
+    [
+        pytest.param(
+            [
+                span(1, attributes={"openinference.span.kind": "AGENT"}, logs=moved(("user", '{"q": 1}'), ("assistant", '{"a": 2}')), ms=90),
+                span(2, 1, attributes={"openinference.span.kind": "LLM", "llm.model_name": "m"}, logs=moved(QUESTION, ANSWER)),
+            ],
+            [], id="an instrumentation of OpenInference",
+        ),
+        pytest.param(
+            [
+                agent(1, logs=moved(("user", {"content": '[{"text": "Weather in Rome?"}]'}), ("assistant", {"message": "21 degrees."}))),
+                chat(2, 1, logs=moved(QUESTION, ASKS)),
+                tool(3, 1, "w", at=20, attributes={"gen_ai.tool.call.id": "t"}, logs=moved(("tool", {"content": '{"c": "R"}'}), ("tool", {"message": "21"}))),
+                chat(4, 1, at=40, logs=moved(QUESTION, ANSWER)),
+            ],
+            [("w", {"c": "R"}, "21")], id="the convention's span events",
+        ),
+        pytest.param(
+            [
+                span(1, name="x.workflow", attributes={"traceloop.span.kind": "workflow"}, logs=moved(("user", '{"inputs": {}}'), ANSWER), ms=90),
+                chat(2, 1, logs=moved(QUESTION, ANSWER)),
+            ],
+            [], id="an instrumentation of OpenLLMetry",
+        ),
+    ],
+)  # fmt: skip
+def test_content_in_log_records_is_the_span_s(spans, calls):
+    turn = turn_of(*spans)
+    assert (turn.input, turn.output) == (QUESTION[1], ANSWER[1])
+    assert [(call.name, call.arguments, call.result) for call in turn.tool_calls] == calls
