@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any, TypeAlias
 from urllib.parse import parse_qsl
 
@@ -34,6 +34,8 @@ _NO_PAGE = re.compile(r"\W*(?:\w+\W+){0,2}(?:error|404|403|410|50[0-9]|not[ _]fo
 _PAGE = 120  # a result with at least this many characters shows that the opened page exists
 _EXAMINED = 100
 """At most this many links without an exact source are checked one by one. The others are ignored."""
+_ROUTE = 8
+"""Maximum length of a word in a path that isn't data, such as ``issues``."""
 _LEVELS = 10
 """Maximum number of parent paths of a page that are tried as the base of a relative link."""
 _MAX_OCCURRENCES = 50
@@ -215,12 +217,15 @@ class _LinkEvidence:
     def _shows_given_data(self, key: str) -> bool:
         """Return True if a page of a well-known site is about given data: a search for given words, a given name or id."""
         page, _, query = key.partition("?")
-        path = page.partition("/")[2]
-        if "/" in path and self._is_token(path):
-            return True
-        values = " ".join(value for _, value in parse_qsl(query) if len(value) > 1)
-        words = _WORD.findall(values) or _DATA.findall(path)
-        return bool(words) and all(map(self._is_token, words))
+        values = [value for _, value in parse_qsl(query) if len(value) > 1]
+        if values:
+            return all(map(self._is_given, values))
+        parts = page.split("/")[1:]
+        unknown = [part for part in parts if not self._is_token(part)]
+        if any(len(part) > _ROUTE or not part.isalpha() for part in unknown):
+            return False
+        named = any(self._is_token(f"{one}/{other}") for one, other in pairwise(parts))
+        return named or any(_is_data(part) and part not in unknown for part in parts)
 
     def _stands_as_path(self, rest: str, base: str) -> bool:
         if self._is_token("/" + rest) or ("/" in rest and self._is_token(rest)):

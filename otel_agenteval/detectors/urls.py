@@ -7,7 +7,7 @@ import re
 import unicodedata
 from functools import cache
 from typing import NamedTuple
-from urllib.parse import unquote
+from urllib.parse import unquote_plus
 
 from .hosts import is_host, is_no_claim, sure_endings, unsure_endings
 from .redaction.patterns import lazy
@@ -77,7 +77,7 @@ _NAMESPACES = re.compile(
 _DATA = frozenset(("", "json", "markdown", "md", "text", "csv"))
 """Fence labels of blocks that aren't code."""
 _MARKDOWN = re.compile(r"\[([^\[\]\n]{4,300})\]\(<?((?:https?:)?//[^\s()<>]{3,2048}|www\.[^\s()<>]{3,2048})")
-_END = ".,;:!?'*_~/·”’»«„“"
+_END = ".,;:!?'*_~/·”’»«„“("
 _PREFIX = re.compile(r"(?:www[0-9]?|m|mobile|amp)\.(?=[^/?]*\.)")
 NEXT_URL = re.compile(r"(?<![,;)'])[,;)']+(?=https?://)")
 _NEXT_LINE = re.compile(r"-?[ \t]*\r?\n[ \t>*-]*([^\s<>\"`|]{1,500})")
@@ -225,8 +225,8 @@ def key_of(rest: str) -> str:
         rest = rest.replace("&amp;", "&")
     while rest and (rest[-1] in _END or (rest[-1] == ")" and rest.count(")") > rest.count("("))):
         rest = rest[:-1]
-    if "%" in rest:
-        rest = unquote(rest)
+    if "+" in rest or "%" in rest:
+        rest = unquote_plus(rest)
     host, mark, page = _split(rest.lower())
     host = host.rpartition("@")[2].rstrip(".")
     if ":" in host:
