@@ -17,9 +17,10 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, TypeVar
 
-from ..core import jsonio, python_text
+from ..core import java_text, jsonio, python_text
 from ..core.later import Later
 from ..core.turn import Message, ToolRequest, ToolResponse
 from . import react
@@ -76,7 +77,36 @@ def decode(raw: Any, role: str) -> Decoded:
     _add(raw, role, out, 0)
     if role == "assistant" and not out.messages and not out.hidden and raw.__class__ is str and raw[:1] == "{":
         out.messages.append(Message(role, raw))  # an object that isn't a message is the answer itself
+    if role == "assistant" and len(out.messages) > 1:
+        _join_pieces(out.messages)
     return out
+
+
+def _join_pieces(messages: list[Message]) -> None:
+    """Join consecutive messages without a finish reason that are the pieces of one streamed answer."""
+    pieces: list[Message] = []
+    whole = []
+    for message in (*messages, Message("")):
+        if pieces and (message.role != "assistant" or pieces[-1].finish_reason or pieces[-1].tool_calls):
+            texts = [piece.content for piece in pieces if piece.content]
+            if len(pieces) > 1 and _is_streamed(texts):
+                pieces[-1].content = "".join(texts)
+                del pieces[:-1]
+            whole += pieces
+            pieces = []
+        if message.role == "assistant":
+            pieces.append(message)
+        elif message.role:
+            whole.append(message)
+    messages[:] = whole
+
+
+def _is_streamed(texts: Sequence[str]) -> bool:
+    """Return True if texts are pieces of one text: a piece continues a line of the one before."""
+    return any(_CONTINUES.match(later) or earlier[-1:] == " " for earlier, later in pairwise(texts))
+
+
+_CONTINUES = re.compile(r" |[,.;:!?')\]}][^\n]{0,3}(?:\s|$)")
 
 
 def _add(raw: Any, role: str, out: Decoded, depth: int) -> None:
@@ -86,6 +116,8 @@ def _add(raw: Any, role: str, out: Decoded, depth: int) -> None:
             return
         value, cut = jsonio.loads_or_text(raw) if raw[:1] in '[{"' else (raw, False)
         out.truncated |= cut
+        if value.__class__ is str and (shown := java_text.parsed(value)) is not None:
+            value = shown
         if value.__class__ is str:
             if value in REDACTED:
                 out.hidden = True
@@ -108,6 +140,8 @@ def _add(raw: Any, role: str, out: Decoded, depth: int) -> None:
 
 
 def _add_object(raw: Mapping[str, Any], role: str, out: Decoded, depth: int) -> None:
+    if java_text.CLASS in raw:
+        raw = _from_java(raw)
     if _is_message(raw):
         if raw.get("role") != "tool" or raw.get("content").__class__ is not dict or raw.get("tool_call_id"):
             out.messages.append(_message(raw, role, out))
@@ -140,9 +174,36 @@ def _add_object(raw: Mapping[str, Any], role: str, out: Decoded, depth: int) -> 
             return
 
 
+_JAVA_ROLES = {
+    "UserMessage": "user", "AssistantMessage": "assistant", "AiMessage": "assistant", "SystemMessage": "system",
+    "ToolResponseMessage": "tool", "ToolExecutionResultMessage": "tool",
+}  # fmt: skip
+
+
+def _from_java(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a message of Spring AI, LangChain4j or another Java library in the usual form."""
+    inner = value.get("assistantMessage", value.get("aiMessage"))
+    if isinstance(inner, Mapping) and java_text.CLASS in inner:
+        return _from_java(inner)
+    stated = value.get("role", value.get("messageType"))
+    role = _JAVA_ROLES.get(value[java_text.CLASS]) or (stated.lower() if stated.__class__ is str else None)
+    if role is None:
+        return value
+    texts = (value.get(name) for name in ("content", "text", "textContent", "contents"))
+    results = [one for one in value.get("responses") or () if isinstance(one, Mapping)]
+    parts: Any = [{"type": "tool_call_response", **one, "response": one.get("responseData")} for one in results]
+    return {
+        "role": role,
+        "content": parts or next((text for text in texts if text is not None), None),
+        "tool_calls": value.get("toolCalls") or value.get("toolExecutionRequests"),
+        "name": value.get("toolName"),
+        "tool_call_id": value.get("id") if role == "tool" else None,
+    }
+
+
 _HOLDERS = (
     "messages", "new_message", "input_messages", "output_messages", "choices", "content", "input", "prompt", "query", "question",
-    "text", "combined_chunk_content", "str_or_query_bundle", "query_str", "user_msg",
+    "text", "delta", "candidates", "combined_chunk_content", "str_or_query_bundle", "query_str", "user_msg",
 )  # fmt: skip
 """Fields that contain messages, the most specific first."""
 _HOLDERS_OF_ANSWERS = (*_HOLDERS[:5], "output", *_HOLDERS[5:])
@@ -296,7 +357,7 @@ def _is_part(value: Mapping[str, Any]) -> bool:
         return False
     kind = _kind(value)
     if kind is None:
-        return "object" not in value and not _UNTYPED_PARTS.isdisjoint(value)
+        return ("object" not in value and not _UNTYPED_PARTS.isdisjoint(value)) or _is_bare_call(value)
     return kind in _TEXT_TYPES or kind in _REASONING_TYPES or kind in _MEDIA or kind in _PART_READERS
 
 
@@ -343,7 +404,7 @@ def _author_and_parts(value: Mapping[str, Any], parts: Any) -> tuple[Any, Any]:
     if parts is None:
         parts = value.get("content")
     if parts is None:
-        parts = value.get("blocks")
+        parts = value.get("blocks", value.get("text", value.get("message")))
     if parts is None and kind in _ITEM_ROLES:
         parts = [value]
     return own, parts
@@ -351,6 +412,8 @@ def _author_and_parts(value: Mapping[str, Any], parts: Any) -> tuple[Any, Any]:
 
 def _with_text(message: Message, texts: list[str], out: Decoded) -> Message:
     """Add a message's text, from which tool calls and results may be read."""
+    if len(texts) > 1 and message.role == "user":
+        texts = [text for text in texts if not is_tagged(text)] or texts
     content = message.content = texts[0] if len(texts) == 1 else _joined(texts)
     if message.role == "user":
         if not content.startswith(_FRAMEWORK_WORDS):
@@ -363,10 +426,22 @@ def _with_text(message: Message, texts: list[str], out: Decoded) -> Message:
 
 def _joined(texts: list[str]) -> str:
     """Join the texts of parts. Pieces of a streamed text keep the space between them at one of their ends."""
+    if _is_streamed(texts):
+        return "".join(texts)
     whole = texts[0]
     for text in texts[1:]:
         whole += text if text[:1].isspace() or whole[-1:].isspace() else f"\n{text}"
     return whole
+
+
+def is_tagged(text: str) -> bool:
+    """Return True if a text is wholly inside one tag: context that a framework adds to the user's words."""
+    text = text.strip()
+    found = _TAG.match(text)
+    return found is not None and text.find(f"</{found[1]}>") == len(text) - len(found[1]) - 3
+
+
+_TAG = re.compile(r"<([A-Za-z][\w.:-]{0,60})(?: [^<>]{0,200})?>")
 
 
 def _answer_to_call(value: Mapping[str, Any], texts: list[str]) -> ToolResponse:
@@ -435,8 +510,16 @@ def _read_part(part: Mapping[str, Any], message: Message, texts: list[str], out:
         _attachment(part, message, _MEDIA[kind])
     elif kind is None and isinstance(part.get("content"), (str, list)):
         _read_parts(part["content"], message, texts, out, 1)
-    elif kind is None:
-        _google_part(part, message)
+    elif kind is None and not _google_part(part, message) and _is_bare_call(part):
+        _tool_request(part, message)
+
+
+def _is_bare_call(part: Mapping[str, Any]) -> bool:
+    """Return True for a tool request without a type or a wrapper: a name, arguments and an id."""
+    return part.get("name").__class__ is str and not _CALL_ARGUMENTS.isdisjoint(part) and not _CALL_IDS.isdisjoint(part)
+
+
+_CALL_ARGUMENTS, _CALL_IDS = frozenset(("args", "arguments", "input")), frozenset(("id", "call_id", "tool_call_id"))
 
 
 def _read_text(part: Mapping[str, Any], kind: str | None, message: Message, texts: list[str], out: Decoded) -> None:
@@ -558,7 +641,7 @@ def _media_in(result: Any, message: Message) -> None:
 
 def says_failed(value: Mapping[str, Any]) -> bool:
     """Return True if a tool's result has an error flag of Anthropic, Bedrock or MCP."""
-    return value.get("is_error") is True or value.get("isError") is True or value.get("status") == "error"
+    return value.get("is_error") is True or value.get("isError") is True or "error" in (value.get("status"), value.get("state"))
 
 
 def _typed_result(part: Mapping[str, Any], message: Message) -> None:
@@ -725,7 +808,7 @@ def arguments_of(raw: Any) -> dict[str, Any] | None:
         try:
             raw = jsonio.loads(raw)
         except ValueError:
-            raw = _python_literal(raw)
+            raw = _python_literal(raw) or java_text.parsed(raw)
         if isinstance(raw, str):  # JSON text inside JSON text
             return arguments_of(raw) if raw[:1] == "{" else None
     if not isinstance(raw, Mapping):

@@ -199,3 +199,121 @@ def test_calls_come_from_a_runs_messages_without_tool_spans(kind, key, wrapped):
     turn = turn_of(root, fw(2, 1, "llm.call", usage), fw(3, 1, "llm.call", usage, at=20))
     assert (turn.input, turn.output) == (ASKED, SAID)
     assert [(call.name, call.arguments, call.result) for call in turn.tool_calls] == [("weather", {"city": "Paris"}, RESULT)]
+
+
+def answered(made, given=(USER,)):
+    """Turns of a model call in a framework's and in the convention's attributes."""
+    texts = [one if isinstance(one, str) else json.dumps(one) for one in (given, made)]
+    framework = {
+        "fw.kind": "llm",
+        "llm.model": "m-1",
+        "llm.input": texts[0],
+        "llm.output": texts[1],
+        "llm.usage.output_tokens": 4,
+    }
+    convention = {"gen_ai.input.messages": texts[0], "gen_ai.output.messages": texts[1], "gen_ai.request.model": "m-1"}
+    return [turn_of(agent(1), fw(2, 1, "chat", attributes)) for attributes in (framework, convention)]
+
+
+PIECES = ["It is", " 18", " °C", "."]
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        [{"role": "assistant", "content": piece} for piece in PIECES],
+        [{"role": "assistant", "parts": [{"type": "text", "content": piece}]} for piece in PIECES],
+        [{"role": "model", "parts": [{"text": piece}]} for piece in PIECES],
+        [{"type": "AIMessageChunk", "content": piece} for piece in PIECES],
+        [{"role": "assistant", "content": [{"type": "text", "text": piece} for piece in PIECES]}],
+        [{"delta": {"content": piece}} for piece in PIECES],
+        [{"choices": [{"delta": {"content": piece}}]} for piece in PIECES],
+        [{"candidates": [{"content": {"role": "model", "parts": [{"text": piece}]}}]} for piece in PIECES],
+        PIECES,
+        [{"role": "assistant", "text": SAID}],
+    ],
+)  # fmt: skip
+def test_pieces_of_a_streamed_answer_are_joined(made):
+    assert [turn.output for turn in answered(made)] == [SAID, SAID]
+
+
+@pytest.mark.parametrize("event", ["gen_ai.choice", "llm.chunk", "fw.completion.delta"])
+def test_pieces_in_events_are_joined(event):
+    events = [SpanEvent(event, {"content": piece}) for piece in PIECES]
+    assert turn_of(chat(1, events=events)).output == SAID
+
+
+@pytest.mark.parametrize(
+    ("texts", "output"),
+    [(["First paragraph.", "Second one."], "First paragraph.\nSecond one."), (["It is", " 1", "8 °C."], "It is 18 °C.")],
+)
+def test_parts_that_arent_streamed_keep_their_lines(texts, output):
+    made = [{"role": "assistant", "content": [{"type": "text", "text": text} for text in texts]}]
+    assert {turn.output for turn in answered(made)} == {output}
+
+
+def test_first_of_several_choices_is_the_answer():
+    made = [{"role": "assistant", "content": text} for text in ("Option A", "Option B")]
+    assert {turn.output for turn in answered(made)} == {"Option A"}
+
+
+@pytest.mark.parametrize("context", ["<context>\nA <b>b</b>\n</context>", '<system-reminder kind="x">y</system-reminder>'])
+def test_text_inside_a_tag_beside_another_isnt_the_users(context):
+    said = {"role": "assistant", "content": SAID}
+    for given in (
+        [{"role": "user", "content": [{"type": "text", "text": context}, {"type": "text", "text": ASKED}]}],
+        [{"role": "user", "content": [{"type": "text", "text": ASKED}, {"type": "text", "text": context}]}],
+        [{"role": "user", "content": ASKED}, {"role": "user", "content": context}],
+    ):
+        assert {turn.input for turn in answered([said], given)} == {ASKED}
+    for text in (context, "<b>a</b> or <b>b</b>"):
+        assert {turn.input for turn in answered([said], [{"role": "user", "content": text}])} == {text}
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        [{"role": "assistant", "content": [{"name": "weather", "args": {"city": "Paris"}, "id": "c1"}]}],
+        [{"role": "assistant", "parts": [{"name": "weather", "arguments": {"city": "Paris"}, "id": "c1"}]}],
+        [{"name": "weather", "args": {"city": "Paris"}, "id": "c1"}],
+        'AssistantMessage [messageType=ASSISTANT, toolCalls=[ToolCall[id=c1, type=function, name=weather, arguments={"city":"Paris"}]]]',
+        'AiMessage { text = null, toolExecutionRequests = [ToolExecutionRequest { id = "c1", name = "weather", arguments = "{"city": "Paris"}" }] }',
+    ],
+)  # fmt: skip
+def test_tool_requests_are_read_in_any_form(made):
+    found = [[(call.name, call.arguments) for call in turn.tool_calls] for turn in answered(made)]
+    assert found == [[("weather", {"city": "Paris"})]] * 2
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "UserMessage{content='Weather in Paris?', properties={messageType=USER}, messageType=USER}",
+        "[SystemMessage [textContent=Be brief, x=1], UserMessage [textContent=Weather in Paris?, metadata={}]]",
+        '[UserMessage { name = null, contents = [TextContent { text = "Weather in Paris?" }] }]',
+        "Prompt{messages=[UserMessage{content='Weather in Paris?', messageType=USER}], modelOptions=null}",
+        "[Message{role='user', content='Weather in Paris?'}]",
+        [{"role": "user", "text": ASKED}],
+        {"messages": [{"role": "user", "message": ASKED}]},
+    ],
+)
+def test_users_words_are_read_in_any_form(given):
+    assert {turn.input for turn in answered([{"role": "assistant", "content": SAID}], given)} == {ASKED}
+
+
+@pytest.mark.parametrize("result", ['"Error: no such city"', "Error: no such city", {"state": "error", "text": "x"}])
+def test_results_that_report_an_error_are_failures(result):
+    told = {"role": "tool", "tool_call_id": "c1", "content": result if isinstance(result, str) else json.dumps(result)}
+    root, first, _, last = loop()
+    last.attributes["llm.input"] = json.dumps([USER, WANTS, told])
+    assert [call.error and call.error.type for call in turn_of(root, first, last).tool_calls] == ["tool_error"]
+
+
+def test_results_without_ids_follow_the_order_of_the_calls():
+    calls = [{**CALL, "id": f"c{n}", "function": {"name": "weather", "arguments": json.dumps({"n": n})}} for n in (1, 2)]
+    told = [{"role": "tool", "content": text} for text in ("one", "two")]
+    root, first, _, last = loop()
+    first.attributes["llm.output"] = json.dumps([{**WANTS, "tool_calls": calls}])
+    last.attributes["llm.input"] = json.dumps([USER, {**WANTS, "tool_calls": calls}, *told])
+    found = [(call.arguments, call.result) for call in turn_of(root, first, last).tool_calls]
+    assert found == [({"n": 1}, "one"), ({"n": 2}, "two")]

@@ -15,7 +15,7 @@ from ..content import decode
 from ..step import CHAIN, EMBEDDING, LLM, RETRIEVAL, TOOL, as_float
 from . import kinds
 from .keys import IN, OUT, SPREAD_ARGUMENTS, SPREAD_RESULTS, Meaning, holds_json, is_content_of_event, is_useful, meaning_of
-from .shapes import are_documents, are_messages, are_requests, are_tools, is_definition, is_message, is_telling, plain
+from .shapes import are_documents, are_messages, are_requests, are_tools, is_definition, is_message, is_telling, pieces_in, plain
 from .values import Branch, opened, tree_of
 from .words import words_of
 
@@ -204,13 +204,19 @@ class Facts:
         unwrapped = plain(items) if all(isinstance(item, dict) and len(item) == 1 for item in items) else items
         if are_messages(unwrapped):
             self._take_messages(unwrapped, path, direction)
-        elif direction != IN and are_requests(unwrapped) and _CALLS & set(words_of(path)):
+        elif (
+            direction != IN
+            and are_requests(unwrapped)
+            and (_CALLS & set(words_of(path)) or all("id" in one for one in unwrapped))
+        ):
             self._take_messages([{"role": "assistant", "tool_calls": plain(unwrapped)}], path, OUT)
         elif are_tools(unwrapped):
             self.definitions = self.definitions or plain(unwrapped)
         elif are_documents(unwrapped) and direction != IN:
             self.documents = unwrapped if self.documents is None else self.documents
         else:
+            if direction != IN and (pieces := pieces_in(items)):
+                self._take_messages(pieces, path, OUT)
             for item in items[:200]:
                 if isinstance(item, (dict, list)):
                     self._walk(path, item, depth + 1, direction)
@@ -432,7 +438,7 @@ def _as_message(values: Mapping[str, Any], role: str) -> dict[str, Any]:
 def _author(words: Iterable[str]) -> tuple[str | None, str | None]:
     """Return the role and direction of the message that an event's name announces."""
     found = set(words)
-    if found & {"choice", "completion", "response", "output", "generation"}:
+    if found & {"choice", "completion", "response", "output", "generation", "chunk", "delta"}:
         return "assistant", OUT
     for role in ("system", "user", "assistant", "tool"):
         if role in found:

@@ -113,6 +113,21 @@ def are_messages(node: list[Any]) -> bool:
     return found > 0 and 2 * found >= min(len(node), 50)
 
 
+def pieces_in(chunks: list[Any]) -> list[dict[str, Any]]:
+    """Return the messages in the chunks of a streamed response, or an empty list for other values."""
+    found = [_piece_in(chunk) for chunk in chunks if isinstance(chunk, dict)]
+    return [{"role": "assistant", **piece} for piece in found if piece] if len(found) == len(chunks) else []
+
+
+def _piece_in(chunk: Mapping[str, Any]) -> Any:
+    for key, inner in (("choices", "delta"), ("candidates", "content")):
+        several = chunk.get(key)
+        if isinstance(several, list) and several and isinstance(several[0], dict):
+            chunk = several[0] if inner == "delta" else {"delta": several[0].get(inner)}
+    piece = chunk.get("delta")
+    return piece if isinstance(piece, dict) else {"content": piece} if isinstance(piece, str) else None
+
+
 _DOCUMENT_TEXT = ("content", "page_content", "text", "pageContent", "document", "chunk", "body")
 _DOCUMENT_FACTS = ("id", "score", "metadata", "doc_id", "document_id", "similarity", "distance", "source", "title", "id_")
 

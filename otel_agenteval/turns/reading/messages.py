@@ -12,7 +12,7 @@ from typing import Any
 
 from ...core import jsonio
 from ...core.turn import ErrorInfo, Message, ToolRequest
-from ...dialects.content import REDACTED, logprobs_in
+from ...dialects.content import REDACTED, is_tagged, logprobs_in
 from ...dialects.step import AGENT, INNER, LLM, TOOL, Step
 from .finish_reasons import ends_by_itself
 from .rag_prompt import answer_in, question_in
@@ -201,10 +201,15 @@ class MessageReader(ToolReader):
 
 
 def _last_user_text(messages: list[Message]) -> str | None:
+    context = None
     for message in reversed(messages):
         if message.role == "user" and message.content and not message.tool_results:
-            return message.content
-    return None
+            if not is_tagged(message.content):
+                return message.content
+            context = context or message.content  # added to the user's words before it, if there are any
+        elif context is not None:
+            break
+    return context
 
 
 def _last_assistant_text(messages: list[Message]) -> str | None:

@@ -17,7 +17,7 @@ from typing import Any
 from ...core import jsonio
 from ...core.later import Later
 from ...core.turn import ErrorInfo, Handoff, Message, ToolCall, ToolRequest
-from ...dialects.content import REDACTED, arguments_of, says_failed, unwrap_result
+from ...dialects.content import REDACTED, arguments_of, says_failed, unquoted, unwrap_result
 from ...dialects.react import INTERPRETER, calls_in_code, printed
 from ...dialects.step import AGENT, CHAIN, HANDOFF, INNER, LLM, ROOT_ROLES, TOOL, Step, as_text
 from ...spans.record import SpanRecord
@@ -655,6 +655,8 @@ def _flagged(raw: Any) -> ErrorInfo | None:
 
 def _error_in(result: Any) -> ErrorInfo | None:
     """Return the failure that a tool's result reports as text."""
+    if isinstance(result, str):
+        result = unquoted(result)
     if isinstance(result, str):
         if result[:40].lower().startswith(_FAILED_TEXT):
             return ErrorInfo("tool_error", result[:200])

@@ -1,0 +1,87 @@
+"""Parser for the output of Java's ``toString``, and of Kotlin's, in linear time: ``Type{key='…', …}``, ``Type[key=…]``."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+LONGEST = 200_000
+"""Longest text to parse, in characters."""
+CLASS = "java_class"
+"""Key of an object's class among its members."""
+_DEEPEST = 40
+_START = re.compile(r"\[?\s?(?:(?:[A-Za-z]\w{0,30}\.){0,8}[A-Z][\w$]{0,80}\s?[\[{(]\s?|\{)[A-Za-z]\w{0,60}\s?=(?!=)")
+_OPEN = re.compile(r"\s*(?:(?P<name>[A-Za-z][\w.$]{0,100})\s?)?(?P<open>[\[{(])\s*")
+_KEY = re.compile(r"\s*(?P<key>[A-Za-z_][\w.]{0,60})\s?=(?!=)\s?")
+_NEXT = r"(?=\s{0,4}(?:,\s{0,4}[A-Za-z_][\w.]{0,60}\s?[=\[{(]|[\]})]\s{0,4}(?:[,\]})]|\Z)|\Z))"
+_QUOTE_ENDS = {quote: re.compile(quote + _NEXT) for quote in ("'", '"')}
+_BARE_END = re.compile(_NEXT)
+_CLOSERS = {"[": "]", "{": "}", "(": ")"}
+_WORDS: dict[str, Any] = {"null": None, "true": True, "false": False}
+_NUMBER = re.compile(r"-?\d{1,15}(?:\.\d{1,15})?")
+_JSON = json.JSONDecoder()
+
+
+def parsed(text: str) -> Any:
+    """Return the value of a text that ``toString`` wrote, or None for other texts.
+
+    Objects become dicts with their class as ``java_class``.
+    """
+    if text[-1:] not in ("}", "]", ")") or len(text) > LONGEST or _START.match(text) is None:
+        return None
+    try:
+        value, end = _value(text, 0, 0)
+    except ValueError:
+        return None
+    return value if end == len(text) else None
+
+
+def _value(text: str, at: int, depth: int) -> tuple[Any, int]:
+    if depth > _DEEPEST:
+        raise ValueError
+    opening = _OPEN.match(text, at)
+    if opening is not None:
+        name = opening["name"]
+        if name is None and opening["open"] != "(":
+            try:
+                return _JSON.raw_decode(text, opening.start("open"))
+            except (ValueError, RecursionError):
+                pass
+        if name is None or name.rpartition(".")[2][:1].isupper():
+            return _inside(text, opening, depth)
+    quote = _QUOTE_ENDS.get(text[at : at + 1])
+    if quote is not None:
+        end = quote.search(text, at + 1)
+        if end is None:
+            raise ValueError
+        return text[at + 1 : end.start()], end.end()
+    end = _BARE_END.search(text, at)
+    if end is None:
+        raise ValueError
+    return _scalar(text[at : end.start()].strip()), end.start()
+
+
+def _scalar(word: str) -> Any:
+    if word in _WORDS:
+        return _WORDS[word]
+    return json.loads(word) if _NUMBER.fullmatch(word) and not word.lstrip("-").startswith("0") else word
+
+
+def _inside(text: str, opening: re.Match[str], depth: int) -> tuple[Any, int]:
+    """Return the object or the list after an opening bracket."""
+    closer, at = _CLOSERS[opening["open"]], opening.end()
+    members: dict[str, Any] = {CLASS: opening["name"].rpartition(".")[2]} if opening["name"] else {}
+    items: list[Any] = []
+    while text[at : at + 1] != closer:
+        key = _KEY.match(text, at)
+        if key is not None:
+            members[key["key"]], at = _value(text, key.end(), depth + 1)
+        else:
+            item, at = _value(text, at, depth + 1)
+            items.append(item)
+        while text[at : at + 1] in (" ", ",", "\n"):
+            at += 1
+        if at >= len(text):
+            raise ValueError
+    return (items if items and len(members) <= 1 else members if members or opening["open"] == "{" else items), at + 1
