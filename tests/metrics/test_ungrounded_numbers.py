@@ -109,7 +109,6 @@ _SHOPS = [{"shop": "A", "sold": 720}, {"shop": "B", "sold": 480}, {"shop": "C", 
         pytest.param(said("A pace of 5:30 per km.", {"km": 12, "time_s": 3960}), True, id="a pace"),
         pytest.param(said("On 15 January.", {"start": "2027-01-14T10:20:00"}), False, id="a date is no sum"),
         pytest.param(said("Five nights make 590.", {"night": 118}), True, id="times a number in words"),
-        pytest.param(said("30 Cent pro kWh.", {"preis_eur": 0.3}), True, id="cents"),
         pytest.param(said("Montreal: 12:00.", {"at": "2026-01-20T18:00:00+01:00"}), True, id="another zone"),
         pytest.param(
             said("She is 36 years old.", {"born": "1990-02-01"}, start="2026-11-22T10:00:00Z"), True, id="an age on that day"
@@ -142,3 +141,66 @@ def test_results_of_what_people_ask_for(turn: dict[str, Any], wanted: bool) -> N
 )
 def test_names_of_months_are_read_on_either_side_of_the_day(output: str, result: str) -> None:
     assert passed(said(output, {"date": result})) is True
+
+
+_TODAY = "2026-11-26T09:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("turn", "wanted"),
+    [
+        pytest.param(said("Today is 26 November, it closes tomorrow.", "closes soon, 3 left", start=_TODAY), True, id="today"),
+        pytest.param(said("Am Samstag, 28.11., ab 9 Uhr.", "ab 9:00 Uhr", start=_TODAY), True, id="a weekday that fits"),
+        pytest.param(said("Am Freitag, 28.11.2026.", {"am": "2026-11-27"}, start=_TODAY), False, id="a weekday of another date"),
+        pytest.param(said("49 días hasta el 14 de enero de 2027.", "2027-01-14", start=_TODAY), True, id="days until a date"),
+        pytest.param(said("In total 1,903.", {"rows": [["a", 1240], ["b", 615], ["c", 48]]}), True, id="the total of arrays"),
+        pytest.param(
+            said("In total 1,913.", {"rows": [["a", 1240], ["b", 615], ["c", 48]]}), False, id="another total of arrays"
+        ),
+        pytest.param(said("Spent £98.50.", [{"amount": -61.2}, {"amount": -37.3}]), True, id="negative amounts"),
+        pytest.param(said("a | 80 | +42\nb | 90 | −28\nall | 170 | +14", "a 80 +42\nb 90 -28"), True, id="signs"),
+        pytest.param(said("3 × 84 = 252, plus 63 that makes 315.", {"adult": 84, "child": 63}), True, id="two steps"),
+        pytest.param(said("3 × 84 = 252, plus 63 that makes 325.", {"adult": 84, "child": 63}), False, id="two wrong steps"),
+        pytest.param(said("About €24.9m.", {"revenue": 24900000}), True, id="millions"),
+        pytest.param(said("It needs 0.25 GiB.", "memory: 256Mi"), True, id="Kubernetes"),
+        pytest.param(said("体温36，8度。", {"temp": 36.8}), True, id="a wide comma"),
+        pytest.param(said("It is 210 × 125 cm.", "210x125x98"), True, id="a size"),
+        pytest.param(said("It leaves at 07:42.", {"dep": "06:42"}), False, id="an hour later"),
+        pytest.param(said("Ab 21:15 Uhr.", {"ab": "20:15", "dauer": "95 min"}), False, id="an hour later in the evening"),
+        pytest.param(said("Up to 14 miles.", {"range_km": 14}), False, id="another unit"),
+        pytest.param(said("Kept for 10 days at 3.50 €.", "We keep it for 7 days, 3.50 €"), False, id="other days"),
+        pytest.param(said("Shares: 38.9 %.", [["x", 5128.5], ["y", 3984], ["z", 4071]]), True, id="a share of arrays"),
+        pytest.param(said("Your card ends in 4417.", "card VI ****4417"), True, id="the end of a card"),
+        pytest.param(said("On flight NQ 581.", "NQ581"), True, id="a name with a space"),
+        pytest.param(
+            {
+                "output": "From 9 to 15 November: 52 calls.",
+                "tool_calls": [{"name": "t", "arguments": {"from": "2026-11-09", "to": "2026-11-15"}, "result": {"n": 52}}],
+            },
+            True,
+            id="a range that the agent queried",
+        ),
+        pytest.param(
+            {
+                "output": "There are 268 orders.",
+                "tool_calls": [
+                    {"name": "q", "arguments": {"page": n}, "result": {"rows": [[rows]]}} for n, rows in enumerate((100, 101, 67))
+                ],
+            },
+            True,
+            id="the total of pages",
+        ),
+    ],
+)
+def test_numbers_of_production_turns(turn: dict[str, Any], wanted: bool) -> None:
+    assert passed(turn) is wanted
+
+
+def test_finding_shows_the_nearest_given_number() -> None:
+    turn = oa.Turn.from_dict(
+        said("Use `a 9` first. It costs €164.20.", {"fees": {"small": 38.5, "large": 146.2}}, system="Say 17.")
+    )
+    (finding,) = oa.get_metric(NAME).evaluate(turn).detail["findings"]
+    assert turn.output is not None
+    assert turn.output[finding["start"] : finding["end"]] == "164.20"
+    assert (finding["compared_with"], finding["nearest"], finding["severity"]) == ("tool_calls[0].result", "146.2", "info")

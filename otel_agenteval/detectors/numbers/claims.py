@@ -304,13 +304,6 @@ _HYPOTHETICAL_BEYOND_LATIN = (
     "例えば", "たとえば", "一般的に", "一般に", "比如", "例如", "假设", "一般来说", "예를 들어", "일반적으로", "على سبيل المثال", "مثلا", "बत के तौर", "उदाहरण", "לדוגמה", "למשל", "ตัวอย่าง",
 )  # fmt: skip
 _SENTENCE_END = re.compile(r"[.!?…][ \n\"”)]|[\n。！？]")
-_HEDGE = re.compile(
-    r"(?:about|around|roughly|approximately|approx\.|almost|nearly|just (?:over|under)|over|under|more than|less than|some|close to|~|≈|circa|ca\.|etwa|rund|knapp|gut|ungefähr|über|fast|"
-    r"environ|près de|plus de|presque|unos|unas|cerca de|alrededor de|aproximadamente|casi|más de|quasi|oltre|около|примерно|почти|более|приблизно|близько|"
-    r"yaklaşık|約|约|大约|将近|超过|およそ|ほぼ|약|noin|cca|asi|około|ok\.|ponad|ongeveer|bijna|ruim|omkring|drygt|knappt|cirka|nästan|khoảng|gần|sekitar|kurang lebih|"
-    r"حوالي|نحو|تقريبا|حدود|लगभग|करीब|প্রায়|ประมาณ|περίπου|בערך|כ-)\s?[$€£¥₹]?\s?$",
-    re.IGNORECASE,
-)
 
 
 def sentence_of(text: str, at: int) -> str:
@@ -360,7 +353,3 @@ def is_hypothetical(sentence: str) -> bool:
     if _HYPOTHETICAL.search(in_small_letters(sentence)) is not None:
         return True
     return not sentence.isascii() and any(words in sentence for words in _HYPOTHETICAL_BEYOND_LATIN)
-
-
-def is_hedged(claim: Claim, text: str) -> bool:
-    return _HEDGE.search(text, max(0, claim.at - 24), claim.at) is not None

@@ -323,10 +323,6 @@ class Candidates:
         self._kinds = [(np.asarray(results), chance) for results, chance in kinds]
         self._all = np.concatenate([_NO_NUMBERS, *(results for results, _ in self._kinds)])
 
-    def has(self, readings: Iterable[tuple[float, float]]) -> bool:
-        """Return True if a result matches the number, even by chance."""
-        return any(bool((np.abs(self._all - value) <= half * 1.000001 + value * 1e-12).any()) for value, half in readings)
-
     def support(self, readings: Iterable[tuple[float, float]], point: float = 0.0) -> bool:
         """Return True if a result matches the number and a match by chance is unlikely.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import re
 from bisect import bisect_left
@@ -22,6 +23,7 @@ from .words import cjk_value, may_have_numerals, may_have_words, small_words_in,
 
 _MARKS = ".,:/'-+"
 _LIMIT = 400
+_OCCURRENCES = 20
 
 
 _RANGE = re.compile(r"([0-9]{1,4})\s?(?:[-–—~]|to|bis|à|a|до|al)\s?[0-9]{1,4}[ \u00a0-]?([^\W\d_]{1,14})")
@@ -29,11 +31,11 @@ _RANGE = re.compile(r"([0-9]{1,4})\s?(?:[-–—~]|to|bis|à|a|до|al)\s?[0-9]{
 _FIELD_VALUE = re.compile(r"[:=]\s?[\"']?([0-9]+(?:\.[0-9]+)?)(?![0-9:-])")
 
 
-def worded_durations(text: str) -> list[tuple[float, float]]:
+def worded_durations(lowered: str) -> list[tuple[float, float]]:
     """Return durations such as ``three months`` in seconds, each with its unit."""
     found = []
-    for _, end, value in small_words_in(in_small_letters(text)):
-        unit = unit_after(text, end)
+    for _, end, value in small_words_in(lowered):
+        unit = unit_after(lowered, end)
         if unit is not None and unit[0] == "time":
             found.append((value * unit[1], unit[1]))
     return found
@@ -65,7 +67,8 @@ class GivenNumbers:
         self._calls = calls
         self.today = now.date() if now is not None else None
         self.now = now
-        self.words = {word.strip(_MARKS) for word in set(words_in("\n".join(self.texts)))}
+        self._whole = "\n".join(self.texts)
+        self.words = {word.strip(_MARKS) for word in set(words_in(self._whole))}
 
     @cached_property
     def _tokens(self) -> tuple[set[float], set[Day], set[int]]:
@@ -90,6 +93,11 @@ class GivenNumbers:
     def plain_days(self) -> set[Day]:
         return self._tokens[1]
 
+    @cached_property
+    def plain_dates(self) -> list[datetime.date]:
+        """The days in digits as dates. Without a year, they are in this year."""
+        return self._dates_of(self.plain_days)
+
     @property
     def plain_minutes(self) -> set[int]:
         return self._tokens[2]
@@ -100,29 +108,36 @@ class GivenNumbers:
 
     def rounds_to(self, value: float, half: float, error: float = 1e-15) -> bool:
         """Return True if a value of a single word, rounded to the shown digits, is this value."""
-        slack = half * (1 + 1e-9) + abs(value) * error
-        values = self._plain_sorted
-        at = bisect_left(values, value - slack)
-        return at < len(values) and values[at] <= value + slack
+        return _is_near(self._plain_sorted, value, half, error)
 
     @cached_property
-    def values(self) -> derive.Array:
-        """All values, sorted, also those in words and of several words."""
-        values = set(self.plain_values)
-        values.update(special_values(self.texts))
-        for text in self.texts:
-            if may_have_words(text):
-                values.update(value for _, _, value in values_of_words(text))
-            if may_have_numerals(text):
-                values.update(value for _, _, value in cjk_value(text))
-        return np.sort(np.fromiter(values, np.float64, len(values)))
+    def _worded(self) -> list[float]:
+        """Return the values of numbers in words, sorted."""
+        found: set[float] = set()
+        if may_have_words(self._lowered):
+            found.update(value for _, _, value in values_of_words(self._lowered))
+        if may_have_numerals(self._whole):
+            found.update(value for _, _, value in cjk_value(self._whole))
+        return sorted(found)
+
+    @cached_property
+    def _special(self) -> list[float]:
+        """Return the values of numbers such as ``4 200`` and ``4.7 million``, sorted."""
+        return sorted(special_values([self._whole]))
+
+    @cached_property
+    def values(self) -> list[float]:
+        return sorted({*self.plain_values, *self._special, *self._worded})
+
+    @cached_property
+    def _lowered(self) -> str:
+        return in_small_letters(self._whole)
 
     def has(self, value: float, half: float, error: float = 1e-15) -> bool:
-        """Return True if one of the values, rounded to the shown digits, is this value."""
-        slack = half * (1 + 1e-9) + abs(value) * error
-        values = self.values
-        at = int(values.searchsorted(value - slack))
-        return at < len(values) and bool(values[at] <= value + slack)
+        """Return True if a value, also of several words, rounds to this value."""
+        if self.rounds_to(value, half, error) or _is_near(self._worded, value, half, error):
+            return True
+        return (value >= 1000 or not self._whole.isascii() or "%" in self._whole) and _is_near(self._special, value, half, error)
 
     @cached_property
     def moments(self) -> list[Moment]:
@@ -135,10 +150,8 @@ class GivenNumbers:
 
     @cached_property
     def clocks(self) -> list[Moment]:
-        found = [each for each in self.moments if each.minutes is not None]
-        for text in self.texts:
-            found += islice((each for each in clocks_in(text) if each.offset is None), _LIMIT)
-        return found
+        dated = [each for each in self.moments if each.minutes is not None]
+        return dated + list(islice((each for each in clocks_in(self._whole) if each.offset is None), _LIMIT))
 
     @cached_property
     def days(self) -> set[Day]:
@@ -148,32 +161,28 @@ class GivenNumbers:
 
     @cached_property
     def dates(self) -> list[datetime.date]:
-        """The days. Without a year, they are in this year."""
+        return self._dates_of(self.days)
+
+    def _dates_of(self, days: set[Day]) -> list[datetime.date]:
         found = []
-        for year, month, day in self.days:
-            try:
+        for year, month, day in days:
+            with contextlib.suppress(ValueError):
                 found.append(datetime.date(year or (self.today.year if self.today is not None else 0), month, day))
-            except ValueError:
-                continue
         return found[:_LIMIT]
 
     @cached_property
     def durations(self) -> list[tuple[float, float]]:
         """Durations in seconds, each with its smallest unit."""
-        found: list[tuple[float, float]] = []
-        for text in self.texts:
-            found += [(seconds, unit) for _, _, seconds, unit in islice(durations_in(text), _LIMIT)]
-            found += [
-                (float(low) * step[1], step[1])
-                for low, word in _RANGE.findall(text)
-                if (step := UNITS.get(word.lower())) is not None
-            ]
-            for field in _FIELD_VALUE.finditer(text):
-                step = unit_before(text, field.start(1))
-                if step is not None and step[0] == "time":
-                    found.append((float(field.group(1)) * step[1], step[1]))
-            found += worded_durations(text)
-        return list(dict.fromkeys(found))
+        text = self._whole
+        found = [(seconds, unit) for _, _, seconds, unit in islice(durations_in(text), _LIMIT)]
+        found += [
+            (float(low) * step[1], step[1]) for low, word in _RANGE.findall(text) if (step := UNITS.get(word.lower())) is not None
+        ]
+        for field in _FIELD_VALUE.finditer(text):
+            step = unit_before(text, field.start(1))
+            if step is not None and step[0] == "time":
+                found.append((float(field.group(1)) * step[1], step[1]))
+        return list(dict.fromkeys((*found, *worded_durations(self._lowered))))
 
     @cached_property
     def facts(self) -> derive.DerivedFacts:
@@ -204,19 +213,25 @@ class GivenNumbers:
     def units_of(self, token: str, wanted: Unit | None = None) -> set[Unit | None]:
         """Return the units with which a number stands in the texts, at least until the wanted one."""
         found: set[Unit | None] = set()
-        for text in self.texts:
-            at = text.find(token)
-            for _ in range(20):
-                if at < 0:
+        text, at = self._whole, self._whole.find(token)
+        for _ in range(_OCCURRENCES):
+            if at < 0:
+                break
+            end = at + len(token)
+            if not (text[at - 1 : at].isdigit() or text[end : end + 1].isdigit()):
+                unit = unit_after(text, end) or unit_before(text, at)
+                found.add(unit)
+                if unit is None or unit == wanted:
                     break
-                end = at + len(token)
-                if not (text[at - 1 : at].isdigit() or text[end : end + 1].isdigit()):
-                    unit = unit_after(text, end) or unit_before(text, at)
-                    found.add(unit)
-                    if unit is None or unit == wanted:
-                        return found
-                at = text.find(token, end)
+            at = text.find(token, end)
         return found
+
+
+def _is_near(values: Sequence[float], value: float, half: float, error: float) -> bool:
+    """Return True if one of the sorted values, rounded to the shown digits, is this value."""
+    slack = half * (1 + 1e-9) + abs(value) * error
+    at = bisect_left(values, value - slack)
+    return at < len(values) and values[at] <= value + slack
 
 
 def _distance(claim: Claim, token: GivenToken) -> float:

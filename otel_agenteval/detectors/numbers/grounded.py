@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations_with_replacement
 
 from ..screen import Look
 from ..texts import in_small_letters
 from . import derive
-from .claims import Claim, is_hedged, is_no_claim
+from .claims import Claim, is_no_claim
 from .given import GivenNumbers
 from .moments import Timeline
 from .reading import Reading, readings_of
 from .units import Unit, conversions, unit_after
 from .words import claims_in_words, factors_in, may_have_numerals, may_have_words, small_words_in
 
-_CENTS = re.compile(
-    r" ?(?:cents?|ct|centimes?|céntimos?|centesimi|centavos?|cêntimos?|gr(?:oszy)?|öre|øre|коп\w*|kuruş)\b|¢|分", re.IGNORECASE
-)
 _PER_CENT_BEFORE = re.compile(r"(?:%|yüzde|百分之)\s?$", re.IGNORECASE)
 _PACE = re.compile("([0-9]{1,3}):([0-5][0-9])")
 _ENDING = re.compile(
@@ -38,7 +36,6 @@ _EXAMINED = 100
 """At most this many numbers without an exact source are checked one by one. With more, all of them are ungrounded."""
 _MOST_OPERANDS = 24
 _LONGEST_LINE = 8
-_MOST_VALUES = 120
 _FEW = 4
 _PARTS = (2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
 """Numbers of people, packs or months that a given amount is for."""
@@ -79,6 +76,7 @@ class AnswerNumbers:
         self._asked = asked
         self._derived = derived
         self._exact: dict[int, list[Reading]] = {}
+        self._last: Arithmetic | None = None
 
     def ungrounded(self) -> list[Claim]:
         """Return the claims that don't follow from the given texts. Cheap checks come first."""
@@ -92,10 +90,10 @@ class AnswerNumbers:
         left = [claim for claim in self.claims if claim.scale > 1.0 or claim.text not in words or self._has_other_unit(claim)]
         left = [claim for claim in left if not (claim.readings and claim.is_small) or self._is_other_duration(claim)]
         left = [claim for claim in left if not self._is_exact(claim)]
-        left = [claim for claim in left if not is_no_claim(claim, self.text)]
         if len(left) > _EXAMINED:
             return left
         left = self._underived(left, _is_shown)
+        left = [claim for claim in left if not is_no_claim(claim, self.text)]
         left = [claim for claim in left if not self._is_special(claim)]
         left = self._underived(left, _is_derived)
         still = [claim for claim in left if not self._is_given(claim)]
@@ -105,12 +103,18 @@ class AnswerNumbers:
         for _ in range(_ROUNDS if self._derived else 0):  # results may be operands of other results
             if not left:
                 break
-            arithmetic = Arithmetic(self, left)
+            arithmetic = self._arithmetic(left)
             still = [claim for claim in left if not holds(arithmetic, claim)]
             if len(still) == len(left):
                 break
             left = still
         return left
+
+    def _arithmetic(self, left: Sequence[Claim]) -> Arithmetic:
+        missing = {claim.at for claim in left}
+        if self._last is None or self._last.missing != missing:
+            self._last = Arithmetic(self, missing)
+        return self._last
 
     def _is_plain(self, claim: Claim) -> bool:
         given = self.given
@@ -185,23 +189,21 @@ class AnswerNumbers:
             readings += readings_of(_DIGITS.match(claim.text).group())[0]  # type: ignore[union-attr]
         if claim.scale == 0.01:
             readings += [(1 - value / 100, half / 100), (100 - value, half)]
-        if claim.scale == 1.0 and _CENTS.match(self.text, claim.end):
-            readings.append((value / 100, half / 100))
         if half == 0.005 and value >= 1:  # an amount in cents
             readings.append((value * 100, 0.4))
         if 1 < value < 2 and claim.scale == 1.0:  # a factor of growth
             readings.append(((value - 1) * 100, half * 100))
         if claim.scale <= 1.0 and half < 0.5 and value * 100 in self.given.plain_values and self._has_basis_points:
             readings.append((value * 100, half * 100))
-        return [(value, max(half, self._rounding(value, half, claim))) for value, half in readings]
+        return [(value, max(half, self._rounding(value, half))) for value, half in readings]
 
-    def _rounding(self, value: float, half: float, claim: Claim) -> float:
+    @staticmethod
+    def _rounding(value: float, half: float) -> float:
         """Return half a unit of the last digit that isn't zero: ``58 000`` can be 57 948.
 
-        Numbers below 1000 count as rounded only behind a word such as ``about``. For a single digit, the result is at most 5 % of
-        the value.
+        Numbers below 1000 don't count as rounded. For a single digit, the result is at most 5 % of the value.
         """
-        if half != 0.5 or value < 20 or value % 10 or (value < 1000 and not is_hedged(claim, self.text)):
+        if half != 0.5 or value < 1000 or value % 10:
             return half
         digits = str(int(value))
         zeros = len(digits) - len(digits.rstrip("0"))
@@ -231,7 +233,7 @@ class AnswerNumbers:
 
     def _is_given_in(self, value: float, half: float, unit: Unit) -> bool:
         values = self.given.values
-        first, last = values.searchsorted((value - half, value + half))
+        first, last = bisect_left(values, value - half), bisect_right(values, value + half)
         few = len(values) <= _MOST_OPERANDS and half <= 0.02 * value
         for each in values[first : min(last, first + 8)]:
             token = str(int(each)) if each == int(each) else repr(float(each))
@@ -277,8 +279,8 @@ class AnswerNumbers:
             readings.insert(0, (value, 0.5))  # 1万2千
         if claim.scale > 1.0 and self._names_scale:
             readings.append(claim.readings[0])
-        rounding = self._rounding(value, half, claim)
-        if rounding > half and (value % 1000 == 0 or is_hedged(claim, self.text)):
+        rounding = self._rounding(value, half)
+        if rounding > half and value % 1000 == 0:
             readings.append((value, rounding))
         return readings
 
@@ -313,11 +315,6 @@ class AnswerNumbers:
                 rows[-1][0].append((claim.at, self._signed(claim)))
         return rows
 
-    @cached_property
-    def places(self) -> dict[int, tuple[int, int]]:
-        """Return the line of each number, and its place in the line."""
-        return {at: (line, place) for line, (row, _) in enumerate(self.rows) for place, (at, _) in enumerate(row)}
-
     def _signed(self, claim: Claim) -> float:
         value = claim.readings[0][0] * max(claim.scale, 1.0)
         before = self.text[max(0, claim.at - 2) : claim.at]
@@ -350,7 +347,9 @@ class AnswerNumbers:
         value, half = claim.readings[0]
         if half != 0.5 or claim.scale != 1.0:
             return False
-        if self.timeline.holds_week(claim) or self.timeline.holds_span(claim):
+        if self.timeline.holds_week(claim) or self.timeline.holds_span(claim) or self.timeline.holds_day_of_month(claim):
+            return True
+        if 1900 < value < 2200 and self.timeline.holds_year(value):
             return True
         unit = unit_after(self.text, claim.end)
         return 10 < value < 130 and unit in (None, ("time", 31556952.0)) and self.timeline.holds_years(int(value))
@@ -361,18 +360,19 @@ class Arithmetic:
 
     Args:
         answer: The answer.
-        left: Claims without support, which can't be operands.
+        missing: Positions of the claims without support, which can't be operands.
     """
 
-    def __init__(self, answer: AnswerNumbers, left: Sequence[Claim]) -> None:
+    def __init__(self, answer: AnswerNumbers, missing: set[int]) -> None:
         self._answer = answer
         self._text = answer.text
         self._given = answer.given
-        self._missing = {claim.at for claim in left}
+        self.missing = missing
+        self._not_shown: set[int] = set()
 
     @cached_property
     def _rows(self) -> list[tuple[list[float], list[float]]]:
-        rows = (([value for at, value in row if at not in self._missing], worded) for row, worded in self._answer.rows)
+        rows = (([value for at, value in row if at not in self.missing], worded) for row, worded in self._answer.rows)
         return [(row, worded) for row, worded in rows if row]
 
     @cached_property
@@ -382,8 +382,14 @@ class Arithmetic:
 
     def is_shown(self, claim: Claim) -> bool:
         """Return True if a number follows from other numbers of the answer."""
-        if not claim.readings:
+        if not claim.readings or claim.is_small or claim.at in self._not_shown:
             return False
+        if self._is_shown(claim):
+            return True
+        self._not_shown.add(claim.at)
+        return False
+
+    def _is_shown(self, claim: Claim) -> bool:
         readings = self._answer.exact(claim)
         if any(abs(each - value) <= half + value * 1e-9 for each in self._answer.shown_results for value, half in readings):
             return True
@@ -392,41 +398,7 @@ class Arithmetic:
             return True
         if self._answer.is_share(claim) and self._follows(claim, self._changes):
             return True
-        return self._is_natural(claim) or self._follows(claim, self._of_answer)
-
-    def _is_natural(self, claim: Claim) -> bool:
-        """Return True for the total of a column, and for a result of two numbers in the same line.
-
-        This is a cheap check for numbers with many digits, which seldom match by chance.
-        """
-        if claim.at not in self._answer.places:
-            return False
-        line, place = self._answer.places[claim.at]
-        sizes = [(value, half) for value, half in self._answer.sizes(claim)[:2] if half <= value / 100]
-        return any(self._is_total(line, place, *size) or self._is_of_two(line, *size) for size in sizes)
-
-    def _is_total(self, line: int, place: int, value: float, half: float) -> bool:
-        rows = self._answer.rows
-        for at in (place, place - len(rows[line][0])):
-            column = [row[at] for row, _ in (rows[:line] or rows[1:]) if -len(row) <= at < len(row)]
-            total = abs(sum(each for position, each in column if position not in self._missing))
-            if abs(total - value) <= half * 1.000001 + value * 1e-12:
-                return True
-        return False
-
-    def _is_of_two(self, line: int, value: float, half: float) -> bool:
-        slack = half * 1.000001 + value * 1e-12
-        low, high = value - slack, value + slack
-        row, worded = self._answer.rows[line]
-        operands = [abs(each) for position, each in row if each and position not in self._missing][:_LONGEST_LINE]
-        return any(
-            low <= a + b <= high
-            or low <= abs(a - b) <= high
-            or low <= a * b <= high
-            or low <= b / a <= high
-            or low <= a / b <= high
-            for a, b in combinations((*operands, *worded), 2)
-        )
+        return self._follows(claim, self._of_answer)
 
     def is_derived(self, claim: Claim) -> bool:
         """Return True if a number follows from given numbers."""
@@ -435,7 +407,7 @@ class Arithmetic:
             return True
         if self.is_shown(claim):
             return True
-        if not claim.readings:
+        if not claim.readings or claim.is_small:
             return False
         value, half = claim.readings[0]
         if half == 0.5 and value in self._given.facts.counts:
@@ -492,14 +464,11 @@ class Arithmetic:
         facts = self._given.facts
         extra = [*(self._operands if len(self._operands) <= _FEW else ()), *self._answer.asked, *factors_in(self._text)]
         pools = [*facts.pools, *([list(facts.together)] if 1 < len(facts.together) <= 10 else [])]
-        every = list(dict.fromkeys((*facts.together, *self._single)))
         results = derive.results([list(dict.fromkeys((*pool, *extra)))[:14] for pool in pools])
-        any_two = derive.results([every] if len(every) <= _MOST_VALUES else [], most=1)
         return derive.Candidates(
             [
                 (self._given.totals, 0.3),
                 *((kind, derive.CHANCE) for kind in (*derive.results([self._operands]), *results)),
-                *((kind, 0.05) for kind in any_two),
             ]
         )
 
@@ -511,7 +480,14 @@ class Arithmetic:
             beside = [factor for at, factor in self._answer.worded if begin < at < claim.at and factor >= 2]
             return any(value / factor >= 5 and self._is_known(value / factor, 0.0) for factor in beside)
         factors = self._answer.factors
-        return any(self._is_known(value / factor, half / factor * 0.02) for factor in factors) or any(
+        if any(self._is_known(value / factor, half / factor * 0.02) for factor in factors):
+            return True
+        if any(
+            self._is_known(value / one / other, half / one / other * 0.02)
+            for one, other in combinations_with_replacement(factors, 2)
+        ):
+            return True
+        return any(
             each in self._given.plain_values and self._is_known(value * each / factor, half * 0.02)
             for factor in factors
             for each in _PARTS

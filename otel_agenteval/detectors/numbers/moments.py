@@ -11,13 +11,13 @@ from functools import cached_property
 from itertools import islice
 
 from .claims import Claim, weekdays_beside
-from .given import GivenNumbers, worded_durations
+from .given import GivenNumbers
 from .reading import Day
 from .times import durations_in, offsets_named, says_local, shifted
 
 _YEAR = 365.2425
 _NEAR = 14
-"""Days from today within which a date with its correct weekday needs no source."""
+"""Days from today or a given date within which a date with its correct weekday needs no source."""
 _STEPS = 60
 _FEW = 40
 _SHIFTED = 4_000
@@ -48,11 +48,16 @@ class Timeline:
         """Return True if a date is given in digits, ends a period, or is near today with its correct weekday."""
         if any(self._is_among(day, self._given.plain_days) or self._ends_period(day) for day in claim.days):
             return True
-        near = [day for each in claim.days if (day := self._near_today(each)) is not None]
+        near = [day for each in claim.days if (day := self._near(each, self._today)) is not None]
         if any(self._today is not None and abs((day - self._today).days) <= 1 for day in near):
             return True
-        weekdays = weekdays_beside(self._text, claim) if near else set()
-        return any(day.weekday() in weekdays for day in near)
+        weekdays = weekdays_beside(self._text, claim)
+        if any(day.weekday() in weekdays for day in near):
+            return True
+        bases = self._given.plain_dates if weekdays else ()
+        return any(
+            (day := self._near(each, base)) is not None and day.weekday() in weekdays for each in claim.days for base in bases
+        )
 
     def holds_day(self, claim: Claim) -> bool:
         """Return True if a date is given, also in another time zone, or a stated duration before or after a given one."""
@@ -81,15 +86,17 @@ class Timeline:
         )
         return any(other == month and year in (0, given) for given, other in known)
 
-    def _near_today(self, day: Day) -> datetime.date | None:
-        if self._today is None:
+    @staticmethod
+    def _near(day: Day, base: datetime.date | None) -> datetime.date | None:
+        """Return a day as a date if it's near another date."""
+        if base is None:
             return None
-        for year in (day[0],) if day[0] else (self._today.year, self._today.year + 1, self._today.year - 1):
+        for year in (day[0],) if day[0] else (base.year, base.year + 1, base.year - 1):
             try:
                 found = datetime.date(year, day[1], day[2])
             except ValueError:
                 continue
-            if abs((found - self._today).days) <= _NEAR:
+            if abs((found - base).days) <= _NEAR:
                 return found
         return None
 
@@ -136,11 +143,7 @@ class Timeline:
             return True
         if any(each is not None and (each - minutes) % 30 == 0 for each in known) and minutes in self._shifted_minutes:
             return True
-        if minutes % 60 == 0 and self._is_hour(minutes // 60):
-            return True
-        if self._is_in_zone(minutes) or (
-            minutes % 60 == 0 and minutes > 600 and ":" not in claim.text and minutes / 60 in given.plain_values
-        ):
+        if minutes % 60 == 0 and minutes > 600 and ":" not in claim.text and minutes / 60 in given.plain_values:
             return True
         if minutes <= 720 and (minutes + 720) % 1440 in known and ":" in claim.text:
             return True  # 12-hour clock without a.m. or p.m.
@@ -149,6 +152,8 @@ class Timeline:
         } - known  # "8h00" is no duration
         steps = given_steps | {round(seconds / 60) for seconds, _ in self._durations if 0 < seconds < 259_200} - known
         stated = {each.minutes for each in self._claims if each.minutes in known}
+        if given.now is not None:
+            stated.add(given.now.hour * 60 + given.now.minute)
         return any((start + sign * step) % 1440 == minutes for start in stated for step in steps for sign in (1, -1)) or any(
             (start + sign * step) % 1440 == minutes
             for start in known
@@ -161,26 +166,10 @@ class Timeline:
     def _zones(self) -> set[tuple[int, int]]:
         return offsets_named("\n".join((self._text, *self._given.texts)))
 
-    def _is_in_zone(self, minutes: int) -> bool:
-        """Return True if all times of the answer are given in UTC, and shifted by the same number of hours."""
-        given = {each.minutes for each in self._given.clocks if each.offset is not None}
-        stated = {each.minutes for each in self._claims if each.minutes >= 0}
-        if len(stated) < 2 or not given or self._zones:
-            return False
-        return any(all((each - 60 * hours) % 1440 in given for each in stated) for hours in range(-12, 14))
-
-    def _is_hour(self, hour: int) -> bool:
-        """Return True for an hour in a range, such as ``8`` in ``8–20 Uhr``."""
-        ranges = r"(?:\s?[-–—~]\s?| (?:to|till|until|bis|à|a|do|до|al|tot|og|och|y|and|und|et) )"
-        half = rf"(?<![0-9:.,]){(hour - 1) % 12 + 1}\s?{'[ap]' if hour < 12 else 'p'}\.?m\b"
-        whole = rf"(?<![0-9:.,])0?{hour}(?:{ranges}[0-9]{{1,2}}(?![0-9.,])|\s?(?:uhr|h\b|時|时|点|點|시))|(?<![0-9.,]){ranges}{hour}(?![0-9.,])"
-        pattern = re.compile(f"{half}|{whole}", re.IGNORECASE)
-        return any(pattern.search(text) is not None for text in self._given.texts)
-
     @cached_property
     def _durations(self) -> list[tuple[float, float]]:
         stated = [(seconds, unit) for _, _, seconds, unit in self._stated]
-        return list(dict.fromkeys((*self._given.durations, *stated, *worded_durations(self._text))))[: 2 * _STEPS]
+        return list(dict.fromkeys((*self._given.durations, *stated)))[: 2 * _STEPS]
 
     @cached_property
     def _shifted(self) -> list[tuple[int | None, tuple[int, int] | None]]:
@@ -216,6 +205,26 @@ class Timeline:
         if any(abs(each - seconds) <= max(slack, 30 if unit >= 60 else 0) for each in self._spans(unit)):
             return True
         return unit >= 31_000_000 and self.holds_years(round(seconds / unit))
+
+    def holds_year(self, year: float) -> bool:
+        """Return True for a year that is a given number of years before or after a given one."""
+        steps = {round(seconds / unit) for seconds, unit in self._durations if unit > 31_000_000}
+        years = {each for each in self._given.plain_values if 1900 < each < 2200} | (
+            {self._today.year} if self._today is not None else set()
+        )
+        return any(abs(each - year) in steps for each in years)
+
+    def holds_day_of_month(self, claim: Claim) -> bool:
+        """Return True for the day of a month with its correct weekday, near today or a given date (``Monday 21``)."""
+        weekdays = weekdays_beside(self._text, claim)
+        if not weekdays or not 1 <= claim.readings[0][0] <= 31:
+            return False
+        for base in (*self._given.plain_dates, *([self._today] if self._today is not None else [])):
+            for month in (base.month, base.month % 12 + 1):
+                found = self._near((0, month, int(claim.readings[0][0])), base)
+                if found is not None and found.weekday() in weekdays:
+                    return True
+        return False
 
     def _spans(self, unit: float) -> Iterator[float]:
         """Yield the seconds between the given moments."""

@@ -43,6 +43,8 @@ def _shape(code: int) -> int:
         return code
     if code >= 128 or not (sign.isalpha() or sign == "_"):
         return ord(" ")
+    if sign == "x":  # 210x125
+        return ord(" ")
     return ord("x") if (sign.islower() or sign == "_") and sign != "p" else ord(" ")  # Rp18.000
 
 

@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 
 from ..lists import table
 from ..screen import Look, ScreenedWords
-from ..texts import has_any, in_small_letters, tree
+from ..texts import in_small_letters, tree
 
 _NAMES = table("number_words.json")
 """Names of numbers. The units are those from zero to nineteen, and the tens start at twenty, or at ten behind a ``_``."""
@@ -207,14 +207,14 @@ def _small_words() -> tuple[dict[str, float], re.Pattern[str]]:
     words = {word: value for word, value in _WORDS.items() if 1 <= value <= 12 or value == 0.5} | dict.fromkeys(
         _ONES.split(), 1.0
     )
-    return words, re.compile(rf"(?<![^\W\d_])({tree(words)})(?:[ \u00a0-](?=[^\W\d_])|(?=[.?!]?$))")
+    return words, re.compile(rf"""[\s("'*-]({tree(words)})(?:[ \u00a0-](?=[^\W\d_])|(?=[.?!]?$))""")
 
 
 def small_words_in(lowered: str) -> Iterator[tuple[int, int, float]]:
     """Yield ``(start, end, value)`` of words for numbers up to twelve before another word, in a lower-case text."""
     words, pattern = _small_words()
-    for found in pattern.finditer(lowered):
-        yield found.start(), found.end(1), words[found.group(1)]
+    for found in pattern.finditer(" " + lowered):  # a leading mark makes the search much faster
+        yield found.start(1) - 1, found.end(1) - 1, words[found.group(1)]
 
 
 _CJK_DIGIT = {c: i for i, c in enumerate("〇一二三四五六七八九")} | {"零": 0, "两": 2, "兩": 2}
@@ -258,24 +258,11 @@ def _cjk(numerals: str) -> int | None:
 
 
 _TENTHS = re.compile("([1-9一二三四五六七八九])(?:[.点]?([1-9一二三四五六七八九]))? ?([折成割])")
-_TWICE = (
-    "twice", "doubl", "dobl", "dopp", "dobr", "dubbel", "dobbel", "dwukrotn", "dwa razy", "вдв", "удво", "двойн", "подв", "dua kali", "gấp đôi",
-    "iki kat", "ضعف", "ुगुन", "כפול", "倍",
-)  # fmt: skip
-_THRICE = ("thrice", "triple", "dreifach", "drievoud", "trzykrotn", "втрое", "втричі", "tredub")
 
 
 def factors_in(text: str) -> list[float]:
-    """Return the factors that words such as ``twice`` express.
-
-    Examples in Chinese are 八折 (80 percent of a price) and 三成 (30 percent).
-    """
+    """Return the factors that Chinese words express, such as 八折 (80 percent of a price) and 三成 (30 percent)."""
     found: list[float] = []
-    lowered = text.lower()
-    if has_any(lowered, _TWICE):
-        found.append(2.0)
-    if has_any(lowered, _THRICE):
-        found.append(3.0)
     for first, second, kind in _TENTHS.findall(text) if not text.isascii() else ():
         share = _tenth(first) / 10 + (_tenth(second) / 100 if second else 0)
         found += [share, 1 - share] if kind != "成" else [share]

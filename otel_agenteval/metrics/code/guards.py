@@ -494,7 +494,7 @@ def code_ungrounded_numbers(turn: Turn, *, derived: bool = True, ignored: tuple[
       languages or as ``三百二十``, ``1.2 million``, ``12 lakh``, ``34万``)
     - a value that it rounds (``18`` from ``18.3``, ``58 000`` from ``57948``)
     - a share, if it is a percentage (also the remainder to 100 %, and basis points)
-    - the same quantity in another unit (length, mass, temperature, bytes, time, cents, …)
+    - the same quantity in another unit (length, mass, temperature, bytes, time, …)
     - a date or time in any form (from epochs, in the time zones of named cities, after a duration, between two times), today
       and tomorrow, and a date within two weeks of the turn's start with its correct weekday
     - with ``derived``, calculations that the answer shows, totals, averages and shares of a line or column, counts and totals
