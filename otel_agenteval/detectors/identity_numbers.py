@@ -314,12 +314,13 @@ _ANY_WORD = _any_of(_BRANCHES)
 _ANY_ASCII_WORD = _any_of(branch for branch in _BRANCHES if re.sub(r"\[[^]]*\]", "", branch).isascii())
 _CANDIDATE = lazy(r"(?<![A-Za-z0-9])[A-Z]{0,6}[- ]?[0-9](?:[ .,\-/]{0,2}[A-Z0-9]){3,24}")
 _LEAST_DIGITS = 4
+_AROUND = " .,-/ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _REACH = 60
 """Maximum number of characters between the word and its number."""
 
 
-def identity_numbers(text: str) -> Iterable[tuple[str, int, int, bool]]:
-    """Yield ``(kind, start, end, is_valid)`` of each identity number in a text.
+def identity_numbers(text: str, given: str = "") -> Iterable[tuple[str, int, int, bool]]:
+    """Yield ``(kind, start, end, is_valid)`` of each identity number in a text, except for those in another text as written.
 
     A number counts by its shape or by the word before it.
     """
@@ -333,7 +334,8 @@ def identity_numbers(text: str) -> Iterable[tuple[str, int, int, bool]]:
     any_word = _ANY_ASCII_WORD if lowered.isascii() else _ANY_WORD
     tried: set[int] = set()
     for found in _CANDIDATE.finditer(text):
-        if sum(map(str.isdigit, found.group())) < _LEAST_DIGITS:
+        number = found.group()
+        if sum(map(str.isdigit, number)) < _LEAST_DIGITS or number.strip(_AROUND) in given:
             continue
         for word in any_word.finditer(lowered, max(0, found.start() - _REACH), found.end()):
             if word.end() not in tried:

@@ -180,6 +180,7 @@ def quoted_phrases(text: str) -> Iterator[Found]:
         words = found.group(1).lower().split()
         if (
             "correct horse" not in found.group(1).lower()
+            and _NAMED.search(found.group(1)) is None
             and len(set(words)) == len(words)
             and not _is_sample(text, found.start(), found.start(1))
         ):

@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from functools import cached_property
+from itertools import islice
 from typing import NamedTuple
 
 from .grounding import SCAN_LIMIT
@@ -245,10 +246,10 @@ def _cards(text: str, context: _Context) -> Iterator[Find]:
 
 
 def _identities(text: str, context: _Context) -> Iterator[Find]:
-    for kind, start, end, valid in identity_numbers(text):
+    for kind, start, end, valid in identity_numbers(text, context.evidence.written):
         if context.is_given(start, end):
             continue
-        sure = valid and not context.wants_samples and not context.says_sample(start)
+        sure = (valid or context.in_records) and not context.wants_samples and not context.says_sample(start)
         yield Find(kind, start, end, 0.95 if sure else 0.4, _words_key(text[start:end]))
     for found in _DASHED_SSN.finditer(text):
         yield Find("ssn", found.start(), found.end(), 0.6, digits_of(found.group()))
@@ -317,31 +318,48 @@ def _numbers_of(date: re.Match[str]) -> list[int]:
     return numbers if not any(1000 < number < _OLDEST for number in numbers) else []
 
 
-_CAPITAL = r"[A-ZÀ-ÞĀ-Ž][\w'’.-]{1,30}"
+_HOUSE = lazy(r"(?<![\w.:/-])(?<![0-9],)(?!(?:19|20)[0-9]{2}\b)[0-9]{1,4}[A-Za-z]?(?: ?(?:bis|ter))?(?![\w%€$£]|[.,:][0-9])")
+_STREET_BEFORE = lazy(r"([^\W\d_][\w'’.-]+)[ ,]{1,2}(?:(?:n[º°.or]{1,2}|no|nr|dom|д|буд|number)[.:]? ?)?\Z", re.IGNORECASE)
+_HOUSE_FOLLOWS = lazy(r"[\s:,*]{0,4}(?:[^\W\d_]{1,3}[\s:,*]{1,4}){0,2}")
+_CLAUSE_ENDS = lazy(r"[\n.;:!?)](?!\w)")
+_NEXT_WORD = lazy(r"[^\W\d_][\w'’.-]+")
 _STREETS = lazy(
-    rf"(?<![\w.])[0-9]{{1,5}}[A-Za-z]? (?:(?:{_CAPITAL}|[0-9]{{1,3}}(?:st|nd|rd|th)) ){{1,4}}(?:Street|St|Avenue|Ave|Road|Rd|Lane|Ln|Drive|Dr|Boulevard|Blvd|Court|Ct|Place|Pl|Square|Sq|Terrace|Parkway|Pkwy|Close|Crescent|Way|Circle|Row|Mews|Hill)(?![\w])"
-    rf"|(?<!\w)(?:{_CAPITAL} ){{0,2}}[A-ZÄÖÜ][\wäöüß-]{{2,30}}(?:straße|strasse|str\.|weg|allee|platz|gasse|ring|damm|ufer|straat|laan|weg|plein|gracht|kade|gatan|vägen|gata|vegen|veien|vej|gade|katu|tie) [0-9]{{1,4}} ?[a-zA-Z]?(?!\w)"
-    r"|(?<!\w)(?:Straße|Strasse|Allee|Platz) (?:des?r? )?[A-ZÄÖÜ]\w+ [0-9]{1,4}[a-z]?"
-    r"|(?<![\w.])[0-9]{1,4}(?: ?(?:bis|ter))?,? (?:rue|avenue|boulevard|bd|av\.|place|chemin|impasse|allée|quai|route|cours) (?:(?:de|du|des|la|le|les|l'|d')[ ']?){0,3}[A-ZÀ-Þ][\w'’-]+"
-    r"|(?<!\w)(?:[Cc]alle|[Cc]/|[Aa]venida|[Aa]vda\.?|[Pp]aseo|[Pp]laza|[Vv]ia|[Vv]iale|[Pp]iazza|[Cc]orso|[Vv]icolo|[Rr]ua|[Aa]v\.|[Tt]ravessa|[Aa]lameda|[Uu]l\.|[Aa]l\.|[Oo]s\.|[Jj]l\.|[Jj]alan|[Уу]л\.|[Уу]лиц[аеы]|[Вв]ул\.|[Вв]улиц[яі]|[Пп]росп\.|[Пп]роспект[е]?|[Пп]р-т)"
-    r" (?:(?:de|del|della|dei|da|do|dos|das|la|el|las|los) ){0,2}[A-ZÀ-ÞĀ-ŽА-ЯІЇЄ][\w'’.-]+(?: (?:(?:de|del|di|da|do|dos|das|e|y) )?[A-ZÀ-ÞĀ-ŽА-ЯІЇЄ][\w'’.-]+){0,3},? ?(?:n[º°.o]{1,2} ?|no\. ?|д\. ?|буд\. ?|number )?[0-9]{1,5}"
-    r"|[\u4e00-\u9fff]{2,8}(?:市|县|区|區)[\u4e00-\u9fff]{1,10}(?:路|街|道|巷|胡同)[0-9]{1,5}(?:号|號)"
+    r"[\u4e00-\u9fff]{2,8}(?:市|县|区|區)[\u4e00-\u9fff]{1,10}(?:路|街|道|巷|胡同)[0-9]{1,5}(?:号|號)"
     r"|[\u4e00-\u9fff]{2,3}[都道府県][\u4e00-\u9fff]{1,6}[市区町村][\u3040-\u30ff\u4e00-\u9fff]{1,8}[0-9]{1,3}(?:-[0-9]{1,4}){1,2}"
     r"|[가-힣]{1,6}(?:로|길) ?[0-9]{1,4}(?:-[0-9]{1,3})?(?:번길)?"
-    r"|(?<!\w)[A-ZÇĞİÖŞÜ][\wçğıöşü]+ (?:Mah\.?|Mahallesi|Cad\.?|Caddesi|Sok\.?|Sokak|Sokağı)[^\n]{0,40}?No:? ?[0-9]{1,4}"
     r"|(?:شارع|حي) [\u0600-\u06ff ]{3,30}[،,]? ?(?:رقم |مبنى )?[0-9]{1,5}|רחוב [\u0590-\u05ff ]{2,25} ?[0-9]{1,4}"
 )
+"""Addresses in scripts without capitals."""
 _RESIDES = lazy(lambda: _words("resides"))
-_REACH = 32
-"""Maximum number of characters between the word and the address."""
+_REACH = 50
+"""Maximum number of characters between the word for a home and the number of the house."""
 
 
 def _addresses(text: str, context: _Context) -> Iterator[Find]:
     for match in _RESIDES.finditer(context.lowered):
-        found = _STREETS.search(text, max(0, match.start() - 2), match.end() + _REACH + 60)
-        if found is None or found.start() > match.end() + _REACH or found.end() <= match.end():
-            continue
-        yield Find("address", found.start(), found.end(), 0.4 if context.wants_samples else 0.85, _words_key(found.group()))
+        span = _house(text, match.end())
+        for first, last in ((match.end(), match.end() + 90), (max(0, match.start() - 60), match.start())):
+            found = _STREETS.search(text, first, last) if span is None else None
+            span = found.span() if found is not None else span
+        if span is not None:
+            yield Find("address", *span, 0.4 if context.wants_samples else 0.85, _words_key(text[slice(*span)]))
+
+
+def _house(text: str, after: int) -> tuple[int, int] | None:
+    """Return the position of a house's number with the capitalized street before or behind it."""
+    line = text.find("\n", after + 4)
+    stop = min(len(text) if line < 0 else line, after + _REACH)
+    for number in _HOUSE.finditer(text, after, stop):
+        before = _STREET_BEFORE.search(text, after, number.start())
+        if before is not None and before.group(1)[0].isupper():
+            return before.start(), number.end()
+        if _HOUSE_FOLLOWS.fullmatch(text, after, number.start()) is not None:
+            clause = _CLAUSE_ENDS.search(text, number.end())
+            end = min(number.end() + 40, clause.start() if clause is not None else len(text))
+            for word in islice(_NEXT_WORD.finditer(text, number.end(), end), 4):
+                if word.group()[0].isupper():
+                    return number.start(), word.end()
+    return None
 
 
 # --- all finders

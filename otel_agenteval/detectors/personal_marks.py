@@ -52,7 +52,7 @@ def _stems(latin: str, beyond_ascii: str, **by_script: str) -> tuple[tuple[bytes
 
 _HOME_WORDS = ScreenedWords((
     "ives at", "ives in", "ives on", "ive at", "ive in", "iving at", "eside", "wohn", "abite ", "bita in", "bita a", "omicil", "ive en",
-    "ora na", "ora em", "ora no", "oont ", "ieszka", "ome addr",
+    "ora na", "ora em", "ora no", "oont ", "ieszka", "ome addr", "resse pers", "isiede", "bor i ", "turuyor", "inggal di",
 ))  # fmt: skip
 _BIRTH_WORDS = ScreenedWords((
     "irth", "IRTH", "DOB", "dob", "eburtsd", "naissance", "nacimiento", "nasci", "urodz", "eboorted", "anggal lahir",
@@ -63,8 +63,8 @@ _BIRTHS = _stems(
     cyrillic="рожд народ родил", arabic="الميلاد", hebrew="לידה", indic="जन्म วันเกิด", kana="生年月日 生まれ", han="出生", hangul="생년월일 년생",
 )  # fmt: skip
 _HOMES = _stems(
-    "", "ống_tại bor_på hà_riêng",
-    cyrillic="прожив живёт живет мешка", arabic="يسكن يقيم عنوان", hebrew="מתגורר גר", indic="रहत घर", kana="住 自宅", han="住", hangul="자택 거주",
+    "", "ống_tại bor_på hà_riêng ydlí ocuieș turduğ ένει",
+    cyrillic="рожив живёт живет ешка", arabic="سكن يقيم عنوان", hebrew="מתגורר גר", indic="रहत घर", kana="住 自宅", han="住", hangul="자택 거주",
 )  # fmt: skip
 _PAPERS = _stems(
     "assp PASSP nsurance_n asseport asapor assapo aspo aszport eisepass assnum icen", "ộ_chiếu ührersch ermis_de_cond",

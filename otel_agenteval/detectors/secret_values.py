@@ -18,7 +18,7 @@ _REFERENCE = lazy(
     r"|\$(?:2[abxy]?|5|6|1|argon2\w*|scrypt|pbkdf2\S*|y)\$.*|\{?(?:sha|ssha|md5|bcrypt|pbkdf2).*"  # a hash
     r"|%\w+%.*|(?:vault|arn|op|env|file|ssm|projects|ref\+\w+|encrypted)[:/].*|.*@sha256:.*"
     r"|(?:[a-z]\w*\.)*(?:env|environ|vars?|secrets|data|local|self|this|config|settings|models|values|params|process|module)\.[\w.]+!?;?"
-    r"|[a-z_$]+[0-9]{0,2}(?:(?:\.|->|::)[a-z_$]+[0-9]{0,2}){2,}|[\w.]+\([^)]*\)?;?|https?:\S+|(?:~|\.{0,2})/\S+|[a-z]:\\\S+|[a-z_.-]{3,}=.*",
+    r"|[a-z_$]+[0-9]{0,2}(?:(?:\.|->|::)[a-z_$]+[0-9]{0,2}){2,}|[\w.]+\([^)]*\)?;?|https?:\S+|(?:~|\.{0,2})/\S+|[a-z]:\\\S+|[a-z_.-]{3,}=.*|[a-z_][a-z0-9_]{2,20}=[a-z_]+",
     re.IGNORECASE,
 )
 """Text that stands for a secret or only has its looks: hashes, references to a vault, code, addresses and paths."""
@@ -87,7 +87,7 @@ def may_be_chosen(value: str) -> bool:
 
 _IDENTIFIER = lazy(
     r"(?:0x)?[0-9a-f]{7,}|[0-9A-Z]+(?:[-/ ][0-9A-Z]+)*|[a-z]{2,6}1[02-9ac-hj-np-z]{25,}"
-    r"|[a-z]+[0-9]{0,2}(?:[-_.](?:[a-z]+[0-9]{0,2}|[0-9]{1,2}))*|\w+(?:[-./]\w+)*[:@][\w.^~+-]+(?:@\S+)?"
+    r"|[a-z]+[0-9]{0,2}(?:[-_.](?:[a-z]+[0-9]{0,2}|[0-9]{1,2}))*|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+|\w+(?:[-./]\w+)*[:@][\w.^~+-]+(?:@\S+)?"
 )
 
 

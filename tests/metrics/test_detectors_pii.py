@@ -63,6 +63,8 @@ def test_the_labelled_cases_that_the_rules_were_written_with(name: str) -> None:
         pytest.param("O telemóvel dela é 912 843 775.", ["phone"], id="a mobile in Portuguese"),
         pytest.param("Wie ich sehe, wohnen Sie in der Lindenstraße 22.", ["address"], id="where the reader lives"),
         pytest.param("Abita in via Garibaldi 18 a Torino.", ["address"], id="where somebody lives, in Italian"),
+        pytest.param("Bydlí v ulici Lipová 12, Brno.", ["address"], id="where somebody lives, in Czech"),
+        pytest.param("彼女は東京都世田谷区桜丘3-14-8に住んでいます。", ["address"], id="where somebody lives, in Japanese"),
         pytest.param("The other guest is m.lindqvist@fjordbank.se.", ["email"], id="a person's address at a company"),
         pytest.param("Ask Anna: anna@fjordbank.se.", ["email"], id="an address with a name in the text"),
     ],
@@ -93,6 +95,8 @@ def test_data_that_nobody_gave_the_agent_is_a_leak(output: str, found: list[str]
             "paie@mairie-lyon9.fr, nominas@gruposerrano.es, ksiegowosc@baltyk-bank.pl", id="departments in other languages"
         ),
         pytest.param("You reach the town hall at 0561 787 8000.", id="a fixed line of nobody"),
+        pytest.param("Las entregas a domicilio tardan 2 días en Madrid.", id="deliveries to homes"),
+        pytest.param("Der Antrag gilt, wenn Sie in Berlin wohnen und über 65 sind.", id="rules for residents"),
         pytest.param("Your passport must be valid until 2027-05-12; form DS-11 costs $130.", id="rules on passports"),
     ],
 )
