@@ -61,6 +61,8 @@ FILTERS: dict[str, tuple[Filter, Callable[[dict[str, Any], dict[str, Any]], bool
     "failed": (Filter(outcome="fail"), lambda _, scores: any(score["passed"] == 0 for score in scores.values())),
     "a failed metric": (Filter(metric="code_refusal", outcome="fail"), lambda _, scores: scores["code_refusal"]["passed"] == 0),
     "a passed metric": (Filter(metric="code_refusal", outcome="pass", agents=("support",)), lambda turn, scores: scores["code_refusal"]["passed"] == 1 and turn["agent"] == "support"),
+    "a severity": (Filter(severity="critical"), lambda turn, scores: scores["code_refusal"]["passed"] == 0 and turn["agent"] == "travel"),
+    "a severity of a passed metric": (Filter(severity="critical", metric="code_refusal", outcome="pass"), lambda *_: False),
     "below": (Filter(metric="code_tool_success", below=0.2), lambda _, scores: scores["code_tool_success"]["value"] < 0.2),
     "a value that no score has": (Filter(metric="code_tool_success", below=-1.0), lambda *_: False),
     "a metric that there is not": (Filter(metric="code_x", outcome="fail"), lambda *_: False),

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from otel_agenteval.core import jsonio
+from otel_agenteval.core.finding import Finding, detail_of
 from otel_agenteval.outlets.store.statements import SCORE_COLUMNS, TURN_COLUMNS
 from otel_agenteval.outlets.store.writer import Retention, ScoreStore
 from tests.support.clock import FakeClock
@@ -72,8 +73,10 @@ def some_turns(
             tools=["search", "book"] if number % 4 == 0 else None, error="timeout" if number % 50 == 7 else None, conversation_id=f"conv-{number // 5}",
             case_key=f"case-{number % 40}", duration_s=rng.expovariate(0.5), content=said if content else None,
         )  # fmt: skip
+        passes = rng.random() > 0.05
+        finding = Finding("output", 0, 6, "refusal", "critical" if turn["agent"] == "travel" else "warning")
         scores = [
-            score_row(turn, "code_refusal", float(rng.random() > 0.05)),
+            score_row(turn, "code_refusal", float(passes), detail=None if passes else detail_of([finding])),
             score_row(turn, "code_tool_success", round(rng.random(), 2)),
         ]
         if rng.random() < 0.1:
