@@ -2,7 +2,8 @@
 
     python scripts/page_pictures.py            # rewrites docs/images/page-*.png
 
-The list, the turn, its steps and the report show recorded agents. The fleet and the comparison show generated turns of three days.
+The list, the steps and the report show recorded agents, the turn shows the agent of ``otel-agenteval demo``. The fleet and the comparison
+show generated turns of three days.
 Pictures have two pixels per CSS pixel, the light theme, and 256 colors. Needs the extra ``dev``.
 """
 
@@ -20,7 +21,8 @@ from PIL import Image
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from otel_agenteval.cli import ui  # noqa: E402 - of this checkout
+from otel_agenteval import instrument  # noqa: E402 - of this checkout
+from otel_agenteval.cli import demo, ui  # noqa: E402
 from otel_agenteval.cli.main import main as command  # noqa: E402
 from otel_agenteval.config.loader import load_config  # noqa: E402
 from otel_agenteval.page.api import Options  # noqa: E402
@@ -30,12 +32,13 @@ from tests.support.stored_turns import filled, some_turns  # noqa: E402
 
 IMAGES = ROOT / "docs" / "images"
 RECORDING = ROOT / "tests" / "data" / "recordings" / "ag2-agent.tar.xz"
-SIZE = {"width": 1280, "height": 800}
+START = 1_795_340_270 * 10**9
+"""Start of the demo's first turn, in nanoseconds since the Unix epoch."""
 
 
-def take(browser: Any, name: str, address: str, part: str | None = None) -> None:
+def take(browser: Any, name: str, address: str, part: str | None = None, height: int = 800) -> None:
     """Write the picture of an address, or of one element there."""
-    context = browser.new_context(viewport=SIZE, device_scale_factor=2, color_scheme="light")
+    context = browser.new_context(viewport={"width": 1280, "height": height}, device_scale_factor=2, color_scheme="light")
     tab = context.new_page()
     tab.goto(address)
     tab.wait_for_load_state("networkidle")
@@ -47,11 +50,14 @@ def take(browser: Any, name: str, address: str, part: str | None = None) -> None
     context.close()
 
 
-def has_failed_tool(turn: dict[str, Any]) -> bool:
-    """Return True if a turn has an answer and a failed tool call."""
-    return turn["answered"] and any(
-        score["metric"] == "code_tool_success" and score["passed"] is False for score in turn["scores"]
-    )
+def turn_of_demo(store: Path) -> str:
+    """Fill a store with the demo's turns, and return the id of the one with a made-up answer."""
+    config = load_config({"outlets": {"store": {"path": str(store), "content": True}}})
+    provider = demo.new_provider()
+    handle = instrument(tracer_provider=provider, config=config)
+    played = {scene.title: scored.turn.turn_id for scene, scored in demo.play(provider, handle, start_ns=START)}
+    handle.shutdown()
+    return played["the answer is made up"]
 
 
 def main() -> int:
@@ -62,11 +68,13 @@ def main() -> int:
             packed.extractall(folder / "traces", **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))  # noqa: S202 - ours
         options = Options(content=True, trace_url="https://traces.example/{trace_id}", labels=str(folder / "labels.jsonl"))
         with ServedPage(ui.stored([folder / "traces"], folder / "recorded.db", load_config(None), None), options) as page:
-            turns = page.all_turns()
+            turns = list(page.all_turns())
             take(browser, "turns", f"{page.url}/turns")
-            take(browser, "turn", f"{page.url}/turn/{next(turn['turn_id'] for turn in turns if has_failed_tool(turn))}")
             most = max(turns, key=lambda turn: len(turn["tools"] or ()))
             take(browser, "steps", f"{page.url}/turn/{most['turn_id']}", "section[aria-labelledby=steps]")
+        turn_id = turn_of_demo(folder / "demo.db")
+        with ServedPage(folder / "demo.db", options) as page:
+            take(browser, "turn", f"{page.url}/turn/{turn_id}", height=1_020)
         with ServedPage(filled(folder / "scores.db", some_turns(3_000, content=True)), options) as page:
             take(browser, "fleet", f"{page.url}/")
             take(browser, "compare", f"{page.url}/compare?by=version&before=1.4&after=1.5")
