@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import jsonschema_rs
 import pytest
 
 from otel_agenteval import Score, Turn
@@ -13,9 +14,11 @@ from otel_agenteval.core import jsonio
 from otel_agenteval.core.finding import Finding, detail_of, value_at
 from otel_agenteval.evaluation.redaction import Redactor, redacted_turn
 from otel_agenteval.page.api import Options, Reader
+from otel_agenteval.page.openapi import document
+from otel_agenteval.page.routes import BASE
 from tests.support.browser import chromium
 from tests.support.page import ServedPage
-from tests.support.stored_turns import filled, score_row, some_turns, turn_row
+from tests.support.stored_turns import filled, score_row, turn_row
 
 from .test_browser import AXE, HOSTILE, opened
 
@@ -187,6 +190,19 @@ def test_hidden_content_is_in_no_finding(browser: Any, tmp_path: Path) -> None:
             assert tab.locator("mark, button.finding").count() == 0
 
 
+@pytest.mark.parametrize("content", [True, False])
+def test_evidence_is_as_the_api_s_document_describes(content: bool, tmp_path: Path) -> None:
+    finding = place(CONTENT, "tool_calls[0].result", "rules", compared_with="output", nearest="468")
+    path, turn_id = stored(tmp_path, CONTENT, finding, Finding("output", 0, 0, "lost"))
+    with ServedPage(path, Options(content=content)) as served:
+        for route in ("", "/why"):
+            given = document()["paths"][f"{BASE}/turns/{{turn_id}}{route}"]["get"]["responses"]["200"]["content"]
+            found = served.get(f"turns/{turn_id}{route}")
+            jsonschema_rs.validate(given["application/json"]["schema"], found)
+            assert ["found" in one for one in found["scores"][0]["evidence"]] == [content, False]
+            assert route or list(found["texts"]) == (["tool_calls[0].result"] if content else [])
+
+
 def test_tenants_and_readers_get_the_evidence_of_their_turns(tmp_path: Path) -> None:
     path, turn_id = stored(tmp_path, CONTENT, place(CONTENT, "output", "468.00"))
     readers = {"all": Reader(role="read"), "acme": Reader(tenant="acme")}
@@ -219,7 +235,7 @@ def test_hostile_findings_are_text(browser: Any, tmp_path: Path) -> None:
 
 
 def test_turns_are_filtered_by_severity(browser: Any, tmp_path: Path) -> None:
-    turns = list(some_turns(30, content=True))
+    turns = [(turn, [score_row(turn)]) for turn in map(turn_row, range(30))]
     for number, severity in ((3, "critical"), (5, "warning"), (8, "critical")):
         turn, scores = turns[number]
         text = '"severity":"critical"'  # in a text, which is no finding
