@@ -316,9 +316,9 @@ def sentence_of(text: str, at: int) -> str:
 
 
 def is_no_claim(claim: Claim, text: str) -> bool:
-    """Return True if a number is part of a name or of an example."""
+    """Return True if a number is part of a name, an example or a question."""
     sentence = sentence_of(text, claim.at)
-    if is_hypothetical(sentence):
+    if sentence.rstrip()[-1:] in ("?", "？", "؟") or is_hypothetical(sentence):
         return True
     if not claim.readings:
         return False

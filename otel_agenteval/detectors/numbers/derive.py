@@ -26,9 +26,9 @@ _POINTS = 15.0
 """Percentage points around a percentage within which results count as rivals."""
 _NODES = 20_000
 _ROWS = 2_000
-_POOL = 14
+_POOL = 10
 _PROSE = 2_000
-_POOLS = 40
+_POOLS = 20
 _KINDS = 12
 _LONGEST = 40
 _DIGIT = re.compile("[0-9]")

@@ -135,9 +135,11 @@ class GivenNumbers:
 
     def has(self, value: float, half: float, error: float = 1e-15) -> bool:
         """Return True if a value, also of several words, rounds to this value."""
-        if self.rounds_to(value, half, error) or _is_near(self._worded, value, half, error):
+        if self.rounds_to(value, half, error):
             return True
-        return (value >= 1000 or not self._whole.isascii() or "%" in self._whole) and _is_near(self._special, value, half, error)
+        if value == int(value) and (value <= 1000 or not value % 100) and _is_near(self._worded, value, half, error):
+            return True
+        return (value >= 1000 or value < 1 or not self._whole.isascii()) and _is_near(self._special, value, half, error)
 
     @cached_property
     def moments(self) -> list[Moment]:

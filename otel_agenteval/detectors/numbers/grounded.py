@@ -464,7 +464,7 @@ class Arithmetic:
         facts = self._given.facts
         extra = [*(self._operands if len(self._operands) <= _FEW else ()), *self._answer.asked, *factors_in(self._text)]
         pools = [*facts.pools, *([list(facts.together)] if 1 < len(facts.together) <= 10 else [])]
-        results = derive.results([list(dict.fromkeys((*pool, *extra)))[:14] for pool in pools])
+        results = derive.results([list(dict.fromkeys((*pool, *extra)))[:12] for pool in pools])
         return derive.Candidates(
             [
                 (self._given.totals, 0.3),

@@ -52,6 +52,8 @@ class Timeline:
         if any(self._today is not None and abs((day - self._today).days) <= 1 for day in near):
             return True
         weekdays = weekdays_beside(self._text, claim)
+        if not weekdays or self._displaces(claim):
+            return False
         if any(day.weekday() in weekdays for day in near):
             return True
         bases = self._given.plain_dates if weekdays else ()
@@ -66,6 +68,16 @@ class Timeline:
         if any((month, day) in self._reached and year in {0, *self._reached[month, day]} for year, month, day in claim.days):
             return True
         return any(day[1:] in self._shifted_days for day in claim.days)
+
+    def _displaces(self, claim: Claim) -> bool:
+        """Return True if the day before or after is given, and the answer doesn't state it."""
+        stated = {day[1:] for each in self._claims for day in each.days}
+        near = [day for each in claim.days for base in self._given.plain_dates if (day := self._near(each, base)) is not None]
+        return any(
+            abs((day - base).days) == 1 and (base.month, base.day) not in stated and base != self._today
+            for day in near
+            for base in self._given.plain_dates
+        )
 
     @staticmethod
     def _is_among(day: Day, given: set[Day]) -> bool:

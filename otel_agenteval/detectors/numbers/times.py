@@ -48,6 +48,7 @@ _AFTERNOON = re.compile(r"(?:下午|晚上|午後|오후|中午)\s?$")
 _DURATION = re.compile(
     r"([0-9](?<![0-9.,:][0-9])[0-9]*(?:[.,][0-9]+)*)[ \u00a0\u202f-]?([^\W\d_]{1,14})(?:[ \u00a0]?([0-9]{1,2})(?![0-9:.,%]|[ \u00a0]?[^\W\d_]))?"
 )
+_SECONDS = re.compile(r"\s?[0-9]{1,2}(?:\.[0-9]+)?\s?s\b")
 _AND = re.compile(r"[ ,\u00a0]{0,2}(?:and|und|et|y|e|og|och|и|و)?[ ,\u00a0]{0,2}")
 LIMIT = 60
 """Maximum number of moments in the given texts that are compared."""
@@ -192,7 +193,8 @@ def durations_in(text: str) -> Iterator[tuple[int, int, float, float]]:
     start, end, seconds, unit = 0, 0, 0.0, 0.0
     for found in _DURATION.finditer(text):
         number, word, minutes = found.groups()
-        step = 60.0 if word in ("m", "M") and unit == 3600.0 else _time_unit(word)
+        is_minutes = word in ("m", "M") and (unit == 3600.0 or _SECONDS.match(text, found.end(2)) is not None)
+        step = 60.0 if is_minutes else _time_unit(word)
         readings = readings_of(number) if step is not None else ()
         if step is None or len(readings) != 1:
             continue

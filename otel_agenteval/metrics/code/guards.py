@@ -496,7 +496,7 @@ def code_ungrounded_numbers(turn: Turn, *, derived: bool = True, ignored: tuple[
     - a share, if it is a percentage (also the remainder to 100 %, and basis points)
     - the same quantity in another unit (length, mass, temperature, bytes, time, …)
     - a date or time in any form (from epochs, in the time zones of named cities, after a duration, between two times), today
-      and tomorrow, and a date within two weeks of the turn's start with its correct weekday
+      and tomorrow, and a date with its correct weekday within two weeks of today or of a given date
     - with ``derived``, calculations that the answer shows, totals, averages and shares of a line or column, counts and totals
       of rows and of groups of rows, and sums, differences, products, ratios and percentages of two numbers
 
@@ -505,7 +505,7 @@ def code_ungrounded_numbers(turn: Turn, *, derived: bool = True, ignored: tuple[
 
     The metric ignores whole numbers from 0 to 10 (except durations, if the sources have durations in the same unit), list
     markers, footnote marks ``[12]``, versions, names (``ISO 27001``, ``Windows 11``, ``port 443``), ``24/7``, ``100 %``,
-    sentences that only give an example, and numbers in URLs, identifiers (``GPT-4``) and code. If the only source is a
+    questions and sentences that only give an example, and numbers in URLs, identifiers (``GPT-4``) and code. If the only source is a
     question, or instructions without a number, it can't check world knowledge.
 
     Parameters:
