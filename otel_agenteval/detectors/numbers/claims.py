@@ -288,7 +288,7 @@ _NAME = re.compile(
     r"port|ports|version|Version|versión|versione|версия|версии|v|release|build|status(?: code)?|error(?: code)?|Fehler|code|exit code|"
     r"[Aa]rt(?:icle|ikel|ículo|icolo|igo|\.)?|[Ss]ection|[Ss]ec\.|[Pp]aragraph|[Cc]hapter|[Cc]lause|Kapitel|Abschnitt|Abs\.|Absatz|"
     r"[Ss]tep|[Ss]chritt|[ÉéEe]tape|[Pp]aso|[Pp]asso|[Ss]tap|[Kk]rok|[Шш]аг|[Ff]ig(?:ure|\.)?|[Tt]able|Abb\.|Tabelle|[Ll]evel|"
-    r"№|Ст\.|ст\.|стать[яеи]|madde|статт[яі])|§§?|第)[ \u00a0-]?$"
+    r"Ст\.|ст\.|стать[яеи]|madde|статт[яі])|§§?|第|№)[ \u00a0-]?$"
 )
 _AFTER_NAME = re.compile(r"\(k\)|-?bit\b|[GD]\b|p\b| MAX\b|\. ?(?:madde|satır)| ?GHz\b")
 _HYPOTHETICAL = re.compile(
@@ -328,7 +328,7 @@ def is_no_claim(claim: Claim, text: str) -> bool:
     if _NAME.search(text, max(0, at - 18), at) or _AFTER_NAME.match(text, claim.end):
         return True
     value = claim.readings[0][0]
-    if value in _PERIODS and (value > 360 or _IN_A.match(text, claim.end) or _BY.search(text, max(0, at - 8), at)):
+    if value in _PERIODS and (value > 360 or _BY.search(text, max(0, at - 8), at)):
         return True
     return (
         value in _STATUS
@@ -340,7 +340,6 @@ def is_no_claim(claim: Claim, text: str) -> bool:
 
 _ROW = re.compile("[0-9-]+$")
 _PERIODS = frozenset((12.0, 24.0, 52.0, 60.0, 100.0, 1000.0, 365.0, 366.0))
-_IN_A = re.compile(r"[ -]?\w{0,9} (?:in|per|an|a|pro|am|par|al|en|в|every|make|are)\b")
 _BY = re.compile(r"(?:[×÷/*:^]|per|pro|je|par|por|per|na|на|every|alle|各|毎)\s?$")
 _STATUS = frozenset((200, 201, 202, 204, 301, 302, 304, 307, 308, 400, 401, 403, 404, 405, 408, 409, 410, 412, 413, 415, 418, 422, 423, 429, 500, 501, 502, 503, 504))  # fmt: skip
 _OF_SERVERS = re.compile(

@@ -238,7 +238,8 @@ class AnswerNumbers:
         for each in values[first : min(last, first + 8)]:
             token = str(int(each)) if each == int(each) else repr(float(each))
             units = self.given.units_of(token) or self.given.units_of(token.replace(".", ","))
-            if unit in units or (few and units <= {None}):
+            is_exact = each >= 100 and abs(each - value) <= value * 1e-9
+            if unit in units or ((few or is_exact) and units <= {None}):
                 return True
         return False
 
