@@ -180,7 +180,7 @@ def _add(found: dict[str, Link], scheme: str, rest: str, next_line: re.Match[str
     if parts[0].endswith("...") and "/" in first:
         first += "…"  # a shortened display of a longer link
     others = [key_of(part) for part in (*parts[1:], *((rest + next_line[1],) if next_line is not None else ()))]
-    if first and first not in found and not is_no_claim(host_of(first), first):
+    if host_of(first) and first not in found and not is_no_claim(host_of(first), first):
         found[first] = Link((first, *others), _trimmed(scheme + parts[0]), not scheme)
 
 

@@ -122,6 +122,7 @@ def test_second_of_two_joined_links_is_checked() -> None:
         "https://schema.org/Product",
         "http://192.168.1.4/ and https://your-company.com/x",
         "https://acme.com/{id}"[:17] + "{id}",
+        "https://?.cloud.acme.com/x and https:///etc/x",
     ],
 )
 def test_what_is_no_link(text: str) -> None:
