@@ -59,6 +59,7 @@ LIMITS = (
     Limit("detectors/personal.py:_ACCOUNT", 30, "sees what stands before a number"),
     Limit("detectors/personal.py:_BANK", 250, "sees what stands around a number"),
     Limit("detectors/personal.py:_COMPANY_LINE", 160, "sees what stands around a number"),
+    Limit("detectors/personal.py:_STREET_BEFORE", 50, "sees what stands between a word for a home and a number"),
     Limit("detectors/personal.py:is_called", 160, "sees what stands before a number"),
     Limit("detectors/personal.py:nearest", 160, "sees what stands before a number"),
     Limit("detectors/phones.py", 80, "sees the digits of one number"),
