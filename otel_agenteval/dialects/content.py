@@ -436,6 +436,8 @@ def _joined(texts: list[str]) -> str:
 
 def is_tagged(text: str) -> bool:
     """Return True if a text is wholly inside one tag: context that a framework adds to the user's words."""
+    if text[:1] != "<" and text.lstrip()[:1] != "<":
+        return False
     text = text.strip()
     found = _TAG.match(text)
     return found is not None and text.find(f"</{found[1]}>") == len(text) - len(found[1]) - 3

@@ -296,7 +296,9 @@ def read(record: SpanRecord) -> Step:
             step.tool_arguments = {name: attributes[key] for key in attributes if (name := keys.argument_in(key))} or None
     if not _IDENTITIES.isdisjoint(attributes):
         _read_identities(attributes, step)
-    if step.error is None and (record.status == ERROR or step.tool_failed or record.events or "error.type" in attributes):
+    if step.error is None and (
+        record.status == ERROR or step.tool_failed or "error.type" in attributes or (record.events and _raised(record, step))
+    ):
         step.error = _error(record, step)
     limit(step, refusals.counts - refused)
     return step
@@ -343,11 +345,9 @@ _RETURNED = attrgetter("output_messages", "output_value", "output_tokens", "fini
 
 def _raised(record: SpanRecord, step: Step) -> bool:
     """Return True if a model's or a tool's span has an exception event and returned nothing."""
-    return (
-        step.role in (LLM, TOOL)
-        and any(event.name == "exception" for event in record.events)
-        and all(value is None for value in _RETURNED(step))
-    )
+    if step.role not in (LLM, TOOL) or any(value is not None for value in _RETURNED(step)):
+        return False
+    return any(event.name == "exception" for event in record.events)
 
 
 unread_scope = traces.unread_scope

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 from ...core.bounded import is_count, sum_of
 from ...core.turn import ErrorInfo, LlmCall, Usage
@@ -31,6 +31,8 @@ _LLM_OR_LOOP = (LLM, AGENT, TOOL, WORKFLOW)
 class CallReader(StepReader):
     llm: list[Step]
     """One span for each model call, by start time."""
+    main_llm: list[Step]
+    """The model calls outside guardrails. A guardrail's call sees the user's words, but its answer isn't the turn's."""
 
     def _take(self, root: SpanRecord, steps: list[Step]) -> None:
         super()._take(root, steps)
@@ -41,6 +43,7 @@ class CallReader(StepReader):
         if len(calls) > 2 or any(step.loop for step in calls):
             self._open_loops()
         self.llm = self._leaf_llm_steps() if LLM in self.of_role else [self.root] if self.root.calls_model else []
+        self.main_llm = self.llm if len(self.llm) < 2 else self._outside_guards()
 
     def _open_loops(self) -> None:
         """Stop treating spans around whole loops as model calls. The calls inside take over their facts.
@@ -295,15 +298,15 @@ class CallReader(StepReader):
             self._answered_by = self._find_answering_call()
         return self._answered_by
 
-    @cached_property
-    def main_llm(self) -> list[Step]:
-        """The model calls outside guardrails. A guardrail's call sees the user's words, but its answer isn't the turn's."""
-        if not any(_guards(step) for step in self.steps):
+    def _outside_guards(self) -> list[Step]:
+        """Return the model calls outside guardrails or, without any, all."""
+        names = (step.record.name for role in _UNDECIDED for step in self.of_role.get(role, ()))
+        if GUARDRAIL not in self.of_role and not any(map(_is_guard, names)):
             return self.llm
-        return [step for step in self.llm if self._guard_around(step) is None] or self.llm
-
-    def _guard_around(self, step: Step) -> Step | None:
-        return self.tree.nearest(step, "guard", lambda ancestor: ancestor is not self.root and _guards(ancestor))
+        tree, root = self.tree, self.root
+        return [
+            step for step in self.llm if tree.nearest(step, "guard", lambda above: above is not root and _guards(above)) is None
+        ] or self.llm
 
     def _find_answering_call(self) -> Step:
         found = self.main_llm[0]

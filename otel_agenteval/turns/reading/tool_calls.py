@@ -538,6 +538,7 @@ def _from_tool(error: ErrorInfo | None) -> ErrorInfo | None:
     return None if _OTHER_FAILURE.search(text) else error
 
 
+@lru_cache(1024)
 def _is_handoff(name: str | None) -> bool:
     return name is not None and _HANDOFF_TOOL.match(name.removeprefix(_PLUGIN)) is not None
 
