@@ -24,7 +24,9 @@ from numpy.typing import NDArray
 
 from otel_agenteval.core import jsonio
 from otel_agenteval.detectors import text_model
-from otel_agenteval.detectors.injection.orders import readable
+from otel_agenteval.detectors.injection import model as order_model
+from otel_agenteval.detectors.injection.model import OrderModel
+from otel_agenteval.detectors.injection.orders import passages_in, readable
 from otel_agenteval.detectors.text_model import PLACES, TextModel, places_in
 
 ROOT = Path(__file__).parent.parent
@@ -36,6 +38,8 @@ ASKED = 0.5
 """What a run of characters of the question counts, beside one of the answer."""
 _MORE_AS_WRITTEN = 2
 """How often the cases ``refusal-e`` are repeated. They are written as agents write. Most others are put in unusual ways."""
+SHORT = 40
+"""Maximum length of a short order."""
 SHARE = 0.05
 """Of the cases without the fault that may be above the threshold that ``found`` is told for."""
 
@@ -71,8 +75,12 @@ def refusals() -> list[Text]:
 
 
 def orders() -> list[Text]:
-    """Passages of what tools and documents give: those that give the agent orders, and others."""
+    """Passages of what tools and documents give: those that give the agent orders, and others.
+
+    Short orders count several times, because each of their few n-grams has to say more.
+    """
     found = [Text(line["text"], line["flag"], "sentences") for line in lines_of(CASES / "sentences" / "injection_markers.jsonl")]
+    found += [text for text in found if text.flag and len(text.text) <= SHORT for _ in range(1)]
     for case in lines_of(CASES / "train" / "injection_markers.jsonl"):
         if not case["flag"]:
             hand = re.sub(r"-?\d+$", "", case["id"])
@@ -93,8 +101,7 @@ def texts_of(turn: dict[str, Any]) -> list[str]:
 def passages(text: str) -> list[str]:
     """Sentences with their neighbour, as the detector reads them: without quotations."""
     text = readable(text)
-    parts = [part for part in re.split(r"(?<=[.!?。！？])\s+|\n+", text) if part.strip()]
-    return [" ".join(parts[at : at + 2]) for at in range(max(1, len(parts) - 1))] if parts else []
+    return [text[start:end] for start, end in passages_in(text)]
 
 
 SOURCES = {"refusal": refusals, "orders": orders}
@@ -119,7 +126,7 @@ def with_found(texts: Sequence[Text], rounds: int = 2) -> list[Text]:
 class Models(NamedTuple):
     """A model of texts and, where these answer something, of what was asked."""
 
-    text: TextModel
+    text: TextModel | OrderModel
     asked: TextModel | None
 
     def score(self, of: Text) -> float:
@@ -130,9 +137,11 @@ class Models(NamedTuple):
 def models_of(texts: Sequence[Text]) -> Models:
     """The models fitted on texts."""
     flags = np.array([float(text.flag) for text in texts])
-    asked = [places_in(text.asked) for text in texts] if any(text.asked for text in texts) else []
-    weights, bias = fitted([places_in(text.text) for text in texts], flags, asked)
-    return Models(model_of(weights[:PLACES], bias), model_of(ASKED * weights[PLACES:], 0.0) if asked else None)
+    if not any(text.asked for text in texts):
+        read = [order_model.places_in(text.text) for text in texts]
+        return Models(OrderModel(*model_of(*fitted(read, flags))), None)
+    weights, bias = fitted([places_in(text.text) for text in texts], flags, [places_in(text.asked) for text in texts])
+    return Models(model_of(weights[:PLACES], bias), model_of(ASKED * weights[PLACES:], 0.0))
 
 
 def _runs(places: Sequence[NDArray[np.intp]]) -> tuple[NDArray[np.intp], NDArray[np.intp], Array]:

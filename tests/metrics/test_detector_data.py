@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 from otel_agenteval.detectors import tokens
-from otel_agenteval.detectors.injection.languages import Language, languages
 from otel_agenteval.detectors.lists import FOLDER, sections, table
 from otel_agenteval.detectors.refusal.lexicon import LANGUAGES, Lexicon, lexicon
 
 LISTS = sorted(str(path.relative_to(FOLDER)).replace("\\", "/") for path in FOLDER.rglob("*.txt"))
-PATTERNS = ("injection/", "personal/words")
+PATTERNS = ("personal/words",)
 """Folders and files whose entries are regular expressions."""
 
 
@@ -34,15 +33,6 @@ def test_each_entry_of_a_pattern_list_compiles(name: str) -> None:
     for entries in sections(name).values():
         for entry in entries:
             re.compile(entry)
-
-
-def test_every_file_of_injection_words_is_a_language() -> None:
-    assert {f"injection/{language.name}.txt" for language in languages()} == {
-        name for name in LISTS if name.startswith("injection/")
-    }
-    fields = set(Language._fields) - {"name", "spaced"}
-    for language in languages():
-        assert sections(f"injection/{language.name}.txt").keys() | {"frequent"} == fields
 
 
 def test_token_formats_compile_and_have_a_literal() -> None:

@@ -14,8 +14,7 @@ from functools import cache
 
 from ..lists import word_set, words
 from ..texts import has_any
-from .languages import REPORTED
-from .readers import GRANTS, HIDES, MACHINES, NAMES, READS, VERDICTS, any_of
+from .readers import GRANTS, HIDES, MACHINES, NAMES, READS, REPORTED, VERDICTS, any_of
 
 FOUND = 3
 

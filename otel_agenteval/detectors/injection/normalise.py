@@ -8,101 +8,16 @@ import codecs
 import html
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import islice
 from urllib.parse import unquote
 
-from ..lists import words
-from .languages import Language, latin_triggers, other_triggers
-from .quads import has_piece
+from ..texts import has_any
 
-# --- fast pre-check ------------------------------------------------------------------------------------------------
-
-_KEPT = "<|[]#%&\\"
-_SQUEEZE = bytes.maketrans(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ013457@$!", b"abcdefghijklmnopqrstuvwxyzoieastasi")
-_SQUEEZED_AWAY = bytes(code for code in range(128) if not chr(code).isalnum() and chr(code) not in _KEPT + "@$!")
-_SHAPE = bytes.maketrans(
-    b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_", b"a" * 66
-)  # characters of base64 and hex
-_LONG_TOKEN = b"a" * 40
 SUSPICIOUS = re.compile(
     "[\U000e0000-\U000e007f\u202d\u202e]|[\u200b-\u200d\u2060-\u2064\ufeff]{3}|[\ufe00-\ufe0f\U000e0100-\U000e01ef]{4}"
 )
 """Tag characters, directional overrides, and rows of zero-width characters or variation selectors."""
-_OTHER_SCRIPT = re.compile("[\u0370-\u1dff\u2e80-\ud7ff]")
-
-
-def squeezed(text: str) -> bytes:
-    """Return the ASCII letters in lower case, without spaces and punctuation.
-
-    Digits that replace letters are converted back: ``1 g.n.0 r 3`` → ``ignore``.
-    """
-    return text.encode("ascii", "ignore").translate(_SQUEEZE, _SQUEEZED_AWAY)
-
-
-def is_harmless(text: str) -> bool:
-    """Return True if the text can't contain a marker.
-
-    Such a text has no trigger of any language, no escapes, no long tokens and no invisible characters.
-    """
-    if not text.isascii() and _has_foreign_piece(text):
-        return False
-    if ("\\" in text and ("\\u" in text or "\\x" in text)) or ("&" in text and "&#" in text):
-        return False
-    if ("%" in text and "%20" in text) or "<!--" in text:
-        return False
-    if "style=" in text and ("display:" in text or "opacity:" in text or "font-size:0" in text):
-        return False
-    data = text.encode("ascii", "replace")
-    capitals = data.translate(None, _NO_NAME)
-    if b"AI" in capitals or b"KI" in capitals or b"IA" in capitals:  # these letters are rarely adjacent in the text itself
-        for name in (b"AI", b"KI", b"IA", b"A.I."):
-            if name in data and _NAME.search(text):
-                return False
-    return not has_piece(text) and _LONG_TOKEN not in data.translate(_SHAPE)
-
-
-_NO_NAME = bytes(code for code in range(256) if code not in b"AIK")
-_NAME = re.compile(r"(?<![A-Za-z0-9])(?:A\.I\.|(?:AI|KI|IA)s?)(?![A-Za-z0-9])")
-
-
-def _has_foreign_piece(text: str) -> bool:
-    if SUSPICIOUS.search(text):
-        return True
-    if _OTHER_SCRIPT.search(text) is None:
-        return False
-    text = text.lower()
-    if any(sign in text for sign in "\u200b\u200c\u200d\u2060\ufeff\xad"):
-        text = text.translate(_NOTHING)
-    if _FOREIGN_LETTER.search(text) and _LATIN_AND_FOREIGN.search(text):
-        return True
-    for _, pieces in other_triggers():
-        for piece in pieces:
-            if piece in text:
-                return True
-    for piece in words("injection_words.txt", "machines"):
-        if piece in text:
-            return True
-    return text.startswith("бот")
-
-
-_SHORT = 120
-"""Texts below this length may lack the frequent words of their language."""
-
-
-def languages_of(text: str) -> list[Language]:
-    """Return the languages in which a folded text can contain an instruction."""
-    letters = squeezed(text)
-    written = None if len(text) < _SHORT else set(text.split())
-    found = [
-        language
-        for language, pieces in latin_triggers()
-        if language.name == "en"
-        or ((written is None or not written.isdisjoint(language.frequent)) and any(piece in letters for piece in pieces))
-    ]
-    if not text.isascii():
-        found += [language for language, pieces in other_triggers() if any(piece in text for piece in pieces)]
-    return found
-
 
 # --- folding -------------------------------------------------------------------------------------------------------
 
@@ -148,6 +63,10 @@ _LOOKALIKES = str.maketrans(
 _FOREIGN_LETTER = re.compile("[\u0370-\u058f]")
 _WORD = re.compile(r"\w+")
 _LATIN_AND_FOREIGN = re.compile("[a-z][\u0370-\u058f]|[\u0370-\u058f][a-z]")
+_SHAPE = bytes(
+    120 if chr(code).isalpha() else 48 if chr(code) in "0134573@$!" else 32 if chr(code) in " ._*/-" else 46
+    for code in range(128)
+).ljust(256, b"x")
 _SPELLED = re.compile(r"(?<!\w)[^\W_]([ ._*/-]{1,3})[^\W_](?:[ ._*/-]{1,3}[^\W_]){3,}(?![^\W_])")
 _LEET = re.compile(r"[a-z][0134573@$!][a-z0-9@$!]|(?<!\w)[0134573@$!][a-z]{2}")
 _LETTER_OF_DIGIT = str.maketrans("013457@$!", "oieastasi")
@@ -169,9 +88,14 @@ def folded(text: str) -> str:
     if text.isascii():
         return text.lower()
     text = _BEYOND_ASCII.sub(_bared, unicodedata.normalize("NFKC", text).lower())
-    if _FOREIGN_LETTER.search(text) and _LATIN_AND_FOREIGN.search(text):
+    if is_mixed(text):
         text = _WORD.sub(_unmixed, text)
     return text
+
+
+def is_mixed(text: str) -> bool:
+    """Return True if a text has Latin letters next to Cyrillic, Greek or Armenian ones."""
+    return _FOREIGN_LETTER.search(text) is not None and _LATIN_AND_FOREIGN.search(text.lower()) is not None
 
 
 def _unmixed(found: re.Match[str]) -> str:
@@ -187,9 +111,10 @@ def disguises(text: str) -> Iterator[str]:
 
     One joins words that are spelled letter by letter, and one replaces digits with letters.
     """
-    if _SPELLED.search(text):
+    shape = text.encode("ascii", "replace").translate(_SHAPE)
+    if (b"x x x x " in shape or b"x  x  x  x" in shape) and _SPELLED.search(text):
         yield _SPELLED.sub(_joined, text)
-    if len(_LEET.findall(text[:20_000])) >= 3:
+    if shape.count(b"x0x") >= 3 and len(_LEET.findall(text[:20_000])) >= 3:
         yield _MIXED_WORD.sub(lambda found: found.group().translate(_LETTER_OF_DIGIT), text)
 
 
@@ -213,35 +138,41 @@ _SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]{4,}")
 _PRINTABLE = 0.9
 
 
-def payloads(text: str) -> Iterator[str]:
-    """Yield the decoded hidden parts of a text.
+def payloads(text: str) -> Iterator[tuple[str, int, int]]:
+    """Yield the decoded hidden parts of a text and their places.
 
     Encodings are base64, hex, percent signs, rot13, tag characters and variation selectors.
     """
-    for count, found in enumerate(_TOKEN.finditer(text)):
-        if count == _MOST_PAYLOADS:
-            break
-        token = found.group()
-        for read in (_of_hex, _of_base64):
-            plain = read(token)
-            if plain is not None:
-                yield plain
-                break
-    if "%" in text:
-        yield from (unquote(found.group().replace("+", " ")) for found in _PERCENT.finditer(text))
-    if "\\x" in text:
-        yield from (
-            bytes.fromhex(found.group().replace("\\x", "")).decode("utf-8", "replace") for found in _BACKSLASH_X.finditer(text)
-        )
-    letters = squeezed(text)
-    if b"vafgehp" in letters or b"vtaber" in letters or b"cebzcg" in letters:
-        yield codecs.encode(text, "rot13")
-    if not text.isascii():
-        for found in _TAGS.finditer(text):
-            yield "".join(chr(ord(tag) - 0xE0000) for tag in found.group())
-        for found in _SELECTORS.finditer(text):
-            codes = (ord(c) - 0xFE00 if c <= "\ufe0f" else ord(c) - 0xE0100 + 16 for c in found.group())
-            yield bytes(codes).decode("utf-8", "replace")
+    for found in islice(_TOKEN.finditer(text), _MOST_PAYLOADS):
+        plain = _of_hex(found.group()) or _of_base64(found.group())
+        if plain is not None:
+            yield plain, *found.span()
+    for pattern, decode in _DECODED:
+        for found in pattern.finditer(text):
+            yield decode(found.group()), *found.span()
+    if is_rotated(text):
+        yield codecs.encode(text, "rot13"), 0, len(text)
+
+
+def is_rotated(text: str) -> bool:
+    """Return True if a text may be an order in rot13."""
+    return has_any(text.lower(), ("vafgehp", "vtaber", "cebzcg"))
+
+
+def _of_tags(text: str) -> str:
+    return "".join(chr(ord(tag) - 0xE0000) for tag in text)
+
+
+def _of_selectors(text: str) -> str:
+    return bytes(ord(c) - 0xFE00 if c <= "\ufe0f" else ord(c) - 0xE0100 + 16 for c in text).decode("utf-8", "replace")
+
+
+_DECODED: tuple[tuple[re.Pattern[str], Callable[[str], str]], ...] = (
+    (_PERCENT, lambda text: unquote(text.replace("+", " "))),
+    (_BACKSLASH_X, lambda text: bytes.fromhex(text.replace("\\x", "")).decode("utf-8", "replace")),
+    (_TAGS, _of_tags),
+    (_SELECTORS, _of_selectors),
+)
 
 
 def _of_hex(token: str) -> str | None:

@@ -1,24 +1,69 @@
-"""Score sentences to detect instructions to an agent."""
+"""Find instructions to an agent in texts from other sources."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from functools import cache
-from itertools import islice
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from ...core import jsonio
-from ..text_model import text_model
 from ..texts import has_any
 from .calls import calls
-from .languages import ATTACK, REPORTED, REVEAL, Language, LanguagePatterns, compiled, people
-from .normalise import SUSPICIOUS, disguises, folded, is_harmless, languages_of, payloads, squeezed, without_entities
-from .readers import marked
+from .model import order_model
+from .normalise import SUSPICIOUS, disguises, folded, is_mixed, is_rotated, payloads, without_entities
+from .readers import ATTACK, REPORTED, marked
 
-FOUND = 2
-_CLEAR = 4
-"""Minimum score of an instruction in a text about attacks."""
+_LEAST = 0.58
+"""Minimum score of an order: the log-odds of the model and the following evidence."""
+_CALLED = 2.0
+"""Evidence of a sentence that addresses a machine and demands something."""
+_HIDDEN = 1.0
+"""Evidence of text that readers can't see."""
+_DOUBT = 2.0
+"""Evidence against an order in a text about attacks."""
+_UNLIKE = -0.8
+"""Score of the model that no address can outweigh."""
+
+
+class Marker(NamedTuple):
+    """A sign of an injection in a text."""
+
+    kind: str
+    start: int
+    end: int
+
+
+# --- fast pre-check ------------------------------------------------------------------------------------------------
+
+_QUIET = 0.0
+"""Maximum score of all parts of a text without an order."""
+_FORGED = (
+    "<|", "[inst", "[/inst", "<<sys", "<</sys", "<system", "</tool_re", "</function_re", "</search_re", "# system", "#system",
+)  # fmt: skip
+_SHAPE = bytes(97 if chr(code) in "+/-_" or chr(code).isalnum() else 32 for code in range(128)).ljust(256)
+_LONG_TOKEN = b"a" * 40
+
+
+def is_harmless(text: str) -> bool:
+    """Return True if the text can't contain a marker.
+
+    No part of such a text reads like an order. It has no role tags, escapes, long tokens, comments and invisible characters.
+    """
+    if ("\\" in text and ("\\u" in text or "\\x" in text)) or "&#" in text or "%20" in text or "<!--" in text:
+        return False
+    if "style=" in text and ("display:" in text or "opacity:" in text or "font-size:0" in text):
+        return False
+    if not text.isascii() and (SUSPICIOUS.search(text) or is_mixed(text)):
+        return False
+    small = text.lower()
+    if has_any(small, _FORGED) or ("end of " in small and _FALSE_END.search(text)) or is_rotated(small):
+        return False
+    if _LONG_TOKEN in text.encode("ascii", "replace").translate(_SHAPE) and next(payloads(text), None) is not None:
+        return False
+    model, latin = order_model(), text.isascii()
+    return model.rate(text).peak(latin) <= _QUIET and all(model.rate(one).peak(latin) <= _QUIET for one in disguises(small))
+
 
 # --- markers in the raw text --------------------------------------------------------------------------------------
 
@@ -66,43 +111,27 @@ _QUOTED = re.compile(
 _CELL_END = re.compile(r"\s*(?:[\]},)|]|$)", re.MULTILINE)
 
 
-_COMMON = ("instruct", "ignor", "prompt", "assist", "agent", "model", "tool", "user")
-
-
-@cache
-def _pieces_of(language: Language) -> tuple[Any, ...]:
-    """Return substrings of which every instruction in the language contains at least one.
-
-    For Latin script, they are bytes and are compared without spaces.
-    """
-    pieces = language.triggers.split("|")
-    if language.triggers.isascii():
-        more = (
-            (*_COMMON, "theai", "claude", "copilot", "gpt", "summari", "conversation", "newtask", "ai")
-            if language.name == "en"
-            else _COMMON
-        )
-        return tuple(piece.encode() for piece in dict.fromkeys((*more, *pieces)))
-    return tuple(pieces)
-
-
 def _without_quotations(text: str, reported: bool) -> str:
     """Replace quotations and code with spaces.
 
     A quoted table cell or field isn't a quotation, unless the text is about attacks.
     """
-    text = _FENCE.sub(" ", text)
+    text = _FENCE.sub(_blanked, text)
     if "<blockquote" in text:
-        text = _BLOCKQUOTE.sub(" … ", text)
+        text = _BLOCKQUOTE.sub(_blanked, text)
 
     def blank(found: re.Match[str]) -> str:
         before = text[max(0, found.start() - 12) : found.start()].rsplit("\n", 1)[-1]
         if not reported and found.group()[0] in "\"'" and _is_cell(before) and _CELL_END.match(text, found.end()):
             return found.group()
-        return " … "
+        return _blanked(found)
 
     text = _QUOTED.sub(blank, text)
-    return _CODE.sub(" … ", text) if reported else text.replace("`", " ")
+    return _CODE.sub(_blanked, text) if reported else text.replace("`", " ")
+
+
+def _blanked(found: re.Match[str]) -> str:
+    return " … ".ljust(found.end() - found.start())[: found.end() - found.start()]
 
 
 def _is_cell(before: str) -> bool:
@@ -173,249 +202,112 @@ def unseen_in(text: str) -> Iterator[str]:
         yield found.group(1) or found.group(3) or found.group(4)
 
 
-# --- sentences -----------------------------------------------------------------------------------------------------
-
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|[\n\r。！？।؟<>]+|[.!?]?\"\s")
-_WRAPPED = re.compile(r"(?<=[^\W\d_]|,)[ \t]*\n[ \t]*(?=[a-zà-ÿа-я])")
-_ADDRESS = re.compile(r"https?://|www\.|[\w.+-]@[\w-]+\.|(?<![\w-])[\w-]+\.(?:com|net|org|example|io|ru|cn)\b")
-_NOT_AN_ORDER = re.compile(
-    r"(?:\b(?:to|not|never|that|which|who|can|could|would|may|might|cannot|they|we|i|it|he|she|users?|models?|people|attackers?|always|if you|system (?:must|should|will)|ai will|llms?|gpt|bot|assistants?"
-    r"|(?:instruct|tell|ask|caus|forc)\w* (?:it|them|the \w+))|n't)\W{0,2}\Z"
-)
-_LONGEST = 700
-
-
-class _Sentence(NamedTuple):
-    """The score and the addressees of a sentence."""
-
-    order: int
-    addressed: bool
-    wants: bool
-    people: bool
-    to_agent: bool
-    """True if it mentions the agent's user, role, prompt or secrets."""
-
-
-def _weigh(sentence: str, words: LanguagePatterns, language: Language, tools: Sequence[str]) -> _Sentence:
-    role = _gives_role(sentence, words)
-    probes = _probes(sentence)
-    acts = words.act.search(sentence) is not None
-    order = 2 * (_sets_aside(sentence, words, language) or _overrides(sentence, words)) + 2 * role + 2 * probes
-    if acts and any(tool in sentence for tool in tools) and not _is_reported(sentence, words.act):
-        order += 1
-    addressed = words.agent.search(sentence) is not None
-    sends = words.send.search(sentence) is not None and _ADDRESS.search(sentence) is not None
-    return _Sentence(
-        order,
-        addressed=addressed,
-        wants=order > 0 or acts or sends or words.hide.search(sentence) is not None,
-        people=not (role or probes) and people().search(sentence) is not None,
-        to_agent=addressed or role or probes,
-    )
-
-
-def _overrides(sentence: str, words: LanguagePatterns) -> bool:
-    found = words.override.search(sentence)
-    return found is not None and not sentence.startswith(" about ", found.end()) and not _reported_before(sentence, found.start())
-
-
-def _gives_role(sentence: str, words: LanguagePatterns) -> bool:
-    found = words.role.search(sentence)
-    return found is not None and not _reported_before(sentence, found.start())
-
-
-def _probes(sentence: str) -> bool:
-    verb = REVEAL.search(sentence) if _PROBE.search(sentence) else None
-    return verb is not None and not _reported_before(sentence, verb.start())
-
-
-_PROBE = re.compile(
-    r"system[- ]?prompt(?!s)|prompt (?:di|de|del|do) sistem|prompt(?:u|a)? system|prompt he thong|systemprompt|invite systeme|sistem (?:prompt|istem)|your prompt|tu prompt|(?:系统|システム|시스템 ?|системн\w{1,20} )(?:提示|プロンプト|프롬프트|промпт)"
-)
-
-
-def _sets_aside(sentence: str, words: LanguagePatterns, language: Language) -> bool:
-    """Return True if a sentence demands to ignore previous rules or all rules, and not the writer's own earlier words."""
-    verb = words.ignore.search(sentence)
-    if (
-        verb is None
-        or _TO_SEVERAL.match(sentence, verb.start()) is not None
-        or _OWN.search(_clause_at(sentence, verb)) is not None
-    ):
-        return False
-    if language.name != "en":
-        return words.rules.search(sentence) is not None and words.former.search(sentence) is not None
-    return any(_has_rules(sentence, found, words) for found in words.ignore.finditer(sentence))
-
-
-def _clause_at(sentence: str, verb: re.Match[str]) -> str:
-    """Return the clause around the verb, up to the nearest commas."""
-    before = re.split(r"[,،、:;]", sentence[max(0, verb.start() - 30) : verb.start()])[-1]
-    return before + verb.group() + re.split(r"[,،、:;]", sentence[verb.end() : verb.end() + 30])[0]
-
-
-_OWN = re.compile(
-    r"\b(?:my|our|mein\w*|unser\w*|mes|mon|nos|mis?|nuestr\w+|mi[ei]|nostr\w+|minhas?|meus?|noss\w+|mijn|onze|moj\w+|moich|nasz\w*|мо[ейюяий]\w*|наш\w*|cua (?:toi|chung toi)|saya|kami|mina|vara|vores|i (?:told|asked|gave|sent)|je t'ai|te dije|ich dir|j'ai)\b|\wlarim(?:i|a)\b|طلبي|رسالتي|שלי|मेरे|हमारे|私の|我的|我们的|제가|내 "
-)
-"""Words for what the writer wrote or sent earlier."""
-
-
-def _has_rules(sentence: str, verb: re.Match[str], words: LanguagePatterns) -> bool:
-    after = sentence[verb.end() : verb.end() + 60]
-    rules = words.rules.search(after)
-    if rules is None or re.search(r"[,;:(]", after[: rules.start()]):
-        return False
-    between = after[: rules.end()]
-    return len(between.split()) <= 8 and words.former.search(between) is not None and not _reported_before(sentence, verb.start())
-
-
-_TO_SEVERAL = re.compile(
-    r"ignorate|dimenticate|trascurate|zignorujcie|zapomnijcie|ignoriert|vergesst|ignorad|olvidad|ignorem|esquecam|تجاهلوا|انسوا"
-)
-"""Verb forms that address several people."""
-
-
-def _is_reported(sentence: str, pattern: re.Pattern[str]) -> bool:
-    found = pattern.search(sentence)
-    return found is not None and _reported_before(sentence, found.start())
-
-
-def _reported_before(sentence: str, start: int) -> bool:
-    return _NOT_AN_ORDER.search(sentence[max(0, start - 40) : start]) is not None
-
-
-def _sentences(text: str) -> list[str]:
-    return [" ".join(piece[:_LONGEST].split()) for piece in _SENTENCE_END.split(text) if piece and len(piece) > 3]
-
-
-def has_order(text: str, tools: Sequence[str] = (), *, hidden: bool = False) -> bool:
-    """Return True if a folded text instructs an agent.
-
-    In hidden text, every instruction counts that mentions an agent, a user or instructions.
-    """
-    sentences = _sentences(text)
-    return any(_has_order_in(language, sentences, tools, hidden=hidden) for language in languages_of(text))
-
-
-def _has_order_in(language: Language, sentences: Sequence[str], tools: Sequence[str], *, hidden: bool) -> bool:
-    words, pieces = compiled(language), _pieces_of(language)
-
-    @cache  # repeated sentences are scored once
-    def weigh(sentence: str) -> _Sentence:
-        return _weigh(sentence, words, language, tools)
-
-    for place, sentence in enumerate(sentences):
-        if not has_any(squeezed(sentence) if isinstance(pieces[0], bytes) else sentence, pieces):
-            continue
-        here = weigh(sentence)
-        if here.order or here.addressed:
-            before = weigh(sentences[place - 1]) if place else None
-            after = weigh(sentences[place + 1]) if place + 1 < len(sentences) else None
-            if _is_order(before, here, after, " ".join(sentences[max(0, place - 1) : place + 2]), hidden):
-                return True
-    return False
-
-
-def _is_order(before: _Sentence | None, here: _Sentence, after: _Sentence | None, text: str, hidden: bool) -> bool:
-    weight = here.order + (after.order if after is not None else 0)
-    to_agent = here.to_agent or (after is not None and after.to_agent)
-    if here.addressed and (here.wants or (after is not None and after.wants)):
-        weight += 3 if here.wants else 2
-    if hidden and (here.wants or here.order):
-        weight += 2
-    if weight < FOUND:
-        return False
-    if (here.people and not here.addressed) or (not to_agent and any(one.people for one in (before, after) if one is not None)):
-        weight -= 3
-    return not (weight < FOUND or (weight < _CLEAR + 2 and REPORTED.search(text)))
-
-
 # --- all markers ---------------------------------------------------------------------------------------------------
 
 
-def markers_in(text: str, tools: Sequence[str] = ()) -> Iterator[str]:
-    """Yield the marker types in a text that isn't harmless, without duplicates.
+def markers_in(text: str) -> list[Marker]:
+    """Return the signs of an injection in a text, at most one of each kind."""
+    found: dict[str, Marker] = {}
+    is_template = _TEMPLATE.search(text) is not None
+    for leaf in texts_in(text):
+        for kind, passage in _markers_of(leaf, is_template):
+            if kind not in found:
+                found[kind] = Marker(kind, *_place(text, passage))
+    for plain, start, end in payloads(text):
+        if "encoded_text" not in found and _best(folded(plain), hidden=True) is not None:
+            found["encoded_text"] = Marker("encoded_text", start, end)
+    if not text.isascii():
+        for kind, pattern, searched in (
+            ("invisible_text", SUSPICIOUS, _BIDI_OVERRIDE.sub(" ", _FLAG.sub(lambda flag: " " * len(flag.group()), text))),
+            ("bidi_control", _BIDI_OVERRIDE, text),
+        ):
+            match = pattern.search(searched)
+            if match is not None:
+                found[kind] = Marker(kind, *match.span())
+    return list(found.values())
 
-    ``tools`` are the names of the agent's tools.
-    """
-    found: dict[str, None] = {}
-    leaves = texts_in(text)
-    for leaf in leaves:
-        found.update(dict.fromkeys(_markers_of(leaf, tools)))
-    if "encoded_text" not in found and any(has_order(folded(plain), tools, hidden=True) for plain in payloads(text)):
-        found["encoded_text"] = None
-    if not text.isascii() and SUSPICIOUS.search(_BIDI_OVERRIDE.sub("", _FLAG.sub("", text))):
-        found["invisible_text"] = None
-    if not text.isascii() and _BIDI_OVERRIDE.search(text):
-        found["bidi_control"] = None
-    yield from found
+
+def _place(text: str, passage: str) -> tuple[int, int]:
+    """Return the place of a passage in serialized JSON or another text, or the whole text if it was changed."""
+    for spelled in (passage, jsonio.text_of([passage])[2:-2]):
+        start = text.find(spelled)
+        if start >= 0:
+            return start, start + len(spelled)
+    return 0, len(text)
 
 
 def readable(text: str) -> str:
-    """Return a text without quotations and with its wrapped lines joined."""
+    """Return a text with spaces in place of quotations, and with its wrapped lines joined."""
     text = without_entities(text)
     return _bare(text, REPORTED.search(folded(text)) is not None)
 
 
 def _bare(text: str, reported: bool) -> str:
-    return _WRAPPED.sub(" ", _without_quotations(text, reported))
+    return _WRAPPED.sub(lambda found: " " * len(found.group()), _without_quotations(text, reported))
 
 
-def _markers_of(text: str, tools: Sequence[str]) -> Iterator[str]:
-    text = without_entities(text)
-    plain = folded(text)
-    reported = REPORTED.search(plain) is not None
+def _markers_of(leaf: str, is_template: bool) -> Iterator[tuple[str, str]]:
+    """Yield the kind and the passage of each marker in a text."""
+    text = without_entities(leaf)
+    reported = REPORTED.search(folded(text)) is not None
     bare = _bare(text, reported)
-    signs = "<" in bare or "[" in bare or "#" in bare
-    forged = signs and not _TEMPLATE.search(text) and ((_CHAT_TOKEN.search(bare) and not reported) or _ROLE_TAG.search(bare))
-    if forged or _FALSE_END.search(bare):
-        yield "role_marker"
+    match = _FALSE_END.search(bare)
+    if not is_template:
+        match = match or _ROLE_TAG.search(bare) or (None if reported else _CHAT_TOKEN.search(bare))
+    if match is not None:
+        yield "role_marker", match.group()
+        return
     if _CUSTOMER.search(bare) is not None:
-        bare = _SPEAKER.sub(r"\1", bare)
-    shown = folded(bare)
-    if (
-        has_order(shown, tools)
-        or any(has_order(reading, tools) for reading in disguises(shown))
-        or (not forged and _calls(bare) and not _reads_like_others(bare, shown))
-        or (not is_harmless(bare) and _reads_like_orders(bare))
-    ):
-        yield "instruction_override"
+        bare = _SPEAKER.sub(lambda found: found[1] + " " * (len(found.group()) - len(found[1])), bare)
+    called = _calls(bare)
+    best = _best(bare, called=called, reported=reported)
+    if best is not None:
+        yield "instruction_override", text[best[0] : best[1]]
+        return
+    for unseen in unseen_in(bare):
+        if _best(unseen, hidden=True, reported=reported) is not None:
+            yield "instruction_override", unseen
+            return
+    for reading in disguises(folded(bare)):
+        if _best(reading, reported=reported) is not None:
+            yield "instruction_override", text
+            return
 
 
-_ALIKE = 1.25
-"""Minimum model score (:mod:`..text_model`) of a passage whose words alone are no evidence."""
-_UNLIKE = -1.0
-"""If every passage has at most this model score, addressing an agent by name doesn't count."""
-_PASSAGES = 40
+def _best(text: str, *, called: bool = False, hidden: bool = False, reported: bool = False) -> tuple[int, int] | None:
+    """Return the place of the passage that reads most like an order, or None if no passage reads like one."""
+    model = order_model()
+    rated = model.rate(text)
+    ranked = sorted(((rated.score(*place), *place) for place in passages_in(text)), reverse=True)
+    for score, start, end in ranked[:_TRIED]:
+        evidence = _CALLED * (called and score > _UNLIKE) + _HIDDEN * hidden - _DOUBT * reported
+        if score + evidence < 0:
+            return None
+        passage = text[start:end]
+        if _FEW_WORDS.search(passage) and model.distinct_score(passage) + evidence > _LEAST:
+            return start, end
+    return None
 
 
-def _reads_like_orders(text: str) -> bool:
-    model = text_model("orders")
-    likely = (passage for passage, alone in _passages(text) if alone or not is_harmless(passage))
-    return any(model.score(passage) > _ALIKE for passage in islice(likely, _PASSAGES))
+_TRIED = 5
+_FEW_WORDS = re.compile(r"(?:[^\W_]+[\W_]+){2}[^\W_]|[\u0e00-\u0e7f\u3040-\u30ff\u4e00-\u9fff]{7}")
+"""Minimum length of an order: three words, or seven characters in scripts without spaces."""
+_LONGEST = 400
 
 
-def _reads_like_others(text: str, shown: str) -> bool:
-    """Return True if no passage reads like an instruction, neither raw nor without disguise.
-
-    Returns False for long texts.
-    """
-    model = text_model("orders")
-    for reading in (text, shown):
-        passages = [passage for passage, _ in islice(_passages(reading), _PASSAGES + 1)]
-        if len(passages) > _PASSAGES or any(model.score(passage) > _UNLIKE for passage in passages):
-            return False
-    return True
-
-
-def _passages(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield pairs of adjacent sentences, and True if a pair is the whole text."""
-    parts = [part for part in _PASSAGE_ENDS.split(text) if part.strip()]
+def passages_in(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the places of pairs of adjacent sentences, and of texts in brackets."""
+    ends = [0, *(found.end() for found in _PASSAGE_ENDS.finditer(text)), len(text)]
+    parts = [(start, end) for start, end in pairwise(ends) if text[start:end].strip()]
     for at in range(max(1, len(parts) - 1)) if parts else ():
-        yield " ".join(parts[at : at + 2]), len(parts) <= 2
+        start, end = parts[at][0], parts[min(at + 1, len(parts) - 1)][1]
+        yield from ((at, min(at + _LONGEST, end)) for at in range(start, max(start + 1, end - _LONGEST // 2), _LONGEST // 2))
+    yield from (found.span(1) for found in _ASIDE.finditer(text))
 
 
 _PASSAGE_ENDS = re.compile(r"(?<=[.!?。！？])\s+|\n+")
+_ASIDE = re.compile(r"[\[({（【]([^\])}）】\n]{30,400})[\])}）】]")
+_WRAPPED = re.compile(r"(?<=[^\W\d_]|,)[ \t]*\n[ \t]*(?=[a-zà-ÿа-я])")
 
 
 def _calls(text: str) -> bool:
@@ -423,3 +315,10 @@ def _calls(text: str) -> bool:
     if calls(_sentences(shown), shown):
         return True
     return any(calls(_sentences(unseen), unseen, hidden=True) for unseen in map(folded, unseen_in(marked(text))))
+
+
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|[\n\r。！？।؟<>]+|[.!?]?\"\s")
+
+
+def _sentences(text: str) -> list[str]:
+    return [" ".join(piece[:700].split()) for piece in _SENTENCE_END.split(text) if piece and len(piece) > 3]

@@ -99,3 +99,14 @@ GRANTS = any_of(
     r"approv\w*|accett\w*|esegu\w*|cancell\w*|aggiung\w*|acquist\w*|aprov\w*|apagu?\w*|aceit\w*|compre\b|execut\w*|conced\w*|keur\w*|verwijder\w*|zet\b|voer\b|zatwierdz\w*|usun\w*|wywolaj|zamow\w*|onayla\w*|sil\b|одобр\w*|удали\w*|оплат\w*|закаж\w*|переведи|схвал\w*|видали\w*|виклич\w*|постав\w*|phe duyet|chap nhan|xoa\b|mua\b|setujui|hapus|beli\b|godkann|radera|bestall|schval\w*|smaz\w*|zrus\w*|hyvaksy\w*|poista\w*|tilaa\b",
     r"وافق|اقبل|احذف|حوّل|نفذ|אשר|מחק|בצע|स्वीकार|हटा|चलाओ|चला|承認|削除|実行|注文|送金|批准|删除|刪除|调用|呼叫|加入购物车|转账|执行|승인|삭제|실행|송금|อนุมัติ|ลบ",
 )
+
+# --- texts about attacks -------------------------------------------------------------------------------------------
+
+REPORTED = re.compile(
+    r"(?<![\w.@/-])(?:prompt[-_ ]injection|injecti\w+|iniettat|injekcj|инъекц|injection|injecao|inyeccion|iniezione|injekt|inject(?:s|ed|ing)\b|attack|attacker|payload|jailbreak|malicious|adversar|red[- ]team|vulnerab|exploit|"
+    r"suspicious|for example|for instance|e\.g\.|such as|examples?\b|phrases?\b|sentences? like|strings? like|texts? like|things like|detects?\b|detection|classifier|regex|pattern:|blocklist|denylist|pytest|assert|test case|unit test|steps to reproduce|postmortem|scenario|"
+    r"angreifer|angriff|beispiel|attaque|pirate|exemple|ataque|atacante|ejemplo|exemplo|attacc|aggressor|esempio|aanval|voorbeeld|atak|przyklad|saldir|ornegin|атак|злоумышл|например|зловмис|наприклад|serangan|contoh|tan cong|vi du|angrip|exempel)"
+    r"|هجوم|مهاجم|مثال|תוקף|התקפ|לדוגמה|हमल|उदाहरण|攻撃|例えば|インジェクション|攻击|例如|注入|之类|공격|예를 들|인젝션"
+)
+"""Words in texts about attacks, in any language."""
+ATTACK = re.compile(r"prompt[ _-]?injection|jailbreak|attack|malicious|exploit|payload|blocked|abuse|signature", re.IGNORECASE)
