@@ -2,7 +2,8 @@
 
     python scripts/detectors.py [NAME ...]                          prints the figures of the test half
     python scripts/detectors.py --half train                        the same of the half that the detectors were made with
-    python scripts/detectors.py --write                             writes docs/reference/metrics/detectors.md
+    python scripts/detectors.py --turns [--half test]               prints the figures on whole turns: ``scripts/whole_turns.py``
+    python scripts/detectors.py --write [--costs]                   writes docs/reference/metrics/detectors.md, with new costs
     python scripts/detectors.py --failures [NAME ...] [--half test] which cases are judged wrongly, and of which kinds they are
     python scripts/detectors.py --without LIST [NAME ...]           what both halves lose without a list: ``scripts/ablation.py``
                                                                     lists them; ``*`` stands for any characters
@@ -24,6 +25,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import whole_turns
 
 import otel_agenteval as oa
 from otel_agenteval.core.score import Score
@@ -195,23 +198,46 @@ def by_language(by_name: Mapping[str, Sequence[Outcome]]) -> list[str]:
     return lines
 
 
-def page() -> str:
+_COST = re.compile(r"^\| `?(?:code_)?([a-z_]+|all)\b.* ([0-9.]+ ×) \|$", re.MULTILINE)
+
+
+def written_costs() -> dict[str, str]:
+    """The costs that the page has: they are measured, so they aren't the same each time."""
+    return dict(_COST.findall(PAGE.read_text(encoding="utf-8"))) if PAGE.exists() else {}
+
+
+def turns_measured(half: str, failures: bool) -> list[str]:
+    """The figures on whole turns, and with ``failures`` the ids of those that are judged wrongly."""
+    result = whole_turns.evaluate(half)
+    lines = whole_turns.table(result, {})
+    for name, of in result.by_name.items() if failures else ():
+        lines.append(f"{name}: missed {' '.join(of.missed_ids) or 'none'}; false alarms {' '.join(of.false_ids) or 'none'}")
+    return lines
+
+
+def page(measure_costs: bool = False) -> str:
     """``docs/reference/metrics/detectors.md``."""
+    cost = {name: f"{ratio:.1f} ×" for name, ratio in whole_turns.costs().items()} if measure_costs else written_costs()
+    whole = whole_turns.evaluate("test")
     test = {name: outcomes(name, "test") for name in DETECTORS}
     lines = [
         "# Detectors",
         "",
-        "Seven default metrics detect faults in every turn without a judge. This page measures them on the labeled turns in",
+        "Some default metrics detect problems in every turn without a judge. This page measures them on labeled turns in",
         "`tests/data/detectors`. `python scripts/detectors.py --write` generates it.",
         "",
-        "Half of the cases have a fault, and half only resemble one. Most are difficult on purpose: other scripts, disguised or encoded text,",
-        "national formats. In ordinary traffic, few turns are this difficult, so the shares differ.",
+        "## Whole turns",
         "",
-        "The cases are split into two halves. The half *train* was available to the authors of the detectors. Other authors, who didn't know",
-        "the detectors, wrote the half *test*, which the figures describe. Two detectors aren't fully independent of it:",
+        f"{whole.turns} turns of agents in {whole.domains} domains and {whole.languages} languages, with instructions, tool results and history.",
+        f"{whole.ordinary} of them are ordinary: what such an agent does all day. The others contain a problem, or look like one and are innocent.",
+        "Their authors didn't know the detectors, and the detectors weren't tuned on them. Another 511 turns were for tuning.",
         "",
-        "- `code_injection_markers`: the choice among a few pairs of limits of its small text model took the half *test* into account.",
-        "- `code_refusal`: its threshold and three groups of words were chosen with the half *test* in view. In cross-validation on the half *train*, it finds 84% of the refusals, with 5% false alarms.",
+        *whole_turns.table(whole, cost),
+        "",
+        "- *Found*: share of the turns with the problem in which the detector reports it.",
+        "- *False alarms*: share of the turns without the problem, hard ones included, in which the detector reports it.",
+        "- *Gives*: a *verdict* fails the turn and counts in alerts. A *signal* is a value with an explanation, without a verdict.",
+        "- *Cost*: CPU time, in multiples of `json.loads` of the same turn of about 4 kB.",
         "",
         "## Severity",
         "",
@@ -225,12 +251,12 @@ def page() -> str:
         "",
         "To reduce alarms on your own traffic, see [Tune detectors](../../guides/tune-detectors.md).",
         "",
-        "## Accuracy",
+        "## Difficult cases",
         "",
-        "If the halves differ much, a detector depends on the wording of its training cases. Expect the figures of the half *test*, or",
-        "slightly less.",
-        "",
-        "Each detector runs as a default metric ([decision 019](../../internals/decisions/019-what-the-default-pack-has.md)).",
+        "Half of these short cases have a problem, and half only resemble one. Most are difficult on purpose: other scripts, disguised or encoded",
+        "text, national formats. The half *train* was available to the authors of the detectors. Other authors, who didn't know the detectors,",
+        "wrote the half *test*, which the figures describe. `code_injection_markers` isn't fully independent of it: the choice among a few pairs",
+        "of limits of its small text model took the half *test* into account.",
         "",
         "- *Precision*: share of alarms that are correct.",
         "- *Recall*: share of faults that are found.",
@@ -350,6 +376,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help="detectors, without code_; default all")
     parser.add_argument("--half", choices=HALVES)
+    parser.add_argument("--turns", action="store_true", help="print the figures on whole turns")
+    parser.add_argument("--costs", action="store_true", help="with --write, measure the costs again")
     parser.add_argument("--write", action="store_true", help="write docs/reference/metrics/detectors.md")
     parser.add_argument("--failures", action="store_true", help="list what is judged wrongly (default half: train)")
     parser.add_argument("--without", metavar="LIST", help="print what is lost without each list of this name; * is a wildcard")
@@ -359,7 +387,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown:
         parser.error(f"no detector {unknown[0]!r}; there are {', '.join(DETECTORS)}")
     if chosen.write:
-        PAGE.write_text(page(), encoding="utf-8")
+        PAGE.write_text(page(chosen.costs), encoding="utf-8")
+    elif chosen.turns:
+        print("\n".join(turns_measured(chosen.half or "test", chosen.failures)))
     elif chosen.without:
         try:
             for line in ablated(without(chosen.without, names, [chosen.half] if chosen.half else HALVES[::-1])):
