@@ -27,8 +27,7 @@ LABELED = (
     "secret_leak", "pii_leakage", "injection_markers", "system_prompt_leak", "ungrounded_urls", "repeated_tool_calls", "tool_success",
     "unknown_tool", "empty_answer", "turn_error", "refusal", "ungrounded_numbers",
 )  # fmt: skip
-"""Detectors with labels, without ``code_``. The last two are signals."""
-SIGNALS = frozenset(("refusal", "ungrounded_numbers"))
+"""Detectors with labels, without ``code_``."""
 _TURN_SIZE = range(3_000, 5_200)
 """Characters of JSON of the turns whose cost is measured."""
 _ROUNDS = 5
@@ -38,6 +37,11 @@ def turns(half: str) -> Iterator[Mapping[str, Any]]:
     """Yield the labeled turns of a half."""
     with lzma.open(FOLDER / f"{half}.jsonl.xz", "rt", encoding="utf-8", newline="\n") as lines:
         yield from map(json.loads, lines)
+
+
+def is_signal(name: str) -> bool:
+    """Return True for a detector without a verdict."""
+    return live_metric(f"code_{name}", {}).metric.direction == "neutral"
 
 
 def alarms(score: Score) -> bool:
@@ -162,7 +166,7 @@ def table(result: Result, cost: Mapping[str, str]) -> list[str]:
         "|---|---|---|---|---|---|---|---|",
     ]
     for name, of in result.by_name.items():
-        kind = "signal" if name in SIGNALS else "verdict"
+        kind = "signal" if is_signal(name) else "verdict"
         per_thousand = f"{1000 * of.ordinary_alarms / result.ordinary:.0f}"
         cells = (
             kind, of.problems, share(of.found, of.problems), of.innocent, share(of.false_alarms, of.innocent), per_thousand,

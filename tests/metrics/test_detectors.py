@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from pathlib import Path
 from types import ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -39,16 +40,17 @@ ENGLISH = {"train": 0.7, "test": 0.45}
 """The largest share of English: who looks for a fault in many languages must not be measured in one."""
 
 
-def _script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("detectors", ROOT / "scripts" / "detectors.py")
+def _script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)  # detectors.py imports whole_turns
     spec.loader.exec_module(module)
     return module
 
 
-detectors = _script()
+whole_turns = _script("whole_turns")
+detectors = _script("detectors")
 
 
 def test_each_detector_is_in_the_default_pack_and_has_a_floor() -> None:
@@ -87,6 +89,30 @@ def test_a_detector_is_right_often_enough(name: str, half: str) -> None:
     assert found.precision >= floor.precision
     assert found.recall >= floor.recall
     assert found.false_alarm_rate <= floor.false_alarms
+
+
+@pytest.fixture(scope="module")
+def whole() -> Any:
+    """The default metrics on the whole turns that nobody tuned on."""
+    return whole_turns.evaluate("test")
+
+
+def test_there_are_enough_whole_turns(whole: Any) -> None:
+    assert (whole.turns, whole.ordinary, whole.domains, whole.languages) >= (300, 200, 12, 12)
+    assert len(list(whole_turns.turns("train"))) >= 300
+    domains = [{case["domain"] for case in whole_turns.turns(half)} for half in detectors.HALVES]
+    assert domains[0].isdisjoint(domains[1])
+
+
+def test_ordinary_turns_raise_few_alarms(whole: Any) -> None:
+    assert 1000 * whole.ordinary_alarms / whole.ordinary <= 20
+
+
+@pytest.mark.parametrize("name", whole_turns.LABELED)
+def test_a_detector_gives_a_verdict_only_while_it_is_right(name: str, whole: Any) -> None:
+    of = whole.by_name[name]
+    right = of.false_alarms <= 0.05 * of.innocent and of.found >= 0.85 * of.problems
+    assert right or whole_turns.is_signal(name)
 
 
 def test_the_default_pack_takes_the_precise_methods() -> None:
