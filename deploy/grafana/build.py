@@ -273,6 +273,13 @@ def fleet() -> Dashboard:
             f"(time() - {gauge(semconv.CHANGE_TIME, AGENT)} < 86400))", "{{agent}}: {{metric}} ({{verdict}})",
         )
     )  # fmt: skip
+    found.with_panel(
+        lines(
+            "Findings, by severity",
+            "Results per hour that found a problem: critical (look now), warning (the metric failed) or info (counted only).", units.Short,
+            (f"3600 * sum by (severity) ({rate(semconv.FINDINGS, AGENT)})", "{{severity}}"),
+        )
+    )  # fmt: skip
     found.with_row(Row("Cost and latency"))
     cost = rate(semconv.TURN_COST, AGENT_AND_SERVICE)
     found.with_panel(
