@@ -28,6 +28,9 @@ from tests.support.service import Sidecar
 AGENTS = {"shop": ("trip-planner", "concierge"), "desk": ("helpdesk",), "outpost": ("courier",)}
 """Service → its agents. The outpost knows nothing of us: it exports OTLP to a sidecar."""
 
+LEAK = "Your train leaves at 06:28. Log in with ghp_" + "x7Yk2LmQ9RtV4WbN1CzD8FgH5JsK3PaE6UvX"
+"""An answer with a critical finding."""
+
 _MODELS = {"trip-planner": "large-1", "concierge": "small-1", "helpdesk": "small-1", "courier": "small-1"}
 _USD = {"large-1": (3e-6, 15e-6), "small-1": (3e-7, 12e-7)}
 
@@ -164,7 +167,8 @@ class Fleet:
             now = self._tool(service, context, now)
         now += round(dice.lognormvariate(0.2 if model == "small-1" else 1.2, 0.6) * 1e9)
         given, made = dice.randint(300, 4000), dice.randint(20, 600)
-        says = "" if dice.random() < 0.02 else "Your train leaves at 06:28."
+        luck = dice.random()
+        says = "" if luck < 0.02 else LEAK if luck < 0.05 else "Your train leaves at 06:28."
         asks = "When does my train leave?" * (
             1 if dice.random() > 0.05 else 15_000
         )  # a pasted timetable, more than the desk's queue takes
