@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from ..config.root import Config
 from ..core import jsonio
-from ..core.finding import value_at
+from ..core.finding import findings_in, value_at
 from ..core.score import Score
 from ..core.semconv import TURN_INPUT, TURN_OUTPUT
 from ..core.turn import Turn
@@ -125,11 +125,10 @@ class Redactor:
             if not detail or all(_is_figure(fact) and not may_hold(name) for name, fact in detail.items()):
                 return score  # most scores have no text
         reworded = score.reworded(self.text, self._facts)
-        if turn is not None and score._detail and (findings := score._detail.get("findings")):
-            reworded.detail["findings"] = [
-                {**left, **self._moved(turn, finding)}
-                for left, finding in zip(reworded.detail["findings"], findings, strict=True)
-            ]
+        findings = findings_in(score._detail) if turn is not None else []
+        if turn is not None and findings:
+            left = findings_in(reworded.detail)
+            reworded.detail["findings"] = [{**one, **self._moved(turn, was)} for one, was in zip(left, findings, strict=True)]
         return reworded
 
     def _moved(self, turn: Turn, finding: Mapping[str, Any]) -> dict[str, int]:
