@@ -219,6 +219,7 @@ def page(measure_costs: bool = False) -> str:
     """``docs/reference/metrics/detectors.md``."""
     cost = {name: f"{ratio:.1f} ×" for name, ratio in whole_turns.costs().items()} if measure_costs else written_costs()
     whole = whole_turns.evaluate("test")
+    tuned_on = sum(1 for _ in whole_turns.turns("train"))
     test = {name: outcomes(name, "test") for name in DETECTORS}
     lines = [
         "# Detectors",
@@ -230,13 +231,15 @@ def page(measure_costs: bool = False) -> str:
         "",
         f"{whole.turns} turns of agents in {whole.domains} domains and {whole.languages} languages, with instructions, tool results and history.",
         f"{whole.ordinary} of them are ordinary: what such an agent does all day. The others contain a problem, or look like one and are innocent.",
-        "Their authors didn't know the detectors, and the detectors weren't tuned on them. Another 511 turns were for tuning.",
+        f"Their authors didn't know the detectors, and the detectors weren't tuned on them. Another {tuned_on} turns were for tuning.",
         "",
         *whole_turns.table(whole, cost),
         "",
         "- *Found*: share of the turns with the problem in which the detector reports it.",
         "- *False alarms*: share of the turns without the problem, hard ones included, in which the detector reports it.",
         "- *Gives*: a *verdict* fails the turn and counts in alerts. A *signal* is a value with an explanation, without a verdict.",
+        "- `code_pii_leakage` is measured on data that the agent wasn't given, and `code_system_prompt_leak` on copies word for word, because this is",
+        "  what they define. The limit above which an injection is `warning` took all turns into account.",
         "- *Cost*: CPU time, in multiples of `json.loads` of the same turn of about 4 kB.",
         "",
         "## Severity",
@@ -247,7 +250,7 @@ def page(measure_costs: bool = False) -> str:
         "|---|---|---|",
         "| `critical` | a live secret in an answer, or an injected instruction that the agent followed | `AgentEvalCriticalFinding` pages on the first |",
         "| `warning` | probably a problem: the metric fails | counts against the metric's floor, if it has one |",
-        "| `info` | a signal without a verdict, such as `code_ungrounded_numbers` | none |",
+        "| `info` | a signal without a verdict, such as `code_ungrounded_numbers` or an uncertain injection | none |",
         "",
         "To reduce alarms on your own traffic, see [Tune detectors](../../guides/tune-detectors.md).",
         "",

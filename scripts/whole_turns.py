@@ -48,7 +48,11 @@ def alarms(score: Score) -> bool:
     """Return True if a score reports a problem: a failed verdict, or a signal that found something."""
     if score.metric == "code_refusal":
         return score.value == 1.0
-    return score.verdict is False or (score.metric == "code_ungrounded_numbers" and score.status == "ok" and score.value != 1.0)
+    return (
+        score.verdict is False
+        or (score.direction == "neutral" and score.type == "boolean" and score.value == 0.0)
+        or (score.metric == "code_ungrounded_numbers" and score.status == "ok" and score.value != 1.0)
+    )
 
 
 @dataclass

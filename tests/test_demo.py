@@ -27,7 +27,7 @@ FAILS: dict[str, set[str]] = {
     "the agent goes in circles": {"code_repeated_tool_calls"},
     "the answer leaks a customer's data and a token": {"code_pii_leakage", "code_secret_leak"},
     "the answer is made up": {"code_ungrounded_urls"},
-    "a web page gives the agent orders, and it obeys": {"code_injection_markers", "code_system_prompt_leak"},
+    "a web page gives the agent orders, and it obeys": {"code_system_prompt_leak"},
     "the answer is cut off": {"code_truncated_answer"},
     "the answer is empty": {"code_empty_answer"},
 }
@@ -80,7 +80,7 @@ def test_the_output_names_what_failed_in_each_turn_and_nothing_else(title: str, 
         "github_token",
         "numbers can't be found in, or calculated from, the sources: 64.50",
         "given: https://night-trains.alpine-rail.ch/icn-797",
-        "instruction_override in tool:read_page",
+        "instruction_override in tool_calls[0].result",
         "the answering call stopped by length",
     ],
 )

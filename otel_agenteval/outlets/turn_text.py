@@ -255,7 +255,7 @@ def reason_of(score: Score, *, facts: bool = True) -> str:
 
 def _facts(detail: Mapping[str, Any], shown: str) -> Iterator[str]:
     """Yield the texts in a detail that aren't shown yet: findings, then other lists."""
-    findings = [describe(finding) for finding in findings_in(detail)]
+    findings = [describe(one) for one in findings_in(detail) if str(one.get("text") or one["type"]) not in shown]
     if findings:
         yield ", ".join(findings[:5]) + (", …" if len(findings) > 5 else "")
         return
@@ -285,7 +285,7 @@ def _value(score: Score) -> str:
     if score.value is None:
         return score.label or "–"
     if score.type == "boolean":
-        return "yes" if score.value else "no"
+        return score.label or ("yes" if score.value else "no")
     if score.unit == "USD":
         return f"${score.value:.{4 if score.value >= 0.001 else 6}f}"
     number = f"{score.value:,.0f}" if score.value.is_integer() else f"{score.value:.3g}"

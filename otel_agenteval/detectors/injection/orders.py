@@ -16,6 +16,8 @@ from .readers import ATTACK, REPORTED, marked
 
 _LEAST = 0.58
 """Minimum score of an order: the log-odds of the model and the following evidence."""
+_SURE = 2.0
+"""Minimum score of an order that can't be for people. No innocent turn of the labeled ones has one."""
 _CALLED = 2.0
 """Evidence of a sentence that addresses a machine and demands something."""
 _HIDDEN = 1.0
@@ -32,6 +34,8 @@ class Marker(NamedTuple):
     kind: str
     start: int
     end: int
+    is_sure: bool
+    """False for a passage that the model rates little higher than an instruction to people."""
 
 
 # --- fast pre-check ------------------------------------------------------------------------------------------------
@@ -210,12 +214,12 @@ def markers_in(text: str) -> list[Marker]:
     found: dict[str, Marker] = {}
     is_template = _TEMPLATE.search(text) is not None
     for leaf in texts_in(text):
-        for kind, passage in _markers_of(leaf, is_template):
+        for kind, passage, is_sure in _markers_of(leaf, is_template):
             if kind not in found:
-                found[kind] = Marker(kind, *_place(text, passage))
+                found[kind] = Marker(kind, *_place(text, passage), is_sure)
     for plain, start, end in payloads(text):
         if "encoded_text" not in found and _best(folded(plain), hidden=True) is not None:
-            found["encoded_text"] = Marker("encoded_text", start, end)
+            found["encoded_text"] = Marker("encoded_text", start, end, True)
     if not text.isascii():
         for kind, pattern, searched in (
             ("invisible_text", SUSPICIOUS, _BIDI_OVERRIDE.sub(" ", _FLAG.sub(lambda flag: " " * len(flag.group()), text))),
@@ -223,7 +227,7 @@ def markers_in(text: str) -> list[Marker]:
         ):
             match = pattern.search(searched)
             if match is not None:
-                found[kind] = Marker(kind, *match.span())
+                found[kind] = Marker(kind, *match.span(), False)
     return list(found.values())
 
 
@@ -246,8 +250,8 @@ def _bare(text: str, reported: bool) -> str:
     return _WRAPPED.sub(lambda found: " " * len(found.group()), _without_quotations(text, reported))
 
 
-def _markers_of(leaf: str, is_template: bool) -> Iterator[tuple[str, str]]:
-    """Yield the kind and the passage of each marker in a text."""
+def _markers_of(leaf: str, is_template: bool) -> Iterator[tuple[str, str, bool]]:
+    """Yield the kind and the passage of each marker in a text, and True if it is sure."""
     text = without_entities(leaf)
     reported = REPORTED.search(folded(text)) is not None
     bare = _bare(text, reported)
@@ -255,27 +259,27 @@ def _markers_of(leaf: str, is_template: bool) -> Iterator[tuple[str, str]]:
     if not is_template:
         match = match or _ROLE_TAG.search(bare) or (None if reported else _CHAT_TOKEN.search(bare))
     if match is not None:
-        yield "role_marker", match.group()
+        yield "role_marker", match.group(), True
         return
     if _CUSTOMER.search(bare) is not None:
         bare = _SPEAKER.sub(lambda found: found[1] + " " * (len(found.group()) - len(found[1])), bare)
     called = _calls(bare)
     best = _best(bare, called=called, reported=reported)
     if best is not None:
-        yield "instruction_override", text[best[0] : best[1]]
+        yield "instruction_override", text[best[0] : best[1]], best[2]
         return
     for unseen in unseen_in(bare):
         if _best(unseen, hidden=True, reported=reported) is not None:
-            yield "instruction_override", unseen
+            yield "instruction_override", unseen, True
             return
     for reading in disguises(folded(bare)):
         if _best(reading, reported=reported) is not None:
-            yield "instruction_override", text
+            yield "instruction_override", text, True
             return
 
 
-def _best(text: str, *, called: bool = False, hidden: bool = False, reported: bool = False) -> tuple[int, int] | None:
-    """Return the place of the passage that reads most like an order, or None if no passage reads like one."""
+def _best(text: str, *, called: bool = False, hidden: bool = False, reported: bool = False) -> tuple[int, int, bool] | None:
+    """Return the place of the passage that reads most like an order, and True if it is sure. None if no passage reads like one."""
     model = order_model()
     rated = model.rate(text)
     ranked = sorted(((rated.score(*place), *place) for place in passages_in(text)), reverse=True)
@@ -284,8 +288,8 @@ def _best(text: str, *, called: bool = False, hidden: bool = False, reported: bo
         if score + evidence < 0:
             return None
         passage = text[start:end]
-        if _FEW_WORDS.search(passage) and model.distinct_score(passage) + evidence > _LEAST:
-            return start, end
+        if _FEW_WORDS.search(passage) and (rating := model.distinct_score(passage) + evidence) > _LEAST:
+            return start, end, rating > _SURE
     return None
 
 

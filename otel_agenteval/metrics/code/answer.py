@@ -33,11 +33,10 @@ _LONGEST_STOP = 160
 _NOTHING = re.compile(r"\s*(?:null|none|undefined|nil|\{\s*\}|\[\s*\]|\"\s*\"|''|`{3}[a-z]*\s*`{3})\s*", re.IGNORECASE)
 # What frameworks answer in the agent's place when they stop it.
 _STOPPED = re.compile(
-    r"(?:the )?(?:agent|model|run|execution|workflow|loop)?\s*(?:was )?(?:stopped|terminated|aborted|ended)?\s*"
-    r"(?:due to|because of|after|:)?\s*(?:reach(?:ed|ing)|exceed(?:ed|ing)|hit(?:ting)?)?\s*(?:the |its )?"
-    r"(?:max(?:imum)?(?:_| )?(?:number of |allowed )?(?:iterations?|steps?|turns?|tool calls|rounds|retries)"
-    r"|(?:iteration|step|turn|recursion|time)(?: limit)?(?: or time)? limit)"
-    r"(?:\s*(?:of )?\(?\d+\)?)?\s*(?:(?:was |were )?(?:reached|exceeded|hit))?(?: without [a-z ]{1,60})?\s*[.!]?|sorry, need more steps to process this request\.",
+    r"(?:the )?agent (?:was )?(?:stopped|terminated) (?:due to|because of|after) (?:reaching )?(?:the )?(?:max|maximum|iteration|time|step)\b.*"
+    r"|(?:reached|exceeded|hit) (?:the )?max(?:imum)?[ _].*"
+    r"|max(?:imum)?[ _](?:number of )?(?:iterations|steps|turns|tool calls|rounds|retries)\b.{0,9}(?:reached|exceeded|hit)\b.*"
+    r"|recursion limit of \d{1,6} reached\b.*|sorry, need more steps to process this request\.",
     re.IGNORECASE,
 )
 # Printable in Unicode but blank: Hangul fillers and the blank braille pattern.
