@@ -13,7 +13,7 @@ import pytest
 
 import otel_agenteval as oa
 from otel_agenteval.cli import doctor
-from otel_agenteval.cli.diagnosis.finding import Finding
+from otel_agenteval.cli.diagnosis.finding import DoctorFinding
 from otel_agenteval.cli.main import main
 from otel_agenteval.core.terminal import LINES, escaped
 from otel_agenteval.outlets.console import ConsoleOutlet
@@ -103,7 +103,7 @@ def test_a_line_of_the_log_commands_no_terminal() -> None:
 
 
 def test_the_doctor_commands_no_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(doctor, "sidecar_findings", lambda *_: [Finding("bad", HOSTILE, HOSTILE)])
+    monkeypatch.setattr(doctor, "sidecar_findings", lambda *_: [DoctorFinding("bad", HOSTILE, HOSTILE)])
     main(["doctor", "--url", "http://127.0.0.1:1"])
     shown = capsys.readouterr().out
     assert "txt.exe" in shown

@@ -15,7 +15,7 @@ from ..engine.selected import selected
 from ..outlets.turn_text import colors_wanted
 from .diagnosis.configuration import configuration_findings, judge_findings
 from .diagnosis.environment import instrumentation_findings, python_findings
-from .diagnosis.finding import BAD, GOOD, NOTE, Finding
+from .diagnosis.finding import BAD, GOOD, NOTE, DoctorFinding
 from .diagnosis.program import program_findings
 from .diagnosis.sidecar import sidecar_findings
 from .exit_codes import FAILED, OK, UNUSABLE
@@ -79,7 +79,7 @@ def _headers(given: Iterable[str]) -> dict[str, str]:
     return headers
 
 
-def _show(title: str, findings: Iterable[Finding]) -> int:
+def _show(title: str, findings: Iterable[DoctorFinding]) -> int:
     """Print a section of findings, and return FAILED if one is a problem."""
     color = colors_wanted(sys.stdout)
     print(f"\n{escaped(title)}")

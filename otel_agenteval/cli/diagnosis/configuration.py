@@ -7,18 +7,20 @@ from ...core.extras import extra_installed
 from ...engine.selected import Selected
 from ...judging.models import judge_from
 from ...judging.models.probe import probe
-from .finding import BAD, GOOD, Finding, Findings
+from .finding import BAD, GOOD, DoctorFinding, Findings
 
 
 def configuration_findings(metrics: Selected) -> Findings:
     """Yield the number of metrics, and what they lack."""
-    yield Finding(GOOD, f"{len(metrics.computed)} computed and {len(metrics.judged)} judged metrics on each turn")
+    yield DoctorFinding(GOOD, f"{len(metrics.computed)} computed and {len(metrics.judged)} judged metrics on each turn")
     for metric in (*metrics.of_turns, *metrics.of_conversations):
         if metric.missing is not None:
-            yield Finding(BAD, f"{metric.name}: the required parameter {metric.missing!r} is missing, so each score is an error")
+            yield DoctorFinding(
+                BAD, f"{metric.name}: the required parameter {metric.missing!r} is missing, so each score is an error"
+            )
         extra = metric.metric.extra
         if extra is not None and not extra_installed(extra):
-            yield Finding(BAD, f"{metric.name}: its packages aren't installed", f"pip install 'otel-agenteval[{extra}]'")
+            yield DoctorFinding(BAD, f"{metric.name}: its packages aren't installed", f"pip install 'otel-agenteval[{extra}]'")
 
 
 def judge_findings(config: Config, metrics: Selected) -> Findings:
@@ -26,7 +28,7 @@ def judge_findings(config: Config, metrics: Selected) -> Findings:
     judge = judge_from(config)
     if judge is None:
         if any(metric.metric.kind == "llm" for metric in metrics.judged):
-            yield Finding(BAD, "llm_ metrics are skipped: no judge is configured", "set judge.base_url and judge.model")
+            yield DoctorFinding(BAD, "llm_ metrics are skipped: no judge is configured", "set judge.base_url and judge.model")
         return
     try:
         found = probe(judge, [])
@@ -34,11 +36,11 @@ def judge_findings(config: Config, metrics: Selected) -> Findings:
         judge.close()
     model = found.model or "judge"
     if found.fault is None:
-        yield Finding(
+        yield DoctorFinding(
             GOOD, f"{model} answers, and scores a good case better than a bad one; `otel-agenteval judge bench` measures how well"
         )
     else:
-        yield Finding(
+        yield DoctorFinding(
             BAD,
             f"the judge {model} can't be used: {found.fault}",
             "check judge.base_url, judge.model and judge.api_key, or use a more capable model",

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from ... import __version__
 from ...core.packages import Instrumentation, installed, instrumentations
 from ...dialects.capture import Capture, of_package
-from .finding import BAD, GOOD, NOTE, Finding, Findings
+from .finding import BAD, GOOD, NOTE, DoctorFinding, Findings
 
 LIBRARIES = {
     "openai": "openinference-instrumentation-openai", "anthropic": "openinference-instrumentation-anthropic",
@@ -29,31 +29,31 @@ def python_findings(env: Mapping[str, str]) -> Findings:
     """Check the interpreter, the SDK, and variables that switch tracing off."""
     packages = installed()
     sdk = packages.get("opentelemetry-sdk", "none")
-    yield Finding(
+    yield DoctorFinding(
         GOOD, f"Python {platform.python_version()}, otel-agenteval {__version__}, opentelemetry-sdk {sdk} ({sys.executable})"
     )
     if env.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
-        yield Finding(BAD, "OTEL_SDK_DISABLED=true: the SDK makes no spans", "unset OTEL_SDK_DISABLED")
+        yield DoctorFinding(BAD, "OTEL_SDK_DISABLED=true: the SDK makes no spans", "unset OTEL_SDK_DISABLED")
     sampler = env.get("OTEL_TRACES_SAMPLER", "")
     if "always_off" in sampler:
-        yield Finding(
+        yield DoctorFinding(
             BAD,
             f"OTEL_TRACES_SAMPLER={sampler}: no span is recorded",
             "unset OTEL_TRACES_SAMPLER, or wrap your sampler: oa.record_all(sampler)",
         )
     elif "ratio" in sampler:
         ratio = env.get("OTEL_TRACES_SAMPLER_ARG", "1.0")
-        yield Finding(
+        yield DoctorFinding(
             NOTE,
             f"OTEL_TRACES_SAMPLER={sampler} ({ratio}): turns of unsampled traces are missing",
             "oa.record_all(sampler) records all traces and exports the sampled ones",
         )
     for name in _LIMITS:
         if env.get(name, "").strip():
-            yield Finding(NOTE, f"{name}={env[name]}: longer messages are truncated", f"unset {name}")
+            yield DoctorFinding(NOTE, f"{name}={env[name]}: longer messages are truncated", f"unset {name}")
     wanted = env.get("OTEL_AGENTEVAL_ENABLED", "")
     if wanted and "opentelemetry-distro" not in packages and "opentelemetry-instrumentation" not in packages:
-        yield Finding(
+        yield DoctorFinding(
             BAD,
             f"OTEL_AGENTEVAL_ENABLED={wanted} has no effect: opentelemetry-instrument isn't installed",
             "pip install opentelemetry-distro",
@@ -69,7 +69,7 @@ def instrumentation_findings(env: Mapping[str, str]) -> Findings:
         if one.is_broken:
             have = ", ".join(f"{target} {packages.get(target, 'not installed')}" for target in one.targets)
             what = f"{one.name} {one.version} makes no spans: it requires {' or '.join(one.unmet)} ({have})"
-            yield Finding(BAD, what, "install compatible versions")
+            yield DoctorFinding(BAD, what, "install compatible versions")
     usable = [one for one in captures if not one.unmet or len(one.unmet) < len(one.targets)]
     of_target: dict[str, list[Instrumentation]] = {}
     for one in usable:
@@ -79,7 +79,7 @@ def instrumentation_findings(env: Mapping[str, str]) -> Findings:
     for target, several in of_target.items():
         if len(several) > 1:
             names = " and ".join(one.name for one in several)
-            yield Finding(
+            yield DoctorFinding(
                 NOTE,
                 f"{names} both trace {target}: each call makes two spans",
                 "scores count each call once; remove one instrumentation to reduce overhead",
@@ -88,7 +88,7 @@ def instrumentation_findings(env: Mapping[str, str]) -> Findings:
     for name, instrumentation in LIBRARIES.items():
         if name in packages and name not in of_target and not _is_traced_otherwise(name, found):
             what = f"{name} {packages[name]} is installed without an instrumentation"
-            yield Finding(NOTE, what, f"if your agent uses it: pip install {instrumentation}")
+            yield DoctorFinding(NOTE, what, f"if your agent uses it: pip install {instrumentation}")
 
 
 def _is_genai(one: Instrumentation) -> bool:
@@ -127,14 +127,14 @@ def _by_themselves(env: Mapping[str, str]) -> Findings:
             yield _content(f"{name} {version}", capture, env)
 
 
-def _content(what: str, capture: Capture, env: Mapping[str, str]) -> Finding:
+def _content(what: str, capture: Capture, env: Mapping[str, str]) -> DoctorFinding:
     on = capture.is_on(env)
     if on is None:
-        return Finding(NOTE, f"{what}: your program decides whether content is captured", capture.advice)
+        return DoctorFinding(NOTE, f"{what}: your program decides whether content is captured", capture.advice)
     if on:
-        return Finding(GOOD, f"{what} captures content")
+        return DoctorFinding(GOOD, f"{what} captures content")
     off = [f"{name}={env[name]}" for name in capture.off if env.get(name)]
     advice = (
         f"unset {', '.join(off)}" if off else f"set {', '.join(f'{key}={value}' for key, value in capture.variables.items())}"
     )
-    return Finding(BAD, f"{what} doesn't capture content, so most metrics are skipped", advice)
+    return DoctorFinding(BAD, f"{what} doesn't capture content, so most metrics are skipped", advice)

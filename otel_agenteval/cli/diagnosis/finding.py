@@ -8,7 +8,7 @@ from typing import NamedTuple
 GOOD, NOTE, BAD = "good", "note", "bad"
 
 
-class Finding(NamedTuple):
+class DoctorFinding(NamedTuple):
     """A result of a check: good, a note, or a problem."""
 
     level: str
@@ -17,4 +17,4 @@ class Finding(NamedTuple):
     """The fix."""
 
 
-Findings = Iterator[Finding]
+Findings = Iterator[DoctorFinding]

@@ -17,7 +17,7 @@ from ...evaluation.references import ReferenceSources
 from ...spans.record import SpanRecord
 from ...turns.recordings import Reading, read_items, turns_of
 from ..recorded_program import facts_about, run_recorded, why_nothing
-from .finding import BAD, GOOD, NOTE, Finding, Findings
+from .finding import BAD, GOOD, NOTE, DoctorFinding, Findings
 
 _MOST_REASON = 40
 """Maximum characters of a reason for a skipped metric."""
@@ -28,13 +28,13 @@ def program_findings(program: Sequence[str], config: Config, metrics: Selected) 
         out = Path(folder) / "spans.jsonl"
         code = run_recorded(program, out)
         if code:
-            yield Finding(NOTE, f"the program exited with code {code}")
+            yield DoctorFinding(NOTE, f"the program exited with code {code}")
         facts = facts_about(out)
         others = sorted({fact["python"] for fact in facts if "python" in fact and not _is_this_python(fact["python"])})
         if others:
-            yield Finding(NOTE, f"the program ran in another Python, {others[0]}; the checks above are about this one")
+            yield DoctorFinding(NOTE, f"the program ran in another Python, {others[0]}; the checks above are about this one")
         if not out.exists():
-            yield Finding(BAD, f"no spans: {why_nothing(facts)}")
+            yield DoctorFinding(BAD, f"no spans: {why_nothing(facts)}")
             return
         reading = Reading()
         items = list(read_items([out], reading, lambda line: None))
@@ -57,10 +57,10 @@ def _is_this_python(path: str | None) -> bool:
 def span_findings(spans: Sequence[SpanRecord], reading: Reading) -> Findings:
     scopes = Counter(span.scope or "a tracer without a name" for span in spans)
     named = ", ".join(f"{scope} {count}" for scope, count in scopes.most_common(6))
-    yield Finding(GOOD, f"{reading.spans:,} spans and {reading.logs:,} log records arrived ({named})")
+    yield DoctorFinding(GOOD, f"{reading.spans:,} spans and {reading.logs:,} log records arrived ({named})")
     cut = sum(span.truncated for span in spans)
     if cut:
-        yield Finding(NOTE, f"{cut} spans lost attributes to a limit", "raise OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT")
+        yield DoctorFinding(NOTE, f"{cut} spans lost attributes to a limit", "raise OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT")
 
 
 def turn_findings(turns: Sequence[Turn], spans: Sequence[SpanRecord]) -> Findings:
@@ -70,21 +70,21 @@ def turn_findings(turns: Sequence[Turn], spans: Sequence[SpanRecord]) -> Finding
         advice = "install and enable an instrumentation of your framework"
         if known:
             advice = f"spans of {', '.join(sorted(known))} arrived, but none is an agent or a model call"
-        yield Finding(BAD, "the spans have no turn", advice)
+        yield DoctorFinding(BAD, "the spans have no turn", advice)
         return
     agents = Counter(turn.agent or "an unnamed agent" for turn in turns)
-    yield Finding(GOOD, f"{len(turns):,} turns: {', '.join(f'{name} {count}' for name, count in agents.most_common(5))}")
+    yield DoctorFinding(GOOD, f"{len(turns):,} turns: {', '.join(f'{name} {count}' for name, count in agents.most_common(5))}")
     silent = [turn for turn in turns if turn.input is None and turn.output is None]
     if silent:
         advice = "; ".join(f"{one.name}: {one.advice}" for one in known.values() if one.advice)
         what = f"{len(silent):,} of {len(turns):,} turns have neither input nor output"
-        yield Finding(BAD, what, advice or "see docs/guides/capture-content.md")
+        yield DoctorFinding(BAD, what, advice or "see docs/guides/capture-content.md")
     else:
-        yield Finding(GOOD, "all turns have input or output")
+        yield DoctorFinding(GOOD, "all turns have input or output")
     unfinished = [turn for turn in turns if not turn.complete]
     if unfinished:
         what = f"{len(unfinished):,} turns are incomplete: a span never ended"
-        yield Finding(NOTE, what, "end all spans before the program exits")
+        yield DoctorFinding(NOTE, what, "end all spans before the program exits")
 
 
 def metric_findings(turns: Sequence[Turn], config: Config, metrics: Selected) -> Findings:
@@ -99,9 +99,11 @@ def metric_findings(turns: Sequence[Turn], config: Config, metrics: Selected) ->
             else:
                 applied[score.metric] += 1
     never = {name: found for name, found in reasons.items() if name not in applied}
-    yield Finding(GOOD if applied else BAD, f"{len(applied)} of {len(applied) + len(never)} computed metrics apply to the turns")
+    yield DoctorFinding(
+        GOOD if applied else BAD, f"{len(applied)} of {len(applied) + len(never)} computed metrics apply to the turns"
+    )
     for reason in dict.fromkeys(found.most_common(1)[0][0] for found in never.values()):
         names = [name for name, found in never.items() if found.most_common(1)[0][0] == reason]
         kind, _, lacks = reason.partition(":")
         why = f"no {lacks.replace('_', ' ')} in the spans" if kind == "missing" else reason
-        yield Finding(NOTE, f"{why}: {', '.join(names)} {'is' if len(names) == 1 else 'are'} skipped")
+        yield DoctorFinding(NOTE, f"{why}: {', '.join(names)} {'is' if len(names) == 1 else 'are'} skipped")
