@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 
+from .lists import words
 from .redaction.patterns import lazy
 from .screen import Look, ScreenedWords
 
@@ -50,14 +51,8 @@ def _stems(latin: str, beyond_ascii: str, **by_script: str) -> tuple[tuple[bytes
     return tuple((byte, tuple(stem.replace("_", " ").encode() for stem in stems.split())) for byte, stems in groups)
 
 
-_HOME_WORDS = ScreenedWords((
-    "ives at", "ives in", "ives on", "ive at", "ive in", "iving at", "eside", "wohn", "abite ", "bita in", "bita a", "omicil", "ive en",
-    "ora na", "ora em", "ora no", "oont ", "ieszka", "ome addr", "resse pers", "isiede", "bor i ", "turuyor", "inggal di",
-))  # fmt: skip
-_BIRTH_WORDS = ScreenedWords((
-    "irth", "IRTH", "DOB", "dob", "eburtsd", "naissance", "nacimiento", "nasci", "urodz", "eboorted", "anggal lahir",
-    "born", "eboren", "geb.", "nacido", "nacida", "ato il", "ata il", "nasceu",
-))  # fmt: skip
+_HOME_WORDS = ScreenedWords(words("personal/screened.txt", "home"))
+_BIRTH_WORDS = ScreenedWords(words("personal/screened.txt", "birth"))
 _BIRTHS = _stems(
     "", "ödelsed ødselsd gày_sinh äaika oğum född født née_le né_le Nació nació",
     cyrillic="рожд народ родил", arabic="الميلاد", hebrew="לידה", indic="जन्म วันเกิด", kana="生年月日 生まれ", han="出生", hangul="생년월일 년생",

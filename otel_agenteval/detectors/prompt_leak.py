@@ -70,7 +70,7 @@ def letters(text: str) -> str:
     return text.encode("utf-8", "replace").translate(_LOWER, _NO_LETTERS).decode("latin-1")
 
 
-class _Piece(NamedTuple):
+class _Sentence(NamedTuple):
     """A sentence of a prompt."""
 
     text: str
@@ -91,8 +91,8 @@ class SystemPrompt:
         self._probes = [self._letters[at : at + _PROBE] for at in range(0, self.size - _PROBE + 1, _STEP)]
 
     @cached_property
-    def _pieces(self) -> list[_Piece]:
-        read = [_Piece(sentence, _exact(sentence), instructs) for sentence, instructs in sentences(self._system)]
+    def _pieces(self) -> list[_Sentence]:
+        read = [_Sentence(sentence, _exact(sentence), instructs) for sentence, instructs in sentences(self._system)]
         if any(piece.instructs for piece in read) or self.size < _UNREADABLE:
             return read
         return [piece._replace(instructs=True) for piece in read]  # a language without recognized instructions
