@@ -89,19 +89,23 @@ def _role_of_operation(operation: str) -> str | None:
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
     operation = attributes.get("gen_ai.operation.name")
-    if operation is not None:
-        role = OPERATIONS.get(operation) if operation.__class__ is str else None
-        if role is not None:
-            if role == AGENT and "gen_ai.agent.name" not in attributes and scope.endswith(".openai_agents"):
-                return WORKFLOW  # the span of a whole run, named after the workflow
-            if role == TOOL and attributes.get("gen_ai.tool.name") == _MERGED:
-                return INNER
-            return role
-        has_model = "gen_ai.request.model" in attributes or "gen_ai.response.model" in attributes
-        role = _role_of_operation(operation) if operation.__class__ is str else None
-        if role is not None and (role != LLM or has_model):
-            return role
-        return LLM if has_model and "gen_ai.usage.output_tokens" in attributes else CHAIN
+    if operation is None:
+        return _role_without_operation(attributes, name)
+    role = OPERATIONS.get(operation) if operation.__class__ is str else None
+    if role is not None:
+        if role == AGENT and "gen_ai.agent.name" not in attributes and scope.endswith(".openai_agents"):
+            return WORKFLOW  # the span of a whole run, named after the workflow
+        if role == TOOL and attributes.get("gen_ai.tool.name") == _MERGED:
+            return INNER
+        return role
+    has_model = "gen_ai.request.model" in attributes or "gen_ai.response.model" in attributes
+    role = _role_of_operation(operation) if operation.__class__ is str else None
+    if role is not None and (role != LLM or has_model):
+        return role
+    return LLM if has_model and "gen_ai.usage.output_tokens" in attributes else CHAIN
+
+
+def _role_without_operation(attributes: Mapping[str, Any], name: str) -> str | None:
     if "gen_ai.tool.name" in attributes:
         return TOOL
     if "gen_ai.request.model" in attributes or "gen_ai.response.model" in attributes:

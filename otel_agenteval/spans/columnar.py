@@ -41,6 +41,12 @@ from ..core.wellformed import plain
 from .otlp import HAS_IS_REMOTE, IS_REMOTE, SERVER, OtlpLog, from_hex, is_server, whole_number
 from .record import LogPart, SpanEvent, SpanRecord, cut_long_values, time_of
 
+_EVENTS = {
+    "events": ("Events",),
+    "events_name": ("Events.Name",),
+    "events_time": ("Events.Timestamp",),
+    "events_attributes": ("Events.Attributes",),
+}
 _SPELLINGS: dict[str, tuple[str, ...]] = {
     "trace_id": ("TraceId", "traceId"),
     "span_id": ("SpanId", "spanId"),
@@ -58,10 +64,7 @@ _SPELLINGS: dict[str, tuple[str, ...]] = {
     "attributes": ("SpanAttributes", "span_attributes"),
     "resource_attributes": ("ResourceAttributes", "resourceAttributes", "resource"),
     "service_name": ("ServiceName", "serviceName"),
-    "events": ("Events",),
-    "events_name": ("Events.Name",),
-    "events_time": ("Events.Timestamp",),
-    "events_attributes": ("Events.Attributes",),
+    **_EVENTS,
     "log_body": (),
 }
 COLUMNS = tuple(_SPELLINGS)

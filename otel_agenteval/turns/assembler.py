@@ -186,13 +186,12 @@ class Assembler:
             self.orphan_parents += 1
             if self.late.has_closed(trace_id):
                 self.late.note(trace_id)
-            if parent_id in closed:
-                ended = closed[parent_id]
-                # The application forgot to detach the context of a request that has ended.
-                stale_context = role is None and ended is not None and ended.role is None
-                if not stale_context:
-                    self.late.add_started(trace_id, span_id)
-                    return
+            ended = closed.get(parent_id)
+            # The application forgot to detach the context of a request that has ended.
+            stale_context = role is None and ended is not None and ended.role is None
+            if parent_id in closed and not stale_context:
+                self.late.add_started(trace_id, span_id)
+                return
             parent = self._only_candidate(trace)
         elif not parent_id and role is not None and role not in CANDIDATE_ROLES:
             parent = self._only_candidate(trace)

@@ -204,11 +204,7 @@ class Facts:
         unwrapped = plain(items) if all(isinstance(item, dict) and len(item) == 1 for item in items) else items
         if are_messages(unwrapped):
             self._take_messages(unwrapped, path, direction)
-        elif (
-            direction != IN
-            and are_requests(unwrapped)
-            and (_CALLS & set(words_of(path)) or all("id" in one for one in unwrapped))
-        ):
+        elif _are_calls(path, unwrapped, direction):
             self._take_messages([{"role": "assistant", "tool_calls": plain(unwrapped)}], path, OUT)
         elif are_tools(unwrapped):
             self.definitions = self.definitions or plain(unwrapped)
@@ -444,6 +440,12 @@ def _author(words: Iterable[str]) -> tuple[str | None, str | None]:
         if role in found:
             return role, IN
     return ("user", IN) if found & {"prompt", "input", "request"} else (None, None)
+
+
+def _are_calls(path: str, items: list[Any], direction: str | None) -> bool:
+    if direction == IN or not are_requests(items):
+        return False
+    return not _CALLS.isdisjoint(words_of(path)) or all("id" in one for one in items)
 
 
 def _item(value: Any) -> Any:

@@ -187,12 +187,19 @@ _NO_MODEL = frozenset(
 _TOOL_LISTS = frozenset(("tools", "functions", "definitions", "available"))
 _NAMED = frozenset(("span", "tool", "function", "agent", "agents", "entity", "step", "operation", "task", "messages"))
 """Words before ``name`` that identify the span's subject. After other words, it is a user's, an organization's or an SDK's name."""
-_STRANGERS = frozenset((
-    "user", "users", "organization", "org", "sdk", "library", "service", "host", "instrumentation", "customer", "client", "server", "account", "tenant",
-    "team", "company", "project", "package", "app", "application", "environment", "event", "session", "thread", "schema", "class", "file", "display",
-    "first", "last", "full", "product", "owner", "author", "workspace", "dataset", "database", "model", "provider", "module", "device", "domain", "trace",
-    "metadata", "context", "person", "contact", "employee", "region", "cluster", "queue", "topic", "store", "collection", "index", "table", "policy",
+_PEOPLE = frozenset((
+    "user", "users", "organization", "org", "customer", "client", "account", "tenant", "team", "company", "owner", "author", "person", "contact",
+    "employee", "display", "first", "last", "full",
 ))  # fmt: skip
+_SOFTWARE = frozenset((
+    "sdk", "library", "service", "host", "instrumentation", "server", "package", "app", "application", "environment", "class", "module", "device",
+    "domain", "region", "cluster", "model", "provider",
+))  # fmt: skip
+_RECORDS = frozenset((
+    "project", "workspace", "product", "policy", "event", "session", "thread", "trace", "metadata", "context", "schema", "file", "dataset", "database",
+    "queue", "topic", "store", "collection", "index", "table",
+))  # fmt: skip
+_STRANGERS = _PEOPLE | _SOFTWARE | _RECORDS
 _OTHER_CALLS = frozenset(("previous", "request", "parent", "last"))
 _COST_PARTS = frozenset(
     ("input", "output", "prompt", "completion", "cache", "cached", "reasoning", "per", "tool", "limit", "max")
@@ -340,11 +347,17 @@ def argument_in(key: str) -> str | None:
     return name
 
 
-_MEASURES = frozenset((
-    "duration", "latency", "elapsed", "ms", "ns", "success", "successful", "ok", "version", "retries", "retry", "attempt", "attempts", "cached", "cache", "timeout",
-    "trace", "span", "error", "exception", "tool", "execution", "time", "count", "description", "definition", "timestamp", "created", "started", "ended", "logger", "level", "service", "environment", "env", "function",
-    "event", "class", "module", "method", "framework", "sdk", "scope", "tags", "metadata", "type", "kind", "schema",
+_TIMES = frozenset(("duration", "latency", "elapsed", "ms", "ns", "timeout", "time", "timestamp", "created", "started", "ended"))
+_OUTCOMES = frozenset((
+    "success", "successful", "ok", "error", "exception", "retries", "retry", "attempt", "attempts", "count", "cached", "cache",
 ))  # fmt: skip
+_ORIGINS = frozenset((
+    "trace", "span", "event", "logger", "level", "service", "environment", "env", "function", "class", "module", "method", "framework", "sdk", "scope",
+))  # fmt: skip
+_PROPERTIES_OF_TOOLS = frozenset(
+    ("tool", "execution", "version", "description", "definition", "tags", "metadata", "type", "kind", "schema")
+)
+_MEASURES = _TIMES | _OUTCOMES | _ORIGINS | _PROPERTIES_OF_TOOLS
 """Words of attributes that describe a call, not its arguments."""
 
 SPREAD_ARGUMENTS = frozenset(("arguments", "args", "kwargs", "params", "parameters", "input", "inputs"))
