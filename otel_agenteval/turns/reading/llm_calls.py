@@ -40,7 +40,10 @@ class CallReader(StepReader):
         self.totals = [step for step in self.of_role.get(AGENT, ()) if step.loop]
         """Spans around loops whose token counts their calls lack."""
         calls = self.of_role.get(LLM, ())
-        if len(calls) > 2 or any(step.loop for step in calls):
+        parents = {step.record.parent_id for step in steps} if calls else ()
+        self._nested = any(step.record.span_id in parents for step in calls)
+        """True if there may be spans inside model spans."""
+        if self._nested and (len(calls) > 2 or any(step.loop for step in calls)):
             self._open_loops()
         self.llm = self._leaf_llm_steps() if LLM in self.of_role else [self.root] if self.root.calls_model else []
         self.main_llm = self.llm if len(self.llm) < 2 else self._outside_guards()
@@ -50,27 +53,13 @@ class CallReader(StepReader):
 
         A span whose tokens equal the sum of the calls below it is such a span too.
         """
-        calls_in: dict[int, list[Step]] = {}
-        below: dict[int, list[Step]] = {}
-        for step in self.of_role[LLM]:
-            around = None if step.loop else self._nearest(step, _LLM_OR_LOOP)
-            if around is not None and around.role == LLM:
-                calls_in.setdefault(around.record.span_id, []).append(step)
-            summary = around if around is None or around.role == LLM else self._nearest(around, _LLM)
-            if summary is not None:
-                below.setdefault(summary.record.span_id, []).append(step)
+        calls_in, below = self._calls_below()
         for span_id, held in below.items():
             loop = self.by_id[span_id]
             calls = calls_in.get(span_id, []) if loop.loop else held if _sums_up(loop, held) else []
             if not calls:
                 continue
-            loop.role = INNER
-            for call in calls:
-                fill(call, loop, ("model", "provider"))
-            fill(calls[0], loop, ("input_messages", "system", "tool_definitions"))
-            last = max(calls, key=END)
-            fill(last, loop, ("finish_reason",))
-            last.error = last.error or loop.error
+            _open(loop, calls)
             layers = (layer for call in calls for layer in (call, *calls_in.get(call.record.span_id, ())))
             if all(layer.input_tokens is None and layer.output_tokens is None for layer in layers):
                 self.totals.append(loop)
@@ -80,6 +69,19 @@ class CallReader(StepReader):
         self.of_role[LLM] = [step for step in self.of_role[LLM] if step.role == LLM]
         self.of_role[INNER] = sorted((*self.of_role.get(INNER, ()), *opened), key=START)
         self._tree = None  # its cached lookups depend on roles
+
+    def _calls_below(self) -> tuple[dict[int, list[Step]], dict[int, list[Step]]]:
+        """Return the model spans in each model span: those without an agent, tool or workflow between, and all."""
+        calls_in: dict[int, list[Step]] = {}
+        below: dict[int, list[Step]] = {}
+        for step in self.of_role[LLM]:
+            around = None if step.loop else self._nearest(step, _LLM_OR_LOOP)
+            if around is not None and around.role == LLM:
+                calls_in.setdefault(around.record.span_id, []).append(step)
+            summary = around if around is None or around.role == LLM else self._nearest(around, _LLM)
+            if summary is not None:
+                below.setdefault(summary.record.span_id, []).append(step)
+        return calls_in, below
 
     def _leaf_llm_steps(self) -> list[Step]:
         leaves: list[Step] = []
@@ -95,7 +97,7 @@ class CallReader(StepReader):
         duplicates = self._duplicates(steps) if any(step.record.scope != steps[0].record.scope for step in steps) else {}
         for step in steps:
             call = (
-                self._outer_llm(step, outermost)
+                (self._outer_llm(step, outermost) if self._nested else None)
                 or (by_response.get(step.response_id) if step.response_id else None)
                 or duplicates.get(step.record.span_id)
                 # the call below the span that sent the request, if the SDK writes its own spans
@@ -128,10 +130,7 @@ class CallReader(StepReader):
         taken: set[int] = set()
         for step in steps:
             record = step.record
-            run = self._nearest(step, _LLM_OR_LOOP)
-            places = [(False, record.parent_id)]
-            if run is None or run.role != LLM:
-                places.append((True, 0 if run is None else run.record.span_id))
+            places = self._places(step)
             for alike, place in places:
                 beside = running.get((alike, place, record.scope))
                 outer = beside.duplicate_of(step, taken, self._is_alike if alike else None) if beside is not None else None
@@ -145,6 +144,14 @@ class CallReader(StepReader):
                         if scope != record.scope:  # this span may be the outer span of another scope's span
                             running.setdefault((alike, place, scope), _OuterSpans()).steps.append(step)
         return found
+
+    def _places(self, step: Step) -> list[tuple[bool, int]]:
+        """Return the ids of the spans below which an outer span may be, each after True if both calls have to be alike."""
+        parent = (False, step.record.parent_id)
+        run = self._nearest(step, _LLM_OR_LOOP)
+        if run is None:
+            return [parent, (True, 0)]
+        return [parent] if run.role == LLM else [parent, (True, run.record.span_id)]
 
     def _is_alike(self, one: Step, other: Step) -> bool:
         """Return True if two calls have the same token counts or, if unknown, the same answer."""
@@ -329,6 +336,17 @@ class CallReader(StepReader):
 
     def _last_call_error(self) -> ErrorInfo | None:
         return max(self.main_llm, key=END).error if self.llm else self.root.error
+
+
+def _open(loop: Step, calls: list[Step]) -> None:
+    """Move a loop's facts to the calls inside."""
+    loop.role = INNER
+    for call in calls:
+        fill(call, loop, ("model", "provider"))
+    fill(calls[0], loop, ("input_messages", "system", "tool_definitions"))
+    last = max(calls, key=END)
+    fill(last, loop, ("finish_reason",))
+    last.error = last.error or loop.error
 
 
 def _guards(step: Step) -> bool:

@@ -283,26 +283,29 @@ class ToolReader(CallReader):
         for step in sorted([*steps, *functions], key=START) if functions else steps:
             if step is self.root or step.gives_form or _is_no_tool(step.tool_name):
                 continue  # the application called the function at the root, not an agent
-            outer = self._nearest(step, TOOL_OR_CALLER)
-            if (
-                outer is not None
-                and outer.role == TOOL
-                and (_same_tool(outer, step) or (step.tool_call_id and outer.tool_call_id == step.tool_call_id))
-            ):
+            outer = self._layer_around(step)
+            if outer is not None:
                 outer = merged[step.record.span_id] = merged.get(outer.record.span_id, outer)
-            else:
-                outer = by_id.get(own_id := _own_id(step)) if step.tool_call_id else None
+            elif step.tool_call_id:
+                outer = by_id.get(own_id := _own_id(step))
                 if outer is None or not _are_one_call(outer, step):
+                    outer = None
                     if step.tool_name:
-                        out.append(step)
-                        if step.tool_call_id:
-                            by_id[own_id] = step
-                    continue
-            fill(outer, step, _TOOL_MERGED)
-            outer.error = outer.error or step.error
-            outer.permission_denied |= step.permission_denied
-        shown = {step.tool_name for step in out if not _has_only_name(step)}
-        return [step for step in out if step.error is not None or step.tool_name not in shown or not _has_only_name(step)]
+                        by_id[own_id] = step
+            if outer is not None:
+                fill(outer, step, _TOOL_MERGED)
+                outer.error = outer.error or step.error
+                outer.permission_denied |= step.permission_denied
+            elif step.tool_name:
+                out.append(step)
+        return _without_bare(out) if any(map(_has_only_name, out)) else out
+
+    def _layer_around(self, step: Step) -> Step | None:
+        """Return the tool span around a tool span if both are layers of one call."""
+        outer = self._nearest(step, TOOL_OR_CALLER)
+        if outer is None or outer.role != TOOL:
+            return None
+        return outer if _same_tool(outer, step) or (step.tool_call_id and outer.tool_call_id == step.tool_call_id) else None
 
     @cached_property
     def _results(self) -> dict[str, Any]:
@@ -505,7 +508,8 @@ def _same_tool(outer: Step, inner: Step) -> bool:
 
 def _own_id(step: Step) -> str:
     """Return a call's id without its tool's name."""
-    return (step.tool_call_id or "").removeprefix(f"{step.tool_name}__")
+    call_id = step.tool_call_id or ""
+    return call_id.removeprefix(f"{step.tool_name}__") if "__" in call_id else call_id
 
 
 def _are_one_call(one: Step, later: Step) -> bool:
@@ -521,6 +525,12 @@ def _are_one_call(one: Step, later: Step) -> bool:
 
 def _has_only_name(step: Step) -> bool:
     return step.tool_call_id is None and step.tool_arguments is None and step.tool_result is None and step.tool_inputs is None
+
+
+def _without_bare(steps: list[Step]) -> list[Step]:
+    """Return tool spans without those that have only the name of another one, which has content."""
+    shown = {step.tool_name for step in steps if not _has_only_name(step)}
+    return [step for step in steps if step.error is not None or step.tool_name not in shown or not _has_only_name(step)]
 
 
 def gives_form(name: str | None) -> bool:
