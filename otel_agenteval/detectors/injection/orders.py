@@ -294,7 +294,7 @@ def _best(text: str, *, called: bool = False, hidden: bool = False, reported: bo
 
 
 _TRIED = 5
-_FEW_WORDS = re.compile(r"(?:[^\W_]+[\W_]+){2}[^\W_]|[\u0e00-\u0e7f\u3040-\u30ff\u4e00-\u9fff]{7}")
+_FEW_WORDS = re.compile(r"(?:[^\W_]{1,60}[\W_]{1,60}){2}[^\W_]|[\u0e00-\u0e7f\u3040-\u30ff\u4e00-\u9fff]{7}")
 """Minimum length of an order: three words, or seven characters in scripts without spaces."""
 _LONGEST = 400
 
