@@ -26,11 +26,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import whole_turns
-
 import otel_agenteval as oa
 from otel_agenteval.core.score import Score
 from otel_agenteval.metrics.bound_metric import BoundMetric, live_metric
+
+sys.path.insert(0, str(Path(__file__).parent))
+import whole_turns  # noqa: E402
 
 ROOT = Path(__file__).parent.parent
 CASES = ROOT / "tests" / "data" / "detectors"
@@ -258,8 +259,8 @@ def page(measure_costs: bool = False) -> str:
         "",
         "Half of these short cases have a problem, and half only resemble one. Most are difficult on purpose: other scripts, disguised or encoded",
         "text, national formats. The half *train* was available to the authors of the detectors. Other authors, who didn't know the detectors,",
-        "wrote the half *test*, which the figures describe. `code_injection_markers` isn't fully independent of it: the choice among a few pairs",
-        "of limits of its small text model took the half *test* into account.",
+        "wrote the half *test*, which the figures describe. `code_injection_markers`, `code_refusal` and",
+        "`code_ungrounded_numbers` aren't fully independent of it: their settings were compared on its totals.",
         "",
         "- *Precision*: share of alarms that are correct.",
         "- *Recall*: share of faults that are found.",

@@ -80,7 +80,7 @@ def test_the_output_names_what_failed_in_each_turn_and_nothing_else(title: str, 
         "github_token",
         "numbers can't be found in, or calculated from, the sources: 64.50",
         "given: https://night-trains.alpine-rail.ch/icn-797",
-        "instruction_override in tool_calls[0].result",
+        "instruction_override in tool:read_page",
         "the answering call stopped by length",
     ],
 )
