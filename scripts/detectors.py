@@ -31,7 +31,7 @@ from otel_agenteval.core.score import Score
 from otel_agenteval.metrics.bound_metric import BoundMetric, live_metric
 
 sys.path.insert(0, str(Path(__file__).parent))
-import whole_turns  # noqa: E402
+import whole_turns
 
 ROOT = Path(__file__).parent.parent
 CASES = ROOT / "tests" / "data" / "detectors"
