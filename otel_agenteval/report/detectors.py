@@ -29,7 +29,7 @@ LISTED = 10
 _LONGEST = 200
 _WIDTH = 50
 _DIGITS = re.compile(r"[0-9]+")
-_PLAIN_NUMBER = re.compile(r"\D?[ \u00a0]?(?:#+[.,]?#*|#{1,3}(?:[.,' \u00a0]###)+(?:[.,]#+)?)[ \u00a0]?[^\w\s]?")
+_PLAIN_NUMBER = re.compile(r"\D?[ \u00a0]?(?:#+(?:[.,]#*)?|#{1,3}(?:[.,' \u00a0]###)+(?:[.,]#+)?)[ \u00a0]?[^\w\s]?")
 """Forms such as ``#,###.##`` and ``##%``. Ignoring one of them would nearly turn the detector off."""
 _CONTACTS = ("email", "phone", "iban", "bank_account")
 """Types of personal data that an organization can publish."""
@@ -141,7 +141,7 @@ def _is_alarm(score: Score) -> bool:
     """Return True for a failed verdict, and for a signal with findings."""
     if score.status != "ok" or score.facts.gives_verdict:
         return score.verdict is False
-    return bool(score.detail.get("findings")) or (score.type == "boolean" and score.value == 1.0)
+    return bool(score.detail.get("findings"))
 
 
 def _patterns(turn: Turn, score: Score, redactor: Redactor) -> Iterator[Pattern]:

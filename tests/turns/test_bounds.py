@@ -76,7 +76,7 @@ def test_names_are_cut_with_a_mark() -> None:
         agent(1, name=LONG, attributes=attributes, resource={"service.name": LONG}, scope=LONG),
         chat(2, 1, attributes=attributes, calls=[{"id": LONG, "name": LONG, "arguments": {}}]),
         tool(3, 1, LONG, attributes={"gen_ai.tool.call.id": LONG}, at=20),
-        span(4, 1, LONG, {"gen_ai.operation.name": "execute_tool"}, at=40),
+        span(4, 1, LONG, {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.call.result": "x"}, at=40),
     )
     (call,), (run,) = turn.llm_calls, turn.agent_runs
     requests = [request for message in turn.messages for request in message.tool_calls]
