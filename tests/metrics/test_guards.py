@@ -104,7 +104,13 @@ READ, EDIT = ("read", "f", "text"), ("edit", "f", "done")
     ],
 )  # fmt: skip
 def test_circles_are_told_from_other_repetitions(tool_calls: list[ToolCall], asked: str, wanted: bool) -> None:
-    assert evaluate("code_repeated_tool_calls", {"tool_calls": tool_calls, "input": asked}).passed is wanted
+    known = {"tool_calls": tool_calls, "input": asked, "output": "Done."}
+    assert evaluate("code_repeated_tool_calls", known).passed is wanted
+
+
+def test_waiting_for_a_state_until_the_turn_is_stopped_is_a_circle() -> None:
+    calls = _calls(*[("status", "7", "running")] * 4)
+    assert evaluate("code_repeated_tool_calls", {"tool_calls": calls, "output": None}).passed is False
 
 
 def test_a_tool_that_may_repeat_does_not_fail() -> None:

@@ -58,7 +58,7 @@ def code_repeated_tool_calls(
     The following aren't circles:
 
     - polling: the call returns something else in the end, the agent waits in between, or the result is a state that passes
-      (``pending``, ``running``, ``queued``)
+      (``pending``, ``running``, ``queued``) and the turn has an answer
     - keys, scrolling and screenshots
     - as many equal calls as the user asked for ("book 3 of them")
     - calls with unknown arguments
@@ -87,7 +87,7 @@ def code_repeated_tool_calls(
     often = {name for name, count in Counter(call.name for call in calls).items() if count > max_repeats}.difference(may_repeat)
     if not often:
         return True
-    repeated = circles_in(calls, often, max_repeats, turn.input or "")
+    repeated = circles_in(calls, often, max_repeats, turn.input or "", finished=turn.error is None and bool(turn.output))
     if repeated:
         worst = repeated[0]
         why = f"{worst.name} was called {worst.calls} times with the same arguments"

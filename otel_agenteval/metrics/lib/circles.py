@@ -39,8 +39,12 @@ class Circle(NamedTuple):
     """Characters of its arguments."""
 
 
-def circles_in(calls: Sequence[ToolCall], names: Collection[str], most: int, asked: str) -> list[Circle]:
-    """Return the calls of the named tools that were repeated more than ``most`` times in vain, the most repeated first."""
+def circles_in(calls: Sequence[ToolCall], names: Collection[str], most: int, asked: str, *, finished: bool) -> list[Circle]:
+    """Return the calls of the named tools that were repeated more than ``most`` times in vain, the most repeated first.
+
+    As many calls as ``asked``, the user's words, names are intended. If the turn isn't ``finished``, waiting for a state was in
+    vain, too.
+    """
     keys = [_key(call) for call in calls]
     latest = dict(zip(keys, (_outcome(call) for call in calls), strict=True))
     seen: set[tuple[Any, str]] = set()
@@ -55,7 +59,7 @@ def circles_in(calls: Sequence[ToolCall], names: Collection[str], most: int, ask
             counts = {key: 1}
         else:
             counts[key] = counts.get(key, 1) + 1
-            if counts[key] > most and call.name in names and not _is_polling(call, outcome, latest[key]):
+            if counts[key] > most and call.name in names and not _is_polling(call, outcome, latest[key], finished):
                 found[key] = Circle(call.name, counts[key], place, len(jsonio.text_of(call.arguments)))
     wanted = _numbers_in(asked) if found else ()
     circles = [circle for circle in found.values() if circle.calls not in wanted and not _GESTURES.search(circle.name)]
@@ -72,9 +76,11 @@ def _outcome(call: ToolCall) -> str:
     return "" if call.result is None else canonical(call.result)
 
 
-def _is_polling(call: ToolCall, outcome: str, latest: str) -> bool:
+def _is_polling(call: ToolCall, outcome: str, latest: str, finished: bool) -> bool:
     """Return True if a call waits for a state to pass, or another outcome came later."""
-    return outcome != latest or (call.error is None and len(outcome) <= _STATE_UP_TO and _PASSES.search(outcome) is not None)
+    return outcome != latest or (
+        finished and call.error is None and len(outcome) <= _STATE_UP_TO and _PASSES.search(outcome) is not None
+    )
 
 
 def _numbers_in(text: str) -> set[float]:
