@@ -472,7 +472,7 @@ def code_ungrounded_urls(turn: Turn, *, allowed: tuple[str, ...] = ()) -> bool |
     reason = given.gap()
     if reason is not None:
         return skip(reason)
-    why = f"{len(ungrounded)} of the answer's URLs stand in nothing that the agent was given"
+    why = f"{len(ungrounded)} of the answer's URLs can't be found in the sources"
     findings = [_link_at(output, written) for written in ungrounded]
     return _failed(output, why, **detail_of(findings))
 
