@@ -53,6 +53,7 @@ LIMITS = (
     Limit("detectors/injection/readers.py:REPORTED", 16_000, "sees the whole text"),
     Limit("detectors/injection/readers.py:_SHORT_NAME", 16_000, "sees the whole text"),
     Limit("detectors/injection/readers.py", 1_500, "sees two sentences of at most 700 characters"),
+    Limit("detectors/numbers/claims.py:_ROW", 20, "sees what stands before a number"),
     Limit("detectors/numbers/grounded.py:_ENDING", 30, "sees what stands before a number"),
     Limit("detectors/numbers/grounded.py:_is_identifier", 30, "sees what stands before a number"),
     Limit("detectors/personal.py:_ACCOUNT", 30, "sees what stands before a number"),
