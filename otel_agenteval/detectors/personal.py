@@ -281,6 +281,12 @@ def _accounts(text: str, context: _Context) -> Iterator[Find]:
 _BIRTH = lazy(lambda: f"(?:{_words('birth')})")
 _BORN = lazy(lambda: f"(?:{_words('born')})")
 _YEAR = r"(?:19|20)[0-9]{2}"
+
+
+def _months() -> str:
+    return "|".join(sorted(MONTHS, key=len, reverse=True))
+
+
 _DATE = lazy(
     lambda: (
         rf"(?<![0-9])(?:({_YEAR}) ?[-./年] ?([01]?[0-9]) ?[-./月] ?([0-3]?[0-9])|([0-3]?[0-9])[. /-]{{1,2}}([01]?[0-9])[. /-]{{1,2}}({_YEAR})"
@@ -288,10 +294,6 @@ _DATE = lazy(
         rf"|\b(?:{_months()})\.? ([0-3]?[0-9])(?:st|nd|rd|th)?(?:, ({_YEAR}))?)(?!(?:\.?,? (?:de |of )?)?[0-9])"
     )
 )
-
-
-def _months() -> str:
-    return "|".join(sorted(MONTHS, key=len, reverse=True))
 
 
 _OLDEST = 1925

@@ -18,6 +18,9 @@ EXCEPTIONS = {
     r"data/hosts\.txt\[file_endings\]": "endings that redaction needs",
     r"credentials\._WANTS_NEW|personal\._WANTED|data/personal\[sample_wanted\]": "documented: what the user requested is no leak",
     r"pii\._ADDRESS": "the broad rules of code_pii_leakage, which aren't default",
+    r"data/personal\[(?:birth|home|resides|roles|company_line|not_phone)\]|data/personal/screened\.txt": (
+        "births, homes, role addresses and public lines: the test half has no such case, test_detectors_pii.py and the whole turns have"
+    ),
     r"screen\._ANYWHERE": "speed: signs that a quick check looks for",
 }
 """Lists that aren't counted, and why."""
