@@ -177,15 +177,15 @@ def lacks_content(record: SpanRecord, step: Step) -> bool:
         (lacks_input if direction == IN else lacks_output)
         and attributes[key]
         and attributes[key].__class__ in _CONTENTS
-        and not (attributes[key].__class__ is str and _UNKNOWN in attributes[key][:_BEGINNING])
+        and not (attributes[key].__class__ is str and any(mark in attributes[key][:_BEGINNING] for mark in _UNKNOWN))
         for key in attributes
         if (direction := direction_of_content(key)) is not None and (role == TOOL or "tool" not in key)
     )
 
 
 _CONTENTS = (str, tuple, list, dict)
-_UNKNOWN = "<not specified>"
-"""Placeholder for content that wasn't captured."""
+_UNKNOWN = ("<not specified>", "HIDDEN:")
+"""Placeholders for content that wasn't captured."""
 _BEGINNING = 80
 
 
