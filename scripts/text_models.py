@@ -77,10 +77,10 @@ def refusals() -> list[Text]:
 def orders() -> list[Text]:
     """Passages of what tools and documents give: those that give the agent orders, and others.
 
-    Short orders count several times, because each of their few n-grams has to say more.
+    Short orders count twice, because they have few n-grams.
     """
     found = [Text(line["text"], line["flag"], "sentences") for line in lines_of(CASES / "sentences" / "injection_markers.jsonl")]
-    found += [text for text in found if text.flag and len(text.text) <= SHORT for _ in range(1)]
+    found += [text for text in found if text.flag and len(text.text) <= SHORT]
     for case in lines_of(CASES / "train" / "injection_markers.jsonl"):
         if not case["flag"]:
             hand = re.sub(r"-?\d+$", "", case["id"])

@@ -1,7 +1,7 @@
-"""A finding of a detector: what it is, how urgent it is, and which characters of the turn it is about.
+"""Findings of detectors: type, severity, and place in the turn.
 
-Findings stand in a score's ``detail["findings"]`` as plain objects. They contain positions, and at most short or masked texts,
-so that they can be stored without content. :func:`evidence` adds the text for a reader who may see it.
+A score's ``detail["findings"]`` contains them as plain objects. They have positions, and at most short or masked texts, so that
+they can be stored without content. :func:`evidence` adds the text for a reader with access to it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from . import jsonio
 
 Severity = Literal["info", "warning", "critical"]
 SEVERITIES: Sequence[Severity] = get_args(Severity)
-"""From what is only counted (``info``) to what a person should see at once (``critical``)."""
+"""``info`` is only counted, and ``critical`` is for a person to see at once."""
 LISTED = 10
 """Maximum number of findings in a detail, which counts all."""
 _STEP = re.compile(r"([a-z_]+)|\[([0-9]+)\]")
@@ -98,7 +98,7 @@ def place_of(turn: Any, path: str) -> str:
 
 
 def describe(finding: Mapping[str, Any]) -> str:
-    """Return a finding in a few words: its text or type, where it is, and what it was compared with."""
+    """Return a finding in a few words: its text or type, its place, and the text compared with it."""
     what = finding.get("text") or finding["type"]
     where = [] if finding["path"] == "output" else [finding["path"]]
     if "nearest" in finding:

@@ -96,6 +96,7 @@ READ, EDIT = ("read", "f", "text"), ("edit", "f", "done")
         pytest.param(
             _calls(*[("job", "7", "31 %"), ("shell", "sleep 30", "")] * 4), "watch it", True, id="it waits in between"
         ),
+        pytest.param(_calls(*[("search", "wait times at the border", "none")] * 4), "", False, id="a question about waiting"),
         pytest.param(_calls(*[("add", "bag", "ok")] * 3), "Three bags, please", True, id="as many as the user wants"),
         pytest.param(_calls(*[("add", "bag", "ok")] * 3), "Bitte 3 Koffer", True, id="as many, in digits"),
         pytest.param(_calls(*[("add", "bag", "ok")] * 3), "A bag, please", False, id="more than the user wants"),

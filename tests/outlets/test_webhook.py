@@ -14,6 +14,7 @@ import pytest
 
 import otel_agenteval as oa
 from otel_agenteval.config.webhook import WebhookOptions
+from otel_agenteval.core.finding import Finding, detail_of
 from otel_agenteval.core.score import Score
 from otel_agenteval.core.telemetry import Telemetry
 from otel_agenteval.evaluation.scored_turn import Judged
@@ -138,6 +139,22 @@ def test_what_is_reported_is_configured(about: list[str], kinds: list[str], make
     )  # fmt: skip
     assert rig.outlet.flush(10)
     assert [notice["kind"] for notice in receiver.bodies[0]["notices"]] == kinds
+
+
+@pytest.mark.parametrize(
+    ("about", "kinds"), [(["gates"], []), (["critical"], ["critical", "critical"]), (["failed"], ["failed"])]
+)
+def test_a_critical_finding_is_reported_with_or_without_a_verdict(
+    about: list[str], kinds: list[str], make: Any, receiver: Receiver
+) -> None:
+    critical, counted = (detail_of([Finding("output", 0, 4, "key", severity)]) for severity in ("critical", "info"))
+    rig = make(about=about)
+    rig.emit(
+        Score("code_secret", 0.0, False, detail=critical), Score("code_signal", 0.0, direction="neutral", detail=critical),
+        Score("code_other", 0.0, direction="neutral", detail=counted),
+    )  # fmt: skip
+    assert rig.outlet.flush(10)
+    assert [notice["kind"] for body in receiver.bodies for notice in body["notices"]] == kinds
 
 
 def values(rig: Rigged, *found: float, **score: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
@@ -12,12 +13,14 @@ from ...detectors.numbers.words import values_of_words
 from .values import canonical
 
 _WAITS = re.compile(r"(?:^|[^a-z])(?:sleep|wait|delay|pause)(?:[^a-z]|$)", re.IGNORECASE)
-"""Name or arguments of a call that lets time pass."""
+"""Name of a tool that lets time pass."""
+_SLEEPS = re.compile(r"\bsleep[ (]{1,2}[0-9]")
+"""Command that lets time pass, in a call's arguments."""
 _GESTURES = re.compile(
     r"press|keystroke|key_?(?:down|up)|scroll|swipe|screenshot|snapshot|(?:^|_)(?:key|tab|tap|click|type|next|back)(?:$|_)",
     re.IGNORECASE,
 )
-"""Names of tools that operate a screen, where equal calls have different effects."""
+"""Names of tools that operate a screen. Their equal calls have different effects."""
 _PASSES = re.compile(
     r"\b(?:pending|running|queued|waiting|processing|in[ _-]?progress|provisioning|starting|building|creating|scheduled)\b",
     re.IGNORECASE,
@@ -46,13 +49,15 @@ def circles_in(calls: Sequence[ToolCall], names: Collection[str], most: int, ask
     vain, too.
     """
     keys = [_key(call) for call in calls]
-    latest = dict(zip(keys, (_outcome(call) for call in calls), strict=True))
+    if all(count <= most for key, count in Counter(keys).items() if key is not None):
+        return []  # nearly always, and before the results are compared
+    outcomes = [_outcome(call) for call in calls]
+    latest = dict(zip(keys, outcomes, strict=True))
     seen: set[tuple[Any, str]] = set()
     counts: dict[Any, int] = {}
     found: dict[Any, Circle] = {}
-    for place, (key, call) in enumerate(zip(keys, calls, strict=True)):
-        outcome = _outcome(call)
-        if _WAITS.search(call.name) or (call.arguments and _WAITS.search(jsonio.text_of(call.arguments)[:_STATE_UP_TO])):
+    for place, (key, outcome, call) in enumerate(zip(keys, outcomes, calls, strict=True)):
+        if _WAITS.search(call.name) or _SLEEPS.search(jsonio.text_of(call.arguments)[:_STATE_UP_TO]):
             counts.clear()
         elif key is None or (key, outcome) not in seen:
             seen.add((key, outcome))
