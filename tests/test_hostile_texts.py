@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import otel_agenteval as oa
-from otel_agenteval.core import jsonio
+from otel_agenteval.core import java_text, jsonio
 from otel_agenteval.core.errors import ConfigError, MetricError
 from otel_agenteval.core.prices import Tokens, table_cost
 from otel_agenteval.core.turn import Message, ToolCall
@@ -216,6 +216,8 @@ READERS: dict[str, Callable[[str], Any]] = {
     "arguments": content.arguments_of,
     "arguments that begin": lambda text: content.arguments_of('{"a": "' + text),
     "a result": content.unwrap_result,
+    "what toString writes": lambda text: java_text.parsed("Call{a=" + text + "}"),
+    "a list that toString writes": lambda text: java_text.parsed("[Call(a=[" + text + ")"),
     "a repr of a message": lambda text: content.repr_text("content='" + text),
     "an opened value": values.opened,
     "a value that begins": lambda text: values.opened("[Call(a='" + text),

@@ -21,6 +21,10 @@ _CLOSERS = {"[": "]", "{": "}", "(": ")"}
 _WORDS: dict[str, Any] = {"null": None, "true": True, "false": False}
 _NUMBER = re.compile(r"-?\d{1,15}(?:\.\d{1,15})?")
 _JSON = json.JSONDecoder()
+_JSON_STARTS = (*'"[]{}-0123456789',)
+"""First characters within an object or a list of JSON."""
+_FAILURES = 20
+"""Most failures to parse a part as JSON: each costs a walk through the whole text, which counts lines."""
 
 
 def parsed(text: str) -> Any:
@@ -30,36 +34,7 @@ def parsed(text: str) -> Any:
     """
     if text[-1:] not in ("}", "]", ")") or len(text) > LONGEST or _START.match(text) is None:
         return None
-    try:
-        value, end = _value(text, 0, 0)
-    except ValueError:
-        return None
-    return value if end == len(text) else None
-
-
-def _value(text: str, at: int, depth: int) -> tuple[Any, int]:
-    if depth > _DEEPEST:
-        raise ValueError
-    opening = _OPEN.match(text, at)
-    if opening is not None:
-        name = opening["name"]
-        if name is None and opening["open"] != "(":
-            try:
-                return _JSON.raw_decode(text, opening.start("open"))
-            except (ValueError, RecursionError):
-                pass
-        if name is None or name.rpartition(".")[2][:1].isupper():
-            return _inside(text, opening, depth)
-    quote = _QUOTE_ENDS.get(text[at : at + 1])
-    if quote is not None:
-        end = quote.search(text, at + 1)
-        if end is None:
-            raise ValueError
-        return text[at + 1 : end.start()], end.end()
-    end = _BARE_END.search(text, at)
-    if end is None:
-        raise ValueError
-    return _scalar(text[at : end.start()].strip()), end.start()
+    return _Parser(text).parsed()
 
 
 def _scalar(word: str) -> Any:
@@ -68,20 +43,63 @@ def _scalar(word: str) -> Any:
     return json.loads(word) if _NUMBER.fullmatch(word) and not word.lstrip("-").startswith("0") else word
 
 
-def _inside(text: str, opening: re.Match[str], depth: int) -> tuple[Any, int]:
-    """Return the object or the list after an opening bracket."""
-    closer, at = _CLOSERS[opening["open"]], opening.end()
-    members: dict[str, Any] = {CLASS: opening["name"].rpartition(".")[2]} if opening["name"] else {}
-    items: list[Any] = []
-    while text[at : at + 1] != closer:
-        key = _KEY.match(text, at)
-        if key is not None:
-            members[key["key"]], at = _value(text, key.end(), depth + 1)
-        else:
-            item, at = _value(text, at, depth + 1)
-            items.append(item)
-        while text[at : at + 1] in (" ", ",", "\n"):
-            at += 1
-        if at >= len(text):
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._failures = 0
+
+    def parsed(self) -> Any:
+        try:
+            value, end = self._value(0, 0)
+        except ValueError:
+            return None
+        return value if end == len(self._text) else None
+
+    def _value(self, at: int, depth: int) -> tuple[Any, int]:
+        text = self._text
+        if depth > _DEEPEST:
             raise ValueError
-    return (items if items and len(members) <= 1 else members if members or opening["open"] == "{" else items), at + 1
+        opening = _OPEN.match(text, at)
+        if opening is not None:
+            name = opening["name"]
+            if name is None and opening["open"] != "(" and text[opening.end() : opening.end() + 1] in _JSON_STARTS:
+                try:
+                    return _JSON.raw_decode(text, opening.start("open"))
+                except (ValueError, RecursionError):
+                    self._failures += 1
+                    if self._failures > _FAILURES:
+                        raise ValueError from None
+            if name is None or name.rpartition(".")[2][:1].isupper():
+                return self._inside(opening, depth)
+        quote = _QUOTE_ENDS.get(text[at : at + 1])
+        if quote is not None:
+            end = quote.search(text, at + 1)
+            if end is None:
+                raise ValueError
+            return text[at + 1 : end.start()], end.end()
+        end = _BARE_END.search(text, at)
+        if end is None:
+            raise ValueError
+        return _scalar(text[at : end.start()].strip()), end.start()
+
+    def _inside(self, opening: re.Match[str], depth: int) -> tuple[Any, int]:
+        """Return the object or the list after an opening bracket."""
+        text = self._text
+        closer, at = _CLOSERS[opening["open"]], opening.end()
+        members: dict[str, Any] = {CLASS: opening["name"].rpartition(".")[2]} if opening["name"] else {}
+        items: list[Any] = []
+        while text[at : at + 1] != closer:
+            key = _KEY.match(text, at)
+            if key is not None:
+                members[key["key"]], at = self._value(key.end(), depth + 1)
+            else:
+                item, end = self._value(at, depth + 1)
+                if end == at:  # another kind of bracket closes here
+                    raise ValueError
+                items.append(item)
+                at = end
+            while text[at : at + 1] in (" ", ",", "\n"):
+                at += 1
+            if at >= len(text):
+                raise ValueError
+        return (items if items and len(members) <= 1 else members if members or opening["open"] == "{" else items), at + 1
