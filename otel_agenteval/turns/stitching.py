@@ -18,6 +18,7 @@ from collections.abc import Hashable, Iterable, Iterator
 
 from ..core.tenancy import number_in
 from ..core.turn import Message
+from ..dialects.generic.kinds import is_turn
 from ..dialects.step import AGENT, LLM, Step
 from .reading.turn import TurnReader
 from .roots import SpanGroup
@@ -51,21 +52,27 @@ def reader_of(group: SpanGroup) -> TurnReader:
 def separate(group: SpanGroup) -> list[SpanGroup]:
     """Return the turns of a group.
 
-    There are several if agent runs below its root each answer a new user message. In a hand-off, two agents also run
-    below one workflow. There, the second agent doesn't find a new user message after the first agent's answer.
+    There are several if agent runs or spans named as turns below its root each answer a new user message. In a
+    hand-off, two agents also run below one workflow. There, the second agent doesn't find a new user message after the
+    first agent's answer.
     """
     reader = reader_of(group)
-    if len(reader.llm) < 2 or len(reader.of_role.get(AGENT, ())) < 2:
+    if len(reader.llm) < 2:
+        return [group]
+    named = any(is_turn(step.record.name) for step in reader.steps)
+    if not named and len(reader.of_role.get(AGENT, ())) < 2:
         return [group]
     starts: list[Step] = []
     previous: Step | None = None
     for step in reader.llm:
         if reader.is_nested(step):
             continue
-        if previous is not None and _answered_before_question(reader, previous, step):
-            branch = _branch(reader, previous, step)
-            if branch is not None:
-                starts.append(branch)
+        if previous is not None:
+            known = _answered_before_question(reader, previous, step)
+            if known or (named and _asks_anew(reader, previous, step)):
+                branch = _branch(reader, previous, step)
+                if branch is not None and (known or is_turn(branch.record.name)):
+                    starts.append(branch)
         previous = step
     return _cut(group, reader, starts) if starts else [group]
 
@@ -83,6 +90,16 @@ def _answered_before_question(reader: TurnReader, previous: Step, step: Step) ->
     return text is not None and text.content is not None and answer.content in text.content
 
 
+def _asks_anew(reader: TurnReader, previous: Step, step: Step) -> bool:
+    """Return True if a call answers another user message than the previous call, which requested no tool."""
+    answer = _last(reader.outputs(previous))
+    messages, before = reader.inputs(step), reader.inputs(previous)
+    if answer is None or answer.tool_calls or not messages or not before or messages[-1].tool_results:
+        return False
+    asked = [message.content for message in before if message.role == "user"]
+    return messages[-1].role == "user" and messages[-1].content not in asked
+
+
 def _branch(reader: TurnReader, previous: Step, step: Step) -> Step | None:
     """Return the topmost span above ``step`` that began after ``previous`` was done.
 
@@ -96,7 +113,7 @@ def _branch(reader: TurnReader, previous: Step, step: Step) -> Step | None:
 
 
 def _is_of_agent(reader: TurnReader, step: Step, top: Step) -> bool:
-    if AGENT in (step.role, top.role):
+    if AGENT in (step.role, top.role) or is_turn(top.record.name):
         return True
     agent = reader.tree.nearest(step, AGENT, lambda ancestor: ancestor.role == AGENT)
     return agent is not None and reader.tree.is_ancestor(top, agent)

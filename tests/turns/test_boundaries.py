@@ -295,3 +295,37 @@ def test_a_call_that_two_instrumentations_wrote_in_a_trace_each_is_one_call():
     seen = {"gen_ai.response.id": "r1", "gen_ai.usage.input_tokens": 5}
     (turn,) = turns(chat(1, trace_id=1, user="q", says="a", attributes=seen), chat(2, trace_id=2, at=1, ms=5, attributes=seen))
     assert (turn.usage.input_tokens, len(turn.llm_calls), turn.output) == (5, 1, "a")
+
+
+# --- spans named as turns
+
+
+def talk(*texts):
+    return [{"role": ("user", "assistant")[i % 2], "parts": [{"type": "text", "content": text}]} for i, text in enumerate(texts)]
+
+
+RESULT = [
+    {"role": "assistant", "parts": [{"type": "tool_call", "id": "c", "name": "w", "arguments": {}}]},
+    {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c", "response": "21"}]},
+]
+
+
+@pytest.mark.parametrize(
+    ("names", "first", "second", "inputs"),
+    [
+        pytest.param(("turn 1", "turn 2"), talk("a"), talk("a", "A", "b"), ["a", "b"], id="with history"),
+        pytest.param(("turn", "turn"), talk("a"), talk("b"), ["a", "b"], id="without history"),
+        pytest.param(("question-1", "question-2"), talk("a"), talk("b"), ["a", "b"], id="numbered"),
+        pytest.param(("step 1", "step 2"), talk("a"), talk("b"), ["a"], id="steps"),
+        pytest.param(("turn 1", "turn 2"), talk("a"), talk("a"), ["a"], id="the same message again"),
+        pytest.param(("turn 1", "turn 2"), talk("a"), [*talk("a"), *RESULT], ["a"], id="results of tools"),
+    ],
+)
+@pytest.mark.parametrize("outer", [span, agent])
+def test_spans_named_as_turns_are_turns_with_a_new_message(outer, names, first, second, inputs):
+    records = [
+        outer(1, ms=300), span(2, 1, names[0], at=5, ms=50), chat(3, 2, messages=first, says="A", at=10),
+        span(4, 1, names[1], at=100, ms=50), chat(5, 4, messages=second, says="B", at=110),
+    ]  # fmt: skip
+    found = [reader_of(part).turn("recorded_file", True) for group in split(records) for part in separate(group)]
+    assert [turn.input for turn in found] == inputs

@@ -96,6 +96,16 @@ def is_graph(name: str) -> bool:
 
 
 @lru_cache(1024)
+def is_turn(name: str) -> bool:
+    """Return True for the name of one turn among several, such as ``turn`` or ``question 2``."""
+    words = words_of(name)
+    return words[-1:] == ("turn",) or (name[-1:].isdecimal() and not _NUMBERED.isdisjoint(words[-1:]))
+
+
+_NUMBERED = frozenset(("question", "message", "request", "exchange", "round"))
+
+
+@lru_cache(1024)
 def role_of_name(name: str) -> tuple[str | None, str | None]:
     """Return the role that a span's name hints at, and the rest of the name.
 
