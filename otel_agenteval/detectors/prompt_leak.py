@@ -11,7 +11,7 @@ import codecs
 import re
 import unicodedata
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 from urllib.parse import unquote
@@ -34,8 +34,8 @@ _WHOLE = 20
 _PROBE = 12
 _STEP = _WHOLE - _PROBE + 1
 """Distance of the probes. Every copy contains a whole probe."""
-_MOST = 20_000_000
-"""Maximum product of probes and letters. Above it, the exact comparison is faster because its time is linear."""
+_MOST = 5_000_000
+"""Maximum product of parts and letters to compare. Above it, an index of the letters is faster because its time is linear."""
 _UNREADABLE = 200
 """Minimum letters of a prompt that counts as instructions if no instruction in it is recognized."""
 _LOWER = bytes(range(256)).lower()
@@ -139,9 +139,10 @@ class SystemPrompt:
 
         What an agent says about its role ("I help you with bills") starts differently from the instruction.
         """
+        is_known = _within(known, len(self._pieces))
         return [
             piece.instructs
-            and not any(piece.letters in other for other in known)
+            and not is_known(piece.letters)
             and not (gives_a_role(piece.text) and piece.letters[:_PROBE] not in answer)
             for piece in self._pieces
         ]
@@ -165,9 +166,10 @@ class SystemPrompt:
     def _whole(self, answer: str, counting: list[bool]) -> list[tuple[int, int]]:
         """Return the places of instructions that the answer contains completely."""
         found, at = [], 0
+        is_said = _within([answer], len(self._pieces))
         for piece, counts in zip(self._pieces, counting, strict=True):
             end = at + len(piece.letters)
-            if counts and end - at >= _WHOLE and piece.letters in answer:
+            if counts and end - at >= _WHOLE and is_said(piece.letters):
                 found.append((at, end))
             at = end
         return found
@@ -205,6 +207,18 @@ class SystemPrompt:
         if not copied or (len(copied) == 1 and count < _MANY and not any(map(_is_code, copied[0]))):
             return NONE
         return Leak(count / sum(map(len, rules)), 0, len(copied), ((0, len(output)),))
+
+
+def _within(texts: list[str], count: int) -> Callable[[str], bool]:
+    """Return a function that returns True for a part of one of the texts, to be called ``count`` times."""
+
+    def contained(part: str) -> bool:
+        return any(part in text for text in texts)
+
+    if count * sum(map(len, texts)) <= _MOST:
+        return contained
+    probes = {text[at : at + _PROBE] for text in texts for at in range(len(text) - _PROBE + 1)}
+    return lambda part: (len(part) < _PROBE or {part[:_PROBE], part[-_PROBE:]} <= probes) and contained(part)
 
 
 @lru_cache(maxsize=64)
