@@ -21,6 +21,9 @@
 .DELETE_ON_ERROR:
 .PHONY: help demo test coverage wheel servers otelcol lint house unseen bench hosts quickstarts docs format pin tools
 
+# The processes of tests and benchmarks would each compile every module.
+unexport PYTHONDONTWRITEBYTECODE
+
 VENV := .venv
 BIN := $(VENV)/bin
 CORE := $(VENV)/.installed-core
