@@ -199,6 +199,119 @@ def test_tool_arguments_is_vacuous_when_no_configured_tool_was_called() -> None:
     assert evaluate("code_tool_arguments", [call("a")], required_arguments={"b": ["x"]}).vacuous
 
 
+FROM_SPANS = {"reading": "exact"}
+ARGUMENT_PARAMS = {
+    "code_tool_arguments": {"required_arguments": {"mail": ["to"]}},
+    "code_tool_argument_matches": {"tool": "mail", "argument": "to", "expected": "x"},
+    "code_tool_correctness": {"expected": [{"name": "mail", "arguments": {"to": "x"}}], "check_arguments": True},
+}
+NO_JSON = [{"role": "assistant", "tool_calls": [{"call_id": "1", "name": "mail", "arguments": "to: x"}]}]
+
+
+@pytest.mark.parametrize("metric", ARGUMENT_PARAMS)
+@pytest.mark.parametrize(
+    ("turn", "found"),
+    [
+        pytest.param({"tool_calls": [call("mail")], **FROM_SPANS}, "missing:arguments", id="not recorded"),
+        pytest.param({"tool_calls": [call("mail")]}, 0.0, id="of a written turn"),
+        pytest.param({"tool_calls": [call("mail"), call("mail", arguments={"to": "x"})], **FROM_SPANS}, 1.0, id="another call"),
+        pytest.param({"tool_calls": [call("mail", call_id="1")], "messages": NO_JSON, **FROM_SPANS}, 0.0, id="no JSON"),
+        pytest.param(
+            {"tool_calls": [call("mail", call_id="2")], "messages": NO_JSON, **FROM_SPANS}, "missing:arguments", id="other"
+        ),
+    ],
+)
+def test_unrecorded_arguments_skip_metrics(metric: str, turn: dict[str, Any], found: Any) -> None:
+    score = oa.get_metric(metric, **ARGUMENT_PARAMS[metric]).evaluate(oa.Turn.from_dict(turn))
+    assert (score.detail.get("reason") if score.status == "skipped" else score.value) == found
+
+
+RESULT_PARAMS = {
+    "code_tool_result_contains": {"tool": "mail", "expected": "sent"},
+    "code_tool_correctness": {"expected": [{"name": "mail", "output": "sent"}], "check_output": True},
+}
+
+
+@pytest.mark.parametrize("metric", RESULT_PARAMS)
+@pytest.mark.parametrize(
+    ("turn", "found"),
+    [
+        pytest.param({"tool_calls": [call("mail")], **FROM_SPANS}, "missing:result", id="not recorded"),
+        pytest.param({"tool_calls": [call("mail")]}, 0.0, id="of a written turn"),
+        pytest.param({"tool_calls": [call("mail"), call("mail", result="sent")], **FROM_SPANS}, 1.0, id="another call"),
+        pytest.param({"tool_calls": [call("mail", error="full")], **FROM_SPANS}, 0.0, id="failed"),
+        pytest.param({"tool_calls": [call("other")], **FROM_SPANS}, 0.0, id="another tool"),
+    ],
+)
+def test_unrecorded_results_skip_metrics(metric: str, turn: dict[str, Any], found: Any) -> None:
+    score = oa.get_metric(metric, **RESULT_PARAMS[metric]).evaluate(oa.Turn.from_dict(turn))
+    assert (score.detail.get("reason") if score.status == "skipped" else score.value) == found
+
+
+@pytest.mark.parametrize("exact_match", [True, False])
+def test_tool_correctness_fails_without_arguments_if_the_names_differ(exact_match: bool) -> None:
+    turn = oa.Turn.from_dict({"tool_calls": [call("mail")], **FROM_SPANS})
+    expected = [{"name": "post", "arguments": {"to": "x"}}]
+    metric = oa.get_metric("code_tool_correctness", expected=expected, check_arguments=True, exact_match=exact_match)
+    assert metric.evaluate(turn).value == 0.0
+
+
+DELEGATIONS = [
+    pytest.param(call("consult", span_id="2"), [{"name": "billing", "span_id": "3"}], id="an agent runs below the tool"),
+    pytest.param(call("consult", span_id="2"), [{"name": "consult", "span_id": "2"}], id="the tool is an agent run"),
+    pytest.param(call("billing_agent"), [{"name": "Billing Agent"}], id="the tool has the agent's name"),
+    pytest.param(call("ask_billing"), [{"name": "billing"}], id="the tool asks the agent"),
+    pytest.param(call("delegate_task_to_member"), [], id="a framework's own tool"),
+]
+NESTED = [{"id": "1"}, {"id": "2", "parent": "1"}, {"id": "3", "parent": "2"}]
+EXACTLY = {
+    "code_tool_call_f1": {},
+    "code_tool_selection": {"strict_order": True},
+    "code_tool_correctness": {"exact_match": True},
+}
+
+
+@pytest.mark.parametrize("metric", EXACTLY)
+@pytest.mark.parametrize(("delegation", "agents"), DELEGATIONS)
+def test_calls_of_agents_count_only_if_expected(metric: str, delegation: dict[str, Any], agents: list[Any]) -> None:
+    def value(*expected: str) -> float | None:
+        calls = [delegation, call("refund", span_id="4")]
+        turn = oa.Turn.from_dict(
+            {"tool_calls": calls, "agent_runs": [{"name": "triage", "span_id": "1"}, *agents], "spans": NESTED}
+        )
+        return (
+            oa.get_metric(metric, **EXACTLY[metric]).evaluate(turn.but({"references": {"expected_tools": list(expected)}})).value
+        )
+
+    assert value("refund") == 1.0
+    assert value(delegation["name"], "refund") == 1.0
+    assert (value(delegation["name"]) or 0.0) < 1.0
+
+
+@pytest.mark.parametrize("name", ["get_billing", "refund_billing", "billings"])
+def test_calls_that_contain_an_agents_name_are_calls(name: str) -> None:
+    turn = oa.Turn.from_dict({"tool_calls": [call("refund"), call(name)], "agent_runs": [{"name": "billing"}]})
+    assert oa.get_metric("code_tool_correctness", expected=["refund"], exact_match=True).evaluate(turn).value == 0.0
+
+
+@pytest.mark.parametrize(
+    ("result", "value"),
+    [
+        ({"result": "sent"}, 1.0),
+        ('{"result": "sent"}', 1.0),
+        ({"output": "sent"}, 1.0),
+        ('[{"json": "sent"}]', 1.0),
+        ({"result": "lost"}, 0.0),
+        ({"result": "sent", "id": 5}, 0.0),
+        ({"note": "sent"}, 0.0),
+    ],
+)
+def test_tool_correctness_compares_outputs_in_a_wrapper(result: Any, value: float) -> None:
+    calls = [call("mail", result=result)]
+    expected = [{"name": "mail", "output": "sent"}]
+    assert evaluate("code_tool_correctness", calls, expected=expected, check_output=True).value == value
+
+
 SCHEMA_TURN = {
     "tool_definitions": [
         {"name": "Mail", "parameters": {"type": "object", "properties": {"to": {"type": "string"}}, "required": ["to"]}}

@@ -35,6 +35,7 @@ from ...detectors.urls import without_code as without_examples
 from ..lib.circles import circles_in
 from ..lib.grounding import GivenInTurn, has_material, screen_of_output
 from ..lib.schema import refuse_document, takes_too_many_steps
+from ..lib.tools import wrote_no_object
 from ..lib.values import canonical, excerpt
 from ..registry import Result, metric, skip, vacuous
 
@@ -181,7 +182,13 @@ def code_tool_schema_validity(turn: Turn) -> Result:
         schema = schemas.get(call.name)
         if schema is None or call.name in broken:
             continue
-        keyword = _violated(schema, call.arguments) if call.arguments is not None else _violated_unread(turn, call)
+        keyword = (
+            _violated(schema, call.arguments)
+            if call.arguments is not None
+            else "not_json"
+            if wrote_no_object(turn, call)
+            else None
+        )
         if keyword is None:
             unknown += 1
             continue
@@ -247,21 +254,6 @@ def _violated(schema: str, arguments: Any) -> str | None:
         return None
     path = [part for part in getattr(error, "schema_path", ()) if isinstance(part, str)]
     return path[-1] if path else "schema"
-
-
-def _violated_unread(turn: Turn, call: ToolCall) -> str | None:
-    """Return :func:`_violated` for a call whose argument text isn't a JSON object."""
-    if call.call_id is None or turn.truncated:
-        return None
-    for message in turn.messages:
-        for request in message.tool_calls:
-            if request.call_id == call.call_id and isinstance(request.arguments, str) and request.arguments.strip():
-                try:
-                    readable = isinstance(jsonio.loads(request.arguments), dict)
-                except ValueError:
-                    readable = False
-                return None if readable else "not_json"
-    return None
 
 
 # --- leaks -------------------------------------------------------------------------------------------------------

@@ -21,9 +21,12 @@ from ..lib.tools import (
     expected_and_called,
     expected_entries,
     failure_in,
+    lacks_arguments,
+    lacks_result,
     match_at_places,
     match_in_any_order,
     match_in_order,
+    without_delegation,
 )
 from ..lib.values import canonical, excerpt, json_equal, reference, rendered
 from ..registry import Result, metric, skip, vacuous
@@ -65,7 +68,7 @@ def code_tool_selection(
 
     Names are compared ignoring case. An expected tool counts if it was called anywhere in the turn. A name that is listed
     twice counts twice, and one call is enough for both. If no tool is expected, only the penalties count, and without calls
-    the value is 1. The value is at least 0.
+    the value is 1. The value is at least 0. A tool that runs another agent counts only if it is expected.
 
     Parameters:
         expected_tools: Names, or objects with ``name``. The default is the turn's reference ``expected_tools``. Without
@@ -82,7 +85,7 @@ def code_tool_selection(
     entries = expected_entries(turn, expected_tools, "expected_tools")
     if entries is None:
         return skip("missing:expected_tools")
-    calls = turn.tool_calls or []
+    calls = without_delegation(turn, entries)
     expected = [(_lower(name), name) for name in map(entry_name, entries)]
     wanted = {key for key, _ in expected}
     called = {_lower(call.name): call.name for call in reversed(calls)}  # reversed, to keep the first spelling
@@ -112,8 +115,9 @@ def code_tool_arguments(
     """Share of the required arguments that the tool calls provided.
 
     The metric checks every call of a configured tool for each required name, ignoring case. An argument is provided if its
-    key exists, whatever its value. Unknown arguments count as missing. Without calls of a configured tool the value is 1,
-    vacuous.
+    key exists, whatever its value. Arguments that aren't an object count as missing. Calls whose arguments weren't recorded
+    aren't checked. If that applies to all calls, the metric is skipped as ``missing:arguments``. Without calls of a
+    configured tool the value is 1, vacuous.
 
     Parameters:
         required_arguments: ``{tool: [argument, …]}``. The default is the turn's reference ``required_arguments``. Without
@@ -135,10 +139,13 @@ def code_tool_arguments(
         for definition in (turn.tool_definitions if schemas else ())
         if isinstance(definition.get("parameters"), dict)
     }
-    total, issues = 0, []
+    total, issues, unknown = 0, [], False
     for call in turn.tool_calls or ():
         name = _lower(call.name)
         names = required.get(name, ())
+        if (names or name in definitions) and lacks_arguments(turn, call):
+            unknown = True
+            continue
         total += len(names)
         issues += _missing_arguments(call, names, non_empty)
         if name in definitions:
@@ -147,7 +154,7 @@ def code_tool_arguments(
             if found:
                 issues.append(f"{call.name}: {found[0]['path']} {found[0]['message']}")
     if not total:
-        return vacuous(1.0, total_checks=0, passed_checks=0, issues=[])
+        return skip("missing:arguments") if unknown else vacuous(1.0, total_checks=0, passed_checks=0, issues=[])
     passed = total - len(issues)
     return Result(passed / total, detail={"total_checks": total, "passed_checks": passed, "issues": issues[:_SHOWN_ISSUES]})
 
@@ -331,13 +338,17 @@ def code_tool_correctness(
 
     The similarity of two argument objects is 1 if they are equal. Otherwise it is the share of all their keys that have
     equal values in both, with nested objects compared the same way. Fields that an expected call omits aren't compared. If
-    no call is expected, the value is 1 without calls and 0 with calls.
+    no call is expected, the value is 1 without calls and 0 with calls. A tool that runs another agent counts only if it is
+    expected.
+
+    If the value depends on arguments or a result that wasn't recorded, the metric is skipped as ``missing:arguments`` or
+    ``missing:result``.
 
     Parameters:
         expected: Names or ``{name, arguments?, output?}``. The default is the turn's reference ``expected`` or
             ``expected_tools``. Without either, the metric is skipped as ``missing:expected_tools``.
         check_arguments: Compare arguments.
-        check_output: Compare outputs (as JSON).
+        check_output: Compare outputs (as JSON, also inside an SDK's ``{"result": …}``).
         exact_match: Return 1 if the calls match the expected calls completely and in order, otherwise 0.
         ordered: Require the order: the value is the heaviest common subsequence divided by the number of expected calls.
 
@@ -349,18 +360,25 @@ def code_tool_correctness(
     entries = expected_entries(turn, expected, "expected", "expected_tools")
     if entries is None:
         return skip("missing:expected_tools")
-    calls = turn.tool_calls or []
+    calls = without_delegation(turn, entries)
     wanted = [Expectation.read(entry, check_arguments=check_arguments, check_output=check_output) for entry in entries]
     detail: dict[str, Any] = {"expected_count": len(wanted), "call_count": len(calls)}
     if not wanted:
         return Result(0.0 if calls else 1.0, detail=detail)
-    if exact_match:
-        value = float(match_at_places(wanted, calls))
-    elif ordered:
-        value = match_in_order(wanted, calls) / len(wanted)
-    else:
-        scores = match_in_any_order(wanted, calls)
-        value, detail = sum(scores) / len(wanted), {**detail, "scores": scores}
+
+    def value_of(wanted: list[Expectation]) -> float:
+        if exact_match:
+            return float(match_at_places(wanted, calls))
+        if ordered:
+            return match_in_order(wanted, calls) / len(wanted)
+        scores = detail["scores"] = match_in_any_order(wanted, calls)
+        return sum(scores) / len(wanted)
+
+    names = value_of([one.by_name() for one in wanted])
+    value = value_of(wanted)
+    lacking = next(filter(None, (one.lacks(turn, calls) for one in wanted)), None) if value < names else None
+    if lacking is not None:
+        return skip(f"missing:{lacking}")
     return Result(value, explanation=expected_and_called(entries, turn, value), detail=detail)
 
 
@@ -422,8 +440,8 @@ def code_tool_call_count(
 def code_tool_argument_matches(turn: Turn, *, tool: ToolName, argument: str, expected: Any) -> Result:
     """Check that at least one call of a tool has the expected value for an argument.
 
-    Names of tool and argument must match exactly. Only top-level arguments are read. A call without the argument, or with
-    unknown arguments, doesn't match.
+    Names of tool and argument must match exactly. Only top-level arguments are read. A call without the argument doesn't
+    match. If no call matches and one's arguments weren't recorded, the metric is skipped as ``missing:arguments``.
 
     Parameters:
         tool: Name of the tool.
@@ -442,6 +460,8 @@ def code_tool_argument_matches(turn: Turn, *, tool: ToolName, argument: str, exp
         for call in calls
         if isinstance(call.arguments, dict)
     )
+    if not passed and any(lacks_arguments(turn, call) for call in calls):
+        return skip("missing:arguments")
     return Result(passed, detail={"calls": len(calls)})
 
 
@@ -457,8 +477,9 @@ def _is_value(actual: Any, expected: Any) -> bool:
 def code_tool_result_contains(turn: Turn, *, tool: ToolName, expected: TextOrNumber, ignore_case: bool = False) -> Result:
     """Check that the result of at least one call of a tool contains a text.
 
-    Names must match exactly. A result that isn't a text is searched as compact JSON (``{"city":"Paris"}``), and a missing
-    result as an empty text. Without a call of the tool the metric fails.
+    Names must match exactly. A result that isn't a text is searched as compact JSON (``{"city":"Paris"}``). Without a call
+    of the tool the metric fails. If no result has the text and one wasn't recorded, the metric is skipped as
+    ``missing:result``.
 
     Parameters:
         tool: Name of the tool.
@@ -470,8 +491,11 @@ def code_tool_result_contains(turn: Turn, *, tool: ToolName, expected: TextOrNum
     Source: HPD ToolResultContainsEvaluator.
     """
     wanted = rendered(expected)
-    results = [jsonio.text_of(call.result) for call in _calls_of(turn, tool)]
+    calls = _calls_of(turn, tool)
+    results = [jsonio.text_of(call.result) for call in calls]
     passed = any(wanted.lower() in text.lower() if ignore_case else wanted in text for text in results)
+    if not passed and any(lacks_result(turn, call) for call in calls):
+        return skip("missing:result")
     return Result(passed, detail={"calls": len(results)})
 
 
@@ -525,7 +549,7 @@ def code_tool_call_f1(
 
     ``2PR / (P + R)``, in which P is the share of the calls that were expected, and R the share of the expected calls that
     were made. Each expected entry matches one call with that name. Names must match exactly. If no tool is expected or
-    called, the value is 1. If only one side is empty, it is 0.
+    called, the value is 1. If only one side is empty, it is 0. A tool that runs another agent counts only if it is expected.
 
     Parameters:
         expected_tools: Names, or objects with ``name``. The default is the turn's reference ``expected_tools``. Without
@@ -540,7 +564,7 @@ def code_tool_call_f1(
     if entries is None:
         return skip("missing:expected_tools")
     wanted = Counter(entry_name(entry) for entry in entries)
-    called = Counter(call.name for call in turn.tool_calls or ())
+    called = Counter(call.name for call in without_delegation(turn, entries))
     if mode == "set":
         wanted, called = Counter(wanted.keys()), Counter(called.keys())
     if not wanted and not called:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...core import jsonio
@@ -13,6 +13,7 @@ from ...core.errors import MetricError
 from ...core.turn import ToolCall, Turn
 from .values import json_equal, reference
 
+_UNSET = object()
 _DEEPEST_SIMILARITY = 50
 """Nesting depth at which arguments are no longer compared key by key."""
 
@@ -63,6 +64,79 @@ def expected_entries(turn: Turn, given: Sequence[Any] | None, *names: str) -> li
     return list(entries)
 
 
+_DELEGATES = re.compile(r"delegate_|ask_question_to_")
+"""Beginning of the names of frameworks' own tools that give work to another agent."""
+_ASKS = re.compile(r"(?:ask|call|consult|invoke|run|use)_(?:the_)?")
+"""Beginning of the name of a tool that asks the agent named after it."""
+
+
+def without_delegation(turn: Turn, entries: Sequence[Any]) -> list[ToolCall]:
+    """Return the turn's tool calls without unexpected calls that ran another agent.
+
+    Frameworks make such tools from agents. An expected one is a tool like any other.
+    """
+    calls = turn.tool_calls or []
+    expected = {_word(entry_name(entry)) for entry in entries}
+    if all(_word(call.name) in expected for call in calls):
+        return calls
+    agents = {_word(run.name) for run in turn.agent_runs if run.name}
+    ran = _ran_agents(turn, {call.span_id for call in calls if call.span_id}) if turn.agent_runs else set()
+
+    def delegates(call: ToolCall) -> bool:
+        name = _word(call.name)
+        return call.span_id in ran or _DELEGATES.match(name) is not None or name in agents or _ASKS.sub("", name, 1) in agents
+
+    return [call for call in calls if _word(call.name) in expected or not delegates(call)]
+
+
+def _word(name: Any) -> str:
+    return str(name).strip().lower().replace(" ", "_").replace("-", "_")
+
+
+def _ran_agents(turn: Turn, tools: set[str]) -> set[str]:
+    """Return the tool spans that are agent runs, or the nearest tool span above one."""
+    parents = {span.id: span.parent for span in turn.spans}
+    seen: set[str] = set()
+    for run in turn.agent_runs:
+        at = run.span_id
+        while at is not None and at not in seen:
+            seen.add(at)
+            at = parents.get(at) if at not in tools else None
+    return seen & tools
+
+
+def lacks_arguments(turn: Turn, call: ToolCall) -> bool:
+    """Return True if a call's arguments are unknown because the spans don't have them.
+
+    In a turn that wasn't read from spans, absent arguments are none.
+    """
+    return call.arguments is None and turn.reading is not None and not wrote_no_object(turn, call)
+
+
+def lacks_result(turn: Turn, call: ToolCall) -> bool:
+    """Return True if a call's result is unknown because the spans don't have it."""
+    return call.result is None and call.error is None and turn.reading is not None
+
+
+def wrote_no_object(turn: Turn, call: ToolCall) -> bool:
+    """Return True if the model wrote arguments that aren't a JSON object."""
+    found: set[str | None] | None = turn.shared.get("calls without an object")
+    if found is None:
+        requests = () if turn.truncated else (request for message in turn.messages for request in message.tool_calls)
+        found = {request.call_id for request in requests if request.call_id and _is_no_object(request.arguments)}
+        turn.shared["calls without an object"] = found
+    return call.call_id in found
+
+
+def _is_no_object(arguments: Any) -> bool:
+    if not isinstance(arguments, str) or not arguments.strip():
+        return False
+    try:
+        return not isinstance(jsonio.loads(arguments), dict)
+    except ValueError:
+        return True
+
+
 def entry_name(entry: Any) -> str:
     """Return the tool name of an expectation, which is a name or an object with ``name``."""
     return str(entry.get("name", "")) if isinstance(entry, Mapping) else str(entry)
@@ -96,6 +170,20 @@ class Expectation:
     compares_arguments: bool
     compares_output: bool
 
+    def by_name(self) -> Expectation:
+        """Return the expectation without arguments and output."""
+        return replace(self, compares_arguments=False, compares_output=False)
+
+    def lacks(self, turn: Turn, calls: Sequence[ToolCall]) -> str | None:
+        """Return the part to compare that is unknown of a call with this name, or None."""
+        for call in calls:
+            if call.name == self.name:
+                if self.compares_arguments and lacks_arguments(turn, call):
+                    return "arguments"
+                if self.compares_output and lacks_result(turn, call):
+                    return "result"
+        return None
+
     @classmethod
     def read(cls, entry: Any, *, check_arguments: bool, check_output: bool) -> Expectation:
         """Read a name, or an object ``{name, arguments?, output?}``. Absent parts aren't compared."""
@@ -115,13 +203,30 @@ class Expectation:
         return _similarity(self.arguments, call.arguments) if self.compares_arguments else 1.0
 
 
+_WRAPPERS = ("result", "output", "json")
+
+
 def _same_output(expected: Any, result: Any) -> bool:
-    if isinstance(result, str) and not isinstance(expected, str):
+    """Return True if the outputs are equal as JSON, or if the expected one is in the wrapper of an SDK.
+
+    Google's SDKs write ``{"result": …}`` and ``{"output": …}``, and Amazon's ``[{"json": …}]``.
+    """
+    if json_equal(expected, result):
+        return True
+    if isinstance(result, str):
         try:
             result = jsonio.loads(result)
         except ValueError:
             return False
-    return json_equal(expected, result)
+        if not isinstance(expected, str) and json_equal(expected, result):
+            return True
+    if isinstance(result, list) and len(result) == 1:
+        result = result[0]
+    return (
+        isinstance(result, Mapping)
+        and len(result) == 1
+        and any(json_equal(expected, result.get(key, _UNSET)) for key in _WRAPPERS)
+    )
 
 
 def _similarity(expected: Any, actual: Any, depth: int = 0) -> float:
