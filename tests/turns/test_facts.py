@@ -48,6 +48,20 @@ def test_strands_answers_within_seconds(tmp_path):
     assert all(0 < call.time_to_first_token_s < call.duration_s for call in turn.llm_calls)
 
 
+@pytest.mark.parametrize(
+    ("answer", "given", "output"),
+    [
+        pytest.param("At nine.", "At nine.\n", "At nine.", id="the run adds a line break"),
+        pytest.param("At nine.\n", "At nine.\n\n", "At nine.\n", id="to an answer that ends with one"),
+        pytest.param("At nine.", "At nine. Bye.\n", "At nine. Bye.\n", id="the run writes another answer"),
+    ],
+)
+def test_line_break_of_a_run_is_not_part_of_the_answer(answer, given, output):
+    written = json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": given}]}])
+    turn = turn_of(agent(1, attributes={"gen_ai.output.messages": written}), chat(2, 1, user="When?", says=answer))
+    assert turn.output == output
+
+
 def test_spans_say_when_they_began(tmp_path):
     turn = recorded("strands-native/s2.jsonl", tmp_path)
     starts = {one.id: one.start_s for one in turn.spans}

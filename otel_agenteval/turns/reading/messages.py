@@ -65,6 +65,9 @@ class MessageReader(ToolReader):
         if not text:
             answer = self._answer_text(last) if last is not None else self._last_words()
             text = text if answer is None else answer
+        elif text[-1].isspace() and last is not None:  # some runs add a line break to the answer
+            answer = self._answer_text(last)
+            text = answer if answer is not None and answer.rstrip() == text.rstrip() else text
         if text == "":
             return text if last is None or self._is_empty_answer(last) else None
         if text and (failed or (last is not None and last.error is not None)) and self._is_failure(text, last):
