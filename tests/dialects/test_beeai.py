@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from otel_agenteval.dialects.content import decode
 from otel_agenteval.dialects.reader import read, role_of
-from tests.support.spans import span
+from tests.support.spans import agent, chat, span, turn_of
 
 SCOPE = "openinference.instrumentation.beeai"
 
@@ -77,3 +79,15 @@ def test_failed_model_call_has_its_error_in_javascript():
     }  # fmt: skip
     step = read(span(1, 0, "backend.openai.chat.error-1", attributes, scope=JAVASCRIPT))
     assert (step.answer_only, step.error.type, step.error.message) == (True, "RetryError", "rate limit")
+
+
+@pytest.mark.parametrize(("name", "tools"), [("final_answer", []), ("get_weather", ["get_weather"])])
+def test_unnamed_output_tool_is_no_call(name, tools):
+    arguments = {"response": "Sunny."}
+    attributes = {
+        "openinference.span.kind": "TOOL", "target": "tool.dynamic.x.success", "traceId": "x",
+        "tool.parameters": json.dumps(arguments), "output.value": '{"result": "sent"}',
+    }  # fmt: skip
+    request = chat(2, 1, user="Weather?", calls=[{"id": "c1", "name": name, "arguments": arguments}])
+    turn = turn_of(agent(1), request, span(3, 1, "tool.dynamic.x.success-1", attributes, scope=JAVASCRIPT, at=20))
+    assert [call.name for call in turn.tool_calls] == tools

@@ -156,6 +156,8 @@ class ToolReader(CallReader):
                 request = requests.behind(step, arguments)
                 if request is not None and step.tool_unnamed:
                     step.tool_name = request.name
+                    if self._is_no_tool(request.name):
+                        continue
             call = self._call_of(step, request, arguments)
             if call is not None:
                 calls.append(call)
