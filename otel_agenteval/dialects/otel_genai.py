@@ -276,14 +276,17 @@ def _read_events(parts: Iterable[Any], step: Step) -> None:
     """Fill messages from span events or log records. A log record's values may be in its body."""
     inputs: list[Any] = []
     outputs: list[Any] = []
+    counted: list[tuple[int | None, int | None]] = []
     for part in parts:
         role = _MESSAGE_EVENTS.get(part.name)
         if role is None:
-            _read_details(part, step)
+            _read_details(part, step, counted)
         elif step.role == TOOL:
             _tool_event(part.name, _fields_of(part), step)
         else:
             (outputs if part.name == "gen_ai.choice" else inputs).append(_message_in(part, role, step))
+    if counted and step.counted is None:
+        step.counted = counted
     if inputs and step.input_messages is None:
         step.input_messages = inputs
     if outputs and step.output_messages is None:
@@ -294,11 +297,15 @@ def _read_events(parts: Iterable[Any], step: Step) -> None:
         step.output_messages = []  # a failed call has no answer: the assistant's messages are earlier ones
 
 
-def _read_details(part: Any, step: Step) -> None:
-    """Fill messages from an event that contains all messages of a call."""
+def _read_details(part: Any, step: Step, counted: list[tuple[int | None, int | None]]) -> None:
+    """Fill messages from an event that contains all messages of a call, and add its tokens to ``counted``."""
     if part.name == _DETAILS:
         body = getattr(part, "body", None)
-        _read_content({**(body if isinstance(body, Mapping) else {}), **part.attributes}.get, step)
+        get = {**(body if isinstance(body, Mapping) else {}), **part.attributes}.get
+        _read_content(get, step)
+        tokens = as_int(get("gen_ai.usage.input_tokens")), as_int(get("gen_ai.usage.output_tokens"))
+        if tokens != (None, None):
+            counted.append(tokens)
     elif (body := getattr(part, "body", None)).__class__ is dict and ("input" in body or "output" in body):
         _read_both(body, step)
     elif part.name == "gen_ai.content.prompt" and step.input_messages is None:

@@ -81,6 +81,8 @@ class Step:
     """True for a span that covers all model calls of a run.
     Each call overwrote the previous one, so only the last one is left.
     """
+    counted: list[tuple[int | None, int | None]] | None = None
+    """Input and output tokens of each model call that an event of the span describes."""
     recovered: bool = False
     """True if an agent's run reports a normal end, so failures inside it were handled."""
     totals: tuple[int, int] | None = None

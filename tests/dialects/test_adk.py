@@ -8,6 +8,7 @@ import pytest
 
 from otel_agenteval.dialects.content import decode, unwrap_result
 from otel_agenteval.dialects.reader import is_genai_scope, read, role_of
+from otel_agenteval.spans.record import LogPart
 from tests.support.spans import span, turn_of
 
 SCOPE = "gcp.vertex.agent"
@@ -273,3 +274,32 @@ def test_a_tool_that_raised_in_adk_for_js():
         span(4, 2, name="execute_tool (merged)", scope="gcp.vertex.agent", at=40),
     )
     assert [(call.name, call.arguments, call.error is not None) for call in turn.tool_calls] == [("look", {"at": 1}, True)]
+
+
+def details(at, given, made):
+    tokens = {"gen_ai.usage.input_tokens": given, "gen_ai.usage.output_tokens": made}
+    return LogPart("gen_ai.client.inference.operation.details", tokens, None, at)
+
+
+@pytest.mark.parametrize(
+    ("events", "tokens"),
+    [
+        pytest.param([(83, 19), (131, 23)], [(83, 19), (131, 23)], id="each call has an event"),
+        pytest.param([(83, 19), (99, 23)], [(None, None), (131, 23)], id="the last event isn't of the span's call"),
+        pytest.param([], [(None, None), (131, 23)], id="no events"),
+    ],
+)
+def test_tokens_of_overwritten_calls_are_in_events(events, tokens):
+    attributes = {
+        "openinference.span.kind": "LLM", "llm.model_name": "gemini", "gen_ai.usage.input_tokens": 131, "gen_ai.usage.output_tokens": 23,
+        "llm.input_messages.0.message.role": "user", "llm.input_messages.0.message.content": "Weather?",
+        "llm.input_messages.1.message.role": "assistant", "llm.input_messages.1.message.tool_calls.0.tool_call.id": "c1",
+        "llm.input_messages.1.message.tool_calls.0.tool_call.function.name": "get_weather",
+        "llm.input_messages.2.message.role": "tool", "llm.input_messages.2.message.tool_call_id": "c1",
+        "llm.input_messages.2.message.content": "sunny",
+        "llm.output_messages.0.message.role": "assistant", "llm.output_messages.0.message.content": "Sunny.",
+    }  # fmt: skip
+    logs = [details(place, *counts) for place, counts in enumerate(events)]
+    turn = turn_of(span(1, 0, "invoke_agent bot", attributes, scope=SCOPE, logs=logs))
+    assert [(call.input_tokens, call.output_tokens) for call in turn.llm_calls] == tokens
+    assert turn.usage.input_tokens == sum(given or 0 for given, _ in tokens)

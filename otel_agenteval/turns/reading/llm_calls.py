@@ -238,6 +238,9 @@ class CallReader(StepReader):
 
         The last call's prompt still contains their tool requests.
         """
+        counted = _counted_before(step)
+        if counted:
+            return [LlmCall(f"{step.record.span_id:016x}", step.model, step.provider, *tokens) for tokens in counted]
         earlier = []
         for message in reversed(self.inputs(step)):
             if message.role == "system" or (message.role == "user" and not message.tool_results):
@@ -265,6 +268,8 @@ class CallReader(StepReader):
             sum_of(getattr(step, name) for step in steps)
             for name in ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens")
         )
+        for given, made in (tokens for step in self.llm if step.overwritten for tokens in _counted_before(step)):
+            input_tokens, output_tokens = sum_of((input_tokens, given)), sum_of((output_tokens, made))
         if input_tokens is None and output_tokens is None:  # some instrumentations write only a run's total
             input_tokens, output_tokens = self.root.input_tokens, self.root.output_tokens
             if input_tokens is None and output_tokens is None:
@@ -336,6 +341,12 @@ class CallReader(StepReader):
 
     def _last_call_error(self) -> ErrorInfo | None:
         return max(self.main_llm, key=END).error if self.llm else self.root.error
+
+
+def _counted_before(step: Step) -> list[tuple[int | None, int | None]]:
+    """Return the tokens of the calls before the one that a run's only span describes, from the events of the calls."""
+    last = (step.input_tokens, step.output_tokens)
+    return step.counted[:-1] if step.counted and step.counted[-1] == last else []
 
 
 def _open(loop: Step, calls: list[Step]) -> None:
