@@ -886,7 +886,7 @@ def _is_text_block(item: Any) -> bool:
     return kind == "text" or ("text" in item and (isinstance(kind, str) or _TEXT_BLOCK.issuperset(item)))
 
 
-_TEXT_BLOCK = frozenset(("text", "type", "annotations", "_meta", "meta", "cache_control", "citations", "thought"))
+_TEXT_BLOCK = frozenset(("text", "type", "block_type", "annotations", "_meta", "meta", "cache_control", "citations", "thought"))
 
 
 _REPR = re.compile(r"""content=('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")(?: \w+=|$)""", re.DOTALL)
