@@ -51,6 +51,7 @@ from . import (
 )
 from .generic import keys, reading, traces
 from .generic.facts import Facts
+from .generic.logged import LoggedCall, facts_of, is_call
 from .otel_genai import OPERATIONS
 from .step import CHAIN, LLM, NO_FAILURES, TOOL, UNKNOWN, Step, as_text, limit, refusals
 
@@ -111,7 +112,7 @@ def is_genai_scope(scope: str) -> bool:
     return known
 
 
-GENAI = Vocabulary(ROLE_KEYS, is_genai_scope, ("gen_ai.", "claude_code."), (b'"role"', b'\\"role\\"', b"\x0a\x04role"))
+GENAI = Vocabulary(ROLE_KEYS, is_genai_scope, ("gen_ai.", "claude_code."), (b'"role"', b'\\"role\\"', b"\x0a\x04role"), is_call)
 """Names by which :mod:`~otel_agenteval.spans.split` finds GenAI data in a request."""
 
 
@@ -187,6 +188,8 @@ def understood(record: SpanRecord) -> Understood:
     """Return the dialects and the role of an ended span. The record caches them."""
     found: Understood | None = record.dialects
     if found is None:
+        if isinstance(record, LoggedCall):
+            return _of_call(record)
         attributes, scope = record.attributes, record.scope
         dialects = dialects_of(attributes, scope)
         found = record.dialects = Understood(dialects, _role(dialects, attributes, scope, record.name))
@@ -196,6 +199,12 @@ def understood(record: SpanRecord) -> Understood:
                 infer(record)
         elif found.role == UNKNOWN and not keys.is_plain(attributes) and _has_no_role(record, dialects):
             infer(record)  # the scope is known, but not this span's format
+    return found
+
+
+def _of_call(record: LoggedCall) -> Understood:
+    found = record.dialects = Understood((), None)
+    found.named, found.inferred, found.role, found.facts = False, True, record.role, facts_of(record)
     return found
 
 

@@ -13,6 +13,7 @@ from opentelemetry.sdk._logs import LogRecordProcessor
 
 from ..core import semconv
 from ..core.feedback import is_feedback_record
+from ..dialects.generic.logged import is_call
 from ..spans.record import LogPart
 from .span_processor import AgentEvalSpanProcessor
 
@@ -59,11 +60,11 @@ class AgentEvalLogProcessor(LogRecordProcessor):
             if is_feedback_record(name, attributes):
                 engine.intake.receive_feedback_record(record.trace_id, record.span_id or 0, _part_of(record, name, attributes))
                 return
-            if not record.span_id or name == semconv.EVENT:
+            if name == semconv.EVENT:
                 return
-            if not name.startswith(_PREFIX) and not _may_be_message(record.body):
+            if not is_call(attributes) and not name.startswith(_PREFIX) and not _may_be_message(record.body):
                 return
-            engine.intake.receive_log(record.trace_id, record.span_id, _part_of(record, name, attributes))
+            engine.intake.receive_log(record.trace_id, record.span_id or 0, _part_of(record, name, attributes))
         except Exception as error:
             engine.failed("on_emit", error)
 

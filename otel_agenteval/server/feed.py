@@ -116,8 +116,8 @@ class Feed:
         wanted: list[tuple[OtlpLog, int]] = []
         for log, size in logs:
             feedback = is_feedback_record(log.part.name, log.part.attributes)
-            if not log.trace_id or not (
-                feedback or (log.span_id and log.part.name != semconv.EVENT)
+            if not log.trace_id or (
+                log.part.name == semconv.EVENT and not feedback
             ):  # a score that otel-agenteval exported itself
                 continue
             if self._takes_all or self._is_sampled(log.trace_id.to_bytes(16, "big")):

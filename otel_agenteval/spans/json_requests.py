@@ -53,6 +53,7 @@ def json_logs(body: bytes, vocabulary: Vocabulary) -> tuple[list[tuple[OtlpLog, 
         if log.part.name.startswith(vocabulary.log_names)
         or is_feedback(log.part.name)
         or vocabulary.is_scope(log.scope)
+        or vocabulary.is_call(log.part.attributes)
         or _may_hold_messages(log, vocabulary)
     ]
     return wanted, len(items) - len(logs)

@@ -130,6 +130,11 @@ class SpanRecord:
         return resource if resource.__class__ is dict else resource.attributes
 
     @property
+    def shown_id(self) -> int:
+        """Id of the span that describes the same work in the trace."""
+        return self.span_id
+
+    @property
     def duration_s(self) -> float | None:
         """Seconds, or None if start or end is unknown."""
         return (self.end_ns - self.start_ns) / 1e9 if self.start_ns and self.end_ns >= self.start_ns else None

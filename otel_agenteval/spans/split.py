@@ -352,10 +352,12 @@ def split_logs(body: bytes, vocabulary: Vocabulary) -> tuple[list[tuple[OtlpLog,
             for raw in items:
                 head = _parsed(_parse_log_head, raw, "logs.v1.LogRecord")
                 name = _event_name(head)
-                if len(head.trace_id) != 16 or not (len(head.span_id) == 8 or is_feedback(name)):
+                is_call = vocabulary.is_call(head.attributes)
+                if len(head.trace_id) != 16 or not (len(head.span_id) == 8 or is_call or is_feedback(name)):
                     continue
                 if (
                     not genai
+                    and not is_call
                     and not name.startswith(vocabulary.log_names)
                     and not is_feedback(name)
                     and not any(text in raw for text in vocabulary.log_texts)

@@ -5,7 +5,7 @@ This module doesn't import protobuf, so that a process without a receiver needn'
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from .record import SpanRecord
@@ -28,6 +28,8 @@ class Vocabulary(NamedTuple):
     """Prefixes of the names of log records about GenAI spans, in any scope."""
     log_texts: tuple[bytes, ...]
     """Bytes in log records that may contain messages of unknown format."""
+    is_call: Callable[[Iterable[str]], bool]
+    """Return True if a log record with these attributes describes a model or tool call, or holds a prompt."""
 
 
 class Origin(NamedTuple):

@@ -18,12 +18,14 @@ from typing import Any, cast
 from ..core.feedback import LOGFIRE_SCOPE
 from ..core.semconv import SCOPE
 from ..core.tenancy import trace_id_of
+from ..dialects.generic.logged import kind_of_part
 from ..dialects.reader import role_in, unread_scope
 from ..evaluation.scored_turn import Root, ScoredTurn
 from ..spans.record import MAX_VALUE_CHARS, LogPart, SpanRecord, clean, cleaned, cut_long_values, join_logs
 from ..spans.sdk import from_sdk, start_of
 from ..spans.wire import LazyAttributes, WireSpan
 from .duplicates import Duplicates, join_duplicates
+from .logged import calls_of_turn
 from .readings import Readings
 from .revisions import Earlier, Revisions, stands_alone
 from .roots import SpanGroup, split
@@ -104,11 +106,11 @@ class Composer:
         return found
 
     def _groups(self, closed: Closed) -> list[SpanGroup]:
-        records = self._records(closed)
+        records, loose = self._records(closed)
         pending = closed.pending = PendingSpans(len(records), self.spans.count)
         if closed.late:
             return self._revised(closed, records, pending)
-        groups = self._groups_in_trace(closed, records)
+        groups = self._groups_in_trace(closed, records, loose)
         if closed.references and groups and groups[0].root.references is None:
             groups[0].root.references = closed.references
         self._account(groups, records, pending, "not_in_a_turn")
@@ -125,8 +127,11 @@ class Composer:
             found += separate(group)
         return found
 
-    def _records(self, closed: Closed) -> list[SpanRecord]:
-        """Return the records of closed spans with their log records. Spans that are never part of a turn are left out."""
+    def _records(self, closed: Closed) -> tuple[list[SpanRecord], list[LogPart]]:
+        """Return the records of closed spans with their log records, and the log records whose span isn't among them.
+
+        Spans that are never part of a turn are left out.
+        """
         records = [record_of(span) for span in closed.spans]
         others = [record for record in records if record.scope in _NO_PART_OF_A_TURN]
         if others:
@@ -137,11 +142,9 @@ class Composer:
             for record in records:
                 if not isinstance(record.attributes, LazyAttributes):  # lazy attributes are already cut
                     cut_long_values(record)
-        if closed.logs:
-            _attach_logs(records, closed.logs)
-        return records
+        return records, [] if closed.late or not closed.logs else _attach_logs(records, closed.logs, closed.root is None)
 
-    def _groups_in_trace(self, closed: Closed, records: list[SpanRecord]) -> list[SpanGroup]:
+    def _groups_in_trace(self, closed: Closed, records: list[SpanRecord], loose: Sequence[LogPart]) -> list[SpanGroup]:
         """Return the groups in the records of one trace. Appends the record of a root that is still open."""
         if closed.sole:
             root_id = closed.root.context.span_id
@@ -150,8 +153,8 @@ class Composer:
                 root = from_sdk(closed.root)
                 root.attributes = dict(root.attributes)  # the agent may still change them
                 records.append(root)
-            return [SpanGroup(root, records)]
-        groups = split(records, _known_roots(closed))
+            return [SpanGroup(root, records + calls_of_turn(root, records, loose))]
+        groups = split(records, _known_roots(closed), loose=loose)
         if closed.remainder:
             groups = [group for group in groups if role_in(group.root) is not None]
         return [group for group in groups if stands_alone(group)] if closed.continued else groups
@@ -166,9 +169,9 @@ class Composer:
             self.spans.count(reason, len(records) - pending.spans)
 
     def _revised(self, closed: Closed, late: list[SpanRecord], pending: PendingSpans) -> list[SpanGroup]:
-        if closed.logs:
-            _attach_logs(self._revisions.records(closed.trace_id, closed.logs), closed.logs)
-        found = self._revisions.revised(closed.trace_id, late, closed.logs or ())
+        logs = closed.logs or {}
+        loose = _attach_logs([*late, *self._revisions.records(closed.trace_id, logs)], logs) if logs else []
+        found = self._revisions.revised(closed.trace_id, late, logs, loose)
         self._account(found, late, pending, "late")
         for group in found:
             group.reason, group.size = closed.reason, closed.size + 512 * len(group.members)
@@ -302,9 +305,18 @@ def _so_far(span: Any) -> SpanRecord:
     return record
 
 
-def _attach_logs(records: Iterable[SpanRecord], logs: dict[int, list[LogPart]]) -> None:
+def _attach_logs(records: Iterable[SpanRecord], logs: dict[int, list[LogPart]], all_seen: bool = True) -> list[LogPart]:
+    """Attach log records to their spans, and take those of calls and prompts without one.
+
+    Some spans may be open unless ``all_seen``.
+    """
+    others = {span_id for span_id in logs if all_seen or not span_id}
+    in_process = False
     for record in records:
         parts = logs.get(record.span_id)
+        in_process = record.trace_state is not None
         if parts:
-            in_process = record.trace_state is not None
+            others.discard(record.span_id)
             join_logs(record, [cleaned(part) for part in parts] if in_process else parts)
+    loose = [part for span_id in others for part in logs.pop(span_id) if kind_of_part(part) is not None]
+    return [cleaned(part) for part in loose] if in_process else loose

@@ -106,12 +106,15 @@ def traces_of(items: Iterable[SpanRecord | OtlpLog], unread: Callable[[str], Non
     parts: dict[tuple[int, int], list[LogPart]] = {}
     for log in logs:
         parts.setdefault((log.trace_id, log.span_id), []).append(log.part)
+    loose: dict[int, list[LogPart]] = {}
     for key, found in parts.items():
         if key in by_span:
             join_logs(by_span[key], found)
+        else:
+            loose.setdefault(key[0], []).extend(found)
     warned: set[str] = set()
-    for records in traces.values():
-        split_off = split(records)
+    for trace_id, records in traces.items():
+        split_off = split(records, loose=loose.get(trace_id, ()))
         scope = None if split_off else unread_scope(records)
         if scope is not None and scope not in warned:
             warned.add(scope)

@@ -9,12 +9,12 @@ from __future__ import annotations
 import bisect
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from ..dialects.reader import role_in
 from ..dialects.step import AGENT, WORKFLOW
-from ..spans.record import SpanRecord
+from ..spans.record import LogPart, SpanRecord
 from .roots import SpanGroup, split
 
 
@@ -151,13 +151,15 @@ class _RevisableTrace:
     def _naming(self, span_id: int) -> Iterable[_TracePart]:
         return self._without_parent.get(span_id, {}).values()
 
-    def touched(self, late: list[SpanRecord], with_logs: Iterable[int]) -> list[_TracePart]:
-        """Return the parts that late spans, or late logs of the given spans, may change.
+    def touched(self, late: list[SpanRecord], with_logs: Iterable[int], loose: bool = False) -> list[_TracePart]:
+        """Return the parts that late spans, late logs of the given spans, or ``loose`` logs of the only turn, may change.
 
         These are the parts below and above a late span. A late span whose parent is missing may also belong to a turn
         that was running at that time.
         """
         found = [part for span_id in with_logs if (part := self._of_span.get(span_id)) is not None]
+        if loose and self.turns < 2:
+            found += self._parts.values()
         ids = {record.span_id for record in late}
         orphan_starts = []
         for record in late:
@@ -343,11 +345,13 @@ class Revisions:
         others.update(known for one in found for known in one.also)
         return found[0]._replace(also=tuple(sorted(others - {found[0].turn_id, found[0].first_id})))
 
-    def revised(self, trace_id: int, late: Iterable[SpanRecord], touched: Iterable[int]) -> list[SpanGroup]:
+    def revised(
+        self, trace_id: int, late: Iterable[SpanRecord], touched: Iterable[int], loose: Sequence[LogPart] = ()
+    ) -> list[SpanGroup]:
         """Return the turns of a trace that late data changes.
 
-        ``late`` has the late spans, and ``touched`` the ids of spans with late logs. If the trace is forgotten, only
-        groups that stand alone are returned.
+        ``late`` has the late spans, ``touched`` the ids of spans with late logs, and ``loose`` late logs without a span. If
+        the trace is forgotten, only groups that stand alone are returned.
         """
         late = list(late)
         with self._lock:
@@ -357,7 +361,7 @@ class Revisions:
             else:  # don't forget the trace while it is being revised
                 trace.kept_at = self._now()
                 self._traces.move_to_end(trace_id)
-                parts, turns = trace.touched(late, touched), trace.turns
+                parts, turns = trace.touched(late, touched, bool(loose)), trace.turns
         if parts is None:  # a late root isn't a new turn if its turn was counted and forgotten
             return [group for group in split(late) if stands_alone(group) and not self._was_counted(group)]
         known = [record for part in parts for record in part.records]
@@ -365,14 +369,14 @@ class Revisions:
         roots = {group.root.span_id: group.ancestor for group in groups if group.root_seen}
         ids = {record.span_id for record in known}
         changed = {record.span_id for record in late if record.span_id not in ids} | set(touched)
-        found = split(known + late, frozenset(roots), alone=turns <= len(groups))
+        found = split(known + late, frozenset(roots), turns <= len(groups), loose)
         for group in found:
             group.ancestor = group.ancestor or roots.get(group.root.span_id)
         lost_spans = _that_lost_spans(found, groups) if len(found) > 1 else set()
         return [
             group
             for group in found
-            if group.root.span_id in lost_spans or any(record.span_id in changed for record in group.members)
+            if loose or group.root.span_id in lost_spans or any(record.span_id in changed for record in group.members)
         ]
 
     def _was_counted(self, group: SpanGroup) -> bool:

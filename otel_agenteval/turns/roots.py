@@ -15,7 +15,7 @@ started, or the trace's only turn. If no turn fits and it contains a model call 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
@@ -24,7 +24,8 @@ from ..dialects.content import decode
 from ..dialects.generic.kinds import is_graph
 from ..dialects.reader import read, review_roles, role_in
 from ..dialects.step import AGENT, CHAIN, INNER, LLM, ROOT_ROLES, UNKNOWN, WORKFLOW
-from ..spans.record import SpanRecord
+from ..spans.record import LogPart, SpanRecord
+from .logged import add_prompt, calls_in, take_logged
 from .state import PendingSpans
 
 _CLOCK_STEP_NS = 2_000_000
@@ -103,14 +104,41 @@ class _Node:
         return self.role in (AGENT, WORKFLOW) or (self.role == CHAIN and self.holds != 0)
 
 
-def split(records: Iterable[SpanRecord], known_roots: frozenset[int] = frozenset(), alone: bool = True) -> list[SpanGroup]:
+def split(
+    records: Iterable[SpanRecord], known_roots: frozenset[int] = frozenset(), alone: bool = True, loose: Iterable[LogPart] = ()
+) -> list[SpanGroup]:
     """Return the turns in the spans of one trace, by start time. Spans that belong to no turn are omitted.
 
-    ``known_roots`` are roots although their parents aren't among the records. ``alone`` is True if the trace has no other turns.
+    Args:
+        records: spans of the trace.
+        known_roots: roots although their parents aren't among the records.
+        alone: True if the trace has no other turns.
+        loose: log records of the trace whose spans aren't among the records.
     """
     unique: dict[int, SpanRecord] = {}
     for record in records:
         unique.setdefault(record.span_id, record)  # a span that was sent twice is one span
+    logged = take_logged(unique.values(), loose)
+    groups = _groups(unique, known_roots, alone)
+    if not logged:
+        return groups
+    root = _only_root(groups, unique)
+    for record in unique.values():
+        record.dialects = None  # the calls may be what shows that these spans are a model's work
+    calls = calls_in(logged, [*unique.values()], root)
+    unique.update((call.span_id, call) for call in calls)
+    if root is not None and (groups or calls):
+        add_prompt(logged, root)
+    return _groups(unique, known_roots, alone)
+
+
+def _only_root(groups: Sequence[SpanGroup], records: Mapping[int, SpanRecord]) -> SpanRecord | None:
+    """Return the root of the only turn or, without a turn, the only local root."""
+    roots = [group.root for group in groups] or [record for record in records.values() if record.parent_id not in records]
+    return roots[0] if len(roots) == 1 else None
+
+
+def _groups(unique: dict[int, SpanRecord], known_roots: frozenset[int], alone: bool) -> list[SpanGroup]:
     review_roles(unique.values())
     nodes = {span_id: _Node(record) for span_id, record in unique.items()}
     local_roots, orphans, leaks = _linked(nodes, known_roots)

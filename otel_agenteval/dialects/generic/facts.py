@@ -375,7 +375,7 @@ class Facts:
             values.update(body)
         elif isinstance(body, (list, tuple)):
             values["body"] = body
-        elif body.__class__ is str and body and body != label:
+        elif body.__class__ is str and body and body != label and not any(map(_states_fact, values)):
             values.setdefault("content", body)
         role, direction = _author(words_of(str(label)))
         if is_message(values):
@@ -384,7 +384,8 @@ class Facts:
             self._take_event_message(_as_message(values, role), str(label), direction)
         elif _OF_TOOLS.isdisjoint(words_of(str(label))) or TOOL in (self.name_role, self.kind) or "tool_name" in self.fields:
             before = len(self.content)
-            for key, value in tree_of(values, values).items():
+            content = {key: value for key, value in values.items() if not _is_property(key, value)}
+            for key, value in tree_of(content, content).items():
                 known = meaning_of(key)
                 if known.field == "name":  # names the event's subject, not the span
                     continue
@@ -394,6 +395,26 @@ class Facts:
     def _take_event_message(self, message: Mapping[str, Any], path: str, direction: str | None) -> None:
         self._take_messages([message], path, direction)
         self.events.append(self.content[-1])
+
+
+def _is_property(key: str, value: Any) -> bool:
+    """Return True for a plain attribute of an event whose name shows neither content nor a fact, such as a version."""
+    meaning = meaning_of(key)
+    return (
+        not (meaning.text or meaning.direction or meaning.field)
+        and not holds_json(value)
+        and value.__class__ in (str, int, float, bool)
+        and not any(map(str.isdecimal, key.split(".")))
+    )
+
+
+def _states_fact(key: str) -> bool:
+    """Return True for an attribute of an event whose body only describes it: a token count, a tool's name, a prompt's length."""
+    meaning = meaning_of(key)
+    return meaning.field in _OF_CALLS or words_of(key)[:1] == ("prompt",)
+
+
+_OF_CALLS = _COUNTS | {"tool_name", "tool_call_id", "model"}
 
 
 def _definitions_among(messages: list[Any]) -> list[Any] | None:

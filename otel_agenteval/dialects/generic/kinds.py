@@ -13,7 +13,7 @@ _WHOLE = {
     "text_completion": LLM, "generate_content": LLM, "chat": LLM, "llm": LLM, "generation": LLM, "completion": LLM, "inference": LLM,
     "model": LLM, "generate": LLM, "chat_completion": LLM, "chat_completions": LLM, "model_invoke": LLM, "invoke_model": LLM,
     "execute_tool": TOOL, "tool": TOOL, "tool_call": TOOL, "tool_use": TOOL, "function": TOOL, "function_call": TOOL, "tool_execution": TOOL,
-    "mcp_tool_call": TOOL, "tool_invocation": TOOL, "run_tool": TOOL, "call_tool": TOOL, "action": CHAIN, "tools": CHAIN,
+    "mcp_tool_call": TOOL, "tool_invocation": TOOL, "run_tool": TOOL, "call_tool": TOOL, "action": CHAIN, "tools": CHAIN, "tool_calls": CHAIN,
     "agent": AGENT, "invoke_agent": AGENT, "agent_run": AGENT, "run_agent": AGENT, "agent_invocation": AGENT, "agent_executor": AGENT,
     "create_agent": SETUP, "agent_step": INNER, "agent_turn": INNER, "plan": INNER, "step": INNER, "turn": INNER, "cycle": INNER,
     "execute_event_loop_cycle": INNER, "model_step": INNER, "model_chunk": INNER, "execute_task": INNER, "task": CHAIN,
@@ -70,7 +70,11 @@ def role_of_kind(value: str) -> str | None:
 
 
 def _role_in(words: frozenset[str]) -> str | None:
-    return next((role for wanted, role in _IN_ORDER if words & wanted), None)
+    return CHAIN if words >= _BATCH else next((role for wanted, role in _IN_ORDER if words & wanted), None)
+
+
+_BATCH = frozenset(("tool", "calls"))
+"""Words of a step that runs several tools."""
 
 
 _OPERATIONS = ("chat", "text_completion", "generate_content", "execute_tool", "invoke_agent", "create_agent", "embeddings", "retrieval",

@@ -30,6 +30,7 @@ from ..step import (
 from .facts import Content, Facts, model_in, provider_in, without_provider
 from .keys import IN, OUT, direction_of_content, is_useful, meaning_of
 from .kinds import OF_MODELS
+from .logged import kind_of_part
 from .shapes import are_messages, plain
 from .values import opened, transcript
 from .words import MOST_NAMES, words_of
@@ -173,7 +174,7 @@ def lacks_content(record: SpanRecord, step: Step) -> bool:
     if not (lacks_input or lacks_output):
         return False
     attributes = record.attributes
-    return any(
+    return (lacks_input and role != TOOL and any(kind_of_part(part) is not None for part in record.logs)) or any(
         (lacks_input if direction == IN else lacks_output)
         and attributes[key]
         and attributes[key].__class__ in _CONTENTS

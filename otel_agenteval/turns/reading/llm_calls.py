@@ -218,7 +218,7 @@ class CallReader(StepReader):
     def llm_calls(self) -> list[LlmCall]:
         calls = [
             LlmCall(
-                f"{step.record.span_id:016x}", step.model, step.provider, step.input_tokens, step.output_tokens, step.cached_tokens,
+                f"{step.record.shown_id:016x}", step.model, step.provider, step.input_tokens, step.output_tokens, step.cached_tokens,
                 step.reasoning_tokens, step.cost_usd, self._finish_reason(step), step.response_id,
                 step.record.duration_s if step.duration_s is None else step.duration_s,
                 step.time_to_first_token_s, step.error,
@@ -246,9 +246,9 @@ class CallReader(StepReader):
             if message.role == "system" or (message.role == "user" and not message.tool_results):
                 break
             if message.tool_calls:
-                earlier.append(LlmCall(f"{step.record.span_id:016x}", step.model, step.provider))
+                earlier.append(LlmCall(f"{step.record.shown_id:016x}", step.model, step.provider))
         return earlier or [
-            LlmCall(f"{step.record.span_id:016x}", step.model, step.provider) for _ in range(self._rounds_of_tools(step))
+            LlmCall(f"{step.record.shown_id:016x}", step.model, step.provider) for _ in range(self._rounds_of_tools(step))
         ]
 
     def _rounds_of_tools(self, step: Step) -> int:

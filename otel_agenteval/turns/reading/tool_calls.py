@@ -184,7 +184,7 @@ class ToolReader(CallReader):
             return None
         return ToolCall(
             step.tool_name or "", arguments, result, error or _error_in(result) or _flagged(step.tool_result),
-            step.record.duration_s if step.duration_s is None else step.duration_s, f"{step.record.span_id:016x}", call_id, step.permission_denied, self._agent_at(step),
+            step.record.duration_s if step.duration_s is None else step.duration_s, f"{step.record.shown_id:016x}", call_id, step.permission_denied, self._agent_at(step),
         )  # fmt: skip
 
     def _none_was_called(self) -> bool:
@@ -530,9 +530,13 @@ def _has_only_name(step: Step) -> bool:
 
 
 def _without_bare(steps: list[Step]) -> list[Step]:
-    """Return tool spans without those that have only the name of another one, which has content."""
+    """Return tool spans without those that have only the name of another one, which has content, or of their operation."""
     shown = {step.tool_name for step in steps if not _has_only_name(step)}
-    return [step for step in steps if step.error is not None or step.tool_name not in shown or not _has_only_name(step)]
+    return [
+        step for step in steps
+        if step.error is not None or not _has_only_name(step)
+        or (step.tool_name not in shown and not (shown and step.tool_name == step.record.attributes.get("gen_ai.operation.name")))
+    ]  # fmt: skip
 
 
 def gives_form(name: str | None) -> bool:

@@ -17,6 +17,7 @@ from ...core.tenancy import tenant_of, trace_id_of, turn_id_in
 from ...core.turn import AgentRun, CloseReason, Document, ErrorInfo, Retrieval, SpanInfo, Turn
 from ...core.wellformed import well_formed
 from ...dialects.content import REDACTED
+from ...dialects.generic.logged import LoggedCall
 from ...dialects.step import AGENT, INNER, LLM, RERANK, RETRIEVAL, TOOL, Step
 from ...spans.record import SpanRecord
 from . import app_events
@@ -278,6 +279,7 @@ class TurnReader(MessageReader):
                 step.inferred or None,
             )
             for step in self.steps
+            if not isinstance(step.record, LoggedCall)
         ]  # fmt: skip
 
 

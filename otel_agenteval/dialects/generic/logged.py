@@ -1,0 +1,121 @@
+"""Recognition of log records that describe a whole model or tool call, or the user's prompt.
+
+Command-line agents write such records instead of span attributes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from itertools import islice
+from typing import Any
+
+from ...spans.record import ERROR, LogPart, SpanRecord
+from ..content import REDACTED, says_failed
+from ..step import LLM, TOOL, as_float, as_text
+from .facts import Facts
+from .keys import OUT, SPREAD_ARGUMENTS, is_content_of_event, meaning_of
+from .shapes import is_message
+from .words import words_of
+
+PROMPT = "prompt"
+"""Kind of a record with the user's words."""
+_COUNTS = frozenset(("input_tokens", "output_tokens"))
+_TOOLS = frozenset(("tool_name", "tool_call_id"))
+_SURE = 2
+"""Lowest strength of the name of a call's id or tool."""
+
+
+_MOST_KEYS, _LONGEST_KEY = 128, 64
+
+
+class LoggedCall(SpanRecord):
+    """A model or tool call that only a log record describes, as a span below the one that wrote the record."""
+
+    __slots__ = ("role",)
+
+    role: str
+
+    @property
+    def shown_id(self) -> int:
+        """Id of the span below which the record was written."""
+        return self.parent_id
+
+    @property
+    def duration_s(self) -> float | None:
+        """Seconds, or None if the record doesn't state them."""
+        return super().duration_s or None
+
+
+@lru_cache(4_096)
+def kind_of(keys: frozenset[str]) -> str | None:
+    """Return the kind of a log record with these attributes: a role, :data:`PROMPT`, or None for all other records."""
+    meanings = {key: meaning_of(key) for key in keys if is_content_of_event(key)}
+    fields = {meaning.field for meaning in meanings.values() if meaning.strength >= _SURE}
+    if not _TOOLS.isdisjoint(fields) and any(
+        meaning.content and (meaning.direction == OUT or not SPREAD_ARGUMENTS.isdisjoint(words_of(key)))
+        for key, meaning in meanings.items()
+    ):
+        return TOOL
+    if "model" in fields and not _COUNTS.isdisjoint(fields):
+        return LLM
+    return PROMPT if any(meaning.text and words_of(key)[-1] == PROMPT for key, meaning in meanings.items()) else None
+
+
+def is_call(attributes: Iterable[str]) -> bool:
+    """Return True if a log record with these attributes describes a call or holds the user's prompt."""
+    return _kind_of(attributes) is not None
+
+
+def _kind_of(attributes: Iterable[str]) -> str | None:
+    return kind_of(frozenset(key for key in islice(attributes, _MOST_KEYS) if len(key) <= _LONGEST_KEY))
+
+
+def kind_of_part(part: LogPart) -> str | None:
+    kind = _kind_of(values_in(part))
+    return None if kind == PROMPT and not prompt_in(part) else kind
+
+
+def values_in(part: LogPart) -> Mapping[str, Any]:
+    """Return a record's attributes and the fields of its body, unless it is a message."""
+    body = part.body
+    return {**part.attributes, **body} if isinstance(body, dict) and not is_message(body) else part.attributes
+
+
+def tool_in(part: LogPart) -> str | None:
+    found = ((key, value) for key, value in values_in(part).items() if meaning_of(key).field == "tool_name")
+    return next((as_text(value) for key, value in found if is_content_of_event(key)), None)
+
+
+def describes(part: LogPart, writer: SpanRecord) -> bool:
+    """Return True if a record describes the span that wrote it, which has the tool's name."""
+    return writer.name == tool_in(part)
+
+
+def prompt_in(part: LogPart) -> str | None:
+    found = (value for key, value in values_in(part).items() if words_of(key)[-1:] == (PROMPT,))
+    return next((value for value in found if value.__class__ is str and value and value not in REDACTED), None)
+
+
+def call_of(part: LogPart, kind: str, writer: SpanRecord) -> LoggedCall:
+    """Return the call that a record describes, below the span that wrote it."""
+    values = values_in(part)
+    seed = f"{writer.trace_id} {part.time_ns} {part.name} {values}"  # a record that was sent twice is one call
+    call = LoggedCall(
+        part.name, writer.trace_id, int.from_bytes(hashlib.blake2b(seed.encode(errors="replace"), digest_size=8).digest(), "big"), writer.span_id,
+        start_ns=part.time_ns - int(1e6 * (as_float(values.get("duration_ms")) or 0)), end_ns=part.time_ns,
+        attributes=dict(values), scope=writer.scope, resource=writer.resource,
+    )  # fmt: skip
+    call.role = kind
+    message = as_text(values.get("error.message")) or as_text(values.get("error"))
+    if message is not None or str(values.get("success")).lower() == "false" or says_failed(values):
+        call.status, call.status_message = ERROR, message
+    return call
+
+
+def facts_of(call: LoggedCall) -> Facts:
+    """Return the facts of a call, whose role is certain."""
+    facts = Facts(call)
+    facts.kind, facts.kind_strength = call.role, 4
+    return facts
