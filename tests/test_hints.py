@@ -78,10 +78,10 @@ def test_an_application_with_a_turn_hears_nothing(plain: int, caplog: pytest.Log
     assert warned(caplog) == []
 
 
-def run_without_content(rig: Rig, turns: int, scope: str) -> None:
+def run_without_content(rig: Rig, turns: int, scope: str, **more: Any) -> None:
     tracer = rig.provider.get_tracer(scope)
     for _ in range(turns):
-        attributes = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m-1"}
+        attributes = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m-1", "gen_ai.usage.output_tokens": 7, **more}
         tracer.start_span("chat m-1", attributes=attributes).end()
     assert rig.processor.force_flush()
 
@@ -94,19 +94,37 @@ def run_without_content(rig: Rig, turns: int, scope: str) -> None:
         ("acme.own", "docs/guides/capture-content.md"),
     ],
 )
-def test_turns_without_content_are_said_once_with_what_to_set(scope: str, advice: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_turns_without_content_are_logged_once_with_a_fix(scope: str, advice: str, caplog: pytest.LogCaptureFixture) -> None:
     with Rig() as rig:
-        run_without_content(rig, 2 * hints.TURNS_WITHOUT_CONTENT, scope)
-    (said,) = warned(caplog, "none has an input or output")
-    assert said.startswith(f"received {hints.TURNS_WITHOUT_CONTENT} turns")
+        run_without_content(rig, 5, scope)
+        assert rig.count("agenteval.unread_traces") == {(scope, "content"): 5}
+        assert rig.count("agenteval.turns.read") == {(scope, "none"): 5}
+    (said,) = warned(caplog, "neither input nor output")
+    assert repr(scope) in said
     assert advice in said
 
 
-def test_one_turn_with_content_is_enough(caplog: pytest.LogCaptureFixture) -> None:
+def test_turns_without_content_are_logged_at_the_end_if_few(caplog: pytest.LogCaptureFixture) -> None:
     with Rig() as rig:
-        rig.run()
-        assert rig.processor.force_flush()
-        run_without_content(rig, 2 * hints.TURNS_WITHOUT_CONTENT, "opentelemetry.instrumentation.openai_v2")
+        run_without_content(rig, 1, "acme.own")
+        assert warned(caplog) == []
+    assert len(warned(caplog, "'acme.own'")) == 1
+
+
+def test_scope_with_texts_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    with Rig() as rig:
+        run_without_content(rig, 2, "acme.own")
+        run_without_content(rig, 1, "acme.own", **{"gen_ai.output.messages": '[{"role": "assistant", "content": "Hi"}]'})
+        run_without_content(rig, 5, "acme.own")
+        assert rig.count("agenteval.unread_traces") == {}
+    assert warned(caplog) == []
+
+
+@pytest.mark.parametrize("more", [{"gen_ai.usage.output_tokens": 0}, {"error.type": "timeout"}], ids=["cancelled", "failed"])
+def test_turns_without_an_answer_are_not_logged(more: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
+    with Rig() as rig:
+        run_without_content(rig, 5, "acme.own", **more)
+        assert rig.count("agenteval.unread_traces") == {}
     assert warned(caplog) == []
 
 

@@ -140,7 +140,7 @@ def test_mutated_recordings_are_read_scored_and_shown(first: int, sidecar: Sidec
         items = case(seed)
         try:
             read = [item for line in lines_of(items) for item in items_in(line, Reading(), lambda why: None)]
-            for group in wholes_of(read, lambda scope: None):
+            for group in wholes_of(read):
                 check_turn(turn_of(group))
             sidecar.receive(items)
             if seed % TOGETHER == TOGETHER - 1:
@@ -218,7 +218,7 @@ def test_mutated_exports_of_other_tools_are_read(first: int) -> None:
         found = otlp_lines(enumerate(text.encode().splitlines(keepends=True), 1))
         try:
             items = [item for _, line in found for item in items_in(line, Reading(), lambda why: None)]
-            for group in wholes_of(items, lambda scope: None):
+            for group in wholes_of(items):
                 check_turn(turn_of(group))
         except Exception as error:
             raise AssertionError(f"{form}, seed {seed}") from error

@@ -245,11 +245,13 @@ INSTRUMENTS: tuple[Instrument, ...] = (
     ),
     Instrument(
         TURNS_READ, "counter", "{turn}", ("scope", "reading"),
-        "Turns by instrumentation scope, and by whether a dialect read the spans (exact) or their shape was interpreted (inferred).",
+        "Turns by instrumentation scope, and by whether a dialect read the spans (exact), their shape was interpreted (inferred), "
+        "or they have no input and no output (none).",
         about_us=True,
     ),
     Instrument(
-        UNREAD_TRACES, "counter", "{trace}", ("scope",), "Traces that seem to contain model calls but produced no turn.", about_us=True,
+        UNREAD_TRACES, "counter", "{trace}", ("scope", "missing"),
+        "Traces that seem to contain an agent's work but gave no turn (turn), or a turn without input and output (content).", about_us=True,
     ),
     Instrument(
         VALUES_LIMITED, "counter", "{value}", ("kind",),

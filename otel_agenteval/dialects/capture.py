@@ -11,6 +11,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+TURN, CONTENT = "turn", "content"
+"""Parts that a trace can miss."""
 _TRUE = frozenset(("true", "1", "yes", "on"))
 
 
@@ -116,7 +118,7 @@ CAPTURES: Sequence[Capture] = (
     Capture("MLflow", r"mlflow", r"mlflow(-skinny|-tracing)?", by_default=True),
     Capture("LiteLLM", r"litellm", r"litellm", by_default=True, code="not litellm.turn_off_message_logging"),
     Capture(
-        "Vercel AI SDK", r"ai$", "", code="experimental_telemetry: { isEnabled: true }, without recordInputs: false and recordOutputs: false",
+        "Vercel AI SDK", r"(gen_)?ai$", "", code="experimental_telemetry: { isEnabled: true }, without recordInputs: false and recordOutputs: false",
     ),
     Capture(
         "Spring AI", r"org\.springframework\.(boot|ai)|io\.micrometer", "",
@@ -140,3 +142,19 @@ def advice_for(scopes: Sequence[str]) -> str:
     """Return advice on what to set so that these scopes capture content. Empty if unknown."""
     known = {one.name: one.advice for one in map(of_scope, scopes) if one is not None and one.advice}
     return "; ".join(f"for {name}: {advice}" for name, advice in known.items())
+
+
+def advice_without_turn(scopes: Sequence[str]) -> str:
+    """Return what helps if no span of these scopes is an agent or a model call."""
+    known = sorted({one.name for one in map(of_scope, scopes) if one is not None})
+    if known:
+        return f"{', '.join(known)}: trace the model calls too"
+    return "install and enable an instrumentation of your framework: docs/get-started/integrations"
+
+
+def advice_on(missing: str, scopes: Sequence[str]) -> str:
+    """Return what helps if traces of these scopes give no turn (:data:`TURN`), or turns without input and output."""
+    if missing == TURN:
+        return "trace the model calls too, or add attributes to your own spans: docs/get-started/integrations/own-spans.md"
+    advice = advice_for(scopes)
+    return f"to capture content, set {advice}" if advice else "to capture content, see docs/guides/capture-content.md"

@@ -6,9 +6,9 @@ Each of them fills the fields that the dialects before it left empty.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from operator import attrgetter
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from ..core.bounded import NAME_BYTES, bounded_name
 from ..core.semconv import SCOPE
@@ -359,7 +359,52 @@ def _raised(record: SpanRecord, step: Step) -> bool:
     return any(event.name == "exception" for event in record.events)
 
 
-unread_scope = traces.unread_scope
+class UnreadTrace(NamedTuple):
+    """A trace that seems to contain an agent's work, but gave no turn."""
+
+    scope: str
+    """The instrumentation scope of the span that shows it."""
+    answers: frozenset[str]
+    """Texts that may be its answer. If a turn has one of them, the trace is a copy of that turn."""
+
+
+def unread_trace(records: Iterable[SpanRecord]) -> UnreadTrace | None:
+    """Return the trace if a span resembles a model call, or if tools ran between a question and an answer.
+
+    Callers pass a trace that gave no turn.
+    """
+    records = [record for record in records if understood(record)]
+    found = next(filter(traces.resembles_call, records), None) or _tool_of_run(records)
+    if found is None:
+        return None
+    facts = [record.dialects.facts for record in records if record.dialects.facts is not None]
+    return UnreadTrace(found.scope, frozenset().union(*map(traces.answers_in, facts)))
+
+
+def _tool_of_run(records: Collection[SpanRecord]) -> SpanRecord | None:
+    """Return the first tool in a trace whose other spans have a question and an answer."""
+    found = None
+    others = []
+    for record in records:
+        if not traces.is_agents_tool(record):
+            others.append(record)
+        elif found is None:
+            found = record
+    if found is None or not {keys.IN, keys.OUT} <= set().union(*map(_directions, others)):
+        return None
+    return found
+
+
+def _directions(record: SpanRecord) -> set[str | None]:
+    """Return the directions of a span's words."""
+    if record.dialects.role is None:
+        return traces.directions_in(record.dialects.facts or Facts(record))
+    step = read(record)
+    values = {
+        keys.IN: (step.input_messages, step.input_value),
+        keys.OUT: (step.output_messages, step.output_value, step.final_result),
+    }
+    return {direction for direction, found in values.items() if any(map(traces.has_words, found))}
 
 
 def review_roles(records: Collection[SpanRecord]) -> None:

@@ -318,6 +318,7 @@ class Engine:
         done = self.delivered and not left
         if not done and not at_exit:
             _log.warning("not all scores were delivered within %.3g s; increase exit_timeout", timeout)
+        self.pipeline.composer.readings.finish()
         self.pipeline.statistics.close()
         self.outlets.close()
         return done
@@ -344,6 +345,7 @@ class Engine:
         self.intake.release_feedback()
         self._end_judging(until)
         done = self.worker.drain(_left(until))
+        self.pipeline.composer.readings.finish()
         self.pipeline.statistics.save()
         if not (self.outlets.end_exit(_left(until)) and done):
             _log.warning("not all scores were delivered within %.3g s at exit; increase exit_timeout", timeout)

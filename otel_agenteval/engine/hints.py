@@ -8,21 +8,14 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
 
 from ..core.packages import broken
-from ..dialects.capture import advice_for
 from ..evaluation.scored_turn import ScoredTurn
-
-if TYPE_CHECKING:
-    from ..turns.roots import SpanGroup
 
 _log = logging.getLogger("otel_agenteval")
 
 SPANS_WITHOUT_TURN = 1_000
-TURNS_WITHOUT_CONTENT = 20
 TURNS_WITHOUT_SCORE = 100
-_MOST_SCOPES = 8
 
 
 class Hints:
@@ -34,9 +27,6 @@ class Hints:
 
     def __init__(self, configured: Collection[str]) -> None:
         self._waits_for_turn = True
-        self._waits_for_content = True
-        self._without_content = 0
-        self._scopes: dict[str, None] = {}
         self._never: dict[str, Counter[str]] = {name: Counter() for name in configured}
         """Metrics that haven't applied to any turn, with the reasons."""
         self._turns = 0
@@ -52,26 +42,9 @@ class Hints:
                 else "check that an instrumentation for your framework is installed and enabled",
             )  # fmt: skip
 
-    def check_turn(self, scored: ScoredTurn, group: SpanGroup) -> None:
-        """Warn if many turns lack content. Costs next to nothing once a turn had content."""
+    def check_turn(self) -> None:
+        """Stop waiting for a turn."""
         self._waits_for_turn = False
-        if not self._waits_for_content:
-            return
-        turn = scored.turn
-        if turn.output is not None or turn.input is not None:
-            self._waits_for_content = False
-            return
-        self._without_content += 1
-        for record in group.members:
-            if len(self._scopes) < _MOST_SCOPES:
-                self._scopes[record.scope] = None
-        if self._without_content >= TURNS_WITHOUT_CONTENT:
-            self._waits_for_content = False
-            advice = advice_for([*self._scopes])
-            _log.warning(
-                "received %d turns, but none has an input or output, so most metrics are skipped; %s", self._without_content,
-                f"to capture content, set {advice}" if advice else "see docs/guides/capture-content.md",
-            )  # fmt: skip
 
     def check_scores(self, done: Sequence[ScoredTurn]) -> None:
         """Warn about configured metrics that never apply. Costs next to nothing once each has applied."""

@@ -48,7 +48,7 @@ class TurnScorer:
         except Exception as error:  # only the feedback is lost
             self._outlets.count_error("feedback", type(error).__name__)
         self._composer.keep(group, scored)
-        self._hints.check_turn(scored, group)
+        self._hints.check_turn()
         self._outlets.redact(scored)
         if self._wants_events():
             scored.events = _events_in(group)

@@ -56,7 +56,10 @@ def watch_engine(
         semconv.TURNS_READ,
         lambda: [({"scope": scope, "reading": how}, n) for (scope, how), n in readings.turns.copy().items()],
     )
-    watch(semconv.UNREAD_TRACES, lambda: [({"scope": scope}, n) for scope, n in readings.unread.copy().items()])
+    watch(
+        semconv.UNREAD_TRACES,
+        lambda: [({"scope": scope, "missing": missing}, n) for (scope, missing), n in readings.unread.copy().items()],
+    )
     watch(semconv.VALUES_LIMITED, lambda: [({"kind": kind}, n) for kind, n in readings.limited.copy().items()])
     watch(semconv.LATE_SPANS, lambda: [({}, assembler.late_spans)])
     watch(semconv.TURNS_OPEN, lambda: [({}, assembler.open_turns)])

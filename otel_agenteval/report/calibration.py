@@ -127,7 +127,7 @@ def labels_in_traces(path: str) -> list[Label] | None:
     except OSError:
         return None
     found = []
-    for group in wholes_of(read_items([path], Reading(), to_stderr), to_stderr):
+    for group in wholes_of(read_items([path], Reading(), to_stderr)):
         feedback = feedback_in(group.members)
         if feedback:
             found.append(Label(turn_id_in(group.root.trace_id, group.root.span_id), feedback[-1].score >= _GOOD_FROM))

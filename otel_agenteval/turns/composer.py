@@ -19,7 +19,7 @@ from ..core.feedback import LOGFIRE_SCOPE
 from ..core.semconv import SCOPE
 from ..core.tenancy import trace_id_of
 from ..dialects.generic.logged import kind_of_part
-from ..dialects.reader import role_in, unread_scope
+from ..dialects.reader import role_in, unread_trace
 from ..evaluation.scored_turn import Root, ScoredTurn
 from ..spans.record import MAX_VALUE_CHARS, LogPart, SpanRecord, clean, cleaned, cut_long_values, join_logs
 from ..spans.sdk import from_sdk, start_of
@@ -115,7 +115,8 @@ class Composer:
             groups[0].root.references = closed.references
         self._account(groups, records, pending, "not_in_a_turn")
         if not groups and records:
-            self.readings.note_unread(unread_scope(records))
+            if not closed.remainder and not closed.continued:  # otherwise, the trace gave a turn before
+                self.readings.note_unread(unread_trace(records))
             self._revisions.keep_unmatched(closed.trace_id, records, closed.size)
         ancestor = _so_far(closed.ancestor) if closed.ancestor is not None and groups else None
         found = []
@@ -202,10 +203,6 @@ class Composer:
         """Return the turn of a group with its root, without scores."""
         earlier = self._revisions.before(group)
         turn = reader_of(group).turn(group.reason, group.all_seen, earlier.revision + 1, earlier.turn_id)
-        if earlier.revision == 0:
-            self.readings.note(turn.reading, reader_of(group).inferred_scope() or group.root.scope)
-            if reader_of(group).limited:
-                self.readings.note_limited(reader_of(group).limited)
         record = group.root
         root = Root(
             trace_id_of(record.trace_id), record.span_id, record.sampled, record.trace_state,
@@ -217,8 +214,9 @@ class Composer:
         )  # fmt: skip
 
     def keep(self, group: SpanGroup, scored: ScoredTurn) -> None:
-        """Count the spans of an evaluated turn, and remember it so that late spans can revise it."""
+        """Count an evaluated turn and its spans, and remember it so that late spans can revise it."""
         turn = scored.turn
+        self.readings.note(turn, reader_of(group))
         self._revisions.keep(group, Earlier(turn.turn_id, turn.revision, scored.first_id, tuple(scored.absorbs)))
         count_group(group, SCORED)
 

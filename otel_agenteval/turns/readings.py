@@ -1,6 +1,6 @@
-"""Count how turns were read, by instrumentation scope.
+"""Count how turns were read, by instrumentation scope, and warn of scopes whose turns or texts are missing.
 
-The counts show which frameworks need their own dialect, and which traces produce no turn.
+The counts show which frameworks need their own dialect, and which traces give no turn or a turn without texts.
 """
 
 from __future__ import annotations
@@ -8,45 +8,147 @@ from __future__ import annotations
 import logging
 import threading
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ..core.turn import Turn
+from ..dialects.capture import CONTENT, TURN, advice_on
+from ..dialects.reader import UnreadTrace
+from ..spans.record import SpanRecord
+
+if TYPE_CHECKING:
+    from .reading.turn import TurnReader
 
 _MOST_SCOPES = 100
 _OTHERS = "_other"
+_MOST_ANSWERS = 256
+_MOST_NAMES = 4
 _log = logging.getLogger("otel_agenteval")
 
 
-class Readings:
-    """Counts of turns by scope and reading, and of traces without a turn. Thread-safe."""
+@dataclass(slots=True)
+class _Waiting:
+    """A scope that is logged after a few traces."""
 
-    def __init__(self) -> None:
+    warning: str
+    traces: int = 0
+    answers: set[int] = field(default_factory=set)
+    """Hashes of the answers in traces without a turn."""
+
+
+class Readings:
+    """Counts of turns by scope and reading, and of traces without a turn or without texts. Thread-safe.
+
+    A scope without turns or texts is reported after ``enough`` traces, or at :meth:`finish`: it is logged once, and its traces are
+    counted. It isn't reported if it also has turns with texts, or if its traces have the answers of turns in other traces.
+    """
+
+    def __init__(self, enough: float = 3) -> None:
+        self._enough = enough
         self.reset()
 
     def reset(self) -> None:
         """Reset all counts. A forked child hasn't read any turns."""
         self._lock = threading.Lock()
         self._scopes: set[str] = set()
+        self._read: set[str] = set()
+        """Scopes of turns with texts."""
+        self._answers: dict[int, None] = {}
+        """Hashes of the latest turns' outputs."""
+        self._waiting: dict[tuple[str, str], _Waiting] = {}
+        """Scopes with what they miss, until they are reported."""
         self.turns: Counter[tuple[str, str]] = Counter()
-        self.unread: Counter[str] = Counter()
+        self.unread: Counter[tuple[str, str]] = Counter()
         self.limited: Counter[str] = Counter()
 
-    def note_limited(self, kinds: Iterable[str]) -> None:
-        with self._lock:
-            self.limited.update(kinds)
+    def note(self, turn: Turn, reader: TurnReader) -> None:
+        """Count a turn. If it has texts, its scopes are readable."""
+        root, inferred = reader.root.record.scope, reader.inferred_scope()
+        call = scope_of_call(reader)
+        output = turn.output
+        has_text = output is not None or turn.input is not None or bool(turn.attachments)
+        if turn.revision == 1:
+            with self._lock:
+                how = "none" if not has_text else "exact" if inferred is None else "inferred"
+                self.turns[self._label(inferred or root), how] += 1
+                if reader.limited:
+                    self.limited.update(reader.limited)
+        if has_text:
+            self._note_text((root, call), output)
+        elif turn.revision == 1:
+            records = [step.record for step in reader.steps]
+            if _was_answered(turn, records):
+                self._add(call, CONTENT, records)
 
-    def note(self, reading: str | None, scope: str) -> None:
-        with self._lock:
-            self.turns[self._label(scope), reading or "exact"] += 1
+    def note_unread(self, trace: UnreadTrace | None) -> None:
+        """Count a trace without a turn. None if nothing in the trace seems to be GenAI."""
+        if trace is not None:
+            answers = {*map(hash, trace.answers)}
+            if answers.isdisjoint(self._answers):
+                self._add(trace.scope, TURN, answers=answers)
 
-    def note_unread(self, scope: str | None) -> None:
-        """Count a trace without a turn. ``scope`` is None if nothing in the trace seems to be GenAI."""
-        if scope is None:
-            return
+    def finish(self, *, log: bool = True) -> None:
+        """Report the scopes that wait, because no turn will follow."""
+        for key in [*self._waiting]:
+            self._report(key, log)
+
+    def add(self, other: Readings) -> None:
+        """Add the counts of another process."""
+        self.turns += other.turns
+        self.unread += other.unread
+        self._read |= other._read
+        self._answers.update(other._answers)
+        for key, theirs in other._waiting.items():
+            waiting = self._waiting.setdefault(key, _Waiting(theirs.warning))
+            waiting.traces += theirs.traces
+            waiting.answers |= theirs.answers
+        for key in [key for key, one in self._waiting.items() if key[0] in self._read or one.answers & self._answers.keys()]:
+            del self._waiting[key]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _lock=threading.Lock())
+
+    def _note_text(self, scopes: tuple[str, str], output: str | None) -> None:
         with self._lock:
-            label = self._label(scope)
-            self.unread[label] += 1
-            first = self.unread[label] == 1
-        if first:
-            warn_unread(scope)
+            if not self._read.issuperset(scopes) and len(self._read) < _MOST_SCOPES:
+                self._read.update(scopes)
+            answer = hash(output) if output else None
+            if answer is not None:
+                self._answers[answer] = None
+                if len(self._answers) > _MOST_ANSWERS:
+                    del self._answers[next(iter(self._answers))]
+            for key in [key for key, waiting in self._waiting.items() if key[0] in scopes or answer in waiting.answers]:
+                del self._waiting[key]
+
+    def _add(self, scope: str, missing: str, records: Sequence[SpanRecord] = (), answers: Iterable[int] = ()) -> None:
+        with self._lock:
+            key = self._label(scope), missing
+            if key[0] in self._read:
+                return
+            if self.unread[key]:
+                self.unread[key] += 1
+                return
+            waiting = self._waiting.get(key)
+            if waiting is None:
+                waiting = self._waiting[key] = _Waiting(_warning(scope, missing, records))
+            waiting.traces += 1
+            waiting.answers.update(answers)
+            ready = waiting.traces >= self._enough
+        if ready:
+            self._report(key)
+
+    def _report(self, key: tuple[str, str], log: bool = True) -> None:
+        with self._lock:
+            waiting = self._waiting.pop(key, None)
+            if waiting is None:
+                return
+            self.unread[key] += waiting.traces
+        if log:
+            _log.warning("%s; further traces are counted in agenteval.unread_traces", waiting.warning)
 
     def _label(self, scope: str) -> str:
         if scope in self._scopes or len(self._scopes) < _MOST_SCOPES:
@@ -55,9 +157,31 @@ class Readings:
         return _OTHERS
 
 
-def warn_unread(scope: str) -> None:
-    _log.warning(
-        "otel-agenteval can't build a turn from a trace with spans of the instrumentation scope %r, although they look like GenAI spans; "
-        "further traces of this scope are counted in agenteval.unread_traces",
-        scope or "(none)",
-    )
+def scope_of_call(reader: TurnReader) -> str:
+    """Return the scope of a turn's first model call or, without one, of its root."""
+    return (reader.llm[0] if reader.llm else reader.root).record.scope
+
+
+def _was_answered(turn: Turn, records: Sequence[SpanRecord]) -> bool:
+    """Return True if a model returned something, so that texts are missing. Failed and cancelled turns have none."""
+    if turn.error is not None:
+        return False
+    if turn.tool_calls or any(call.output_tokens or call.finish_reason or call.response_id for call in turn.llm_calls):
+        return True
+    return bool(_unread_in(records))
+
+
+def _unread_in(records: Sequence[SpanRecord]) -> list[str]:
+    """Return the names of span events and log records that may have content."""
+    names = [event.name for record in records for event in record.events if event.name != "exception"]
+    return [*dict.fromkeys((*names, *(part.name or "unnamed" for record in records for part in record.logs)))]
+
+
+def _warning(scope: str, missing: str, records: Sequence[SpanRecord]) -> str:
+    where = f"the instrumentation scope {scope or '(none)'!r}"
+    advice = advice_on(missing, [*dict.fromkeys((scope, *(record.scope for record in records)))])
+    if missing == TURN:
+        return f"a trace has spans of an agent or a model in {where}, but no span that makes a turn; {advice}"
+    names = ", ".join(_unread_in(records)[:_MOST_NAMES])
+    unread = f", and its span events and log records ({names}) have no readable text" if names else ""
+    return f"a turn of {where} has neither input nor output{unread}; {advice}"

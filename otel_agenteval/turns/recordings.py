@@ -9,7 +9,9 @@ import codecs
 import functools
 import gzip
 import io
+import math
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO
@@ -19,12 +21,12 @@ from ..core.errors import AgentEvalError, NotASpan
 from ..core.extras import require
 from ..core.terminal import escaped
 from ..core.turn import Turn
-from ..dialects.reader import unread_scope
+from ..dialects.reader import UnreadTrace, unread_trace
 from ..spans.exports import otlp_lines
 from ..spans.otlp import OtlpLog, from_json
 from ..spans.record import LogPart, SpanRecord, cut_long_values, join_logs
 from .duplicates import stitch
-from .readings import warn_unread
+from .readings import Readings
 from .roots import SpanGroup, split
 from .stitching import reader_of
 
@@ -32,6 +34,11 @@ Report = Callable[[str], None]
 """Called with one line for each error in the recordings."""
 Fault = Callable[[str, int | None, str], None]
 """Called with the file, the line number (None for the whole file), and the error."""
+Unread = Callable[[UnreadTrace], None]
+
+
+def _ignore(trace: UnreadTrace) -> None:
+    pass
 
 
 class Reading:
@@ -44,6 +51,8 @@ class Reading:
         self.spans = 0
         self.logs = 0
         self.turns = 0
+        self.scopes: Counter[str] = Counter()
+        """Number of spans by instrumentation scope."""
 
 
 def load_turns(
@@ -72,25 +81,35 @@ def load_turns(
 
 def turns_of(items: Iterable[SpanRecord | OtlpLog]) -> Iterator[Turn]:
     """Yield the turns in spans and log records in any order, by start time. All of them are held in memory."""
-    for group in wholes_of(items, warn_unread):
-        yield turn_of(group)
+    readings = Readings(math.inf)
+    for _, turn in read_turns(wholes_of(items, readings.note_unread), readings):
+        yield turn
+    readings.finish()
+
+
+def read_turns(groups: Iterable[SpanGroup], readings: Readings) -> Iterator[tuple[SpanGroup, Turn]]:
+    """Yield turns with their spans, and note each after its use, when its texts are read."""
+    for group in groups:
+        turn = turn_of(group)
+        yield group, turn
+        readings.note(turn, reader_of(group))
 
 
 def turn_of(group: SpanGroup) -> Turn:
     return reader_of(group).turn("recorded_file", group.all_seen)
 
 
-def wholes_of(items: Iterable[SpanRecord | OtlpLog], unread: Callable[[str], None]) -> list[SpanGroup]:
+def wholes_of(items: Iterable[SpanRecord | OtlpLog], unread: Unread = _ignore) -> list[SpanGroup]:
     """Return the spans of each turn, in the order of turns. ``unread`` is as for :func:`traces_of`."""
     groups = [group for found in traces_of(items, unread) for group in found]
     groups.sort(key=lambda group: group.root.start_ns)
     return stitch(groups)
 
 
-def traces_of(items: Iterable[SpanRecord | OtlpLog], unread: Callable[[str], None]) -> Iterator[list[SpanGroup]]:
+def traces_of(items: Iterable[SpanRecord | OtlpLog], unread: Unread = _ignore) -> Iterator[list[SpanGroup]]:
     """Yield the turns of each trace, before turns in several traces are joined.
 
-    ``unread`` is called once with each scope whose spans should have produced a turn.
+    ``unread`` is called for each trace that should have given a turn.
     """
     traces: dict[int, list[SpanRecord]] = {}
     by_span: dict[tuple[int, int], SpanRecord] = {}
@@ -112,13 +131,11 @@ def traces_of(items: Iterable[SpanRecord | OtlpLog], unread: Callable[[str], Non
             join_logs(by_span[key], found)
         else:
             loose.setdefault(key[0], []).extend(found)
-    warned: set[str] = set()
     for trace_id, records in traces.items():
         split_off = split(records, loose=loose.get(trace_id, ()))
-        scope = None if split_off else unread_scope(records)
-        if scope is not None and scope not in warned:
-            warned.add(scope)
-            unread(scope)
+        found_unread = None if split_off else unread_trace(records)
+        if found_unread is not None:
+            unread(found_unread)
         yield split_off
 
 
@@ -252,6 +269,7 @@ def items_in(line: bytes, seen: Reading, report: Report) -> Iterator[SpanRecord 
             yield item
         else:
             seen.spans += 1
+            seen.scopes[item.scope] += 1
             cut_long_values(item)
             yield item
 

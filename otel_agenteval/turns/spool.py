@@ -34,7 +34,7 @@ from ..dialects.step import AGENT, LLM
 from ..spans.otlp import OtlpLog
 from ..spans.record import SpanRecord
 from .duplicates import order
-from .readings import warn_unread
+from .readings import Readings
 from .recordings import (
     Reading,
     RecordingErrors,
@@ -42,9 +42,9 @@ from .recordings import (
     items_in,
     read_items,
     read_lines,
+    read_turns,
     to_stderr,
     traces_of,
-    turn_of,
     wholes_of,
 )
 from .roots import SpanGroup
@@ -108,6 +108,7 @@ class _Kept(NamedTuple):
     spans: int
     logs: int
     bad: int
+    scopes: Counter[str]
     faults: Sequence[tuple[int, str]]
 
 
@@ -134,9 +135,11 @@ def results(
     """
     size = _bytes_of(paths)
     if size <= SMALL_BYTES:
-        groups = wholes_of(read_items(paths, seen, report), warn_unread)
+        readings = Readings(math.inf)
+        groups = wholes_of(read_items(paths, seen, report), readings.note_unread)
         seen.turns = len(groups)
-        yield from (result for _, result in work((order(group), turn_of(group)) for group in groups))
+        yield from (result for _, result in work((order(group), turn) for group, turn in read_turns(groups, readings)))
+        readings.finish()
         return
     with (
         tempfile.TemporaryDirectory(prefix="otel-agenteval-") as name,
@@ -148,8 +151,10 @@ def results(
         slots = moved_together(slots, folder, here if small else processes, meet)
         done = list((here if small or alone else processes).map(functools.partial(_done, work, folder), slots))
         seen.turns = sum(one.turns for one in done)
-        for scope in dict.fromkeys(scope for one in done for scope in one.unread):
-            warn_unread(scope)
+        readings = Readings(math.inf)
+        for one in done:
+            readings.add(one.readings)
+        readings.finish()
         with _ResultFiles([one.file for one in done]) as files:
             yield from (result for _, result in heapq.merge(*files, key=lambda one: one[0]))
 
@@ -183,6 +188,7 @@ def _kept(paths: Iterable[str | Path], folder: Path, processes: Processes, seen:
         seen.spans += kept.spans
         seen.logs += kept.logs
         seen.bad += kept.bad
+        seen.scopes += kept.scopes
         errors[kept.path] += kept.faults
         unreported[kept.path] += kept.bad - len(kept.faults)
         if kept.spans or kept.logs:
@@ -223,7 +229,7 @@ def _keep(folder: Path, batch: _Batch) -> _Kept:
         for item in items_in(line, seen, lambda why, number=number: faults.append((number, why))):  # type: ignore[misc]
             by_slot[item.trace_id % SLOTS].append(item)
     places = _write(folder / f"spans-{batch.number:08d}", by_slot)
-    return _Kept(batch.path, places, seen.spans, seen.logs, seen.bad, faults[:_MOST_FAULTS])
+    return _Kept(batch.path, places, seen.spans, seen.logs, seen.bad, seen.scopes, faults[:_MOST_FAULTS])
 
 
 def _write(file: Path, by_slot: Mapping[int, Sequence[Item]]) -> dict[int, SlotPlace]:
@@ -317,7 +323,7 @@ def _duplicates(responses: frozenset[str], failed: frozenset[str | None], slot: 
 
 
 def _parts(slot: Slot) -> Iterator[SpanGroup]:
-    for groups in traces_of(slot.items(), lambda scope: None):
+    for groups in traces_of(slot.items()):
         for group in groups:
             roles = [role_in(record) for record in group.members]
             yield from separate(group) if roles.count(AGENT) > 1 and roles.count(LLM) > 1 else (group,)
@@ -360,18 +366,17 @@ def _move(folder: Path, moves: tuple[Slot, Mapping[int, int]]) -> tuple[Slot, di
 class _Done(NamedTuple):
     file: str
     turns: int
-    unread: Sequence[str]
-    """Scopes whose spans should have produced a turn."""
+    readings: Readings
 
 
 def _done(work: TurnWork, folder: Path, slot: Slot) -> _Done:
-    unread: list[str] = []
-    groups = wholes_of(slot.items(), unread.append)
+    readings = Readings(math.inf)
+    groups = wholes_of(slot.items(), readings.note_unread)
     file = folder / f"results-{slot.number}"
     with open(file, "xb", opener=_private) as stream:
-        for result in work((order(group), turn_of(group)) for group in groups):
+        for result in work((order(group), turn) for group, turn in read_turns(groups, readings)):
             pickle.dump(result, stream, pickle.HIGHEST_PROTOCOL)
-    return _Done(str(file), len(groups), unread)
+    return _Done(str(file), len(groups), readings)
 
 
 class _ResultFiles:

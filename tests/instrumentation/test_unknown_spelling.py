@@ -43,7 +43,7 @@ def test_a_trace_that_looks_like_a_model_s_work_and_gives_no_turn_is_said_once(c
             with rig.provider.get_tracer("fw.archive").start_as_current_span("save") as span:
                 span.set_attribute("archive.messages", json.dumps([MESSAGES[1], ANSWER]))
         assert rig.turns() == []
-        assert rig.count("agenteval.unread_traces") == {("fw.archive",): 3}
+        assert rig.count("agenteval.unread_traces") == {("fw.archive", "turn"): 3}
     assert [
         message for message in caplog.messages if "'fw.archive'" in message and "agenteval.unread_traces" in message
     ] == caplog.messages

@@ -62,8 +62,8 @@ def test_messages_in_log_records_are_read(structured, as_json):
 def test_a_trace_without_a_turn_is_on_the_metrics_page():
     archived = json.dumps([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}])
     with Sidecar() as sidecar:
-        for trace in (1, 2):
+        for trace in (1, 2, 3):
             span = {"trace": trace, "name": "save", "attributes": {"archive.messages": archived}}
             assert sidecar.post("/v1/traces", request(span, scope="fw.archive"))[0] == 200
         assert sidecar.turns() == []
-        assert 'agenteval_unread_traces_total{scope="fw.archive"} 2' in sidecar.get("/metrics", "metrics")[1]
+        assert 'agenteval_unread_traces_total{missing="turn",scope="fw.archive"} 3' in sidecar.get("/metrics", "metrics")[1]

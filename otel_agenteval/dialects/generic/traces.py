@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
+from ...core.later import Later
 from ...spans.record import ERROR, SpanRecord
 from ..content import decode
-from ..step import AGENT, CHAIN, INNER, LLM, RETRIEVAL, TOOL, UNKNOWN
+from ..step import AGENT, CHAIN, EMBEDDING, INNER, LLM, RERANK, RETRIEVAL, TOOL, UNKNOWN
 from .facts import KIND, MESSAGES, MODEL, TELLING, USAGE, Facts
-from .keys import IN
+from .keys import IN, OUT
 from .reading import has_answer, returns_prompt
 from .shapes import plain
+from .values import opened
 
 _ENOUGH = (
     USAGE | MODEL, USAGE | TELLING, USAGE | KIND, MODEL | TELLING, MODEL | MESSAGES, MODEL | KIND, KIND | TELLING,
 )  # fmt: skip
 """Pairs of evidence that an application's own data rarely has."""
+_WITHOUT_ANSWER = frozenset((EMBEDDING, RETRIEVAL, RERANK))
+"""Roles of calls that answer nobody, so a trace with nothing else needs no turn."""
+_DEEPEST = 10
+_TOOL_FIELDS = frozenset(("tool_name", "tool_call_id"))
 _OTHER_WORK = ("http.", "db.", "messaging.", "rpc.", "url.")
 
 
@@ -109,16 +116,43 @@ def is_enough(records: Sequence[SpanRecord]) -> bool:
     return {record.dialects.facts.kind for record in records} >= {AGENT, LLM}  # a run that failed before its first message
 
 
-def unread_scope(records: Iterable[SpanRecord]) -> str | None:
-    """Return the first scope whose span resembles a model's work, or None.
+def resembles_call(record: SpanRecord) -> bool:
+    """Return True if a span of an unknown format resembles a model call."""
+    facts = record.dialects.facts if record.dialects is not None else None
+    if facts is None or record.dialects.role in _WITHOUT_ANSWER:
+        return False
+    return facts.talks() or any(facts.evidence & wanted == wanted for wanted in _ENOUGH)
 
-    Callers pass a trace that gave no turn.
-    """
-    for record in records:
-        facts = record.dialects.facts if record.dialects is not None else None
-        if facts is not None and (facts.talks() or any(facts.evidence & wanted == wanted for wanted in _ENOUGH)):
-            return record.scope
-    return None
+
+def is_agents_tool(record: SpanRecord) -> bool:
+    """Return True for a tool as agents have them. An application's own steps may also be called tools."""
+    about = record.dialects
+    if about.role == TOOL and not about.inferred:
+        return True
+    return about.facts is not None and (about.facts.name_role == TOOL or not _TOOL_FIELDS.isdisjoint(about.facts.fields))
+
+
+def answers_in(facts: Facts) -> set[str]:
+    """Return the texts of a span that may be an answer."""
+    messages = (message for content in facts.content for message in decode(plain(content.value), "assistant").messages)
+    found = {message.content for message in messages if message.role == "assistant" and message.content}
+    return found | {content.value for content in facts.texts if content.direction == OUT and content.value.__class__ is str}
+
+
+def directions_in(facts: Facts) -> set[str | None]:
+    """Return the directions of a span's words: input, output, or None if unknown."""
+    return {content.direction for content in (*facts.content, *facts.texts, *facts.wholes) if has_words(content.value)}
+
+
+def has_words(value: Any, depth: int = 0) -> bool:
+    """Return True if a value contains a text of several words, or of another script than ASCII."""
+    if value.__class__ is Later:
+        value = value.reader(value.raw)
+    value = opened(value) if value.__class__ is str else plain(value)
+    if value.__class__ is str:
+        return " " in value.strip() or not value.isascii()
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
+    return depth < _DEEPEST and any(has_words(each, depth + 1) for each in inner)
 
 
 def _is_other_work(record: SpanRecord) -> bool:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from ...core import jsonio
 from ...core.bounded import bounded_name
 from ...core.tenancy import tenant_of, trace_id_of, turn_id_in
-from ...core.turn import AgentRun, CloseReason, Document, ErrorInfo, Retrieval, SpanInfo, Turn
+from ...core.turn import AgentRun, CloseReason, Document, ErrorInfo, Reading, Retrieval, SpanInfo, Turn
 from ...core.wellformed import well_formed
 from ...dialects.content import REDACTED
 from ...dialects.generic.logged import LoggedCall
@@ -46,7 +46,7 @@ def build_turn(
 
 class TurnReader(MessageReader):
     FIELDS: ClassVar[frozenset[str]] = frozenset((
-        "start", "user_id", "framework", "truncated", "error", "input", "output", "system", "messages", "reasoning", "stop_kind",
+        "start", "user_id", "framework", "reading", "truncated", "error", "input", "output", "system", "messages", "reasoning", "stop_kind",
         "tool_calls", "tool_definitions", "retrievals", "context", "retrieved_ids", "agent_runs", "handoffs", "attachments", "spans",
         "interactions", "conflicts", "logprobs",
     ))  # fmt: skip
@@ -63,7 +63,6 @@ class TurnReader(MessageReader):
             "conversation_id": self.conversation_id(),
             "service": bounded_name(well_formed(service)) if isinstance(service, str) else None,
             "agent": root.agent or self._main_agent(),
-            "reading": "exact" if self.inferred_scope() is None else "inferred",
             "duration_s": record.duration_s if self.until_ns is None else (self.until_ns - record.start_ns) / 1e9,
             "close_reason": close_reason,
             "complete": complete,
@@ -97,6 +96,12 @@ class TurnReader(MessageReader):
     def inferred_scope(self) -> str | None:
         """Return the scope of the first span that was recognized by its shape, or None if dialects recognized all."""
         return next((step.record.scope for step in self.steps if step.inferred), None)
+
+    def reading(self) -> Reading | None:
+        """Return how the turn was read, or None if it has no input and no output."""
+        if self.output() is None and self.input() is None:
+            return None
+        return "exact" if self.inferred_scope() is None else "inferred"
 
     def _main_agent(self) -> str | None:
         return next((step.agent for role in (AGENT, INNER) for step in self.of_role.get(role, ()) if step.agent), None)
