@@ -184,11 +184,13 @@ def test_nothing_to_read_is_status_2(command: str, content: bytes, tmp_path: Pat
 def test_spans_without_a_turn_are_said_to_be_none(tmp_path: Path, capsys: Capture) -> None:
     span = {"traceId": "a" * 32, "spanId": "b" * 16, "name": "GET /", "startTimeUnixNano": "1", "endTimeUnixNano": "2"}
     file = tmp_path / "traces.jsonl"
-    file.write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}))
+    file.write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"scope": {"name": "acme.shop"}, "spans": [span]}]}]}))
     assert main(["turns", str(file)]) == 0
-    assert "no turns: 1 spans were read" in capsys.readouterr().err
-    assert main(["eval", str(file)]) == 0
-    assert main(["eval", str(file), "--gate"]) == 2  # nothing was checked
+    assert main(["eval", str(file)]) == 2  # nothing was scored
+    (said, again) = capsys.readouterr().err.splitlines()
+    assert said == again
+    assert "no turns: 1 spans were read (acme.shop 1)" in said
+    assert "docs/get-started/integrations" in said
 
 
 @pytest.mark.parametrize("command", ["turns", "eval"])

@@ -21,7 +21,7 @@ from .scoring import add_scoring, close_models, gated, warn_of_missing_models, w
 EXIT_CODES = {
     OK: "every turn was scored; without --gate, also if metrics failed",
     FAILED: "with --gate: a gate failed or couldn't be evaluated, or a watched metric regressed",
-    UNUSABLE: "an argument is invalid, a file can't be read, or the files have no spans; with --gate, no turn",
+    UNUSABLE: "an argument is invalid, a file can't be read, or the files have no turn",
 }
 
 
@@ -63,8 +63,8 @@ def run(args: argparse.Namespace) -> int:
             for score, parameters in found.scored if keeps else ():
                 results.add(found.about, score, parameters)
         code = report_reading(reading)
-        if args.gate and not reading.turns:
-            code = UNUSABLE  # nothing was checked
+        if not reading.turns:
+            code = UNUSABLE  # nothing was scored
         close_models(judge, embedder)
         report = Report(results, None if baseline is None else compare(baseline, results, Path(args.baseline).name, watch))
         if not code:

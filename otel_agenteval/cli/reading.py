@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from typing import Any
 
+from ..core.terminal import escaped
+from ..dialects.capture import advice_without_turn
 from ..turns.recordings import Reading
 from .exit_codes import OK, UNUSABLE
+
+_MOST_SCOPES = 6
 
 
 def progress() -> Any:
@@ -20,6 +25,11 @@ def progress() -> Any:
     return show
 
 
+def named(scopes: Counter[str]) -> str:
+    """Return the most frequent instrumentation scopes with their numbers of spans."""
+    return ", ".join(f"{scope or 'a tracer without a name'} {count:,}" for scope, count in scopes.most_common(_MOST_SCOPES))
+
+
 def report_reading(reading: Reading) -> int:
     """Print how many lines couldn't be read, and return the exit code."""
     if sys.stderr.isatty():
@@ -31,5 +41,7 @@ def report_reading(reading: Reading) -> int:
     if reading.bad:
         print(f"{reading.bad:,} of {reading.lines:,} lines or records can't be read", file=sys.stderr)
     if not reading.turns:
-        print(f"no turns: {reading.spans:,} spans were read, but none is an agent or a model call", file=sys.stderr)
+        read = f"{reading.spans:,} spans were read ({named(reading.scopes)})"
+        line = f"no turns: {read}, but none is an agent or a model call; {advice_without_turn([*reading.scopes])}"
+        print(escaped(line), file=sys.stderr)
     return OK
