@@ -16,7 +16,7 @@ from otel_agenteval.core import packages
 from otel_agenteval.dialects.capture import CAPTURES, of_package, of_scope
 from tests.support.judges import ScriptedModels
 from tests.support.process import PRELUDE, ROOT, environment
-from tests.support.service import Sidecar, turn_of
+from tests.support.service import Sidecar, request, turn_of
 
 SET_UP = "trace.set_tracer_provider(TracerProvider())\ntracer = trace.get_tracer('app')\n"
 
@@ -151,7 +151,7 @@ def test_a_program_whose_turns_are_as_they_should_be(doctor: Doctor, tmp_path: P
         ("tracer.start_span('GET /').end()", "✗ the spans have no turn"),
         (
             "trace.get_tracer('opentelemetry.instrumentation.openai_v2').start_span('c', attributes={'gen_ai.operation.name': 'chat'}).end()",
-            "✗ 1 of 1 turns have neither input nor output\n      → OpenTelemetry's own, older",
+            "neither input nor output (opentelemetry.instrumentation.openai_v2)\n      → to capture content, set for OpenTelemetry's own, older",
         ),
     ],
     ids=["no span", "no turn", "no content"],
@@ -217,6 +217,15 @@ def test_a_sidecar_before_and_after_its_first_spans(capsys: pytest.CaptureFixtur
         assert code == 0, said
         assert "✓ 1 requests with spans, 1 turns" in said
         assert "✓ scraped by prometheus" in said
+
+        attributes = {"gen_ai.operation.name": "chat", "gen_ai.usage.output_tokens": 7}
+        for trace in range(2, 5):
+            assert sidecar.post("/v1/traces", request({"trace": trace, "attributes": attributes}, scope="haystack"))[0] == 200
+        sidecar.turns()
+        code, said = at(sidecar, capsys)
+        assert code == 1
+        assert "✗ 3 traces of haystack gave turns without input and output" in said
+        assert "HAYSTACK_CONTENT_TRACING_ENABLED=true" in said
 
 
 class Guarded(BaseHTTPRequestHandler):

@@ -19,6 +19,7 @@ from ..core.clock import SYSTEM_CLOCK, Clock
 from ..core.errors import ConfigError
 from ..core.threads import mark_as_ours
 from ..core.writable import fault_of_folder, warn_of_fault
+from ..dialects.capture import advice_on
 from ..engine.builder import engine_from
 from ..engine.engine import BEHIND_OTLP
 from ..evaluation.selection import select_metrics
@@ -50,7 +51,6 @@ _AT_START = (
 )  # fmt: skip
 _SHOWN = (
     semconv.BUDGET_REMAINING, semconv.BUDGET_CALLS, semconv.BUDGET_TOKENS, semconv.QUEUE_SIZE, semconv.QUEUE_CAPACITY, semconv.LOAD_LEVEL, semconv.JUDGE_REQUESTS,
-    semconv.UNREAD_TRACES,
 )  # fmt: skip
 """Metrics that the health view of the web UI shows next to the ledger."""
 _LOSSES = ("queue_full", "shutdown", "fault", "stuck", "too_long", "poisoned", "error")
@@ -230,7 +230,12 @@ class Service:
             if family is not None:
                 for labels, value in family.values.items():
                     more[" ".join((name.removeprefix("agenteval."), *filter(None, map(str, labels))))] = value
-        return {**self.ledger(), "more": more}
+        unread = self.engine.telemetry.read(semconv.UNREAD_TRACES)
+        missing = [
+            {"scope": scope, "missing": part, "traces": traces, "fix": advice_on(part, [scope])}
+            for (scope, part), traces in (unread.values.items() if unread is not None else ())
+        ]
+        return {**self.ledger(), "more": more, "unread_traces": missing}
 
     def _parameters(self, metric: str) -> Mapping[str, Any]:
         return next((bound.params for bound in select_metrics(self.engine.config) if bound.name == metric), {})

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from ...dialects.capture import TURN, advice_on
+
 GOOD, NOTE, BAD = "good", "note", "bad"
 
 
@@ -18,3 +20,9 @@ class DoctorFinding(NamedTuple):
 
 
 Findings = Iterator[DoctorFinding]
+
+
+def missing_finding(scope: str, missing: str, traces: float) -> DoctorFinding:
+    """Return the finding about traces of a scope that gave no turn, or turns without content."""
+    what = "seem to be an agent's, but gave no turn" if missing == TURN else "gave turns without input and output"
+    return DoctorFinding(BAD, f"{traces:,.0f} traces of {scope or 'a tracer without a name'} {what}", advice_on(missing, [scope]))

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ...config.root import Config
 from ...core.turn import Turn
-from ...dialects.capture import of_scope
+from ...dialects.capture import CONTENT, TURN, advice_on, advice_without_turn
 from ...engine.selected import Selected
 from ...evaluation.evaluator import evaluate
 from ...evaluation.references import ReferenceSources
 from ...spans.record import SpanRecord
-from ...turns.recordings import Reading, read_items, turns_of
+from ...turns.readings import Readings, scope_of_call
+from ...turns.recordings import Reading, read_items, read_turns, wholes_of
+from ...turns.roots import SpanGroup
+from ...turns.stitching import reader_of
+from ..reading import named
 from ..recorded_program import facts_about, run_recorded, why_nothing
-from .finding import BAD, GOOD, NOTE, DoctorFinding, Findings
+from .finding import BAD, GOOD, NOTE, DoctorFinding, Findings, missing_finding
 
 _MOST_REASON = 40
 """Maximum characters of a reason for a skipped metric."""
@@ -40,8 +45,14 @@ def program_findings(program: Sequence[str], config: Config, metrics: Selected) 
         items = list(read_items([out], reading, lambda line: None))
     spans = [item for item in items if isinstance(item, SpanRecord)]
     yield from span_findings(spans, reading)
-    turns = list(turns_of(items))
-    yield from turn_findings(turns, spans)
+    readings = Readings(math.inf)
+    found = [*read_turns(wholes_of(items, readings.note_unread), readings)]
+    readings.finish(log=False)
+    yield from turn_findings(found, reading.scopes)
+    for (scope, missing), count in readings.unread.items():
+        if missing == TURN:
+            yield missing_finding(scope, missing, count)
+    turns = [turn for _, turn in found]
     if turns:
         yield from metric_findings(turns, config, metrics)
 
@@ -55,32 +66,27 @@ def _is_this_python(path: str | None) -> bool:
 
 
 def span_findings(spans: Sequence[SpanRecord], reading: Reading) -> Findings:
-    scopes = Counter(span.scope or "a tracer without a name" for span in spans)
-    named = ", ".join(f"{scope} {count}" for scope, count in scopes.most_common(6))
-    yield DoctorFinding(GOOD, f"{reading.spans:,} spans and {reading.logs:,} log records arrived ({named})")
+    yield DoctorFinding(GOOD, f"{reading.spans:,} spans and {reading.logs:,} log records arrived ({named(reading.scopes)})")
     cut = sum(span.truncated for span in spans)
     if cut:
         yield DoctorFinding(NOTE, f"{cut} spans lost attributes to a limit", "raise OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT")
 
 
-def turn_findings(turns: Sequence[Turn], spans: Sequence[SpanRecord]) -> Findings:
-    """Check that the spans form turns with content."""
-    known = {one.name: one for span in spans if (one := of_scope(span.scope)) is not None}
-    if not turns:
-        advice = "install and enable an instrumentation of your framework"
-        if known:
-            advice = f"spans of {', '.join(sorted(known))} arrived, but none is an agent or a model call"
-        yield DoctorFinding(BAD, "the spans have no turn", advice)
+def turn_findings(found: Sequence[tuple[SpanGroup, Turn]], scopes: Iterable[str]) -> Findings:
+    """Check that the spans of these scopes form turns with content."""
+    if not found:
+        yield DoctorFinding(BAD, "the spans have no turn", advice_without_turn([*scopes]))
         return
+    turns = [turn for _, turn in found]
     agents = Counter(turn.agent or "an unnamed agent" for turn in turns)
     yield DoctorFinding(GOOD, f"{len(turns):,} turns: {', '.join(f'{name} {count}' for name, count in agents.most_common(5))}")
-    silent = [turn for turn in turns if turn.input is None and turn.output is None]
+    silent = [group for group, turn in found if turn.input is None and turn.output is None and turn.error is None]
     if silent:
-        advice = "; ".join(f"{one.name}: {one.advice}" for one in known.values() if one.advice)
-        what = f"{len(silent):,} of {len(turns):,} turns have neither input nor output"
-        yield DoctorFinding(BAD, what, advice or "see docs/guides/capture-content.md")
+        silent_scopes = [*dict.fromkeys(scope_of_call(reader_of(group)) for group in silent)]
+        what = f"{len(silent):,} of {len(turns):,} turns have neither input nor output ({', '.join(silent_scopes)})"
+        yield DoctorFinding(BAD, what, advice_on(CONTENT, [*silent_scopes, *scopes]))
     else:
-        yield DoctorFinding(GOOD, "all turns have input or output")
+        yield DoctorFinding(GOOD, "all turns have input or output, or failed")
     unfinished = [turn for turn in turns if not turn.complete]
     if unfinished:
         what = f"{len(unfinished):,} turns are incomplete: a span never ended"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
 from ...core.errors import ConfigError, refusal
 from ...core.outbound import answer_of, client_to
-from .finding import BAD, GOOD, NOTE, DoctorFinding, Findings
+from .finding import BAD, GOOD, NOTE, DoctorFinding, Findings, missing_finding
 
 _REQUESTS, _RESULTS = "agenteval_serve_requests_total", "agenteval_results_total"
 _TAKEN = ("ok", "partial")
@@ -27,6 +27,9 @@ class _Page:
 
     def __contains__(self, name: str) -> bool:
         return name in self._samples
+
+    def samples(self, name: str) -> Sequence[tuple[dict[str, str], float]]:
+        return self._samples.get(name, ())
 
     def total(self, name: str, **labels: str) -> float:
         """Return the sum over the samples with these labels."""
@@ -87,6 +90,8 @@ def _received(page: _Page) -> Findings:
         yield DoctorFinding(BAD, f"{requests:,.0f} requests with spans, but no turn", why)
     else:
         yield DoctorFinding(GOOD, f"{requests:,.0f} requests with spans, {turns:,.0f} turns")
+    for labels, traces in page.samples("agenteval_unread_traces_total"):
+        yield missing_finding(labels["scope"], labels["missing"], traces)
     for outcome, count in page.by("outcome", _REQUESTS).items():
         if outcome not in _TAKEN:
             yield DoctorFinding(NOTE, f"{count:,.0f} requests were refused: {outcome}", "docs/operate/sidecar.md")
