@@ -20,6 +20,8 @@ from .tool_calls import ToolReader, gives_form
 
 _ANSWER_KEYS = frozenset(("answer", "content", "final_output", "message", "output", "reply", "response", "result", "text"))
 _ERROR_KEYS = ("error", "error_code", "error_message")
+_QUOTED = 8
+"""Minimum length of a message by which another text contains it."""
 _AROUND_AN_ERROR = 40
 """Maximum number of characters around an error's message, such as its class name and ``Error: ``."""
 
@@ -38,11 +40,12 @@ class MessageReader(ToolReader):
                     text = _last_user_text(found.messages)
                     if text is not None:
                         among = field == "input_value" and len(found.messages) > 1
-                        return question_in((self._among(found.messages) if among else None) or text)
+                        newer = self._after_history(found.messages, text) if found.messages[-1].role == "assistant" else None
+                        return question_in(newer or (self._among(found.messages) if among else None) or text)
         for step in self.main_llm:
             text = _last_user_text(self.inputs(step))
             if text is not None:
-                return question_in(text)
+                return question_in(self._behind(text, step) or text)
         # The root and the model calls may lack content, or may never have been sent.
         for step in (*self.of_role.get(AGENT, ()), *self.of_role.get(INNER, ())):
             if step.input_messages is not None:
@@ -50,6 +53,30 @@ class MessageReader(ToolReader):
                 if text is not None:
                     return question_in(text)
         return None
+
+    def _behind(self, text: str, step: Step) -> str | None:
+        """Return the user message of the answering call if ``text`` is a template with the conversation in it.
+
+        A helper call before the answer classifies, rephrases or summarizes the conversation.
+        """
+        last = self._answering_call()
+        if last is None or last is step or last.role != LLM or self._loop_of(last) != self._loop_of(step):
+            return None
+        messages = [message for message in self.inputs(last) if message.role in ("user", "assistant") and message.content]
+        asked = _last_user_text(messages)
+        if asked is None or any(message.content == text for message in messages):
+            return None
+        quoted = (message.content for message in messages if message.content and len(message.content) >= _QUOTED)
+        return asked if any(text.find(one) > 0 for one in quoted) else None
+
+    def _after_history(self, history: list[Message], text: str) -> str | None:
+        """Return the user message that follows an answered conversation, which is all that the root's messages hold."""
+        prompt = self.inputs(self.main_llm[0]) if self.main_llm else []
+        known = [place for place, message in enumerate(prompt) if message.role == "user" and message.content == text]
+        if known and any(message.role == "assistant" for message in prompt[known[-1] :]):
+            return _last_user_text(prompt[known[-1] + 1 :])
+        value = self.root.input_value
+        return value if not known and value.__class__ is str and value[:1] not in "[{" else None
 
     def _among(self, values: list[Message]) -> str | None:
         """Return the function argument that the first model call received as the user message."""

@@ -2,7 +2,8 @@
 
 This implements the rule *template around the question*. A prompt for retrieval-augmented generation is one user
 message with instructions, documents and the question. The question is extracted if the prompt labels it (``Question:
-…``, ``<question>…</question>``) and also labels or names the material around it. Other prompts aren't changed.
+…``, ``<question>…</question>``) and also labels or names the material around it. If a prompt is a whole conversation as
+text, the last user message is extracted. Other prompts aren't changed.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ from __future__ import annotations
 import re
 
 from ...dialects.dspy import answer_of, user_words
+from ...dialects.generic.values import transcript
 
 _LONGEST = 200_000
+_USERS = ("user", "human")
 _QUESTION = re.compile(
     r"^[ \t]*(?:\*\*|#+ *)?(?:user'?s? ?)?(?:question|query|request|input|message|user)(?:\*\*)?[ \t]*:(?:\*\*)?[ \t]*",
     re.IGNORECASE | re.MULTILINE,
@@ -50,6 +53,9 @@ def question_in(prompt: str) -> str:
         return content if isinstance(content, str) else prompt
     if prompt.startswith(_TASK):
         return _AFTER_TASK.split(prompt[len(_TASK) :], maxsplit=1)[0].strip() or prompt
+    said = [message for message in transcript(prompt) or () if message["content"]]
+    if len(said) > 1 and said[-1]["role"] in _USERS and any(message["role"] not in _USERS for message in said):
+        return str(said[-1]["content"])
     tagged = _TAGGED.findall(prompt)
     if len(tagged) == 1:
         outside = _TAGGED.sub("", prompt)
