@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _MOST_SCOPES = 100
 _OTHERS = "_other"
 _MOST_ANSWERS = 256
+_SHORTEST_ANSWER = 8
+"""Minimum length in characters of an answer that identifies a turn."""
 _MOST_NAMES = 4
 _log = logging.getLogger("otel_agenteval")
 
@@ -41,7 +43,7 @@ class Readings:
     """Counts of turns by scope and reading, and of traces without a turn or without texts. Thread-safe.
 
     A scope without turns or texts is reported after ``enough`` traces, or at :meth:`finish`: it is logged once, and its traces are
-    counted. It isn't reported if it also has turns with texts, or if its traces have the answers of turns in other traces.
+    counted. It isn't reported if it also has turns with texts, or if one of its traces has the answer of a turn in another trace.
     """
 
     def __init__(self, enough: float = 3) -> None:
@@ -53,7 +55,7 @@ class Readings:
         self._lock = threading.Lock()
         self._scopes: set[str] = set()
         self._read: set[str] = set()
-        """Scopes of turns with texts."""
+        """Scopes of turns with texts, and of copies of such turns."""
         self._answers: dict[int, None] = {}
         """Hashes of the latest turns' outputs."""
         self._waiting: dict[tuple[str, str], _Waiting] = {}
@@ -75,7 +77,8 @@ class Readings:
                 if reader.limited:
                     self.limited.update(reader.limited)
         if has_text:
-            self._note_text((root, call), output)
+            self._note_readable((root, call))
+            self._note_answer(output)
         elif turn.revision == 1:
             records = [step.record for step in reader.steps]
             if _was_answered(turn, records):
@@ -84,9 +87,11 @@ class Readings:
     def note_unread(self, trace: UnreadTrace | None) -> None:
         """Count a trace without a turn. None if nothing in the trace seems to be GenAI."""
         if trace is not None:
-            answers = {*map(hash, trace.answers)}
+            answers = {hash(answer) for answer in trace.answers if len(answer) >= _SHORTEST_ANSWER}
             if answers.isdisjoint(self._answers):
                 self._add(trace.scope, TURN, answers=answers)
+            else:
+                self._note_readable((trace.scope,))
 
     def finish(self, *, log: bool = True) -> None:
         """Report the scopes that wait, because no turn will follow."""
@@ -103,7 +108,8 @@ class Readings:
             waiting = self._waiting.setdefault(key, _Waiting(theirs.warning))
             waiting.traces += theirs.traces
             waiting.answers |= theirs.answers
-        for key in [key for key, one in self._waiting.items() if key[0] in self._read or one.answers & self._answers.keys()]:
+        self._read.update(key[0] for key, waiting in self._waiting.items() if waiting.answers & self._answers.keys())
+        for key in [key for key in self._waiting if key[0] in self._read]:
             del self._waiting[key]
 
     def __getstate__(self) -> dict[str, Any]:
@@ -112,16 +118,24 @@ class Readings:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, _lock=threading.Lock())
 
-    def _note_text(self, scopes: tuple[str, str], output: str | None) -> None:
+    def _note_answer(self, output: str | None) -> None:
+        if output is None or len(output) < _SHORTEST_ANSWER:
+            return
+        answer = hash(output)
         with self._lock:
-            if not self._read.issuperset(scopes) and len(self._read) < _MOST_SCOPES:
+            self._answers[answer] = None
+            if len(self._answers) > _MOST_ANSWERS:
+                del self._answers[next(iter(self._answers))]
+            copies = [key[0] for key, waiting in self._waiting.items() if answer in waiting.answers]
+        self._note_readable(copies)
+
+    def _note_readable(self, scopes: Iterable[str]) -> None:
+        if self._read.issuperset(scopes):
+            return
+        with self._lock:
+            if len(self._read) < _MOST_SCOPES:
                 self._read.update(scopes)
-            answer = hash(output) if output else None
-            if answer is not None:
-                self._answers[answer] = None
-                if len(self._answers) > _MOST_ANSWERS:
-                    del self._answers[next(iter(self._answers))]
-            for key in [key for key, waiting in self._waiting.items() if key[0] in scopes or answer in waiting.answers]:
+            for key in [key for key in self._waiting if key[0] in scopes]:
                 del self._waiting[key]
 
     def _add(self, scope: str, missing: str, records: Sequence[SpanRecord] = (), answers: Iterable[int] = ()) -> None:

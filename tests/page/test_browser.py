@@ -390,6 +390,16 @@ def test_health_says_how_the_store_does(tab: Any) -> None:
     assert str(COUNT) in tab.text_content("main")
 
 
+def test_health_shows_scopes_without_content(tab: Any) -> None:
+    found = {"scope": "haystack", "missing": "content", "traces": 1234, "fix": "to capture content, set X=true"}
+    health = {"store": {"turns": 1, "hours_not_summed": 0}, "sidecar": {"turns": {}, "unread_traces": [found]}}
+    tab.route("**/api/v1/health", lambda route: route.fulfill(json=health))
+    tab.goto("/health")
+    row = tab.locator("tr", has_text="haystack")
+    row.wait_for()
+    assert row.locator("td").all_text_contents() == ["content", "1,234", "to capture content, set X=true"]
+
+
 def test_the_keys_lead_everywhere(tab: Any, page: ServedPage) -> None:
     tab.goto("/")
     tab.wait_for_selector(".cards")

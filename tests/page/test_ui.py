@@ -18,7 +18,7 @@ import pytest
 
 from otel_agenteval.cli.main import main
 from tests.support.process import ROOT, environment
-from tests.support.service import Sidecar, turn_of
+from tests.support.service import Sidecar, request, turn_of
 from tests.support.stored_turns import filled, some_turns
 
 RECORDINGS = ROOT / "tests" / "data" / "recordings"
@@ -174,6 +174,17 @@ def test_the_sidecar_shows_its_own_turns_as_they_come(tmp_path: Path) -> None:
         assert "queue.size requests" in health["sidecar"]["more"]
         assert health["sidecar"]["spans"]["received"] == sidecar.service.ledger()["spans"]["received"] > 0
         assert httpx.get(url).status_code == 200
+
+
+def test_scopes_without_content_are_shown_with_a_fix(tmp_path: Path) -> None:
+    attributes = {"gen_ai.operation.name": "chat", "gen_ai.usage.output_tokens": 7}
+    with Sidecar({"outlets": {"store": {"path": str(tmp_path / "scores.db")}}}) as sidecar:
+        for trace in (1, 2, 3):
+            sidecar.post("/v1/traces", request({"trace": trace, "attributes": attributes}, scope="haystack"))
+        sidecar.turns()
+        (found,) = get(f"http://{sidecar.addresses['web']}", "health")["sidecar"]["unread_traces"]
+    assert (found["scope"], found["missing"], found["traces"]) == ("haystack", "content", 3)
+    assert "HAYSTACK_CONTENT_TRACING_ENABLED=true" in found["fix"]
 
 
 def test_what_is_left_for_judges_is_shown(tmp_path: Path) -> None:

@@ -93,6 +93,14 @@ def test_missing_part_is_reported(
         pytest.param([call(**{"gen_ai.usage.output_tokens": 7}), chat(3, 0, user=ASKED, says=ANSWERED, scope=SCOPE, trace_id=2)], id="another turn has texts"),
         pytest.param([span(1, 0, "save", {"archive.messages": ARCHIVED}), chat(3, 0, user=ASKED, says=ANSWERED, trace_id=2)], id="a copy of a turn"),
         pytest.param([chat(3, 0, user=ASKED, says=ANSWERED, trace_id=2), span(1, 0, "save", {"a.messages": ARCHIVED}, scope="b", at=99)], id="a later copy"),
+        pytest.param(
+            [
+                span(1, 0, "request", {"fw.model": "gpt-4.1-mini", "fw.usage": '{"input_tokens": 3}', "http.url": "x"}, scope="b"),
+                span(2, 0, "save", {"archive.messages": ARCHIVED}, scope="b", trace_id=2),
+                chat(3, 0, user=ASKED, says=ANSWERED, trace_id=3),
+            ],
+            id="another trace of a scope that copies turns",
+        ),
         pytest.param([span(1, 0, "embed", {"fw.model": "text-embedding-3-small", "fw.usage.input_tokens": 12})], id="an embedding"),
         pytest.param([weather(**{"tool.name": "weather", "tool.arguments": ARGUMENTS, "tool.result": "21 degrees"})], id="a tool alone"),
         pytest.param([span(1, 0, "rpc", {"request.body": '{"id": 7}', "response.body": '{"ok": true}'}), tool(2, 1, attributes=TOOL)], id="no words"),
