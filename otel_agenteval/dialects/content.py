@@ -143,6 +143,10 @@ def _add_object(raw: Mapping[str, Any], role: str, out: Decoded, depth: int) -> 
     if java_text.CLASS in raw:
         raw = _from_java(raw)
     if _is_message(raw):
+        content = raw.get("content")
+        if content.__class__ is str and content[:2] == "[{" and (held := _of_convention(content)):
+            _add_list(held if "parts" in held[0] else [{"role": raw.get("role", role), "parts": held}], role, out, depth)
+            return
         if raw.get("role") != "tool" or raw.get("content").__class__ is not dict or raw.get("tool_call_id"):
             out.messages.append(_message(raw, role, out))
         return  # a "tool" message without a call id is a tool definition
@@ -172,6 +176,19 @@ def _add_object(raw: Mapping[str, Any], role: str, out: Decoded, depth: int) -> 
         if raw.get(key) not in (None, ""):
             _add(raw[key], role, out, depth + 1)
             return
+
+
+def _of_convention(text: str) -> list[Any] | None:
+    """Return the messages or parts in the convention's form that a message contains as text, or None."""
+    value, _ = jsonio.loads_or_text(text) if '"parts":' in text or '"type":' in text else (None, False)
+    if isinstance(value, list) and all(
+        one.__class__ is dict and _CONVENTION[one.get("type") is None] <= one.keys() for one in value
+    ):
+        return value
+    return None
+
+
+_CONVENTION = (frozenset(("type", "content")), frozenset(("role", "parts")))
 
 
 _JAVA_ROLES = {

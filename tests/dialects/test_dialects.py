@@ -248,6 +248,10 @@ def moved(given, made):
     return [LogPart("acme.tracer", {"event.name": "acme.tracer"}, body, 1)]
 
 
+def _as_text(**said):
+    return json.dumps([{"role": role, "parts": [{"type": "text", "content": text}]} for role, text in said.items()])
+
+
 QUESTION, ANSWER = ("user", "Weather in Rome?"), ("assistant", "21 degrees.")
 ASKS = (
     "assistant",
@@ -280,6 +284,13 @@ ASKS = (
                 chat(2, 1, logs=moved(QUESTION, ANSWER)),
             ],
             [], id="an instrumentation of OpenLLMetry",
+        ),
+        pytest.param(
+            [
+                agent(1, logs=moved(("user", _as_text(user=QUESTION[1])), ("assistant", _as_text(assistant=ANSWER[1])))),
+                chat(2, 1, logs=moved(("user", _as_text(user=QUESTION[1])), ("assistant", _as_text(assistant=ANSWER[1])))),
+            ],
+            [], id="the convention's messages as text",
         ),
     ],
 )  # fmt: skip
