@@ -51,6 +51,7 @@ from . import (
 )
 from .generic import keys, reading, traces
 from .generic.facts import Facts
+from .generic.kinds import agent_in
 from .generic.logged import LoggedCall, facts_of, is_call
 from .otel_genai import OPERATIONS
 from .step import CHAIN, LLM, NO_FAILURES, TOOL, UNKNOWN, Step, as_text, limit, refusals
@@ -219,7 +220,9 @@ def _is_complete(record: SpanRecord, role: str | None) -> bool:
     """
     attributes = record.attributes
     if role is None:
-        return not record.logs and all(event.name == "exception" for event in record.events) and keys.is_plain(attributes)
+        if record.logs or not all(event.name == "exception" for event in record.events) or not keys.is_plain(attributes):
+            return False
+        return agent_in(record.name) is None
     if not _complete.issuperset(attributes):
         for key in attributes:
             if key not in _complete:

@@ -7,6 +7,8 @@ import json
 import pytest
 
 from otel_agenteval.spans.record import SpanEvent
+from otel_agenteval.turns.roots import split
+from otel_agenteval.turns.stitching import reader_of
 from tests.support.spans import agent, chat, span, tool, turn_of
 
 ASKED, SAID, RESULT = "Weather in Paris?", "It is 18 °C.", "18 °C"
@@ -159,6 +161,26 @@ def test_call_below_a_guard_isnt_the_answer(name, attributes, root):
         chat(6, 5, user="Is this allowed: 18", says="no", at=45),
     )
     assert (turn.input, turn.output, len(turn.llm_calls)) == (ASKED, SAID, 3)
+
+
+def test_call_named_as_a_guard_isnt_the_answer():
+    turn = turn_of(
+        span(1, 0, "guardrails.request", ms=100),
+        span(2, 1, "guardrails.rail", {"rail.type": "generation"}, ms=40),
+        chat(3, 2, user=ASKED, says=SAID),
+        span(4, 1, "guardrails.rail", {"rail.type": "output"}, at=50, ms=40),
+        chat(5, 4, user=f"Block it? {SAID}", says="No", at=60, name="self_check_output gpt-4.1"),
+    )
+    assert (turn.input, turn.output, len(turn.llm_calls)) == (ASKED, SAID, 2)
+
+
+@pytest.mark.parametrize("name", ["Agent: 'triage' generate", 'agent "triage"', "Agent `triage[2]`"])
+def test_name_that_quotes_an_agent_is_its_runs(name):
+    first = [span(2, 1, name, at=0, ms=40), chat(3, 2, user=ASKED, says=SAID, at=5)]
+    later = [span(4, 1, name, at=50, ms=40), chat(5, 4, user="And in Rome?", says="21 °C.", at=55)]
+    groups = split([span(1, 0, "shop", ms=100), *first, *later])
+    found = [reader_of(group).turn("recorded_file", True) for group in groups]
+    assert [(turn.input, turn.agent) for turn in found] == [(ASKED, "triage"), ("And in Rome?", "triage")]
 
 
 def test_guards_answer_is_the_turns_if_nothing_else_answered():

@@ -67,7 +67,7 @@ def chat(
     parts += [{"type": "tool_call", **call} for call in calls or []]
     if parts:
         attributes["gen_ai.output.messages"] = json.dumps([{"role": "assistant", "parts": parts}])
-    return span(span_id, parent_id, "chat m-1", attributes, **more)
+    return span(span_id, parent_id, more.pop("name", "chat m-1"), attributes, **more)
 
 
 def tool(span_id: int, parent_id: int = 0, name: str = "search", **more: Any) -> SpanRecord:

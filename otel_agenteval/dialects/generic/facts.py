@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ...spans.record import ERROR, SpanRecord
 from ..content import decode
-from ..step import CHAIN, EMBEDDING, LLM, RETRIEVAL, TOOL, as_float
+from ..step import AGENT, CHAIN, EMBEDDING, LLM, RETRIEVAL, TOOL, as_float
 from . import kinds
 from .keys import IN, OUT, SPREAD_ARGUMENTS, SPREAD_RESULTS, Meaning, holds_json, is_content_of_event, is_useful, meaning_of
 from .shapes import are_documents, are_messages, are_requests, are_tools, is_definition, is_message, is_telling, pieces_in, plain
@@ -112,6 +112,8 @@ class Facts:
         self.name = record.name
         self.failed = record.status == ERROR
         self.name_role, self.name_left = kinds.role_of_name(record.name)
+        if self.name_role == AGENT and kinds.agent_in(record.name):
+            self.kind, self.kind_strength = AGENT, 2
         self._read(record)
 
     def sure(self, field: str) -> float:

@@ -99,6 +99,16 @@ def is_graph(name: str) -> bool:
     return not _GRAPHS.isdisjoint(words_of(name)) and _OF_HTTP.match(name) is None
 
 
+def agent_in(name: str) -> str | None:
+    """Return the agent that a span's name quotes, as in ``Agent: 'triage' generate``, or None."""
+    found = _AGENT.match(name) if name[:5].lower() == "agent" else None
+    return found[2] if found is not None else None
+
+
+_AGENT = re.compile(r"agent:? ?(['\"`])([^'\"`\n]{1,100}?)(?:\[\d{1,9}\])?\1", re.IGNORECASE)
+"""The number of an agent's instance isn't part of its name."""
+
+
 @lru_cache(1024)
 def is_turn(name: str) -> bool:
     """Return True for the name of one turn among several, such as ``turn`` or ``question 2``."""
@@ -117,6 +127,9 @@ def role_of_name(name: str) -> tuple[str | None, str | None]:
     """
     if not name or len(name) > 200 or _OF_HTTP.match(name):
         return None, None
+    agent = agent_in(name)
+    if agent is not None:
+        return AGENT, agent
     head, _, tail = name.partition(" ")
     if head in _OPERATIONS:
         return _WHOLE.get(head), tail.strip() or None

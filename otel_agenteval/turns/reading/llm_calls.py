@@ -311,14 +311,15 @@ class CallReader(StepReader):
         return self._answered_by
 
     def _outside_guards(self) -> list[Step]:
-        """Return the model calls outside guardrails or, without any, all."""
+        """Return the model calls outside guardrails or, without any, those that aren't named as one or, without any, all."""
+        calls = [step for step in self.llm if not _is_guard(step.record.name)] or self.llm
         names = (step.record.name for role in _UNDECIDED for step in self.of_role.get(role, ()))
         if GUARDRAIL not in self.of_role and not any(map(_is_guard, names)):
-            return self.llm
+            return calls
         tree, root = self.tree, self.root
         return [
-            step for step in self.llm if tree.nearest(step, "guard", lambda above: above is not root and _guards(above)) is None
-        ] or self.llm
+            step for step in calls if tree.nearest(step, "guard", lambda above: above is not root and _guards(above)) is None
+        ] or calls
 
     def _find_answering_call(self) -> Step:
         found = self.main_llm[0]
