@@ -62,6 +62,15 @@ def test_line_break_of_a_run_is_not_part_of_the_answer(answer, given, output):
     assert turn.output == output
 
 
+@pytest.mark.parametrize("answers", [True, False])
+def test_run_that_ends_with_a_request_failed_if_its_last_call_did(answers):
+    last = {"type": "text", "content": "Sorry."} if answers else {"type": "tool_call", **asked_for()[0]}
+    root = agent(1, attributes={"gen_ai.output.messages": json.dumps([{"role": "assistant", "parts": [last]}])})
+    failed = chat(4, 1, user="When?", at=30, error="overloaded")
+    turn = turn_of(root, chat(2, 1, user="When?", calls=asked_for()), tool(3, 1, at=15), failed)
+    assert (turn.error is None) == answers
+
+
 def test_spans_say_when_they_began(tmp_path):
     turn = recorded("strands-native/s2.jsonl", tmp_path)
     starts = {one.id: one.start_s for one in turn.spans}

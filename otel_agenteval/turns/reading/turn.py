@@ -246,7 +246,8 @@ class TurnReader(MessageReader):
         if instead is not None:
             return self._last_call_error() or ErrorInfo("error", instead or None)
         if root.output_messages is not None or root.final_result is not None:
-            return None if root.role != LLM else self._last_call_error()
+            failed = self._last_call_error()
+            return failed if failed is not None and (root.role == LLM or self._root_output() is None) else None
         beside = self._beside_root()
         if beside and root.role != INNER:  # the span around them was never seen, so the last of them decides
             return max(beside, key=END).error
