@@ -288,6 +288,14 @@ def test_calls_of_agents_count_only_if_expected(metric: str, delegation: dict[st
     assert (value(delegation["name"]) or 0.0) < 1.0
 
 
+def test_agents_as_tools_need_no_definition() -> None:
+    calls = [call("ask_billing"), call("refund")]
+    turn = {"tool_calls": calls, "agent_runs": [{"name": "billing"}], "tool_definitions": [{"name": "refund"}]}
+    assert oa.get_metric("code_unknown_tool").evaluate(oa.Turn.from_dict(turn)).value == 1.0
+    turn["tool_calls"] = [*calls, call("ask_sales")]
+    assert oa.get_metric("code_unknown_tool").evaluate(oa.Turn.from_dict(turn)).detail["unknown"] == ["ask_sales"]
+
+
 @pytest.mark.parametrize("name", ["get_billing", "refund_billing", "billings"])
 def test_calls_that_contain_an_agents_name_are_calls(name: str) -> None:
     turn = oa.Turn.from_dict({"tool_calls": [call("refund"), call(name)], "agent_runs": [{"name": "billing"}]})

@@ -35,7 +35,7 @@ from ...detectors.urls import without_code as without_examples
 from ..lib.circles import circles_in
 from ..lib.grounding import GivenInTurn, has_material, screen_of_output
 from ..lib.schema import refuse_document, takes_too_many_steps
-from ..lib.tools import wrote_no_object
+from ..lib.tools import without_delegation, wrote_no_object
 from ..lib.values import canonical, excerpt
 from ..registry import Result, metric, skip, vacuous
 
@@ -116,7 +116,7 @@ def code_unknown_tool(turn: Turn) -> bool | Result:
     """Check that every called tool is defined.
 
     Names must match those of ``tool_definitions`` exactly. A provider's built-in tool without a name is identified by its
-    type (``web_search``).
+    type (``web_search``). A tool that runs another agent needs no definition.
 
     Detail: ``unknown``, the distinct unknown names.
 
@@ -135,6 +135,9 @@ def code_unknown_tool(turn: Turn) -> bool | Result:
     if not defined:
         return skip("missing:tool_definitions")
     unknown = list(dict.fromkeys(call.name for call in calls if call.name not in defined))
+    if unknown:
+        counted = {call.name for call in without_delegation(turn, list(defined))}
+        unknown = [name for name in unknown if name in counted]
     if not unknown:
         return True
     why = f"called but not defined: {', '.join(unknown[:_LISTED])}"
