@@ -24,6 +24,7 @@ from ..core import java_text, jsonio, python_text
 from ..core.later import Later
 from ..core.turn import Message, ToolRequest, ToolResponse
 from . import react
+from .generic.values import opened
 
 ROLES = {
     "human": "user", "ai": "assistant", "model": "assistant", "developer": "system", "function": "tool",
@@ -118,13 +119,18 @@ def _add(raw: Any, role: str, out: Decoded, depth: int) -> None:
         out.truncated |= cut
         if value.__class__ is str and (shown := java_text.parsed(value)) is not None:
             value = shown
+        elif value.__class__ is str and value[:2] == "{'" and "Message(" in value:
+            value = opened(value)
         if value.__class__ is str:
             if value in REDACTED:
                 out.hidden = True
             elif value[:2] == "[{":  # truncated messages that can't be parsed, not a text of the conversation
                 out.hidden = out.truncated = True
             elif value or not raw:
-                out.messages.append(Message(role, value))
+                message = Message(role, value)
+                if role == "assistant" and "Tool calls: [" in value:
+                    react.read_assistant(message)
+                out.messages.append(message)
             return
         raw = value
     if depth > _MAX_NESTING:
@@ -436,7 +442,7 @@ def _with_text(message: Message, texts: list[str], out: Decoded) -> Message:
         if not content.startswith(_FRAMEWORK_WORDS):
             return react.read_user(message, out.messages)
         message.role = "system"
-    elif message.role == "assistant" and "Calling tools:" in content:
+    elif message.role == "assistant" and ("Calling tools:" in content or "Tool calls: [" in content):
         react.read_assistant(message)
     return message
 

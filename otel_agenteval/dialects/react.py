@@ -1,7 +1,7 @@
 """Tool calls and results that a framework writes into the texts of messages.
 
-smolagents writes ``Calling tools:`` and the calls after the model's text. It writes results after ``Observation:``, as ReAct
-agents do, and appends failures to the previous message.
+smolagents writes ``Calling tools:`` and the calls after the model's text, others ``Tool calls:``. smolagents writes results
+after ``Observation:``, as ReAct agents do, and appends failures to the previous message.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from ..core import python_text
 from ..core.turn import Message, ToolRequest, ToolResponse
 
-_CALLS = "Calling tools:\n["
+_CALLS = re.compile(r"(?:^|\n)(?:Calling tools:\n|Tool calls: )(?=\[)")
 _OBSERVED = "Observation:"
 _TASK = "New task:\n"
 _RETRY = "If you have retried several times, try a completely different approach."
@@ -26,17 +26,18 @@ _LONGEST = 100_000
 
 def read_assistant(message: Message) -> None:
     """Move the calls at the end of a model's text to the message's tool calls."""
-    text, marker, calls = (message.content or "").rpartition(_CALLS)
-    if not marker or message.tool_calls or len(calls) > _LONGEST:
+    text = message.content or ""
+    marker = None if message.tool_calls else next(reversed([*_CALLS.finditer(text)]), None)
+    if marker is None or len(text) - marker.end() > _LONGEST:
         return
     try:
-        found = python_text.literal(f"[{calls}")
+        found = python_text.literal(text[marker.end() :])
     except ValueError:
         return
     requests = [_request(call) for call in found if isinstance(call, Mapping)]
     if requests and all(request.name for request in requests):
         message.tool_calls = requests
-        message.content = text.rstrip("\n") or None
+        message.content = text[: marker.start()].rstrip("\n") or None
 
 
 def _request(call: Mapping[str, Any]) -> ToolRequest:
@@ -44,7 +45,9 @@ def _request(call: Mapping[str, Any]) -> ToolRequest:
     fields = function if isinstance(function, Mapping) else call
     name, call_id = fields.get("name"), call.get("id")
     return ToolRequest(
-        call_id if isinstance(call_id, str) else None, name if isinstance(name, str) else None, fields.get("arguments")
+        call_id if isinstance(call_id, str) else None,
+        name if isinstance(name, str) else None,
+        fields.get("arguments", fields.get("args")),
     )
 
 

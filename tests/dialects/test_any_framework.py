@@ -174,6 +174,28 @@ def test_call_named_as_a_guard_isnt_the_answer():
     assert (turn.input, turn.output, len(turn.llm_calls)) == (ASKED, SAID, 2)
 
 
+STATE = (
+    "{'messages': [HumanMessage(content='Weather in Paris?', additional_kwargs={}), AIMessage(content='', tool_calls=[{'name': "
+    "'weather', 'args': {'city': 'Paris'}, 'id': 'c1', 'type': 'tool_call'}]), ToolMessage(content='18 °C', name='weather', "
+    "tool_call_id='c1'), AIMessage(content='It is 18 °C.', additional_kwargs={})]}"
+)
+
+
+@pytest.mark.parametrize(
+    "wants", [WANTS, "\n\nTool calls: [{'name': 'weather', 'args': {'city': 'Paris'}, 'id': 'c1', 'type': 'tool_call'}]"]
+)
+@pytest.mark.parametrize("state", [STATE, json.dumps({"messages": [USER, WANTS, TOLD, {"role": "assistant", "content": SAID}]})])
+def test_results_come_from_a_run_whose_later_calls_are_missing(state, wants):
+    made = wants if isinstance(wants, str) else json.dumps([wants])
+    turn = turn_of(
+        fw(1, 0, "run", {"openinference.span.kind": "CHAIN", "input.value": ASKED, "output.value": SAID}, ms=100),
+        fw(2, 1, "graph", {"openinference.span.kind": "CHAIN", "input.value": ASKED, "output.value": state}, ms=90),
+        fw(3, 2, "m-1", {"openinference.span.kind": "LLM", "input.value": json.dumps([USER]), "output.value": made}),
+    )
+    assert (turn.input, turn.output) == (ASKED, SAID)
+    assert [(call.name, call.arguments, call.result) for call in turn.tool_calls] == [("weather", {"city": "Paris"}, RESULT)]
+
+
 @pytest.mark.parametrize("name", ["Agent: 'triage' generate", 'agent "triage"', "Agent `triage[2]`"])
 def test_name_that_quotes_an_agent_is_its_runs(name):
     first = [span(2, 1, name, at=0, ms=40), chat(3, 2, user=ASKED, says=SAID, at=5)]

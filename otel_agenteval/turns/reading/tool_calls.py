@@ -125,7 +125,15 @@ class ToolReader(CallReader):
         if not calls and not self._none_was_called():
             calls = self._calls_of_runs()
             return calls or None
+        if not self._tool_steps and self._stopped_for_tools():
+            return max(self._calls_of_runs(), calls, key=len)
         return calls
+
+    def _stopped_for_tools(self) -> bool:
+        """Return True if the last recorded model call requested tools, although the run has an answer."""
+        last = self._answering_call()
+        answered = self.root.output_messages is not None or self.root.output_value is not None
+        return answered and last is not None and last.role == LLM and last is not self.root and bool(self.requests_of(last))
 
     def _calls_of_runs(self) -> list[ToolCall]:
         """Return the answered calls in the first conversation that a run recorded."""
