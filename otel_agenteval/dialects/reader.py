@@ -251,6 +251,8 @@ def infer(record: SpanRecord) -> None:
         found.stated_role == CHAIN and ("gen_ai.operation.name" in record.attributes or not found.named)
     )
     role = (reading.role_of(facts) or found.stated_role) if undecided else found.stated_role
+    if undecided and reading.is_other_work(record, facts, role):
+        role, facts.evidence = found.stated_role, 0
     if role is not None or facts.fields:
         found.facts = facts
         found.inferred = role != found.stated_role

@@ -460,6 +460,35 @@ def test_chain_named_after_its_agent_is_an_agent(attributes):
     assert (step.role, step.agent) == ("agent", "support")
 
 
+@pytest.mark.parametrize(
+    ("missing", "server", "others", "role"),
+    [
+        pytest.param("", True, {}, "llm", id="server with input and answer"),
+        pytest.param("fw:input", True, {}, None, id="server without input"),
+        pytest.param("fw:output", True, {"fw.usage.output_tokens": 5}, None, id="server without answer"),
+        pytest.param("fw:input", False, {}, "llm", id="no server"),
+        pytest.param("", False, {"messaging.system": "kafka"}, None, id="broker"),
+        pytest.param("", False, {"db.system.name": "redis"}, None, id="store"),
+    ],
+)
+def test_server_or_store_is_a_call_only_with_input_and_answer(missing, server, others, role):
+    record = request(**others)
+    record.attributes.pop(missing, None)
+    record.server = server
+    review_roles([record])
+    assert read(record).role == role
+
+
+def test_an_earlier_call_in_an_input_is_not_a_call():
+    earlier = {key: json.loads(request().attributes[f"fw:{key}"]) for key in ("input", "output")}
+    assert step_of({"fw.input": json.dumps(earlier), "fw.output": "sha256:77ab"}).role is None
+
+
+def test_json_lines_are_not_a_value():
+    text = "\n".join(json.dumps(line) for line in (ASKED, SAID))
+    assert opened(text) == text
+
+
 def test_tool_keeps_span_name_that_model_requested():
     tool = {"fw.kind": "tool", "fw.function.name": "t_w", "fw:input": '{"city": "Paris"}', "fw:output": "18 °C"}
     turn = turn_of(

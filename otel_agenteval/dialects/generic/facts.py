@@ -109,6 +109,8 @@ class Facts:
         self.near = False
         """True if a top-level attribute names a model or counts tokens."""
         self._nodes = 0
+        self._given = False
+        """True in an attribute that is an input. Its token counts are of earlier calls."""
         self.name = record.name
         self.failed = record.status == ERROR
         self.name_role, self.name_left = kinds.role_of_name(record.name)
@@ -146,8 +148,10 @@ class Facts:
         if depth > _MAX_DEPTH or self._nodes > _MAX_NODES:
             return
         meaning = meaning_of(path)
-        direction = meaning.direction or direction
+        direction = IN if depth and direction == IN else meaning.direction or direction  # an input may contain an earlier answer
         raw = value
+        if attribute:
+            self._given = meaning.direction == IN and meaning.content
         if value.__class__ is str:
             if len(value) > _MAX_TEXT:
                 return
@@ -277,7 +281,7 @@ class Facts:
         field = meaning.field
         if field == "agent" or (field == "name" and direction == OUT and depth > 1):
             self.agents.add(str(value))
-        if field is not None:
+        if field is not None and not (self._given and depth and field in _COUNTS):
             self._take_field(field, value, meaning.strength - depth / 20 + (field == "model" and direction == OUT), depth)
         if value.__class__ is not str:
             return
@@ -389,7 +393,7 @@ class Facts:
             content = {key: value for key, value in values.items() if not _is_property(key, value)}
             for key, value in tree_of(content, content).items():
                 known = meaning_of(key)
-                if known.field == "name":  # names the event's subject, not the span
+                if known.field in ("name", "kind"):  # of the event's subject, not the span
                     continue
                 self._walk(key if known.direction or known.field else f"{label}.{key}", value, 0, direction, attribute=True)
             self.events += self.content[before:]

@@ -39,7 +39,7 @@ _PLAIN_PREFIXES = (
     "peer.", "enduser.", "tls.", "browser.", "device.", "dns.", "feature_flag.", "aws.s3", "aws.sqs", "aws.dynamodb", "aws.request_id",
     "agenteval.", "gen_ai.evaluation.", "graphql.", "celery.", "signalr.", "aspnetcore.", "kestrel.", "jvm.", "destination.", "source.", "sampling.", "cloudevents.",
     "source_path", "file.", "geo.", "log.", "logger.", "webengine.", "vcs.", "cicd.", "test.", "artifact.", "error.", "hw.",
-    "asyncio.", "fastapi.", "express.", "koa.", "nestjs.", "next.", "redis.", "sql.", "kafka.", "rabbitmq.", "temporal", "airflow",
+    "asyncio.", "fastapi.", "express.", "koa.", "nestjs.", "next.", "redis.", "sql.", "kafka.", "rabbitmq.", "temporal", "airflow", "jenkins.",
 )  # fmt: skip
 """Attributes of other conventions. They show nothing about a model, whatever words they contain."""
 _CARRIERS = frozenset(("body", "payload"))
@@ -263,7 +263,7 @@ def _identity(words: tuple[str, ...]) -> tuple[str | None, int]:
             return None, 0
         if before & _SPANS_THEMSELVES:
             return "kind", 4
-        return "kind", 3 if before & _OF_SPANS else 2 if last in ("kind", "subtype") else 1
+        return "kind", 3 if words[-2:-1] and words[-2] in _OF_SPANS else 2 if last in ("kind", "subtype") else 1
     return None, 0
 
 

@@ -48,7 +48,7 @@ _FILLED = (
 def role_of(facts: Facts) -> str | None:
     """Return the role that a span's facts show, or None."""
     fields = facts.fields
-    usage = "input_tokens" in fields or "output_tokens" in fields
+    usage = "output_tokens" in fields or ("input_tokens" in fields and (facts.failed or has_answer(facts)))
     has_content = bool(facts.content or facts.texts or facts.wholes)
     if facts.kind in (CHAIN, INNER) and facts.wholes and not facts.content and facts.sure("tool_name") >= 3:
         return TOOL
@@ -73,6 +73,23 @@ def role_of(facts: Facts) -> str | None:
     if "agent" in fields and named != INNER:
         return AGENT
     return named if named in (CHAIN, INNER, RETRIEVAL) else CHAIN
+
+
+_STORES = ("db.", "messaging.", "aws.s3.")
+"""Prefixes of attributes of requests that store or carry other programs' data."""
+
+
+def is_other_work(record: SpanRecord, facts: Facts, role: str | None) -> bool:
+    """Return True if a span only resembles a run or a model call.
+
+    It belongs to a store or a broker, or to a server that shows no input or no answer.
+    """
+    if facts.kind_strength > 1 or role not in (LLM, *ROOT_ROLES):
+        return False
+    if any(key.startswith(_STORES) for key in record.attributes):
+        return True
+    given = any(content.direction == IN for content in (*facts.content, *facts.texts, *facts.wholes))
+    return record.server and role == LLM and not (given and (facts.failed or has_answer(facts)))
 
 
 def _role_of_kind(facts: Facts, shown: bool) -> str | None:

@@ -121,7 +121,7 @@ def resembles_call(record: SpanRecord) -> bool:
     facts = record.dialects.facts if record.dialects is not None else None
     if facts is None or record.dialects.role in _WITHOUT_ANSWER:
         return False
-    return facts.talks() or any(facts.evidence & wanted == wanted for wanted in _ENOUGH)
+    return facts.talks() or _resembles_run(facts)
 
 
 def is_agents_tool(record: SpanRecord) -> bool:
@@ -153,6 +153,12 @@ def has_words(value: Any, depth: int = 0) -> bool:
         return " " in value.strip() or not value.isascii()
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
     return depth < _DEEPEST and any(has_words(each, depth + 1) for each in inner)
+
+
+def _resembles_run(facts: Facts) -> bool:
+    """Return True if a span's own attributes show a model and an answer, and not only a record of them in JSON."""
+    enough = any(facts.evidence & wanted == wanted for wanted in _ENOUGH)
+    return enough and (facts.near or bool(facts.evidence & KIND)) and has_answer(facts)
 
 
 def _is_other_work(record: SpanRecord) -> bool:

@@ -29,6 +29,8 @@ def opened(value: Any) -> Any:
         return value
     head = value[:1]
     if head in ("{", "["):
+        if "}\n{" in value:  # JSON lines: a file, not a value
+            return value
         if value[1:2] in ("'", ")") or value[:3] == "[{'" or (head == "[" and _CALL.match(value, 1)):
             found = python_value(value)
             if found is not None:
