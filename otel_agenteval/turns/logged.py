@@ -69,7 +69,7 @@ def calls_in(logged: Sequence[Logged], records: Sequence[SpanRecord], root: Span
     models = [one for one in logged if one.kind == LLM]
     requested = _requested(model_spans)
     if requested is not None:
-        tools = [one for one in tools if (name := tool_in(one.part)) is None or name in requested]
+        tools = [one for one in tools if tool_in(one.part) in requested]
     placed = [*_by_tool(tools, [step for step in steps if step.role == TOOL])]
     placed += _by_model(models, model_spans, {record.span_id: record for record in records})
     for one in logged:
@@ -81,10 +81,10 @@ def calls_in(logged: Sequence[Logged], records: Sequence[SpanRecord], root: Span
 
 
 def _requested(steps: Iterable[Step]) -> set[str | None] | None:
-    """Return the names of the tools that models requested, or None if no answer was captured."""
+    """Return the names of the tools that models requested, and the calls' ids, or None if no answer was captured."""
     answers = [step.output_messages for step in steps if step.output_messages is not None]
     calls = (call for answer in answers for message in decode(answer, "assistant").messages for call in message.tool_calls)
-    return {call.name for call in calls} if answers else None
+    return {key for call in calls for key in (call.name, call.call_id)} if answers else None
 
 
 Placed = Iterable[tuple[Logged, SpanRecord | None]]

@@ -21,7 +21,6 @@ from .words import words_of
 
 PROMPT = "prompt"
 """Kind of a record with the user's words."""
-_COUNTS = frozenset(("input_tokens", "output_tokens"))
 _TOOLS = frozenset(("tool_name", "tool_call_id"))
 _SURE = 2
 """Lowest strength of the name of a call's id or tool."""
@@ -58,7 +57,7 @@ def kind_of(keys: frozenset[str]) -> str | None:
         for key, meaning in meanings.items()
     ):
         return TOOL
-    if "model" in fields and not _COUNTS.isdisjoint(fields):
+    if {"model", "output_tokens"} <= fields:
         return LLM
     return PROMPT if any(meaning.text and words_of(key)[-1] == PROMPT for key, meaning in meanings.items()) else None
 
@@ -84,8 +83,9 @@ def values_in(part: LogPart) -> Mapping[str, Any]:
 
 
 def tool_in(part: LogPart) -> str | None:
-    found = ((key, value) for key, value in values_in(part).items() if meaning_of(key).field == "tool_name")
-    return next((as_text(value) for key, value in found if is_content_of_event(key)), None)
+    """Return a tool's name or, without one, the id of its call."""
+    fields = {meaning_of(key).field: value for key, value in values_in(part).items() if is_content_of_event(key)}
+    return as_text(fields.get("tool_name", fields.get("tool_call_id")))
 
 
 def describes(part: LogPart, writer: SpanRecord) -> bool:
