@@ -1,5 +1,6 @@
 // Vendors' SDKs for JavaScript around a loop by hand on the OpenAI SDK (Chat Completions). One at a time in SDK=
 // judgeval (judgeval 1.2.1: observe, wrap) | sentry (@sentry/node 10.78 with openAIIntegration, spans for agent and tools as its docs teach).
+// | langsmith (langsmith 0.3.87 with its OpenTelemetry export: traceable, wrapOpenAI).
 // openai 5 or newer, @opentelemetry/sdk-trace-node 2, @opentelemetry/exporter-trace-otlp-proto 0.203.
 import { once } from "node:events";
 import { createServer } from "node:http";
@@ -60,6 +61,19 @@ if (SDK === "sentry") {
     return run(text);
   });
   versions = { "@sentry/node": Sentry.SDK_VERSION };
+}
+if (SDK === "langsmith") {
+  Object.assign(process.env, { LANGSMITH_TRACING: "true", LANGSMITH_OTEL_ENABLED: "true", LANGSMITH_API_KEY: "none", LANGSMITH_ENDPOINT: OPENAI });
+  const { initializeOTEL } = await import("langsmith/experimental/otel/setup");
+  const { DEFAULT_LANGSMITH_TRACER_PROVIDER: provider } = initializeOTEL({ exporterConfig: { url: TRACES } });
+  const { traceable } = await import("langsmith/traceable");
+  const { wrapOpenAI } = await import("langsmith/wrappers");
+  client = wrapOpenAI(await made());
+  asAgent = (name, run) => traceable(run, { name, run_type: "chain" });
+  asTool = (name, run) => traceable(run, { name, run_type: "tool" });
+  asRequest = (plan, run) => plan.conversation_id ? traceable((text) => run(text), { name: "chat", metadata: { session_id: plan.conversation_id } }) : run;
+  flush = async () => { await new Promise((resolve) => setTimeout(resolve, 500)); await provider.forceFlush(); };
+  versions = { langsmith: "0.3.87" };
 }
 
 function agent(plan, name = "assistant", instructions = SYSTEM) {

@@ -220,7 +220,23 @@ def neutral(value):
         return {key: neutral(inner) for key, inner in value.items()}
     if isinstance(value, list):
         return [neutral(inner) for inner in value]
-    return PATHS.sub("/app/file", value) if isinstance(value, str) else value
+    return PATHS.sub("/app/file", shorter(value)) if isinstance(value, str) else value
+
+
+def shorter(value, longest: int = 1500):
+    """Without the middle of long texts in JSON, such as a product's own instructions."""
+    if isinstance(value, dict):
+        return {key: shorter(inner, longest) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [shorter(inner, longest) for inner in value]
+    if not isinstance(value, str) or len(value) <= longest:
+        return value
+    if value[:1] not in ("{", "["):
+        return f"{value[:200]}… {value[-100:]}"
+    try:
+        return json.dumps(shorter(json.loads(value), 400), ensure_ascii=False, separators=(",", ":"))
+    except ValueError:
+        return value
 
 
 def as_json(signal: str, raw: bytes, kind: str) -> dict:
@@ -256,7 +272,7 @@ class Stage(fake_llm.H):
 
     def do_POST(self) -> None:
         path = self.path.split("?")[0].rstrip("/")
-        if path.endswith(("/traces", "/logs")) and not path.startswith("/control"):
+        if path.endswith(("/traces", "/logs", "/metrics")) and not path.startswith("/control"):
             self._export(path.rsplit("/", 1)[1])
         elif path.startswith(("/control/", "/tools/")):
             with self.lock:
@@ -279,7 +295,7 @@ class Stage(fake_llm.H):
     def _export(self, signal: str) -> None:
         raw = self._body()
         with self.lock:
-            if Stage.recording is not None:
+            if Stage.recording is not None and signal in SIGNALS:
                 Stage.recording.keep(signal, as_json(signal, raw, self.headers.get("content-type", "")))
         self.send_response(200)
         self.send_header("content-type", self.headers.get("content-type", "application/x-protobuf"))
