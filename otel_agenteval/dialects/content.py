@@ -439,6 +439,8 @@ def _with_text(message: Message, texts: list[str], out: Decoded) -> Message:
         texts = [text for text in texts if not is_tagged(text)] or texts
     content = message.content = texts[0] if len(texts) == 1 else _joined(texts)
     if message.role == "user":
+        if content[:1] == "<":
+            content = message.content = _NOTES.sub("", content)
         if not content.startswith(_FRAMEWORK_WORDS):
             return react.read_user(message, out.messages)
         message.role = "system"
@@ -467,6 +469,9 @@ def is_tagged(text: str) -> bool:
 
 
 _TAG = re.compile(r"<([A-Za-z][\w.:-]{0,60})(?: [^<>]{0,200})?>")
+
+_NOTES = re.compile(r"(?:<([a-z]+[_-][\w-]{1,58})>[^<>\n]{0,200}</\1>\n\n)+(?=\S)")
+"""Notes of one line each that a framework puts before the user's words: ``<current_datetime>…</current_datetime>``."""
 
 
 def _answer_to_call(value: Mapping[str, Any], texts: list[str]) -> ToolResponse:

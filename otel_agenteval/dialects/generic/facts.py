@@ -62,6 +62,8 @@ _ABOUT = frozenset(
 )
 _OF_A_RUN = ("usage_metadata", "response_metadata", "tool_call_id")
 """Fields of a model's or a tool's message that the user's message lacks."""
+_ENVELOPES = frozenset(("data", "payload"))
+"""Names of attributes whose objects hold what other instrumentations write as attributes."""
 _REPR = re.compile(r"[A-Za-z_][\w.]*(?:\[[\w., ]+\])?\(\w+=|<[\w.]+(?: object at |:)")
 
 
@@ -183,7 +185,7 @@ class Facts:
             self.agents.add(self.name)
         if path.endswith("cost_details") and "total" not in value and {*map(type, value.values())} <= {int, float}:
             self._take_field("cost_usd", sum(value.values()), 2, depth)
-        branch = value.__class__ is Branch
+        branch = value.__class__ is Branch or (depth == 0 and path in _ENVELOPES)
         if branch:
             self._take_spread((words_of(path) or ("",))[-1], value)
         depth = depth if branch else depth + 1

@@ -76,6 +76,7 @@ _PROPERTIES = frozenset((
     "mime", "type", "types", "format", "id", "ids", "count", "counts", "tokens", "token", "length", "size", "time", "ms", "name", "schema", "cost", "reason",
     "reasons", "model", "status", "code", "usage", "index", "kind", "description", "definitions", "tools", "duration", "temperature", "version",
     "seed", "penalty", "stream", "tier", "fingerprint", "state", "url", "path", "metadata", "usd", "total", "latency", "s",
+    "attempt", "effort", "endpoint", "namespace", "origin", "originator", "seq", "slug", "source", "success", "timestamp", "truncated",
 ))  # fmt: skip
 
 
@@ -339,6 +340,7 @@ def argument_in(key: str) -> str | None:
     if (
         not words
         or name.lower() in _PROPERTIES
+        or name.lower() in _OF_RECORDS
         or not _MEASURES.isdisjoint(words)
         or meaning.field is not None
         or meaning.direction is not None
@@ -352,7 +354,7 @@ _OUTCOMES = frozenset((
     "success", "successful", "ok", "error", "exception", "retries", "retry", "attempt", "attempts", "count", "cached", "cache",
 ))  # fmt: skip
 _ORIGINS = frozenset((
-    "trace", "span", "event", "logger", "level", "service", "environment", "env", "function", "class", "module", "method", "framework", "sdk", "scope",
+    "trace", "span", "event", "logger", "level", "service", "environment", "env", "function", "class", "module", "method", "framework", "sdk", "scope", "turn",
 ))  # fmt: skip
 _PROPERTIES_OF_TOOLS = frozenset(
     ("tool", "execution", "version", "description", "definition", "tags", "metadata", "type", "kind", "schema")

@@ -142,3 +142,26 @@ def role_of_name(name: str) -> tuple[str | None, str | None]:
         return None, None
     whole = _WHOLE.get("_".join(words))
     return (whole if whole is not None else _role_in(frozenset(words))), None
+
+
+_EVENT = re.compile(r"(?P<stem>.+)[.:](?P<word>[A-Za-z]+?)(?P<event>Start|Success|Error|Finish)?-\w+")
+ENDS = frozenset(("success", "error", "finish"))
+
+
+@lru_cache(1024)
+def event_in(name: str) -> tuple[str, str] | None:
+    """Return the stem and the event of a span that is one event of a call, or None.
+
+    Examples are ``tool.start-3``, ``agent.toolStart-1`` (stem ``agent.tool``), ``chat.newToken-7``.
+    """
+    found = _EVENT.fullmatch(name) if "-" in name else None
+    if found is None:
+        return None
+    stem, word, event = found["stem"], found["word"], found["event"]
+    return (stem, word) if event is None else (f"{stem}.{word}", event.lower())
+
+
+def role_of_stem(stem: str) -> tuple[str | None, str | None]:
+    """Return the role that the stem of events hints at, by its last word first, and the rest of the stem."""
+    role, rest = role_of_name(stem)
+    return _WHOLE.get(stem.rpartition(".")[2]) or role, rest

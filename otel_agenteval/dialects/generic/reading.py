@@ -380,7 +380,10 @@ def _rank(path: str, names: Iterable[str]) -> float:
 
 
 def _whole(facts: Facts, direction: str, names: tuple[str, ...]) -> Content | None:
-    found = [content for content in facts.wholes if content.direction == direction]
+    found = [
+        content for content in facts.wholes
+        if content.direction == direction and (direction == OUT or content.value.__class__ not in (bool, int, float))
+    ]  # fmt: skip
     return max(found, key=lambda content: _rank(content.path, names)) if found else None
 
 
@@ -492,6 +495,13 @@ def _read_run(step: Step, facts: Facts) -> None:
         step.input_value = _text_or_whole(facts, IN, _ARGUMENTS)
     if step.output_value is None:
         step.output_value = _text_or_whole(facts, OUT, _RESULTS)
+    if given and step.input_value.__class__ is str and _is_around(step.input_value, _asked(facts) or ""):
+        step.input_messages = None
+
+
+def _is_around(text: str, prompt: str) -> bool:
+    """Return True if a framework wrote a prompt around the user's words, each on lines of their own or after a label."""
+    return text != prompt and any(f"{before}{text}\n" in f"\n{prompt}\n" for before in ("\n", ": "))
 
 
 def _split_run(step: Step) -> None:

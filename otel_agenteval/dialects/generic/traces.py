@@ -11,6 +11,7 @@ from ..content import decode
 from ..step import AGENT, CHAIN, EMBEDDING, INNER, LLM, RERANK, RETRIEVAL, TOOL, UNKNOWN
 from .facts import KIND, MESSAGES, MODEL, TELLING, USAGE, Facts
 from .keys import IN, OUT
+from .kinds import ENDS, event_in, role_of_stem
 from .reading import has_answer, returns_prompt
 from .shapes import plain
 from .values import opened
@@ -38,6 +39,7 @@ def review_roles(records: Sequence[SpanRecord], infer: Callable[[SpanRecord], No
         _open_loops(records)
         return
     inferred += _infer_skipped(records, inferred, infer)
+    _settle_events(records)
     known = any(record.dialects.named and record.dialects.stated_role not in (None, UNKNOWN) for record in records)
     if known:
         for record in inferred:
@@ -51,10 +53,26 @@ def review_roles(records: Sequence[SpanRecord], infer: Callable[[SpanRecord], No
     _drop_strangers(records, inferred)
     _drop_common_names(inferred)
     _name_tools(inferred, records)
+    _split_sums(records)
     _open_loops(records)
     _drop_phantoms(inferred)
     if not known:
         _name_roots(records, inferred)
+
+
+def _settle_events(records: Sequence[SpanRecord]) -> None:
+    """Remove the roles of spans that are events, such as ``agent.update-3``, except a model or tool call's start and end."""
+    found = [(record, *named) for record in records if (named := event_in(record.name)) is not None]
+    stems = {stem for _, stem, event in found if event == "start"} & {stem for _, stem, event in found if event in ENDS}
+    for record, stem, event in found:
+        if stem in stems and record.dialects.inferred:
+            facts = record.dialects.facts
+            role, facts.name_left = role_of_stem(stem)
+            facts.evidence |= KIND
+            if role in (LLM, TOOL) and (event == "start" or event in ENDS):
+                record.dialects.role = role
+            else:
+                record.dialects.reset_role()
 
 
 def _infer_skipped(
@@ -215,6 +233,42 @@ def _tool_name(record: SpanRecord) -> str:
 
 def _may_be_tool(facts: Facts) -> bool:
     return facts.kind_strength < 2 or facts.function
+
+
+def _split_sums(records: Sequence[SpanRecord]) -> None:
+    """Change spans that count tokens to model calls, if a span around them has only the sum of their tokens."""
+    counted = [
+        record for record in records
+        if (facts := record.dialects.facts) is not None and facts.fields.keys() >= _TOKENS and record.dialects.role in (None, CHAIN, LLM)
+    ]  # fmt: skip
+    if len(counted) < 3:
+        return
+    by_id = {record.span_id: record for record in records}
+    sums = {
+        record.span_id for record in counted
+        if record.dialects.role == LLM and record.dialects.facts.kind is None and record.dialects.facts.name_role != LLM
+    }  # fmt: skip
+    parts: dict[int, list[Any]] = {}
+    for record in counted:
+        at = by_id.get(record.parent_id)
+        for _ in range(100):
+            if at is None or at.dialects.role in (TOOL, AGENT):
+                break
+            if at.span_id in sums:
+                parts.setdefault(at.span_id, []).append(record.dialects)
+                break
+            at = by_id.get(at.parent_id)
+    for span_id, found in parts.items():
+        whole = by_id[span_id].dialects
+        fields = whole.facts.fields
+        if len(found) > 1 and all(sum(part.facts.fields[name] for part in found) == fields[name] for name in _TOKENS):
+            whole.role = CHAIN
+            for part in found:
+                part.role, part.inferred = LLM, True
+                part.facts.fields.setdefault("model", fields.get("model"))
+
+
+_TOKENS = frozenset(("input_tokens", "output_tokens"))
 
 
 def _drop_phantoms(inferred: Sequence[SpanRecord]) -> None:

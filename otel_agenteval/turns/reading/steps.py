@@ -5,15 +5,15 @@ Everything is read once and cached.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from functools import lru_cache
 from itertools import pairwise
 from operator import attrgetter, itemgetter
 from typing import Any
 
-from ...core.turn import Message
+from ...core.turn import ErrorInfo, Message
 from ...dialects.content import Decoded, decode
+from ...dialects.generic.kinds import ENDS, event_in
 from ...dialects.generic.reading import conversation_in
 from ...dialects.reader import read
 from ...dialects.step import AGENT, INNER, LLM, TOOL, Step
@@ -153,26 +153,38 @@ class StepReader:
         return self._decode(step, "output_messages", "assistant").messages
 
 
-_EVENT = re.compile(r"(?P<stem>.+)[.:](?P<event>start|success|error|finish)-(?P<number>\w+)")
-
-
 def _join_events(steps: list[Step]) -> None:
     """Join spans that are events of one model or tool call, such as ``tool.start-3`` and ``tool.success-3``.
 
-    The first one gets the facts of the others, which lose their roles.
+    The first one gets the facts of the others, which lose their roles. The numbers may count each event by itself, so an
+    event that fits no start below its parent belongs to the latest one.
     """
-    first: dict[tuple[int, str, str], Step] = {}
-    for step in steps:
-        name = step.record.name
-        if step.role not in _CALLS or "-" not in name or (event := _EVENT.fullmatch(name)) is None:
+    calls: dict[tuple[int, str, str], Step] = {}
+    latest: dict[str, Step] = {}
+    ended: set[int] = set()
+    events = [(step, *found) for step in steps if step.role in _CALLS and (found := event_in(step.record.name)) is not None]
+    for step, stem, event in sorted(events, key=lambda one: (one[0].record.start_ns, one[2] != "start")) if events else ():
+        if event not in _EVENTS:
             continue
-        call = first.setdefault((step.record.parent_id, event["stem"], event["number"]), step)
-        if call is not step:
-            for field, value in vars(step).items():
-                if getattr(call, field) is None:
-                    setattr(call, field, value)
-            call.duration_s = (step.record.end_ns - call.record.start_ns) / 1e9
-            step.role = None
+        key = (step.record.parent_id, stem, step.record.name.rpartition("-")[2])
+        ends = event in ("success", "error")
+        candidates = () if event == "start" else (calls.get(key), latest.get(stem))
+        call = next((one for one in candidates if one is not None and not (ends and one.record.span_id in ended)), step)
+        if ends:
+            ended.add(call.record.span_id)
+        if call is step:
+            calls[key] = latest[stem] = step
+            continue
+        for field, value in vars(step).items():
+            if getattr(call, field) is None:
+                setattr(call, field, value)
+        if event == "error" and call.error is None:
+            call.error = ErrorInfo("error", step.record.status_message or None)
+        call.duration_s = (step.record.end_ns - call.record.start_ns) / 1e9
+        step.role = None
+
+
+_EVENTS = ENDS | {"start"}
 
 
 def _order_ties(steps: list[Step]) -> None:

@@ -18,6 +18,7 @@ from ...core import jsonio
 from ...core.later import Later
 from ...core.turn import ErrorInfo, Handoff, Message, ToolCall, ToolRequest
 from ...dialects.content import REDACTED, arguments_of, says_failed, unquoted, unwrap_result
+from ...dialects.generic.words import words_of
 from ...dialects.react import INTERPRETER, calls_in_code, printed
 from ...dialects.step import AGENT, CHAIN, HANDOFF, INNER, LLM, ROOT_ROLES, TOOL, Step, as_text
 from ...spans.record import SpanRecord
@@ -91,7 +92,7 @@ class ToolReader(CallReader):
     def _requests_read_back(self) -> list[tuple[ToolRequest, Step]]:
         """Return the requests that only a later prompt contains, because an instrumentation lost streamed ones."""
         requested = self._requests()
-        known = {call.call_id for call, _ in requested}
+        known = {_own_id(call.name, call.call_id) for call, _ in requested}
         alike: Counter[_CallKey] | None = None
         found = []
         for step in self.llm:
@@ -102,7 +103,7 @@ class ToolReader(CallReader):
                 found += [(call, step) for call in _more_than(alike, since_user(messages))]
         return found
 
-    def _with_new_ids(self, step: Step, known: set[str | None]) -> Iterator[ToolRequest]:
+    def _with_new_ids(self, step: Step, known: set[str]) -> Iterator[ToolRequest]:
         """Yield this turn's requests in a prompt whose ids aren't in ``known``, and add all ids to it."""
         messages = self.inputs(step)
         # Requests in the first prompt belong to earlier turns, unless one span describes many calls.
@@ -113,8 +114,8 @@ class ToolReader(CallReader):
             )
         for place, message in enumerate(messages):
             for call in message.tool_calls:
-                if call.call_id and call.call_id not in known:
-                    known.add(call.call_id)
+                if call.call_id and (own_id := _own_id(call.name, call.call_id)) not in known:
+                    known.add(own_id)
                     if place >= first:
                         yield call
 
@@ -289,6 +290,7 @@ class ToolReader(CallReader):
         merged: dict[int, Step] = {}
         by_id: dict[str | None, Step] = {}
         steps: Iterable[Step] = self.of_role.get(TOOL, ())
+        other_names: list[tuple[Step, str | None]] = []
         functions = self._functions()
         for step in sorted([*steps, *functions], key=START) if functions else steps:
             if step is self.root or step.gives_form or _is_no_tool(step.tool_name):
@@ -297,18 +299,26 @@ class ToolReader(CallReader):
             if outer is not None:
                 outer = merged[step.record.span_id] = merged.get(outer.record.span_id, outer)
             elif step.tool_call_id:
-                outer = by_id.get(own_id := _own_id(step))
+                outer = by_id.get(own_id := _own_id(step.tool_name, step.tool_call_id))
                 if outer is None or not _are_one_call(outer, step):
                     outer = None
                     if step.tool_name:
                         by_id[own_id] = step
             if outer is not None:
+                if step.tool_name != outer.tool_name:
+                    other_names.append((outer, step.tool_name))
                 fill(outer, step, _TOOL_MERGED)
                 outer.error = outer.error or step.error
                 outer.permission_denied |= step.permission_denied
             elif step.tool_name:
                 out.append(step)
-        return _without_bare(out) if any(map(_has_only_name, out)) else out
+        if not any(map(_has_only_name, out)):
+            return out
+        requested = {step.tool_name for step in out if _has_only_name(step)}
+        for outer, name in other_names:
+            if name in requested:
+                outer.tool_name = name
+        return _without_bare(out)
 
     def _layer_around(self, step: Step) -> Step | None:
         """Return the tool span around a tool span if both are layers of one call."""
@@ -504,27 +514,30 @@ def _parameters_of(tool: Mapping[str, Any]) -> list[str]:
 def _same_tool(outer: Step, inner: Step) -> bool:
     """Return True if two tool spans are layers of one call.
 
-    They have the same name, the inner one has no name, or it has an MCP server's shorter name for the tool.
+    They have the same name, the inner one has no name, or one name ends with the other, in any spelling, and the inner one
+    is an MCP server's or has the same arguments.
     """
     known, name = outer.tool_name, inner.tool_name
     if known == name or not name:
         return True
-    return (
-        known is not None
-        and "mcp.method.name" in inner.record.attributes
-        and known.endswith((f"_{name}", f".{name}", f"/{name}"))
-    )
+    if known is None:
+        return False
+    shorter, longer = sorted((words_of(known), words_of(name)), key=len)
+    if not shorter or longer[-len(shorter) :] != shorter:
+        return False
+    given = arguments_of(inner.tool_arguments)
+    return "mcp.method.name" in inner.record.attributes or (given is not None and given == arguments_of(outer.tool_arguments))
 
 
-def _own_id(step: Step) -> str:
+def _own_id(name: str | None, call_id: str | None) -> str:
     """Return a call's id without its tool's name."""
-    call_id = step.tool_call_id or ""
-    return call_id.removeprefix(f"{step.tool_name}__") if "__" in call_id else call_id
+    call_id = call_id or ""
+    return call_id.removeprefix(f"{name}__") if "__" in call_id else call_id
 
 
 def _are_one_call(one: Step, later: Step) -> bool:
     """Return True if two tool spans with one call id are one call. Some models use an id again for another call."""
-    if not _same_tool(one, later) and not _same_tool(later, one):
+    if not (_same_tool(one, later) or _same_tool(later, one) or (one.tool_name or "").endswith(later.tool_name or "")):
         return False
     pairs = ((one.tool_arguments, later.tool_arguments), (one.tool_result, later.tool_result))
     if any(given is not None and other is not None and given != other for given, other in pairs):
