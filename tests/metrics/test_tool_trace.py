@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import copy
 import time
+from pathlib import Path
 from typing import Any
 
 import networkx
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 import otel_agenteval as oa
 from otel_agenteval.core.turn import ErrorInfo, SpanInfo, ToolCall
+from tests.support.recordings import unpack
 
 
 def call(name: str, **known: Any) -> dict[str, Any]:
@@ -199,7 +201,7 @@ def test_tool_arguments_is_vacuous_when_no_configured_tool_was_called() -> None:
     assert evaluate("code_tool_arguments", [call("a")], required_arguments={"b": ["x"]}).vacuous
 
 
-FROM_SPANS = {"reading": "exact"}
+FROM_SPANS = {"close_reason": "root_ended"}
 ARGUMENT_PARAMS = {
     "code_tool_arguments": {"required_arguments": {"mail": ["to"]}},
     "code_tool_argument_matches": {"tool": "mail", "argument": "to", "expected": "x"},
@@ -224,6 +226,17 @@ NO_JSON = [{"role": "assistant", "tool_calls": [{"call_id": "1", "name": "mail",
 def test_unrecorded_arguments_skip_metrics(metric: str, turn: dict[str, Any], found: Any) -> None:
     score = oa.get_metric(metric, **ARGUMENT_PARAMS[metric]).evaluate(oa.Turn.from_dict(turn))
     assert (score.detail.get("reason") if score.status == "skipped" else score.value) == found
+
+
+@pytest.mark.parametrize("recording", ["openai_agents-otel_genai/s2_off.jsonl", "langchain-traceloop/s2_off.jsonl"])
+def test_recordings_without_content_skip_metrics(recording: str, tmp_path: Path) -> None:
+    (turn,) = oa.load_turns(unpack(recording, tmp_path))
+    required = oa.get_metric("code_tool_arguments", required_arguments={"get_weather": ["city"]})
+    contains = oa.get_metric("code_tool_result_contains", tool="get_weather", expected="sunny")
+    assert [metric.evaluate(turn).detail.get("reason") for metric in (required, contains)] == [
+        "missing:arguments",
+        "missing:result",
+    ]
 
 
 RESULT_PARAMS = {
@@ -311,7 +324,9 @@ def test_calls_that_contain_an_agents_name_are_calls(name: str) -> None:
         ('[{"json": "sent"}]', 1.0),
         ({"result": "lost"}, 0.0),
         ({"result": "sent", "id": 5}, 0.0),
-        ({"note": "sent"}, 0.0),
+        ("{'func': 'sent'}", 1.0),
+        ({"error": "sent"}, 0.0),
+        ("[{", 0.0),
     ],
 )
 def test_tool_correctness_compares_outputs_in_a_wrapper(result: Any, value: float) -> None:

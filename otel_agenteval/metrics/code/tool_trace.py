@@ -348,7 +348,7 @@ def code_tool_correctness(
         expected: Names or ``{name, arguments?, output?}``. The default is the turn's reference ``expected`` or
             ``expected_tools``. Without either, the metric is skipped as ``missing:expected_tools``.
         check_arguments: Compare arguments.
-        check_output: Compare outputs (as JSON, also inside an SDK's ``{"result": …}``).
+        check_output: Compare outputs (as JSON, also inside an object with one key such as ``{"result": …}``).
         exact_match: Return 1 if the calls match the expected calls completely and in order, otherwise 0.
         ordered: Require the order: the value is the heaviest common subsequence divided by the number of expected calls.
 

@@ -8,12 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...core import jsonio
+from ...core import jsonio, python_text
 from ...core.errors import MetricError
 from ...core.turn import ToolCall, Turn
 from .values import json_equal, reference
 
-_UNSET = object()
 _DEEPEST_SIMILARITY = 50
 """Nesting depth at which arguments are no longer compared key by key."""
 
@@ -108,14 +107,14 @@ def _ran_agents(turn: Turn, tools: set[str]) -> set[str]:
 def lacks_arguments(turn: Turn, call: ToolCall) -> bool:
     """Return True if a call's arguments are unknown because the spans don't have them.
 
-    In a turn that wasn't read from spans, absent arguments are none.
+    In a turn that wasn't rebuilt from spans, absent arguments are none.
     """
-    return call.arguments is None and turn.reading is not None and not wrote_no_object(turn, call)
+    return call.arguments is None and turn.close_reason is not None and not wrote_no_object(turn, call)
 
 
 def lacks_result(turn: Turn, call: ToolCall) -> bool:
     """Return True if a call's result is unknown because the spans don't have it."""
-    return call.result is None and call.error is None and turn.reading is not None
+    return call.result is None and call.error is None and turn.close_reason is not None
 
 
 def wrote_no_object(turn: Turn, call: ToolCall) -> bool:
@@ -203,30 +202,32 @@ class Expectation:
         return _similarity(self.arguments, call.arguments) if self.compares_arguments else 1.0
 
 
-_WRAPPERS = ("result", "output", "json")
-
-
 def _same_output(expected: Any, result: Any) -> bool:
-    """Return True if the outputs are equal as JSON, or if the expected one is in the wrapper of an SDK.
+    """Return True if the outputs are equal as JSON, or if the result has the expected one in an object with one key.
 
-    Google's SDKs write ``{"result": …}`` and ``{"output": …}``, and Amazon's ``[{"json": …}]``.
+    Google's SDKs write ``{"result": …}``, for example, and Amazon's ``[{"json": …}]``.
     """
     if json_equal(expected, result):
         return True
     if isinstance(result, str):
-        try:
-            result = jsonio.loads(result)
-        except ValueError:
-            return False
+        result = _parsed(result)
         if not isinstance(expected, str) and json_equal(expected, result):
             return True
     if isinstance(result, list) and len(result) == 1:
         result = result[0]
     return (
-        isinstance(result, Mapping)
-        and len(result) == 1
-        and any(json_equal(expected, result.get(key, _UNSET)) for key in _WRAPPERS)
+        isinstance(result, Mapping) and len(result) == 1 and json_equal(expected, *result.values()) and failure_in(result) is None
     )
+
+
+def _parsed(text: str) -> Any:
+    """Return the value of JSON or of an object as Python writes it, or the text itself."""
+    for parse in (jsonio.loads, python_text.literal) if text[:1] in ("{", "[") else (jsonio.loads,):
+        try:
+            return parse(text)
+        except ValueError:
+            pass
+    return text
 
 
 def _similarity(expected: Any, actual: Any, depth: int = 0) -> float:
