@@ -990,7 +990,7 @@ def _result_of_framework(value: Mapping[str, Any]) -> Any:
     if "blocks" in value and "raw_output" in value:
         output = value["raw_output"]
         return output if isinstance(output, Mapping) and "source_nodes" not in output else unwrap_result(value["blocks"])
-    if "tool_output" in value and "tool_name" in value:
+    if "tool_output" in value and ("tool_name" in value or "tool_call_id" in value):
         return unwrap_result(value["tool_output"])
     return _UNWRAPPED
 

@@ -211,6 +211,7 @@ def test_arguments_in_each_shape(raw, value):
         ({"temp": 18}, {"temp": 18}),
         pytest.param('[{"text": "a", "annotations": null}, {"text": "b"}]', "a\nb", id="texts without a type"),
         pytest.param([{"block_type": "text", "text": "18"}], "18", id="a block of LlamaIndex"),
+        pytest.param({"tool_output": "18", "tool_call_id": "c1"}, "18", id="a result with its call's id"),
         pytest.param('[{"id": "d1", "text": "a"}]', '[{"id": "d1", "text": "a"}]', id="entries of data with a text are data"),
     ],
 )
