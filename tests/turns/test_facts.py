@@ -71,6 +71,31 @@ def test_run_that_ends_with_a_request_failed_if_its_last_call_did(answers):
     assert (turn.error is None) == answers
 
 
+@pytest.mark.parametrize(
+    ("prompt", "agents"),
+    [
+        pytest.param("Pack for Oslo?", ["expert"], id="the tool's argument is another call's user message"),
+        pytest.param("When?", [], id="all calls have the turn's user message"),
+        pytest.param("Translate.", [], id="another user message"),
+    ],
+)
+def test_tool_without_span_is_an_agent_if_models_read_its_argument(prompt, agents):
+    request = [{"id": "x", "name": "expert", "arguments": {"task": "Pack for Oslo?"}}]
+    answered = [
+        {"role": "user", "parts": [{"type": "text", "content": "When?"}]},
+        {"role": "assistant", "parts": [{"type": "tool_call", **request[0]}]},
+        {"role": "tool", "parts": [{"type": "tool_call_response", "id": "x", "response": "A coat."}]},
+    ]
+    turn = turn_of(
+        span(1, name="handle", ms=100),
+        chat(2, 1, user="When?", calls=request),
+        chat(3, 1, user=prompt, says="A coat.", at=20),
+        chat(4, 1, messages=answered, says="Take a coat.", at=40),
+    )
+    assert [call.name for call in turn.tool_calls] == ["expert"]
+    assert [run.name for run in turn.agent_runs] == agents
+
+
 def test_spans_say_when_they_began(tmp_path):
     turn = recorded("strands-native/s2.jsonl", tmp_path)
     starts = {one.id: one.start_s for one in turn.spans}

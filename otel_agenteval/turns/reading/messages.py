@@ -37,19 +37,19 @@ class MessageReader(ToolReader):
             for field in ("input_messages", "input_value"):
                 if getattr(root, field) is not None:
                     found = self._decode(root, field, "user")
-                    text = _last_user_text(found.messages)
+                    text = last_user_text(found.messages)
                     if text is not None:
                         among = field == "input_value" and len(found.messages) > 1
                         newer = self._after_history(found.messages, text) if found.messages[-1].role == "assistant" else None
                         return question_in(newer or (self._among(found.messages) if among else None) or text)
         for step in self.main_llm:
-            text = _last_user_text(self.inputs(step))
+            text = last_user_text(self.inputs(step))
             if text is not None:
                 return question_in(self._behind(text, step) or text)
         # The root and the model calls may lack content, or may never have been sent.
         for step in (*self.of_role.get(AGENT, ()), *self.of_role.get(INNER, ())):
             if step.input_messages is not None:
-                text = _last_user_text(self.inputs(step))
+                text = last_user_text(self.inputs(step))
                 if text is not None:
                     return question_in(text)
         return None
@@ -63,7 +63,7 @@ class MessageReader(ToolReader):
         if last is None or last is step or last.role != LLM or self._loop_of(last) != self._loop_of(step):
             return None
         messages = [message for message in self.inputs(last) if message.role in ("user", "assistant") and message.content]
-        asked = _last_user_text(messages)
+        asked = last_user_text(messages)
         if asked is None or any(message.content == text for message in messages):
             return None
         quoted = (message.content for message in messages if message.content and len(message.content) >= _QUOTED)
@@ -74,13 +74,13 @@ class MessageReader(ToolReader):
         prompt = self.inputs(self.main_llm[0]) if self.main_llm else []
         known = [place for place, message in enumerate(prompt) if message.role == "user" and message.content == text]
         if known and any(message.role == "assistant" for message in prompt[known[-1] :]):
-            return _last_user_text(prompt[known[-1] + 1 :])
+            return last_user_text(prompt[known[-1] + 1 :])
         value = self.root.input_value
         return value if not known and value.__class__ is str and value[:1] not in "[{" else None
 
     def _among(self, values: list[Message]) -> str | None:
         """Return the function argument that the first model call received as the user message."""
-        requested = _last_user_text(self.inputs(self.main_llm[0])) if self.llm else None
+        requested = last_user_text(self.inputs(self.main_llm[0])) if self.llm else None
         return requested if any(message.content == requested for message in values) else None
 
     def output(self) -> str | None:
@@ -230,7 +230,7 @@ class MessageReader(ToolReader):
         return [item for message in self._decode(root, field, "user").messages for item in message.attachments]
 
 
-def _last_user_text(messages: list[Message]) -> str | None:
+def last_user_text(messages: list[Message]) -> str | None:
     context = None
     for message in reversed(messages):
         if message.role == "user" and message.content and not message.tool_results:

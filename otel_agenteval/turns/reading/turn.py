@@ -8,7 +8,7 @@ agents, documents, errors and the turn itself. Everything that requires parsing 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar
 
 from ...core import jsonio
@@ -22,7 +22,7 @@ from ...dialects.step import AGENT, INNER, LLM, RERANK, RETRIEVAL, TOOL, Step
 from ...spans.record import SpanRecord
 from . import app_events
 from .finish_reasons import ends_by_itself
-from .messages import MessageReader
+from .messages import MessageReader, last_user_text
 from .runs import RequestedRuns
 from .steps import END
 from .tool_calls import TOOL_OR_CALLER
@@ -181,7 +181,17 @@ class TurnReader(MessageReader):
                     step.error,
                 )
             )
-        return runs
+        return [*runs, *self._agents_in_messages()]
+
+    def _agents_in_messages(self) -> Iterator[AgentRun]:
+        """Yield an agent for each tool without a span whose argument is the user message of other model calls."""
+        if len(self.llm) < 3 or self._tool_steps:
+            return
+        asked = {last_user_text(self.inputs(step)) for step in self.llm}
+        if len(asked) > 1:
+            for call in self.tool_calls() or ():
+                if any(isinstance(value, str) and value in asked for value in (call.arguments or {}).values()):
+                    yield AgentRun(call.name, None, self._main_agent())
 
     def _is_same_run(self, parent: Step, step: Step) -> bool:
         if step.agent_is_class:
