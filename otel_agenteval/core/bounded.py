@@ -13,6 +13,8 @@ MOST = 2**63 - 1
 """Largest count that fits a database column and an OTLP integer."""
 NAME_BYTES = 1024
 """Longest name, in bytes of UTF-8. PostgreSQL refuses to index texts longer than 2,700 bytes."""
+SHORT = NAME_BYTES // 4
+"""Names with at most this many characters are never longer, because a character takes at most four bytes."""
 
 
 def bounded_name(name: str) -> str:
@@ -20,7 +22,7 @@ def bounded_name(name: str) -> str:
 
     A shortened name ends with a hash of the full name, so two long names that differ only at the end stay distinct.
     """
-    if len(name) <= NAME_BYTES // 4:  # a character takes at most four bytes
+    if len(name) <= SHORT:
         return name
     raw = name.encode(errors="replace")
     if len(raw) <= NAME_BYTES:

@@ -27,7 +27,7 @@ def loads(text: str | bytes) -> Any:
         ValueError: If the text isn't JSON, or is nested so deeply that a turn containing it couldn't be written.
     """
     found = _parsed(text)
-    if len(text) > 2 * MAX_DEPTH:
+    if len(text) > 2 * MAX_DEPTH and _brackets(text) > MAX_DEPTH:
         held = found
         for _ in range(_ENCODER - MAX_DEPTH):
             held = (held,)
@@ -36,6 +36,11 @@ def loads(text: str | bytes) -> Any:
         except TypeError:
             raise ValueError("nested too deep") from None
     return found
+
+
+def _brackets(text: str | bytes) -> int:
+    """Return the number of opening brackets, also in strings. No document is nested deeper."""
+    return text.count("[") + text.count("{") if isinstance(text, str) else text.count(b"[") + text.count(b"{")
 
 
 def _parsed(text: str | bytes) -> Any:
@@ -173,9 +178,12 @@ def _finite(value: Any, depth: int) -> Any:
 
 def frozen(value: Any) -> Hashable:
     """Return a hashable equivalent of a JSON value. Equal values give equal results."""
-    if isinstance(value, Mapping):
-        return frozenset((key, frozen(inner)) for key, inner in value.items())
-    return tuple(map(frozen, value)) if isinstance(value, (list, tuple)) else value
+    found: Hashable = value
+    if isinstance(value, (list, tuple)):
+        found = tuple(map(frozen, value))
+    elif value is not None and value.__class__ is not str and isinstance(value, Mapping):
+        found = frozenset([(key, frozen(inner)) for key, inner in value.items()])
+    return found
 
 
 def text_of(value: Any) -> str:

@@ -135,10 +135,10 @@ def _add(raw: Any, role: str, out: Decoded, depth: int) -> None:
         raw = value
     if depth > _MAX_NESTING:
         return
-    if isinstance(raw, Mapping):
-        _add_object(raw, role, out, depth)
-    elif isinstance(raw, (list, tuple)):
+    if isinstance(raw, (list, tuple)):
         _add_list(raw, role, out, depth)
+    elif raw.__class__ is dict or isinstance(raw, Mapping):
+        _add_object(raw, role, out, depth)
     elif raw.__class__ is Later:
         _add(raw.reader(raw.raw), role, out, depth + 1)
     elif raw is not None:
@@ -489,9 +489,9 @@ def _unwrapped(value: Mapping[str, Any]) -> Mapping[str, Any]:
         path = value.get("id")
         kind = path[-1] if isinstance(path, list) and path else None
         return {"type": ROLES.get(kind, kind) if isinstance(kind, str) else None, **value["kwargs"]}
-    if isinstance(value.get("data"), Mapping):
+    if "data" in value and isinstance(value["data"], Mapping):
         return {**value["data"], "type": value.get("type")}
-    if isinstance(value.get("message"), Mapping) and "role" not in value:
+    if "message" in value and "role" not in value and isinstance(value["message"], Mapping):
         info = value.get("generation_info")
         reason = value.get("finish_reason") or (info.get("finish_reason") if isinstance(info, Mapping) else None)
         return {"finish_reason": reason, **_unwrapped(value["message"])}
@@ -585,7 +585,7 @@ def _google_part(part: Mapping[str, Any], message: Message) -> bool:
     """
     for key, reader in _GOOGLE_READERS.items():
         inner = part.get(key)
-        if isinstance(inner, Mapping):
+        if inner is not None and isinstance(inner, Mapping):
             reader(inner, message)
             return True
     for key in ("image", "video", "document", "audio"):  # Bedrock's

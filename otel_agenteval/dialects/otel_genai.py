@@ -159,41 +159,33 @@ def _read_inference(get: Any, step: Step) -> None:
     if step.response_id is None:
         step.response_id = as_text(get("gen_ai.response.id"))
     if step.finish_reason is None:
-        reason = _either(get, "gen_ai.response.finish_reason", "anthropic.message.stop_reason")
-        step.finish_reason = first_text(get("gen_ai.response.finish_reasons")) or as_text(reason)
+        step.finish_reason = first_text(get("gen_ai.response.finish_reasons")) or as_text(
+            get("gen_ai.response.finish_reason", get("anthropic.message.stop_reason"))
+        )
     if step.time_to_first_token_s is None:
-        seconds = _either(get, "gen_ai.response.time_to_first_chunk", "gen_ai.client.operation.time_to_first_chunk")
+        seconds = get("gen_ai.response.time_to_first_chunk", get("gen_ai.client.operation.time_to_first_chunk"))
         step.time_to_first_token_s = _server_time_to_first_token(get, step) if seconds is None else as_float(seconds)
     if step.cost_usd is None:
-        cost = _either(get, "gen_ai.usage.cost", "operation.cost", "gen_ai.usage.total_cost")
+        cost = get("gen_ai.usage.cost", get("operation.cost", get("gen_ai.usage.total_cost")))
         if cost is not None:
             step.cost_usd = as_float(cost)
 
 
-def _either(get: Any, *names: str) -> Any:
-    """Return the first of several attributes that has a value."""
-    for name in names:
-        value = get(name)
-        if value is not None:
-            return value
-    return None
-
-
 def _read_usage(get: Any, step: Step) -> None:
     if step.input_tokens is None:
-        tokens = _either(get, "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")
+        tokens = get("gen_ai.usage.input_tokens", get("gen_ai.usage.prompt_tokens"))
         if tokens is not None:
             step.input_tokens = tokens if tokens.__class__ is int and tokens >= 0 else as_int(tokens)
     if step.output_tokens is None:
-        tokens = _either(get, "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens")
+        tokens = get("gen_ai.usage.output_tokens", get("gen_ai.usage.completion_tokens"))
         if tokens is not None:
             step.output_tokens = tokens if tokens.__class__ is int and tokens >= 0 else as_int(tokens)
     if step.cached_tokens is None:
-        tokens = _either(get, "gen_ai.usage.cache_read.input_tokens", "gen_ai.usage.cache_read_input_tokens")
+        tokens = get("gen_ai.usage.cache_read.input_tokens", get("gen_ai.usage.cache_read_input_tokens"))
         if tokens is not None:
             step.cached_tokens = as_int(tokens)
     if step.reasoning_tokens is None:
-        tokens = _either(get, "gen_ai.usage.reasoning.output_tokens", "gen_ai.usage.reasoning_tokens")
+        tokens = get("gen_ai.usage.reasoning.output_tokens", get("gen_ai.usage.reasoning_tokens"))
         if tokens is not None:
             step.reasoning_tokens = as_int(tokens)
 

@@ -6,7 +6,7 @@ Each of them fills the fields that the dialects before it left empty.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from operator import attrgetter
 from typing import Any, NamedTuple, Protocol
 
@@ -97,7 +97,7 @@ _SIGNS = ROLE_KEYS - _EVERYBODYS
 _MAX_KNOWN = 4_096
 _otel_only: dict[str, bool] = {}
 _known_scopes: dict[str, bool] = {}
-_known_dialects: dict[tuple[str, frozenset[str]], tuple[Dialect, ...]] = {}
+_known_dialects: dict[tuple[str, Hashable], tuple[Dialect, ...]] = {}
 
 
 def is_genai_scope(scope: str) -> bool:
@@ -119,7 +119,9 @@ GENAI = Vocabulary(ROLE_KEYS, is_genai_scope, ("gen_ai.", "claude_code."), (b'"r
 
 def dialects_of(attributes: Mapping[str, Any], scope: str) -> tuple[Dialect, ...]:
     """Return the dialects that apply to a span, in reading order."""
-    key = (scope, ROLE_KEYS.intersection(attributes))
+    # In most spans, the convention's marks are the only ones, and it doesn't matter which.
+    only_otel = _OTHER_KEYS.isdisjoint(attributes)
+    key = (scope, otel_genai.MARKS.isdisjoint(attributes) if only_otel else ROLE_KEYS.intersection(attributes))
     found = _known_dialects.get(key)
     if found is None:
         if len(_known_dialects) >= _MAX_KNOWN:
@@ -128,9 +130,9 @@ def dialects_of(attributes: Mapping[str, Any], scope: str) -> tuple[Dialect, ...
             dialect
             for dialect in DIALECTS  # every instrumentation may add the convention's attributes
             if dialect is otel_genai
-            or not dialect.MARKS.isdisjoint(key[1])
+            or not dialect.MARKS.isdisjoint(attributes)
             or dialect.SCOPES.match(scope)
-            or (dialect is spring_ai and spring_ai.HOSTS.match(scope) and not otel_genai.MARKS.isdisjoint(key[1]))
+            or (dialect is spring_ai and spring_ai.HOSTS.match(scope) and not otel_genai.MARKS.isdisjoint(attributes))
         )
     return found
 

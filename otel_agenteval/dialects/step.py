@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import Any
 
 from ..core import jsonio
-from ..core.bounded import MOST, bounded_name, is_count
+from ..core.bounded import MOST, SHORT, bounded_name, is_count
 from ..core.turn import Document, ErrorInfo
 from ..spans.record import SpanRecord
 
@@ -164,6 +164,8 @@ def limit(step: Step, refused: int) -> None:
         step: a span that was read.
         refused: how many counts were rejected during the read.
     """
+    if not refused and _is_within_limits(step):
+        return
     found = ["count"] * refused
     for place, value in enumerate(_names_of(step)):
         if value.__class__ is str and (name := bounded_name(value)) is not value:
@@ -175,6 +177,17 @@ def limit(step: Step, refused: int) -> None:
             found.append("count" if _NUMBERS[place] in _COUNTS else "amount")
     if found:
         step.limited = tuple(found)
+
+
+def _is_within_limits(step: Step) -> bool:
+    """Return True if no name or number can exceed a limit, as in most spans."""
+    for name in filter(None, _names_of(step)):
+        if name.__class__ is not str or len(name) > SHORT:
+            return False
+    for number in filter(None, _numbers_of(step)):
+        if not 0 < number <= MOST:
+            return False
+    return True
 
 
 def as_int(value: Any) -> int | None:

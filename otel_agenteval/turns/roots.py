@@ -324,7 +324,7 @@ def _add_beside(loops: list[list[_Node]], groups: list[SpanGroup]) -> None:
     beside: dict[int, tuple[_Node, list[tuple[_Node, SpanGroup]]]] = {}
     for loop, group in zip(loops, groups, strict=True):
         for run in loop:
-            if run.up is not None and run.up.record is not group.root:
+            if run.up is not None and run.up.record is not group.root and len(run.up.children) > 1:
                 beside.setdefault(id(run.up), (run.up, []))[1].append((run, group))
     for parent, runs in beside.values():
         others = [child for child in parent.children if not child.roots and (child.role is not None or child.holds)]
@@ -338,6 +338,8 @@ def _add_beside(loops: list[list[_Node]], groups: list[SpanGroup]) -> None:
 
 def _without_adopted(local_roots: list[_Node]) -> list[_Node]:
     """Attach model and tool spans without a parent to the request or run of their process in whose time they started."""
+    if len(local_roots) < 2:
+        return local_roots
     hosts = [node for node in local_roots if node.role is None or node.role in ROOT_ROLES]
     if not hosts or len(hosts) == len(local_roots):
         return local_roots

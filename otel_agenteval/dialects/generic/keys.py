@@ -100,7 +100,14 @@ def meaning_of(path: str) -> Meaning:
 def direction_of_content(path: str) -> str | None:
     """Return the direction of the content under a name, or None if a value there isn't content."""
     meaning = meaning_of(path)
-    return meaning.direction if meaning.content and is_useful(path) else None
+    direction = meaning.direction if meaning.content and is_useful(path) else None
+    if direction is None and len(without_content) < MOST_NAMES:
+        without_content.add(path)
+    return direction
+
+
+without_content: set[str] = set()
+"""Names seen so far that have no direction of content. Its size has a limit."""
 
 
 _SYSTEM = frozenset(("system", "instructions", "instruction", "preamble"))

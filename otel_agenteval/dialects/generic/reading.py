@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from operator import attrgetter
 from typing import Any
 
@@ -28,7 +29,7 @@ from ..step import (
     seconds_until,
 )
 from .facts import Content, Facts, model_in, provider_in, without_provider
-from .keys import IN, OUT, direction_of_content, is_useful, meaning_of
+from .keys import IN, OUT, direction_of_content, is_useful, meaning_of, without_content
 from .kinds import OF_MODELS
 from .logged import kind_of_part
 from .shapes import are_messages, plain
@@ -191,6 +192,8 @@ def lacks_content(record: SpanRecord, step: Step) -> bool:
     if not (lacks_input or lacks_output):
         return False
     attributes = record.attributes
+    if not record.logs and without_content.issuperset(attributes):
+        return False
     return (lacks_input and role != TOOL and any(kind_of_part(part) is not None for part in record.logs)) or any(
         (lacks_input if direction == IN else lacks_output)
         and attributes[key]
@@ -538,29 +541,32 @@ _UNRELATED_KEYS: set[str] = set()
 """Attribute names seen so far that hold no conversation id. Its size has a limit."""
 
 
-def conversation_in(attributes: Mapping[str, Any]) -> tuple[int, str] | None:
-    """Return the surest conversation id in attributes of any prefix or in their JSON metadata, after its strength."""
-    if _UNRELATED_KEYS.issuperset(attributes):
+def conversation_in(spans: Sequence[Mapping[str, Any]]) -> str | None:
+    """Return the surest conversation id in the attributes of spans, of any prefix or in JSON metadata."""
+    if _UNRELATED_KEYS.issuperset(chain.from_iterable(spans)):
         return None
     best = (1, "")
-    for key in attributes:
-        if key not in _UNRELATED_KEYS:
-            known = _conversation_at(key, attributes)
-            if known is None and len(_UNRELATED_KEYS) < MOST_NAMES:
-                _UNRELATED_KEYS.add(key)
-            if known is not None and known[1] and known[0] > best[0]:
-                best = known
-    return best if best[1] else None
+    for attributes in spans:
+        for key in attributes:
+            if key not in _UNRELATED_KEYS:
+                known = _conversation_at(key, attributes[key])
+                if known is None and len(_UNRELATED_KEYS) < MOST_NAMES:
+                    _UNRELATED_KEYS.add(key)
+                if known is not None and known[1] and known[0] > best[0]:
+                    best = known
+    return best[1] or None
 
 
-def _conversation_at(key: str, attributes: Mapping[str, Any]) -> tuple[int, str] | None:
+def _conversation_at(key: str, value: Any) -> tuple[int, str] | None:
     """Return the conversation id under a name after its strength, or None if no value of that name can hold one."""
     meaning = meaning_of(key)
     if is_useful(key) and meaning.field == "conversation_id" and meaning.strength > 1:
-        value = str(attributes[key]) if attributes[key].__class__ in (str, int) else ""
+        value = str(value) if value.__class__ in (str, int) else ""
         return meaning.strength, value if len(value) <= _LONGEST_ID and value[:1] not in "[{<" else ""
     if words_of(key)[-1:] != ("metadata",):
         return None
-    value = opened(attributes[key])
+    if value.__class__ is str and "_id" not in value and "Id" not in value:  # as in all names
+        return 2, ""
+    value = opened(value)
     names = (name for name in CONVERSATION_NAMES if isinstance(value, dict) and value.get(name).__class__ is str)
     return 2, next((value[name] for name in names if 0 < len(value[name]) <= _LONGEST_ID), "")

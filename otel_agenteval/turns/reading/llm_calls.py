@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from functools import lru_cache
+from operator import attrgetter
 
 from ...core.bounded import is_count, sum_of
 from ...core.turn import ErrorInfo, LlmCall, Usage
@@ -24,6 +25,7 @@ _MERGED = (
 )  # fmt: skip
 _SDK_SCOPES = ("com.anthropic.",)
 """Scopes of spans that a provider's SDK writes itself. Their token counts take precedence."""
+_TOKENS = attrgetter("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens")
 _LLM = (LLM,)
 _LLM_OR_LOOP = (LLM, AGENT, TOOL, WORKFLOW)
 
@@ -263,11 +265,8 @@ class CallReader(StepReader):
         return rounds
 
     def usage(self) -> Usage | None:
-        steps = [*self.llm, *self.totals]
-        input_tokens, output_tokens, cached, reasoning = (
-            sum_of(getattr(step, name) for step in steps)
-            for name in ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens")
-        )
+        counts = zip(*map(_TOKENS, (*self.llm, *self.totals)), strict=True)
+        input_tokens, output_tokens, cached, reasoning = map(sum_of, tuple(counts) or ((),) * 4)
         for given, made in (tokens for step in self.llm if step.overwritten for tokens in _counted_before(step)):
             input_tokens, output_tokens = sum_of((input_tokens, given)), sum_of((output_tokens, made))
         if input_tokens is None and output_tokens is None:  # some instrumentations write only a run's total
@@ -313,8 +312,8 @@ class CallReader(StepReader):
     def _outside_guards(self) -> list[Step]:
         """Return the model calls outside guardrails or, without any, those that aren't named as one or, without any, all."""
         calls = [step for step in self.llm if not _is_guard(step.record.name)] or self.llm
-        names = (step.record.name for role in _UNDECIDED for step in self.of_role.get(role, ()))
-        if GUARDRAIL not in self.of_role and not any(map(_is_guard, names)):
+        undecided = [step for role in _UNDECIDED if role in self.of_role for step in self.of_role[role]]
+        if GUARDRAIL not in self.of_role and not any(_is_guard(step.record.name) for step in undecided):
             return calls
         tree, root = self.tree, self.root
         return [

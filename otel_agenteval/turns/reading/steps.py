@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 from itertools import pairwise
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import Any
 
 from ...core.turn import ErrorInfo, Message
@@ -83,13 +83,10 @@ class StepReader:
         found: str | None = self.root.conversation_id or self._first("conversation_id")
         if found is None and self.ancestor is not None:
             found = self.ancestor.conversation_id
-        return found or self._conversation_in_attributes()
-
-    def _conversation_in_attributes(self) -> str | None:
-        """Return the surest conversation id that no dialect reads, from any span of the turn."""
-        steps = [self.root, *self.steps] if self.ancestor is None else [self.root, *self.steps, self.ancestor]
-        found = filter(None, (conversation_in(step.record.attributes) for step in steps))
-        return max(found, key=itemgetter(0), default=(0, None))[1]
+        if not found:  # an id that no dialect reads
+            above = () if self.ancestor is None else (self.ancestor,)
+            found = conversation_in([step.record.attributes for step in (self.root, *self.steps, *above)])
+        return found
 
     def _first(self, field: str) -> Any:
         return next((value for step in self.steps if (value := getattr(step, field)) is not None), None)
