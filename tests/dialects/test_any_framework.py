@@ -174,6 +174,16 @@ def test_call_named_as_a_guard_isnt_the_answer():
     assert (turn.input, turn.output, len(turn.llm_calls)) == (ASKED, SAID, 2)
 
 
+def test_call_whose_id_changes_in_the_next_prompt_is_one():
+    renamed = {**WANTS, "tool_calls": [{**CALL, "id": "x9"}]}
+    turn = turn_of(
+        fw(1, 0, "run", {"fw.kind": "chain", "fw.input": ASKED, "fw.output": SAID}, ms=100),
+        model(2, 1, [USER], WANTS),
+        model(3, 1, [USER, renamed, {**TOLD, "tool_call_id": "x9"}], {"role": "assistant", "content": SAID}, at=40),
+    )
+    assert [(call.name, call.result) for call in turn.tool_calls] == [("weather", RESULT)]
+
+
 STATE = (
     "{'messages': [HumanMessage(content='Weather in Paris?', additional_kwargs={}), AIMessage(content='', tool_calls=[{'name': "
     "'weather', 'args': {'city': 'Paris'}, 'id': 'c1', 'type': 'tool_call'}]), ToolMessage(content='18 °C', name='weather', "

@@ -367,7 +367,7 @@ class ToolReader(CallReader):
         requested = self._requests()
         read_back = self._requests_read_back()
         if read_back:
-            requested = _without_copies(requested, [request for request, _ in read_back if request.call_id])
+            requested = _without_copies(requested, [request for request, _ in read_back if request.call_id], self._results)
         calls: list[ToolCall] = []
         for request, step in requested + read_back:
             if not request.name or self._is_no_tool(request.name):
@@ -615,12 +615,14 @@ def _more_than(known: Counter[_CallKey], messages: Iterable[Message]) -> Iterabl
                 yield call
 
 
-def _without_copies(requested: list[tuple[ToolRequest, Step]], read_back: list[ToolRequest]) -> list[tuple[ToolRequest, Step]]:
-    """Drop requests without an id that a later prompt repeats with an id."""
+def _without_copies(
+    requested: list[tuple[ToolRequest, Step]], read_back: list[ToolRequest], results: Mapping[str, Any]
+) -> list[tuple[ToolRequest, Step]]:
+    """Drop requests without an id, or without a result, that a later prompt repeats with a new id."""
     copies = Counter(map(_call_key, read_back))
     kept = []
     for request, step in requested:
-        if request.call_id is None and copies[key := _call_key(request)] > 0:
+        if (not request.call_id or request.call_id not in results) and copies[key := _call_key(request)] > 0:
             copies[key] -= 1
         else:
             kept.append((request, step))
