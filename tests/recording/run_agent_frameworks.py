@@ -1,8 +1,8 @@
 """Record further frameworks without a dialect, each in an environment of its own: ``run_agent_frameworks.py NAME``.
 
 any-agent 1.18 (TinyAgent), agentscope 2.0, AWS's distribution 0.21 (content in log records) around LangChain and Strands, nvidia-nat 1.9
-with and without its profiler, pipecat-ai 1.14 (text only), fast-agent-mcp 0.10, nemoguardrails 0.24, and Splunk's and Fiddler's
-instrumentations of LangChain. Each uses the OpenTelemetry that it has, or that its vendor documents.
+with and without its profiler, pipecat-ai 1.14 (text only), fast-agent-mcp 0.10, nemoguardrails 0.24, magentic 0.41 with Logfire,
+Splunk's and Fiddler's instrumentations of LangChain, and Elastic's (with OpenTelemetry 1.38) and Netra's of the OpenAI client. Each uses the OpenTelemetry that it has, or that its vendor documents.
 
 nemoguardrails keeps a client per process: record one scenario at a time.
 """
@@ -426,6 +426,86 @@ tracing: {enabled: true, enable_content_capture: true, adapters: [{name: OpenTel
         return ask
 
     return prepare, ("nemoguardrails",), {"no_session": True}
+
+
+def loop(packages, wrap=None):
+    """A loop around the OpenAI client, whose functions have a vendor's decorators."""
+    sys.argv = [sys.argv[0], "--stage", BASE]
+    from agents import OpenAIAgent, openai_client, plain
+
+    return lambda plan: OpenAIAgent(plan, openai_client(), wrap or plain).answer, (*packages, "openai"), {}
+
+
+def elastic():
+    os.environ["OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"] = "true"
+    tracing, _ = exporters("shop-assistant", logs=True)
+    from opentelemetry.instrumentation.openai import OpenAIInstrumentor
+
+    OpenAIInstrumentor().instrument(tracer_provider=tracing)  # it passes a logger provider in the wrong place
+    make, packages, _ = loop(("elastic-opentelemetry-instrumentation-openai",))
+
+    def prepare(plan):
+        ask = make(plan)
+
+        def handle(question):
+            with tracing.get_tracer("shop").start_as_current_span("handle_message"):
+                return ask(question)
+
+        return handle
+
+    return prepare, packages, {"no_agents": True}
+
+
+def netra():
+    os.environ.update(NETRA_OTLP_ENDPOINT=BASE, NETRA_API_KEY="x")
+    from netra import Netra
+    from netra.decorators import agent, span, workflow
+    from netra.instrumentation.instruments import NetraInstruments
+    from netra.span_wrapper import SpanType
+    from opentelemetry import trace
+
+    Netra.init(app_name="shop-assistant", headers="x-api-key=x", trace_content=True, disable_batch=True, instruments={NetraInstruments.OPENAI})
+    _FLUSH.append(lambda: trace.get_tracer_provider().force_flush())
+    kinds = {"tool": SpanType.TOOL, "retriever": SpanType.SPAN}
+    make, *more = loop(("netra-sdk",), lambda kind, name: agent(name=name) if kind == "agent" else span(name=name, as_type=kinds[kind]))
+
+    def prepare(plan):
+        if plan["conversation_id"]:
+            Netra.set_session_id(plan["conversation_id"])
+        return workflow(name="handle_message")(make(plan))
+
+    return prepare, *more
+
+
+def magentic():
+    import logfire
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+
+    processor = SimpleSpanProcessor(OTLPSpanExporter(f"{BASE}/v1/traces"))
+    logfire.configure(send_to_logfire=False, service_name="shop", console=False, additional_span_processors=[processor])
+    logfire.instrument_openai()
+    from magentic import OpenaiChatModel, prompt_chain
+
+    def prepare(plan):
+        if plan["documents"] or plan["conversation_id"]:
+            raise Skip("no memory")
+        model, tools = OpenaiChatModel("gpt-4.1-mini"), tools_of(plan)
+
+        if plan["sub_agent"]:
+
+            @prompt_chain("{task}", functions=tools, model=model)
+            def travel_specialist(task: str) -> str:
+                """Ask the travel specialist."""
+
+            tools = [travel_specialist]
+
+        @prompt_chain("{question}", functions=tools, model=model)
+        def assistant(question: str) -> str: ...
+
+        return assistant
+
+    return prepare, ("magentic", "logfire"), {"no_agents": True}
 
 
 prepare, packages, said = globals()[NAME.removesuffix("-bare").removesuffix("-events").replace("-", "_")]()
