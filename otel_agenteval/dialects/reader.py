@@ -52,7 +52,7 @@ from . import (
 from .generic import keys, reading, traces
 from .generic.facts import Facts
 from .generic.kinds import agent_in
-from .generic.logged import LoggedCall, facts_of, is_call
+from .generic.logged import LoggedCall, facts_with, is_call
 from .otel_genai import OPERATIONS
 from .step import CHAIN, LLM, NO_FAILURES, TOOL, UNKNOWN, Step, as_text, limit, refusals
 
@@ -192,7 +192,7 @@ def understood(record: SpanRecord) -> Understood:
     found: Understood | None = record.dialects
     if found is None:
         if isinstance(record, LoggedCall):
-            return _of_call(record)
+            return state_role(record, record.role)
         attributes, scope = record.attributes, record.scope
         dialects = dialects_of(attributes, scope)
         found = record.dialects = Understood(dialects, _role(dialects, attributes, scope, record.name))
@@ -205,9 +205,12 @@ def understood(record: SpanRecord) -> Understood:
     return found
 
 
-def _of_call(record: LoggedCall) -> Understood:
-    found = record.dialects = Understood((), None)
-    found.named, found.inferred, found.role, found.facts = False, True, record.role, facts_of(record)
+def state_role(record: SpanRecord, role: str) -> Understood:
+    """Give a span a role that its log records show. Its facts are inferred."""
+    found = record.dialects = Understood(
+        () if isinstance(record, LoggedCall) else dialects_of(record.attributes, record.scope), None
+    )
+    found.named, found.inferred, found.role, found.facts = False, True, role, facts_with(record, role)
     return found
 
 

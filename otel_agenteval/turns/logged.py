@@ -6,15 +6,16 @@ user's prompt, belong to the trace's only turn. Spans of the same calls take pre
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
+from operator import attrgetter
 from typing import NamedTuple
 
 from ..dialects.content import decode
 from ..dialects.generic.logged import PROMPT, LoggedCall, call_of, describes, kind_of_part, tool_in
 from ..dialects.otel_genai import EVENTS
-from ..dialects.reader import is_genai_scope, read, role_in
-from ..dialects.step import LLM, TOOL, Step
+from ..dialects.reader import is_genai_scope, read, role_in, state_role
+from ..dialects.step import AGENT, LLM, TOOL, WORKFLOW, Step
 from ..spans.record import LogPart, SpanRecord, join_logs
 
 
@@ -45,7 +46,7 @@ def calls_of_turn(root: SpanRecord, records: Sequence[SpanRecord], loose: Iterab
     """Return the calls of a turn that no span describes, and add its prompt to its root."""
     logged = take_logged(records, loose)
     add_prompt(logged, root)
-    return [*calls_in(logged, records, root)] if logged else []
+    return [*calls_in(logged, records, [root])] if logged else []
 
 
 def add_prompt(logged: Sequence[Logged], root: SpanRecord) -> None:
@@ -55,13 +56,74 @@ def add_prompt(logged: Sequence[Logged], root: SpanRecord) -> None:
         join_logs(root, [first.part])
 
 
-def calls_in(logged: Sequence[Logged], records: Sequence[SpanRecord], root: SpanRecord | None) -> list[LoggedCall]:
+def prompted(logged: Sequence[Logged], by_id: Mapping[int, SpanRecord], models: Iterable[SpanRecord]) -> list[SpanRecord]:
+    """Return the spans of several turns in one session, each with its prompt and model calls.
+
+    The paths to the writers of the prompts part at these spans. ``models`` are the spans of model calls.
+    """
+    prompts = [one for one in logged if one.kind == PROMPT]
+    if len(prompts) < 2:
+        return []
+    written = [*_with_writers(logged, by_id)]
+    paths = [_path(writer, by_id) for one, writer in written if one.kind == PROMPT]
+    if not all(paths):
+        return []
+    level = next(
+        (level for level, spans in enumerate(zip(*paths, strict=False)) if any(span is not spans[0] for span in spans)), None
+    )
+    if level is None or any(role_in(span) in (AGENT, WORKFLOW) for span in paths[0][:level]):
+        return []
+    found = {path[level].span_id: path[level] for path in paths if len(path) > level}
+    callers = [*models, *(writer for one, writer in written if one.kind == LLM)]
+    if not found.keys() <= {span.span_id for caller in callers for span in _path(caller, by_id)}:
+        return []
+    for one, path in zip(reversed(prompts), reversed(paths), strict=True):
+        if path[level:] and one.writer is not path[level]:
+            join_logs(path[level], [one.part])
+    for span in found.values():
+        if role_in(span) not in (AGENT, WORKFLOW):
+            state_role(span, WORKFLOW)
+    return [*found.values()]
+
+
+def _with_writers(logged: Iterable[Logged], by_id: Mapping[int, SpanRecord]) -> Iterator[tuple[Logged, SpanRecord | None]]:
+    """Yield records by time with the spans that wrote them.
+
+    If it isn't known, it is the innermost span that was running, provided that all others are above it.
+    """
+    starts = sorted(by_id.values(), key=_START, reverse=True)
+    running: list[SpanRecord] = []
+    for one in logged:
+        time_ns = one.part.time_ns
+        while starts and starts[-1].start_ns <= time_ns:
+            running.append(starts.pop())
+        running = [span for span in running if span.end_ns >= time_ns]
+        alone = bool(running) and len(running) <= len(_path(running[-1], by_id))
+        yield one, one.writer or (running[-1] if alone else None)
+
+
+_START = attrgetter("start_ns", "span_id")
+
+
+def _path(span: SpanRecord | None, by_id: Mapping[int, SpanRecord]) -> list[SpanRecord]:
+    """Return a span after all spans above it."""
+    path: list[SpanRecord] = []
+    while span is not None and len(path) < _DEEPEST:
+        path.append(span)
+        span = by_id.get(span.parent_id)
+    return path[::-1]
+
+
+_DEEPEST = 100
+
+
+def calls_in(logged: Sequence[Logged], records: Sequence[SpanRecord], roots: Sequence[SpanRecord]) -> list[LoggedCall]:
     """Return the calls that no span describes, or whose span lacks facts. They are below that span.
 
     Args:
         logged: records of the trace.
         records: all spans of the trace.
-        root: the root of its only turn. Without it, records whose span isn't known are dropped.
+        roots: the roots of its turns. A record whose span isn't known belongs to the only one that was running.
     """
     steps = [read(record) for record in records if role_in(record) in (LLM, TOOL) and not isinstance(record, LoggedCall)]
     model_spans = [step for step in steps if step.role == LLM]
@@ -72,12 +134,18 @@ def calls_in(logged: Sequence[Logged], records: Sequence[SpanRecord], root: Span
         tools = [one for one in tools if tool_in(one.part) in requested]
     placed = [*_by_tool(tools, [step for step in steps if step.role == TOOL])]
     placed += _by_model(models, model_spans, {record.span_id: record for record in records})
+    used = {id(one) for one, _ in placed}
     for one in logged:
-        if one.kind != PROMPT and one.writer is not None and not any(one is other for other, _ in placed):
+        if one.kind != PROMPT and one.writer is not None and id(one) not in used:
             join_logs(one.writer, [one.part])  # not a call of this turn
-    spans = ((one, span or one.writer or root) for one, span in placed)
+    spans = ((one, span or one.writer or _running(roots, one.part.time_ns)) for one, span in placed)
     found = [call_of(one.part, one.kind, span) for one, span in spans if span is not None]
     return [*{call.span_id: call for call in found}.values()]
+
+
+def _running(roots: Sequence[SpanRecord], time_ns: int) -> SpanRecord | None:
+    found = roots if len(roots) == 1 else [root for root in roots if root.start_ns <= time_ns <= root.end_ns]
+    return found[0] if len(found) == 1 else None
 
 
 def _requested(steps: Iterable[Step]) -> set[str | None] | None:
@@ -102,11 +170,18 @@ def _by_tool(logged: Sequence[Logged], steps: Sequence[Step]) -> Placed:
             yield one, span
         elif call.tool_name:
             others.append((one, call))
-    for name in {call.tool_name for _, call in others}:
-        alike = [(one, call) for one, call in others if call.tool_name == name]
-        spans = [step.record for step in steps if step.tool_name == name and not (step.tool_call_id and alike[0][1].tool_call_id)]
-        if not spans or len(spans) == len(alike):
-            yield from zip_longest((one for one, _ in alike), spans)
+    alike: dict[str | None, list[Logged]] = {}
+    for one, call in others:
+        alike.setdefault(call.tool_name, []).append(one)
+    without_id = {call.tool_name for _, call in others if not call.tool_call_id}
+    with_name: dict[str | None, list[SpanRecord]] = {}
+    for step in steps:
+        if not step.tool_call_id or step.tool_name in without_id:
+            with_name.setdefault(step.tool_name, []).append(step.record)
+    for name, ones in alike.items():
+        spans = with_name.get(name, [])
+        if not spans or len(spans) == len(ones):
+            yield from zip_longest(ones, spans)
 
 
 _NOWHERE = SpanRecord("", 0, 0)
@@ -115,7 +190,8 @@ _NOWHERE = SpanRecord("", 0, 0)
 def _by_model(logged: Sequence[Logged], steps: Sequence[Step], by_id: dict[int, SpanRecord]) -> Placed:
     own = [one for one in logged if one.writer is not None and _is_in_call(one.writer, by_id)]
     yield from ((one, one.writer) for one in own)
-    rest = _once([one for one in logged if one not in own])
+    owned = set(map(id, own))
+    rest = _once([one for one in logged if id(one) not in owned])
     if not steps:
         yield from ((one, None) for one in rest)
     elif own or not rest:

@@ -25,7 +25,7 @@ from ..dialects.generic.kinds import is_graph
 from ..dialects.reader import read, review_roles, role_in
 from ..dialects.step import AGENT, CHAIN, INNER, LLM, ROOT_ROLES, UNKNOWN, WORKFLOW
 from ..spans.record import LogPart, SpanRecord
-from .logged import add_prompt, calls_in, take_logged
+from .logged import add_prompt, calls_in, prompted, take_logged
 from .state import PendingSpans
 
 _CLOCK_STEP_NS = 2_000_000
@@ -123,11 +123,13 @@ def split(
     if not logged:
         return groups
     root = _only_root(groups, unique)
+    models = [record for record in unique.values() if record.dialects.role == LLM]
     for record in unique.values():
         record.dialects = None  # the calls may be what shows that these spans are a model's work
-    calls = calls_in(logged, [*unique.values()], root)
+    turns = prompted(logged, unique, models)
+    calls = calls_in(logged, [*unique.values()], turns or [root] if root is not None else turns)
     unique.update((call.span_id, call) for call in calls)
-    if root is not None and (groups or calls):
+    if root is not None and not turns and (groups or calls):
         add_prompt(logged, root)
     return _groups(unique, known_roots, alone)
 

@@ -173,6 +173,44 @@ def test_loose_records_of_a_trace_with_two_turns_are_dropped():
     assert [turn.input for turn in turns_of([*spans, *logs(PLACES["none"])])] == [None, None]
 
 
+def session(place, *, root=True):
+    """Two turns below one span, which is missing if it hasn't ended."""
+    first, second = [span(2, 1, at=5, ms=395, scope=SCOPE), *bare()[2:]], []
+    for one in first:
+        second.append(
+            span(
+                one.span_id + 10,
+                one.parent_id + (10 if one.parent_id > 1 else 0),
+                one.name,
+                scope=SCOPE,
+                at=1000 + (one.start_ns - START) / MS,
+                ms=395,
+            )
+        )
+        second[-1].attributes = {key: "call-2" if key == "call_id" else value for key, value in one.attributes.items()}
+    found = logs(PLACES[place]), logs(lambda span_id: PLACES[place](span_id + 10))
+    later = [OtlpLog(TRACE, one.span_id, one.part._replace(time_ns=one.part.time_ns + 1000 * MS), SCOPE) for one in found[1]]
+    for one in later:
+        one.part.attributes.update({"prompt": "And in /tmp?"} if "prompt" in one.part.attributes else {})
+        one.part.attributes.update({"call_id": "call-2"} if "call_id" in one.part.attributes else {})
+    return [*([span(1, scope=SCOPE, ms=1500)] if root else []), *first, *second], [*found[0], *later]
+
+
+@pytest.mark.parametrize("root", [True, False])
+@pytest.mark.parametrize("place", ["own", "unknown", "none"])
+def test_each_prompt_of_a_session_begins_a_turn(place, root):
+    spans, found = session(place, root=root)
+    for order in (1, -1):
+        turns = [facts(turn) for turn in turns_of([*spans[::order], *found])]
+        assert turns == [EXPECTED, {**EXPECTED, "input": "And in /tmp?"}]
+
+
+def test_prompts_of_one_agent_do_not_split_its_turn():
+    spans, found = session("own")
+    spans[0].attributes = {"gen_ai.operation.name": "invoke_agent"}
+    assert only([*spans, *found]).input == "Which files are here?"
+
+
 def test_application_logs_do_not_make_a_turn():
     found = [log(5, "acme.audit", place, tool_name="drill", arguments="{}", success=True) for place in (0, 2)]
     assert not [*turns_of([*bare(), *found])]

@@ -114,8 +114,8 @@ def call_of(part: LogPart, kind: str, writer: SpanRecord) -> LoggedCall:
     return call
 
 
-def facts_of(call: LoggedCall) -> Facts:
-    """Return the facts of a call, whose role is certain."""
-    facts = Facts(call)
-    facts.kind, facts.kind_strength = call.role, 4
+def facts_with(record: SpanRecord, role: str) -> Facts:
+    """Return the facts of a span whose role is certain."""
+    facts = Facts(record)
+    facts.kind, facts.kind_strength = role, 4
     return facts
