@@ -50,6 +50,19 @@ def test_a_trace_that_looks_like_a_model_s_work_and_gives_no_turn_is_said_once(c
     assert len(caplog.messages) == 1
 
 
+def test_rest_of_a_trace_with_a_turn_is_not_unread(caplog):
+    with Rig() as rig, caplog.at_level(logging.WARNING, "otel_agenteval"):
+        for number in range(3):
+            archived = json.dumps([MESSAGES[1], {"role": "assistant", "content": f"Answer {number}"}])
+            tracer = rig.provider.get_tracer("fw.web")
+            with tracer.start_as_current_span("ask"):
+                rig.run()
+                tracer.start_span("save", attributes={"web.messages": archived}).end()
+        assert len(rig.turns()) == 3
+        assert rig.count("agenteval.unread_traces") == {}
+    assert caplog.messages == []
+
+
 def test_an_application_s_own_traces_are_not_looked_at(caplog):
     with Rig() as rig:
         for number in range(3):
