@@ -145,13 +145,15 @@ def recordings(archive: Path) -> dict[str, list[bytes]]:
     return found
 
 
+def read_files(files: list[bytes]) -> tuple[list[Turn], Readings]:
+    return read(item for file in files for line in file.splitlines() for item in items_in(line, Reading(), pytest.fail))
+
+
 def reported(archive: Path) -> Counter[tuple[str, bool]]:
     """Return what the recordings of an archive miss, each with True if the recording has a turn with an output."""
     found: Counter[tuple[str, bool]] = Counter()
     for files in recordings(archive).values():
-        turns, readings = read(
-            item for file in files for line in file.splitlines() for item in items_in(line, Reading(), pytest.fail)
-        )
+        turns, readings = read_files(files)
         found.update((missing, any(turn.output is not None for turn in turns)) for _, missing in readings.unread)
     return found
 
@@ -171,8 +173,13 @@ def test_recordings_with_content_are_not_reported(archive: Path) -> None:
 def test_tool_without_model_calls_in_its_trace_is_reported() -> None:
     """LangSmith traced the run and its tool, and the model's SDK traced the calls without content, in another trace."""
     files = recordings(CORPUS.parent / "recordings" / "langsmith-anthropic.tar.xz")["langsmith-anthropic/s10b.jsonl"]
-    turns, readings = read(
-        item for file in files for line in file.splitlines() for item in items_in(line, Reading(), pytest.fail)
-    )
+    turns, readings = read_files(files)
     assert [turn.reading for turn in turns] == [None]
     assert readings.unread == {("langsmith", TURN): 1, ("com.anthropic.sdk.python", CONTENT): 1}
+
+
+@pytest.mark.parametrize("archive", ["ordinary_apps", "ordinary_apps_held_out"])
+def test_ordinary_applications_are_not_reported(archive: str) -> None:
+    files = recordings(CORPUS.with_name(f"{archive}.tar.xz"))
+    found = {name for name in files if name.startswith("plain/") and read_files(files[name])[1].unread}
+    assert found <= {"plain/shop-assistants.jsonl"}  # people who answer as a model does, with its roles

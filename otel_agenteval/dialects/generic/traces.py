@@ -23,7 +23,6 @@ _ENOUGH = (
 _WITHOUT_ANSWER = frozenset((EMBEDDING, RETRIEVAL, RERANK))
 """Roles of calls that answer nobody, so a trace with nothing else needs no turn."""
 _DEEPEST = 10
-_TOOL_FIELDS = frozenset(("tool_name", "tool_call_id"))
 _OTHER_WORK = ("http.", "db.", "messaging.", "rpc.", "url.")
 
 
@@ -143,11 +142,13 @@ def resembles_call(record: SpanRecord) -> bool:
 
 
 def is_agents_tool(record: SpanRecord) -> bool:
-    """Return True for a tool as agents have them. An application's own steps may also be called tools."""
+    """Return True for a tool that is named as such. An application's own steps may also be tools of some kind."""
     about = record.dialects
     if about.role == TOOL and not about.inferred:
         return True
-    return about.facts is not None and (about.facts.name_role == TOOL or not _TOOL_FIELDS.isdisjoint(about.facts.fields))
+    return about.facts is not None and (
+        about.facts.sure("tool_name") >= 3 or (about.facts.kind == TOOL and about.facts.kind_strength > 3)
+    )
 
 
 def answers_in(facts: Facts) -> set[str]:
