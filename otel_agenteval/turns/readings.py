@@ -68,8 +68,10 @@ class Readings:
         """Count a turn. If it has texts, its scopes are readable."""
         root, inferred = reader.root.record.scope, reader.inferred_scope()
         call = scope_of_call(reader)
-        output = turn.output
-        has_text = output is not None or turn.input is not None or bool(turn.attachments)
+        # Texts that nobody has used aren't parsed for a scope that is known to have them.
+        unused = "output" not in vars(turn) and not self._waiting and self._read.issuperset((root, call))
+        output = None if unused else turn.output
+        has_text = unused or output is not None or turn.input is not None or bool(turn.attachments)
         if turn.revision == 1:
             with self._lock:
                 how = "none" if not has_text else "exact" if inferred is None else "inferred"
