@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from ..dialects.content import decode
-from ..dialects.generic.logged import PROMPT, LoggedCall, call_of, describes, kind_of_part, tool_in
+from ..dialects.generic.logged import ANSWER, PROMPT, LoggedCall, call_of, describes, kind_of_part, tool_in
 from ..dialects.otel_genai import EVENTS
 from ..dialects.reader import is_genai_scope, read, role_in, state_role
 from ..dialects.step import AGENT, LLM, TOOL, WORKFLOW, Step
@@ -37,7 +37,7 @@ def take_logged(records: Iterable[SpanRecord], loose: Iterable[LogPart] = ()) ->
         kinds = [None if part.name in EVENTS or describes(part, record) else kind_of_part(part) for part in record.logs]
         found += [Logged(kind, part, record) for kind, part in zip(kinds, record.logs, strict=True) if kind is not None]
         if LLM in kinds or TOOL in kinds:
-            record.logs = [part for kind, part in zip(kinds, record.logs, strict=True) if kind in (None, PROMPT)]
+            record.logs = [part for kind, part in zip(kinds, record.logs, strict=True) if kind not in (LLM, TOOL)]
             record.dialects = None
     return sorted(found, key=lambda logged: logged.part.time_ns)
 
@@ -46,7 +46,9 @@ def calls_of_turn(root: SpanRecord, records: Sequence[SpanRecord], loose: Iterab
     """Return the calls of a turn that no span describes, and add its prompt to its root."""
     logged = take_logged(records, loose)
     add_prompt(logged, root)
-    return [*calls_in(logged, records, [root])] if logged else []
+    calls = calls_in(logged, records, [root]) if logged else []
+    add_answers(logged, {record.span_id: record for record in (*records, *calls)}, [root])
+    return [*calls]
 
 
 def add_prompt(logged: Sequence[Logged], root: SpanRecord) -> None:
@@ -54,6 +56,27 @@ def add_prompt(logged: Sequence[Logged], root: SpanRecord) -> None:
     first = next((one for one in logged if one.kind == PROMPT), None)
     if first is not None and first.writer is not root:
         join_logs(root, [first.part])
+
+
+def add_answers(logged: Sequence[Logged], by_id: Mapping[int, SpanRecord], roots: Sequence[SpanRecord]) -> None:
+    """Add the last answer of each turn to the logs of its root, if its prompt is logged and no model span has an answer."""
+    answers = [one for one in logged if one.kind == ANSWER]
+    if not answers or all(one.kind != PROMPT for one in logged):
+        return
+    if any(role_in(record) == LLM and read(record).output_messages is not None for record in by_id.values()):
+        return
+    last: dict[int, tuple[SpanRecord, Logged]] = {}
+    for one in answers:
+        above = {span.span_id for span in _path(one.writer, by_id)}
+        root = next((root for root in roots if root.span_id in above), None) or _running(roots, one.part.time_ns)
+        if root is not None:
+            last[root.span_id] = root, one
+    for root, one in last.values():
+        stated = role_in(root) == WORKFLOW and root.dialects.inferred
+        root.logs = [part for part in root.logs if kind_of_part(part) != ANSWER]
+        join_logs(root, [one.part])
+        if stated:
+            state_role(root, WORKFLOW)
 
 
 def prompted(logged: Sequence[Logged], by_id: Mapping[int, SpanRecord], models: Iterable[SpanRecord]) -> list[SpanRecord]:
@@ -136,7 +159,7 @@ def calls_in(logged: Sequence[Logged], records: Sequence[SpanRecord], roots: Seq
     placed += _by_model(models, model_spans, {record.span_id: record for record in records})
     used = {id(one) for one, _ in placed}
     for one in logged:
-        if one.kind != PROMPT and one.writer is not None and id(one) not in used:
+        if one.kind in (LLM, TOOL) and one.writer is not None and id(one) not in used:
             join_logs(one.writer, [one.part])  # not a call of this turn
     spans = ((one, span or one.writer or _running(roots, one.part.time_ns)) for one, span in placed)
     found = [call_of(one.part, one.kind, span) for one, span in spans if span is not None]

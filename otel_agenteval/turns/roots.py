@@ -25,7 +25,7 @@ from ..dialects.generic.kinds import is_graph
 from ..dialects.reader import read, review_roles, role_in
 from ..dialects.step import AGENT, CHAIN, INNER, LLM, ROOT_ROLES, UNKNOWN, WORKFLOW
 from ..spans.record import LogPart, SpanRecord
-from .logged import add_prompt, calls_in, prompted, take_logged
+from .logged import add_answers, add_prompt, calls_in, prompted, take_logged
 from .state import PendingSpans
 
 _CLOCK_STEP_NS = 2_000_000
@@ -129,8 +129,10 @@ def split(
     turns = prompted(logged, unique, models)
     calls = calls_in(logged, [*unique.values()], turns or [root] if root is not None else turns)
     unique.update((call.span_id, call) for call in calls)
-    if root is not None and not turns and (groups or calls):
+    if not turns and root is not None and (groups or calls):
         add_prompt(logged, root)
+        turns = [root]
+    add_answers(logged, unique, turns)
     return _groups(unique, known_roots, alone)
 
 

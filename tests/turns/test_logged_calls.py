@@ -142,6 +142,30 @@ def test_sum_of_logged_calls_is_not_a_call_of_its_own():
         assert facts(only([*spans, *logs(place)]))["calls"] == EXPECTED["calls"]
 
 
+ANSWER = "acme.agent_response"
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_logged_answer_is_the_output(place):
+    found = [
+        log(at, ANSWER, PLACES[place](2), response=text, response_length=9) for at, text in ((300, "Wait."), (380, "One file."))
+    ]
+    turn = only([*bare(), *logs(PLACES[place]), *found])
+    assert (turn.output, facts(turn)) == ("One file.", EXPECTED)
+
+
+def test_logged_answers_of_a_session_belong_to_their_turns():
+    spans, found = session("own")
+    answers = [log(380, ANSWER, 2, response="One file."), log(1380, ANSWER, 12, response="None.")]
+    for order in (1, -1):
+        assert [turn.output for turn in turns_of([*spans, *[*found, *answers][::order]])] == ["One file.", "None."]
+
+
+def test_logged_answer_does_not_replace_a_models():
+    spans = [agent(1, ms=400), chat(2, 1, user="Hi", says="Hello.", at=10)]
+    assert only([*spans, *logs(PLACES["none"])[:1], log(60, ANSWER, 0, response="ok")]).output == "Hello."
+
+
 def test_two_records_of_each_logged_call_count_once():
     details = [
         log(at, "gen_ai.client.inference.operation.details", 0, "details", **{"gen_ai.usage.input_tokens": given, "gen_ai.usage.output_tokens": made})
@@ -220,6 +244,8 @@ def test_application_logs_do_not_make_a_turn():
     ("keys", "kind"),
     [
         (("prompt", "prompt_length"), "prompt"),
+        (("response", "response_length"), "answer"),
+        (("http.response.body", "http.response.status_code"), None),
         (("tool_name", "call_id", "arguments", "output"), "tool"),
         (("function_name", "function_args", "success"), "tool"),
         (("gen_ai.tool.call.id", "result"), "tool"),

@@ -6,7 +6,7 @@ Command-line agents write such records instead of span attributes.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from functools import lru_cache
 from itertools import islice
 from typing import Any
@@ -21,6 +21,9 @@ from .words import words_of
 
 PROMPT = "prompt"
 """Kind of a record with the user's words."""
+ANSWER = "answer"
+"""Kind of a record with the agent's answer."""
+_ANSWERS = frozenset(("response", "answer", "reply", "completion"))
 _TOOLS = frozenset(("tool_name", "tool_call_id"))
 _SURE = 2
 """Lowest strength of the name of a call's id or tool."""
@@ -49,7 +52,7 @@ class LoggedCall(SpanRecord):
 
 @lru_cache(4_096)
 def kind_of(keys: frozenset[str]) -> str | None:
-    """Return the kind of a log record with these attributes: a role, :data:`PROMPT`, or None for all other records."""
+    """Return a role, :data:`PROMPT` or :data:`ANSWER` for a log record with these attributes, or None for all others."""
     meanings = {key: meaning_of(key) for key in keys if is_content_of_event(key)}
     fields = {meaning.field for meaning in meanings.values() if meaning.strength >= _SURE}
     if not _TOOLS.isdisjoint(fields) and any(
@@ -59,7 +62,8 @@ def kind_of(keys: frozenset[str]) -> str | None:
         return TOOL
     if {"model", "output_tokens"} <= fields:
         return LLM
-    return PROMPT if any(meaning.text and words_of(key)[-1] == PROMPT for key, meaning in meanings.items()) else None
+    texts = {words_of(key)[-1] for key, meaning in meanings.items() if meaning.text}
+    return PROMPT if PROMPT in texts else ANSWER if texts & _ANSWERS else None
 
 
 def is_call(attributes: Iterable[str]) -> bool:
@@ -73,7 +77,7 @@ def _kind_of(attributes: Iterable[str]) -> str | None:
 
 def kind_of_part(part: LogPart) -> str | None:
     kind = _kind_of(values_in(part))
-    return None if kind == PROMPT and not prompt_in(part) else kind
+    return None if kind in (PROMPT, ANSWER) and not text_in(part, (PROMPT,) if kind == PROMPT else _ANSWERS) else kind
 
 
 def values_in(part: LogPart) -> Mapping[str, Any]:
@@ -93,8 +97,9 @@ def describes(part: LogPart, writer: SpanRecord) -> bool:
     return writer.name == tool_in(part)
 
 
-def prompt_in(part: LogPart) -> str | None:
-    found = (value for key, value in values_in(part).items() if words_of(key)[-1:] == (PROMPT,))
+def text_in(part: LogPart, names: Container[str]) -> str | None:
+    """Return the first text under an attribute whose last word is one of these names."""
+    found = (value for key, value in values_in(part).items() if (words_of(key) or ("",))[-1] in names)
     return next((value for value in found if value.__class__ is str and value and value not in REDACTED), None)
 
 
