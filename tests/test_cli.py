@@ -27,7 +27,7 @@ from otel_agenteval.metrics.descriptions import type_name
 from otel_agenteval.metrics.registry import catalog, default_pack
 from otel_agenteval.outlets.turn_text import render_turn
 from otel_agenteval.report.table import OutcomeTable
-from tests.support.recordings import recording, unpack
+from tests.support.recordings import files_in, recording, unpack
 
 GOOD = "pydantic_ai-native_v6/s2.jsonl"
 LOOP = "pydantic_ai-native_v6/s13.jsonl"
@@ -191,6 +191,13 @@ def test_spans_without_a_turn_are_said_to_be_none(tmp_path: Path, capsys: Captur
     assert said == again
     assert "no turns: 1 spans were read (acme.shop 1)" in said
     assert "docs/get-started/integrations" in said
+
+
+def test_eval_of_spans_without_a_model_call_names_their_scope(tmp_path: Path, capsys: Capture) -> None:
+    file = tmp_path / "traces.jsonl"
+    file.write_text(files_in("recordings/openlit-1.33-loop.tar.xz")["openlit-1.33-loop/s10.jsonl"])
+    assert main(["eval", str(file)]) == 2
+    assert "(openlit 1), but none is an agent or a model call; also trace the model calls" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", ["turns", "eval"])

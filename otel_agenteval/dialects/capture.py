@@ -11,6 +11,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from .reader import is_genai_scope
+
 TURN, CONTENT = "turn", "content"
 """Parts that a trace can miss."""
 _TRUE = frozenset(("true", "1", "yes", "on"))
@@ -146,9 +148,9 @@ def advice_for(scopes: Sequence[str]) -> str:
 
 def advice_without_turn(scopes: Sequence[str]) -> str:
     """Return what helps if no span of these scopes is an agent or a model call."""
-    known = sorted({one.name for one in map(of_scope, scopes) if one is not None})
+    known = ", ".join(sorted(filter(is_genai_scope, scopes)))
     if known:
-        return f"{', '.join(known)}: trace the model calls too"
+        return f"also trace the model calls, because {known} traced none"
     return "install and enable an instrumentation of your framework: docs/get-started/integrations"
 
 

@@ -6,6 +6,7 @@ The counts show which frameworks need their own dialect, and which traces give n
 from __future__ import annotations
 
 import logging
+import math
 import threading
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -164,7 +165,8 @@ class Readings:
                 return
             self.unread[key] += waiting.traces
         if log:
-            _log.warning("%s; further traces are counted in agenteval.unread_traces", waiting.warning)
+            counted = "; further traces are counted in agenteval.unread_traces" if math.isfinite(self._enough) else ""
+            _log.warning("%s%s", waiting.warning, counted)
 
     def _label(self, scope: str) -> str:
         if scope in self._scopes or len(self._scopes) < _MOST_SCOPES:
@@ -197,7 +199,7 @@ def _warning(scope: str, missing: str, records: Sequence[SpanRecord]) -> str:
     where = f"the instrumentation scope {scope or '(none)'!r}"
     advice = advice_on(missing, [*dict.fromkeys((scope, *(record.scope for record in records)))])
     if missing == TURN:
-        return f"a trace has spans of an agent or a model in {where}, but no span that makes a turn; {advice}"
+        return f"a trace has spans of an agent or a model in {where}, but none of them makes a turn; {advice}"
     names = ", ".join(_unread_in(records)[:_MOST_NAMES])
     unread = f", and its span events and log records ({names}) have no readable text" if names else ""
     return f"a turn of {where} has neither input nor output{unread}; {advice}"
