@@ -18,6 +18,7 @@ _NEXT = r"(?=\s{0,4}(?:,\s{0,4}[A-Za-z_][\w.]{0,60}\s?[=\[{(]|[\]})]\s{0,4}(?:[,
 _QUOTE_ENDS = {quote: re.compile(quote + _NEXT) for quote in ("'", '"')}
 _BARE_END = re.compile(_NEXT)
 _CLOSERS = {"[": "]", "{": "}", "(": ")"}
+_OPENERS = {"]": "[", "}": "{", ")": "("}
 _WORDS: dict[str, Any] = {"null": None, "true": True, "false": False}
 _NUMBER = re.compile(r"-?\d{1,15}(?:\.\d{1,15})?")
 _JSON = json.JSONDecoder()
@@ -55,7 +56,8 @@ class _Parser:
             return None
         return value if end == len(self._text) else None
 
-    def _value(self, at: int, depth: int) -> tuple[Any, int]:
+    def _value(self, at: int, depth: int, closer: str = "") -> tuple[Any, int]:
+        """Return the value at a place, and its end. ``closer`` ends the object or list around it."""
         text = self._text
         if depth > _DEEPEST:
             raise ValueError
@@ -78,9 +80,16 @@ class _Parser:
                 raise ValueError
             return text[at + 1 : end.start()], end.end()
         end = _BARE_END.search(text, at)
+        while end is not None and self._is_of_value(at, end.start(), closer):
+            end = _BARE_END.search(text, end.start() + 1)
         if end is None:
             raise ValueError
         return _scalar(text[at : end.start()].strip()), end.start()
+
+    def _is_of_value(self, at: int, end: int, closer: str) -> bool:
+        """Return True if the bracket at the end of an unquoted value closes one inside it: ``a timeout (HTTP 504)``."""
+        bracket = self._text[end : end + 5].lstrip()[:1]
+        return bracket != closer and bracket in _OPENERS and self._text.find(_OPENERS[bracket], at, end) >= 0
 
     def _inside(self, opening: re.Match[str], depth: int) -> tuple[Any, int]:
         """Return the object or the list after an opening bracket."""
@@ -91,9 +100,9 @@ class _Parser:
         while text[at : at + 1] != closer:
             key = _KEY.match(text, at)
             if key is not None:
-                members[key["key"]], at = self._value(key.end(), depth + 1)
+                members[key["key"]], at = self._value(key.end(), depth + 1, closer)
             else:
-                item, end = self._value(at, depth + 1)
+                item, end = self._value(at, depth + 1, closer)
                 if end == at:  # another kind of bracket closes here
                     raise ValueError
                 items.append(item)

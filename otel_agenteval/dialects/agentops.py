@@ -113,7 +113,7 @@ def _read_tool(record: SpanRecord, step: Step) -> None:
         ("tool_result", ("agentops.tool.output", "langchain.tool.output", "tool.result", "agentops.entity.output")),
     ):
         setattr(step, field, next((value for key in keys if (value := get(key)) is not None), None))
-    step.tool_failed = get("tool.status") == "failed" or "langchain.tool.error" in record.attributes
+    step.tool_failed = "langchain.tool.error" in record.attributes
     result = step.tool_result
     if result.__class__ is str and result[:1] == "{" and '"status": "error"' in result:
         step.tool_failed = True

@@ -147,7 +147,7 @@ def _add(raw: Any, role: str, out: Decoded, depth: int) -> None:
 
 def _add_object(raw: Mapping[str, Any], role: str, out: Decoded, depth: int) -> None:
     if java_text.CLASS in raw:
-        raw = _from_java(raw)
+        raw = from_java(raw)
     if _is_message(raw):
         content = raw.get("content")
         if content.__class__ is str and content[:2] == "[{" and (held := _of_convention(content)):
@@ -203,11 +203,11 @@ _JAVA_ROLES = {
 }  # fmt: skip
 
 
-def _from_java(value: Mapping[str, Any]) -> Mapping[str, Any]:
+def from_java(value: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a message of Spring AI, LangChain4j or another Java library in the usual form."""
     inner = value.get("assistantMessage", value.get("aiMessage"))
     if isinstance(inner, Mapping) and java_text.CLASS in inner:
-        return _from_java(inner)
+        return from_java(inner)
     stated = value.get("role", value.get("messageType"))
     role = _JAVA_ROLES.get(value[java_text.CLASS]) or (stated.lower() if stated.__class__ is str else None)
     if role is None:

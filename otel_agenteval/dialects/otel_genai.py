@@ -226,7 +226,7 @@ def _read_tool(get: Any, step: Step) -> None:
     description = get("gen_ai.tool.description")
     if description.__class__ is str and description.startswith(_STRUCTURES):
         step.gives_form = True
-    if get("gen_ai.tool.status") in ("error", "failure") or get("gen_ai.task.status") == "failure":
+    if get("gen_ai.task.status") == "failure":
         step.tool_failed = True
 
 
@@ -243,7 +243,9 @@ def _read_content(get: Any, step: Step) -> None:
     if step.input_messages is None:
         step.input_messages = get("gen_ai.input.messages")
         if step.input_messages is None:
-            step.input_messages = _unless_empty(get("gen_ai.prompt"))
+            asked = _unless_empty(get("gen_ai.prompt"))
+            plain = step.role == LLM and asked.__class__ is str and "\n" in asked
+            step.input_messages = Later(_without_roles, asked) if plain else asked
     if step.output_messages is None:
         step.output_messages = get("gen_ai.output.messages")
         if step.output_messages is None:
@@ -262,6 +264,20 @@ _NOTHING = frozenset(("", "{}", "[]", "null", "None", '[""]', '{"output":null}')
 def _unless_empty(raw: Any) -> Any:
     """Return None for the old attributes' placeholders for missing content."""
     return None if raw.__class__ is str and raw in _NOTHING else raw
+
+
+_INSTRUCTED = re.compile(r"You(?:'re| are| answer| help) [^\n]{1,400}[.!]\n+(?=\S)")
+
+
+def _without_roles(prompt: str) -> Any:
+    """Return the messages of a prompt that joins their texts by newlines, or any other prompt unchanged.
+
+    A first line that tells the model what it is counts as its instructions.
+    """
+    found = _INSTRUCTED.match(prompt)
+    if found is None:
+        return prompt
+    return [{"role": "system", "content": found[0].strip()}, {"role": "user", "content": prompt[found.end() :]}]
 
 
 def _read_events(parts: Iterable[Any], step: Step) -> None:

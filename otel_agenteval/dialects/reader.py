@@ -309,6 +309,8 @@ def read(record: SpanRecord) -> Step:
     if step.model is not None and step.provider is not None and "/" in step.model:  # LiteLLM writes ``provider/model``
         step.model = step.model.removeprefix(f"{step.provider}/")
     if role == TOOL:
+        if any(str(attributes[key]).lower() in keys.FAILED for key in attributes if keys.is_outcome_of_tool(key)):
+            step.tool_failed = True
         if step.tool_name is None:
             step.tool_name = record.name.removeprefix("execute_tool ") or None
         if step.tool_arguments is None and step.tool_result is not None:

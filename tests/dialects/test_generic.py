@@ -555,3 +555,50 @@ def test_usage_of_a_run_is_the_sum_over_its_messages():
     history = [ASKED, {**WANTS, **usage}, TOLD, {**SAID, **usage}]
     step = step_of({"fw.kind": "agent", "fw.output": json.dumps({"messages": history})})
     assert (step.input_tokens, step.output_tokens) == (20, 4)
+
+
+JAVA_STATE = (
+    "{input=Weather?, messages=[UserMessage{content='Weather?', messageType=USER}, AssistantMessage [toolCalls=[ToolCall["
+    'id=c1, name=weather, arguments={"city": "Paris"}]], textContent=null], ToolResponseMessage{responses=[ToolResponse['
+    "id=c1, name=weather, responseData=18 °C (HTTP 200)]], messageType=TOOL}"
+)
+
+
+def calls_of_graph(answer, **failed):
+    """The turn of a graph whose spans hold Java's lists of messages, around a call without content."""
+    state = f"{JAVA_STATE}, AssistantMessage [toolCalls=[], textContent={answer}]]}}"
+    return turn_of(
+        span(1, 0, "fw.graph", {"fw.ai.state": state}, ms=90, scope="fw"),
+        span(2, 1, "node", {"node.before.state": f"{JAVA_STATE}]}}", "node.after.state": state}, ms=80, scope="fw"),
+        span(3, 2, "chat m", {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}, ms=70, scope="fw", **failed),
+    )
+
+
+def test_tool_calls_are_in_java_messages_of_a_graph():
+    turn = calls_of_graph("Mild.")
+    assert (turn.input, turn.output, turn.error) == ("Weather?", "Mild.", None)
+    assert [(call.name, call.arguments, call.result) for call in turn.tool_calls] == [
+        ("weather", {"city": "Paris"}, "18 °C (HTTP 200)")
+    ]
+
+
+def test_answer_is_a_failure_with_the_failed_call_s_message():
+    turn = calls_of_graph("Exception: no quota", error="no quota")
+    assert (turn.output, turn.error.message) == (None, "no quota")
+
+
+@pytest.mark.parametrize(("key", "value", "failed"), [
+    ("gen_ai.tool.call.outcome", "error", True), ("fw.tool.status", "FAILED", True), ("gen_ai.tool.call.outcome", "success", False),
+])  # fmt: skip
+def test_outcome_of_a_tool_shows_its_failure(key, value, failed):
+    step = step_of({"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "weather", key: value})
+    assert (step.error is not None) is failed
+
+
+@pytest.mark.parametrize(("prompt", "asked"), [
+    ("You are a cook.\nSoup?", "Soup?"), ("You saw it.\nIs it red?", "You saw it.\nIs it red?"), ("You are a cook.", "You are a cook."),
+])  # fmt: skip
+def test_instructions_begin_a_prompt_without_roles(prompt, asked):
+    attributes = {"gen_ai.request.model": "m", "gen_ai.prompt": prompt, "gen_ai.completion": "Yes."}
+    turn = turn_of(span(1, 0, "completion m", attributes, scope="fw"))
+    assert (turn.input, turn.output) == (asked, "Yes.")

@@ -27,6 +27,7 @@ def test_any_text_ends(text):
     ("text", "value"),
     [
         ("Call{name='it's', parts=[1, 2]}", {"java_class": "Call", "name": "it's", "parts": [1, 2]}),
+        ("Call[why=a timeout (HTTP 504)]", {"java_class": "Call", "why": "a timeout (HTTP 504)"}),
         ('Call(arguments={"a": [1]}, rest={b=c})', {"java_class": "Call", "arguments": {"a": [1]}, "rest": {"b": "c"}}),
     ],
 )

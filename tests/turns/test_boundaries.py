@@ -278,6 +278,7 @@ def test_what_another_process_did_is_its_turn_and_a_step_of_the_caller_s():
         ("I have two things.\nQuestion: how long?", "I have two things.\nQuestion: how long?"),
         ("Context:\nThirty days.\nQuestion:", "Context:\nThirty days.\nQuestion:"),
         ("Here is the context of my trip:\nParis in May.", "Here is the context of my trip:\nParis in May."),
+        ("How long?\n\nAnswer using the following information:\nThirty days.", "How long?"),
     ],
 )
 def test_the_question_in_a_prompt(prompt, question):

@@ -14,7 +14,18 @@ from ...spans.record import ERROR, SpanRecord
 from ..content import decode
 from ..step import AGENT, CHAIN, EMBEDDING, LLM, RETRIEVAL, TOOL, as_float
 from . import kinds
-from .keys import IN, OUT, SPREAD_ARGUMENTS, SPREAD_RESULTS, Meaning, holds_json, is_content_of_event, is_useful, meaning_of
+from .keys import (
+    FAILED,
+    IN,
+    OUT,
+    SPREAD_ARGUMENTS,
+    SPREAD_RESULTS,
+    Meaning,
+    holds_json,
+    is_content_of_event,
+    is_useful,
+    meaning_of,
+)
 from .shapes import are_documents, are_messages, are_requests, are_tools, is_definition, is_message, is_telling, pieces_in, plain
 from .values import Branch, opened, tree_of
 from .words import words_of
@@ -47,7 +58,6 @@ _NO_TEXT = frozenset(('""', "None", "null", "undefined", "()", "{}", "[]"))
 """Texts that programs write if there is no value."""
 _OF_TOOLS = frozenset(("tool", "function"))
 """Words in the names of tool call events. Their values belong to the tool, not to the span with the event."""
-_FAILED = frozenset(("error", "failed", "failure", "errored", "exception"))
 _TYPED_VALUE = frozenset(("type", "value"))
 _NO_ARGUMENTS = frozenset(
     ("", "value", "mime_type", "args", "kwargs", "arguments", "parameters", "params", "input", "messages", "raw", "json")
@@ -328,7 +338,7 @@ class Facts:
         self.near |= depth == 0 and known
 
     def _take_name(self, field: str, value: Any, strength: float) -> None:
-        if field == "finish_reason" and str(value).lower() in _FAILED:
+        if field == "finish_reason" and str(value).lower() in FAILED:
             self._set("failed", value, 1)
         if value.__class__ is str and 0 < len(value) <= 300 and "\n" not in value and value[:1] not in "{[<":
             self._set(field, value, strength)
@@ -483,7 +493,7 @@ def _item(value: Any) -> Any:
 
 
 def _is_failure(field: str, text: str) -> bool:
-    return text in _FAILED if field == "outcome" else text not in ("", "false", "none", "null", "0", "{}", "[]")
+    return text in FAILED if field == "outcome" else text not in ("", "false", "none", "null", "0", "{}", "[]")
 
 
 def _count(value: Any) -> int | None:

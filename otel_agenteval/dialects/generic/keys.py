@@ -328,7 +328,7 @@ def interest_of(key: str) -> int:
     parts = set(words)
     if parts & _STRONG or words[:2] == ("gen", "ai"):
         return 2
-    return 1 if parts & _WEAK and (words[-1] not in _PROPERTIES or _is_argument(key)) else 0
+    return 1 if parts & _WEAK and (words[-1] not in _PROPERTIES or words[-1] == "state" or _is_argument(key)) else 0
 
 
 def _is_argument(key: str) -> bool:
@@ -356,6 +356,14 @@ def argument_in(key: str) -> str | None:
     return name
 
 
+@lru_cache(MOST_NAMES)
+def is_outcome_of_tool(key: str) -> bool:
+    words = words_of(key)
+    return words[-1:] in _OUTCOME and "tool" in words
+
+
+_OUTCOME = (("outcome",), ("status",), ("state",))
+FAILED = frozenset(("error", "failed", "failure", "errored", "exception"))
 _TIMES = frozenset(("duration", "latency", "elapsed", "ms", "ns", "timeout", "time", "timestamp", "created", "started", "ended"))
 _OUTCOMES = frozenset((
     "success", "successful", "ok", "error", "exception", "retries", "retry", "attempt", "attempts", "count", "cached", "cache",

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..content import ROLES
-from .values import opened
+from .values import Branch, opened
 
 MODEL_ROLES = frozenset((
     "user", "assistant", "system", "tool", "function", "developer", "model", "human", "ai", "bot", "chatbot", "tool-call", "tool-response",
@@ -49,7 +49,7 @@ def is_message(node: Mapping[str, Any]) -> bool:
         return False
     if len(node) == 1:
         ((key, inner),) = node.items()
-        if key in _MODEL_AUTHORS and isinstance(inner, (str, list, dict)) and inner:
+        if key in _MODEL_AUTHORS and isinstance(inner, (str, list, dict)) and inner and node.__class__ is not Branch:
             return inner.__class__ is not str or len(inner) > 1
     role = node.get("role")
     if role.__class__ is str:

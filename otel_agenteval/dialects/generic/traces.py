@@ -43,7 +43,8 @@ def review_roles(records: Sequence[SpanRecord], infer: Callable[[SpanRecord], No
     if known:
         for record in inferred:
             understood = record.dialects
-            if understood.facts.kind_strength < 2 or (understood.role == LLM and _is_other_work(record)):
+            unsure = understood.facts.kind_strength < 2 and not (understood.role == CHAIN and understood.facts.talks())
+            if unsure or (understood.role == LLM and _is_other_work(record)):
                 understood.reset_role()
     elif not any(_follows_convention(record) for record in records) and not is_enough(inferred):
         for record in inferred:

@@ -122,10 +122,8 @@ class MessageReader(ToolReader):
 
     def _is_failure(self, text: str, last: Step | None) -> bool:
         text = text.strip()
-        for error in (self.error(), last.error if last is not None else None):
-            why = (error.message or "").strip() if error is not None else ""
-            if why and (text in why or (why in text and len(text) <= 2 * len(why) + _AROUND_AN_ERROR)):
-                return True
+        if any(_is_message_of(error, text) for error in (self.error(), last.error if last is not None else None)):
+            return True
         value = jsonio.loads_or_text(text)[0] if text[:1] == "{" else None
         return isinstance(value, dict) and any(value.get(key) for key in _ERROR_KEYS)
 
@@ -151,6 +149,13 @@ class MessageReader(ToolReader):
         if len(found.messages) == 1 and found.messages[0].content is not None and '"content"' in jsonio.text_of(raw):
             return found.messages[0].content
         return self._answer_among(raw) or jsonio.text_of(raw)
+
+    def _answers_with(self, error: ErrorInfo) -> bool:
+        """Return True if the root's answer is a failed call's message."""
+        if self.root.output_messages is None:
+            return False
+        text = _last_assistant_text(self._decode(self.root, "output_messages", "assistant").messages)
+        return bool(text) and _is_message_of(error, text.strip())
 
     def _error_as_answer(self) -> str | None:
         """Return the text of an error in place of the root's answer. Some frameworks set no error status."""
@@ -228,6 +233,11 @@ class MessageReader(ToolReader):
             return found
         field = "input_value" if root.input_messages is None else "input_messages"
         return [item for message in self._decode(root, field, "user").messages for item in message.attachments]
+
+
+def _is_message_of(error: ErrorInfo | None, text: str) -> bool:
+    why = (error.message or "").strip() if error is not None else ""
+    return bool(why) and (text in why or (why in text and len(text) <= 2 * len(why) + _AROUND_AN_ERROR))
 
 
 def last_user_text(messages: list[Message]) -> str | None:

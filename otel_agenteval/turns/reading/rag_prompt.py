@@ -2,8 +2,9 @@
 
 This implements the rule *template around the question*. A prompt for retrieval-augmented generation is one user
 message with instructions, documents and the question. The question is extracted if the prompt labels it (``Question:
-…``, ``<question>…</question>``) and also labels or names the material around it. If a prompt is a whole conversation as
-text, the last user message is extracted. Other prompts aren't changed.
+…``, ``<question>…</question>``) and also labels or names the material around it, or if the material follows a line
+such as ``Answer using the following information:``. If a prompt is a whole conversation as text, the last user message
+is extracted. Other prompts aren't changed.
 """
 
 from __future__ import annotations
@@ -31,6 +32,11 @@ _MATERIAL = re.compile(
     r"\b(?:contexts?|documents?|passages?|sources?|excerpts?|snippets?|background|knowledge base|search results|retrieved|reference text)\b",
     re.IGNORECASE,
 )
+_APPENDED = re.compile(
+    r"\n[ \t]{0,4}\n[^\n]{0,80}\bfollowing (?:information|contexts?|documents?|passages?|sources?|excerpts?)\b[^\n]{0,40}:[ \t]*\n",
+    re.IGNORECASE,
+)
+"""Beginning of material after a question without a label."""
 _TASK = "\nCurrent Task: "
 """Beginning of CrewAI's prompts."""
 _AFTER_TASK = re.compile(
@@ -63,7 +69,7 @@ def question_in(prompt: str) -> str:
         return question if question and _MATERIAL.search(outside) else prompt
     labels = list(_QUESTION.finditer(prompt))
     if not labels:
-        return prompt
+        return _APPENDED.split(prompt, maxsplit=1)[0].strip() or prompt
     label = labels[-1]
     remainder = prompt[label.end() :]
     end = _NEXT_LABEL.search(remainder)

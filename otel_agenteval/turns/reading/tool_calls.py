@@ -137,22 +137,21 @@ class ToolReader(CallReader):
         return answered and last is not None and last.role == LLM and last is not self.root and bool(self.requests_of(last))
 
     def _calls_of_runs(self) -> list[ToolCall]:
-        """Return the answered calls in the first conversation that a run recorded."""
+        """Return the answered calls in the conversations that runs recorded. Calls without ids count only in the first."""
+        found: dict[str | int, ToolCall] = {}
         for step in (self.root, *(step for role in ROOT_ROLES for step in self.of_role.get(role, ()))):
             for field in ("output_messages", "output_value"):
-                if getattr(step, field) is not None:
-                    pairs = answered(since_user(self._decode(step, field, "assistant").messages))
-                    calls = [
-                        ToolCall(
+                if getattr(step, field) is None:
+                    continue
+                first = not found
+                for request, response in answered(since_user(self._decode(step, field, "assistant").messages)):
+                    if request.name and not self._is_no_tool(request.name) and (first or request.call_id):
+                        call = ToolCall(
                             request.name, arguments_of(request.arguments), response.result, _error_in(response.result),
                             call_id=request.call_id, agent=self._agent_at(step),
-                        )
-                        for request, response in pairs
-                        if request.name and not self._is_no_tool(request.name)
-                    ]  # fmt: skip
-                    if calls:
-                        return calls
-        return []
+                        )  # fmt: skip
+                        found.setdefault(request.call_id or len(found), call)
+        return [*found.values()]
 
     def _calls_with_spans(self) -> list[ToolCall]:
         calls = []

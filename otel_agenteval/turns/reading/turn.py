@@ -257,7 +257,9 @@ class TurnReader(MessageReader):
             return self._last_call_error() or ErrorInfo("error", instead or None)
         if root.output_messages is not None or root.final_result is not None:
             failed = self._last_call_error()
-            return failed if failed is not None and (root.role == LLM or self._root_output() is None) else None
+            if failed is None or root.role == LLM or self._root_output() is None or self._answers_with(failed):
+                return failed
+            return None
         beside = self._beside_root()
         if beside and root.role != INNER:  # the span around them was never seen, so the last of them decides
             return max(beside, key=END).error
