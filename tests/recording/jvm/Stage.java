@@ -2,6 +2,7 @@ package app;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
@@ -16,6 +17,9 @@ public final class Stage {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final HttpClient HTTP = HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).build();
 
+    /** More that goes into the truth, such as no_agents. */
+    public static final Map<String, Object> SAID = new LinkedHashMap<>();
+
     /** One run of the agent: what the user says, and the scenario's facts. */
     public interface Agent {
         String run(Scenario scenario, String input) throws Exception;
@@ -26,6 +30,22 @@ public final class Stage {
         public boolean stream() { return told.path("stream").asBoolean(); }
         public boolean documents() { return told.path("documents").size() > 0; }
         public boolean subAgent() { return told.path("sub_agent").isTextual(); }
+
+        /** Script the sub-agent's task below the framework's own argument. */
+        public void handOver(String argument) {
+            JsonNode steps = told.path("steps").deepCopy();
+            ObjectNode arguments = (ObjectNode) steps.at("/0/tool_calls/0/arguments");
+            arguments.set(argument, arguments.remove("task"));
+            send("/__script", Map.of("steps", steps, "salt", name));
+        }
+
+        /** Let the model say the framework's names of tools in this turn. */
+        public void renameTools(int turn, String prefix) {
+            JsonNode steps = told.path("all_steps").path(turn).deepCopy();
+            steps.forEach(step -> step.path("tool_calls").forEach(call -> ((ObjectNode) call).put("name", prefix + call.path("name").asText())));
+            send("/__script", Map.of("steps", steps, "salt", name + turn));
+        }
+
         public List<String> tools() { return JSON.convertValue(told.path("tools"), List.class); }
     }
 
@@ -67,7 +87,8 @@ public final class Stage {
                 }
                 flush.run();
             }
-            Map<String, Object> end = new LinkedHashMap<>(Map.of("versions", version));
+            Map<String, Object> end = new LinkedHashMap<>(SAID);
+            end.put("versions", version);
             System.out.println(set + "/" + name + " " + send("/control/finish", end).body());
         }
     }
