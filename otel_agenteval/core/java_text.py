@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
 LONGEST = 200_000
@@ -36,6 +37,33 @@ def parsed(text: str) -> Any:
     if text[-1:] not in ("}", "]", ")") or len(text) > LONGEST or _START.match(text) is None:
         return None
     return _Parser(text).parsed()
+
+
+_ROLES = {
+    "UserMessage": "user", "AssistantMessage": "assistant", "AiMessage": "assistant", "SystemMessage": "system",
+    "ToolResponseMessage": "tool", "ToolExecutionResultMessage": "tool",
+}  # fmt: skip
+
+
+def message_of(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a message of Spring AI, LangChain4j or another Java library in the usual form."""
+    inner = value.get("assistantMessage", value.get("aiMessage"))
+    if isinstance(inner, Mapping) and CLASS in inner:
+        return message_of(inner)
+    stated = value.get("role", value.get("messageType"))
+    role = _ROLES.get(value[CLASS]) or (stated.lower() if stated.__class__ is str else None)
+    if role is None:
+        return value
+    texts = (value.get(name) for name in ("content", "text", "textContent", "contents"))
+    results = [one for one in value.get("responses") or () if isinstance(one, Mapping)]
+    parts: Any = [{"type": "tool_call_response", **one, "response": one.get("responseData")} for one in results]
+    return {
+        "role": role,
+        "content": parts or next((text for text in texts if text is not None), None),
+        "tool_calls": value.get("toolCalls") or value.get("toolExecutionRequests"),
+        "name": value.get("toolName"),
+        "tool_call_id": value.get("id") if role == "tool" else None,
+    }
 
 
 def _scalar(word: str) -> Any:

@@ -147,7 +147,7 @@ def _add(raw: Any, role: str, out: Decoded, depth: int) -> None:
 
 def _add_object(raw: Mapping[str, Any], role: str, out: Decoded, depth: int) -> None:
     if java_text.CLASS in raw:
-        raw = from_java(raw)
+        raw = java_text.message_of(raw)
     if _is_message(raw):
         content = raw.get("content")
         if content.__class__ is str and content[:2] == "[{" and (held := _of_convention(content)):
@@ -195,33 +195,6 @@ def _of_convention(text: str) -> list[Any] | None:
 
 
 _CONVENTION = (frozenset(("type", "content")), frozenset(("role", "parts")))
-
-
-_JAVA_ROLES = {
-    "UserMessage": "user", "AssistantMessage": "assistant", "AiMessage": "assistant", "SystemMessage": "system",
-    "ToolResponseMessage": "tool", "ToolExecutionResultMessage": "tool",
-}  # fmt: skip
-
-
-def from_java(value: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a message of Spring AI, LangChain4j or another Java library in the usual form."""
-    inner = value.get("assistantMessage", value.get("aiMessage"))
-    if isinstance(inner, Mapping) and java_text.CLASS in inner:
-        return from_java(inner)
-    stated = value.get("role", value.get("messageType"))
-    role = _JAVA_ROLES.get(value[java_text.CLASS]) or (stated.lower() if stated.__class__ is str else None)
-    if role is None:
-        return value
-    texts = (value.get(name) for name in ("content", "text", "textContent", "contents"))
-    results = [one for one in value.get("responses") or () if isinstance(one, Mapping)]
-    parts: Any = [{"type": "tool_call_response", **one, "response": one.get("responseData")} for one in results]
-    return {
-        "role": role,
-        "content": parts or next((text for text in texts if text is not None), None),
-        "tool_calls": value.get("toolCalls") or value.get("toolExecutionRequests"),
-        "name": value.get("toolName"),
-        "tool_call_id": value.get("id") if role == "tool" else None,
-    }
 
 
 _HOLDERS = (

@@ -10,7 +10,6 @@ from typing import Any
 
 from ...core import java_text, jsonio, python_text
 from ...core.wellformed import plain
-from ..content import from_java
 from .words import MOST_NAMES
 
 _LONGEST_REPR = 200_000
@@ -37,7 +36,7 @@ def opened(value: Any) -> Any:
             if found is not None:
                 return found
         found, _ = jsonio.loads_or_text(value)
-        return found if found.__class__ is not str else _usual(java_text.parsed(value) or value)
+        return found if found.__class__ is not str else _with_messages(java_text.parsed(value) or value)
     if head == '"' and value[-1:] == '"' and len(value) > 1:
         found, _ = jsonio.loads_or_text(value)
         return opened(found) if found.__class__ is str and found[:1] in ("{", "[") else found
@@ -49,13 +48,17 @@ def opened(value: Any) -> Any:
     return value
 
 
-def _usual(value: Any) -> Any:
+def _with_messages(value: Any) -> Any:
     """Return a value with Java's message objects in the usual form."""
     if value.__class__ is list:
-        return [*map(_usual, value)]
+        return [*map(_with_messages, value)]
     if value.__class__ is not dict:
         return value
-    return dict(from_java(value)) if java_text.CLASS in value else {key: _usual(inner) for key, inner in value.items()}
+    return (
+        dict(java_text.message_of(value))
+        if java_text.CLASS in value
+        else {key: _with_messages(inner) for key, inner in value.items()}
+    )
 
 
 _SHOWN = re.compile(r"content=('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\") (?:additional_kwargs|name|tool_call_id|id)=")
