@@ -154,8 +154,8 @@ class MessageReader(ToolReader):
         """Return True if the root's answer is a failed call's message."""
         if self.root.output_messages is None:
             return False
-        text = _last_assistant_text(self._decode(self.root, "output_messages", "assistant").messages)
-        return bool(text) and _is_message_of(error, text.strip())
+        text = _last_assistant_text(self._decode(self.root, "output_messages", "assistant").messages) or ""
+        return text != "" and _is_message_of(error, text.strip())
 
     def _error_as_answer(self) -> str | None:
         """Return the text of an error in place of the root's answer. Some frameworks set no error status."""
