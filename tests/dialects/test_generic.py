@@ -13,7 +13,7 @@ from otel_agenteval.dialects.generic.kinds import role_of_kind, role_of_name
 from otel_agenteval.dialects.generic.values import opened, transcript
 from otel_agenteval.dialects.reader import read, review_roles
 from otel_agenteval.spans.record import LogPart, SpanEvent
-from tests.support.spans import span, turn_of, turns_of
+from tests.support.spans import chat, span, turn_of, turns_of
 
 ASKED = {"role": "user", "content": "Weather in Paris?"}
 CALL = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Paris"}'}}
@@ -272,7 +272,7 @@ def test_the_convention_in_a_scope_that_nobody_knows_is_filled_in():
 
 
 def test_the_convention_alone_is_exact():
-    turn = turn_of(span(1, 0, "chat", {"gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-4o"}, scope="mine"))
+    turn = turn_of(chat(1, user="q", says="a", scope="mine"))
     assert turn.reading == "exact"
 
 
