@@ -27,7 +27,7 @@ _LONG_TOKEN = re.compile(r"[A-Za-z0-9+/_=-]{28,}")
 _SHAPE = bytes(97 if chr(code).isalnum() or chr(code) in "+/_=-" else 32 for code in range(128)).ljust(256)
 _TOKEN_SHAPE = b"a" * 28
 _WINDOW, _SHORT_WINDOW = 140, 50
-"""Characters that :meth:`Rated.peak` rates together, in Latin and in other scripts."""
+"""Characters that :meth:`Rated.exceeds` rates together, in Latin and in other scripts."""
 
 
 @cache
@@ -104,56 +104,79 @@ class OrderModel(NamedTuple):
         """Return the log-odds that a passage is an order to an agent."""
         return self.rate(text).score(0, len(text))
 
-    def distinct_score(self, text: str) -> float:
-        """Return the log-odds of a passage of which repeated n-grams count once."""
-        import numpy as np
-
-        places = np.unique(places_in(text))
-        total = int(self.weights.take(places).sum(dtype=np.int64))
-        return total * self.unit / math.sqrt(max(1, len(places))) + self.bias
-
     def rate(self, text: str) -> Rated:
         import numpy as np
 
         letters, kept = _read(f" {text} ")
         total = np.zeros(len(letters) + 1, np.int32)
-        for places in _hashes(letters):
+        hashes = _hashes(letters)
+        for places in hashes:
             total[1 : len(places) + 1] += self.weights.take(places)
-        return Rated(self, np.cumsum(total), kept)
+        return Rated(self, hashes, np.cumsum(total), kept)
 
 
 class Rated:
     """A text whose passages can be rated."""
 
-    __slots__ = ("_kept", "_model", "_places", "_sums")
+    __slots__ = ("_hashes", "_kept", "_model", "_places", "_sums")
 
-    def __init__(self, model: OrderModel, sums: NDArray[np.int64], kept: NDArray[np.bool_]) -> None:
-        self._model, self._sums, self._kept = model, sums, kept
+    def __init__(
+        self, model: OrderModel, hashes: list[NDArray[np.uint16]], sums: NDArray[np.int64], kept: NDArray[np.bool_]
+    ) -> None:
+        self._model, self._hashes, self._sums, self._kept = model, hashes, sums, kept
         self._places: NDArray[np.intp] | None = None
 
     def score(self, start: int, end: int) -> float:
         """Return the log-odds that the characters between two positions are an order to an agent."""
+        first, last = self._letters_of(start, end)
+        return self._scaled(int(self._sums[last] - self._sums[first]), last - first)
+
+    def distinct_score(self, start: int, end: int) -> float:
+        """Return the log-odds of the characters between two positions, of which repeated n-grams count once."""
+        return self._distinct(*self._letters_of(start, end))
+
+    def _letters_of(self, start: int, end: int) -> tuple[int, int]:
         import numpy as np
 
         if self._places is None:
             self._places = np.concatenate([[0], np.cumsum(self._kept)])
-        first, last = int(self._places[start]), int(self._places[min(end + 2, len(self._kept))])
-        return self._scaled(int(self._sums[last] - self._sums[first]), last - first)
+        return int(self._places[start]), int(self._places[min(end + 2, len(self._kept))])
+
+    def _distinct(self, first: int, last: int) -> float:
+        import numpy as np
+
+        parts = [places[first : max(first, last - run + 1)] for run, places in zip(_RUNS, self._hashes, strict=False)]
+        if not parts:
+            return self._model.bias
+        places = np.concatenate(parts)
+        places.sort()
+        is_new = np.ones(len(places), np.bool_)
+        np.not_equal(places[1:], places[:-1], out=is_new[1:])
+        places = places[is_new]
+        total = int(self._model.weights.take(places).sum(dtype=np.int64))
+        return total * self._model.unit / math.sqrt(max(1, len(places))) + self._model.bias
 
     def _scaled(self, total: int, size: int) -> float:
         return total * self._model.unit / math.sqrt(max(1, size * len(_RUNS))) + self._model.bias
 
-    def peak(self, is_latin: bool) -> float:
-        """Return the highest log-odds of overlapping windows. Short windows in Latin script count less."""
-        return max(self._peak(_WINDOW), self._peak(_SHORT_WINDOW) - is_latin)
+    def exceeds(self, limit: float, is_latin: bool) -> bool:
+        """Return True if a window has higher log-odds, also without repeated n-grams.
 
-    def _peak(self, width: int) -> float:
+        Short windows in Latin script count less. Repetitions alone, as in tables and lists, aren't an order.
+        """
+        return self._exceeds(_WINDOW, limit) or self._exceeds(_SHORT_WINDOW, limit + is_latin)
+
+    def _exceeds(self, width: int, limit: float) -> bool:
         sums, size = self._sums, len(self._sums) - 1
         if size <= width:
-            return self._scaled(int(sums[-1]), size)
+            return self._scaled(int(sums[-1]), size) > limit and self._distinct(0, size) > limit
         step = width // 4
-        windows = sums[width::step] - sums[: size - width + 1 : step]
-        return self._scaled(max(int(windows.max()), int(sums[-1] - sums[-1 - width])), width)
+        totals = sums[width::step] - sums[: size - width + 1 : step]
+        least = (limit - self._model.bias) / self._model.unit * math.sqrt(width * len(_RUNS))
+        starts = [*(int(at) * step for at in (totals > least).nonzero()[0]), size - width]
+        return any(
+            int(sums[start + width] - sums[start]) > least and self._distinct(start, start + width) > limit for start in starts
+        )
 
 
 @cache

@@ -130,6 +130,8 @@ def _joined(found: re.Match[str]) -> str:
 
 _MOST_PAYLOADS = 20
 _TOKEN = re.compile(r"[A-Za-z0-9+/_-]{40,8000}={0,2}")
+_OF_TOKEN = bytes(97 if chr(code) in "+/-_" or chr(code).isalnum() else 32 for code in range(128)).ljust(256)
+_LONG_TOKEN = b"a" * 40
 _HEX = re.compile(r"(?:[0-9a-fA-F]{2}){20,}")
 _PERCENT = re.compile(r"(?<![\w.~+-])(?:[\w.~+-]*%[0-9A-Fa-f]{2}){3}[\w.~+%-]*")
 _BACKSLASH_X = re.compile(r"(?:\\x[0-9a-fA-F]{2}){8,}")
@@ -143,12 +145,13 @@ def payloads(text: str) -> Iterator[tuple[str, int, int]]:
 
     Encodings are base64, hex, percent signs, rot13, tag characters and variation selectors.
     """
-    for found in islice(_TOKEN.finditer(text), _MOST_PAYLOADS):
+    has_token = _LONG_TOKEN in text.encode("ascii", "replace").translate(_OF_TOKEN)
+    for found in islice(_TOKEN.finditer(text), _MOST_PAYLOADS) if has_token else ():
         plain = _of_hex(found.group()) or _of_base64(found.group())
         if plain is not None:
             yield plain, *found.span()
-    for pattern, decode in _DECODED:
-        for found in pattern.finditer(text):
+    for mark, pattern, decode in _DECODED:
+        for found in pattern.finditer(text) if (mark in text if mark else not text.isascii()) else ():
             yield decode(found.group()), *found.span()
     if is_rotated(text):
         yield codecs.encode(text, "rot13"), 0, len(text)
@@ -167,11 +170,12 @@ def _of_selectors(text: str) -> str:
     return bytes(ord(c) - 0xFE00 if c <= "\ufe0f" else ord(c) - 0xE0100 + 16 for c in text).decode("utf-8", "replace")
 
 
-_DECODED: tuple[tuple[re.Pattern[str], Callable[[str], str]], ...] = (
-    (_PERCENT, lambda text: unquote(text.replace("+", " "))),
-    (_BACKSLASH_X, lambda text: bytes.fromhex(text.replace("\\x", "")).decode("utf-8", "replace")),
-    (_TAGS, _of_tags),
-    (_SELECTORS, _of_selectors),
+# The first text is in everything that the pattern matches. The last two match no ASCII.
+_DECODED: tuple[tuple[str, re.Pattern[str], Callable[[str], str]], ...] = (
+    ("%", _PERCENT, lambda text: unquote(text.replace("+", " "))),
+    ("\\x", _BACKSLASH_X, lambda text: bytes.fromhex(text.replace("\\x", "")).decode("utf-8", "replace")),
+    ("", _TAGS, _of_tags),
+    ("", _SELECTORS, _of_selectors),
 )
 
 

@@ -45,8 +45,6 @@ _QUIET = 0.0
 _FORGED = (
     "<|", "[inst", "[/inst", "<<sys", "<</sys", "<system", "</tool_re", "</function_re", "</search_re", "# system", "#system",
 )  # fmt: skip
-_SHAPE = bytes(97 if chr(code) in "+/-_" or chr(code).isalnum() else 32 for code in range(128)).ljust(256)
-_LONG_TOKEN = b"a" * 40
 
 
 def is_harmless(text: str) -> bool:
@@ -63,10 +61,10 @@ def is_harmless(text: str) -> bool:
     small = text.lower()
     if has_any(small, _FORGED) or ("end of " in small and _FALSE_END.search(text)) or is_rotated(small):
         return False
-    if _LONG_TOKEN in text.encode("ascii", "replace").translate(_SHAPE) and next(payloads(text), None) is not None:
+    if next(payloads(text), None) is not None:
         return False
     model, latin = order_model(), text.isascii()
-    return model.rate(text).peak(latin) <= _QUIET and all(model.rate(one).peak(latin) <= _QUIET for one in disguises(small))
+    return not any(model.rate(one).exceeds(_QUIET, latin) for one in (text, *disguises(small)))
 
 
 # --- markers in the raw text --------------------------------------------------------------------------------------
@@ -112,6 +110,7 @@ _QUOTED = re.compile(
     r"“[^”\n]{3,600}[”“]|„[^“”\n]{3,600}[“”]|«[^»\n]{3,600}»|「[^」\n]{2,600}」|『[^』\n]{2,600}』|‘[^’\n]{12,400}’(?!\w)"
     r"|(?<![\w=])\"[^\"\n]{3,600}\"|(?<![\w=])'(?=\w)(?:[^'\n]|(?<=\w)'(?=\w)){8,400}'(?!\w)"
 )
+_QUOTES = ("“", "„", "«", "「", "『", "‘", '"', "'")
 _CELL_END = re.compile(r"\s*(?:[\]},)|]|$)", re.MULTILINE)
 
 
@@ -130,7 +129,8 @@ def _without_quotations(text: str, reported: bool) -> str:
             return found.group()
         return _blanked(found)
 
-    text = _QUOTED.sub(blank, text)
+    if has_any(text, _QUOTES):
+        text = _QUOTED.sub(blank, text)
     return _CODE.sub(_blanked, text) if reported else text.replace("`", " ")
 
 
@@ -212,9 +212,8 @@ def unseen_in(text: str) -> Iterator[str]:
 def markers_in(text: str) -> list[Marker]:
     """Return the signs of an injection in a text, at most one of each kind."""
     found: dict[str, Marker] = {}
-    is_template = _TEMPLATE.search(text) is not None
     for leaf in texts_in(text):
-        for kind, passage, is_sure in _markers_of(leaf, is_template):
+        for kind, passage, is_sure in _markers_of(leaf, text):
             if kind not in found:
                 found[kind] = Marker(kind, *_place(text, passage), is_sure)
     for plain, start, end in payloads(text):
@@ -250,14 +249,16 @@ def _bare(text: str, reported: bool) -> str:
     return _WRAPPED.sub(lambda found: " " * len(found.group()), _without_quotations(text, reported))
 
 
-def _markers_of(leaf: str, is_template: bool) -> Iterator[tuple[str, str, bool]]:
-    """Yield the kind and the passage of each marker in a text, and True if it is sure."""
+def _markers_of(leaf: str, result: str) -> Iterator[tuple[str, str, bool]]:
+    """Yield the kind and the passage of each marker in a text of a result, and True if it is sure."""
     text = without_entities(leaf)
     reported = REPORTED.search(folded(text)) is not None
     bare = _bare(text, reported)
     match = _FALSE_END.search(bare)
-    if not is_template:
-        match = match or _ROLE_TAG.search(bare) or (None if reported else _CHAT_TOKEN.search(bare))
+    if match is None:
+        match = _ROLE_TAG.search(bare) or (None if reported else _CHAT_TOKEN.search(bare))
+        if match is not None and _TEMPLATE.search(result) is not None:
+            match = None
     if match is not None:
         yield "role_marker", match.group(), True
         return
@@ -280,15 +281,14 @@ def _markers_of(leaf: str, is_template: bool) -> Iterator[tuple[str, str, bool]]
 
 def _best(text: str, *, called: bool = False, hidden: bool = False, reported: bool = False) -> tuple[int, int, bool] | None:
     """Return the place of the passage that reads most like an order, and True if it is sure. None if no passage reads like one."""
-    model = order_model()
-    rated = model.rate(text)
+    rated = order_model().rate(text)
     ranked = sorted(((rated.score(*place), *place) for place in passages_in(text)), reverse=True)
     for score, start, end in ranked[:_TRIED]:
         evidence = _CALLED * (called and score > _UNLIKE) + _HIDDEN * hidden - _DOUBT * reported
         if score + evidence < 0:
             return None
-        passage = text[start:end]
-        if _FEW_WORDS.search(passage) and (rating := model.distinct_score(passage) + evidence) > _LEAST:
+        rating = rated.distinct_score(start, end) + evidence
+        if rating > _LEAST and _FEW_WORDS.search(text, start, end):
             return start, end, rating > _SURE
     return None
 
