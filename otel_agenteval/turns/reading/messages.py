@@ -32,16 +32,9 @@ class MessageReader(ToolReader):
         pass
 
     def input(self) -> str | None:
-        root = self.root
-        if root.role != LLM:
-            for field in ("input_messages", "input_value"):
-                if getattr(root, field) is not None:
-                    found = self._decode(root, field, "user")
-                    text = last_user_text(found.messages)
-                    if text is not None:
-                        among = field == "input_value" and len(found.messages) > 1
-                        newer = self._after_history(found.messages, text) if found.messages[-1].role == "assistant" else None
-                        return question_in(newer or (self._among(found.messages) if among else None) or text)
+        text = self._root_input() if self.root.role != LLM else None
+        if text is not None:
+            return question_in(text)
         for step in self.main_llm:
             text = last_user_text(self.inputs(step))
             if text is not None:
@@ -52,6 +45,18 @@ class MessageReader(ToolReader):
                 text = last_user_text(self.inputs(step))
                 if text is not None:
                     return question_in(text)
+        return None
+
+    def _root_input(self) -> str | None:
+        for field in ("input_messages", "input_value"):
+            if getattr(self.root, field) is None:
+                continue
+            messages = self._decode(self.root, field, "user").messages
+            text = last_user_text(messages)
+            if text is not None:
+                newer = self._after_history(messages, text) if messages[-1].role == "assistant" else None
+                among = field == "input_value" and len(messages) > 1
+                return newer or (self._among(messages) if among else None) or text
         return None
 
     def _behind(self, text: str, step: Step) -> str | None:

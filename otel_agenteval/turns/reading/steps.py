@@ -159,10 +159,9 @@ def _join_events(steps: list[Step]) -> None:
     calls: dict[tuple[int, str, str], Step] = {}
     latest: dict[str, Step] = {}
     ended: set[int] = set()
-    events = [(step, *found) for step in steps if step.role in _CALLS and (found := event_in(step.record.name)) is not None]
-    for step, stem, event in sorted(events, key=lambda one: (one[0].record.start_ns, one[2] != "start")) if events else ():
-        if event not in _EVENTS:
-            continue
+    named = [(step, *found) for step in steps if step.role in _CALLS and (found := event_in(step.record.name)) is not None]
+    events = [one for one in named if one[2] in _EVENTS]
+    for step, stem, event in sorted(events, key=lambda one: (one[0].record.start_ns, one[2] != "start")):
         key = (step.record.parent_id, stem, step.record.name.rpartition("-")[2])
         ends = event in ("success", "error")
         candidates = () if event == "start" else (calls.get(key), latest.get(stem))
@@ -171,17 +170,21 @@ def _join_events(steps: list[Step]) -> None:
             ended.add(call.record.span_id)
         if call is step:
             calls[key] = latest[stem] = step
-            continue
-        for field, value in vars(step).items():
-            if getattr(call, field) is None:
-                setattr(call, field, value)
-        if event == "error" and call.error is None:
-            call.error = ErrorInfo("error", step.record.status_message or None)
-        call.duration_s = (step.record.end_ns - call.record.start_ns) / 1e9
-        step.role = None
+        else:
+            _join(call, step, event)
 
 
 _EVENTS = ENDS | {"start"}
+
+
+def _join(call: Step, step: Step, event: str) -> None:
+    for field, value in vars(step).items():
+        if getattr(call, field) is None:
+            setattr(call, field, value)
+    if event == "error" and call.error is None:
+        call.error = ErrorInfo("error", step.record.status_message or None)
+    call.duration_s = (step.record.end_ns - call.record.start_ns) / 1e9
+    step.role = None
 
 
 def _order_ties(steps: list[Step]) -> None:

@@ -289,7 +289,7 @@ class ToolReader(CallReader):
         merged: dict[int, Step] = {}
         by_id: dict[str | None, Step] = {}
         steps: Iterable[Step] = self.of_role.get(TOOL, ())
-        other_names: list[tuple[Step, str | None]] = []
+        layers: list[tuple[Step, Step]] = []
         functions = self._functions()
         for step in sorted([*steps, *functions], key=START) if functions else steps:
             if step is self.root or step.gives_form or _is_no_tool(step.tool_name):
@@ -304,8 +304,7 @@ class ToolReader(CallReader):
                     if step.tool_name:
                         by_id[own_id] = step
             if outer is not None:
-                if step.tool_name != outer.tool_name:
-                    other_names.append((outer, step.tool_name))
+                layers.append((outer, step))
                 fill(outer, step, _TOOL_MERGED)
                 outer.error = outer.error or step.error
                 outer.permission_denied |= step.permission_denied
@@ -313,10 +312,7 @@ class ToolReader(CallReader):
                 out.append(step)
         if not any(map(_has_only_name, out)):
             return out
-        requested = {step.tool_name for step in out if _has_only_name(step)}
-        for outer, name in other_names:
-            if name in requested:
-                outer.tool_name = name
+        _rename_as_bare(out, layers)
         return _without_bare(out)
 
     def _layer_around(self, step: Step) -> Step | None:
@@ -547,6 +543,15 @@ def _are_one_call(one: Step, later: Step) -> bool:
 
 def _has_only_name(step: Step) -> bool:
     return step.tool_call_id is None and step.tool_arguments is None and step.tool_result is None and step.tool_inputs is None
+
+
+def _rename_as_bare(steps: list[Step], layers: list[tuple[Step, Step]]) -> None:
+    """Give outer spans the name of their layer if a span with only a name has it too."""
+    bare = {step.tool_name for step in steps if _has_only_name(step)}
+    other_names = [(outer, layer.tool_name) for outer, layer in layers if layer.tool_name != outer.tool_name]
+    for outer, name in other_names:
+        if name in bare:
+            outer.tool_name = name
 
 
 def _without_bare(steps: list[Step]) -> list[Step]:
