@@ -567,6 +567,7 @@ oa.instrument(tracer_provider=provider, config=config)
 tracer = provider.get_tracer("app")
 with tracer.start_as_current_span("invoke_agent bot", attributes={"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "bot"}):
     chat = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m-1", "gen_ai.response.finish_reasons": ["stop"]}
+    chat["gen_ai.output.messages"] = json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": "Done."}]}])
     tracer.start_span("chat m-1", attributes=chat).end()
 print("the agent ran", time.monotonic())
 """

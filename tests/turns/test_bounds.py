@@ -40,8 +40,7 @@ LONG = "é" * 500_000
     ],
 )
 def test_token_count_is_unknown_out_of_bounds(name: str, tokens: Any, read: int | None) -> None:
-    attributes = {"gen_ai.usage.input_tokens": None, name: tokens}
-    (call,) = turn_of(agent(1), chat(2, 1, attributes=attributes, scope="openinference.instrumentation.openai")).llm_calls
+    (call,) = turn_of(agent(1), chat(2, 1, attributes={name: tokens}, scope="openinference.instrumentation.openai")).llm_calls
     assert call.input_tokens == read
 
 
