@@ -132,15 +132,13 @@ def read(text: str, bare_text: str, dialect: str) -> ParsedSql | None:
     return ParsedSql(trees, list(dict.fromkeys(_table_names(trees))))
 
 
-class _Silence(logging.Filter):
-    """A filter that keeps the parser's messages, which quote the text, out of the log."""
+class _Silence(logging.Filter, threading.local):
+    """A filter that keeps the parser's messages, which quote the text, out of the log. Each thread turns it on for itself."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.here = threading.local()
+    on = False
 
     def filter(self, record: logging.LogRecord) -> bool:
-        return not getattr(self.here, "on", False)
+        return not self.on
 
 
 _silence = _Silence()
@@ -177,7 +175,7 @@ def _parser(name: str) -> tuple[Any, Any]:
 
 def _parsed(dialect_and_parser: tuple[Any, Any], text: str, chained: int) -> list[Any] | None:
     dialect, parser_class = dialect_and_parser
-    _silence.here.on = True
+    _silence.on = True
     try:
         tokens = dialect.tokenize(text)
         if chained * len(tokens) > _MOST_COPIED:
@@ -190,7 +188,7 @@ def _parsed(dialect_and_parser: tuple[Any, Any], text: str, chained: int) -> lis
     except Exception:  # ParseError, TokenError, and others on odd input (IndexError)
         return None
     finally:
-        _silence.here.on = False
+        _silence.on = False
 
 
 def _is_statement(tree: Any, dialect: str) -> bool:
