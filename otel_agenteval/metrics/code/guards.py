@@ -185,13 +185,7 @@ def code_tool_schema_validity(turn: Turn) -> Result:
         schema = schemas.get(call.name)
         if schema is None or call.name in broken:
             continue
-        keyword = (
-            _violated(schema, call.arguments)
-            if call.arguments is not None
-            else "not_json"
-            if wrote_no_object(turn, call)
-            else None
-        )
+        keyword = _violated(schema, turn, call)
         if keyword is None:
             unknown += 1
             continue
@@ -244,8 +238,11 @@ def _validator(schema: str) -> Any:
         return None
 
 
-def _violated(schema: str, arguments: Any) -> str | None:
-    """Return the keyword that the arguments violate, ``""`` if valid, None if unknown."""
+def _violated(schema: str, turn: Turn, call: ToolCall) -> str | None:
+    """Return the keyword that a call's arguments violate, ``""`` if valid, None if unknown."""
+    arguments = call.arguments
+    if arguments is None:
+        return "not_json" if wrote_no_object(turn, call) else None
     validator = _validator(schema)
     try:
         if takes_too_many_steps(schema, arguments):
