@@ -141,6 +141,12 @@ class Facts:
             for content in self.content
         )
 
+    def take_role_of_events(self, stem: str) -> str | None:
+        """Return the role that the stem of events hints at, and count it as evidence. The rest of the stem names the span."""
+        role, self.name_left = kinds.role_of_stem(stem)
+        self.evidence |= KIND
+        return role
+
     # --- the walk
 
     def _read(self, record: SpanRecord) -> None:
