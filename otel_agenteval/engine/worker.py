@@ -400,22 +400,28 @@ class Worker:
         """
         due = self._close_due_turns()
         upto = None if upto is None else self._accepted  # includes turns that were closed just now
-        while not self._given_up and (self._queue if upto is None else not self.has_handled(upto)):
+        while self._has_work(upto):
             if not self._queue:
-                if not self._wait_for_aside(deadline):
-                    break
-            elif not self._can_emit():
+                if self._wait_for_aside(deadline):
+                    continue
+                break
+            if not self._can_emit():
                 if deadline is None or time.monotonic() >= deadline:
                     return True
                 time.sleep(_RETRY)
-            else:
-                hurry = hurry or self._must_hurry()
-                self._handle_batch(min(most, 256 if hurry else _COURTEOUS_BATCH))
-                if deadline is not None and time.monotonic() >= deadline:
-                    break
-                if not hurry and self._queue:
-                    time.sleep(_BREATH)
+                continue
+            hurry = hurry or self._must_hurry()
+            self._handle_batch(most if hurry else _COURTEOUS_BATCH)
+            if deadline is not None and time.monotonic() >= deadline:
+                break
+            if not hurry and self._queue:
+                time.sleep(_BREATH)
         return due
+
+    def _has_work(self, upto: int | None) -> bool:
+        if self._given_up:
+            return False
+        return bool(self._queue) if upto is None else not self.has_handled(upto)
 
     def _close_due_turns(self) -> bool:
         try:
