@@ -309,12 +309,7 @@ def read(record: SpanRecord) -> Step:
     if step.model is not None and step.provider is not None and "/" in step.model:  # LiteLLM writes ``provider/model``
         step.model = step.model.removeprefix(f"{step.provider}/")
     if role == TOOL:
-        if any(str(attributes[key]).lower() in keys.FAILED for key in attributes if keys.is_outcome_of_tool(key)):
-            step.tool_failed = True
-        if step.tool_name is None:
-            step.tool_name = record.name.removeprefix("execute_tool ") or None
-        if step.tool_arguments is None and step.tool_result is not None:
-            step.tool_arguments = {name: attributes[key] for key in attributes if (name := keys.argument_in(key))} or None
+        _complete_tool(record, step)
     if not _IDENTITIES.isdisjoint(attributes):
         _read_identities(attributes, step)
     if step.error is None and (
@@ -323,6 +318,16 @@ def read(record: SpanRecord) -> Step:
         step.error = _error(record, step)
     limit(step, refusals.counts - refused)
     return step
+
+
+def _complete_tool(record: SpanRecord, step: Step) -> None:
+    attributes = record.attributes
+    if any(str(attributes[key]).lower() in keys.FAILED for key in attributes if keys.is_outcome_of_tool(key)):
+        step.tool_failed = True
+    if step.tool_name is None:
+        step.tool_name = record.name.removeprefix("execute_tool ") or None
+    if step.tool_arguments is None and step.tool_result is not None:
+        step.tool_arguments = {name: attributes[key] for key in attributes if (name := keys.argument_in(key))} or None
 
 
 def _read_identities(attributes: Mapping[str, Any], step: Step) -> None:
