@@ -189,7 +189,8 @@ def test_spans_without_a_turn_are_said_to_be_none(tmp_path: Path, capsys: Captur
     assert main(["eval", str(file)]) == 2  # nothing was scored
     (said, again) = capsys.readouterr().err.splitlines()
     assert said == again
-    assert "no turns: 1 spans were read (acme.shop 1)" in said
+    assert "no turns" in said
+    assert "acme.shop 1" in said
     assert "docs/get-started/integrations" in said
 
 

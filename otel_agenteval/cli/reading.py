@@ -41,7 +41,7 @@ def report_reading(reading: Reading) -> int:
     if reading.bad:
         print(f"{reading.bad:,} of {reading.lines:,} lines or records can't be read", file=sys.stderr)
     if not reading.turns:
-        read = f"{reading.spans:,} spans were read ({named(reading.scopes)})"
-        line = f"no turns: {read}, but none is an agent or a model call; {advice_without_turn([*reading.scopes])}"
+        advice = advice_without_turn([*reading.scopes])
+        line = f"no turns: no span is an agent or a model call (spans read: {named(reading.scopes)}); {advice}"
         print(escaped(line), file=sys.stderr)
     return OK
