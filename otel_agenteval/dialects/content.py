@@ -112,25 +112,13 @@ _CONTINUES = re.compile(r" |[,.;:!?')\]}][^\n]{0,3}(?:\s|$)")
 
 def _add(raw: Any, role: str, out: Decoded, depth: int) -> None:
     if raw.__class__ is str:
-        if raw in REDACTED:
-            out.hidden = True
-            return
-        value, cut = jsonio.loads_or_text(raw) if raw[:1] in '[{"' else (raw, False)
+        value, cut = jsonio.loads_or_text(raw) if raw[:1] in '[{"' and raw not in REDACTED else (raw, False)
         out.truncated |= cut
-        if value.__class__ is str and (shown := java_text.parsed(value)) is not None:
-            value = shown
-        elif value.__class__ is str and value[:2] == "{'" and "Message(" in value:
-            value = opened(value)
+        if value.__class__ is str and (value[-1:] in "}])" or value[:2] == "{'"):
+            value = _shown_object(value)
         if value.__class__ is str:
-            if value in REDACTED:
-                out.hidden = True
-            elif value[:2] == "[{":  # truncated messages that can't be parsed, not a text of the conversation
-                out.hidden = out.truncated = True
-            elif value or not raw:
-                message = Message(role, value)
-                if role == "assistant" and "Tool calls: [" in value:
-                    react.read_assistant(message)
-                out.messages.append(message)
+            if value or not raw:
+                _add_text(value, role, out)
             return
         raw = value
     if depth > _MAX_NESTING:
@@ -145,6 +133,26 @@ def _add(raw: Any, role: str, out: Decoded, depth: int) -> None:
         out.messages.append(Message(role, jsonio.text_of(raw)))
 
 
+def _shown_object(text: str) -> Any:
+    """Return the value of Java's ``toString`` or of a ``repr`` with messages, or any other text unchanged."""
+    shown = java_text.parsed(text)
+    if shown is not None:
+        return shown
+    return opened(text) if text[:2] == "{'" and "Message(" in text else text
+
+
+def _add_text(text: str, role: str, out: Decoded) -> None:
+    if text in REDACTED:
+        out.hidden = True
+    elif text[:2] == "[{":  # truncated messages that can't be parsed, not a text of the conversation
+        out.hidden = out.truncated = True
+    else:
+        message = Message(role, text)
+        if role == "assistant" and "Tool calls: [" in text:
+            react.read_assistant(message)
+        out.messages.append(message)
+
+
 def _add_object(raw: Mapping[str, Any], role: str, out: Decoded, depth: int) -> None:
     if java_text.CLASS in raw:
         raw = java_text.message_of(raw)
@@ -153,12 +161,17 @@ def _add_object(raw: Mapping[str, Any], role: str, out: Decoded, depth: int) -> 
         if content.__class__ is str and content[:2] == "[{" and (held := _of_convention(content)):
             _add_list(held if "parts" in held[0] else [{"role": raw.get("role", role), "parts": held}], role, out, depth)
             return
-        if raw.get("role") != "tool" or raw.get("content").__class__ is not dict or raw.get("tool_call_id"):
+        if raw.get("role") != "tool" or content.__class__ is not dict or raw.get("tool_call_id"):
             out.messages.append(_message(raw, role, out))
         return  # a "tool" message without a call id is a tool definition
     if raw.keys() <= _CALL:
         _add_call(raw, role, out, depth)
-        return
+    else:
+        _add_wrapped(raw, role, out, depth)
+
+
+def _add_wrapped(raw: Mapping[str, Any], role: str, out: Decoded, depth: int) -> None:
+    """Add the messages in the object that a framework writes as a request, an input or an output."""
     if role == "assistant" and ("output" in raw or "generations" in raw):
         _add(raw.get("output") or raw.get("generations"), role, out, depth + 1)
         return

@@ -51,18 +51,13 @@ def role_of(facts: Facts) -> str | None:
     fields = facts.fields
     usage = "output_tokens" in fields or ("input_tokens" in fields and (facts.failed or has_answer(facts)))
     has_content = bool(facts.content or facts.texts or facts.wholes)
-    if facts.kind in (CHAIN, INNER) and facts.wholes and not facts.content and facts.sure("tool_name") >= 3:
-        return TOOL
     shown = has_content or usage or "model" in fields
     if facts.kind is not None and (facts.kind_strength > 1 or facts.kind == AGENT or shown):
         return _role_of_kind(facts, shown)
     answered = any(content.direction == OUT for content in facts.content)
-    role = None if usage or answered else _role_without_call(facts)
-    if role is not None:
+    if not usage and (role := _role_without_usage(facts, answered)) is not None:
         return role
     named = facts.name_role
-    if named == TOOL and has_content and not usage:  # its result resembles an answer
-        return TOOL
     if named == AGENT and (has_content or usage or "agent" in fields):
         return AGENT
     if named in (CHAIN, INNER) and has_content and not facts.near:
@@ -99,6 +94,8 @@ def _role_of_kind(facts: Facts, shown: bool) -> str | None:
         if not shown:
             return LLM if facts.failed and facts.kind_strength >= 4 else None
         return EMBEDDING if facts.name_role == EMBEDDING else LLM
+    if facts.kind in (CHAIN, INNER) and facts.wholes and not facts.content and facts.sure("tool_name") >= 3:
+        return TOOL
     if facts.kind == CHAIN and facts.name in facts.agents:
         return AGENT  # an agent's graph: LangChain writes the agent's name on its spans and answers
     if facts.kind == CHAIN and facts.name_role == GUARDRAIL:
@@ -106,13 +103,15 @@ def _role_of_kind(facts: Facts, shown: bool) -> str | None:
     return facts.kind
 
 
-def _role_without_call(facts: Facts) -> str | None:
-    """Return the role of a span without token counts or an answer, as far as its name, tool or documents show it."""
+def _role_without_usage(facts: Facts, answered: bool) -> str | None:
+    """Return the role of a span without token counts, as far as its name, tool or documents show it."""
+    if facts.name_role == TOOL and (facts.content or facts.texts or facts.wholes):
+        return TOOL  # even if its result resembles an answer
+    if answered:
+        return None
     if facts.name_role in (EMBEDDING, RERANK, GUARDRAIL, HANDOFF):
         return facts.name_role
     if facts.fields.get("tool_name"):
-        return TOOL
-    if facts.name_role == TOOL and (facts.content or facts.texts or facts.wholes):
         return TOOL
     return RETRIEVAL if facts.documents is not None else None
 

@@ -20,6 +20,7 @@ _SHOWN_OBJECT = re.compile(
     re.DOTALL,
 )
 _CALL = re.compile(r"[A-Za-z_][\w.]*(?:\[[\w., ]+\])?\(")
+_REPR_START = re.compile(r"[{\[][')]|\[\{'|\[" + _CALL.pattern)
 _BRACKETS = re.compile(r"\[(\d{1,4})\]")
 
 
@@ -31,7 +32,7 @@ def opened(value: Any) -> Any:
     if head in ("{", "["):
         if "}\n{" in value:  # JSON lines: a file, not a value
             return value
-        if value[1:2] in ("'", ")") or value[:3] == "[{'" or (head == "[" and _CALL.match(value, 1)):
+        if _REPR_START.match(value):
             found = python_value(value)
             if found is not None:
                 return found
@@ -39,13 +40,13 @@ def opened(value: Any) -> Any:
         return found if found.__class__ is not str else _with_messages(java_text.parsed(value) or value)
     if head == '"' and value[-1:] == '"' and len(value) > 1:
         found, _ = jsonio.loads_or_text(value)
-        return opened(found) if found.__class__ is str and found[:1] in ("{", "[") else found
-    if value.startswith("content=") and (found := _shown_message(value)) is not None:
-        return found
-    if value[-1:] == ")" and _CALL.match(value):
+        return opened(found) if found[:1] in ("{", "[") else found
+    found = None
+    if value.startswith("content="):
+        found = _shown_message(value)
+    elif value[-1:] == ")" and _CALL.match(value):
         found = python_value(value)
-        return value if found is None else found
-    return value
+    return value if found is None else found
 
 
 def _with_messages(value: Any) -> Any:
