@@ -151,7 +151,7 @@ def test_a_program_whose_turns_are_as_they_should_be(doctor: Doctor, tmp_path: P
         ("tracer.start_span('GET /').end()", "✗ the spans have no turn"),
         (
             "trace.get_tracer('opentelemetry.instrumentation.openai_v2').start_span('c', attributes={'gen_ai.operation.name': 'chat'}).end()",
-            "neither input nor output (opentelemetry.instrumentation.openai_v2)\n      → to capture content, set for OpenTelemetry's own, older",
+            "neither input nor output (opentelemetry.instrumentation.openai_v2)\n      → to capture content, check the settings of OpenTelemetry's own, older",
         ),
     ],
     ids=["no span", "no turn", "no content"],

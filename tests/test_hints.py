@@ -90,7 +90,7 @@ def run_without_content(rig: Rig, turns: int, scope: str, **more: Any) -> None:
     ("scope", "advice"),
     [
         ("opentelemetry.instrumentation.openai_v2", "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_AND_EVENT"),
-        ("opentelemetry.instrumentation.openai", "not TRACELOOP_TRACE_CONTENT=false"),
+        ("opentelemetry.instrumentation.openai", "TRACELOOP_TRACE_CONTENT=false"),
         ("acme.own", "docs/guides/capture-content.md"),
     ],
 )

@@ -40,7 +40,7 @@ class Capture:
     @property
     def advice(self) -> str:
         settings = [f"{name}={value}" for name, value in self.variables.items()]
-        settings += [f"not {name}={value}" for name, value in self.off.items()] if self.by_default else []
+        settings += [f"{name}={value} turns it off" for name, value in self.off.items()] if self.by_default else []
         return ", ".join([*settings, *([self.code] if self.code else [])])
 
     def is_on(self, env: Mapping[str, str]) -> bool | None:
@@ -90,7 +90,7 @@ CAPTURES: Sequence[Capture] = (
     ),
     Capture(
         "pydantic-ai", r"pydantic-ai", r"pydantic-ai(-slim)?", by_default=True,
-        code="not InstrumentationSettings(include_content=False)",
+        code="InstrumentationSettings(include_content=False) turns it off",
     ),
     Capture("Logfire", r"logfire", r"logfire", by_default=True, code="scrubbing replaces values that resemble secrets"),
     Capture("Langfuse", r"langfuse", r"langfuse", by_default=True, off={"LANGFUSE_TRACING_ENABLED": "false"}),
@@ -116,9 +116,9 @@ CAPTURES: Sequence[Capture] = (
         {"AZURE_TRACING_GEN_AI_CONTENT_RECORDING_ENABLED": "true"},
     ),
     Capture("Haystack", r"haystack", r"haystack-ai", {"HAYSTACK_CONTENT_TRACING_ENABLED": "true"}),
-    Capture("OpenLIT", r"openlit", r"openlit", by_default=True, code="not openlit.init(capture_message_content=False)"),
+    Capture("OpenLIT", r"openlit", r"openlit", by_default=True, code="openlit.init(capture_message_content=False) turns it off"),
     Capture("MLflow", r"mlflow", r"mlflow(-skinny|-tracing)?", by_default=True),
-    Capture("LiteLLM", r"litellm", r"litellm", by_default=True, code="not litellm.turn_off_message_logging"),
+    Capture("LiteLLM", r"litellm", r"litellm", by_default=True, code="litellm.turn_off_message_logging turns it off"),
     Capture(
         "Vercel AI SDK", r"(gen_)?ai$", "", code="experimental_telemetry: { isEnabled: true }, without recordInputs: false and recordOutputs: false",
     ),
@@ -143,7 +143,7 @@ def of_package(name: str) -> Capture | None:
 def advice_for(scopes: Sequence[str]) -> str:
     """Return advice on what to set so that these scopes capture content. Empty if unknown."""
     known = {one.name: one.advice for one in map(of_scope, scopes) if one is not None and one.advice}
-    return "; ".join(f"for {name}: {advice}" for name, advice in known.items())
+    return "; ".join(f"{name}: {advice}" for name, advice in known.items())
 
 
 def advice_without_turn(scopes: Sequence[str]) -> str:
@@ -159,4 +159,8 @@ def advice_on(missing: str, scopes: Sequence[str]) -> str:
     if missing == TURN:
         return "trace the model calls too, or add attributes to your own spans: docs/get-started/integrations/own-spans.md"
     advice = advice_for(scopes)
-    return f"to capture content, set {advice}" if advice else "to capture content, see docs/guides/capture-content.md"
+    return (
+        f"to capture content, check the settings of {advice}"
+        if advice
+        else "to capture content, see docs/guides/capture-content.md"
+    )
