@@ -91,6 +91,10 @@ class SystemPrompt:
         self._probes = [self._letters[at : at + _PROBE] for at in range(0, self.size - _PROBE + 1, _STEP)]
 
     @cached_property
+    def _all_probes(self) -> frozenset[str]:
+        return frozenset(self._probes)
+
+    @cached_property
     def _pieces(self) -> list[_Sentence]:
         read = [_Sentence(sentence, _exact(sentence), instructs) for sentence, instructs in sentences(self._system)]
         if any(piece.instructs for piece in read) or self.size < _UNREADABLE:
@@ -127,6 +131,10 @@ class SystemPrompt:
     def _shares_text_with(self, answer: str) -> bool:
         if len(self._probes) * len(answer) > _MOST:
             return True
+        if len(answer) < len(self._probes):  # one of many short texts
+            windows = (answer[at : at + _PROBE] for at in range(len(answer) - _PROBE + 1))
+            if self._all_probes.isdisjoint(windows):
+                return False
         for place, probe in enumerate(self._probes):
             if probe in answer:
                 at = place * _STEP

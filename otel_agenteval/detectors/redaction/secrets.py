@@ -143,6 +143,8 @@ def _prefixes() -> tuple[tuple[str, re.Pattern[str], re.Pattern[str], Token], ..
 
 
 _RUN_OF_TOKEN = lazy(r"[A-Za-z0-9+/_.~=%-]{8,}")
+_SHOWN = 200
+"""Letters of a token's body that show whether it is a placeholder."""
 _NOT_OF_PROSE = frozenset("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 
 
@@ -153,10 +155,14 @@ def _tokens(text: str) -> Iterator[Span]:
     for literal, prefix, body, token in _prefixes():
         if literal and literal not in runs:
             continue
+        done = 0
         for found in prefix.finditer(text):
+            if found.start() < done:  # inside a token
+                continue
             end = _end_of(text, found.end(), body, token)
             if end is not None:
                 yield found.start(), end
+                done = end
 
 
 def _end_of(text: str, at: int, body: re.Pattern[str], token: Token) -> int | None:
@@ -182,7 +188,7 @@ def _end_of(text: str, at: int, body: re.Pattern[str], token: Token) -> int | No
     if len(whole) < token.least:
         cut = token.cut and len(whole) >= _LEAST_CUT and _CUT.match(text, end) is not None
         return end if cut and is_mixed(whole, least=_LEAST_CUT) and not PLACEHOLDER.search(whole) else None
-    if len(set(whole)) < 5 or PLACEHOLDER.search(whole) is not None:
+    if len(set(whole[:_SHOWN])) < 5 or PLACEHOLDER.search(whole, 0, _SHOWN) is not None:
         return None
     if not token.glued and not any(sign.isdigit() for sign in whole):
         return None
