@@ -21,7 +21,9 @@ tracer = provider.get_tracer("my.agent")
 
 def agent(question: str, *tools: str) -> None:
     """An instrumented agent that calls the given tools."""
-    with tracer.start_as_current_span("invoke_agent guide", attributes={"gen_ai.operation.name": "invoke_agent"}):
+    said = json.dumps([{"role": "user", "parts": [{"type": "text", "content": question}]}])
+    attributes = {"gen_ai.operation.name": "invoke_agent", "gen_ai.input.messages": said}
+    with tracer.start_as_current_span("invoke_agent guide", attributes=attributes):
         for tool in tools:
             with tracer.start_as_current_span(f"execute_tool {tool}") as span:
                 span.set_attributes({"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": tool})
