@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import islice
@@ -207,17 +208,22 @@ def _email_confidence(text: str, start: int, end: int, key: str, context: _Conte
         return 0.6
     if not private and context.evidence.is_own_domain(domain):
         return 0.4
-    return 0.95 if private or _is_of_person(local, text[:start] + text[end:]) else 0.6
+    return 0.95 if private or _is_of_person(local, text[start:end], context.words) else 0.6
 
 
 _NAME_IN_LOCAL = lazy(r"[^\W\d_][._][^\W\d_]{3,}|[^\W\d_]{3,}\.[^\W\d_]{3,}|[^\W\d]{3,}[0-9]{2,4}")
 
 
-def _is_of_person(local: str, around: str) -> bool:
-    """Return True if an address at a company has the form of a person's name, or its name stands in the text."""
+def _is_of_person(local: str, address: str, words: Counter[str]) -> bool:
+    """Return True if an address at a company has the form of a person's name, or its name stands elsewhere in the text."""
     if _NAME_IN_LOCAL.fullmatch(local) is not None:
         return True
-    return any(len(part) > 2 and re.search(rf"\b{part.capitalize()}\b", around) for part in re.findall(r"[^\W\d_]+", local))
+    own = _WORD.findall(address)
+    names = (part.capitalize() for part in re.findall(r"[^\W\d_]{3,}", local))
+    return any(words[name] > own.count(name) for name in names)
+
+
+_WORD = lazy(r"\w+")
 
 
 def _is_role(local: str) -> bool:
@@ -376,6 +382,10 @@ class _Context:
         self.evidence = evidence
         self.wants_samples = wants_samples
         self.in_records = in_records
+
+    @cached_property
+    def words(self) -> Counter[str]:
+        return Counter(_WORD.findall(self.text))
 
     @cached_property
     def _code(self) -> Places[None]:
