@@ -19,8 +19,9 @@ _SHOWN_OBJECT = re.compile(
     r"""'(?:[^'\\]|\\.)*(?:'|\\?\Z)|"(?:[^"\\]|\\.)*(?:"|\\?\Z)|<(?:[\w.]+:\s*(?P<value>'[^'\n]*'|"[^"\n]*"|-?\d+)|[^<>'"\n]{1,200})>""",
     re.DOTALL,
 )
-_CALL = re.compile(r"[A-Za-z_][\w.]*(?:\[[\w., ]+\])?\(")
-_REPR_START = re.compile(r"[{\[][')]|\[\{'|\[" + _CALL.pattern)
+_CALLED = r"[A-Za-z_][\w.]*(?:\[[\w., ]+\])?\("
+_CALL = re.compile(_CALLED)
+_REPR_START = re.compile(r"[{\[][')]|\[\{'|\[" + _CALLED)
 _BRACKETS = re.compile(r"\[(\d{1,4})\]")
 
 
