@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import math
 import threading
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -90,7 +91,7 @@ class Readings:
     def note_unread(self, trace: UnreadTrace | None) -> None:
         """Count a trace without a turn. None if nothing in the trace seems to be GenAI."""
         if trace is not None:
-            answers = {hash(answer) for answer in trace.answers if len(answer) >= _SHORTEST_ANSWER}
+            answers = {_key(answer) for answer in trace.answers if len(answer) >= _SHORTEST_ANSWER}
             if answers.isdisjoint(self._answers):
                 self._add(trace.scope, TURN, answers=answers)
             else:
@@ -124,7 +125,7 @@ class Readings:
     def _note_answer(self, output: str | None) -> None:
         if output is None or len(output) < _SHORTEST_ANSWER:
             return
-        answer = hash(output)
+        answer = _key(output)
         with self._lock:
             self._answers[answer] = None
             if len(self._answers) > _MOST_ANSWERS:
@@ -173,6 +174,11 @@ class Readings:
             self._scopes.add(scope)
             return scope
         return _OTHERS
+
+
+def _key(answer: str) -> int:
+    """Return a hash of an answer that is equal in all processes."""
+    return zlib.crc32(answer.encode("utf-8", "replace"))
 
 
 def scope_of_call(reader: TurnReader) -> str:

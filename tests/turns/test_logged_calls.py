@@ -130,6 +130,12 @@ def test_logged_tokens_are_dropped_if_spans_have_theirs():
     assert facts(only([*spans, *logs(PLACES["none"])]))["calls"] == [(7, 4)] * 2
 
 
+@pytest.mark.parametrize("duration", [1e308, "1e305", float("inf"), 10**400, -5, "x"])
+def test_logged_duration_out_of_bounds_is_no_error(duration):
+    (turn,) = turns_of([span(1, 0, "run_turn", scope=SCOPE, ms=400), *logs(lambda span_id: 0, duration_ms=duration)])
+    assert [call.name for call in turn.tool_calls] == ["shell"]
+
+
 def test_logged_tool_that_no_model_requested_is_no_call():
     spans = [agent(1, ms=400), chat(2, 1, user="Hi", says="Hello.", at=10)]
     assert facts(only([*spans, log(60, TOOL, 1, **RESULT)]))["tools"] == []

@@ -107,9 +107,10 @@ def call_of(part: LogPart, kind: str, writer: SpanRecord) -> LoggedCall:
     """Return the call that a record describes, below the span that wrote it."""
     values = values_in(part)
     seed = f"{writer.trace_id} {part.time_ns} {part.name} {values}"  # a record that was sent twice is one call
+    lasted_ns = int(min(1e6 * (as_float(values.get("duration_ms")) or 0.0), part.time_ns))
     call = LoggedCall(
         part.name, writer.trace_id, int.from_bytes(hashlib.blake2b(seed.encode(errors="replace"), digest_size=8).digest(), "big"), writer.span_id,
-        start_ns=part.time_ns - int(1e6 * (as_float(values.get("duration_ms")) or 0)), end_ns=part.time_ns,
+        start_ns=part.time_ns - lasted_ns, end_ns=part.time_ns,
         attributes=dict(values), scope=writer.scope, resource=writer.resource,
     )  # fmt: skip
     call.role = kind
