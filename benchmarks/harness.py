@@ -155,7 +155,7 @@ class Runs:
 
 
 def environment(tree: Path, more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """This process's environment with the package of a checkout, none of the SDK's variables, and compiled modules."""
+    """Return this process's environment with the package of a checkout, without the SDK's variables, and with compiled modules."""
     unwanted = ("OTEL_", "AGENTEVAL_", "PYTHONDONTWRITEBYTECODE")
     clean = {name: value for name, value in os.environ.items() if not name.startswith(unwanted)}
     return {**clean, "PYTHONPATH": str(tree), "PYTHONHASHSEED": "0", **(more or {})}
