@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-import random
+import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
@@ -268,11 +268,12 @@ def slow_on(call: Callable[[str], Any], those: tuple[Hostile, ...]) -> Iterator[
             yield f"{times} {one}"
 
 
-NEW_SEED = random.SystemRandom().randrange(1_000_000)
+SEED = int(os.environ.get("AGENTEVAL_TEST_SEED", "2"))
+"""Seed of a few further texts. A number that nobody has used yet looks for new faults."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", READERS)
 def test_reader_takes_linear_time_for_any_text(name: str) -> None:
-    those = (*texts(1, 40), *texts(NEW_SEED, 10))
-    assert list(slow_on(READERS[name], those)) == [], f"seed of the new texts: {NEW_SEED}"
+    those = (*texts(1, 40), *texts(SEED, 10))
+    assert list(slow_on(READERS[name], those)) == [], f"AGENTEVAL_TEST_SEED={SEED}"

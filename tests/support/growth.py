@@ -62,14 +62,23 @@ def seconds(call: Callable[[str], Any], text: str, rounds: int = 1, limit: float
 
 
 def steep(call: Callable[[str], Any], make: Callable[[int], str], sizes: Sequence[int] = SIZES) -> list[float] | None:
-    """Return the seconds for texts of growing sizes if they grow too fast, also when measured again; None if they don't."""
+    """Return the seconds for texts of growing sizes if they grow too fast, also when measured again; None if they don't.
+
+    A text of four times the largest size decides: a reader may take little for short texts, and linear time for longer ones.
+    """
     for rounds in (1, 5, 15):
         times: list[float] = []
         for size in sizes:
-            limit = max(LIMIT, STEEPEST * times[-1]) if times else LIMIT
-            times.append(seconds(call, make(size), rounds, limit))
-            if times[-1] == float("inf"):
-                break
-        if times[0] < float("inf") and times[-1] <= max(STEEPEST ** (len(sizes) - 1) * times[0], FLOOR):
+            if not _measure(call, make(size), rounds, times):
+                return times
+        if times[-1] <= max(STEEPEST ** (len(sizes) - 1) * times[0], FLOOR):
             return None
+    if _measure(call, make(4 * sizes[-1]), rounds, times) and times[-1] <= STEEPEST * times[-2]:
+        return None
     return times
+
+
+def _measure(call: Callable[[str], Any], text: str, rounds: int, times: list[float]) -> bool:
+    """Add the seconds of a call, and return False if it had to be stopped."""
+    times.append(seconds(call, text, rounds, max(LIMIT, STEEPEST * times[-1]) if times else LIMIT))
+    return times[-1] < float("inf")
