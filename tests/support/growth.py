@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from otel_agenteval.core.remembered import forget
+
 SIZES = (1_000, 4_000, 16_000)
 STEEPEST = 6.0
 """Factor of the seconds for each step to four times the text. Over two steps, linear growth is 16 and quadratic growth 256, with 36 allowed."""
@@ -49,6 +51,7 @@ def seconds(call: Callable[[str], Any], text: str, rounds: int = 1, limit: float
     gc.disable()
     try:
         for _ in range(rounds):
+            forget()
             with stopped_after(limit):
                 start = time.thread_time()
                 call(text)

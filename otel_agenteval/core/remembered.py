@@ -1,0 +1,60 @@
+"""Results of reading texts, kept for the next time that a text is read.
+
+An agent sends its instructions, tool definitions and history again with every model call, and several metrics read the
+same text. A function behind :func:`remembered` reads each of these texts once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar, cast
+
+Result = TypeVar("Result")
+
+MOST_CHARACTERS = 2_000_000
+"""Length of all kept texts together, in each of the two generations."""
+
+_recent: dict[tuple[Callable[[str], Any], str], Any] = {}
+_older: dict[tuple[Callable[[str], Any], str], Any] = {}
+_size = 0
+_MISSING = object()
+
+
+def remembered(read: Callable[[str], Result]) -> Callable[[str], Result]:
+    """Wrap a function of one text, so that it keeps its latest results.
+
+    Results are shared by all callers and threads, so they must be immutable. The oldest go when the texts together exceed
+    :data:`MOST_CHARACTERS`. A text of more than an eighth of that isn't kept.
+    """
+
+    @wraps(read)
+    def known(text: str) -> Result:
+        key = (read, text)
+        found: Any = _recent.get(key, _MISSING)
+        if found is _MISSING:
+            found = _older.get(key, _MISSING)
+            if found is _MISSING:
+                found = read(text)
+            _keep(key, found)
+        return cast("Result", found)
+
+    return known
+
+
+def forget() -> None:
+    """Discard all results."""
+    global _older, _recent, _size
+    _recent, _older, _size = {}, {}, 0
+
+
+def _keep(key: tuple[Callable[[str], Any], str], found: object) -> None:
+    """Add a result. Threads that do so at the same time lose a result at worst."""
+    global _older, _recent, _size
+    length = len(key[1]) + 100
+    if length > MOST_CHARACTERS // 8:
+        return
+    if _size + length > MOST_CHARACTERS:
+        _recent, _older, _size = {}, _recent, 0
+    _recent[key] = found
+    _size += length

@@ -1,0 +1,62 @@
+"""Results of reading texts that are kept for the next time."""
+
+from __future__ import annotations
+
+import pytest
+
+from otel_agenteval.core import remembered as module
+from otel_agenteval.core.remembered import forget, remembered
+
+
+@pytest.fixture(autouse=True)
+def _nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_CHARACTERS", 8_000)
+    forget()
+
+
+def test_text_is_read_once() -> None:
+    read: list[str] = []
+
+    @remembered
+    def length(text: str) -> int:
+        read.append(text)
+        return len(text)
+
+    assert [length("a" * 500), length("a" * 500), length("b")] == [500, 500, 1]
+    assert len(read) == 2
+
+
+def test_functions_have_results_of_their_own() -> None:
+    assert remembered(str.upper)("a") == "A"
+    assert remembered(str.title)("ab") == "Ab"
+    assert remembered(str.lower)("A") == "a"
+
+
+def test_kept_texts_are_bounded() -> None:
+    read: list[str] = []
+
+    @remembered
+    def length(text: str) -> int:
+        read.append(text)
+        return len(text)
+
+    for number in range(1_000):
+        length(f"{number:500}")
+        length("used often")
+    assert len(read) == 1_001, "a text that is used often stays"
+    assert sum(len(text) for _, text in (*module._recent, *module._older)) <= 16_000
+    read.clear()
+    length(f"{0:500}")
+    assert read, "the oldest are gone"
+
+
+def test_long_text_is_not_kept() -> None:
+    read: list[str] = []
+
+    @remembered
+    def length(text: str) -> int:
+        read.append(text)
+        return len(text)
+
+    assert length("a" * 2_000) == length("a" * 2_000) == 2_000
+    assert len(read) == 2
