@@ -316,8 +316,8 @@ def test_a_metric_that_is_named_keeps_its_configured_parameters(tmp_path: Path, 
         pytest.param(
             1,
             "trend",
-            0,
-            "--gate: no metric has policy: gate in the configuration, so nothing can fail\n",
+            1,
+            "--gate: no metric has policy: gate in the configuration, so nothing can fail\n--allow-unevaluated lets them pass\n",
             id="a trend never gates",
         ),
     ],
@@ -333,6 +333,36 @@ def test_gates_decide_the_exit_status(limit: int, policy: str, status: int, said
 def test_a_gate_that_cannot_be_evaluated_fails(tmp_path: Path) -> None:
     config = configured(tmp_path, "metrics: [{code_contains: {}, policy: gate}]\n")  # its parameter is required
     assert main(["eval", str(unpack(GOOD, tmp_path)), "--config", config, "--gate"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("metric", "reason"),
+    [
+        pytest.param("code_bleu: {}", "missing:reference", id="a reference that no turn has"),
+        pytest.param("code_latency: {}", "no verdict", id="a metric without a threshold"),
+        pytest.param("code_empty_answer: {}, when: {agent: nobody}", "applies to no turn", id="a selector that matches nothing"),
+    ],
+)
+def test_gate_without_any_verdict_fails(metric: str, reason: str, tmp_path: Path, capsys: Capture) -> None:
+    config = configured(tmp_path, f"metrics: [{{{metric}, policy: gate}}]\n")
+    command = ["eval", str(unpack(GOOD, tmp_path)), "--config", config, "--gate"]
+    assert main(command) == 1
+    said = capsys.readouterr().err
+    assert metric.partition(":")[0] in said
+    assert reason in said
+    assert main([*command, "--format", "markdown"]) == 1
+    assert "1 gate without a verdict" in capsys.readouterr().out
+    assert main([*command, "--allow-unevaluated"]) == 0
+
+
+def test_column_that_no_metric_reads_is_named(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "cases.jsonl").write_text('{"input": "Hello", "expected_tool": ["search"], "ground_truth": "Hi"}\n')
+    config = configured(tmp_path, f"references: {{dataset: {tmp_path}/cases.jsonl}}\n")
+    assert main(["eval", str(unpack(GOOD, tmp_path)), "--config", config]) == 0
+    said = capsys.readouterr().err
+    assert "'expected_tool'" in said
+    assert "'expected_tools'" in said
+    assert "ground_truth" not in said
 
 
 def test_a_bad_configuration_is_refused_before_anything_is_read(tmp_path: Path, capsys: Capture) -> None:

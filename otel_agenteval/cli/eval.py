@@ -9,18 +9,27 @@ from ..config.loader import load_config
 from ..core.processes import jobs_of
 from ..evaluation.references import ReferenceSources
 from ..judging.models import embedder_from, judge_from
-from ..report import Report, Run, compare, open_outputs
+from ..report import Run, compare, open_outputs
 from ..turns.recordings import Reading
 from ..turns.spool import results as in_order
 from .evaluation import Evaluation, chosen
 from .exit_codes import FAILED, OK, UNUSABLE
 from .options import add_files, add_jobs
 from .reading import progress, report_reading
-from .scoring import add_scoring, close_models, gated, warn_of_missing_models, warn_of_missing_parameters, watched
+from .scoring import (
+    add_scoring,
+    close_models,
+    gated,
+    reported,
+    warn_of_missing_models,
+    warn_of_missing_parameters,
+    warn_of_unread_columns,
+    watched,
+)
 
 EXIT_CODES = {
     OK: "every turn was scored; without --gate, also if metrics failed",
-    FAILED: "with --gate: a gate failed or couldn't be evaluated, or a watched metric regressed",
+    FAILED: "with --gate: a gate failed or wasn't evaluated, or a watched metric regressed",
     UNUSABLE: "an argument is invalid, a file can't be read, or the files have no turn",
 }
 
@@ -35,9 +44,9 @@ def run(args: argparse.Namespace) -> int:
     """Score the turns, and write the reports."""
     config = load_config(args.config)
     metrics, whole = chosen(config, args.metrics)
-    ReferenceSources(config)  # invalid references are reported before the recordings are read
-    judge, embedder = judge_from(config), embedder_from(config)
     both = [*metrics, *whole]
+    warn_of_unread_columns(ReferenceSources(config).columns, both)
+    judge, embedder = judge_from(config), embedder_from(config)
     warn_of_missing_models(both, judge, embedder)
     warn_of_missing_parameters(both)
     watch = watched(args, both)
@@ -66,7 +75,8 @@ def run(args: argparse.Namespace) -> int:
         if not reading.turns:
             code = UNUSABLE  # nothing was scored
         close_models(judge, embedder)
-        report = Report(results, None if baseline is None else compare(baseline, results, Path(args.baseline).name, watch))
+        comparison = None if baseline is None else compare(baseline, results, Path(args.baseline).name, watch)
+        report = reported(args, results, both, comparison)
         if not code:
             for output in outputs:
                 output.finish(report)

@@ -12,17 +12,27 @@ from typing import Any
 from ..config.loader import load_config
 from ..core.errors import ConfigError, refusal
 from ..core.terminal import LINES, escaped
+from ..evaluation.datasets import cases_in
 from ..evaluation.references import ReferenceSources
 from ..instrumentation.experiment import evaluate
 from ..judging.models import embedder_from, judge_from
-from ..report import Report, Run, compare, open_outputs
+from ..report import Run, compare, open_outputs
 from .evaluation import Evaluation, chosen
 from .exit_codes import FAILED, OK, UNUSABLE
-from .scoring import add_scoring, close_models, gated, warn_of_missing_models, warn_of_missing_parameters, watched
+from .scoring import (
+    add_scoring,
+    close_models,
+    gated,
+    reported,
+    warn_of_missing_models,
+    warn_of_missing_parameters,
+    warn_of_unread_columns,
+    watched,
+)
 
 EXIT_CODES = {
     OK: "every turn was scored; without --gate, also if metrics failed",
-    FAILED: "the task raised for a case; with --gate: a gate failed or couldn't be evaluated, or a watched metric regressed",
+    FAILED: "the task raised for a case; with --gate: a gate failed or wasn't evaluated, or a watched metric regressed",
     UNUSABLE: "an argument is invalid, the task can't be imported, or the data set can't be read",
 }
 
@@ -54,7 +64,8 @@ def run(args: argparse.Namespace) -> int:
     if whole:
         names_of_whole = ", ".join(metric.name for metric in whole)
         print(f"metrics of conversations aren't evaluated, because a case is one turn: {names_of_whole}", file=sys.stderr)
-    ReferenceSources(config)
+    columns = set().union(*(case.references for case in cases_in(args.dataset)), ReferenceSources(config).columns)
+    warn_of_unread_columns(columns, metrics)
     judge, embedder = judge_from(config), embedder_from(config)
     warn_of_missing_models(metrics, judge, embedder)
     warn_of_missing_parameters(metrics)
@@ -77,7 +88,8 @@ def run(args: argparse.Namespace) -> int:
             for score, parameters in shown.scored:
                 results.add(shown.about, score, parameters)
         close_models(judge, embedder)
-        report = Report(results, None if baseline is None else compare(baseline, results, Path(args.baseline).name, watch))
+        comparison = None if baseline is None else compare(baseline, results, Path(args.baseline).name, watch)
+        report = reported(args, results, [*metrics, *whole], comparison)
         for output in outputs:
             output.finish(report)
     print(escaped(str(found), LINES), file=sys.stderr)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ..core.errors import ConfigError
 from ..core.terminal import escaped
+from ..evaluation.references import unread_columns
 from ..judging.models import Embedder, InProcessEmbedder, Judge, JudgeGroup
 from ..metrics.bound_metric import BoundMetric, asked_in
 from ..metrics.registry import resolve
-from ..report import Report
+from ..report import Comparison, Report, Run, unevaluated_gates
 from .exit_codes import FAILED, OK
 from .options import add_config, names_of
 
@@ -35,7 +36,12 @@ def add_scoring(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-content", action="store_true", help="omit input and output from the reports; explanations can still quote them"
     )
-    parser.add_argument("--gate", action="store_true", help="exit with code 1 if a metric with policy: gate fails")
+    parser.add_argument(
+        "--gate", action="store_true", help="exit with code 1 if a metric with policy: gate fails or has no verdict on any turn"
+    )
+    parser.add_argument(
+        "--allow-unevaluated", action="store_true", help="with --gate: a gate without any verdict, or a run without gates, passes"
+    )
     parser.add_argument(
         "--baseline",
         metavar="FILE",
@@ -67,6 +73,12 @@ def warn_of_missing_parameters(metrics: Sequence[BoundMetric]) -> None:
             print(f"{metric.name}: {what}", file=sys.stderr)
 
 
+def warn_of_unread_columns(columns: Iterable[str], metrics: Sequence[BoundMetric]) -> None:
+    """Print the columns of a data set that no metric reads."""
+    for column, similar in unread_columns(columns, metrics).items():
+        print(f"no metric reads the column {column!r} of the data set. The most similar name is {similar!r}", file=sys.stderr)
+
+
 def close_models(judge: Judge | JudgeGroup | None, embedder: Embedder | InProcessEmbedder | None) -> None:
     """Print the usage of judge and embedder, and close their connections."""
     for model in (judge, embedder):
@@ -87,9 +99,9 @@ def watched(args: argparse.Namespace, metrics: Sequence[BoundMetric]) -> set[str
     Raises:
         ConfigError: a metric isn't evaluated or can't regress, or another option is missing.
     """
+    if args.allow_unevaluated and not args.gate:
+        raise ConfigError("--allow-unevaluated: requires --gate")
     if args.fail_on_regression is None:
-        if args.gate and not any(metric.policy == "gate" for metric in metrics):
-            print("--gate: no metric has policy: gate in the configuration, so nothing can fail", file=sys.stderr)
         return set()
     if not args.gate or args.baseline is None:
         raise ConfigError("--fail-on-regression: requires --baseline FILE and --gate")
@@ -105,10 +117,21 @@ def watched(args: argparse.Namespace, metrics: Sequence[BoundMetric]) -> set[str
     return watch
 
 
+def reported(args: argparse.Namespace, run: Run, metrics: Sequence[BoundMetric], comparison: Comparison | None) -> Report:
+    """Return the report on a run of these metrics, in which gates without a verdict fail unless they may."""
+    unevaluated = [] if args.allow_unevaluated else unevaluated_gates(metrics, run)
+    has_gate = args.fail_on_regression is not None or any(metric.policy == "gate" for metric in metrics)
+    if args.gate and not args.allow_unevaluated and not has_gate:
+        unevaluated.append("--gate: no metric has policy: gate in the configuration, so nothing can fail")
+    return Report(run, comparison, unevaluated)
+
+
 def gated(args: argparse.Namespace, report: Report) -> int:
     """Print the failed gates, and return the exit code."""
     if not args.gate or not report.failures:
         return OK
     for failure in report.failures:
         print(escaped(failure), file=sys.stderr)
+    if report.unevaluated:
+        print("--allow-unevaluated lets them pass", file=sys.stderr)
     return FAILED

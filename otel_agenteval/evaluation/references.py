@@ -13,18 +13,19 @@ The sender of a span controls its attributes, so they aren't used without ``acce
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 from ..config.root import Config
 from ..config.selector import Selector
 from ..core import jsonio
-from ..core.errors import ConfigError
+from ..core.errors import ConfigError, nearest
 from ..core.score import Score
 from ..core.templates import filled_in
 from ..core.turn import Document, Retrieval, Turn
 from ..metrics.bound_metric import BoundMetric
+from ..metrics.registry import catalog
 from .datasets import cases_in, written_value
 
 BAGGAGE = "baggage:"
@@ -62,12 +63,15 @@ class ReferenceSources:
         self._given = [(entry.when, entry.references) for entry in options.given]
         self._by_case: dict[str, dict[str, Any]] = {}
         self._by_input: dict[str, dict[str, Any]] = {}
+        self.columns: set[str] = set()
+        """Names of the references in the data set."""
         if options.dataset is not None:
             self._read(options.dataset, config.where(("references", "dataset")))
         self._is_configured = bool(self._accepted or self._given or self._by_case or self._by_input)
 
     def _read(self, path: str, where: str) -> None:
         for case in cases_in(path, where):
+            self.columns.update(case.references)
             if case.case_id is not None:
                 self._by_case[case.case_id] = {_CASE: case.case_id, **case.references}
             if isinstance(case.input, str):
@@ -178,6 +182,12 @@ def _trimmed(value: Any) -> Any:
     if isinstance(value, str):
         return value.rstrip()
     return [_trimmed(item) for item in value] if isinstance(value, list) else value
+
+
+def unread_columns(columns: Iterable[str], metrics: Iterable[BoundMetric]) -> dict[str, str]:
+    """Return the columns of a data set that no metric reads, each with the most similar one that some metric reads."""
+    known = {*_FIELDS, *_FACTS}.union(*(metric.reads for metric in (*catalog(), *(one.metric for one in metrics))))
+    return {name: nearest(name, known, 1)[0] for name in sorted(columns) if name.partition(".")[0] not in known}
 
 
 def note_sources(metric: BoundMetric, score: Score, sources: Mapping[str, str]) -> None:

@@ -5,9 +5,21 @@ package: numpy.
 Start at :mod:`.outputs`.
 """
 
-from .compare import compare
-from .formatting import Report
+from .compare import Comparison, compare
+from .formatting import Report, unevaluated_gates
 from .outputs import FORMATS, Rendering, open_outputs
 from .run import About, Run, line_of, parameters_hash
 
-__all__ = ["FORMATS", "About", "Rendering", "Report", "Run", "compare", "line_of", "open_outputs", "parameters_hash"]
+__all__ = [
+    "FORMATS",
+    "About",
+    "Comparison",
+    "Rendering",
+    "Report",
+    "Run",
+    "compare",
+    "line_of",
+    "open_outputs",
+    "parameters_hash",
+    "unevaluated_gates",
+]

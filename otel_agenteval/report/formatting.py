@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from ..metrics.bound_metric import BoundMetric
 from .compare import Comparison, MetricChange
-from .run import Run, ScoreRow
+from .run import Run, ScoreRow, parameters_hash
 
 _UNITS = {"1": "", "s": " s", "{token}": " tokens", "{level}": "", "{item}": "", "USD": ""}
 EFFECT = {True: "d", False: "δ"}
@@ -46,6 +48,8 @@ def count(n: int, what: str) -> str:
 class Report:
     run: Run
     comparison: Comparison | None = None
+    unevaluated: Sequence[str] = ()
+    """Gates that have a verdict on no turn, each with the reason. They fail the run."""
 
     @property
     def gates_failed(self) -> int:
@@ -55,6 +59,7 @@ class Report:
     def failures(self) -> list[str]:
         """Reasons why the run fails, one per line. Empty if it passes."""
         found = [f"{count(self.gates_failed, 'gate score')} failed"] if self.gates_failed else []
+        found += self.unevaluated
         if self.comparison is not None:
             found += [f"regression of {change.label}: {describe_change(change)}" for change in self.comparison.regressions]
             found += [f"{label} can't be compared: this run has only errors" for label in self.comparison.lost]
@@ -66,20 +71,33 @@ class Report:
         gates = any(series.facts.policy == "gate" for series in self.run.series.values())
         return gates or (self.comparison is not None and any(change.watched for change in self.comparison.changes))
 
-    @property
-    def unused_gates(self) -> list[str]:
-        gates = (series for series in self.run.series.values() if series.facts.policy == "gate")
-        return [series.label for series in gates if all(row.outcome == "skipped" for row in series.rows)]
-
     def verdict(self) -> str:
         scored = f"{count(len(self.run.turns), 'turn')}, {count(len(self.run.series), 'metric')}"
         if not self.failures:
-            if self.unused_gates:
-                return f"{scored}: no gate failed, but these applied to no turn: {', '.join(self.unused_gates)}"
             return f"{scored}: {'every gate passed' if self.decides else 'no gates'}"
-        regressions = len(self.failures) - bool(self.gates_failed)
+        regressions = len(self.failures) - bool(self.gates_failed) - len(self.unevaluated)
         faults = [f"{count(self.gates_failed, 'gate score')} failed"] if self.gates_failed else []
+        faults += [f"{count(len(self.unevaluated), 'gate')} without a verdict"] if self.unevaluated else []
         return f"{scored}: {', '.join(faults + ([count(regressions, 'regression')] if regressions else []))}"
+
+
+def unevaluated_gates(metrics: Iterable[BoundMetric], run: Run) -> list[str]:
+    """Return the gates that have a verdict on no turn of a run, each with the reason."""
+    found = []
+    for metric in metrics:
+        if metric.policy == "gate":
+            series = run.series.get((metric.name, parameters_hash(metric)))
+            rows = series.rows if series is not None else []
+            if not any(row.passed is not None or row.outcome == "error" for row in rows):
+                found.append(f"{metric.name} was never evaluated: {_reason(rows)}")
+    return found
+
+
+def _reason(rows: Sequence[ScoreRow]) -> str:
+    if not rows:
+        return "it applies to no turn"
+    reason, times = Counter(row.why if row.outcome == "skipped" else "" for row in rows).most_common(1)[0]
+    return f"skipped on {count(times, 'turn')}, {reason}" if reason else "its scores have no verdict. Set its threshold"
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:

@@ -161,20 +161,14 @@ def test_markdown_shows_what_changed() -> None:
     assert "- `Missing in this run: code_gone`" in text
 
 
-def unused_gate() -> Run:
-    run = Run()
-    run.add(about(0), oa.Score("code_a", status="skipped", policy="gate", detail={"reason": "missing:ground_truth"}))
-    return run
-
-
 @pytest.mark.parametrize(
     ("report", "heading"),
     [
         (Report(run_of({"code_a": [1]})), "### ℹ️ 1 turn, 1 metric: no gates"),
         (Report(run_of({"code_a": [True]}, policy="gate")), "### ✅ 1 turn, 1 metric: every gate passed"),
         (
-            Report(unused_gate()),
-            "### ✅ 1 turn, 1 metric: no gate failed, but these applied to no turn: code_a",
+            Report(run_of({"code_a": [True]}, policy="gate"), unevaluated=["code_b was never evaluated"]),
+            "### ❌ 1 turn, 1 metric: 1 gate without a verdict",
         ),
         (Report(Run()), "### ℹ️ 0 turns, 0 metrics: no gates"),
     ],
