@@ -60,3 +60,16 @@ def test_long_text_is_not_kept() -> None:
 
     assert length("a" * 2_000) == length("a" * 2_000) == 2_000
     assert len(read) == 2
+
+
+def test_parts_of_results_count() -> None:
+    read: list[str] = []
+
+    @remembered
+    def parts(text: str) -> tuple[str, ...]:
+        read.append(text)
+        return tuple(text)
+
+    for text in ("a" * 50, "a" * 50, "b", "b"):
+        parts(text)
+    assert read == ["a" * 50, "a" * 50, "b"], "fifty parts are more than an eighth of all"

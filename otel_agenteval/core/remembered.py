@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 Result = TypeVar("Result")
 
 MOST_CHARACTERS = 2_000_000
-"""Length of all kept texts together, in each of the two generations."""
+"""Length of all kept texts together, in each of the two generations. A result of many parts counts as 100 for each of them."""
 
 _recent: dict[tuple[Callable[[str], Any], str], Any] = {}
 _older: dict[tuple[Callable[[str], Any], str], Any] = {}
@@ -51,7 +51,7 @@ def forget() -> None:
 def _keep(key: tuple[Callable[[str], Any], str], found: object) -> None:
     """Add a result. Threads that do so at the same time lose a result at worst."""
     global _older, _recent, _size
-    length = len(key[1]) + 100
+    length = len(key[1]) + 100 * (1 + (len(found) if isinstance(found, (tuple, frozenset, dict)) else 0))
     if length > MOST_CHARACTERS // 8:
         return
     if _size + length > MOST_CHARACTERS:

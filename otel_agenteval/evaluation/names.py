@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from ..core.turn import Turn
-from ..detectors.redaction.find import finds, may_hold, plainly
+from ..detectors.redaction.find import finds, plainly
 from ..detectors.redaction.numbers import digits_of, numbers_in_id
 
 WITHHELD = "[WITHHELD]"
@@ -45,9 +45,9 @@ def _public(name: str, kinds: frozenset[str], is_id: bool) -> str:
 
 
 def _replaced(name: str, kinds: frozenset[str], is_id: bool) -> str:
-    found = list(finds(name, kinds)) if may_hold(name) else []
+    found = finds(name, kinds)
     if is_id and "phone" in kinds and not found:
-        found = [(start, end, "phone") for start, end in numbers_in_id(name)]
+        found = tuple((start, end, "phone") for start, end in numbers_in_id(name))
     out: list[str] = []
     at = 0
     for start, end, kind in found:

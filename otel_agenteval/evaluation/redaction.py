@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import cache
 from typing import Any, Protocol
 
 from ..config.root import Config
@@ -18,7 +17,7 @@ from ..core.finding import findings_in, value_at
 from ..core.score import Score
 from ..core.semconv import TURN_INPUT, TURN_OUTPUT
 from ..core.turn import Turn
-from ..detectors.redaction.find import finds, is_telling, kind_by_name, may_hold, plainly
+from ..detectors.redaction.find import finder, is_telling, kind_by_name, may_hold, plainly
 from ..detectors.redaction.json_text import as_written, still_parses
 from ..detectors.redaction.named import named_beside
 from ..detectors.redaction.numbers import digits_of
@@ -43,13 +42,7 @@ _MOST_KEPT_FREE = 10_000
 _USUAL_LABELS = (None, "pass", "fail", "yes", "no")
 
 
-_SHORT, _MOST_CLEAN, _MOST_WORDS = 160, 2_048, 60
-
-
-@cache
-def _clean_of(kinds: frozenset[str]) -> set[str]:
-    """Return the cache of recent short texts without personal data, because scores often repeat texts."""
-    return set()
+_SHORT, _MOST_WORDS = 160, 60
 
 
 def is_id(name: Any, value: Any) -> bool:
@@ -74,30 +67,19 @@ class Redactor:
     def __init__(self, kinds: Collection[str]) -> None:
         self.kinds = kinds
         self._numbers: dict[str, dict[str, int]] = {}
-        self._clean = _clean_of(frozenset(kinds))
+        self._finds = finder(frozenset(kinds))
 
     def text(self, text: str) -> str:
-        """Return the text with every find replaced by its kind and number."""
-        if not self.kinds or text in self._clean:
+        """Return the text with every find replaced by its kind and number, or the same object without a find."""
+        found = self._finds(text) if self.kinds else ()
+        if not found:
             return text
-        left = self._replaced(text) if may_hold(text) else text
-        if left is text and len(text) <= _SHORT:
-            if len(self._clean) >= _MOST_CLEAN:
-                self._clean.clear()
-            self._clean.add(text)
-        return left
-
-    def _replaced(self, text: str) -> str:
-        """Return the redacted text, or the same object if nothing was found."""
+        self._keep_free(text)
         out: list[str] = []
         at = 0
-        for start, end, kind in finds(text, self.kinds):
-            if not at:
-                self._keep_free(text)
+        for start, end, kind in found:
             out += text[at:start], as_written(text, start, end, self._marker(kind, text[start:end]))
             at = end
-        if not at:
-            return text
         out.append(text[at:])
         left = "".join(out)
         return left if still_parses(text, left) else self._json(text)
@@ -136,10 +118,8 @@ class Redactor:
         value = value_at(turn, finding["path"])
         text = jsonio.text_of(value)
         places = [finding["start"], finding["end"]]
-        if not may_hold(text):
-            return {"start": places[0], "end": places[1]}
         moved, shift, left = list(places), 0, 0
-        for start, end, kind in finds(text, self.kinds):
+        for start, end, kind in self._finds(text):
             marker = as_written(text, start, end, self._marker(kind, text[start:end]))
             for i, place in enumerate(places):
                 if place >= end:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 
+from ...core.remembered import remembered
 from .commands import may_command
 from .emails import emails
 from .named import is_named_secret
@@ -40,11 +41,21 @@ def may_hold(text: str) -> bool:
     return any(word in lowered for word in _WORDS) or may_name(lowered) or may_command(text, lowered)
 
 
-def finds(text: str, kinds: Collection[str]) -> Iterator[Find]:
-    """Yield personal data and secrets of the given kinds, in order.
+def finds(text: str, kinds: Collection[str]) -> tuple[Find, ...]:
+    """Return personal data and secrets of the given kinds, in order.
 
-    Overlapping finds are merged into one.
+    Overlapping finds are merged into one. The finds in recent texts are kept.
     """
+    return finder(frozenset(kinds))(text)
+
+
+@cache
+def finder(kinds: frozenset[str]) -> Callable[[str], tuple[Find, ...]]:
+    """Return :func:`finds` for the given kinds."""
+    return remembered(lambda text: tuple(_finds(text, kinds)) if may_hold(text) else ())
+
+
+def _finds(text: str, kinds: Collection[str]) -> Iterator[Find]:
     found: list[Find] = []
     view: View | None = first_view(text)
     for _ in range(MAX_LAYERS + 1):
