@@ -21,14 +21,15 @@ if TYPE_CHECKING:
     from .instrumentation.experiment import evaluate
     from .instrumentation.log_processor import AgentEvalLogProcessor
     from .instrumentation.sampler import record_all
+    from .instrumentation.scoring import score_turns
     from .instrumentation.span_exporter import AgentEvalSpanExporter
     from .instrumentation.span_processor import AgentEvalSpanProcessor
-    from .judging.models import Embedder, Judge
+    from .judging.models import Embedder, Judge, LocalEmbedder
     from .metrics.bound_metric import BoundMetric, get_metric
     from .metrics.registry import Result, metric, skip, vacuous
     from .outlets.metrics_page import metrics_app
     from .report.experiment import Experiment
-    from .report.frames import ScoredTurns, score_turns, turns_frame
+    from .report.frames import ScoredTurns, turns_frame
     from .turns.recordings import load_turns
 
 
@@ -45,6 +46,7 @@ _HOME = {  # the module of each public name
     "Handle": "instrumentation.attach",
     "Judge": "judging.models",
     "JudgeError": "core.errors",
+    "LocalEmbedder": "judging.models",
     "MetricError": "core.errors",
     "MissingExtra": "core.errors",
     "Result": "metrics.registry",
@@ -60,7 +62,7 @@ _HOME = {  # the module of each public name
     "metric": "metrics.registry",
     "metrics_app": "outlets.metrics_page",
     "record_all": "instrumentation.sampler",
-    "score_turns": "report.frames",
+    "score_turns": "instrumentation.scoring",
     "skip": "metrics.registry",
     "turns_frame": "report.frames",
     "vacuous": "metrics.registry",
@@ -79,6 +81,7 @@ __all__ = [
     "Handle",
     "Judge",
     "JudgeError",
+    "LocalEmbedder",
     "MetricError",
     "MissingExtra",
     "Result",

@@ -6,11 +6,13 @@ import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pandas
 import pytest
 
 import otel_agenteval as oa
+from otel_agenteval.core.errors import ConfigError
 from tests.support.judges import ScriptedModels
 from tests.support.recordings import unpack
 
@@ -121,3 +123,41 @@ def test_pandas_is_not_needed_to_score_and_its_extra_is_named() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.splitlines()[0] == "1"
     assert "otel-agenteval[notebook]" in done.stdout
+
+
+def is_short(turn: oa.Turn) -> bool:
+    """The answer has at most 20 characters."""
+    return len(turn.output or "") <= 20
+
+
+def test_metrics_are_taken_in_every_form() -> None:
+    found = oa.score_turns(
+        oa.Turn(input="?", output="hello"),
+        ["code_word_count", {"code_contains": {"value": "hello"}}, oa.get_metric("code_contains", value="bye"), is_short],
+    )
+    ((_, scores),) = found
+    assert [(score.metric, score.verdict) for score in scores[1:]] == [
+        ("code_contains", True),
+        ("code_contains", False),
+        ("code_is_short", True),
+    ]
+
+
+@pytest.mark.parametrize("metric", ["code_nothing", 3, lambda turn: 1, {"code_contains": {"valu": 1}}, {"a": 1, "b": 2}])
+def test_metric_in_no_known_form_is_refused(metric: Any) -> None:
+    with pytest.raises(ConfigError):
+        oa.score_turns([], [metric])
+
+
+def test_frame_has_no_verdict_for_a_neutral_metric() -> None:
+    assert list(oa.score_turns(oa.Turn(input="?", output="hello"), ["code_refusal"]).frame()["passed"]) == [None]
+
+
+def test_configured_embedder_is_used() -> None:
+    found = oa.score_turns(
+        oa.Turn(input="?", output="a kitten", ground_truth="a cat"),
+        ["embed_answer_similarity"],
+        config={"embedder": {"model": "local/wordllama"}},
+    )
+    ((_, (score,)),) = found
+    assert score.status == "ok"

@@ -24,10 +24,11 @@ from ..core.score import Score
 from ..core.threads import mark_as_ours
 from ..core.turn import ErrorInfo, Turn
 from ..evaluation.datasets import Case, cases_in
+from ..metrics.bound_metric import BoundMetric
 from ..report.experiment import Experiment, Trial
-from ..report.frames import score_turns
 from .capture import captured_turns
 from .expectations import expect
+from .scoring import MetricLike, models, score_turns, selected_metrics
 
 if TYPE_CHECKING:
     from ..metrics.registry import Asks, Embeds
@@ -52,7 +53,7 @@ class _Run:
 def evaluate(
     task: Callable[[Any], Any],
     dataset: str | Path | Iterable[Mapping[str, Any]] | Any,
-    metrics: Sequence[str] | None = None,
+    metrics: Sequence[MetricLike] | None = None,
     *,
     repetitions: int = 1,
     concurrency: int = 8,
@@ -73,12 +74,12 @@ def evaluate(
         dataset: a file (``.jsonl``, ``.csv``, ``.parquet``), a list of mappings, or a DataFrame. ``input`` is the task's
             argument, and ``case_id`` names the case. All other
             columns are references, such as ``ground_truth`` and ``expected_tools``.
-        metrics: names of metrics. The default is the configuration's selection.
+        metrics: as for :func:`score_turns`.
         repetitions: number of calls per case, to measure how much answers vary.
         concurrency: number of concurrent calls.
         config: as for :func:`load_config`.
-        judge: model for ``llm_`` metrics, which are skipped without one.
-        embedder: model for ``embed_`` metrics, which are skipped without one.
+        judge: model for ``llm_`` metrics. The default is the configuration's judge.
+        embedder: model for ``embed_`` metrics. The default is the configuration's embedder.
         tracer_provider: provider whose spans are captured. The default is the global one, created if there is none.
         progress: True to show a progress bar on standard error. The default is True on a terminal.
 
@@ -90,7 +91,7 @@ def evaluate(
             raise ConfigError(f"{name}: must be a positive whole number, got {number!r}")
     runs = _runs(dataset, repetitions)
     loaded = load_config(config)
-    score_turns([], metrics, config=loaded)  # reports errors in the metrics before the task runs
+    selected = selected_metrics(loaded, metrics)  # reports errors in the metrics before the task runs
     bar = _Bar(len(runs), sys.stderr.isatty() if progress is None else progress)
     with captured_turns(tracer_provider) as kept:
         if inspect.iscoroutinefunction(task) or inspect.iscoroutinefunction(getattr(task, "__call__", None)):  # noqa: B004 - of an object whose call is one
@@ -101,7 +102,8 @@ def evaluate(
                 list(pool.map(lambda run: _run_one(task, run, bar), runs))
     bar.close()
     _give_turns(runs, kept)
-    return Experiment(list(_scored(runs, metrics, loaded, judge, embedder)))
+    with models(loaded, judge, embedder) as (asks, embeds):
+        return Experiment(list(_scored(runs, selected, loaded, asks, embeds)))
 
 
 def _runs(dataset: Any, repetitions: int) -> list[_Run]:
@@ -187,7 +189,7 @@ def _turn_without_spans(run: _Run) -> Turn:
 
 
 def _scored(
-    runs: Sequence[_Run], metrics: Sequence[str] | None, config: Config, judge: Asks | None, embedder: Embeds | None
+    runs: Sequence[_Run], metrics: Sequence[BoundMetric], config: Config, judge: Asks | None, embedder: Embeds | None
 ) -> Iterator[Trial]:
     def scores_of(run: _Run) -> list[tuple[Turn, Sequence[Score]]]:
         return list(score_turns(run.turns, metrics, config=config, judge=judge, embedder=embedder))

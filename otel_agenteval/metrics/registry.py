@@ -370,6 +370,31 @@ def metric(
     return register
 
 
+def metric_of(fn: Callable[..., Any]) -> Metric:
+    """Return the metric that a function of a turn defines, and register it if it isn't one yet.
+
+    A function without the decorator becomes ``code_<its name>``. Truth values that it returns pass or fail.
+
+    Raises:
+        ConfigError: the function has no name, or takes other arguments than one turn.
+    """
+    name = getattr(fn, "__name__", "")
+    known = _METRICS.get(name)
+    if known is not None and known.fn is fn:
+        return known
+    if not name.isidentifier():
+        raise ConfigError(f"metrics: a function must have a name, got {fn!r}. Define it with def")
+
+    def found(turn: Turn) -> Any:
+        value = fn(turn)
+        return Result(float(value), passed=value) if isinstance(value, bool) else value
+
+    found.__name__ = name if name.startswith("code_") else f"code_{name}"
+    found.__doc__ = inspect.getdoc(fn) or f"Return what the function {name} says of a turn."
+    metric()(found)
+    return _METRICS[found.__name__]
+
+
 GROUPS = {
     "default": "metrics that run without configuration: cheap, reference-free, and meaningful for any answer",
     "safety": "leaks, injected instructions and blocked content",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,7 +14,7 @@ from ..statistics.repeated import Tries, consistency, mean_by_case, pass_at_k, p
 from .compare import Comparison, compare
 from .formatting import aligned, number, percent
 from .frames import ScoredTurns
-from .run import About, Run, line_of
+from .run import About, Run, line_of, why
 from .table import render_comparison
 
 
@@ -198,6 +199,10 @@ def _cells(experiment: Experiment) -> Iterator[list[str]]:
 
 def _lines(experiment: Experiment) -> Iterator[str]:
     yield aligned(list(_cells(experiment)))
+    for one in experiment.summary():
+        if one.skipped and not one.n and not one.errors:
+            reasons = Counter(why(score) for _, scores in experiment.scored for score in scores if score.metric == one.metric)
+            yield f"{one.metric} was skipped on every turn: {reasons.most_common(1)[0][0]}"
     raised = [trial for trial in experiment.trials if trial.error]
     for trial in raised[:5]:
         yield f"{trial.case_id}, repetition {trial.repetition}: {trial.error}"

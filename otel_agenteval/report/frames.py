@@ -1,21 +1,13 @@
-"""Turns and scores for notebooks: evaluate recorded turns, view them, and export pandas DataFrames."""
+"""Turns and scores for notebooks: view them, and export pandas DataFrames."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..config.loader import load_config
-from ..config.root import Config
 from ..core.extras import require
 from ..core.score import Score, scores_html
 from ..core.turn import Turn
-from ..evaluation.evaluator import evaluate
-from ..evaluation.references import ReferenceSources
-from ..evaluation.selection import named, select_metrics
-
-if TYPE_CHECKING:
-    from ..metrics.registry import Asks, Embeds
 
 _MOST_SHOWN = 20
 
@@ -44,14 +36,15 @@ class ScoredTurns(Sequence[tuple[Turn, Sequence[Score]]]):
     def frame(self) -> Any:
         """Return a pandas DataFrame with one row per score.
 
-        The columns include ``turn_id``, ``agent``, ``metric``, ``value``, ``passed``, ``status`` and ``reason``.
+        The columns include ``turn_id``, ``agent``, ``metric``, ``value``, ``passed``, ``status`` and ``reason``. ``passed`` is
+        None if the metric has no verdict.
 
         Raises:
             MissingExtra: If pandas isn't installed.
         """
         rows = [
             {
-                "turn_id": turn.turn_id, "agent": turn.agent, "metric": score.metric, "value": score.value, "passed": score.passed,
+                "turn_id": turn.turn_id, "agent": turn.agent, "metric": score.metric, "value": score.value, "passed": score.verdict,
                 "label": score.label, "status": score.status, "reason": score.detail.get("reason"), "threshold": score.threshold,
                 "unit": score.unit, "direction": score.direction, "policy": score.policy, "error_type": score.error_type,
                 "explanation": score.explanation, "detail": score.detail, "result_id": score.result_id or None,
@@ -92,38 +85,6 @@ _TURN_COLUMNS = (
     "turn_id", "trace_id", "conversation_id", "user_id", "service", "agent", "framework", "model", "start", "duration_s", "close_reason",
     "complete", "error", "input", "output", "llm_calls", "tool_calls", "input_tokens", "output_tokens", "cost_usd",
 )  # fmt: skip
-
-
-def score_turns(
-    turns: Iterable[Turn] | Turn,
-    metrics: Sequence[str] | None = None,
-    *,
-    config: Config | Mapping[str, Any] | str | None = None,
-    judge: Asks | None = None,
-    embedder: Embeds | None = None,
-) -> ScoredTurns:
-    """Evaluate turns one by one, like ``otel-agenteval eval``. Meant for notebooks and scripts.
-
-    Args:
-        turns: turns from :func:`load_turns`, or a single turn.
-        metrics: names of metrics. The default is the configuration's selection.
-        config: as for :func:`load_config`.
-        judge: model for ``llm_`` metrics, which are skipped without one.
-        embedder: model for ``embed_`` metrics, which are skipped without one.
-
-    Raises:
-        ConfigError: If a metric is unknown or the configuration is invalid.
-    """
-    found = load_config(config)
-    selected = select_metrics(found)
-    if metrics is not None:
-        selected, _ = named(metrics, selected, ())
-    references = ReferenceSources(found)
-    given = [turns] if isinstance(turns, Turn) else turns
-    redact = found.privacy.redact
-    return ScoredTurns(
-        (turn, evaluate(turn, selected, references, judge=judge, embedder=embedder, redact=redact)) for turn in given
-    )
 
 
 def turns_frame(turns: Iterable[Turn]) -> Any:

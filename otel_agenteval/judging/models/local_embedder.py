@@ -32,7 +32,7 @@ class LocalEmbedder(InProcessEmbedder):
     The first call loads the model (18 MB): ``local/wordllama``, with 256 dimensions, mainly for English (extra ``[embed]``).
     """
 
-    def __init__(self, model: str, *, clock: Clock = SYSTEM_CLOCK) -> None:
+    def __init__(self, model: str = "local/wordllama", *, clock: Clock = SYSTEM_CLOCK) -> None:
         package = model.removeprefix(PREFIX)
         if not model.startswith(PREFIX) or package not in _FILES:
             raise ConfigError(f"model: must be {' or '.join(PREFIX + name for name in _FILES)}, got {model!r}")

@@ -1,0 +1,98 @@
+"""Score turns in notebooks and scripts, with metrics in any form that a user has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, cast
+
+from ..config.loader import load_config
+from ..config.root import Config
+from ..core.errors import ConfigError
+from ..core.turn import Turn
+from ..evaluation.evaluator import evaluate as evaluate_turn
+from ..evaluation.references import ReferenceSources
+from ..evaluation.selection import named, select_metrics
+from ..metrics.bound_metric import BoundMetric, get_metric
+from ..metrics.registry import metric_of
+from ..report.frames import ScoredTurns
+
+if TYPE_CHECKING:
+    from ..metrics.registry import Asks, Embeds
+
+MetricLike = str | Mapping[str, Any] | BoundMetric | Callable[..., Any]
+"""A metric: its name, ``{name: {parameters}}``, the result of :func:`get_metric`, or a function of a turn."""
+
+
+def score_turns(
+    turns: Iterable[Turn] | Turn,
+    metrics: Sequence[MetricLike] | None = None,
+    *,
+    config: Config | Mapping[str, Any] | str | None = None,
+    judge: Asks | None = None,
+    embedder: Embeds | None = None,
+) -> ScoredTurns:
+    """Evaluate turns one by one, like ``otel-agenteval eval``. Meant for notebooks and scripts.
+
+    Args:
+        turns: turns from :func:`load_turns`, or a single turn.
+        metrics: names, ``{name: {parameters}}``, results of :func:`get_metric`, or functions that receive a turn and return
+            a number, a truth value or a :class:`Result`. The default is the configuration's selection.
+        config: as for :func:`load_config`.
+        judge: model for ``llm_`` metrics. The default is the configuration's judge.
+        embedder: model for ``embed_`` metrics. The default is the configuration's embedder.
+
+    Raises:
+        ConfigError: If a metric is unknown or the configuration is invalid.
+    """
+    loaded = load_config(config)
+    selected = selected_metrics(loaded, metrics)
+    references = ReferenceSources(loaded)
+    given = [turns] if isinstance(turns, Turn) else turns
+    redact = loaded.privacy.redact
+    with models(loaded, judge, embedder) as (asks, embeds):
+        return ScoredTurns(
+            (turn, evaluate_turn(turn, selected, references, judge=asks, embedder=embeds, redact=redact)) for turn in given
+        )
+
+
+def selected_metrics(config: Config, metrics: Sequence[MetricLike] | None) -> list[BoundMetric]:
+    """Return the given metrics, ready to evaluate, or the configuration's selection.
+
+    Raises:
+        ConfigError: a metric or parameter is unknown, or an entry isn't a metric.
+    """
+    configured = select_metrics(config)
+    if metrics is None:
+        return configured
+    if isinstance(metrics, str):
+        raise ConfigError(f"metrics: must be a list, got the text {metrics!r}. Write [{metrics!r}]")
+    return [bound for metric in metrics for bound in _bound(metric, configured)]
+
+
+def _bound(metric: MetricLike, configured: Sequence[BoundMetric]) -> list[BoundMetric]:
+    if isinstance(metric, BoundMetric):
+        return [metric]
+    if isinstance(metric, str):
+        return named([metric], configured, ())[0]
+    if isinstance(metric, Mapping):
+        return select_metrics(load_config({"inline": {"metrics": []}, "metrics": [metric]}, env={}))
+    if callable(metric):
+        return [get_metric(metric_of(metric).name)]
+    what = "a name, {name: {parameters}}, the result of get_metric(), or a function of a turn"
+    raise ConfigError(f"metrics: each must be {what}, got {type(metric).__name__}")
+
+
+@contextmanager
+def models(config: Config, judge: Asks | None, embedder: Embeds | None) -> Iterator[tuple[Asks | None, Embeds | None]]:
+    """Return the given judge and embedder, or those of the configuration, which are closed at the end."""
+    from ..judging.models import embedder_from, judge_from
+
+    own_judge = judge_from(config) if judge is None else None
+    own_embedder = embedder_from(config) if embedder is None else None
+    try:
+        yield judge or cast("Asks | None", own_judge), embedder or own_embedder
+    finally:
+        for model in (own_judge, own_embedder):
+            if model is not None:
+                model.close()
