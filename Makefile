@@ -112,8 +112,8 @@ unseen: $(DEV)
 	@$(BIN)/python scripts/unseen.py $(ARGS)
 
 # Each measures one path and says whether its bounds hold; those that compare run the package of another checkout in turn with this one.
-COMPARING := paced serving startup receiving bench judges files
-MEASURING := growth metric_times redaction
+COMPARING := paced serving startup receiving bench judges files metric_times
+MEASURING := growth redaction
 AGAINST ?=
 PEERS ?=
 

@@ -1,26 +1,32 @@
-"""What each metric takes on the benchmark's turn, and what the default pack takes together.
+"""CPU time of the default metrics on a mix of real texts, and of each computed metric on the benchmark's turn.
 
-python benchmarks/metric_times.py                    both tables on the terminal
-python benchmarks/metric_times.py --write | --check
+    python benchmarks/metric_times.py                    the tables on the terminal
+    python benchmarks/metric_times.py --against TREE     the mix also with the package of another checkout
+    python benchmarks/metric_times.py --write | --check
+
+Each turn of the mix (``mix.py``) is evaluated *cold*, after all results of earlier texts were discarded. Then the next turn of the same
+conversation is evaluated: *warm*.
 """
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
-from functools import partial
-from typing import Any
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import harness
+import mix
 import scenario
 from opentelemetry.sdk.trace import TracerProvider
 
 import otel_agenteval as oa
 from otel_agenteval.config.loader import load_config
 from otel_agenteval.core.errors import ConfigError
+from otel_agenteval.core.remembered import forget
 from otel_agenteval.core.turn import Turn
 from otel_agenteval.evaluation.evaluator import run
 from otel_agenteval.evaluation.selection import select_metrics
@@ -97,92 +103,180 @@ def _seconds(metric: BoundMetric, turn: Turn) -> float:
         repeat *= 4
 
 
-# --- the pack ------------------------------------------------------------------------------------------------------
+# --- the default metrics on the mix
 
-MOST_OF_PACK = 3.7
-"""The default pack on the turn, in what parsing the turn's JSON texts takes: as much as before its detectors read what people really write."""
-SHORT, LONG = 25_000, 100_000
-MOST_GROWTH = 5.0
-"""A text that is four times as long may take so many times as long."""
-LONG_TEXTS = {
-    "an answer in prose": lambda size: {"output": _repeated(scenario.ANSWER + scenario.WISHES, size)},
-    "an answer of nothing but numbers": lambda size: {"output": _repeated("142.50 1001 18 2024 7,300 ", size), "input": "Which?"},
-    "a tool's result with a trigger word in every sentence": lambda size: {
-        "output": scenario.ANSWER,
-        "tool_calls": [{"name": "search", "result": _repeated("The user asked the tool which model it was. ", size)}],
-    },
-    "a tool's result of one word": lambda size: {"output": "Yes.", "tool_calls": [{"name": "search", "result": _repeated("ignore ", size)}]},
-}  # fmt: skip
+BENCHMARK = "the benchmark's turn"
+EVERY = "every turn"
+MOST_J = 80.0
+"""What the default metrics may take on the written turns, as a multiple of parsing their content as JSON."""
+MOST_MS = 20.0
+"""Milliseconds that the default metrics may take on any turn of the mix."""
+ROUNDS = 3
+COLD, WARM = "cold", "warm"
+FIGURES = ("median", "p95", "worst", "per kB")
+PERFORMANCE = harness.ROOT / "docs" / "operate" / "performance.md"
 
 
-def _repeated(text: str, size: int) -> str:
-    return (text * (size // len(text) + 1))[:size]
+class Pair(NamedTuple):
+    """A turn and the next one of its conversation."""
+
+    kb: tuple[float, float]
+    """Kilobytes of text."""
+    parse: tuple[float, float]
+    """Seconds of parsing it as JSON."""
+    seconds: tuple[list[float], list[float]]
+    """Of each metric."""
 
 
-def pack_rows() -> list[harness.Row]:
-    """What the default pack takes on the turn, and on long texts. Each evaluation is of a turn that nobody has looked at before."""
+def measure() -> dict[str, float]:
+    """Return the figures of all metrics on each kind of turns, and of each metric on all of them, in seconds."""
     metrics = select_metrics(load_config(env={}))
-    turn = the_turn()
-    run(metrics, turn)  # imports, tables, and what a turn reads once
-    known = {name: value for name, value in vars(turn).items() if name != "_shared"}
-    parse = _best(lambda: None, lambda _: [json.loads(text) for text in scenario.CONTENTS])
-    pack = _best(lambda: _turn_with(known), lambda fresh: run(metrics, fresh))
-    rows = [
-        harness.Row("J: `json.loads` of every JSON text of the turn", f"{parse * 1e6:.0f} µs", "1.00 J"),
-        harness.Row(
-            f"the default pack, {len(metrics)} metrics",
-            f"{pack * 1e6:.0f} µs",
-            f"{pack / parse:.2f} J",
-            f"≤ {MOST_OF_PACK:g} J",
-            pack / parse / MOST_OF_PACK,
-        ),
+    by_kind: dict[str, list[Turn]] = {BENCHMARK: [the_turn()], **{kind: [] for kind in mix.KINDS}}
+    for case in mix.cases():
+        by_kind[case.kind] += case.turns()
+    run(metrics, by_kind[mix.WRITTEN][0])  # imports and tables
+    gc.freeze()
+    found: dict[str, float] = {}
+    every: list[Pair] = []
+    for kind, turns in by_kind.items():
+        others = turns if kind == mix.RECORDED else by_kind[mix.WRITTEN]
+        pairs = [_pair(metrics, turn, others[number % len(others)]) for number, turn in enumerate(turns, 1)]
+        found |= {f"{kind} turns": len(turns), f"{kind} kB": sum(pair.kb[0] for pair in pairs) / len(turns)}
+        found |= _figures(kind, pairs, slice(None))
+        every += pairs
+    found |= _figures(EVERY, every, slice(None))
+    for number, metric in enumerate(metrics):
+        found |= _figures(metric.name, every, slice(number, number + 1))
+    return found
+
+
+def _pair(metrics: Sequence[BoundMetric], first: Turn, other: Turn) -> Pair:
+    texts = [mix.text_of(turn) for turn in (first, mix.second_turn(first, other))]
+    best = ([float("inf")] * len(metrics), [float("inf")] * len(metrics))
+    clock = time.thread_time
+    for _ in range(ROUNDS):
+        forget()
+        for turn, row in zip((first.but({}), mix.second_turn(first, other)), best, strict=True):
+            for number, metric in enumerate(metrics):
+                start = clock()
+                metric.evaluate(turn)
+                row[number] = min(row[number], clock() - start)
+    kb, parse = ((work(texts[0]), work(texts[1])) for work in (lambda text: len(text.encode()) / 1e3, _parsing))
+    return Pair(kb, parse, best)
+
+
+def _parsing(text: str) -> float:
+    return harness.per_call(lambda: json.loads(text), 1, 5) / 1e6
+
+
+def _figures(name: str, pairs: Sequence[Pair], metrics: slice) -> dict[str, float]:
+    found = {}
+    for place, state in enumerate((COLD, WARM)):
+        spent = sorted(sum(pair.seconds[place][metrics]) for pair in pairs)
+        per_kb = sum(spent) / sum(pair.kb[place] for pair in pairs)
+        figures = (spent[len(spent) // 2], spent[int(0.95 * len(spent))], spent[-1], per_kb)
+        found |= {f"{name} {state} {figure}": value for figure, value in zip(FIGURES, figures, strict=True)}
+    found[f"{name} J"] = sum(sum(pair.seconds[0][metrics]) for pair in pairs) / sum(pair.parse[0] for pair in pairs)
+    return found
+
+
+def turns_table(found: harness.Runs) -> tuple[str, bool]:
+    """Return the table of the default metrics on each kind of turns, and whether a bound is missed by more than noise."""
+    lines, missed = [], False
+    for kind in (BENCHMARK, *mix.KINDS, EVERY):
+        cells, worst = _cells(found, kind, 1e3), max(found.best("mix", f"{kind} {state} worst") for state in (COLD, WARM))
+        j = found.best("mix", f"{kind} J")
+        over, bound = worst * 1e3 / MOST_MS, f"≤ {MOST_MS:g} ms"
+        if kind == mix.WRITTEN:
+            over, bound = max(over, j / MOST_J), f"{bound}, ≤ {MOST_J:g} J"
+        missed |= over > harness.NOISE
+        size = [_number(found.best("mix", f"{kind} {what}")) for what in ("turns", "kB")] if kind != EVERY else ["", ""]
+        lines.append([kind, *size, *cells[:4], _number(j), *cells[4:8], bound, "MISSED" if over > 1 else "holds", *cells[8:]])
+    heads = [
+        "",
+        "turns",
+        "kB",
+        "median, ms",
+        "p95",
+        "worst",
+        "per kB",
+        "J",
+        "next turn: median",
+        "p95",
+        "worst",
+        "per kB",
+        "bound",
+        "",
     ]
-    for what, made in LONG_TEXTS.items():
-        short, long = (
-            _best(partial(_made_turn, made, size), lambda fresh: run(metrics, fresh), rounds=5) for size in (SHORT, LONG)
-        )
-        growth = long / short
-        row = harness.Row(f"{what}, {LONG // 1000} kB", f"{long * 1e3:.1f} ms", f"{growth:.1f} × {SHORT // 1000} kB")
-        row.bound, row.over = f"≤ {MOST_GROWTH:g} ×", growth / MOST_GROWTH
-        rows.append(row)
-    return rows
+    return harness.plain_table([heads + _BEFORE * found.has_before("mix"), *lines]), missed
 
 
-def _made_turn(made: Callable[[int], Mapping[str, Any]], size: int) -> Turn:
-    return Turn.from_dict(made(size))
+def metrics_table(found: harness.Runs) -> str:
+    """Return the table of each default metric on every turn, those that take longest first."""
+    names = [metric.name for metric in select_metrics(load_config(env={}))]
+    names.sort(key=lambda name: -found.best("mix", f"{name} {COLD} per kB"))
+    heads = ["", "median, µs", "p95", "worst", "per kB", "next turn: median", "p95", "worst", "per kB"]
+    return harness.plain_table(
+        [heads + _BEFORE * found.has_before("mix"), *([f"`{name}`", *_cells(found, name, 1e6)] for name in names)]
+    )
 
 
-def _turn_with(known: Mapping[str, Any]) -> Turn:
-    turn = Turn()
-    vars(turn).update(known)
-    return turn
+_BEFORE = ["before, per kB", "next turn", "of before", "next turn"]
 
 
-def _best(prepare: Callable[[], Any], work: Callable[[Any], object], rounds: int = 400) -> float:
-    best = float("inf")
-    for _ in range(rounds):
-        prepared = prepare()
-        start = time.thread_time()
-        work(prepared)
-        best = min(best, time.thread_time() - start)
-    return best
+def _cells(found: harness.Runs, name: str, scale: float) -> list[str]:
+    cells = [_number(found.best("mix", f"{name} {state} {figure}") * scale) for state in (COLD, WARM) for figure in FIGURES]
+    if found.has_before("mix"):
+        keys = [f"{name} {state} per kB" for state in (COLD, WARM)]
+        before = [found.best("mix", key, harness.BEFORE) for key in keys]
+        cells += [_number(value * scale) for value in before]
+        cells += [f"{found.best('mix', key) / value:.2f} ×" for key, value in zip(keys, before, strict=True)]
+    return cells
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def summary(found: harness.Runs) -> str:
+    """Return the table for users."""
+    lines = [("turns", "text", "median", "95th percentile", "worst", "next turn of a conversation, median")]
+    for kind in mix.KINDS:
+        cells = [f"{cell} ms" for cell in _cells(found, kind, 1e3)[:5]]
+        lines.append((kind, f"{_number(found.best('mix', f'{kind} kB'))} kB", *cells[:3], cells[4]))
+    return harness.plain_table(lines)
+
+
+# --- each metric on the benchmark's turn
+
+
+def each_table() -> tuple[str, bool]:
+    """Return the table of each computed metric, and whether a default metric takes too long."""
+    lines, slow = [("metric", "µs", "", "default metric")], False
+    for name, us, what, inline in times():
+        slow |= inline and us > harness.NOISE * MOST_INLINE
+        over = " **over 50 µs**" if inline and us > MOST_INLINE else ""
+        lines.append((f"`{name}`", f"{us:.1f}", what, f"{'●' if inline else ''}{over}"))
+    return harness.plain_table(lines), slow
 
 
 def main() -> int:
-    """Measure, print, and say by the exit status whether the bounds hold, and no metric of the default pack takes too long."""
-    args = harness.parser(__doc__, against=False).parse_args()
-    status = harness.report(pack_rows(), args, "pack")
-    lines = [("metric", "µs", "", "default pack")]
-    slow = False
-    for name, us, found, inline in times():
-        slow |= inline and us > harness.NOISE * MOST_INLINE
-        over = " **over 50 µs**" if inline and us > MOST_INLINE else ""
-        lines.append((f"`{name}`", f"{us:.1f}", found, f"{'●' if inline else ''}{over}"))
-    text = harness.plain_table(lines)
-    print(text)
+    """Measure, print, and return 1 with ``--check`` if a bound is missed."""
+    options = harness.parser(__doc__)
+    options.add_argument("--rounds", type=int, help="processes of each checkout (default: 1, or 2 with --against)")
+    args = options.parse_args()
+    harness.answer_as_child(args, {"mix": measure})
+    found = harness.alternate(__file__, {"mix": {"what": "mix"}}, args.against, args.rounds or (2 if args.against else 1))
+    turns, missed = turns_table(found)
+    each, slow = each_table()
+    metrics = metrics_table(found)
+    print(turns, metrics, each, sep="\n\n")
     if args.write:
-        harness.write(text, "metrics")
-    return int(bool(status) or (args.check and slow))
+        harness.write(turns, "mix")
+        harness.write(metrics, "mix-metrics")
+        harness.write(each, "metrics")
+        harness.write(summary(found), "mix", PERFORMANCE)
+    return int(args.check and (missed or slow))
 
 
 if __name__ == "__main__":
