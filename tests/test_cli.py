@@ -742,3 +742,43 @@ def test_what_a_report_shows_is_redacted(tmp_path: Path, capsys: Capture) -> Non
     shown = capsys.readouterr().out
     assert asked not in shown
     assert "[EMAIL_1]" in shown
+
+
+# --- metrics of one's own
+
+
+@pytest.fixture
+def own_metric(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A module in the current folder that defines a metric."""
+    name = f"metrics_{tmp_path.name.replace('-', '_')}"
+    (tmp_path / f"{name}.py").write_text(
+        "import otel_agenteval as oa\n\n\n@oa.metric(boolean=True)\n"
+        f"def code_of_{name}(turn):\n    '''Return True if there is an answer.'''\n    return bool(turn.output)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OTEL_AGENTEVAL_IMPORTS", "")
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    return name
+
+
+def test_imported_module_defines_a_metric(own_metric: str, tmp_path: Path, capsys: Capture) -> None:
+    command = ["eval", str(unpack(GOOD, tmp_path)), "--metrics", f"code_of_{own_metric}"]
+    assert main([*command, "--import", own_metric]) == 0
+    assert [line["passed"] for line in lines_of(capsys.readouterr().out)] == [True]
+    assert main(["explain", f"code_of_{own_metric}", "--import", own_metric]) == 0
+
+
+def test_configured_module_defines_a_metric(own_metric: str, tmp_path: Path, capsys: Capture) -> None:
+    config = configured(tmp_path, f"imports: [{own_metric}]\nmetrics: [code_of_{own_metric}]\n")
+    assert main(["check-config", config]) == 0
+    assert (
+        main(["eval", str(unpack(GOOD, tmp_path)), "--config", config, "--metrics", f"code_of_{own_metric}", "--jobs", "2"]) == 0
+    )
+    assert f"code_of_{own_metric}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("module", ["nowhere", "a b", ""])
+def test_module_that_cannot_be_imported_is_named(module: str, own_metric: str, tmp_path: Path, capsys: Capture) -> None:
+    config = configured(tmp_path, f"imports: ['{module}']\n")
+    assert main(["check-config", config]) == 2
+    assert "imports" in capsys.readouterr().err

@@ -22,6 +22,7 @@ from ..judging.sampling import rules_of
 from ..metrics.bound_metric import BoundMetric
 from ..outlets.store.postgres import is_address
 from .exit_codes import OK, UNUSABLE
+from .options import add_imports
 from .scoring import warn_of_missing_parameters
 
 EXIT_CODES = {
@@ -32,6 +33,7 @@ EXIT_CODES = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="YAML configuration")
+    add_imports(parser)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -6,11 +6,14 @@ import argparse
 import json
 import textwrap
 
+from ..config.root import Config
+from ..evaluation.selection import import_own
 from ..metrics.descriptions import type_name, value_of
 from ..metrics.names import names_of
 from ..metrics.registry import Metric, groups_of, resolve
 from ..metrics.spellings import Spellings, Unsupported, written
 from .exit_codes import OK, UNUSABLE
+from .options import add_imports
 
 EXIT_CODES = {
     OK: "the documentation was printed",
@@ -22,10 +25,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "name", metavar="NAME", help="name of a metric, or its name in another tool (trusys:icontains, deepeval:GEval)"
     )
+    add_imports(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the documentation of a metric."""
+    import_own(Config(imports=args.imports))
     metric, preset, spellings, note = resolve(args.name)
     print(f"{metric.name}  ({metric.family})\n")
     print(metric.doc.replace("``", "`"))

@@ -82,6 +82,10 @@ def _run(args: argparse.Namespace) -> int:
 
         logformat.set_up(args.log_format, args.log_level)
     try:
+        if hasattr(args, "imports"):
+            from .options import take_imports
+
+            take_imports(args)
         code = command_named(args.command).run(args)
         sys.stdout.flush()
     except AgentEvalError as error:

@@ -8,12 +8,15 @@ import sys
 import textwrap
 from collections.abc import Callable
 
+from ..config.root import Config
 from ..core.errors import ConfigError, nearest
+from ..evaluation.selection import import_own
 from ..metrics.descriptions import described, headline
 from ..metrics.names import names_of
 from ..metrics.registry import Metric, catalog
 from ..outlets.turn_text import columns
 from .exit_codes import OK, UNUSABLE
+from .options import add_imports
 
 EXIT_CODES = {
     OK: "the matching metrics were listed",
@@ -26,11 +29,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--family", metavar="NAME", help="only metrics of this family")
     parser.add_argument("--kind", choices=("code", "embed", "llm"), help="only computed, embedding-based or judged metrics")
     parser.add_argument("--need", metavar="FIELD", help="only metrics that need this field of the turn, for example tool_calls")
+    add_imports(parser)
     parser.add_argument("--seed", metavar="NAME", help="only metrics that another tool has too, for example deepeval")
 
 
 def run(args: argparse.Namespace) -> int:
     """List the metrics that match the filters."""
+    import_own(Config(imports=args.imports))
     found = _filtered(list(catalog()), args)
     if args.json:
         print(json.dumps([described(metric) for metric in found], indent=1, default=str))

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import os
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ..config.loader import variable_of
 from ..config.types import seconds, split_address
 from ..core.errors import ConfigError, refusal
 from ..core.terminal import LINES, escaped
@@ -42,6 +45,32 @@ def add_jobs(parser: argparse.ArgumentParser) -> None:
 
 def add_config(parser: Arguments) -> None:
     parser.add_argument("--config", metavar="FILE", help="YAML configuration (default: OTEL_AGENTEVAL_CONFIG_FILE)")
+    add_imports(parser)
+
+
+def add_imports(parser: Arguments) -> None:
+    """Add the modules that define the user's metrics."""
+    parser.add_argument(
+        "--import",
+        action="append",
+        default=[],
+        dest="imports",
+        metavar="MODULE",
+        help="Python module that defines metrics of your own, also from the current folder; repeatable",
+    )
+
+
+def take_imports(args: argparse.Namespace) -> None:
+    """Put the modules of ``--import`` into the configuration of this process and of its children."""
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.append(here)  # at the end, so that nothing installed is hidden
+    if args.imports:
+        known = os.environ.get(_IMPORTS, "")
+        os.environ[_IMPORTS] = ",".join([*filter(None, [known]), *args.imports])
+
+
+_IMPORTS = variable_of(("imports",))
 
 
 def add_program(parser: argparse.ArgumentParser, purpose: str) -> None:

@@ -22,7 +22,14 @@ from .section import NO_ENTRIES, Section, validator_of
 from .serve import ServeOptions
 from .statistics import StatisticsOptions
 from .turn import TurnOptions
-from .types import DurationOrZero, Kind
+from .types import Before, DurationOrZero, Kind
+
+
+def _modules(value: Any) -> tuple[str, ...]:
+    names = tuple(value.split(",") if isinstance(value, str) else value if isinstance(value, (list, tuple)) else [""])
+    if not all(isinstance(name, str) and all(map(str.isidentifier, name.strip().split("."))) for name in names):
+        raise ValueError("must be a list of Python modules. Example: [my_app.metrics]")
+    return tuple(name.strip() for name in names)
 
 
 class Config(Section):
@@ -36,6 +43,8 @@ class Config(Section):
     """Metrics that run on each turn as soon as it closes."""
     metrics: Annotated[tuple[MetricEntry, ...], Kind("list of metrics, see [below](#metrics)")] = ()
     """Metrics with parameters, a policy, a selector or sampling. An entry replaces the default metric of the same name."""
+    imports: Annotated[tuple[str, ...], Before(_modules), Kind("list of modules")] = ()
+    """Python modules that define metrics of your own. The command line also finds those in the current folder."""
     groups: Annotated[dict[str, GroupOptions], Kind("groups by their names, see [below](#groups)")] = NO_ENTRIES
     """Groups of metrics that share policy, selector and sampling. They run in addition to ``metrics``. ``eval --metrics @NAME`` selects one."""
     references: ReferenceOptions = ReferenceOptions()

@@ -6,6 +6,7 @@ The inline metrics are selected first. Configured metrics then replace or comple
 from __future__ import annotations
 
 import difflib
+import importlib
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -48,6 +49,7 @@ def select_metrics(config: Config) -> list[BoundMetric]:
         ConfigError: a metric (with the three closest names) or parameter is unknown, a value is invalid, or an entry repeats another. The
             message contains the path and, for a file, the line.
     """
+    import_own(config)
     entries = config.metric_entries()
     faults = Faults()
     configured: list[BoundMetric] = []
@@ -63,6 +65,20 @@ def select_metrics(config: Config) -> list[BoundMetric]:
     _complete_policies(selected)
     _sample(config, entries, configured)
     return selected
+
+
+def import_own(config: Config) -> None:
+    """Import the modules that define the user's metrics.
+
+    Raises:
+        ConfigError: a module can't be imported.
+    """
+    for name in config.imports:
+        try:
+            importlib.import_module(name)
+        except Exception as error:
+            problem = f"{name}: {type(error).__name__}: {error}. Modules are imported from the Python path"
+            raise ConfigError(f"{config.where(('imports',))}: {problem}") from None
 
 
 def select_group(config: Config, name: str, selected: Sequence[BoundMetric]) -> list[BoundMetric]:
@@ -112,6 +128,7 @@ def select_conversation_metrics(config: Config) -> list[BoundMetric]:
     Raises:
         ConfigError: for the same reasons as in :func:`select_metrics`.
     """
+    import_own(config)
     metrics = config.conversation.metrics
     entries: Entries = [(("conversation", "metrics", i), entry) for i, entry in enumerate(metrics) if entry.name != FAULTY]
     configured = _configured(config, entries)
