@@ -41,6 +41,10 @@ UNUSED = (
     "yaml",
     "asyncio",
     "phonenumbers",
+    "prometheus_client",
+    "ssl",
+    "email",
+    "difflib",
 )
 OF_THE_PACK = {"answer", "guards", "performance_cost", "privacy", "text_matching", "tool_trace"}
 

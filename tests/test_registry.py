@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import inspect
 import re
 from typing import Annotated
@@ -10,6 +11,7 @@ import pytest
 
 import otel_agenteval as oa
 from otel_agenteval.core.errors import MetricError
+from otel_agenteval.core.extras import entry_points, version_of
 from otel_agenteval.evaluation.selection import select_metrics
 from otel_agenteval.metrics.bound_metric import BoundMetric
 from otel_agenteval.metrics.registry import Param, catalog, default_pack, group_of
@@ -233,3 +235,14 @@ def test_a_group_that_does_not_exist_is_refused_where_the_metric_stands():
         @oa.metric(groups=("best",))
         def code_new(turn):
             """Never there."""
+
+
+def test_entry_points_of_a_package_are_found(tmp_path, monkeypatch):
+    folder = tmp_path / "acme-1.0.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Name: acme\nVersion: 1.0\n")
+    (folder / "entry_points.txt").write_text("[otel_agenteval.some]\nacme = acme.metrics\n")
+    assert not list(entry_points("otel_agenteval.some"))
+    monkeypatch.syspath_prepend(tmp_path)
+    assert [entry.value for entry in entry_points("otel_agenteval.some")] == ["acme.metrics"]
+    assert version_of("packaging") == importlib.metadata.version("packaging")

@@ -25,7 +25,6 @@ that room.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 
@@ -142,6 +141,15 @@ def nearest(name: str, known: Iterable[str], count: int = 3) -> list[str]:
 
     Fewer names are returned only if fewer are known.
     """
+    import difflib
+
     names = sorted(set(known))
     close = difflib.get_close_matches(name, names, n=count, cutoff=0.0)
     return close[:count]
+
+
+def likeness(name: str, other: str) -> float:
+    """Return how similar two names are, from 0 to 1."""
+    import difflib
+
+    return difflib.SequenceMatcher(None, name, other).ratio()

@@ -11,6 +11,7 @@ process continues the parent's program:
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -74,9 +75,8 @@ def first_of_program() -> Process:
 
 
 def _is_child_by_multiprocessing(parent: int) -> bool:
-    import multiprocessing.process as processes  # most programs have already imported it
-
-    known = processes.parent_process()
+    processes = sys.modules.get("multiprocessing.process")  # every such child has imported it
+    known = None if processes is None else processes.parent_process()
     return known is not None and known.pid == parent
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -34,6 +33,8 @@ class Instrumentation(NamedTuple):
 
 @cache
 def installed() -> dict[str, str]:
+    import importlib.metadata
+
     found: dict[str, str] = {}
     for one in importlib.metadata.distributions():
         name = one.metadata["Name"]
@@ -49,6 +50,8 @@ def normal(name: str) -> str:
 
 def instrumentations() -> Iterator[Instrumentation]:
     """Yield the installed instrumentations, with their unmet requirements."""
+    import importlib.metadata
+
     for one in importlib.metadata.distributions():
         name = one.metadata["Name"]
         if not name or not any(entry.group in _GROUPS for entry in one.entry_points):

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import datetime
 import functools
-import importlib.metadata
 from bisect import bisect_left
 from collections.abc import Sequence
 from decimal import Decimal
@@ -19,7 +18,7 @@ from typing import Any
 
 from . import price_table
 from .errors import MissingExtra
-from .extras import require
+from .extras import require, version_of
 from .price_table import Rates, Tokens
 
 _UNKNOWN = (LookupError, ValueError, ArithmeticError)
@@ -33,9 +32,9 @@ _ENDLESS = 1_000_000_000
 def newer_package() -> Any:
     """Return genai-prices if the installed version is newer than the bundled table, or None."""
     try:
-        if price_table.numbers(importlib.metadata.version("genai-prices")) > price_table.source()[1]:
+        if price_table.numbers(version_of("genai_prices")) > price_table.source()[1]:
             return require("genai_prices", feature="prices newer than those of this package", extra="cost")
-    except (importlib.metadata.PackageNotFoundError, MissingExtra):
+    except (ModuleNotFoundError, MissingExtra):
         pass
     return None
 
@@ -44,7 +43,7 @@ def newer_package() -> Any:
 def table_name() -> str:
     if newer_package() is None:
         return price_table.source()[0]
-    return f"genai-prices {importlib.metadata.version('genai-prices')}"
+    return f"genai-prices {version_of('genai_prices')}"
 
 
 _LONGEST_NAME = 500

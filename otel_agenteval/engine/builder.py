@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from ..config.root import Config
@@ -165,7 +166,7 @@ def engine_from(
     if conversations is not None:
         forks.in_child(conversations.forget)
     forks.in_child(outlets.after_fork_in_child, forks.Step.OUTLETS)
-    warm_up = WarmUp(evaluator.warm_up, errors.report)
+    warm_up = WarmUp(lambda: chain(evaluator.warm_up(), outlets.warm_up()), errors.report)
     if enabled:
         warm_up.start()
     engine = Engine(

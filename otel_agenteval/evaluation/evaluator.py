@@ -6,6 +6,7 @@ backfill. :func:`run` applies selectors, the time budget and load shedding, and 
 
 from __future__ import annotations
 
+import importlib
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -33,6 +34,8 @@ _WARM_UP = {
 }  # fmt: skip
 
 
+_IMPORTED_FIRST = ("numpy", "otel_agenteval.detectors.injection", "otel_agenteval.detectors.prompt_leak")
+"""Slow imports of many metrics, as steps of their own."""
 _warm: set[tuple[str, str]] = set()
 """Names and parameter hashes of the metrics that have evaluated the warm-up turn."""
 
@@ -251,9 +254,13 @@ class Evaluator:
         This imports modules and compiles patterns. Only built-in metrics run, because custom ones may be slow or have
         side effects. Each runs once per process.
         """
+        ours = [metric for metric in (*self.metrics, *self.heavy) if metric.metric.is_ours and metric.key not in _warm]
+        for module in _IMPORTED_FIRST if ours else ():
+            importlib.import_module(module)
+            yield
         turn = Turn.from_dict(_WARM_UP)
-        for metric in (*self.metrics, *self.heavy):
-            if metric.metric.is_ours and metric.key not in _warm:
+        for metric in ours:
+            if metric.key not in _warm:
                 metric.load()
                 yield
                 metric.evaluate(turn)

@@ -5,7 +5,6 @@ The inline metrics are selected first. Configured metrics then replace or comple
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import re
 from collections.abc import Sequence
@@ -18,7 +17,7 @@ from ..config.metrics import FAULTY, MetricEntry
 from ..config.root import Config
 from ..config.sampling import SampleOptions
 from ..config.selector import Selector
-from ..core.errors import ConfigError, nearest
+from ..core.errors import ConfigError, likeness, nearest
 from ..core.faults import Faults
 from ..core.score import Policy
 from ..media.rules import Rules
@@ -257,5 +256,5 @@ def _allow_media(config: Config, bound: BoundMetric) -> None:
 def _or_group(name: str, error: ConfigError) -> str:
     """Return the error for an unknown name in a list of metrics and groups. A similar group is suggested."""
     group = nearest(name, GROUPS, 1)[0]
-    is_similar = difflib.SequenceMatcher(None, name, group).ratio() >= 0.7
+    is_similar = likeness(name, group) >= 0.7
     return f"unknown metric or group {name!r}. Did you mean the group {group}?" if is_similar else str(error)

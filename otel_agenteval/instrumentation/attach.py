@@ -16,7 +16,6 @@ from ..core.feedback import feedback_of, ids_of
 from ..core.identity import ByIdentity
 from ..engine.engine import switched_on
 from ..engine.feedback import TurnFeedback
-from .log_processor import AgentEvalLogProcessor
 from .span_processor import AgentEvalSpanProcessor
 
 _log = logging.getLogger("otel_agenteval")
@@ -183,6 +182,8 @@ def _attach(provider: Any, logger_provider: Any, meter_provider: Any, config: Co
 
         logger_provider = _logs.get_logger_provider()
     if hasattr(logger_provider, "add_log_record_processor"):
+        from .log_processor import AgentEvalLogProcessor  # imports the SDK's logs, which a program without them doesn't need
+
         logger_provider.add_log_record_processor(AgentEvalLogProcessor(processor))
     return Handle(processor)
 

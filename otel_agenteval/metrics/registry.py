@@ -16,12 +16,9 @@ for a configuration that can't work. It never receives OpenTelemetry objects.
 
 from __future__ import annotations
 
-import difflib
 import functools
 import importlib
-import importlib.metadata
 import inspect
-import pkgutil
 import re
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -30,8 +27,8 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar, cast
 
 from ..core import jsonio
-from ..core.errors import ConfigError, nearest
-from ..core.extras import extra_installed
+from ..core.errors import ConfigError, likeness, nearest
+from ..core.extras import entry_points, extra_installed
 from ..core.score import Direction, Kind, Score, ScoreType
 from ..core.turn import Turn
 from . import names
@@ -479,6 +476,8 @@ def _add_alias(alias: str, name: str, preset: Mapping[str, Any]) -> None:
 @functools.cache
 def discover() -> None:
     """Import every family module, and other packages' metrics by entry point."""
+    import pkgutil
+
     for room in ("code", "llm", "embed"):
         package = importlib.import_module(f"{__package__}.{room}")
         for module in pkgutil.iter_modules(package.__path__):
@@ -491,7 +490,7 @@ def _extend() -> None:
     global _extended
     if not _extended:
         _extended = True
-        for entry in importlib.metadata.entry_points(group="otel_agenteval.metrics"):
+        for entry in entry_points("otel_agenteval.metrics"):
             entry.load()
 
 
@@ -625,7 +624,7 @@ def _of_other_tool(name: str) -> ResolvedName:
         return ResolvedName(_METRICS[name], {}, {})
     close = nearest(name, [*_METRICS, *_ALIASES, *names.all_names()])
     message = f"unknown metric {name!r}. Did you mean {', '.join(close)}?"
-    if difflib.SequenceMatcher(None, name, close[0]).ratio() < 0.75:  # not a misspelled name
+    if likeness(name, close[0]) < 0.75:  # not a misspelled name
         message += " For a metric of your own, import its module, or declare it as an entry point (otel_agenteval.metrics)."
     raise ConfigError(message)
 

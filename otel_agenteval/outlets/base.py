@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, MutableSequence, Sequence
+from collections.abc import Callable, Iterable, Iterator, MutableSequence, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -122,6 +122,10 @@ class Outlet(ABC):
 
     def start(self) -> None:
         """Start background work before the first turn, such as sending leftover records."""
+
+    def warm_up(self) -> Iterator[None]:
+        """Prepare for the first turn in steps of a few milliseconds, such as imports, on the thread of the warm-up."""
+        return iter(())
 
     @abstractmethod
     def emit(self, batch: Sequence[ScoredTurn]) -> None:

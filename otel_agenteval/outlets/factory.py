@@ -13,7 +13,7 @@ from .base import Outlet, Setup
 
 MODULES: Mapping[str, str] = {
     "log_events": ".log_events",
-    "prometheus": ".prometheus",
+    "prometheus": ".default_registry",
     "otlp_metrics": ".otlp_metrics",
     "jsonl": ".jsonl",
     "otlp_file": ".otlp_file",

@@ -150,6 +150,10 @@ class FanOut:
     def start(self) -> None:
         self._each(lambda outlet: outlet.start())
 
+    def warm_up(self) -> Iterator[None]:
+        for outlet in self._outlets:
+            yield from outlet.warm_up()
+
     def check(self) -> None:
         """Make every outlet deliver waiting records or test its delivery. Can take seconds."""
         self._each(lambda outlet: outlet.check())

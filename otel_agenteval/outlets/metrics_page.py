@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry, make_asgi_app, make_wsgi_app
 from prometheus_client.metrics_core import Metric
 from prometheus_client.multiprocess import MultiProcessCollector
 
+from .default_registry import join_now
 from .multiprocess_files import is_ours
 from .prometheus import evaluation_metrics, is_joined
 from .workers import shared_folder
@@ -27,6 +28,7 @@ class MetricsApp:
     """
 
     def __init__(self) -> None:
+        join_now()
         registry = prometheus_client.REGISTRY
         if shared_folder() is not None:
             registry = CollectorRegistry()

@@ -27,7 +27,6 @@ from ..core.forks import Step, at_fork
 from ..core.lineage import Process, first_of_program, this_process
 from ..core.semconv import INSTRUMENTS, Instrument
 from ..core.telemetry import Distribution, Exemplar, Family, Labels, TelemetryGroup, merged
-from .multiprocess_files import write_multiprocess_files
 
 _log = logging.getLogger("otel_agenteval")
 
@@ -216,6 +215,8 @@ class Workers:
             try:
                 _replace(folder / f"{self.view}.{self._this.name}.json", text)
                 if shared_folder() is not None:
+                    from .multiprocess_files import write_multiprocess_files  # imports prometheus_client
+
                     write_multiprocess_files(folder.parent, self._this, present)
             except OSError as error:
                 self._fail(error)

@@ -6,6 +6,8 @@ import gc
 import logging
 import os
 import socket
+import subprocess
+import sys
 import urllib.request
 import warnings
 import weakref
@@ -237,3 +239,39 @@ def test_a_registry_that_nobody_uses_any_more_can_go() -> None:
     del registry
     gc.collect()
     assert gone() is None
+
+
+def run_alone(script: str) -> str:
+    """Run a script in its own process, which hasn't imported ``prometheus_client``."""
+    made = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    return made.stdout.strip()
+
+
+_START = """
+import sys
+from opentelemetry.sdk.trace import TracerProvider
+import otel_agenteval
+provider = TracerProvider()
+handle = otel_agenteval.instrument(tracer_provider=provider, config={"inline": {"metrics": ["code_latency"]}})
+assert "prometheus_client" not in sys.modules
+"""
+
+
+def test_default_registry_has_scores_after_the_first_turn() -> None:
+    turn = """
+with provider.get_tracer("t").start_as_current_span("a", attributes={"gen_ai.operation.name": "invoke_agent"}):
+    pass
+handle.flush()
+import prometheus_client
+print("agenteval_turns_total" in prometheus_client.generate_latest().decode())
+"""
+    assert run_alone(_START + turn) == "True"
+
+
+def test_default_registry_is_joined_by_the_metrics_app() -> None:
+    app = """
+otel_agenteval.metrics_app()
+from otel_agenteval.outlets.prometheus import is_joined
+print(is_joined())
+"""
+    assert run_alone(_START + app) == "True"

@@ -8,7 +8,6 @@ a whole, so the text stays as well-formed as it was.
 
 from __future__ import annotations
 
-import html
 import re
 import unicodedata
 from bisect import bisect_right
@@ -109,6 +108,8 @@ def _meaning(written: str) -> str:
     if first == "%":
         return bytes.fromhex(written.replace("%", "")).decode("utf-8", "replace")
     if first == "&":
+        import html
+
         return html.unescape(written)
     return "@" if first == "=" else ""
 

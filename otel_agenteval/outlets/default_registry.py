@@ -1,0 +1,96 @@
+"""Outlet for Prometheus in the application's registry, which postpones the import of ``prometheus_client``.
+
+The import takes as long as a third of the SDK's own. Unless the application has done it already, the warm-up does it, or the
+first score.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
+
+from ..core.late_imports import late_imports
+from ..core.telemetry import Telemetry
+from ..evaluation.scored_turn import ScoredTurn
+from . import workers as _workers  # noqa: F401 - notes the forks from now on
+from .base import Outlet, Setup
+
+if TYPE_CHECKING:
+    from ..config.outlets import PrometheusOptions
+    from .prometheus import PrometheusOutlet
+
+_IMPORTED_FIRST = ("ssl", "http.server", "urllib.request", "wsgiref.simple_server")
+"""Slow imports of ``prometheus_client``, as steps of their own."""
+_waiting: WeakSet[DefaultRegistryOutlet] = WeakSet()
+
+
+def outlet_from(wanted: PrometheusOptions, setup: Setup) -> Outlet:
+    if wanted.port is None and "prometheus_client" not in sys.modules:
+        return DefaultRegistryOutlet(setup.telemetry)
+    return _prometheus().outlet_from(wanted, setup)  # type: ignore[no-any-return]
+
+
+def join_now() -> None:
+    """Show the metrics of all outlets that still wait for the import."""
+    for outlet in list(_waiting):
+        outlet.join()
+
+
+class DefaultRegistryOutlet(Outlet):
+    """A :class:`.PrometheusOutlet` for the default registry, which is created later. Until then, nothing can read the metrics."""
+
+    name = "prometheus"
+
+    def __init__(self, telemetry: Telemetry) -> None:
+        self._telemetry = telemetry
+        self._lock = threading.Lock()
+        self._joined: PrometheusOutlet | None = None
+        self._closed = False
+        _waiting.add(self)
+
+    def join(self) -> PrometheusOutlet | None:
+        """Return the outlet, created on the first call, or None after :meth:`close`."""
+        if self._joined is None and not self._closed:
+            with self._lock, late_imports():
+                if self._joined is None and not self._closed:
+                    self._joined = _prometheus().PrometheusOutlet(self._telemetry)
+                    _waiting.discard(self)
+        return self._joined
+
+    def start(self) -> None:
+        self.join()
+
+    def warm_up(self) -> Iterator[None]:
+        for module in _IMPORTED_FIRST:
+            import_module(module)
+            yield
+        self.join()
+        yield
+
+    def emit(self, batch: Sequence[ScoredTurn]) -> None:
+        joined = self.join()
+        if joined is not None:
+            joined.emit(batch)
+
+    def flush(self, timeout: float) -> bool:
+        return self._joined is None or self._joined.flush(timeout)
+
+    def close(self) -> None:
+        self._closed = True
+        _waiting.discard(self)
+        if self._joined is not None:
+            self._joined.close()
+
+    def after_fork_in_child(self) -> None:
+        self._lock = threading.Lock()
+        if self._joined is not None:
+            self._joined.after_fork_in_child()
+
+
+def _prometheus() -> Any:
+    with late_imports():
+        return import_module(".prometheus", __package__)
