@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .core.errors import AgentEvalError, ConfigError, JudgeError, MetricError, MissingExtra
     from .core.score import Score
     from .core.turn import Turn
-    from .instrumentation.attach import Handle, instrument
+    from .instrumentation.attach import Handle, instrument, turn_id
     from .instrumentation.expectations import expect
     from .instrumentation.experiment import evaluate
     from .instrumentation.log_processor import AgentEvalLogProcessor
@@ -64,6 +64,7 @@ _HOME = {  # the module of each public name
     "record_all": "instrumentation.sampler",
     "score_turns": "instrumentation.scoring",
     "skip": "metrics.registry",
+    "turn_id": "instrumentation.attach",
     "turns_frame": "report.frames",
     "vacuous": "metrics.registry",
 }
@@ -99,6 +100,7 @@ __all__ = [
     "record_all",
     "score_turns",
     "skip",
+    "turn_id",
     "turns_frame",
     "vacuous",
 ]

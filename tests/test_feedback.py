@@ -242,6 +242,29 @@ def test_what_waits_leaves_at_the_end(clock: FakeClock) -> None:
         assert not handle_of(rig).feedback(TURN, label="up")
 
 
+@pytest.mark.parametrize("given", [{"turn_id": "x", "label": "up"}, {"turn_id": TURN}, {"turn_id": TURN, "score": 7}])
+def test_invalid_feedback_never_raises_unless_strict(given: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
+    with Rig({"inline": {"metrics": []}}) as rig:
+        handle = handle_of(rig)
+        assert not handle.feedback(**given)
+        assert not handle.feedback(**given)
+        with pytest.raises(ValueError, match="feedback"):
+            handle.feedback(**given, strict=True)
+        assert rig.count("agenteval.feedback") == {("unreadable",): 2}
+    assert len([line for line in caplog.messages if "feedback" in line]) == 1
+
+
+def test_turn_id_names_the_turn_of_the_current_span() -> None:
+    assert oa.turn_id() is None
+    with Rig({"inline": {"metrics": []}}) as rig:
+        start, root = rig.tracer.start_as_current_span, {"gen_ai.operation.name": "invoke_agent"}
+        with start("invoke_agent a", attributes=root), start("inner"):
+            named = oa.turn_id()
+        assert handle_of(rig).feedback(named, label="down")
+        assert handle_of(rig).flush()
+        assert rig.count("agenteval.feedback") == {("joined",): 1}
+
+
 def test_a_handle_that_is_switched_off_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_AGENTEVAL_ENABLED", "false")
     assert oa.instrument(tracer_provider=TracerProvider(shutdown_on_exit=False)).feedback(TURN, label="up") is False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
@@ -9,6 +10,7 @@ from typing import NamedTuple
 
 from ..config.feedback import FeedbackOptions
 from ..core import forks
+from ..core.errors import ConfigError
 from ..core.feedback import Feedback, in_annotation
 from ..core.semconv import FEEDBACK
 from ..core.telemetry import Telemetry
@@ -19,6 +21,7 @@ from ..turns.reading.feedback import feedback_in
 from ..turns.roots import SpanGroup
 from .recent_turns import RecentTurn, RecentTurns, unknown_turn
 
+_log = logging.getLogger("otel_agenteval")
 _MOST_WAITING = 10_000
 
 
@@ -47,6 +50,7 @@ class FeedbackJoiner:
         self.recent = recent
         self._telemetry = telemetry
         self._now = now
+        self._has_refused = False
         self._reset()
         forks.in_child(self._reset)
 
@@ -144,6 +148,13 @@ class FeedbackJoiner:
             feedback = in_annotation(note.attributes, turn_id_in(note.trace_id, note.span_id))
             if feedback is None or not self._wait(TurnFeedback(feedback, note.trace_id, note.parent_id)):
                 self.count("unreadable" if feedback is None else "dropped")
+
+    def refuse(self, error: ConfigError) -> None:
+        """Count feedback with an invalid value, and log the first."""
+        if not self._has_refused:
+            self._has_refused = True
+            _log.warning('invalid feedback was ignored: %s. agenteval_feedback_total{outcome="unreadable"} counts it', error)
+        self.count("unreadable")
 
     def held(self, trace_keys: Collection[int]) -> set[int]:
         with self._lock:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..core import forks, semconv
+from ..core.errors import ConfigError
 from ..core.feedback import Feedback, in_annotation, in_record
 from ..core.telemetry import Telemetry
 from ..core.tenancy import turn_id_in
@@ -126,6 +127,10 @@ class Intake:
     def receive_feedback(self, given: TurnFeedback) -> bool:
         """Receive user feedback on a turn, see :mod:`.feedback`. Return False if the queue is full."""
         return self.put(GivenFeedback(given))
+
+    def refuse_feedback(self, error: ConfigError) -> None:
+        """Count feedback with an invalid value, and log the first."""
+        self._pipeline.feedback.refuse(error)
 
     def receive_annotation(self, trace_id: int, parent_id: int, span_id: int, attributes: Mapping[str, Any]) -> None:
         """Receive user feedback from a span that was created for it below a span of the turn."""

@@ -9,6 +9,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from opentelemetry import trace
+
 from ..config.loader import load_config
 from ..config.root import Config
 from ..core.errors import ConfigError
@@ -75,11 +77,12 @@ class Handle:
         edited: str | None = None,
         scale: tuple[float, float] | None = None,
         id: str | None = None,  # noqa: A002 - the word that requests use too
+        strict: bool = False,
     ) -> bool:
         """Record user feedback on a turn, at any time after it.
 
-        It becomes the turn's score of ``code_user_feedback``, from 0 to 1. Returns False if evaluation is turned off or the
-        queue is full.
+        It becomes the turn's score of ``code_user_feedback``, from 0 to 1. Returns False if evaluation is turned off, the
+        queue is full, or a value is invalid. Invalid values are logged and counted as ``unreadable``.
 
         Args:
             turn_id: ``TRACE_ID-SPAN_ID`` of the turn's root or of any span in the turn, a span context, or a ``traceparent``. A
@@ -91,14 +94,22 @@ class Handle:
             edited: the answer as the user corrected it. Without a score, it counts as 0.
             scale: the worst and the best score, such as ``(1, 5)``. The default is 0 to 1.
             id: identifies the feedback, so that repeated deliveries count once in every outlet.
+            strict: True to raise an exception for an invalid value, for tests.
 
         Raises:
-            ConfigError: If the turn id or another value is invalid, or the rating is missing.
+            ValueError: With ``strict``, if the turn id or another value is invalid, or the rating is missing.
         """
-        trace_id, span_id = ids_of(turn_id)
-        given = feedback_of(
-            score=score, label=label, comment=comment, edited=edited, scale=scale, id=id, seed=str(time.time_ns())
-        )
+        try:
+            trace_id, span_id = ids_of(turn_id)
+            given = feedback_of(
+                score=score, label=label, comment=comment, edited=edited, scale=scale, id=id, seed=str(time.time_ns())
+            )
+        except ConfigError as error:
+            if strict:
+                raise ValueError(str(error)) from None
+            if self._processor is not None:
+                self._processor.engine.intake.refuse_feedback(error)
+            return False
         if self._processor is None:
             return False
         return self._processor.engine.intake.receive_feedback(TurnFeedback(given, trace_id, span_id))
@@ -118,6 +129,15 @@ class Handle:
         """
         if self._processor is not None:
             self._processor.shutdown()
+
+
+def turn_id() -> str | None:
+    """Return ``TRACE_ID-SPAN_ID`` of the current span, to which :meth:`Handle.feedback` refers. None outside of spans.
+
+    Return it with the agent's answer, so that your application can send it with the user's rating.
+    """
+    context = trace.get_current_span().get_span_context()
+    return f"{context.trace_id:032x}-{context.span_id:016x}" if context.is_valid else None
 
 
 def instrument(
