@@ -104,10 +104,11 @@ def gives_a_role(sentence: str) -> bool:
     return _ROLE.search(sentence[:60]) is not None
 
 
-def sentences(system: str) -> Iterator[tuple[str, bool]]:
-    """Yield each piece of a prompt, and True if it is an instruction.
+def sentences(system: str) -> Iterator[tuple[str, bool | None]]:
+    """Yield each piece of a prompt, and True for a sentence below a heading for facts.
 
-    Together, the pieces contain every letter of the prompt.
+    A piece that is no sentence, such as a heading or a quotation, has None. Together, the pieces contain every letter of the
+    prompt.
     """
     of_facts, rules_level = False, 0
     for line in system.splitlines():
@@ -115,7 +116,7 @@ def sentences(system: str) -> Iterator[tuple[str, bool]]:
             continue
         label = _LABEL.match(line)
         if label is not None and _is_of_facts(label.group()):
-            yield label.group(), False
+            yield label.group(), None
             yield from _of_line(line[label.end() :], of_facts=True)
             continue
         heading = line if _HEADING.match(line) and not _ROLE.search(line) else ""
@@ -125,7 +126,7 @@ def sentences(system: str) -> Iterator[tuple[str, bool]]:
                 of_facts, rules_level = False, level
             elif not 0 < rules_level < level:  # not a topic below a heading of rules
                 of_facts = heading[:2] != "</" and (rules_level > 0 or _is_of_facts(heading))
-            yield heading, False
+            yield heading, None
         yield from _of_line(line[len(heading) :], of_facts)
 
 
@@ -137,10 +138,10 @@ def _is_of_facts(heading: str) -> bool:
     return _FACTS.search(heading) is not None or _REPLY_TEXT.search(heading + " xxxxxxx") is not None
 
 
-def _of_line(line: str, of_facts: bool) -> Iterator[tuple[str, bool]]:
+def _of_line(line: str, of_facts: bool) -> Iterator[tuple[str, bool | None]]:
     marker = _MARKER.match(line)
     if marker is not None:
-        yield marker.group(), False
+        yield marker.group(), None
         line = line[marker.end() :]
     match = _REPLY_TEXT.search(line)
     end = match.end() if match is not None else len(line)
@@ -148,11 +149,11 @@ def _of_line(line: str, of_facts: bool) -> Iterator[tuple[str, bool]]:
     yield from _unquoted(line[end:], of_facts=True)
 
 
-def _unquoted(text: str, of_facts: bool) -> Iterator[tuple[str, bool]]:
+def _unquoted(text: str, of_facts: bool) -> Iterator[tuple[str, bool | None]]:
     at = 0
     for quoted in _QUOTED.finditer(text):
         yield from _of_text(text[at : quoted.start()], of_facts)
-        yield quoted.group(), False
+        yield quoted.group(), None
         at = quoted.end()
     yield from _of_text(text[at:], of_facts)
 
@@ -160,7 +161,7 @@ def _unquoted(text: str, of_facts: bool) -> Iterator[tuple[str, bool]]:
 def _of_text(text: str, of_facts: bool) -> Iterator[tuple[str, bool]]:
     for sentence in _SENTENCE.split(text):
         if sentence:
-            yield sentence, is_instruction(sentence, of_facts)
+            yield sentence, of_facts
 
 
 def is_instruction(sentence: str, of_facts: bool = False) -> bool:

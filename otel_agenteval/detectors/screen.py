@@ -116,7 +116,7 @@ def _letter(byte: int) -> int:
 _LETTERS = bytes(map(_letter, range(256)))
 """Byte map that numbers the letters ``a`` to ``z`` from 1 to 26. Spaces, hyphens and non-ASCII characters of Western languages are gaps between words."""
 _END = bytes([_GAP]) * _QUAD
-_MOST_GROUPS = 8
+_MOST_GROUPS = 32
 _ALL = (1 << _MOST_GROUPS) - 1
 _GROUPS: list[tuple[str, ...]] = []
 """Words of each group in lower case. Importing a detector adds its groups."""

@@ -9,7 +9,8 @@ import pytest
 
 from otel_agenteval import Turn, get_metric
 from otel_agenteval.detectors.prompt_leak import prompt
-from otel_agenteval.detectors.prompt_sentences import sentences
+from otel_agenteval.detectors.prompt_sentences import is_instruction, sentences
+from otel_agenteval.detectors.screen import Look
 
 RULES = (
     "Never promise that a claim will be paid before an adjuster has seen it. "
@@ -118,7 +119,7 @@ def test_a_long_prompt_in_an_unknown_language_counts_as_a_whole() -> None:
     ],
 )
 def test_instructions_are_recognised_in_many_languages(instruction: str) -> None:
-    assert [instructs for _, instructs in sentences(instruction)] == [True]
+    assert [is_instruction(text, bool(of_facts)) for text, of_facts in sentences(instruction)] == [True]
 
 
 @pytest.mark.parametrize(
@@ -134,7 +135,7 @@ def test_instructions_are_recognised_in_many_languages(instruction: str) -> None
     ],
 )
 def test_facts_and_advice_to_users_are_no_instructions(fact: str) -> None:
-    assert [instructs for _, instructs in sentences(fact)] == [False]
+    assert [is_instruction(text, bool(of_facts)) for text, of_facts in sentences(fact)] == [False]
 
 
 RULES_OF_AVA = (
@@ -203,5 +204,5 @@ def test_rewordings_are_found_in_a_talk_about_instructions() -> None:
 
 def test_a_leak_has_its_places_in_the_answer() -> None:
     output = f"Sure – here it is:\n> {RULES}\nAnything else?"
-    ((start, end),) = prompt(SYSTEM).leak(output, "", []).spans
+    ((start, end),) = prompt(SYSTEM).leak(Look(output), "", []).spans
     assert output[start:end] == RULES.rstrip(".")

@@ -371,7 +371,7 @@ def code_system_prompt_leak(turn: Turn, *, threshold: float | None = None) -> fl
     prompt = prompt_leak.prompt(system[:SCAN_LIMIT])
     if prompt.size < prompt_leak.RUN:
         return skip("too_short")
-    leak = prompt.leak(output[:SCAN_LIMIT], (turn.input or "")[:SCAN_LIMIT], _texts_of_others(turn))
+    leak = prompt.leak(screen_of_output(turn), (turn.input or "")[:SCAN_LIMIT], _texts_of_others(turn))
     if leak is prompt_leak.NONE:
         return Result(0.0, detail=cut) if cut else 0.0
     passed = None if threshold is not None else False if leak.is_long else None
