@@ -21,7 +21,7 @@ RULES = [
 
 
 def main(files: list[str]) -> int:
-    """Print what broke a rule; the exit status."""
+    """Print what broke a rule; the exit status. A run without turns fails, too."""
     turns = broken = 0
     for turn in oa.load_turns(files):
         turns += 1
@@ -31,11 +31,11 @@ def main(files: list[str]) -> int:
                 broken += 1
                 print(f"{turn.turn_id}: {score.metric}: {score.error_type or score.detail or score.value}")
     print(f"{turns} turns, {broken} rules broken")
-    return 1 if broken else 0
+    return 1 if broken or not turns else 0
 
 
 if __name__ == "__main__":
     try:
-        sys.exit(main(sys.argv[1:]))
+        sys.exit(main(sys.argv[1:]) if sys.argv[1:] else "gate_recorded: name at least one file of recorded traces")
     except oa.AgentEvalError as error:
         sys.exit(f"gate_recorded: {error}")

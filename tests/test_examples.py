@@ -66,6 +66,12 @@ def test_the_gate_says_that_a_file_is_missing(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (1, "gate_recorded: nowhere.jsonl: file not found\n")
 
 
+def test_the_gate_fails_without_turns(tmp_path: Path) -> None:
+    assert run("gate_recorded.py", folder=tmp_path).returncode == 1
+    (tmp_path / "empty.jsonl").write_text("")
+    assert run("gate_recorded.py", "empty.jsonl", folder=tmp_path).returncode == 1
+
+
 @pytest.fixture
 def sidecar(tmp_path: Path) -> Iterator[Sidecar]:
     with Sidecar(tmp_path, {"outlets": {"jsonl": str(tmp_path / "scores.jsonl")}}) as running:

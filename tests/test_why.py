@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import otel_agenteval as oa
 from otel_agenteval import Score
 from otel_agenteval.cli.main import main
 from otel_agenteval.core.finding import Finding, detail_of
-from otel_agenteval.outlets.turn_text import render_outcomes
+from otel_agenteval.outlets.store.reader import StoreReader
+from otel_agenteval.outlets.turn_text import columns, render_outcomes
+from tests.support.rig import Rig
 from tests.support.service import Sidecar
 from tests.support.stored_turns import filled, score_row, turn_row
 
@@ -76,3 +80,30 @@ def test_a_sidecar_gives_evidence_if_it_shows_content(
         out = capsys.readouterr().out
         assert ("»468.00« euros" in out) is content
         assert ("characters 16 to 22" in out) is not content
+
+
+def test_why_accepts_any_span_of_a_turn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = stored(tmp_path, CONTENT)
+    with StoreReader(store) as reader:
+        turn_id = reader.turns()[0]["turn_id"]
+    assert main(["why", f"{turn_id.partition('-')[0]}-{'e' * 16}", "--store", store]) == 0
+    assert capsys.readouterr().out.startswith(f"turn {turn_id}")
+    assert main(["why", f"{'e' * 32}-{'e' * 16}", "--store", store]) == 1
+
+
+def test_live_why_accepts_any_span_of_a_turn() -> None:
+    with Rig({}) as rig:
+        start, root = rig.tracer.start_as_current_span, {"gen_ai.operation.name": "invoke_agent"}
+        with start("invoke_agent a", attributes=root), start("inner"):
+            inner = oa.turn_id()
+        engine = rig.processor.engine
+        assert engine.flush(10)
+        assert engine.why(str(inner)) == engine.why(rig.turn().turn_id) != {}
+        assert engine.why(f"{'e' * 32}-{'e' * 16}") is None
+
+
+def test_width_follows_the_variable_in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert columns(io.StringIO()) == 100
+    monkeypatch.setenv("COLUMNS", "120")
+    assert columns(io.StringIO()) == 120

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from ..config.loader import load_config
 from ..config.root import Config
+from ..core import jsonio
 from ..core.score import Score
 from ..core.threads import mark_as_ours
 from ..core.turn import Turn
@@ -171,7 +172,13 @@ class Evaluation:
                 score.about = (turn.turn_id, b"%d" % turn.revision)  # gives it the same id as in other outlets
             scored.append((score, self._hashes[score.facts]))
         if self._with_content and any(outcome(score) in ("fail", "error") for score, _ in scored):
-            about = replace(about, asked=_said(turn.input, redactor), answered=_said(turn.output, redactor))
+            expected = None if turn.ground_truth is None else jsonio.text_of(turn.ground_truth)
+            about = replace(
+                about,
+                asked=_said(turn.input, redactor),
+                answered=_said(turn.output, redactor),
+                expected=_said(expected, redactor),
+            )
         texts = [rendering(left, about, scored, redactor) for rendering in self._renderings]
         return Evaluated(about, texts, scored if self._with_scores else ())
 

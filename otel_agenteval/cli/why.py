@@ -38,7 +38,9 @@ EXIT_CODES = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_store(parser)
-    parser.add_argument("turn_id", metavar="TURN_ID", help="turn id (agenteval.turn.id), or at least its first 4 characters")
+    parser.add_argument(
+        "turn_id", metavar="TURN_ID", help="turn id (agenteval.turn.id), any span of the turn, or at least the first 4 characters"
+    )
     parser.add_argument("--url", metavar="URL", help="read from a running sidecar instead, at its --web address")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 

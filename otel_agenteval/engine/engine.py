@@ -218,8 +218,14 @@ class Engine:
         return self.pipeline.outcomes.known(short)
 
     def why(self, turn_id: str) -> dict[str, str] | None:
-        """Return each metric's outcome on a recent turn. None if the turn isn't remembered."""
+        """Return each metric's outcome on a recent turn. None if the turn isn't remembered.
+
+        ``turn_id`` can name any span of the turn.
+        """
         found = self.pipeline.outcomes.of(turn_id)
+        if found is None:
+            turn_id = self.pipeline.feedback.turn_of(turn_id) or turn_id
+            found = self.pipeline.outcomes.of(turn_id)
         judged = self.judging.outcomes.of(turn_id) if self.judging is not None else {}
         return {**(found or {}), **judged} if found is not None or judged else None
 

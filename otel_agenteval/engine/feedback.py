@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ..config.feedback import FeedbackOptions
 from ..core import forks
 from ..core.errors import ConfigError
-from ..core.feedback import Feedback, in_annotation
+from ..core.feedback import Feedback, ids_of, in_annotation
 from ..core.semconv import FEEDBACK
 from ..core.telemetry import Telemetry
 from ..core.tenancy import tenant_of, trace_id_of, turn_id_in
@@ -97,15 +97,27 @@ class FeedbackJoiner:
         turn.feedback.append(feedback)
         return turn.scored([feedback.score_of(turn.turn_id, turn.revision, self._options.threshold)])
 
+    def turn_of(self, span: str) -> str | None:
+        """Return the id of the recent turn that holds a span (``TRACE_ID-SPAN_ID``), or None."""
+        try:
+            trace_id, span_id = ids_of(span)
+        except ConfigError:
+            return None
+        found = self._turn_of(trace_id, span_id)
+        return None if found is None else found.turn_id
+
     def _find(self, given: TurnFeedback) -> RecentTurn | None:
-        turns = self.recent.of_trace(given.trace_key)
-        if not given.span_id:
+        return self._turn_of(given.trace_key, given.span_id)
+
+    def _turn_of(self, trace_key: int, span_id: int) -> RecentTurn | None:
+        turns = self.recent.of_trace(trace_key)
+        if not span_id:
             return turns[-1] if turns else None
-        named = turn_id_in(given.trace_key, given.span_id)
+        named = turn_id_in(trace_key, span_id)
         exact = next((turn for turn in turns if named in (turn.turn_id, turn.first_id)), None)
         if exact is not None:
             return exact
-        holding = self.recent.get(self._composer.turn_of(given.trace_key, given.span_id))
+        holding = self.recent.get(self._composer.turn_of(trace_key, span_id))
         return holding or (turns[0] if len(turns) == 1 else None)
 
     def _wait(self, given: TurnFeedback) -> bool:

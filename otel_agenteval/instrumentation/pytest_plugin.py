@@ -61,6 +61,7 @@ class AgentTurns:
         Raises:
             AssertionError: If there is no turn or more than one.
         """
+        __tracebackhide__ = True
         turns = self.turns
         assert len(turns) == 1, f"expected one turn, got {len(turns)}: {[turn.input for turn in turns]}"
         return turns[0]
@@ -106,6 +107,7 @@ class AgentTurns:
             AssertionError: If a score fails. The message has each failed score with its explanation, and the turn's input and
                 output.
         """
+        __tracebackhide__ = True
         at_least, at_most = dict(at_least or {}), dict(at_most or {})
         named = {_name_of(metric) for metric in metrics}
         more = [name for name in {**at_least, **at_most} if name not in named]

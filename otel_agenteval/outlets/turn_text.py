@@ -36,8 +36,9 @@ def colors_wanted(stream: TextIO) -> bool:
 
 
 def columns(stream: TextIO) -> int:
-    """Return the width of a table: the terminal's within limits, or 100 for a file or pipe."""
-    return min(max(shutil.get_terminal_size((100, 24)).columns, 60), 140) if stream.isatty() else 100
+    """Return the width of a table: that of ``COLUMNS`` or of the terminal, within limits. Without both, 100."""
+    is_known = stream.isatty() or os.environ.get("COLUMNS")
+    return min(max(shutil.get_terminal_size((100, 24)).columns, 60), 140) if is_known else 100
 
 
 def render_turn(

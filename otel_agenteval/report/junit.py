@@ -28,6 +28,8 @@ class _Case(NamedTuple):
     kind: str = ""
     type: str = ""
     message: str = ""
+    text: str = ""
+    """Lines below the message."""
 
 
 def render_junit(report: Report) -> str:
@@ -57,7 +59,10 @@ def _case_of(row: ScoreRow) -> _Case:
     if row.outcome == "error":
         return _Case(name, "error", row.why.partition(":")[0], row.why)
     if row.fails_gate:
-        return _Case(name, "failure", "gate", row.why or "did not pass")
+        about = row.about
+        said = (("input", about.asked), ("expected", about.expected), ("actual", about.answered))
+        text = "\n".join(f"{label}: {text}" for label, text in said if text is not None)
+        return _Case(name, "failure", "gate", row.why or "did not pass", text)
     if row.outcome == "fail":
         return _Case(name, "system-out", "", f"did not pass; a trend, not a gate. {row.why}")
     return _Case(name)
@@ -106,7 +111,8 @@ def _element(case: _Case) -> str:
         return f"<system-out>{_escaped(case.message)}</system-out>"
     kind = f' type="{_escaped(case.type)}"' if case.type else ""
     head = f'<{case.kind}{kind} message="{_escaped(one_line(case.message))}"'
-    return f"{head}/>" if case.kind == "skipped" else f"{head}>{_escaped(case.message)}</{case.kind}>"
+    text = "\n".join(filter(None, (case.message, case.text)))
+    return f"{head}/>" if case.kind == "skipped" else f"{head}>{_escaped(text)}</{case.kind}>"
 
 
 def _escaped(text: str) -> str:

@@ -35,6 +35,8 @@ class About:
     """The turn's input, redacted and shortened. Only for turns with a failure, and only if content is wanted."""
     answered: str | None = None
     """The turn's output, under the same conditions."""
+    expected: str | None = None
+    """The turn's ground truth, under the same conditions."""
 
     @classmethod
     def of(cls, turn: Turn) -> About:

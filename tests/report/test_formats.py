@@ -83,6 +83,15 @@ def test_junit_tells_gates_trends_errors_and_skips_apart() -> None:
     assert (error.get("type"), error.get("message")) == ("JudgeError", "JudgeError: no reply")
 
 
+def test_junit_has_what_was_expected_and_what_came() -> None:
+    run = Run()
+    of = About("t", asked="What?", answered="Rome", expected="Paris")
+    run.add(of, oa.Score("code_equals", 0.0, False, type="boolean", policy="gate"))
+    failure = ElementTree.fromstring(render_junit(Report(run))).find(".//failure")
+    assert failure is not None
+    assert (failure.text or "").splitlines()[1:] == ["input: What?", "expected: Paris", "actual: Rome"]
+
+
 def test_junit_escapes_what_xml_cannot_hold() -> None:
     failure = ElementTree.fromstring(render_junit(Report(sample()))).find(".//failure")
     assert failure is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from ...config.root import Config
 
 LEAST_OF_ID = 4
+_SPAN_OF_TRACE = re.compile(r"(.*[0-9a-f]{32}-)[0-9a-f]{16}")
+"""A full id, which can be that of a span that isn't a turn's root."""
 
 
 def only_one(short: str, found: Sequence[str]) -> str | None:
@@ -76,7 +79,11 @@ class StoreReader:
         self._db.close()
 
     def find(self, short: str) -> str | None:
-        """Return the full id for a turn id or its beginning. Raises StoreError for several."""
+        """Return the full id for a turn id, its beginning, or any other span of a trace with one turn.
+
+        Raises:
+            StoreError: there are several.
+        """
         known = "SELECT turn_id FROM turns UNION SELECT turn_id FROM outcomes"
         exact = self._db.execute(f"SELECT turn_id FROM ({known}) AS known WHERE turn_id = {self._sql.p}", (short,)).fetchone()
         if exact is not None or len(short) < LEAST_OF_ID:
@@ -85,7 +92,9 @@ class StoreReader:
             f"SELECT turn_id FROM ({known}) AS known WHERE turn_id > {self._sql.p} AND turn_id < {self._sql.p} LIMIT 6",
             (short, f"{short}\U0010ffff"),
         )
-        return only_one(short, [row[0] for row in rows])
+        found = only_one(short, [row[0] for row in rows])
+        trace = _SPAN_OF_TRACE.fullmatch(short) if found is None else None
+        return found if trace is None else self.find(trace[1])
 
     def turn(self, turn_id: str) -> dict[str, Any] | None:
         row = self._db.execute(f"SELECT * FROM turns WHERE turn_id = {self._sql.p}", (turn_id,)).fetchone()
