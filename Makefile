@@ -122,10 +122,9 @@ bench: $(DEV)
 	@status=0; \
 	for one in $(COMPARING); do \
 		echo "==> benchmarks/$$one.py"; \
-		more=; test $$one != paced || more="$(if $(PEERS),--peers)"; \
-		$(BIN)/python benchmarks/$$one.py $(if $(AGAINST),--against $(AGAINST)) $$more $(ARGS) || status=1; \
+		$(BIN)/python benchmarks/$$one.py $(if $(AGAINST),--against $(AGAINST)) $(ARGS) || status=1; \
 	done; \
-	for one in $(MEASURING); do echo "==> benchmarks/$$one.py"; $(BIN)/python benchmarks/$$one.py $(ARGS) || status=1; done; \
+	for one in $(MEASURING) $(if $(PEERS),peers); do echo "==> benchmarks/$$one.py"; $(BIN)/python benchmarks/$$one.py $(ARGS) || status=1; done; \
 	exit $$status
 
 hosts: $(DEV)

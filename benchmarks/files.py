@@ -70,20 +70,26 @@ def _command(args: list[str], file: str, spans: int, folder: Path) -> dict[str, 
 
 def write_file(file: Path) -> int:
     """OTLP/JSON lines, a request each: how many spans they hold."""
-    from google.protobuf.json_format import MessageToDict
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
     from traffic import SPANS, TURNS, request
 
     dice = random.Random(11)
     with file.open("w", encoding="utf-8") as out:
         for number in range(REQUESTS):
-            message = MessageToDict(ExportTraceServiceRequest.FromString(request(number * TURNS, dice)))
-            for scope in message["resourceSpans"][0]["scopeSpans"]:
-                for span in scope["spans"]:
-                    for key in {"traceId", "spanId", "parentSpanId"} & span.keys():
-                        span[key] = base64.b64decode(span[key]).hex()
-            out.write(json.dumps(message) + "\n")
+            out.write(as_json_line(ExportTraceServiceRequest.FromString(request(number * TURNS, dice))) + "\n")
     return REQUESTS * TURNS * SPANS
+
+
+def as_json_line(request: Any) -> str:
+    """Return a trace request as OTLP/JSON, which writes ids in hexadecimal."""
+    from google.protobuf.json_format import MessageToDict
+
+    message: dict[str, Any] = MessageToDict(request)
+    for scope in message["resourceSpans"][0]["scopeSpans"]:
+        for span in scope["spans"]:
+            for key in {"traceId", "spanId", "parentSpanId"} & span.keys():
+                span[key] = base64.b64decode(span[key]).hex()
+    return json.dumps(message)
 
 
 # --- the table

@@ -182,7 +182,7 @@ def child_beside(
     if other is None:
         return child(script, tree, what, python), None
     with ThreadPoolExecutor(1) as pool:
-        beside = pool.submit(child, script, ROOT, other)
+        beside = pool.submit(child, script, ROOT, other, python)
         return child(script, tree, what, python), beside.result()
 
 

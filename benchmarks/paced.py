@@ -2,7 +2,6 @@
 
     python benchmarks/paced.py                    the table on the terminal
     python benchmarks/paced.py --against TREE     beside the package of another checkout
-    python benchmarks/paced.py --peers            beside Langfuse's SDK and pydantic-evals, in environments of their own
     python benchmarks/paced.py --write | --check
 
 Each setup has a process of its own, with a process of the SDK alone at the same time on another core; setups alternate, and medians of the rounds count. F is the CPU time that the agent's thread spends on
@@ -21,7 +20,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import harness
@@ -47,7 +46,6 @@ WORKER_SECONDS = 600e-6
 """CPU time of our worker for one turn with the default pack, warm: what the thread beside the least processor takes too."""
 MOST_THREAD, MOST_THREADS, MOST_GROWN = 0.25, 3.0, 5.0
 """Of the default pack at 100 turns a second: F on the agent's thread, × in all threads, MB. Where they come from: docs/internals/profiling.md."""
-PEERS = {"langfuse": "Langfuse's SDK, which evaluates nothing", "pydantic-evals": "pydantic-evals, three evaluators on each turn"}
 
 
 # --- the child
@@ -55,7 +53,24 @@ PEERS = {"langfuse": "Langfuse's SDK, which evaluates nothing", "pydantic-evals"
 
 def run(what: dict[str, Any]) -> dict[str, float]:
     """An agent at its pace under one setup."""
+    return measured(lambda provider: _set_up(provider, what["config"]), what["rate"], what["seconds"])
+
+
+def _set_up(provider: Any, config: dict[str, Any] | None) -> Any:
     import scenario
+
+    if config == SETUPS[LEAST]:
+        provider.add_span_processor(_least())
+    elif config is not None:
+        import otel_agenteval
+
+        define_empty()
+        provider.add_span_processor(otel_agenteval.AgentEvalSpanProcessor(config))
+    return scenario.turn
+
+
+def measured(set_up: Callable[[Any], Callable[[Any], object]], rate: float, seconds: float) -> dict[str, float]:
+    """Measure an agent at its pace. ``set_up`` gets the tracer provider, and returns what makes one turn."""
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 
@@ -66,22 +81,12 @@ def run(what: dict[str, Any]) -> dict[str, float]:
     logging.disable(logging.CRITICAL)
     provider = TracerProvider()
     provider.add_span_processor(BatchSpanProcessor(NullExporter()))
-    turn: Any = scenario.turn
+    turn = set_up(provider)
     flush = provider.force_flush
-    if what.get("peer"):
-        import peers
-
-        turn = peers.attach(what["peer"], provider, what["sink"])
-    elif what["config"] == SETUPS[LEAST]:
-        provider.add_span_processor(_least())
-    elif what["config"] is not None:
-        import otel_agenteval
-
-        define_empty()
-        provider.add_span_processor(otel_agenteval.AgentEvalSpanProcessor(what["config"]))
     tracer = provider.get_tracer("benchmark")
     turn(tracer)
     flush()
+    start = time.process_time()
     started = harness.resident_mb()
     for number in range(WARM_UP):
         turn(tracer)
@@ -89,17 +94,17 @@ def run(what: dict[str, Any]) -> dict[str, float]:
             flush()
     flush()
     collector = harness.GarbageCollector()
-    at_pace(lambda: turn(tracer), what["rate"], 0.5)
+    at_pace(lambda: turn(tracer), rate, 0.5)
     collector.reset()
     everything = time.process_time()
-    turns, own = at_pace(lambda: turn(tracer), what["rate"], what["seconds"])
+    turns, own = at_pace(lambda: turn(tracer), rate, seconds)
     everything = time.process_time() - everything
     in_gc = sum(collector.seconds.values())
     here = collector.seconds.get(threading.get_ident(), 0.0)
     return {
         "thread_rest": (own - here) / turns * 1e6, "thread_gc": here / turns * 1e6,
         "all_rest": (everything - in_gc) / turns * 1e6, "all_gc": in_gc / turns * 1e6,
-        "objects": len(gc.get_objects()), "started": started, "grown": harness.resident_mb() - started,
+        "objects": len(gc.get_objects()), "start": start, "started": started, "grown": harness.resident_mb() - started,
     }  # fmt: skip
 
 
@@ -171,18 +176,19 @@ class Figures:
         self.thread = middle("thread_rest") + self.thread_gc
         self.all = middle("all_rest") + self.all_gc
         self.objects = middle("objects")
+        self.start = middle("start")
         self.started = middle("started")
         self.grown = middle("grown")
 
 
-def rows_at(rate: int, found: Runs, peers: list[str]) -> list[Row]:
+def rows_at(rate: int, found: Runs) -> list[Row]:
     """The lines of one pace."""
     sdk = Figures([outcome for beside in found.beside.values() for outcome in beside])
     rows = [
         Row(f"**{rate} turns a second.** F: the SDK alone, agent's thread", f"{sdk.thread:.0f} µs", "1.00 F"),
         Row(f"all threads; {sdk.objects:,.0f} objects for the garbage collector", f"{sdk.all:.0f} µs", "1.00 ×"),
     ]
-    for name in [*list(SETUPS)[1:], *peers]:
+    for name in list(SETUPS)[1:]:
         if (harness.AFTER, name) in found.outcomes:
             rows += _rows_of(name, *_compared(found, name, harness.AFTER), bounded=name == DEFAULT and rate == 100)
             if found.has_before(name):
@@ -224,24 +230,12 @@ def measure(rate: int, options: Any) -> list[Row]:
         name: {"config": config, "rate": rate, "seconds": options.seconds or SECONDS[rate]} for name, config in chosen.items()
     }
     found = harness.alternate(__file__, setups, options.against, options.rounds or ROUNDS[rate], beside=SDK)
-    said: list[str] = []
-    if options.peers and rate == 100:
-        import peers
-
-        with peers.sink() as address:
-            for peer, name in PEERS.items():
-                what = {"config": None, "rate": rate, "seconds": SECONDS[rate], "peer": peer, "sink": address}
-                python = peers.python_of(peer)
-                for _ in range(options.rounds or ROUNDS[rate]):
-                    found.add(harness.child_beside(__file__, harness.ROOT, what, setups[SDK], python), name)
-                said.append(name)
-    return rows_at(rate, found, said)
+    return rows_at(rate, found)
 
 
 def main() -> int:
     """Measure, print, and say by the exit status whether the bounds hold."""
     parser = harness.parser(__doc__)
-    parser.add_argument("--peers", action="store_true", help="also Langfuse's SDK and pydantic-evals, installed into the cache")
     parser.add_argument("--rate", type=int, action="append", choices=tuple(SECONDS), help="turns a second (default: both)")
     parser.add_argument("--rounds", type=int, help="of each setup")
     parser.add_argument("--seconds", type=float, help="of each round")
@@ -250,7 +244,7 @@ def main() -> int:
     if options.child:
         print(json.dumps(run(json.loads(options.child))))
         sys.stdout.flush()
-        os._exit(0)  # threads of outlets and of peers need not end
+        os._exit(0)  # threads of outlets need not end
     rows = [row for rate in options.rate or SECONDS for row in measure(rate, options)]
     return harness.report(rows, options, "paced")
 

@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -42,8 +42,11 @@ SETUPS: dict[str, dict[str, Any]] = {
     "default pack, OTLP over gRPC and Prometheus, journal": {"prometheus": True, "otlp": "grpc", "journal": True},
     "floor: as many metrics as the default pack has, which do nothing, no outlets": {"nothing": True},
     "floor: the same, OTLP over gRPC and Prometheus": {"nothing": True, "prometheus": True, "otlp": "grpc"},
+    "floor: the OpenTelemetry Collector drops the spans": {"collector": ["filter"]},
+    "floor: the OpenTelemetry Collector exports the spans, OTLP over gRPC": {"collector": []},
 }
-OUTLETS_OFF, GRPC, HTTP, FLOOR = (list(SETUPS)[place] for place in (1, 4, 5, -1))
+"""Setups by name. Vector, another receiver in a compiled language, is in no registry of packages, so that it has no row."""
+OUTLETS_OFF, GRPC, HTTP, FLOOR = (list(SETUPS)[place] for place in (1, 4, 5, 9))
 OVER_OFF, OVER_FLOOR, FLOOR_OF_BEFORE = 1.25, 2.75, 0.5
 """How much of the floor the pack may take is what its detectors cost now: another checkout's pack may look for less, so that only floors are held against each other."""
 NOTHING = 18
@@ -69,7 +72,10 @@ def run(what: dict[str, Any]) -> dict[str, float]:
         config = {"turn": {"decision_delay": "300ms"}, "outlets": outlets, **what.get("config", {})}
         if what.get("nothing"):
             config["inline"] = {"metrics": _metrics_that_do_nothing(folder)}
-        sidecar = stack.enter_context(_served(folder, config, journal=bool(what.get("journal"))))
+        if "collector" in what:
+            sidecar: Sidecar = stack.enter_context(_collector(folder, stack.enter_context(sink("grpc")), what["collector"]))
+        else:
+            sidecar = stack.enter_context(_served(folder, config, journal=bool(what.get("journal"))))
         send = stack.enter_context(_sender(sidecar, what.get("receive", "http")))
         bodies = _bodies()
         sent = _burst(sidecar, send, bodies, WARM_UP, 0)
@@ -151,6 +157,49 @@ def _served(folder: Path, config: dict[str, Any], *, journal: bool) -> Iterator[
         else:
             raise RuntimeError(f"serve ended with status {process.wait()}")
         yield Sidecar(process.pid, ports)
+    finally:
+        process.kill()
+        process.wait()
+
+
+class Collector(Sidecar):
+    """A running Collector, which answers a request when it has passed its spans on."""
+
+    def get(self, server: str, path: str) -> bytes:
+        return b""
+
+    def is_done(self, spans: int) -> bool:
+        return True
+
+
+@contextmanager
+def _collector(folder: Path, endpoint: str, processors: Sequence[str]) -> Iterator[Collector]:
+    """Start a Collector that sends on what its processors leave, without a queue or compression."""
+    sys.path.insert(0, str(harness.ROOT))
+    from scripts import get_servers
+
+    port = _free_port()
+    config = {
+        "receivers": {"otlp": {"protocols": {"http": {"endpoint": f"127.0.0.1:{port}"}}}},
+        "processors": {"filter": {"traces": {"span": ["true"]}}},
+        "exporters": {
+            "otlp_grpc": {"endpoint": endpoint, "tls": {"insecure": True}, "compression": "none", "sending_queue": {"enabled": False}},
+        },
+        "service": {
+            "telemetry": {"metrics": {"level": "none"}},
+            "pipelines": {"traces": {"receivers": ["otlp"], "processors": processors, "exporters": ["otlp_grpc"]}},
+        },
+    }  # fmt: skip
+    file = folder / "collector.yaml"
+    file.write_text(json.dumps(config), encoding="utf-8")
+    process = subprocess.Popen([get_servers.get("otelcol"), "--config", file], stderr=subprocess.DEVNULL)
+    try:
+        until = time.monotonic() + 30
+        while socket.socket().connect_ex(("127.0.0.1", port)):
+            if process.poll() is not None or time.monotonic() > until:
+                raise RuntimeError(f"the Collector doesn't listen, status {process.returncode}")
+            time.sleep(0.1)
+        yield Collector(process.pid, {"http": port})
     finally:
         process.kill()
         process.wait()
