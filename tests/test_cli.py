@@ -782,3 +782,32 @@ def test_module_that_cannot_be_imported_is_named(module: str, own_metric: str, t
     config = configured(tmp_path, f"imports: ['{module}']\n")
     assert main(["check-config", config]) == 2
     assert "imports" in capsys.readouterr().err
+
+
+# --- what a valid configuration can hardly mean
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('judge: {base_url: "http://127.0.0.1:1/v1", model: "${MODEL}"}', "write ${env:MODEL}"),
+        ('judge: {base_url: "http://127.0.0.1:1/v1", model: m, timeout: 30}', "judge.timeout: means 30 ms"),
+        ("outlets: {jsonl: nowhere/scores.jsonl}", "outlets.jsonl: folder not found"),
+        ("metrics: [llm_relevance]", "no judge is configured"),
+        ("metrics: [{embed_similar: {value: x}}]", "no embedder is configured"),
+        ("metrics: [code_contains]", "'value' is missing"),
+        (
+            'judge: {base_url: "http://127.0.0.1:1/v1", model: m, budget: {usd_per_day: 5}}\nmetrics: [llm_relevance]',
+            "the price of m is unknown",
+        ),
+    ],
+)
+def test_doubtful_value_is_named_and_accepted(text: str, said: str, tmp_path: Path, capsys: Capture) -> None:
+    assert main(["check-config", configured(tmp_path, f"{text}\n")]) == 0
+    assert said in capsys.readouterr().err
+
+
+def test_ordinary_configuration_raises_no_doubt(tmp_path: Path, capsys: Capture) -> None:
+    text = 'judge: {base_url: "http://127.0.0.1:1/v1", model: gpt-4o, timeout: 500ms}\nmetrics: [llm_relevance]\n'
+    assert main(["check-config", configured(tmp_path, text)]) == 0
+    assert capsys.readouterr().err == ""

@@ -167,7 +167,7 @@ def test_metrics_that_cannot_be_evaluated(doctor: Doctor, tmp_path: Path) -> Non
     code, said = doctor(tmp_path, "--config", "agenteval.yaml")
     assert code == 1
     assert "✗ code_contains: the required parameter 'value' is missing" in said
-    assert "✗ llm_ metrics are skipped: no judge is configured" in said
+    assert "✗ no judge is configured, so these metrics are skipped: llm_" in said
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from ..core.errors import ConfigError, refusal
 from ..core.terminal import escaped
 from ..engine.selected import selected
 from ..outlets.turn_text import colors_wanted
-from .diagnosis.configuration import configuration_findings, judge_findings
+from .diagnosis.configuration import configuration_findings, judge_findings, option_findings
 from .diagnosis.environment import instrumentation_findings, python_findings
 from .diagnosis.finding import BAD, GOOD, NOTE, DoctorFinding
 from .diagnosis.program import program_findings
@@ -54,7 +54,10 @@ def run(args: argparse.Namespace) -> int:
     metrics = selected(config)
     worst = OK
     worst = max(worst, _show("this Python", [*python_findings(os.environ), *instrumentation_findings(os.environ)]))
-    worst = max(worst, _show("configuration", [*configuration_findings(metrics), *judge_findings(config, metrics)]))
+    worst = max(
+        worst,
+        _show("configuration", [*option_findings(config), *configuration_findings(config, metrics), *judge_findings(config)]),
+    )
     if args.url is not None:
         worst = max(worst, _show(args.url, sidecar_findings(args.url, headers)))
     if program:
