@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cache, lru_cache
 from typing import Any, Protocol
 
 from ..config.root import Config
@@ -39,10 +40,20 @@ _LEAST_CARD = 10**13
 """The smallest number that can be a card number."""
 _MARKER = re.compile(r"\[(EMAIL|PHONE|CARD|SSN|SECRET)_([0-9]{1,6})\]")
 _MOST_KEPT_FREE = 10_000
-_USUAL_LABELS = (None, "pass", "fail", "yes", "no")
+_SHORT, _MOST_CLEAN, _MOST_WORDS = 160, 2_048, 60
 
 
-_SHORT, _MOST_WORDS = 160, 60
+@cache
+def _clean_of(kinds: frozenset[str]) -> set[Any]:
+    """Return the cache of words without personal data that scores repeat: labels, error types, and facts of details with their names."""
+    return {None}
+
+
+@lru_cache(maxsize=1_024)
+def _about_names(names: tuple[Any, ...]) -> tuple[bool, bool]:
+    """Return True if none of a detail's names can hold personal data, and True if one of them tells what its fact is."""
+    texts = [name for name in names if isinstance(name, str) and len(name) <= _SHORT]
+    return len(texts) == len(names) and not any(map(may_hold, texts)), any(map(is_telling, texts))
 
 
 def is_id(name: Any, value: Any) -> bool:
@@ -68,6 +79,7 @@ class Redactor:
         self.kinds = kinds
         self._numbers: dict[str, dict[str, int]] = {}
         self._finds = finder(frozenset(kinds))
+        self._clean = _clean_of(frozenset(kinds))
 
     def text(self, text: str) -> str:
         """Return the text with every find replaced by its kind and number, or the same object without a find."""
@@ -102,16 +114,43 @@ class Redactor:
 
         With the original turn, the positions of findings are those in the redacted turn.
         """
-        if score.explanation is None and score.error_type is None and score.label in _USUAL_LABELS and not score._also:
-            detail = score._detail
-            if not detail or all(_is_figure(fact) and not may_hold(name) for name, fact in detail.items()):
-                return score  # most scores have no text
+        if self._is_clean(score):
+            return score
         reworded = score.reworded(self.text, self._facts)
+        for word, left in ((score.label, reworded.label), (score.error_type, reworded.error_type)):
+            if word == left:
+                self._note_clean(word, word)
         findings = findings_in(score._detail) if turn is not None else []
         if turn is not None and findings:
-            left = findings_in(reworded.detail)
-            reworded.detail["findings"] = [{**one, **self._moved(turn, was)} for one, was in zip(left, findings, strict=True)]
+            kept = findings_in(reworded.detail)
+            reworded.detail["findings"] = [{**one, **self._moved(turn, was)} for one, was in zip(kept, findings, strict=True)]
         return reworded
+
+    def _is_clean(self, score: Score) -> bool:
+        """Return True if a score has only figures, and words that were found clean before. Most scores are such."""
+        clean, detail = self._clean, score._detail
+        if score.explanation is not None or score.error_type not in clean or score.label not in clean or score._also:
+            return False
+        if not detail:
+            return True
+        are_plain, one_tells = _about_names(tuple(detail))
+        if not are_plain:
+            return False
+        others = False
+        for name, fact in detail.items():
+            if not _is_figure(fact):
+                others = True
+                kind = fact.__class__
+                if not ((kind is str and (name, fact) in clean) or (kind is list and not fact)):
+                    return False
+        return not (others and one_tells)
+
+    def _note_clean(self, word: str | None, found: object) -> None:
+        if word is not None and len(word) <= _SHORT:
+            if len(self._clean) >= _MOST_CLEAN:
+                self._clean.clear()
+                self._clean.add(None)
+            self._clean.add(found)
 
     def _moved(self, turn: Turn, finding: Mapping[str, Any]) -> dict[str, int]:
         """Return a finding's start and end in the redacted text. Both are 0 if they can't be known."""
@@ -132,12 +171,15 @@ class Redactor:
         return {"start": moved[0], "end": moved[1]} if exact else {"start": 0, "end": 0}
 
     def _facts(self, detail: Mapping[str, Any]) -> dict[str, Any]:
-        return {
-            self._key(name): item
-            if item is None or isinstance(item, (bool, float)) or is_id(name, item)
-            else self._field(name, item, 1)
-            for name, item in detail.items()
-        }
+        left: dict[str, Any] = {}
+        for name, item in detail.items():
+            kept = item
+            if not (item is None or isinstance(item, (bool, float)) or is_id(name, item)):
+                kept = self._field(name, item, 1)
+                if item.__class__ is str and kept == item:
+                    self._note_clean(item, (name, item))
+            left[self._key(name)] = kept
+        return left
 
     def turn(self, written: Mapping[str, Any]) -> dict[str, Any]:
         """Return a turn of the form ``turn.v1``, redacted except for the telemetry's identifiers."""
