@@ -11,11 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import otel_agenteval as oa
+from otel_agenteval.core.score import Score
 from otel_agenteval.detectors.redaction import words
 from otel_agenteval.detectors.redaction.find import finder, finds
 from otel_agenteval.detectors.redaction.views import first_view, next_view
 from otel_agenteval.evaluation import redaction
-from otel_agenteval.evaluation.redaction import KINDS, Redactor, redacted, redacted_text
+from otel_agenteval.evaluation.redaction import KINDS, Redactor, redacted, redacted_scores, redacted_text
 from tests.support.growth import steep
 
 DATA = Path(__file__).parent / "data" / "redaction"
@@ -229,3 +230,18 @@ def test_finds_are_kept_by_kinds() -> None:
         assert redaction.Redactor(("email",)).text(text) == text
         assert redaction.Redactor(("phone", "email")).text(text) == "Call [PHONE_1] for help."
     assert finder(frozenset(("email", "phone"))) is finder(frozenset(("phone", "email")))
+
+
+def test_words_seen_before_are_redacted_under_another_name() -> None:
+    kinds = ("email", "phone", "card", "secret")
+
+    def left(detail: dict[str, Any]) -> dict[str, Any]:
+        return redacted_scores([Score("code_a", 1.0, True, detail=detail)], kinds)[0].detail
+
+    for _ in range(2):
+        assert left({"method": "Xk4mQ9zRt2", "count": 3, "failed": []}) == {"method": "Xk4mQ9zRt2", "count": 3, "failed": []}
+    assert left({"password": "Xk4mQ9zRt2"}) == {"password": "[SECRET_1]"}
+    assert left({"method": "Xk4mQ9zRt2", "failed": ["ann@example.com"]})["failed"] == ["[EMAIL_1]"]
+    for number in range(3 * redaction._MOST_CLEAN):
+        left({"method": f"method {number}"})
+    assert len(redaction._clean_of(frozenset(kinds))) <= redaction._MOST_CLEAN

@@ -64,9 +64,10 @@ class LabelValues(Generic[Value]):
         place = self._places.get(value)
         if place is not None:
             place.used = now
-            place.count += sightings
             self._places.move_to_end(value)
-            self._note(sightings)
+            if sightings:
+                place.count += sightings
+                self._note(sightings)
 
     def ask(self, value: Value, now: float, sightings: int = 1) -> tuple[bool, Value | None]:
         """Request a place for a value that has none.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -61,6 +61,64 @@ def result_id_of(facts: Facts, turn_id: str, revision: bytes) -> str:
     return hashlib.sha256(turn_id.encode() + facts.identity + revision).hexdigest()[:32]
 
 
+class Summary:
+    """The parts of a score that repeat from turn to turn. Equal summaries are usually one object.
+
+    It belongs to the score's facts, status, verdict, label and error type.
+    """
+
+    __slots__ = ("outcome", "reason", "severity")
+
+    def __init__(self, score: Score, reason: str | None) -> None:
+        self.outcome = _outcome(score, reason)
+        """One of ``pass``, ``fail``, ``ok`` (a value without a :attr:`~Score.verdict`), ``vacuous``, ``error``, ``skipped``, ``gated`` (a
+        selector excluded the turn) and ``dropped`` (no time left)."""
+        self.reason = reason
+        """Why the metric was skipped."""
+        self.severity = score.severity
+
+
+_NOT_EVALUATED = {GATED: "gated", SHED: "dropped"}
+_summaries: dict[Hashable, Summary] = {}
+_MOST_SUMMARIES, _LONGEST_WORDS = 4_096, 256
+
+
+def _outcome(score: Score, reason: str | None) -> str:
+    if score.status == "skipped":
+        return _NOT_EVALUATED.get(reason or "", "skipped")
+    if score.status != "ok":
+        return score.status
+    if score.vacuous:
+        return "vacuous"
+    verdict = score.verdict
+    return "ok" if verdict is None else "pass" if verdict else "fail"
+
+
+def _summary_of(score: Score) -> Summary:
+    detail, status, label, error_type = score._detail, score.status, score.label, score.error_type
+    reason = severity = None
+    vacuous = False
+    if detail:
+        vacuous = bool(detail.get("vacuous"))
+        if status == "skipped":
+            given = detail.get("reason")
+            reason = given if isinstance(given, str) else None
+        if "findings" in detail:
+            severity = score.severity
+    key = score.facts, status, score.passed, label, error_type, reason, vacuous, severity
+    try:
+        found = _summaries.get(key)
+    except TypeError:  # a score from a file can have a label of any type
+        return Summary(score, reason)
+    if found is None:
+        found = Summary(score, reason)
+        if len(f"{label}{error_type}{reason}") <= _LONGEST_WORDS:
+            if len(_summaries) >= _MOST_SUMMARIES:
+                _summaries.clear()
+            _summaries[key] = found
+    return found
+
+
 class Score:
     """One metric's result on one turn or conversation.
 
@@ -86,7 +144,7 @@ class Score:
     """
 
     __slots__ = (
-        "_also", "_detail", "_result_id", "about", "error_type", "explanation", "facts", "label", "passed", "status", "value",
+        "_also", "_detail", "_result_id", "_summary", "about", "error_type", "explanation", "facts", "label", "passed", "status", "value",
     )  # fmt: skip
 
     facts: Facts
@@ -132,6 +190,7 @@ class Score:
         self._also = also
         self.error_type = error_type
         self._result_id = result_id
+        self._summary: Summary | None = None
         self.about = None
 
     @classmethod
@@ -156,12 +215,13 @@ class Score:
         score.value = value
         score.passed = passed
         score.status = status
-        score.label = None if label is None else well_formed(label)
-        score.explanation = None if explanation is None else well_formed(explanation)
+        score.label = label if label is None or label.isascii() else well_formed(label)
+        score.explanation = explanation if explanation is None or explanation.isascii() else well_formed(explanation)
         score._detail = detail
         score._also = also
         score.error_type = error_type
         score._result_id = ""
+        score._summary = None
         score.about = None
         return score
 
@@ -170,6 +230,7 @@ class Score:
     @property
     def detail(self) -> dict[str, Any]:
         """Facts behind the value."""
+        self._summary = None  # the caller may change them
         if self._detail is None:
             self._detail = {}
         return self._detail
@@ -188,6 +249,13 @@ class Score:
             turn_id, revision = self.about
             self._result_id = result_id_of(self.facts, turn_id, revision)
         return self._result_id
+
+    @property
+    def summary(self) -> Summary:
+        """The parts of the score that repeat, for outlets. A later change of the score isn't noticed, except in ``detail``."""
+        if self._summary is None:
+            self._summary = _summary_of(self)
+        return self._summary
 
     @property
     def vacuous(self) -> bool:

@@ -38,7 +38,7 @@ Read = Callable[[], Iterable[tuple[Mapping[str, str], float]]]
 """Returns the current values of something that is counted elsewhere."""
 MAX_TAPPED = 10_000
 """Single values that wait for an outlet. If there are more, the oldest are discarded."""
-_MOST_PLANNED, _MOST_PLANS = 64, 256
+_MOST_PLANNED, _MOST_PLANS = 256, 256
 """Limits for label sets with plans, and for plans per label set."""
 
 
@@ -336,10 +336,18 @@ class Telemetry:
                 else:
                     self._count(series, key, value)
             for plan, amount in planned:
-                if plan.epoch == self._epoch:
-                    self._follow(plan, amount, exemplar, now)
-                else:
+                if plan.epoch != self._epoch:
                     self._look_up(plan, amount, exemplar, now)
+                    continue
+                series = plan.of_count  # the label sets have places, so they need no lookup
+                if series.sighting != self._sighting and series.capped:
+                    series.use(plan.counted, self._sighting, self._now, self._counts)
+                series.values[plan.counted] += 1
+                if amount is not None:
+                    series = plan.of_cell
+                    if series.sighting != self._sighting and series.capped:
+                        series.use(plan.observed, self._sighting, self._now, self._counts)
+                    self._put(series, plan.observed, plan.cell, amount, exemplar, now)
 
     def watch(self, name: str, read: Read) -> None:
         """Register a function that returns current values at each collection.
@@ -398,18 +406,6 @@ class Telemetry:
         self._now = self._clock.monotonic()
         self._sighting += 1
         self._counts = counts
-
-    def _follow(self, plan: Plan, value: float | None, exemplar: Mapping[str, str] | None, now: float) -> None:
-        """Record a plan whose label sets have places, without a lookup."""
-        series: _Series = plan.of_count
-        if series.sighting != self._sighting and series.capped:
-            series.use(plan.counted, self._sighting, self._now, self._counts)
-        series.values[plan.counted] += 1
-        if value is not None:
-            series = plan.of_cell
-            if series.sighting != self._sighting and series.capped:
-                series.use(plan.observed, self._sighting, self._now, self._counts)
-            self._put(series, plan.observed, plan.cell, value, exemplar, now)
 
     def _look_up(self, plan: Plan, value: float | None, exemplar: Mapping[str, str] | None, now: float) -> None:
         """Record a plan by its label sets, and cache their locations in the plan.

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Hashable, Iterable, Mapping
-from typing import TypeGuard
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, TypeGuard
 
 from ..core import semconv
-from ..core.score import GATED, SHED, Score
+from ..core.score import SHED, Score, Summary
 from ..core.telemetry import Observation, Plan, Telemetry
 from ..core.turn import LlmCall, Turn
 from ..evaluation.scored_turn import Root, ScoredTurn
@@ -61,7 +61,7 @@ def observations(scored: ScoredTurn) -> list[Observation]:
 
 
 def _observed(
-    scored: ScoredTurn, labels: tuple[str, str, str], plans: dict[Hashable, Plan]
+    scored: ScoredTurn, labels: tuple[str, str, str], plans: dict[Hashable, Any]
 ) -> tuple[list[Observation], list[tuple[Plan, float | None]]]:
     """Return a turn's observations, and its scores' plans with their values.
 
@@ -72,20 +72,11 @@ def _observed(
     found = [] if scored.conversation or not scored.of_turn_itself else _of_turn(scored.turn, labels)
     planned: list[tuple[Plan, float | None]] = []
     for score in scored.scores:
-        result = outcome(score)
-        key = score.facts, result
-        plan = plans.get(key)
-        if plan is None:
-            plan = plans[key] = _plan(score, result, labels)
-        value = score.value if plan.histogram is not None and score.value is not None and math.isfinite(score.value) else None
-        planned.append((plan, value))
-        severity = score.severity
-        if severity is not None:
-            found.append((semconv.FINDINGS, (score.metric, labels[0], severity), 1))
-        if result == "dropped":
-            found.append((semconv.DROPPED, (score.metric, SHED), 1))
-        elif result == "skipped":
-            found.append((semconv.SKIPPED, (score.metric, _reason(score)), 1))
+        summary = score.summary
+        plan, others = plans.get(summary) or _planned(score, summary, labels, plans)
+        value = score.value
+        planned.append((plan, value if plan.histogram is not None and value is not None and math.isfinite(value) else None))
+        found += others
     return found, planned
 
 
@@ -94,40 +85,32 @@ def _labels_of(turn: Turn) -> tuple[str, str, str]:
     return turn.agent or "", (call.model if call is not None else None) or "", turn.service or ""
 
 
-def _plan(score: Score, result: str, labels: tuple[str, str, str]) -> Plan:
-    """Return the observations that each score of a metric adds for this outcome."""
-    counted = (score.metric, labels[0], result)
+def _planned(
+    score: Score, summary: Summary, labels: tuple[str, str, str], plans: dict[Hashable, Any]
+) -> tuple[Plan, Sequence[Observation]]:
+    """Return the observations that each score with this summary adds, and note them in ``plans``."""
+    result, metric, agent = summary.outcome, score.metric, labels[0]
     histogram = HISTOGRAM_OF_UNIT.get(score.unit) if result in _VALUED else None
-    return Plan(semconv.RESULTS, counted, histogram, () if histogram is None else (score.metric, score.kind, *labels))
+    plan = Plan(semconv.RESULTS, (metric, agent, result), histogram, () if histogram is None else (metric, score.kind, *labels))
+    others: list[Observation] = []
+    if summary.severity is not None:
+        others.append((semconv.FINDINGS, (metric, agent, summary.severity), 1))
+    if result == "dropped":
+        others.append((semconv.DROPPED, (metric, SHED), 1))
+    elif result == "skipped":
+        reason = summary.reason  # texts of custom metrics are replaced
+        others.append((semconv.SKIPPED, (metric, reason if reason is not None and _REASON.fullmatch(reason) else "other"), 1))
+    plans[summary] = plan, others
+    return plan, others
 
 
 _REASON = re.compile(r"[a-z][a-z0-9_]{0,39}(?::[a-z][a-z0-9_.]{0,39})?")
-
-
-def _reason(score: Score) -> str:
-    """Return why a score was skipped. ``other`` replaces texts of custom metrics."""
-    reason = score.detail.get("reason")
-    return reason if isinstance(reason, str) and _REASON.fullmatch(reason) else "other"
-
-
 _VALUED = ("pass", "fail", "ok")
-_NOT_EVALUATED = {GATED: "gated", SHED: "dropped"}
 
 
 def outcome(score: Score) -> str:
-    """Return the outcome of a score.
-
-    The outcomes are ``pass``, ``fail``, ``ok`` (a value without a :attr:`~otel_agenteval.core.score.Score.verdict`), ``vacuous``,
-    ``error``, ``skipped``, ``gated`` (a selector excluded the turn) and ``dropped`` (no time left).
-    """
-    if score.status == "skipped":
-        return _NOT_EVALUATED.get(score.detail.get("reason", ""), "skipped")
-    if score.status != "ok":
-        return score.status
-    if score.vacuous:
-        return "vacuous"
-    verdict = score.verdict
-    return "ok" if verdict is None else "pass" if verdict else "fail"
+    """Return the outcome of a score, see :attr:`~otel_agenteval.core.score.Summary.outcome`."""
+    return score.summary.outcome
 
 
 def answering_call(turn: Turn) -> LlmCall | None:

@@ -99,11 +99,11 @@ def event_attributes(score: Score, shared: dict[str, Any]) -> dict[str, Any]:
         semconv.METRIC_VERSION: score.version,
         semconv.POLICY: score.policy,
     }
-    if score.explanation:
-        attributes[semconv.EXPLANATION] = score.explanation
     if score.threshold is not None:
         attributes[semconv.THRESHOLD] = float(score.threshold)
     add_result(attributes, score)
+    if score.explanation:
+        attributes[semconv.EXPLANATION] = score.explanation
     return attributes
 
 

@@ -20,7 +20,7 @@ def is_notable(score: Score) -> bool:
 
 def severity_number(score: Score) -> int:
     """Return the severity of a score's log record, by OpenTelemetry's numbers: 9 INFO, 13 WARN or 17 ERROR."""
-    severity = score.severity
+    severity = score.summary.severity
     if severity == "critical":
         return 17
     return 13 if severity == "warning" or score.status == "error" else 9

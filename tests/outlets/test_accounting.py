@@ -175,3 +175,14 @@ def test_a_metric_s_plan_is_made_once_and_there_are_never_many() -> None:
         )
         account(telemetry, scored_turn(Score("code_a", 1.0, True, threshold=float(number))))
     assert sum(map(len, telemetry._plans.values())) < 1_000
+
+
+def test_outcome_follows_a_change_of_the_detail() -> None:
+    score = Score("code_a", 1.0, True)
+    assert outcome(score) == "pass"
+    score.detail["vacuous"] = True
+    assert outcome(score) == "vacuous"
+
+
+def test_outcome_is_known_for_a_label_of_any_type() -> None:
+    assert outcome(Score.from_dict({"metric": "code_a", "value": 1.0, "passed": False, "label": ["x"]})) == "fail"

@@ -147,7 +147,7 @@ def test_what_is_remembered_is_bounded() -> None:
             scored_turn(score, turn={"revision": number + 1}, root=Root(1, 1, resource={f"key_{number}": number}, labels=labels))
         ]
         assert exactly(logs(batch, encoder)[0]) == exactly(otlp_reference.log_records(batch, NOW, "engine-\ud800", VERSION))
-    kept = [encoder._scores._facts, encoder._scores._labels, encoder._of_record._texts, encoder._of_record._plain]
+    kept = [encoder._scores._known, encoder._of_record._texts, encoder._of_record._plain]
     kept += [encoder._scores._explanation._heads, encoder._of_resource._texts, encoder._of_resource._plain]
     assert max(map(len, kept)) <= max(encoding._MAX_METRICS, protobuf._MAX_KEYS, protobuf._MAX_LENGTH + 1)
 

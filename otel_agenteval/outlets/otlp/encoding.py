@@ -1,7 +1,7 @@
 """Encoding of scores as OTLP requests.
 
 A turn's records get the Resource of the service that created its root, so that backends file them with that service's telemetry.
-Parts that the records of a turn share are encoded once per turn, and parts that the scores of a metric share once per metric.
+Parts that the records of a turn share are encoded once per turn, and parts that equal scores of a metric share once.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ...config.types import LogEvents
 from ...core import semconv
 from ...core.finding import SEVERITIES
-from ...core.score import Facts, Score
+from ...core.score import Score, Summary
 from ...evaluation.scored_turn import Root, ScoredTurn
 from ..log_events import change_attributes, turn_attributes
 from ..selection import scores_sent, scores_to_log, severity_number
@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 
 _SAMPLED = 0x1
 _HAS_IS_REMOTE, _IS_REMOTE = 0x100, 0x200
-_MAX_METRICS = 1_000
-"""Number of metrics and labels whose encoded constants are cached."""
+_MAX_METRICS, _LONGEST_CONSTANT = 1_000, 2_048
+"""Number of summaries of scores whose encoded constants are cached, and the most bytes of one."""
+_RESULT_ID = 32
+"""Length of the ids of results that a pipeline computed."""
 
 # Field numbers of a request are the same for logs and spans: ResourceLogs or ResourceSpans 1, which contains Resource 1 and
 # ScopeLogs or ScopeSpans 2, which contains the scope 1 and the records 2.
@@ -59,45 +61,46 @@ class ScoreWriter:
         self._value = pairs.double_head(semconv.SCORE_VALUE)
         self._verdicts = {verdict: pairs.pair(semconv.PASSED, verdict) for verdict in (True, False)}
         self._severities = {severity: pairs.pair(semconv.SEVERITY, severity) for severity in SEVERITIES}
-        self._facts: dict[Facts, tuple[bytes, bytes, bool]] = {}
-        self._labels: dict[str, bytes] = {}
+        self._id_head = self._result_id.head(_RESULT_ID)
+        self._known: dict[Summary, tuple[bytes, bytes, bytes]] = {}
 
     def __call__(self, score: Score) -> bytes:
-        facts = score.facts
-        name, rest, gives_verdict = self._facts.get(facts) or self._constants(facts)
-        parts = [name, self._result_id(score.result_id), rest]
+        summary, result_id = score.summary, score.result_id
+        name, before, after = self._known.get(summary) or self._constants(score, summary)
+        if len(result_id) == _RESULT_ID and result_id.isascii():
+            parts = [name, self._id_head, result_id.encode(), before]
+        else:
+            parts = [name, self._result_id(result_id), before]
+        if score.value is not None and score.status != "error":
+            parts += (self._value, as_double(score.value))
+        parts.append(after)
         if score.explanation:
             parts.append(self._explanation(score.explanation))
-        if facts.threshold is not None:
-            parts += (self._threshold, as_double(facts.threshold))
-        if score.status == "error":
-            parts.append(self._error_type(score.error_type or "_OTHER"))
-            return b"".join(parts)
-        if score.value is not None:
-            parts += (self._value, as_double(score.value))
-        label = score.label
-        if label is not None:
-            parts.append(self._labels.get(label) or self._label_of(label))
-        if gives_verdict and score.passed is not None:
-            parts.append(self._verdicts[score.passed])
-        severity = score.severity
-        if severity is not None:
-            parts.append(self._severities[severity])
         return b"".join(parts)
 
-    def _constants(self, facts: Facts) -> tuple[bytes, bytes, bool]:
-        """Return the bytes before and after a metric's result ids, and whether it has a verdict."""
-        rest = {semconv.METRIC_KIND: facts.kind, semconv.METRIC_VERSION: facts.version, semconv.POLICY: facts.policy}
-        found = self._name(facts.metric), self._pairs.write(rest), facts.gives_verdict
-        if len(self._facts) >= _MAX_METRICS:
-            self._facts.clear()
-        self._facts[facts] = found
-        return found
-
-    def _label_of(self, label: str) -> bytes:
-        found = self._label(label)
-        if len(self._labels) < _MAX_METRICS and len(found) < 256:
-            self._labels[label] = found
+    def _constants(self, score: Score, summary: Summary) -> tuple[bytes, bytes, bytes]:
+        """Return the bytes that all scores of a summary share: those before the result id, before the value and after it."""
+        facts = score.facts
+        before = self._pairs.write(
+            {semconv.METRIC_KIND: facts.kind, semconv.METRIC_VERSION: facts.version, semconv.POLICY: facts.policy}
+        )
+        if facts.threshold is not None:
+            before += self._threshold + as_double(facts.threshold)
+        after = b""
+        if score.status == "error":
+            after = self._error_type(score.error_type or "_OTHER")
+        else:
+            if score.label is not None:
+                after += self._label(score.label)
+            if score.verdict is not None:
+                after += self._verdicts[score.verdict]
+            if summary.severity is not None:
+                after += self._severities[summary.severity]
+        found = self._name(facts.metric), before, after
+        if len(after) <= _LONGEST_CONSTANT:
+            if len(self._known) >= _MAX_METRICS:
+                self._known.clear()
+            self._known[summary] = found
         return found
 
 
