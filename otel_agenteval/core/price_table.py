@@ -42,8 +42,10 @@ class Rates(NamedTuple):
     """USD per call, in addition to its tokens."""
 
     def times(self, tokens: Tokens) -> Decimal:
-        cached = 0 if self.cached is None else tokens.cached
-        return self.call + self.fresh * (tokens.input - cached) + (self.cached or 0) * cached + self.output * tokens.output
+        given, output, cached = tokens
+        if not cached or self.cached is None:
+            return self.call + self.fresh * given + self.output * output
+        return self.call + self.fresh * (given - cached) + self.cached * cached + self.output * output
 
 
 class Prices(NamedTuple):
@@ -77,9 +79,13 @@ def cost(
     found = _prices(model, provider, base_url)
     if found is None:
         return None
-    utc = at if at.tzinfo is None else at.astimezone(_UTC)
-    prices = next((one for one in reversed(found) if one.hold_at(utc)), found[0])
-    rates = next(rates for upto, rates in prices.steps if upto is None or tokens.input <= upto)
+    prices = found[0]
+    if len(found) > 1:
+        utc = at if at.tzinfo is None else at.astimezone(_UTC)
+        prices = next((one for one in reversed(found) if one.hold_at(utc)), prices)
+    rates = prices.steps[0][1]
+    if len(prices.steps) > 1:
+        rates = next(rates for upto, rates in prices.steps if upto is None or tokens.input <= upto)
     if rates.cached is not None and tokens.cached > tokens.input:
         return None
     return rates.times(tokens)

@@ -62,7 +62,7 @@ def table_cost(
         provider: the table's name for the provider.
         base_url: the server's URL, as an alternative to the provider.
     """
-    if any(len(name) > _LONGEST_NAME for name in (model, provider or "", base_url or "")):
+    if max(len(model), len(provider or ""), len(base_url or "")) > _LONGEST_NAME:
         return None
     prices = newer_package()
     if prices is None:

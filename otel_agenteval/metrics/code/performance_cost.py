@@ -7,7 +7,6 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NamedTuple
 
 from annotated_types import Ge, Lt, Predicate
@@ -218,8 +217,7 @@ Prices = dict[str, Annotated[dict[Literal["input", "output", "cached_input"], _U
 """USD per million tokens, by ``model`` or ``provider/model``. Cached input costs as much as other input unless set."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Cost:
+class _Cost(NamedTuple):
     usd: float
     key: str
     """Source of the cost: one of :data:`_COST_KEYS`, ``llm_calls``, or ``tokens`` if computed."""
@@ -232,17 +230,16 @@ class _Call(NamedTuple):
 
     model: str | None
     provider: str | None
-    input_tokens: int
-    output_tokens: int
-    cached_tokens: int
+    tokens: Tokens
 
 
 def _model_cost(turn: Turn, prices: Mapping[str, Any] | None, *, estimate: bool) -> tuple[_Cost | None, list[str]]:
     """Return the cost of the turn's model calls, or None, and the models without a price."""
     if turn.cost_usd is not None:
         return _Cost(turn.cost_usd, _COST_KEYS[0], turn.cost_estimated), []
-    for key in _COST_KEYS:
-        amount = turn.metadata.get(key)
+    metadata = turn.metadata
+    for key in _COST_KEYS if metadata else ():
+        amount = metadata.get(key)
         if isinstance(amount, (int, float)) and not isinstance(amount, bool) and math.isfinite(amount):
             return _Cost(amount, key), []
     return _computed(turn, prices or {}) if estimate else (None, [])
@@ -253,7 +250,7 @@ def _computed(turn: Turn, prices: Mapping[str, Any]) -> tuple[_Cost | None, list
     calls = turn.llm_calls
     if not calls or len(calls) > _MOST_CALLS:
         return None, []
-    total = sum(call.cost_usd for call in calls if call.cost_usd is not None)
+    total = sum([call.cost_usd for call in calls if call.cost_usd is not None])
     wanted = _to_be_priced(turn, calls)
     if wanted is None:
         return None, []
@@ -279,14 +276,20 @@ def _to_be_priced(turn: Turn, calls: list[LlmCall]) -> list[_Call] | None:
 
     A call that failed before any token was counted costs nothing, unless nothing else is known about the turn.
     """
-    silent = [call for call in calls if call.cost_usd is None]
-    counted = [call for call in silent if call.input_tokens is not None or call.output_tokens is not None]
-    answered = sum(call.error is None for call in silent if call.input_tokens is None and call.output_tokens is None)
-    if not answered and (counted or len(silent) < len(calls)):
-        return [_call(call.model, call.provider, call) for call in counted]
+    counted: list[_Call] = []
+    priced = answered = 0
+    for call in calls:
+        if call.cost_usd is not None:
+            priced += 1
+        elif call.input_tokens is not None or call.output_tokens is not None:
+            counted.append(_call(call.model, call.provider, call))
+        elif call.error is None:
+            answered += 1
+    if not answered and (counted or priced):
+        return counted
     usage = turn.usage  # counts as one call if all calls used the same model
     models = {(call.model, call.provider) for call in calls}
-    if len(silent) < len(calls) or counted or len(models) > 1:
+    if priced or counted or len(models) > 1:
         return None
     if usage is None or (usage.input_tokens is None and usage.output_tokens is None):
         return None
@@ -296,13 +299,14 @@ def _to_be_priced(turn: Turn, calls: list[LlmCall]) -> list[_Call] | None:
 
 def _call(model: str | None, provider: str | None, usage: LlmCall | Usage) -> _Call:
     given = max(0, usage.input_tokens or 0)
-    return _Call(model, provider, given, max(0, usage.output_tokens or 0), min(given, max(0, usage.cached_tokens or 0)))
+    cached = min(given, max(0, usage.cached_tokens)) if usage.cached_tokens else 0
+    return _Call(model, provider, Tokens(given, max(0, usage.output_tokens or 0), cached))
 
 
 def _times(price: Mapping[str, float], call: _Call) -> float:
-    fresh = call.input_tokens - call.cached_tokens
-    cached = price.get("cached_input", price["input"])
-    return (fresh * price["input"] + call.cached_tokens * cached + call.output_tokens * price["output"]) / _MILLION
+    given, output, cached = call.tokens
+    of_cached = price.get("cached_input", price["input"])
+    return ((given - cached) * price["input"] + cached * of_cached + output * price["output"]) / _MILLION
 
 
 def _table_price(call: _Call, start: datetime.datetime | None) -> float | None:
@@ -310,9 +314,7 @@ def _table_price(call: _Call, start: datetime.datetime | None) -> float | None:
     if not model or len(model) > _LONGEST_NAME or len(provider or "") > _LONGEST_NAME:
         return None
     provider = _PROVIDERS.get(provider or "", provider) or None
-    return table_cost(
-        model, Tokens(call.input_tokens, call.output_tokens, call.cached_tokens), start or _LATEST, provider=provider
-    )
+    return table_cost(model, call.tokens, start or _LATEST, provider=provider)
 
 
 def _no_cost(unpriced: list[str]) -> Result:
@@ -369,7 +371,9 @@ def code_cost(turn: Turn, *, include_tool_costs: bool = True, estimate: bool = T
     detail: dict[str, Any] = {"cost": of_models + of_tools, "model_cost": of_models, "tool_cost": of_tools}
     if unpriced:
         detail["unpriced"] = unpriced
-    return Result(of_models + of_tools, detail=detail if found is None else {**detail, **_how_known(found)})
+    if found is not None:
+        detail |= _how_known(found)
+    return Result(of_models + of_tools, detail=detail)
 
 
 @metric(uses=("metadata",), boolean=True, aliases=("hpd:MaxCostEvaluator",))
