@@ -92,7 +92,8 @@ def may_hold(text: str, look: Look | None = None) -> bool:
         return b"phrase" in written or b"asswor" in written
     if has_any(shape.translate(_DIGITS_TOO, b"!"), _SPELLED) and _LETTER_BY_LETTER.search(shape) is not None:
         return True
-    if _has_mixed_word(shape, written) and _has_word(text, written, look, _STEMS, "foreign_words"):
+    may_name = _STEMS.may_be_in(look) or len(written) != len(text)
+    if may_name and _has_mixed_word(shape, written) and _has_word(text, written, look, _STEMS, "foreign_words"):
         return True
     return (b"0000" in shape or b"00a" in shape) and _has_word(text, written, look, _CODE_STEMS, "code_words")
 
@@ -100,7 +101,7 @@ def may_hold(text: str, look: Look | None = None) -> bool:
 def _has_word(text: str, written: bytes, look: Look | None, stems: ScreenedWords, beyond_ascii: str) -> bool:
     if stems.may_be_in(look) and stems.occur_in(written.lower()):
         return True
-    return len(written) != len(text) and any(word in text for word in words("secrets.txt", beyond_ascii))
+    return len(written) != len(text) and has_any(text, words("secrets.txt", beyond_ascii))
 
 
 def _long_words(shape: bytes, written: bytes) -> Iterator[bytes]:
@@ -357,8 +358,9 @@ def _in_view(text: str, asked: str, given: Callable[[], str]) -> Iterator[Creden
     yield from _behind_words(text, near)
     yield from _placed(text)
     yield from _passwords(text, near)
-    about_secrets = _SECRET_WORDS.search(asked[:2000]) is not None or _SECRET_WORDS.search(text) is not None
-    yield from (Credential(kind, start, end, text[start:end], False) for kind, start, end in new_ones(text, about_secrets))
+    for kind, start, end, sure in new_ones(text):
+        if sure or _SECRET_WORDS.search(asked[:2000]) is not None or _SECRET_WORDS.search(text) is not None:
+            yield Credential(kind, start, end, text[start:end], False)
     yield from _phrases(text)
     yield from _secret_elsewhere(text, near, given)
 

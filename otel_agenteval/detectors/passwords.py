@@ -157,15 +157,16 @@ def login_pairs(text: str, near: Iterable[Span]) -> Iterator[Found]:
 _SIGN = lazy(r"[!#$%^&*?~]")
 
 
-def new_ones(text: str, about_secrets: bool) -> Iterator[Found]:
-    """Yield values behind phrases like "the new one is". In an answer about other topics, they have a sign."""
+def new_ones(text: str) -> Iterator[tuple[str, int, int, bool]]:
+    """Yield values behind phrases like "the new one is", and True for one with a sign.
+
+    Values without a sign count only if the conversation is about secrets.
+    """
     for match in _NEW_ONE.finditer(text):
         start, end = trimmed(text, *match.span(1))
         value = text[start:end]
-        if not about_secrets and _SIGN.search(value) is None:
-            continue
         if looks_random(value) and not is_identifier(value) and not _is_sample(text, match.start(), start):
-            yield "password", start, end
+            yield "password", start, end, _SIGN.search(value) is not None
 
 
 _PHRASE = lazy(

@@ -51,7 +51,7 @@ class Format(NamedTuple):
     type: str = ""
 
     def may_be_in(self, text: str) -> bool:
-        return any(literal in text for literal in self.literals)
+        return has_any(text, self.literals)
 
 
 @cache
