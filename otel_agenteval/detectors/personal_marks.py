@@ -29,40 +29,42 @@ _OTHER_DIGITS = lazy(
 _INVISIBLE_SIGNS = tuple(sign.encode() for sign in "\u200b\u200c\u200d\u2060")
 
 
-def _stems(latin: str, beyond_ascii: str, **by_script: str) -> tuple[tuple[bytes, tuple[bytes, ...]], ...]:
-    """Return groups of a lead byte and word stems in UTF-8.
-
-    A text without the lead byte contains none of the stems. Most stems omit the first letter, which may be a capital.
-    """
-    lead = {
-        "cyrillic": b"\xd0",
-        "arabic": b"\xd8",
-        "hebrew": b"\xd7",
-        "indic": b"\xe0",
-        "kana": b"\xe3",
-        "han": b"\xe7",
-        "hangul": b"\xec",
-    }
-    groups = [
-        *([(b"", latin)] if latin else []),
-        (b"", beyond_ascii),
-        *((lead[script], stems) for script, stems in by_script.items()),
-    ]
-    return tuple((byte, tuple(stem.replace("_", " ").encode() for stem in stems.split())) for byte, stems in groups)
+_LEADS = {
+    "cyrillic": b"\xd0",
+    "greek": b"\xce",
+    "arabic": b"\xd8",
+    "hebrew": b"\xd7",
+    "indic": b"\xe0",
+    "kana": b"\xe3",
+    "han": b"\xe7",
+    "hangul": b"\xec",
+}
+"""First byte of letters in UTF-8. A text without the byte contains no stem of the script."""
 
 
-_HOME_WORDS = ScreenedWords(words("personal/screened.txt", "home"))
-_BIRTH_WORDS = ScreenedWords(words("personal/screened.txt", "birth"))
+def _spaced(stems: str) -> tuple[str, ...]:
+    return tuple(stem.replace("_", " ") for stem in stems.split())
+
+
+def _stems(latin: str = "", **by_script: str) -> tuple[tuple[bytes, tuple[bytes, ...]], ...]:
+    """Return groups of a lead byte and word stems in UTF-8. Most stems omit the first letter, which may be a capital."""
+    groups = [(b"", latin), *((_LEADS[script], stems) for script, stems in by_script.items())]
+    return tuple((lead, tuple(stem.encode() for stem in _spaced(stems))) for lead, stems in groups if stems)
+
+
+_HOME_WORDS = ScreenedWords((*words("personal/screened.txt", "home"), *_spaced("ống_tại bor_på hà_riêng ydlí ocuieș turduğ")))
+_BIRTH_WORDS = ScreenedWords((
+    *words("personal/screened.txt", "birth"),
+    *_spaced("ödelsed ødselsd gày_sinh äaika oğum född født née_le né_le Nació nació"),
+))  # fmt: skip
 _BIRTHS = _stems(
-    "", "ödelsed ødselsd gày_sinh äaika oğum född født née_le né_le Nació nació",
     cyrillic="рожд народ родил", arabic="الميلاد", hebrew="לידה", indic="जन्म วันเกิด", kana="生年月日 生まれ", han="出生", hangul="생년월일 년생",
 )  # fmt: skip
 _HOMES = _stems(
-    "", "ống_tại bor_på hà_riêng ydlí ocuieș turduğ ένει",
-    cyrillic="рожив живёт живет ешка", arabic="سكن يقيم عنوان", hebrew="מתגורר גר", indic="रहत घर", kana="住 自宅", han="住", hangul="자택 거주",
+    cyrillic="рожив живёт живет ешка", greek="ένει", arabic="سكن يقيم عنوان", hebrew="מתגורר גר", indic="रहत घर", kana="住 自宅", han="住", hangul="자택 거주",
 )  # fmt: skip
 _PAPERS = _stems(
-    "assp PASSP nsurance_n asseport asapor assapo aspo aszport eisepass assnum icen", "ộ_chiếu ührersch ermis_de_cond",
+    "assp PASSP nsurance_n asseport asapor assapo aspo aszport eisepass assnum icen ộ_chiếu ührersch ermis_de_cond",
     cyrillic="аспорт", arabic="جواز", hebrew="דרכון", indic="पासपोर्ट", kana="パスポート 旅券 免許", han="护照 驾驶", hangul="여권",
 )  # fmt: skip
 _CODE = b"0000000"

@@ -178,8 +178,10 @@ def _verdict(passed: bool, threshold: float | None) -> bool | None:
 def _searched(turn: Turn, check_input: bool, check_output: bool) -> list[tuple[str, str]]:
     if not check_input and not check_output:
         raise MetricError("invalid_parameter", "check_input, check_output: at least one must be true")
-    sides = (("input", turn.input, check_input), ("output", turn.output, check_output))
-    return [(location, text) for location, text, wanted in sides if wanted and text is not None]
+    texts = [("input", turn.input)] if check_input else []
+    if check_output:
+        texts.append(("output", turn.output))
+    return [(location, text) for location, text in texts if text is not None]
 
 
 def _matches(texts: list[tuple[str, str]], ruleset: str, enable_names: bool, public: Sequence[str]) -> list[_Detection]:
