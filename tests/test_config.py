@@ -553,7 +553,7 @@ def test_a_later_layer_replaces_the_prometheus_outlet_and_lists_as_a_whole(file:
     )
     assert config.outlets.prometheus is not None
     assert (config.outlets.prometheus.registry, config.outlets.prometheus.port) == (None, 9464)
-    assert [entry.name for _, entry in config.metric_entries()] == ["code_turn_error"]
+    assert [entry.metric for _, entry in config.metric_entries()] == ["code_turn_error"]
 
 
 def test_a_fault_in_code_is_not_blamed_on_the_file(file: Any) -> None:
@@ -740,7 +740,7 @@ def test_plain_words_and_times_stay_text(file: Any) -> None:
 def test_metric_entries_are_a_name_or_a_name_with_parameters_and_policy(file: Any) -> None:
     path = file("metrics:\n  - code_latency\n  - code_max_duration: {max_seconds: 5}\n    policy: gate\n  - code_cost:\n")
     entries = load_config(path, NOTHING).metric_entries()
-    assert [(entry.name, entry.params, entry.policy) for _, entry in entries] == [
+    assert [(entry.metric, entry.params, entry.policy) for _, entry in entries] == [
         ("code_latency", {}, "trend"),
         ("code_max_duration", {"max_seconds": 5}, "gate"),
         ("code_cost", {}, "trend"),
@@ -819,9 +819,9 @@ def test_a_configured_metric_takes_the_place_of_the_inline_one_and_may_stand_sev
         NOTHING,
     )
     selected = select_metrics(config)
-    ours = [bound for bound in selected if bound.name == "code_repeated_tool_calls"]
+    ours = [bound for bound in selected if bound.metric.name == "code_repeated_tool_calls"]
     assert [(bound.params, bound.policy) for bound in ours] == [({"max_repeats": 1}, "gate"), ({"max_repeats": 5}, "gate")]
-    assert sorted({bound.name for bound in selected}) == sorted(default_pack())
+    assert sorted({bound.metric.name for bound in selected}) == sorted(default_pack())
 
 
 def test_the_policy_is_on_the_score() -> None:

@@ -129,7 +129,7 @@ def _detectors_in(config: Config) -> list[BoundMetric]:
         ConfigError: there are none.
     """
     default = frozenset(group_of("default"))
-    chosen = [one for one in select_metrics(config) if one.name in default and one.metric.unit == "1"]
+    chosen = [one for one in select_metrics(config) if one.metric.name in default and one.metric.unit == "1"]
     if not chosen:
         raise ConfigError("inline.metrics: contains no detector; use `default`, or name the metrics to count")
     return chosen
@@ -221,7 +221,7 @@ def _additions(chosen: Sequence[Suggestion], config: Config) -> list[Addition]:
     values: dict[tuple[str, str], list[str]] = {}
     for one in chosen:
         values.setdefault((one.metric, one.parameter), []).append(one.value)
-    entries = [(resolve(entry.name)[0].name, path) for path, entry in config.metric_entries()]
+    entries = [(resolve(entry.metric)[0].name, path) for path, entry in config.metric_entries()]
     return [
         Addition(metric, parameter, given, [path for name, path in entries if name == metric])
         for (metric, parameter), given in values.items()

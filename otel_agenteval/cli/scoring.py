@@ -106,7 +106,7 @@ def watched(args: argparse.Namespace, metrics: Sequence[BoundMetric]) -> set[str
     if not args.gate or args.baseline is None:
         raise ConfigError("--fail-on-regression: requires --baseline FILE and --gate")
     names = names_of(args.fail_on_regression, "--fail-on-regression")
-    watch = {name if name == "all" else resolve(name)[0].name for name in names}
+    watch = {name if name == "all" or "." in name else resolve(name)[0].name for name in names}
     for name in sorted(watch - {"all"}):
         if name not in {metric.name for metric in metrics}:
             raise ConfigError(

@@ -51,7 +51,7 @@ def _line(fault: dict[str, Any], root: type[Section], sources: Mapping[KeyPath, 
 
 
 def _unknown_key(path: KeyPath, known: list[str], sources: Mapping[KeyPath, str]) -> str:
-    if path[-1] in BESIDE_A_METRIC:
+    if path[-1] in BESIDE_A_METRIC[1:]:
         return f"{placed(path, sources)}: unknown key. Move {path[-1]} into an entry of metrics, beside the name of a metric"
     meant = nearest(str(path[-1]), known, 1)[0]
     return f"{placed(path, sources)}: unknown key. Did you mean {meant!r}? (allowed: {', '.join(known)})"

@@ -37,6 +37,12 @@ class InlineOptions(Section):
     """Let `oa.expect(...)` turn on the `code_` metrics that use its reference data, see [reference data](../concepts/reference-data.md#metrics-that-expect-turns-on). Judged metrics are never turned on."""
 
 
+def _series_name(value: Any) -> str | None:
+    if value is None or (isinstance(value, str) and value.isidentifier() and value.isascii() and len(value) <= 60):
+        return value
+    raise ValueError("must be a word of letters, digits and underscores")
+
+
 FAULTY = "\0"
 """The name of an invalid entry, while all other entries are still checked."""
 
@@ -44,10 +50,12 @@ FAULTY = "\0"
 class MetricEntry(Section):
     """A metric with parameters: ``{code_max_duration: {max_seconds: 2}, policy: gate}``, or only its name."""
 
-    name: str
+    metric: str
     """Name of the metric, or its name in another tool (``trusys:icontains``)."""
     params: dict[str, Any] = NO_ENTRIES
     """Parameters of the metric, listed in its documentation."""
+    name: Annotated[str | None, Before(_series_name), Kind("word")] = None
+    """Name of the metric's scores, to tell several configurations of one metric apart: with ``name: refund``, scores of ``code_contains`` are called ``code_contains.refund``."""
     policy: Literal["gate", "trend"] = "trend"
     """``gate`` if every turn must pass, ``trend`` to watch the mean."""
     when: Selector | None = None
@@ -58,24 +66,25 @@ class MetricEntry(Section):
     @classmethod
     def _read(cls, value: Any) -> Any:
         if isinstance(value, str):
-            return {"name": value}
+            return {"metric": value}
         if not isinstance(value, Mapping):
-            raise ValueError("must be the name of a metric or {name: {parameters}, policy: gate | trend, when: {…}, sample: {…}}")  # noqa: TRY004 - pydantic reads it
+            raise ValueError("must be the name of a metric or {metric: {parameters}, name: …, policy: …, when: {…}, sample: {…}}")  # noqa: TRY004 - pydantic reads it
         names = [key for key in value if key not in BESIDE_A_METRIC]
         if len(names) != 1:
             raise ValueError(
-                f"an entry must name exactly one metric, besides policy, when and sample. Found {', '.join(map(str, names)) or 'none'}"
+                f"an entry must name exactly one metric, besides name, policy, when and sample. Found {', '.join(map(str, names)) or 'none'}"
             )
         params = value[names[0]]
         if params is not None and not isinstance(params, Mapping):
             raise ValueError(f"the parameters of {names[0]} must be a mapping. Example: {{{names[0]}: {{threshold: 0.8}}}}")
         rest = {key: value[key] for key in BESIDE_A_METRIC if key in value}
-        return {"name": str(names[0]), "params": dict(params or {}), **rest}
+        return {"metric": str(names[0]), "params": dict(params or {}), **rest}
 
     def to_dict(self) -> dict[str, Any]:
         """Return ``{name: {parameters}}`` with policy, selector and sampling."""
         shown = self.policy != "trend" or "policy" in self.options_given
-        return {self.name: self.params, **({"policy": self.policy} if shown else {}), **_shared(self)}
+        named = {} if self.name is None else {"name": self.name}
+        return {self.metric: self.params, **named, **({"policy": self.policy} if shown else {}), **_shared(self)}
 
 
 def _shared(section: MetricEntry | GroupOptions) -> dict[str, Any]:
@@ -109,9 +118,9 @@ class GroupOptions(Section):
         return tuple([self._filled(entry) for entry in self.metrics])
 
     def _filled(self, entry: MetricEntry) -> MetricEntry:
-        judged = entry.name.startswith(("llm_", "embed_"))
+        judged = entry.metric.startswith(("llm_", "embed_"))
         shared = {"policy": self.policy, "when": self.when, **({"sample": self.sample} if judged else {})}
         return entry.replaced(**{key: value for key, value in shared.items() if key not in entry.options_given})
 
 
-BESIDE_A_METRIC = ("policy", "when", "sample")
+BESIDE_A_METRIC = ("name", "policy", "when", "sample")

@@ -135,7 +135,7 @@ class Config(Section):
         found: list[tuple[KeyPath, MetricEntry]] = [(("metrics", i), entry) for i, entry in enumerate(own)]
         for name, one in groups.items():
             found += [(("groups", name, "metrics", i), entry) for i, entry in enumerate(one.entries())]
-        return [(path, entry) for path, entry in found if entry.name != FAULTY]
+        return [(path, entry) for path, entry in found if entry.metric != FAULTY]
 
     def where(self, path: KeyPath) -> str:
         """Return the beginning of an error about a value: its file and line or its variable, and its path."""

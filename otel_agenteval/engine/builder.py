@@ -140,7 +140,7 @@ def engine_from(
         return [*computed, *(judging.metrics.names(conversation=conversation) if judging is not None else ())]
 
     inline = config.inline.metrics
-    configured = {entry.name for _, entry in config.metric_entries()} | (set() if isinstance(inline, str) else set(inline))
+    configured = {entry.metric for _, entry in config.metric_entries()} | (set() if isinstance(inline, str) else set(inline))
     hints = Hints(configured & set(evaluator.names))
     recent = RecentTurns(_RECENT if is_behind_otlp else _RECENT_IN_PROCESS)
     feedback = FeedbackJoiner(config.feedback, composer, recent, telemetry, waited)

@@ -242,7 +242,7 @@ class Evaluator:
         self.whole = whole
         self.references = references
         self._budget = budget
-        self._expected = ExpectedMetrics([metric.name for metric in metrics]) if expected else None
+        self._expected = ExpectedMetrics([metric.metric.name for metric in metrics]) if expected else None
 
     @property
     def names(self) -> list[str]:

@@ -31,7 +31,7 @@ _CANCELLATION_MESSAGE = re.compile(
 
 def decided(metric: BoundMetric, turn: Turn) -> Score | None:
     """Return the score of a task metric on a failed or canceled turn, or None if the judge must be called."""
-    if metric.name not in OF_THE_TASK or turn.error is None or metric.missing is not None or _is_conversation(turn):
+    if metric.metric.name not in OF_THE_TASK or turn.error is None or metric.missing is not None or _is_conversation(turn):
         return None
     if is_cancellation(turn.error):
         return metric.left_out(CANCELLED)

@@ -6,6 +6,7 @@ The inline metrics are selected first. Configured metrics then replace or comple
 from __future__ import annotations
 
 import importlib
+import logging
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -24,6 +25,8 @@ from ..media.rules import Rules
 from ..metrics.bound_metric import BoundMetric, live_metric
 from ..metrics.registry import GROUPS, group_of, resolve
 from .redaction import redacted_text
+
+_log = logging.getLogger("otel_agenteval")
 
 
 class Sampling(NamedTuple):
@@ -59,7 +62,7 @@ def select_metrics(config: Config) -> list[BoundMetric]:
         inline = _inline(config)
     faults.check()
     for bound in configured:
-        inline.pop(bound.name, None)
+        inline.pop(bound.metric.name, None)
     selected = [*inline.values(), *configured]
     _complete_policies(selected)
     _sample(config, entries, configured)
@@ -95,8 +98,8 @@ def select_group(config: Config, name: str, selected: Sequence[BoundMetric]) -> 
             return [known.get(member) or live_metric(member, {}) for member in group_of(name)]
         names = [*dict.fromkeys((*config.groups, *GROUPS))]
         raise ConfigError(f"@{name}: unknown group. Did you mean {nearest(name, names, 1)[0]!r}? (groups: {', '.join(names)})")
-    members = {(bound.name, bound.signature_hash) for bound in _configured(config, config.metric_entries(name))}
-    return [bound for bound in selected if (bound.name, bound.signature_hash) in members]
+    members = {bound.key for bound in _configured(config, config.metric_entries(name))}
+    return [bound for bound in selected if bound.key in members]
 
 
 def named(
@@ -114,7 +117,8 @@ def named(
     for name in names:
         found = resolve(name)
         configured, of_whole = (
-            [] if found.preset else [bound for bound in some if bound.name == found.metric.name] for some in (of_turns, whole)
+            [] if found.preset else [bound for bound in some if name in (bound.name, bound.metric.name)]
+            for some in (of_turns, whole)
         )
         chosen_whole += of_whole
         chosen += configured or ([] if of_whole else [live_metric(name, {})])
@@ -129,7 +133,7 @@ def select_conversation_metrics(config: Config) -> list[BoundMetric]:
     """
     import_own(config)
     metrics = config.conversation.metrics
-    entries: Entries = [(("conversation", "metrics", i), entry) for i, entry in enumerate(metrics) if entry.name != FAULTY]
+    entries: Entries = [(("conversation", "metrics", i), entry) for i, entry in enumerate(metrics) if entry.metric != FAULTY]
     configured = _configured(config, entries)
     _complete_policies(configured)
     _sample(config, entries, configured)
@@ -141,9 +145,9 @@ def _complete_policies(selected: Sequence[BoundMetric]) -> None:
     for bound in selected:
         if bound.inner:
             continue
-        if bound.name == "code_policy_must_always_pass":
+        if bound.metric.name == "code_policy_must_always_pass":
             bound.inner = [one for one in selected if one.policy == "gate" and one.name != bound.name]
-        elif bound.name == "code_safety_policy":
+        elif bound.metric.name == "code_safety_policy":
             bound.inner = [one for one in selected if one.metric.unit == "{level}" and one.metric.kind == "llm"]
 
 
@@ -170,14 +174,44 @@ def _configured(config: Config, entries: Entries) -> list[BoundMetric]:
     faults = Faults()
     for path, entry in entries:
         with faults:
-            bound.append(_bind(config, path, entry.name, entry.params, entry.policy, entry.when))
+            bound.append(_bind(config, path, entry.metric, entry.params, entry.policy, entry.when, entry.name))
     faults.check()
     seen: dict[tuple[str, str], KeyPath] = {}
-    for (path, _), one in zip(entries, bound, strict=True):  # equal entries would produce the same result id twice
-        first = seen.setdefault((one.name, one.signature_hash), path)
-        if first != path:
-            problem = f"{one.name} has the same parameters as {dotted(first)}. Remove one of them"
-            raise ConfigError(f"{config.where(path)}: {problem}")
+    for (path, entry), one in zip(entries, bound, strict=True):
+        # equal entries would produce the same result id twice, equal names the same series
+        for key, same in (
+            ((one.metric.name, one.signature_hash), "parameters"),
+            ((one.name, "" if entry.name else one.signature_hash), "name"),
+        ):
+            first = seen.setdefault(key, path)
+            if first != path:
+                problem = f"{one.name} has the same {same} as {dotted(first)}. Remove or rename one of them"
+                raise ConfigError(f"{config.where(path)}: {problem}")
+    return _told_apart(bound)
+
+
+_told: set[tuple[str, ...]] = set()
+"""Names that were logged."""
+
+
+def _told_apart(bound: list[BoundMetric]) -> list[BoundMetric]:
+    """Name the scores of metrics that are configured several times without a name."""
+    by_name: dict[str, list[BoundMetric]] = {}
+    for one in bound:
+        by_name.setdefault(one.name, []).append(one)
+    for name, several in by_name.items():
+        if len(several) > 1:
+            for one in several:
+                one.call_series(f"v{one.signature_hash[:4]}")
+            names = tuple(one.name for one in several)
+            if names not in _told:
+                _told.add(names)
+                _log.warning(
+                    "%s is configured %d times; its scores are called %s. Set a name for each entry",
+                    name,
+                    len(names),
+                    ", ".join(names),
+                )
     return bound
 
 
@@ -214,7 +248,13 @@ def _leave_out(config: Config, path: KeyPath, name: str, found: dict[str, BoundM
 
 
 def _bind(
-    config: Config, path: KeyPath, name: str, params: dict[str, Any], policy: Policy, when: Selector | None = None
+    config: Config,
+    path: KeyPath,
+    name: str,
+    params: dict[str, Any],
+    policy: Policy,
+    when: Selector | None = None,
+    series: str | None = None,
 ) -> BoundMetric:
     try:
         bound = live_metric(name, params, policy)
@@ -227,6 +267,8 @@ def _bind(
         place = config.where((*path, name, deeper[2])).removesuffix(f".{name}.{deeper[2]}")
         raise ConfigError(f"{place}.{message}") from None
     bound.when = when
+    if series is not None:
+        bound.call_series(series)
     _allow_media(config, bound)
     return bound
 

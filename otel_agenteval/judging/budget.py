@@ -129,7 +129,7 @@ class JudgeBudget:
         self._book.close()
 
     def _about(self, metric: str) -> list[Bound]:
-        return [bound for bound in self.bounds if bound.counter.account in ("", metric)]
+        return [bound for bound in self.bounds if bound.counter.account in ("", metric, metric.partition(".")[0])]
 
     def _demand(self, bound: Bound, metric: str, urgent: bool) -> Demand:
         unit = bound.counter.unit

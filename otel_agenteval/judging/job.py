@@ -198,7 +198,7 @@ class Payload:
 def key_of(metric: BoundMetric, *, conversation: bool, inner: bool = False) -> str:
     """Return a metric's key, equal in all processes. ``inner`` marks one only for composites."""
     about = "conversation" if conversation else "turn"
-    return f"{_INNER if inner else ''}{about} {metric.name} {metric.signature_hash} {metric.metric.version}"
+    return f"{_INNER if inner else ''}{about} {metric.metric.name} {metric.signature_hash} {metric.metric.version}"
 
 
 def is_inner(key: str) -> bool:

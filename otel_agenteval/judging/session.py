@@ -43,7 +43,7 @@ class Models:
     def server_of(self, metric: BoundMetric, agent: str) -> str:
         """Return a metric's kind and, if its server isn't the default, the server's address."""
         kind = metric.metric.kind
-        other = self.judge.server_of(metric.name, agent) if kind == "llm" and self.judge is not None else ""
+        other = self.judge.server_of(metric.metric.name, agent) if kind == "llm" and self.judge is not None else ""
         return f"{kind} {other}" if other else kind
 
     def close(self) -> None:

@@ -149,6 +149,13 @@ class BoundMetric:
                 call.pop(generic, None)
         self._call = call
 
+    def call_series(self, name: str) -> None:
+        """Distinguish the scores from those of the same metric with other parameters: ``code_contains.refund``."""
+        self.name = f"{self.metric.name}.{name}"
+        self._facts = self._facts._replace(metric=self.name)
+        if self._when_true is not None:
+            self._when_true = (self._facts, *self._when_true[1:])
+
     def load(self) -> None:
         """Import the metric's module. Otherwise the first turn does."""
         with late_imports():
@@ -181,8 +188,8 @@ class BoundMetric:
 
     @property
     def key(self) -> tuple[str, str]:
-        """Key that is equal for two metrics with equal scores."""
-        return self.name, self.signature_hash
+        """Key that is equal for two metrics with equal scores, whatever the scores are called."""
+        return self.metric.name, self.signature_hash
 
     def evaluate(self, turn: Turn, *, judge: Any = None, embedder: Any = None) -> Score:
         """Score one turn.

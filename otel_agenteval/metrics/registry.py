@@ -584,7 +584,7 @@ def resolve(name: str) -> ResolvedName:
         ConfigError: An unknown name (with the closest three), an ambiguous one (with the candidates), or a name with
             another meaning in its tool (with an alternative).
     """
-    canonical = _find(name)
+    canonical = _find(name) or _find(name.partition(".")[0])  # behind the point is the name of an entry
     if canonical is not None:
         return ResolvedName(canonical, {}, {})
     _import_called(name)

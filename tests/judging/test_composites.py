@@ -454,7 +454,7 @@ def test_a_revision_has_a_composite_of_its_own(models: ScriptedModels) -> None:
 
 
 def test_eval_makes_them_too_and_asks_once(models: ScriptedModels, tmp_path: Path, capsys: Any) -> None:
-    wanted = config(models, ONE, {ALL_PASS: {"metrics": [ONE, TWO]}, "policy": "gate"}, {MEAN: {"metrics": [ONE, TWO]}}, {ONE: {"threshold": 0.1}, "when": {"agent": "nobody"}},
+    wanted = config(models, ONE, {ALL_PASS: {"metrics": [ONE, TWO]}, "policy": "gate"}, {MEAN: {"metrics": [ONE, TWO]}}, {ONE: {"threshold": 0.1}, "name": "nobody", "when": {"agent": "nobody"}},
                     {GATE: {"metric": {ONE: {"threshold": 0.1}}, "threshold": 0.5}})  # fmt: skip
     (tmp_path / "c.yaml").write_text(json.dumps(wanted), encoding="utf-8")
     models.play({"score": 0.01}, {"score": 0.456})
@@ -464,7 +464,7 @@ def test_eval_makes_them_too_and_asks_once(models: ScriptedModels, tmp_path: Pat
     )
     rows = {row["metric"]: row for row in map(json.loads, capsys.readouterr().out.splitlines())}
     assert (rows[ONE]["value"], rows[MEAN]["value"], rows[ALL_PASS]["value"]) == (0.01, pytest.approx(0.233), 2.0)
-    assert (rows[GATE]["status"], rows[GATE]["detail"]["missing"]) == ("skipped", {ONE: "gated: when.agent"})
+    assert (rows[GATE]["status"], rows[GATE]["detail"]["missing"]) == ("skipped", {f"{ONE}.nobody": "gated: when.agent"})
     assert TWO not in rows
     assert len(models.requests) == 2
 

@@ -72,7 +72,7 @@ class JudgeGroup(JudgeModel, ChoosesJudges):
 
     def evaluated(self, metric: BoundMetric, turn: Turn, through: Callable[[JudgeModel], Answers] = lambda judge: judge) -> Score:
         """Return a metric's score on a turn. ``through`` wraps each judge, for example in a budget."""
-        first = self._first(metric.name, turn.agent or "")
+        first = self._first(metric.metric.name, turn.agent or "")
         if self._panel:
             return _of_panel([(judge, metric.evaluate(turn, judge=through(judge))) for judge in self._panel], self._combine)
         score = metric.evaluate(turn, judge=through(first))

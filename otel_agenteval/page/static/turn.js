@@ -168,7 +168,7 @@ export function OneScore({ score, query, kept }) {
         <div><dt>version</dt><dd>${score.version ?? "–"}</dd></div>${score.judge_model && html`<div><dt>judge</dt><dd>${score.judge_model}, ${dollars(score.judge_cost_usd)}</dd></div>`}
         ${score.sample_probability !== null && html`<div><dt>sampling probability</dt><dd>${percent(score.sample_probability, 1)}, by ${score.sample_decided_by ?? "rate"}</dd></div>`}
         <div><dt>scored</dt><dd>${time(score.scored_at)}</dd></div><div><dt>result id</dt><dd><code>${score.result_id}</code></dd></div>
-        <div><dt>reference</dt><dd><${Link} to=${`/catalogue?q=${encodeURIComponent(score.metric)}`}>what it means</${Link}></dd></div>
+        <div><dt>reference</dt><dd><${Link} to=${`/catalogue?q=${encodeURIComponent(score.metric.split(".")[0])}`}>what it means</${Link}></dd></div>
       </dl>
       ${score.kind === "llm" && kept && html`<${Question} turnId=${score.turn_id} metric=${score.metric} version=${score.version} />`}
       ${score.detail && html`<${Json} value=${score.detail} summary="detail" />`}${score.also && html`<${Json} value=${score.also} summary="companion scores" />`}</details></li>`;
