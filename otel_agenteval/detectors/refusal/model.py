@@ -53,23 +53,23 @@ class Read(NamedTuple):
 def read(output: str, asked: str = "", acted: bool = False) -> Read | None:
     """Return the evidence in an answer and its request.
 
-    Returns None for a text on behalf of others, such as a draft. ``acted`` is True if the agent called tools.
+    Returns None for a text with signs of a refusal on behalf of others, such as a draft. ``acted`` is True if the agent called tools.
     """
     head = without_emphasis(plain(output[:_READ]))
-    question = plain(asked[:400])
-    table = language_of(head[:500]) or language_of(question[:200])
+    table = language_of(head[:500]) or language_of(plain(asked[:400])[:200])
     if table is None:
         return Read("", {})
     if table.name == "en" and _says_nothing(head, table):
-        return None if _speaks_for_others(head, question) else Read("en", {})
+        return Read("en", {})
     bare = (ENGLISH_IDIOM if table.name == "en" else OTHER_IDIOM).sub(" … ", without_quotes(head))
-    if _speaks_for_others(bare, question):
-        return None
     sentences = sentences_of(bare)[:_SENTENCES]
     pieces = pieces_in(bare, table)
     found = [classes(sentence, table, pieces) for sentence in sentences]
     if not any(bits & _SIGNS for bits in found):
         return Read(table.name, {})
+    question = plain(asked[:400])
+    if _speaks_for_others(bare, question):
+        return None
     numbers = _of_answer(found)
     numbers |= _of_question(question, table, numbers)
     size = sum(map(length, sentences))
