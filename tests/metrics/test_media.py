@@ -425,3 +425,11 @@ def test_the_same_image_in_a_conversation_is_one() -> None:
     found = evaluate("code_image_sharpness", turn(SHARP, messages=[again]))
     assert len(found.detail["images"]) == 1
     assert uri(image(PICTURE), "image/png").endswith(SHARP["data"])
+
+
+@pytest.mark.parametrize("name", ["code_audio_transcription_quality", "embed_image_caption_accuracy"])
+def test_metric_of_a_medium_skips_a_turn_without_it(name: str) -> None:
+    said = oa.Turn(input="?", output="a cat", ground_truth="a dog")
+    ((_, (score,)),) = oa.score_turns(said, [name], embedder=oa.LocalEmbedder())
+    assert score.status == "skipped"
+    assert score.detail["reason"] in ("missing:audio", "missing:image")

@@ -19,6 +19,8 @@ _LONGEST = 50_000
 
 @metric(
     uses=("ground_truth",),
+    applies=applies.audio,
+    version="2",
     aliases=("agentunit:audio_transcription_quality", "agentunit:AudioTranscriptionMetric"),
     extra="audio",
     traits=("media",),

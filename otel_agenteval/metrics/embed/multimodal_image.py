@@ -61,7 +61,12 @@ def embed_cross_modal_grounding(
     return Result(value, passed=grounded, detail={"similarity": similarity, "is_grounded": grounded})
 
 
-@metric(needs=("output", "ground_truth"), aliases=("agentunit:image_caption_accuracy", "agentunit:ImageCaptionAccuracyMetric"))
+@metric(
+    needs=("output", "ground_truth"),
+    applies=applies.image,
+    version="2",
+    aliases=("agentunit:image_caption_accuracy", "agentunit:ImageCaptionAccuracyMetric"),
+)
 def embed_image_caption_accuracy(
     turn: Turn, embedder: Embeds, *, use_semantic: bool = True, weights: tuple[Weight, Weight] = (0.7, 0.3)
 ) -> Result:
