@@ -16,7 +16,7 @@ from ..core.threads import is_meant_for_host
 from ..evaluation.evaluator import Evaluator
 from ..evaluation.scored_turn import ScoredTurn
 from ..outlets.fan_out import FanOut
-from ..outlets.span_events import SpanEventOutlet
+from ..outlets.span_events import DeferredEvents, PromisedEvents, SpanEventOutlet
 from ..turns.composer import Composer
 from ..turns.roots import SpanGroup
 from ..turns.state import Closed
@@ -97,12 +97,12 @@ class EndingRoots:
             for group in groups:
                 put(GroupedSpans(group))
 
-    def evaluate(self, group: SpanGroup, span: Any) -> tuple[ScoredTurn, Sequence[Any]]:
+    def evaluate(self, group: SpanGroup, span: Any) -> tuple[ScoredTurn, PromisedEvents | None]:
         """Return the scores of one turn, and the span events if the span is its root."""
         scored = self._scorer.evaluate(group)
         if group.root.span_id != span.context.span_id:
             self._span_events.root_already_ended(scored)
-            return scored, ()
+            return scored, None
         return scored, self._span_events.events_of(span, scored, group.root.end_ns)
 
     def count_error(self, error: BaseException) -> None:
@@ -113,7 +113,7 @@ class DeferredTurns:
     """Turns of an ended root, evaluated by the worker or by the first thread that reads the root's events."""
 
     __slots__ = (
-        "_closed", "_done", "_evaluating_in", "_events", "_groups", "_lock", "_lost", "_missed", "_roots", "_scored", "_span", "size",
+        "_closed", "_done", "_evaluating_in", "_groups", "_lock", "_lost", "_missed", "_promised", "_roots", "_scored", "_span", "size",
         "trace_key",
     )  # fmt: skip
 
@@ -125,7 +125,7 @@ class DeferredTurns:
         self._span = span
         self._groups: deque[SpanGroup] = deque()
         """Turns that aren't evaluated yet."""
-        self._events: Sequence[Any] = ()
+        self._promised: PromisedEvents | None = None
         self._scored: list[ScoredTurn] = []
         self._done = False
         self._missed = False
@@ -143,7 +143,9 @@ class DeferredTurns:
         if self._evaluating_in != threading.get_ident():  # the evaluation itself may read the span's own events
             self._evaluate()
             self._missed = self._missed or not self._done
-        return self._events if self._done else None
+        if not self._done:
+            return None
+        return () if self._promised is None else self._promised()
 
     def take(self, finish: Callable[[ScoredTurn], Sequence[ScoredTurn]]) -> Sequence[ScoredTurn]:
         """Return the scored turns once, for the worker.
@@ -172,6 +174,7 @@ class DeferredTurns:
         if self._done or not self._lock.acquire(timeout=_PATIENCE):
             return
         interrupted = False
+        span = self._span
         try:
             if self._done:  # by the thread that held the lock
                 return
@@ -180,10 +183,10 @@ class DeferredTurns:
             if closed is not None:
                 self._groups.extend(self._roots.compose(closed))
             while self._groups:
-                scored, events = self._roots.evaluate(self._groups[0], self._span)
+                scored, promised = self._roots.evaluate(self._groups[0], self._span)
                 self._groups.popleft()
                 self._scored.append(scored)
-                self._events = events or self._events
+                self._promised = promised or self._promised
             if self._lost is None:  # counted as dropped in the meantime
                 self._scored = []
             self._lost = None
@@ -199,3 +202,6 @@ class DeferredTurns:
             if not interrupted:
                 self._span, self._done = None, True
             self._lock.release()
+        events = getattr(span, "_events", None)
+        if self._promised is not None and isinstance(events, DeferredEvents):
+            events.promise(self._promised)  # so that the span doesn't keep this object until its export

@@ -70,7 +70,7 @@ class FeedbackJoiner:
         turn = scored.turn
         found = feedback_in(group.members, self._options.attributes)
         if not scored.new and (before := self.recent.get(scored.supersedes)) is not None:
-            found = [*found, *before.feedback]
+            found = [*found, *(before.feedback or ())]
         if not found:
             return
         score = found[-1].score_of(turn.turn_id, turn.revision, self._options.threshold)
@@ -94,6 +94,7 @@ class FeedbackJoiner:
         return [self._scored_with(found, given.feedback)]
 
     def _scored_with(self, turn: RecentTurn, feedback: Feedback) -> ScoredTurn:
+        turn.feedback = turn.feedback or []
         turn.feedback.append(feedback)
         return turn.scored([feedback.score_of(turn.turn_id, turn.revision, self._options.threshold)])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ..core import forks
 from ..core.feedback import Feedback
@@ -25,7 +25,7 @@ class RecentTurn:
     conversation_id: str | None = None
     close_reason: str | None = None
     complete: bool = True
-    feedback: list[Feedback] = field(default_factory=list)
+    feedback: list[Feedback] | None = None
     """User feedback that arrived after scoring."""
 
     def scored(self, scores: list[Score]) -> ScoredTurn:
@@ -51,8 +51,8 @@ class RecentTurns:
     def _reset(self) -> None:
         self._lock = threading.Lock()
         self._turns: OrderedDict[str, RecentTurn] = OrderedDict()
-        self._of_trace: dict[int, list[str]] = {}
-        """Turn ids by trace key."""
+        self._of_trace: dict[int, str | list[str]] = {}
+        """Turn ids by trace key. Usually there is one, and a list would be one more object for the garbage collector."""
         self._alike: dict[str, str] = {}
         """Names, shared by many turns to save memory."""
 
@@ -69,7 +69,11 @@ class RecentTurns:
             if before is not None:
                 kept.feedback = before.feedback
             self._turns[turn.turn_id] = kept
-            self._of_trace.setdefault(root.trace_key, []).append(turn.turn_id)
+            others = self._of_trace.setdefault(root.trace_key, turn.turn_id)
+            if others is not turn.turn_id:
+                if isinstance(others, str):
+                    self._of_trace[root.trace_key] = others = [others]
+                others.append(turn.turn_id)
             if len(self._turns) > self._most:
                 self._drop(next(iter(self._turns)))
 
@@ -78,8 +82,9 @@ class RecentTurns:
         if found is not None:
             key = found.root.trace_key
             others = self._of_trace[key]
-            others.remove(turn_id)
-            if not others:
+            if isinstance(others, list):
+                others.remove(turn_id)
+            if not others or others == turn_id:
                 del self._of_trace[key]
         return found
 
@@ -97,7 +102,8 @@ class RecentTurns:
     def of_trace(self, trace_key: int) -> list[RecentTurn]:
         """Return the turns of a trace in the order in which they were scored."""
         with self._lock:
-            return [self._turns[turn_id] for turn_id in self._of_trace.get(trace_key, ())]
+            found = self._of_trace.get(trace_key, [])
+            return [self._turns[turn_id] for turn_id in ([found] if isinstance(found, str) else found)]
 
 
 def unknown_turn(turn_id: str, tenant: str | None, trace_id: int, span_id: int) -> RecentTurn:

@@ -14,7 +14,7 @@ first.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 from opentelemetry.sdk.trace import Event, ReadableSpan
@@ -51,6 +51,42 @@ class ScoreEvent(Event):
         return self._made
 
 
+class PromisedEvents:
+    """Events of a turn's scores, created when an exporter reads them.
+
+    Hundreds of turns may wait for their export, and the garbage collector visits every object. So one tuple has the arguments of all
+    scores.
+    """
+
+    __slots__ = ("_about", "_limit", "_parts", "_time_ns")
+
+    def __init__(self, scores: Iterable[Score], time_ns: int, limit: int | None) -> None:
+        parts: list[Any] = []
+        self._about = None
+        for score in scores:
+            explanation = score.explanation if score.verdict is False else None
+            detail = score.detail if score.severity is not None else None
+            parts += (
+                score.facts, score.value, score.passed, score.status, score.label, explanation, detail, None, score.error_type
+            )  # fmt: skip
+            self._about = score.about
+        self._parts = tuple(parts)
+        self._time_ns = time_ns
+        self._limit = limit
+
+    def __call__(self) -> list[ScoreEvent]:
+        found: list[ScoreEvent] = []
+        for place in range(0, len(self._parts), _PARTS):
+            score = Score.of(*self._parts[place : place + _PARTS])
+            score.about = self._about
+            found.append(ScoreEvent(score, self._time_ns, self._limit))
+        return found
+
+
+_PARTS = 9
+"""Number of arguments of :meth:`.Score.of`."""
+
+
 class DeferredEvents(BoundedList):  # type: ignore[type-arg]  # generic in its stub only
     """A span's own events and its scores. The first read creates the scores if necessary."""
 
@@ -69,6 +105,15 @@ class DeferredEvents(BoundedList):  # type: ignore[type-arg]  # generic in its s
                 if self._make is not None and events is not None:
                     self._make = None
                     self._dq.extend(events)
+
+    def promise(self, make: Callable[[], Sequence[Event]]) -> None:
+        """Replace the function that creates the scores, unless they were read before."""
+        if self._lock.acquire(blocking=False):
+            try:
+                if self._make is not None:
+                    self._make = make
+            finally:
+                self._lock.release()
 
     def __len__(self) -> int:
         self._complete()
@@ -104,18 +149,18 @@ class SpanEventOutlet:
         span._events = DeferredEvents(events, make)
         return True
 
-    def events_of(self, span: Any, scored: ScoredTurn, time_ns: int) -> list[ScoreEvent]:
+    def events_of(self, span: Any, scored: ScoredTurn, time_ns: int) -> PromisedEvents | None:
         """Return the events that :meth:`defer` promised, as many as the span has room for."""
         scores = scored.scores
         chosen = self._chosen(scores)
         if not chosen:
-            return []
+            return None
         held = span._events._dq
         if held.maxlen is not None:
             chosen = self._fitting(scores, chosen, held.maxlen - len(held))
         limit = getattr(getattr(span, "_limits", None), "max_attribute_length", None)
         self._note(scored, chosen)
-        return [ScoreEvent(scores[place], time_ns, limit) for place in chosen]
+        return PromisedEvents([scores[place] for place in chosen], time_ns, limit)
 
     def write(self, span: Any, root: Any, scored: ScoredTurn, still_ending: bool) -> None:
         """Write a turn's scores to its root, in ``_on_ending`` (``still_ending``) or ``on_end``."""
