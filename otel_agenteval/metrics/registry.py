@@ -507,6 +507,10 @@ def builtin() -> dict[str, dict[str, Any]]:
     A row has a metric's module, below this one, its aliases, and its declarations other than defaults.
     """
     found: dict[str, dict[str, Any]] = jsonio.loads(Path(__file__).with_name("catalog_index.json").read_bytes())
+    for row in found.values():
+        for key, value in row.items():
+            if isinstance(value, list):
+                row[key] = tuple(value)  # the garbage collector doesn't visit tuples of strings, nor dictionaries of them
     return found
 
 
@@ -524,7 +528,7 @@ def indexed(name: str) -> Metric | None:
     row = builtin().get(name)
     if row is None:
         return None
-    facts: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}
+    facts = dict(row)
     module = f"{__package__}.{facts.pop('module')}"
     del facts["aliases"]
     return Metric(name, module, **{"family": module.rsplit(".", 1)[-1], **facts})

@@ -282,6 +282,7 @@ class Composer:
 def count_group(group: SpanGroup, outcome: str) -> None:
     for spans in group.pending:
         spans.settle(outcome)
+    group.pending = ()  # later outcomes don't count, and thousands of groups are remembered
 
 
 def record_of(span: Any) -> SpanRecord:

@@ -83,7 +83,7 @@ class _RecordedCalls:
         return place
 
 
-def _is_within(inner: SpanRecord, outer: SpanRecord) -> bool:
+def _is_within(inner: SpanRecord | _Recording, outer: SpanRecord | _Recording) -> bool:
     return outer.scope != inner.scope and outer.start_ns <= inner.start_ns and inner.end_ns <= outer.end_ns
 
 
@@ -98,12 +98,17 @@ def _together(groups: list[SpanGroup]) -> SpanGroup:
 
 
 class _Recording:
-    """A recorded part that is remembered by its calls, with the group that contains it now."""
+    """A recorded part that is remembered by its calls, with the group that contains it now.
 
-    __slots__ = ("alone", "group", "root")
+    It has an outline of its root without the content, because thousands are remembered.
+    """
+
+    __slots__ = ("alone", "end_ns", "group", "scope", "span_id", "start_ns", "trace_id")
 
     def __init__(self, group: SpanGroup, alone: bool) -> None:
-        self.root = _outline(group.root)
+        root = group.root
+        self.trace_id, self.span_id = root.trace_id, root.span_id
+        self.start_ns, self.end_ns, self.scope = root.start_ns, root.end_ns, root.scope
         self.alone = alone
         """True if it is a model call in a trace of its own. Only such calls have duplicates."""
         self.group = weakref.ref(group)
@@ -203,7 +208,7 @@ class Duplicates:
 
     def _duplicates_of(self, recording: _Recording, group: SpanGroup, calls: list[Step]) -> dict[_Recording, SpanGroup]:
         """Return the remembered groups in which another instrumentation recorded the same calls."""
-        tenant = number_in(recording.root.trace_id)
+        tenant = number_in(recording.trace_id)
         found: dict[_Recording, SpanGroup] = {}
         for call in calls:
             others: Iterable[_Recording] = ()
@@ -220,11 +225,11 @@ class Duplicates:
         return found
 
     def _remember(self, recording: _Recording, group: SpanGroup, calls: list[Step]) -> None:
-        tenant = number_in(recording.root.trace_id)
+        tenant = number_in(recording.trace_id)
         for call in calls:
             if call.response_id is not None:
                 known = self._answered.get((tenant, call.response_id))
-                if known is not None and known.root.span_id == recording.root.span_id:  # a revision of the same turn
+                if known is not None and known.span_id == recording.span_id:  # a revision of the same turn
                     known.group = recording.group
                     group.recordings.append(known)
                 elif not recording.alone or known is None or known.group() is None:
@@ -283,7 +288,7 @@ class Duplicates:
 
 def _failed_together(recording: _Recording, record: SpanRecord, other: _Recording, failed: SpanRecord) -> bool:
     """Return True if one of two failed calls is alone in its trace and lies within the other."""
-    return (recording.alone and _is_within(recording.root, failed)) or (other.alone and _is_within(other.root, record))
+    return (recording.alone and _is_within(recording, failed)) or (other.alone and _is_within(other, record))
 
 
 def _are_two(recording: _Recording, group: SpanGroup, other: _Recording, whole: SpanGroup) -> bool:
@@ -293,13 +298,13 @@ def _are_two(recording: _Recording, group: SpanGroup, other: _Recording, whole: 
     """
     if not (recording.alone or other.alone):
         return False
-    if recording.root.trace_id == other.root.trace_id and (_holds(group, other.root) or _holds(whole, recording.root)):
+    if recording.trace_id == other.trace_id and (_holds(group, other) or _holds(whole, recording)):
         return False
     if recording.alone and other.alone:
         return True
-    inner, outer = (recording.root, other.root) if recording.alone else (other.root, recording.root)
+    inner, outer = (recording, other) if recording.alone else (other, recording)
     return outer.start_ns <= inner.start_ns
 
 
-def _holds(group: SpanGroup, record: SpanRecord) -> bool:
-    return any(member.span_id == record.span_id for member in group.members)
+def _holds(group: SpanGroup, recording: _Recording) -> bool:
+    return any(member.span_id == recording.span_id for member in group.members)
