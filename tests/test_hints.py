@@ -14,6 +14,7 @@ from otel_agenteval.core import packages
 from otel_agenteval.engine import hints
 from otel_agenteval.judging.budget import Bound, JudgeBudget
 from otel_agenteval.judging.queues import Counter, MemorySpendBook
+from otel_agenteval.metrics import registry
 from tests.support.clock import FakeClock
 from tests.support.rig import Rig
 
@@ -164,3 +165,14 @@ def test_used_up_budget_is_logged_once_for_each_metric(caplog: pytest.LogCapture
     warnings = warned(caplog, "judge.budget: ")
     assert [message.split()[1] for message in warnings] == ["llm_a", "llm_b"]
     assert "calls_per_hour: 1" in warnings[0]
+
+
+def test_metric_without_its_packages_is_named_at_start(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (registry, hints):
+        monkeypatch.setattr(module, "extra_installed", lambda extra: extra != "structured")
+    caplog.set_level(logging.INFO, "otel_agenteval")
+    with Rig({"metrics": [{"code_schema_conformance": {"schema": {"type": "object"}}}]}):
+        pass
+    (said,) = warned(caplog, "code_schema_conformance")
+    assert "otel-agenteval[structured]" in said
+    assert any("code_tool_schema_validity is off" in line and "[structured]" in line for line in caplog.messages)

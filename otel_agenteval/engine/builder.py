@@ -29,7 +29,7 @@ from ..turns.live_roles import role_of_span
 from .ending_root import EndingRoots
 from .engine import BEHIND_OTLP, Engine, limits_of, switched_on
 from .feedback import FeedbackJoiner
-from .hints import Hints
+from .hints import Hints, name_missing_packages
 from .intake import Intake
 from .outcomes import TurnOutcomes
 from .pipeline import Pipeline
@@ -142,6 +142,7 @@ def engine_from(
     inline = config.inline.metrics
     configured = {entry.metric for _, entry in config.metric_entries()} | (set() if isinstance(inline, str) else set(inline))
     hints = Hints(configured & set(evaluator.names))
+    name_missing_packages([*metrics.of_turns, *metrics.of_conversations], inline)
     recent = RecentTurns(_RECENT if is_behind_otlp else _RECENT_IN_PROCESS)
     feedback = FeedbackJoiner(config.feedback, composer, recent, telemetry, waited)
     outcomes = TurnOutcomes(telemetry, composer, metric_names, outlets.count_error)

@@ -7,15 +7,35 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
+from ..core.extras import extra_installed
 from ..core.packages import broken
 from ..evaluation.scored_turn import ScoredTurn
+from ..metrics.bound_metric import BoundMetric
+from ..metrics.registry import GROUPS, group_of, resolve
 
 _log = logging.getLogger("otel_agenteval")
 
 SPANS_WITHOUT_TURN = 1_000
 TURNS_WITHOUT_SCORE = 100
+
+
+def name_missing_packages(metrics: Iterable[BoundMetric], selection: str | Sequence[str]) -> None:
+    """Log the metrics whose packages aren't installed: those of a group at a low level, configured ones as a warning.
+
+    Args:
+        metrics: metrics that are evaluated.
+        selection: ``inline.metrics`` of the configuration.
+    """
+    for metric in metrics:
+        extra = metric.metric.extra
+        if extra is not None and not extra_installed(extra):
+            _log.warning("%s can't be evaluated: pip install 'otel-agenteval[%s]'", metric.name, extra)
+    if _log.isEnabledFor(logging.INFO):
+        for group in [selection] if isinstance(selection, str) else selection:
+            for name in group_of(group, is_installed=False) if group in GROUPS else ():
+                _log.info("%s is off: pip install 'otel-agenteval[%s]'", name, resolve(name).metric.extra)
 
 
 class Hints:

@@ -541,8 +541,8 @@ def _import_called(name: str) -> None:
             importlib.import_module(f"{__package__}.{row['module']}")
 
 
-def group_of(name: str) -> list[str]:
-    """Return the sorted names of a group's metrics whose optional package is installed.
+def group_of(name: str, *, is_installed: bool = True) -> list[str]:
+    """Return the sorted names of a group's metrics whose optional package is installed, or isn't.
 
     Raises:
         ConfigError: An unknown group.
@@ -552,7 +552,9 @@ def group_of(name: str) -> list[str]:
     _extend()
     indexed_members = [member for member, row in builtin().items() if name == "all" or name in row.get("groups", ())]
     known = {**_METRICS, **{member: metric for member in indexed_members if (metric := _find(member)) is not None}}
-    return sorted(m.name for m in known.values() if _belongs(m, name) and (m.extra is None or extra_installed(m.extra)))
+    return sorted(
+        m.name for m in known.values() if _belongs(m, name) and (m.extra is None or extra_installed(m.extra)) is is_installed
+    )
 
 
 def _belongs(metric: Metric, group: str) -> bool:
