@@ -118,7 +118,7 @@ class SystemPrompt:
         self._system = system
         self._letters = letters(system)
         self.size = len(self._letters)
-        self._probes = [self._letters[at : at + _PROBE] for at in range(0, self.size - _PROBE + 1, _STEP)]
+        self._probes = _probes_of(self._letters)
 
     @cached_property
     def _all_probes(self) -> frozenset[str]:
@@ -127,6 +127,15 @@ class SystemPrompt:
     @cached_property
     def _pieces(self) -> list[_Sentence]:
         return [_Sentence(text, of_facts) for text, of_facts in sentences(self._system)]
+
+    @cached_property
+    def _wanted(self) -> str:
+        """The letters of all pieces."""
+        return "".join(piece.letters for piece in self._pieces)
+
+    @cached_property
+    def _wanted_probes(self) -> list[str]:
+        return self._probes if self._system.isascii() else _probes_of(self._wanted)
 
     @cached_property
     def _is_unreadable(self) -> bool:
@@ -195,21 +204,20 @@ class SystemPrompt:
 
     def _compared(self, answer: str, output: str, counts: Callable[[_Sentence], bool], about: bool) -> Leak:
         may_repeat = True
-        if self._system.isascii() and len(self._probes) * len(answer) <= _MOST:
-            probes = [probe in answer for probe in self._probes]
+        if len(self._probes) * len(answer) <= _MOST:
+            probes = [probe in answer for probe in self._wanted_probes]
             may_repeat = any(map(all, zip(probes, probes[1:], probes[2:], strict=False)))  # each run contains three probes
             if not about and sum(probes) < SEVERAL:  # and each instruction one
                 return NONE
         said = self._said(answer)
         if not may_repeat and len(said) < (1 if about else SEVERAL):
             return NONE
-        wanted = "".join(piece.letters for piece in self._pieces)
-        copied = _copied(wanted, answer) if may_repeat else bytearray(len(wanted))
+        copied = _copied(self._wanted, answer) if may_repeat else bytearray(len(self._wanted))
         whole = [(start, end) for start, end, piece in said if counts(piece)]
         if about or len(whole) >= SEVERAL:
             for start, end in whole:
                 copied[start:end] = b"\1" * (end - start)
-        return self._measured(wanted, copied, counts, answer, output) if 1 in copied else NONE
+        return self._measured(copied, counts, answer, output) if 1 in copied else NONE
 
     def _said(self, answer: str) -> list[tuple[int, int, _Sentence]]:
         """Return the places of pieces that the answer contains completely."""
@@ -222,7 +230,7 @@ class SystemPrompt:
             at = end
         return found
 
-    def _measured(self, wanted: str, copied: bytearray, counts: Callable[[_Sentence], bool], answer: str, output: str) -> Leak:
+    def _measured(self, copied: bytearray, counts: Callable[[_Sentence], bool], answer: str, output: str) -> Leak:
         repeated = longest = count = at = current = 0
         stretches: list[str] = []
         for piece in self._pieces:
@@ -230,7 +238,7 @@ class SystemPrompt:
             part = copied[at:end]
             here = sum(part) if 1 in part and counts(piece) else 0
             for found in re.finditer(b"\1+", part) if here else ():
-                stretch = wanted[at + found.start() : at + found.end()]
+                stretch = self._wanted[at + found.start() : at + found.end()]
                 stretches.append(stretch)
                 current = (current if found.start() == 0 else 0) + _weight(stretch)
                 longest = max(longest, current)
@@ -259,6 +267,10 @@ class SystemPrompt:
         if not copied or (len(copied) == 1 and count < _MANY and not any(map(_is_code, copied[0]))):
             return NONE
         return Leak(count / sum(map(len, rules)), 0, len(copied), ((0, len(output)),))
+
+
+def _probes_of(spelled: str) -> list[str]:
+    return [spelled[at : at + _PROBE] for at in range(0, len(spelled) - _PROBE + 1, _STEP)]
 
 
 def _copied(wanted: str, answer: str) -> bytearray:
