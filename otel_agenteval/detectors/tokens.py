@@ -33,13 +33,17 @@ class Token(NamedTuple):
     cut: bool = True
     """True if the beginning of a token at the end of a text counts too."""
     type: str = ""
+    literals: tuple[str, ...] = ()
+    """Texts of which every prefix contains one, if they aren't its start."""
 
-    def literal(self) -> str:
-        """Return the literal start of the prefix, for a fast check."""
+    def starts(self) -> tuple[str, ...]:
+        """Return texts of which every token contains one, for a fast check."""
+        if self.literals:
+            return tuple(self.literals)
         plain = re.match(r"[A-Za-z0-9_-]*", self.prefix)
         found = plain.group() if plain is not None else ""
         remainder = self.prefix[len(found) :]
-        return found[:-1] if remainder[:1] in ("?", "*", "{") else found
+        return (found[:-1] if remainder[:1] in ("?", "*", "{") else found,)
 
 
 class Format(NamedTuple):
@@ -83,7 +87,7 @@ def _answer_formats() -> tuple[Format, ...]:
     prefixed = (
         Format(
             lazy(rf"(?<![A-Za-z0-9_])(?:{token.prefix})[{token.body}]{{{token.least},{token.most}}}(?<!\.)(?![A-Za-z0-9_])"),
-            (token.literal(),),
+            token.starts(),
             token.type,
         )
         for token in tokens()
@@ -118,7 +122,9 @@ def secret_spans(text: str) -> Iterator[tuple[str, int, int]]:
 @cache
 def _beginnings() -> tuple[re.Pattern[str], tuple[str, ...]]:
     prefixes = "|".join(token.prefix for token in tokens() if token.type)
-    shaped = {literal for form in _answer_formats() for literal in form.literals} - {token.literal() for token in tokens()}
+    shaped = {literal for form in _answer_formats() for literal in form.literals} - {
+        start for token in tokens() for start in token.starts()
+    }
     return lazy(rf"(?<![A-Za-z0-9])(?:{prefixes})"), tuple(shaped - {"://"})
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from ..texts import has_any
 from .patterns import lazy
 from .values import is_chosen, is_nothing
 
@@ -144,7 +145,7 @@ def may_command(text: str, lowered: str) -> bool:
 
     ``lowered`` is the text in lower case.
     """
-    return any(sign in text for sign in _SIGNS) or any(stem in lowered for stem in _STATEMENT_STEMS)
+    return has_any(text, _SIGNS) or has_any(lowered, _STATEMENT_STEMS)
 
 
 def in_commands(text: str, lowered: str) -> Iterator[Span]:
@@ -152,7 +153,7 @@ def in_commands(text: str, lowered: str) -> Iterator[Span]:
 
     ``lowered`` is the text in lower case.
     """
-    if any(sign in text for sign in _SIGNS):
+    if has_any(text, _SIGNS):
         at = 0
         while (name := _NAME.search(lowered, at)) is not None:
             words = _words(text, name.end())

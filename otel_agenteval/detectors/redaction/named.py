@@ -32,8 +32,8 @@ def named(text: str, lowered: str) -> Iterator[Span]:
     names = list(names_in(text, lowered))
     done = 0
     for name in names:
-        if name.start < done:  # inside a value
-            continue
+        if name.start < done or (name.strength < PASSWORD and _NUMBER.match(text, name.end) is not None):
+            continue  # inside a value, or a count such as {"total_tokens": 12}
         for frame in _frames_of(text, name):
             found = [each for each in frame(text, name) if _fits(name.strength, text[each.start : each.end], each.sure)]
             if found:
@@ -77,6 +77,7 @@ def _is_code(value: str) -> bool:
     return _IDENTIFIER.fullmatch(value) is not None and strength_of(value) > 0
 
 
+_NUMBER = lazy(r"\\{0,7}[\"']\s{0,4}:\s{0,4}(?:[0-9]{1,12}|null)\s{0,40}[,}\]]")
 _IN_CELL = lazy(r"[^\s(){}\"]+")
 _OF_TEXT = lazy(r"[(){}:;,]|\.\s|\Z(?<=\.)")
 _IDENTIFIER = lazy(r"[&*]?\$?(?:[A-Za-z0-9]*[._-])+[A-Za-z0-9]+|[a-z]+(?:[A-Z][a-z]+)+")

@@ -13,7 +13,7 @@ from functools import cache, lru_cache
 from types import ModuleType
 
 from ..lists import words
-from ..texts import in_small_letters
+from ..texts import has_any, in_small_letters
 from .patterns import lazy
 from .tables import cells_in
 from .views import folded
@@ -135,7 +135,7 @@ def ssns(text: str) -> Iterator[Span]:
     if _LIKE_SSN.search(text) is not None:
         yield from (found.span() for found in _SSN.finditer(text))
     lowered = in_small_letters(text)
-    if any(word in lowered for word in _SSN_WORDS):
+    if has_any(lowered, _SSN_WORDS):
         yield from (found.span(1) for found in _NAMED_SSN.finditer(text))
         for cell in cells_in(text, _places(lowered, _SSN_WORDS)):
             if is_ssn_name(cell.head) and is_ssn(text[cell.start : cell.end]):
@@ -151,7 +151,7 @@ def is_ssn(value: str) -> bool:
 
 
 def _places(lowered: str, words: Iterable[str]) -> list[int]:
-    return sorted(found.start() for word in words for found in re.finditer(re.escape(word), lowered))
+    return sorted(found.start() for word in words if word in lowered for found in re.finditer(re.escape(word), lowered))
 
 
 # --- telephone numbers
@@ -301,7 +301,7 @@ def _phones_in(text: str, start: int, end: int, *, grouped: bool) -> Iterator[Sp
         yield from (each.span() for each in found if _is_trunk(each.group()))
     before = max(0, start - _WINDOW_BEFORE)
     lowered = text[before:start].lower()
-    if any(hint in lowered for hint in words("phones.txt", "hints")):  # without one, only its own format counts
+    if has_any(lowered, words("phones.txt", "hints")):  # without one, only its own format counts
         yield from _behind_words(text, before, stop)
 
 

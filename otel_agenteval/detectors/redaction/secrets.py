@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-from ..texts import in_small_letters
+from ..texts import has_any, in_small_letters
 from ..tokens import Token, shaped_tokens, tokens
 from .commands import in_commands
 from .named import named
@@ -129,17 +129,24 @@ def _decoded(text: str) -> bytes | None:
 
 
 @cache
-def _prefixes() -> tuple[tuple[str, re.Pattern[str], re.Pattern[str], Token], ...]:
-    """Return each kind of token after the literal start, the prefix and the body that it has."""
+def _prefixes() -> tuple[tuple[tuple[str, ...], re.Pattern[str], re.Pattern[str], Token], ...]:
+    """Return each kind of token after texts of which it contains one, and the patterns of its prefix and body."""
     return tuple(
         (
-            token.literal(),
+            token.starts(),
             lazy(("" if token.glued else r"(?<![A-Za-z0-9])") + f"(?:{token.prefix})"),
             lazy(f"[{token.body}]{{1,{token.most}}}"),
             token,
         )
         for token in tokens()
     )
+
+
+@cache
+def _starts() -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the texts of which a token in a run of letters contains one, and those of other tokens."""
+    in_runs = [start for token in tokens() if not token.literals for start in token.starts()]
+    return tuple(in_runs), tuple(start for token in tokens() for start in token.literals)
 
 
 _RUN_OF_TOKEN = lazy(r"[A-Za-z0-9+/_.~=%-]{8,}")
@@ -150,10 +157,10 @@ _NOT_OF_PROSE = frozenset("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 
 def _tokens(text: str) -> Iterator[Span]:
     runs = " ".join(run for run in _RUN_OF_TOKEN.findall(text) if not _NOT_OF_PROSE.isdisjoint(run[1:]))
-    if not runs:
+    if not runs or not any(map(has_any, (runs, text), _starts())):
         return
-    for literal, prefix, body, token in _prefixes():
-        if literal and literal not in runs:
+    for starts, prefix, body, token in _prefixes():
+        if not has_any(text if token.literals else runs, starts):
             continue
         done = 0
         for found in prefix.finditer(text):
