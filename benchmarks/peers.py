@@ -270,7 +270,7 @@ def _mlflow(file: Path, _: str) -> object:
 PEERS: dict[str, Peer] = {
     "otel-agenteval": Peer("", "the default metrics on the whole turn, which it rebuilds from spans", _ours, _ours_offline),
     "langfuse": Peer(
-        "langfuse==5.0.4", "beside an agent, it evaluates nothing and sends the spans to its server. Offline, `run_experiment` with three functions on the answer",
+        "langfuse==5.0.4", "in the agent's process, it evaluates nothing and sends the spans to its server. Offline, `run_experiment` with three functions on the answer",
         _langfuse, _langfuse_offline,
     ),
     "pydantic-evals": Peer(
@@ -286,15 +286,15 @@ PEERS: dict[str, Peer] = {
     ),
     "agentevals": Peer(
         "agentevals==0.0.9", "messages and tool calls against a reference, strict and superset", None, _agentevals,
-        "Its evaluators are functions for tests, and nothing of it runs beside an agent.",
+        "Its evaluators are functions for tests, so nothing runs in the agent's process.",
     ),
     "agentevals-cli": Peer(
         "agentevals-cli==0.11.0", "`tool_trajectory_avg_score` and `response_match_score` against a golden answer, on spans", None, _agentevals_cli,
-        "Beside an agent, its SDK only sends spans to `agentevals serve`.",
+        "In the agent's process, its SDK only sends spans to `agentevals serve`.",
     ),
     "mlflow": Peer(
         "mlflow==3.17.2", "`PIIDetection`, `RegexMatch` and `ResponseLength` on the answer, with results in its SQLite store", None, _mlflow,
-        "Beside an agent, it monitors traces with LLM judges only.",
+        "It monitors live traces with LLM judges only.",
     ),
 }  # fmt: skip
 """All packages. To add one, add its functions above and its line here."""
@@ -419,7 +419,10 @@ def tables(chosen: Mapping[str, Peer], rounds: int) -> str:
             except (RuntimeError, subprocess.CalledProcessError) as error:
                 print(error, file=sys.stderr)
                 notes[-1] += f" It can't be measured here ({type(error).__name__})."
-    return f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}:\n\n{harness.plain_table(lines)}\n\n" + "\n".join(notes)
+    return (
+        f"Measured on {datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}:\n\n{harness.plain_table(lines)}\n\n"
+        + "\n".join(notes)
+    )
 
 
 def main() -> int:

@@ -43,6 +43,12 @@ def add_jobs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--jobs", metavar="N", help="processes for large files (default: all cores)")
 
 
+def number_of_processes(text: str) -> int:
+    if text.isdigit() and 1 <= int(text) <= 256:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"must be a number from 1 to 256, got {text!r}")
+
+
 def add_config(parser: Arguments) -> None:
     parser.add_argument("--config", metavar="FILE", help="YAML configuration (default: OTEL_AGENTEVAL_CONFIG_FILE)")
     add_imports(parser)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import functools
 import json
 import logging
 import os
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.errors import ConfigError
 from .exit_codes import FAILED, OK, UNUSABLE
-from .options import add_config, add_logging, check_address
+from .options import add_config, add_logging, check_address, number_of_processes
 
 if TYPE_CHECKING:  # the help of the command costs the import of no server
     from ..config.root import Config
@@ -40,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(f"--{name}", metavar="HOST:PORT", help=f"address of {what}; off disables it")
     parser.add_argument(
         "--processes",
-        type=_processes,
+        type=number_of_processes,
         default=1,
         metavar="N",
         help="number of processes, on ports 10 apart, behind a Collector that routes by trace id; /metrics covers all (default: 1)",
@@ -54,12 +55,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="accept other machines without a token or client certificates",
     )
-
-
-def _processes(text: str) -> int:
-    if text.isdigit() and 1 <= int(text) <= 256:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"must be a number from 1 to 256, got {text!r}")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -83,7 +78,8 @@ def run(args: argparse.Namespace) -> int:
 
         given = [*(("--config", args.config) if args.config else ()), *(("--insecure",) if args.insecure else ())]
         given += ["--log-format", args.log_format, "--log-level", args.log_level]
-        ledger = asyncio.run(supervisor.serve(config, args.processes, given, args.signals, notifier))
+        command = functools.partial(supervisor.command_of, config, arguments=given)
+        ledger = asyncio.run(supervisor.supervise(config, args.processes, command, args.signals, notifier))
     else:
         service = Service(config, number=args.child)
         ledger = run_beside(service.engine, _serve(service, args, notifier))

@@ -7,18 +7,21 @@ import asyncio
 import json
 import logging
 import signal
+import sys
 from typing import Any
 
 from ..config.loader import load_config
 from ..config.root import Config
+from ..config.shares import processes_for, share_of
 from ..core.errors import ConfigError
+from ..core.processes import cores
 from ..kafka.consumer import Address, KafkaSource, Patience
 from ..server.app import Service
 from ..server.notify import Notifier, Progress
 from ..server.process import run_beside, tune
-from ..server.signals import Signals
+from ..server.settings import check_exposure
 from .exit_codes import FAILED, OK, UNUSABLE
-from .options import add_config, add_logging, check_address
+from .options import add_config, add_logging, check_address, number_of_processes
 
 _log = logging.getLogger("otel_agenteval")
 
@@ -40,6 +43,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_config(parser)
     parser.add_argument("--metrics", metavar="HOST:PORT", help="address of /metrics; off disables it")
     parser.add_argument("--insecure", action="store_true", help="accept requests to /metrics from other machines")
+    parser.add_argument(
+        "--processes",
+        type=number_of_processes,
+        metavar="N",
+        help="number of processes for --judge, which divide the limits of judge and embedder; /metrics covers all "
+        "(default: one for every 50 of judge.max_concurrency, up to the number of cores)",
+    )
+    parser.add_argument("--child", type=int, help=argparse.SUPPRESS)  # set by the parent of several processes
 
 
 def run(args: argparse.Namespace) -> int:
@@ -48,14 +59,50 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError(
             "--spans, --judge: at least one of them is required. Examples: --spans kafka://BROKER:9092/TOPIC, --judge redis://HOST:6379"
         )
-    address = None if args.spans is None else Address.read(args.spans)
     config = configured(args)
+    count = _processes(args, config)
+    notifier = Notifier.from_environment()
     tune()
-    patience = None if address is None else Patience()
-    service = Service(config, waited=patience)
-    ledger = run_beside(service.engine, _work(service, address, patience, Notifier.from_environment(), args.signals))
+    if args.child is None and count > 1:
+        ledger = _supervised(args, config, count, notifier)
+    else:
+        if args.child is not None:
+            config = share_of(config, args.child, count)
+        address = None if args.spans is None else Address.read(args.spans)
+        patience = None if address is None else Patience()
+        service = Service(config, waited=patience)
+        ledger = run_beside(service.engine, _work(service, address, patience, notifier, args))
     print(json.dumps({"ledger": ledger}, ensure_ascii=False), flush=True)
     return OK if ledger["handed_over"] else FAILED
+
+
+def _processes(args: argparse.Namespace, config: Config) -> int:
+    """Return the number of processes, or raise a ConfigError if they can't divide the limits."""
+    if args.spans is not None:
+        if args.processes is not None:
+            raise ConfigError(
+                "--processes: can't be combined with --spans. Start more workers instead, up to the topic's partitions"
+            )
+        return 1
+    if args.processes is None:
+        return processes_for(config, cores())
+    count: int = args.processes
+    share_of(config, 0, count)
+    return count
+
+
+def _supervised(args: argparse.Namespace, config: Config, count: int, notifier: Notifier) -> dict[str, Any]:
+    from ..server import supervisor
+
+    given = ["--judge", args.judge, "--processes", str(count), "--metrics", "127.0.0.1:0"]
+    given += [*(("--config", args.config) if args.config else ()), "--log-format", args.log_format, "--log-level", args.log_level]
+
+    def command(number: int) -> list[str]:
+        return [sys.executable, "-m", "otel_agenteval", "worker", "--child", str(number), *given]
+
+    check_exposure(config.serve)
+    _log.info("starting %d judge processes, which divide judge.max_concurrency %d", count, config.judge.max_concurrency)
+    return asyncio.run(supervisor.supervise(config, count, command, args.signals, notifier))
 
 
 def configured(args: argparse.Namespace) -> Config:
@@ -90,7 +137,7 @@ def configured(args: argparse.Namespace) -> Config:
 
 
 async def _work(
-    service: Service, address: Address | None, patience: Patience | None, notifier: Notifier, signals: Signals
+    service: Service, address: Address | None, patience: Patience | None, notifier: Notifier, args: argparse.Namespace
 ) -> dict[str, Any]:
     engine = service.engine
     config = engine.config
@@ -108,7 +155,15 @@ async def _work(
         stop.set()
         service.stop_taking()
 
-    signals.pass_to(take)
+    def parent_ended() -> None:
+        """End because the parent was killed. Standard input is a pipe that only the parent holds open."""
+        loop.remove_reader(0)
+        _log.error("the parent process ended: this process ends too")
+        take(signal.SIGTERM)
+
+    args.signals.pass_to(take)
+    if args.child is not None:
+        loop.add_reader(0, parent_ended)
     await service.start()
     if stop.is_set():
         return await service.drain()

@@ -1,6 +1,6 @@
-"""``serve --processes N``: one process per core, and one ``/metrics`` for all.
+"""``serve`` and ``worker`` with ``--processes N``: one process per core, and one ``/metrics`` for all.
 
-Each process has separate ports. So a Collector that routes by trace id (``load_balancing``) can send whole traces to each.
+With ``serve``, each process has separate ports. So a Collector that routes by trace id (``load_balancing``) can send whole traces to each.
 The parent receives no spans. It starts the processes, restarts those that die, and merges the text that their ``/metrics``
 serve. Each sample gets a label for its process, and exemplars are kept.
 """
@@ -126,8 +126,9 @@ class Child:
                 await asyncio.wait_for(self._stop.wait(), pause)
 
     def _hear(self, line: str) -> None:
-        if line.startswith("listening: "):
-            self.listening = dict(part.split("=", 1) for part in line.removeprefix("listening: ").split())
+        what, _, addresses = line.partition(": ")
+        if what in ("listening", "working"):
+            self.listening = dict(part.split("=", 1) for part in addresses.split())
             self.ready.set()
         elif line.startswith('{"ledger"'):
             self.ledger = json.loads(line)["ledger"]
@@ -345,17 +346,24 @@ class _MetricsPage:
         self._merged.close()
 
 
-async def serve(config: Config, count: int, arguments: Sequence[str], signals: Signals, notifier: Notifier) -> dict[str, Any]:
-    """Run ``count`` processes until a signal, and return their ledgers, or raise ConfigError."""
+async def supervise(
+    config: Config, count: int, command: Callable[[int], Sequence[str]], signals: Signals, notifier: Notifier
+) -> dict[str, Any]:
+    """Run ``count`` processes until a signal, and return their ledgers, or raise ConfigError.
+
+    ``command`` returns the command line of a process. Without addresses for spans, the processes are workers.
+    """
+    receives = config.serve.grpc is not None or config.serve.http is not None
     journal = None if config.serve.journal is None else JournalFolder(config.serve.journal)
-    supervision = _Supervision(
-        notifier, count, lambda number, env: Child(number, command_of(config, number, arguments), env, journal)
-    )
+    supervision = _Supervision(notifier, count, lambda number, env: Child(number, command(number), env, journal))
     children = supervision.children
     running: list[asyncio.Task[None]] = []
     stop = asyncio.Event()
 
     def pass_on(number: int) -> None:
+        if number == signal.SIGHUP and not receives:
+            _log.warning("SIGHUP: ignored; restart the worker to change its configuration")
+            return
         if number != signal.SIGHUP:
             notifier.stopping(config.serve.drain_timeout)
             stop.set()
@@ -376,8 +384,9 @@ async def serve(config: Config, count: int, arguments: Sequence[str], signals: S
         if not stop.is_set():
             supervision.begin()
             if address is not None:
-                print(f"listening: metrics={address}", flush=True)
-            print(f"AGENTEVAL_ENDPOINTS='{endpoints([child.listening for child in children])}'", flush=True)
+                print(f"{'listening' if receives else 'working'}: metrics={address}", flush=True)
+            if receives:
+                print(f"AGENTEVAL_ENDPOINTS='{endpoints([child.listening for child in children])}'", flush=True)
             reporting.cancel()
             notifier.ready(f"{count} processes")
             reporting = asyncio.create_task(supervision.watch(f"{count} processes"))
