@@ -10,6 +10,7 @@ import argparse
 import gc
 import json
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -191,6 +192,21 @@ def answer_as_child(args: argparse.Namespace, children: Mapping[str, Callable[[]
     if args.child:
         print(json.dumps(children[json.loads(args.child)["what"]]()), flush=True)
         os._exit(0)
+
+
+def server_program(name: str) -> Path:
+    """Return a server's program, which ``scripts/get_servers.py`` gets if it is missing."""
+    sys.path.insert(0, str(ROOT))
+    from scripts import get_servers
+
+    return get_servers.get(name)
+
+
+def free_port() -> int:
+    """Return a port of this machine that nothing uses."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
 
 
 @contextmanager

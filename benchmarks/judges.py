@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import logging
+import subprocess
 import sys
 import tempfile
 import time
@@ -26,6 +27,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from otel_agenteval.instrumentation.span_processor import AgentEvalSpanProcessor
 from otel_agenteval.judging import factory
 from otel_agenteval.judging.models.base import JudgeModel
+from otel_agenteval.judging.queues import JobQueue
 from otel_agenteval.metrics.question import Question
 
 JOBS, AT_ONCE = 4_000, 200
@@ -45,6 +47,11 @@ SETUPS: dict[str, dict[str, Any]] = {
 } | {
     f"{AT_ONCE} judges at once, a model that sleeps {FAST:g} s in this process, queue in {where}": {"queue": queue}
     for queue, where in (("memory", "memory"), ("sqlite", "SQLite"))
+} | {
+    f"the same over HTTP, a model of {FAST:g} s, queue in Redis, `worker --judge --processes {processes}`": {
+        "processes": processes, "model": FAST, "questions": 30 * AT_ONCE,
+    }
+    for processes in (1, 2)
 }  # fmt: skip
 """What is measured: the queue, the model's seconds, how many judges there are and how many questions; without a model, one that sleeps here."""
 LEAST_SHARE, MOST_CPU = 0.9, 1_000.0
@@ -63,11 +70,15 @@ class _Sleeping(JudgeModel):
         return {"score": 90, "reasoning": "It answers."}
 
 
-def _judging(url: str, at_once: int, queue: Mapping[str, str]) -> tuple[AgentEvalSpanProcessor, TracerProvider]:
-    processor = AgentEvalSpanProcessor({
+def _config(url: str, at_once: int, queue: Mapping[str, Any]) -> dict[str, Any]:
+    return {
         "judge": {"base_url": url, "model": "m-1", "max_concurrency": at_once, "queue": queue},
         "metrics": ["llm_relevance"], "inline": {"metrics": []}, "outlets": {"log_events": False, "prometheus": None},
-    })  # fmt: skip
+    }  # fmt: skip
+
+
+def _judging(url: str, at_once: int, queue: Mapping[str, Any]) -> tuple[AgentEvalSpanProcessor, TracerProvider]:
+    processor = AgentEvalSpanProcessor(_config(url, at_once, queue))
     provider = TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(processor)
     return processor, provider
@@ -145,6 +156,45 @@ def _judge_queue(backend: str) -> Iterator[dict[str, str]]:
         yield {"backend": "sqlite", "path": str(Path(folder) / "q.db")} if backend == "sqlite" else {}
 
 
+def by_workers(seconds: float, processes: int, questions: int) -> dict[str, float]:
+    """Let a judge worker do most of a queue's jobs, from when its processes are at work."""
+    with _served(seconds) as url, tempfile.TemporaryDirectory() as folder:
+        port = harness.free_port()
+        redis = subprocess.Popen(
+            [harness.server_program("redis-server"), "--port", str(port), "--save", ""], stdout=subprocess.DEVNULL, cwd=folder
+        )
+        server = f"redis://127.0.0.1:{port}"
+        queue = {"backend": "redis", "url": server, "work": False}
+        processor, provider = _judging(url, AT_ONCE, queue)
+        for _ in range(questions):
+            _turn(provider.get_tracer("acme.app"))
+        assert processor.engine.flush(120)
+        judges = processor.engine.judging
+        assert judges is not None
+        file = Path(folder, "agenteval.yaml")
+        file.write_text(json.dumps(_config(url, AT_ONCE, queue)), encoding="utf-8")
+        command = [sys.executable, "-m", "otel_agenteval", "worker", "--judge", server, "--processes", str(processes)]
+        worker = subprocess.Popen(
+            [*command, "--config", file, "--metrics", "off"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        try:
+            first, started = _when(judges.queue, questions * 2 // 3)
+            left, ended = _when(judges.queue, questions // 10)
+        finally:
+            worker.terminate()
+            worker.wait()
+            redis.kill()
+            redis.wait()
+    return {"seconds": (ended - started) / (first - left)}
+
+
+def _when(queue: JobQueue, depth: int) -> tuple[int, float]:
+    """Wait until a queue has at most so many jobs, and return their number and the time."""
+    while (found := queue.depth) > depth:
+        time.sleep(0.02)
+    return found, time.perf_counter()
+
+
 def over_http(backend: str, seconds: float, at_once: int, questions: int) -> dict[str, float]:
     """Ask a model that takes so many seconds. Threads, connections and prices are made in that time, too."""
     with _served(seconds) as url, _judge_queue(backend) as queue:
@@ -164,6 +214,8 @@ def rows(found: harness.Runs) -> list[harness.Row]:
     """The lines of the table."""
     made = []
     for setup, what in SETUPS.items():
+        if (harness.AFTER, setup) not in found.outcomes:
+            continue
         ideal = what.get("model", FAST) / what.get("at_once", AT_ONCE)
         best = found.best(setup, "seconds")
         row = harness.Row(setup, f"{1 / best:.0f} questions/s", f"{ideal / best:.2f} × ideal")
@@ -174,7 +226,7 @@ def rows(found: harness.Runs) -> list[harness.Row]:
             row.bound, row.over = f"≥ {least} × ideal", least * best / ideal
         before = found.before(setup, "seconds")
         made.append(row.compared(1 / best, None if before is None else 1 / before, "{:.0f} questions/s"))
-        if "model" in what:
+        if "at_once" in what:
             cpu = found.best(setup, "cpu")
             of_it = harness.Row("CPU of the judging process for each of them", f"{cpu:.0f} µs")
             if what["model"] == SLOW:
@@ -187,17 +239,21 @@ def main() -> int:
     """Measure, print, and say by the exit status whether the bounds hold."""
     options = harness.parser(__doc__)
     options.add_argument("--rounds", type=int, default=2, help="of each setup")
+    options.add_argument("--only", metavar="TEXT", help="only setups with this in their names")
     args = options.parse_args()
     logging.disable(logging.CRITICAL)
     if args.child:
         what = json.loads(args.child)
-        http = "model" in what
-        outcome = (
-            over_http(what["queue"], what["model"], what["at_once"], what["questions"]) if http else in_process(what["queue"])
-        )
+        if "processes" in what:
+            outcome = by_workers(what["model"], what["processes"], what["questions"])
+        elif "model" in what:
+            outcome = over_http(what["queue"], what["model"], what["at_once"], what["questions"])
+        else:
+            outcome = in_process(what["queue"])
         print(json.dumps(outcome))
         return 0
-    return harness.report(rows(harness.alternate(__file__, SETUPS, args.against, args.rounds)), args, "judges")
+    chosen = {name: what for name, what in SETUPS.items() if not args.only or args.only in name}
+    return harness.report(rows(harness.alternate(__file__, chosen, args.against, args.rounds)), args, "judges")
 
 
 if __name__ == "__main__":

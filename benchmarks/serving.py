@@ -141,7 +141,7 @@ class Sidecar:
 def _served(folder: Path, config: dict[str, Any], *, journal: bool) -> Iterator[Sidecar]:
     file = folder / "agenteval.yaml"
     file.write_text(json.dumps(config), encoding="utf-8")
-    ports = {name: _free_port() for name in ("grpc", "http", "metrics", "web")}
+    ports = {name: harness.free_port() for name in ("grpc", "http", "metrics", "web")}
     command = [sys.executable, "-m", "otel_agenteval", "serve", "--config", str(file)]
     for name, port in ports.items():
         command += [f"--{name}", f"127.0.0.1:{port}"]
@@ -175,10 +175,7 @@ class Collector(Sidecar):
 @contextmanager
 def _collector(folder: Path, endpoint: str, processors: Sequence[str]) -> Iterator[Collector]:
     """Start a Collector that sends on what its processors leave, without a queue or compression."""
-    sys.path.insert(0, str(harness.ROOT))
-    from scripts import get_servers
-
-    port = _free_port()
+    port = harness.free_port()
     config = {
         "receivers": {"otlp": {"protocols": {"http": {"endpoint": f"127.0.0.1:{port}"}}}},
         "processors": {"filter": {"traces": {"span": ["true"]}}},
@@ -192,7 +189,7 @@ def _collector(folder: Path, endpoint: str, processors: Sequence[str]) -> Iterat
     }  # fmt: skip
     file = folder / "collector.yaml"
     file.write_text(json.dumps(config), encoding="utf-8")
-    process = subprocess.Popen([get_servers.get("otelcol"), "--config", file], stderr=subprocess.DEVNULL)
+    process = subprocess.Popen([harness.server_program("otelcol"), "--config", file], stderr=subprocess.DEVNULL)
     try:
         until = time.monotonic() + 30
         while socket.socket().connect_ex(("127.0.0.1", port)):
@@ -203,12 +200,6 @@ def _collector(folder: Path, endpoint: str, processors: Sequence[str]) -> Iterat
     finally:
         process.kill()
         process.wait()
-
-
-def _free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
 
 
 Send = Callable[[bytes], bool]
