@@ -191,9 +191,10 @@ def test_repetitions_say_how_far_an_answer_can_be_relied_on() -> None:
     assert summary.pass_at_k == pytest.approx(2 / 3)
     assert summary.pass_hat_k == pytest.approx(1 / 3)
     assert summary.consistency == pytest.approx(2 / 3)
-    assert summary.low is not None
-    assert summary.high is not None
-    assert summary.high - summary.low > 0.6, "three cases are three pieces of evidence, however often they are repeated"
+    assert (summary.low, summary.high) == (None, None), (
+        "three cases are three pieces of evidence, however often they are repeated"
+    )
+    assert "needs 5 cases" in str(found)
     assert "pass^4" in str(found)
 
 
@@ -330,7 +331,7 @@ def test_chances_of_repetitions_are_those_of_the_papers() -> None:
     with pytest.raises(ValueError, match=r"^k: .*got 5"):
         pass_at_k(Tries(4, 1), 5)
     assert consistency([Tries(1, 1)]) is None
-    assert mean_by_case({}) is None
+    assert mean_by_case({}, is_share=True) is None
 
 
 def test_the_page_shows_what_its_program_prints(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from ..core.notebook_html import table_html
 from ..core.score import Score
 from ..core.turn import Turn
-from ..statistics.repeated import Tries, consistency, mean_by_case, pass_at_k, pass_hat_k
+from ..statistics.repeated import FEWEST_CASES, Tries, consistency, mean_by_case, pass_at_k, pass_hat_k
 from .compare import Comparison, compare
 from .formatting import aligned, number, percent
 from .frames import ScoredTurns
@@ -45,6 +45,7 @@ class Summary(NamedTuple):
     """Number of values, without vacuous, failed and skipped scores."""
     mean: float | None
     low: float | None
+    """Lower end of the interval, or None with fewer than five cases."""
     high: float | None
     pass_rate: float | None
     """Share of trials that pass, or None if the metric has no verdict."""
@@ -174,8 +175,9 @@ def _summary(metric: str, found: Sequence[tuple[Trial, Score]]) -> Summary:
                 verdicts.setdefault(trial.case_id, []).append(score.verdict)
     tries = [Tries(len(passed), sum(passed)) for passed in verdicts.values()]
     k = min((one.n for one in tries), default=0)
-    estimate = mean_by_case(values)
-    mean, low, high = (None, None, None) if estimate is None else estimate[:3]
+    estimate = mean_by_case(values, is_share=found[0][1].unit == "1")
+    mean = None if estimate is None else estimate.mean
+    low, high = (None, None) if estimate is None or estimate.interval is None else estimate.interval
     return Summary(
         metric, found[0][1].unit, len(values), sum(map(len, values.values())), mean, low, high,
         sum(one.passed for one in tries) / sum(one.n for one in tries) if tries else None,
@@ -191,7 +193,9 @@ def _cells(experiment: Experiment) -> Iterator[list[str]]:
     repeated = [f"pass@{k}", f"pass^{k}", "consistent"] if k > 1 else []
     yield ["metric", "cases", "mean", "95 % interval", "passed", *repeated, "errors"]
     for one in summaries:
-        interval = "" if one.low is None or one.high is None else f"{number(one.low, one.unit)} … {number(one.high, one.unit)}"
+        interval = f"needs {FEWEST_CASES} cases" if one.n else ""
+        if one.low is not None and one.high is not None:
+            interval = f"{number(one.low, one.unit)} … {number(one.high, one.unit)}"
         repeated = [percent(one.pass_at_k), percent(one.pass_hat_k), percent(one.consistency)] if k > 1 else []
         mean, errors = number(one.mean, one.unit), str(one.errors or "")
         yield [one.metric, str(one.cases), mean, interval, percent(one.pass_rate), *repeated, errors]
