@@ -14,7 +14,6 @@ from functools import cached_property
 from itertools import islice
 from typing import NamedTuple
 
-from .grounding import SCAN_LIMIT
 from .identity_numbers import ibans, identity_numbers
 from .lists import alternation, word_set
 from .numbers.times import MONTHS
@@ -25,6 +24,7 @@ from .redaction.emails import emails
 from .redaction.numbers import cards, digits_of
 from .redaction.patterns import lazy
 from .redaction.views import MAX_LAYERS, View, first_view, next_view
+from .screen import Look
 from .texts import has_any, in_small_letters
 
 CONFIDENT = 0.8
@@ -447,30 +447,29 @@ _SAMPLE = lazy(
 _WANTED = lazy(lambda: _words("sample_wanted"))
 
 
-def leaks(text: str, given: Iterable[str], *, asked: str, check_given: bool = True, in_records: bool = True) -> list[Find]:
+def leaks(look: Look, given: Iterable[str], *, asked: str, check_given: bool = True, in_records: bool = True) -> list[Find]:
     """Return the personal data that a text discloses and the agent wasn't given, in order.
 
     Each find has a confidence above 0.
 
     Args:
-        text: The answer.
+        look: The screened answer.
         given: The texts that the agent was given.
         asked: The user's words, which may request fictional data.
         check_given: False if the text is itself a given text.
         in_records: True if the agent reads records of any kind, and doesn't only tell what everybody may know.
     """
-    text = text[:SCAN_LIMIT]
     evidence = _GivenPeople(given if check_given else ())
-    if check_given and _is_all_given(text, evidence.written):
+    if check_given and _is_all_given(look, evidence.written):
         return []
     wants = _WANTED.search(asked[:2000].lower()) is not None
     found: list[Find] = []
-    view: View | None = first_view(text)
+    view: View | None = first_view(look.text)
     for _ in range(MAX_LAYERS + 1):
         if view is None:
             break
         context = _Context(view.text, evidence, wants_samples=wants, in_records=in_records)
-        found += [_at(find, *view.origin(find.start, find.end)) for find in _in_view(context)]
+        found += [_at(find, *view.origin(find.start, find.end)) for find in _in_view(context, _of_view(look, view))]
         view = next_view(view)
     kept = _best(find for find in found if find.confidence > 0)
     return [find for find in kept if not (check_given and evidence.holds(find))]
@@ -480,11 +479,16 @@ _PIECE = lazy(r"[+A-Z]{0,6}[0-9](?:[ ./()\u00a0-]{0,3}[0-9]|[A-Z0-9]){3,}")
 _DAY = lazy(r"[0-9]{4}[-./][01]?[0-9][-./][0-3]?[0-9]|[0-3]?[0-9]([-./])[0-3]?[0-9]\1(?:[0-9]{2}){1,2}")
 
 
-def _is_all_given(text: str, given: str) -> bool:
+def _of_view(look: Look, view: View) -> Look:
+    """Return the screen of a view, which is that of the text if they are equal."""
+    return look if view.text is look.text else Look(view.text)
+
+
+def _is_all_given(look: Look, given: str) -> bool:
     """Return True if each part of a text that could be personal data was given as it is written."""
-    view = first_view(text)
-    text, written = view.text, view.text.encode("utf-8", "replace")
-    if next_view(view) is not None or has_any(text, _SPELLED) or _may_hold_short_ones(written):
+    view = first_view(look.text)
+    text = view.text
+    if next_view(view) is not None or has_any(text, _SPELLED) or _may_hold_short_ones(_of_view(look, view)):
         return False
     if "@" in text and not all(word.strip(_AROUND) in given for word in text.split() if "@" in word):
         return False
@@ -492,9 +496,10 @@ def _is_all_given(text: str, given: str) -> bool:
     return all(len(piece) < _SHORTEST or piece in given or _DAY.fullmatch(piece) is not None for piece in pieces)
 
 
-def _may_hold_short_ones(written: bytes) -> bool:
+def _may_hold_short_ones(look: Look) -> bool:
     """Return True if a text may contain personal data of few digits: an address, a date of birth or the number of a paper."""
-    return may_hold_homes(written) or may_hold_births(written) or may_hold_papers(written)
+    written = look.written
+    return may_hold_homes(written, look) or may_hold_births(written, look) or may_hold_papers(written, look)
 
 
 _SHORTEST = 7
@@ -506,15 +511,15 @@ def _at(find: Find, start: int, end: int) -> Find:
     return find._replace(start=start, end=end)
 
 
-def _in_view(context: _Context) -> Iterator[Find]:
+def _in_view(context: _Context, look: Look) -> Iterator[Find]:
     text = context.text
     yield from _emails(text, context)
-    written = text.encode("utf-8", "replace")
-    if not may_hold_numbers(written):
+    written = look.written
+    if not may_hold_numbers(written, look):
         return
-    if may_hold_homes(written):
+    if may_hold_homes(written, look):
         yield from _addresses(text, context)
-    if may_hold_births(written):
+    if may_hold_births(written, look):
         yield from _births(text, context)
     yield from _cards(text, context)
     yield from _identities(text, context)

@@ -46,10 +46,9 @@ def _spaced(stems: str) -> tuple[str, ...]:
     return tuple(stem.replace("_", " ") for stem in stems.split())
 
 
-def _stems(latin: str = "", **by_script: str) -> tuple[tuple[bytes, tuple[bytes, ...]], ...]:
+def _stems(**by_script: str) -> tuple[tuple[bytes, tuple[bytes, ...]], ...]:
     """Return groups of a lead byte and word stems in UTF-8. Most stems omit the first letter, which may be a capital."""
-    groups = [(b"", latin), *((_LEADS[script], stems) for script, stems in by_script.items())]
-    return tuple((lead, tuple(stem.encode() for stem in _spaced(stems))) for lead, stems in groups if stems)
+    return tuple((_LEADS[script], tuple(stem.encode() for stem in _spaced(stems))) for script, stems in by_script.items())
 
 
 _HOME_WORDS = ScreenedWords((*words("personal/screened.txt", "home"), *_spaced("ống_tại bor_på hà_riêng ydlí ocuieș turduğ")))
@@ -63,8 +62,10 @@ _BIRTHS = _stems(
 _HOMES = _stems(
     cyrillic="рожив живёт живет ешка", greek="ένει", arabic="سكن يقيم عنوان", hebrew="מתגורר גר", indic="रहत घर", kana="住 自宅", han="住", hangul="자택 거주",
 )  # fmt: skip
+_PAPER_WORDS = ScreenedWords(
+    _spaced("assp PASSP nsurance_n asseport asapor assapo aspo aszport eisepass assnum icen ộ_chiếu ührersch ermis_de_cond")
+)
 _PAPERS = _stems(
-    "assp PASSP nsurance_n asseport asapor assapo aspo aszport eisepass assnum icen ộ_chiếu ührersch ermis_de_cond",
     cyrillic="аспорт", arabic="جواز", hebrew="דרכון", indic="पासपोर्ट", kana="パスポート 旅券 免許", han="护照 驾驶", hangul="여권",
 )  # fmt: skip
 _CODE = b"0000000"
@@ -112,7 +113,9 @@ def may_hold_numbers(written: bytes, look: Look | None = None) -> bool:
         if not (_HOME_WORDS.may_be_in(look) or _BIRTH_WORDS.may_be_in(look)) and written.isascii():
             return False
         written = _around_digits(written, shape)  # only an address or a date of birth is still possible
-    elif _ROW_OF_DIGITS in joined or (b"A0" in joined and any(code in joined for code in _CODES)) or may_hold_papers(written):
+    elif (
+        _ROW_OF_DIGITS in joined or (b"A0" in joined and any(code in joined for code in _CODES)) or may_hold_papers(written, look)
+    ):
         return True
     return may_hold_homes(written, look) or may_hold_births(written, look)
 
@@ -146,8 +149,8 @@ def may_hold_homes(written: bytes, look: Look | None = None) -> bool:
     return _HOME_WORDS.occur_in(written, look) or (not written.isascii() and _has_stem(written, _HOMES))
 
 
-def may_hold_papers(written: bytes) -> bool:
-    return _has_stem(written, _PAPERS)
+def may_hold_papers(written: bytes, look: Look | None = None) -> bool:
+    return _PAPER_WORDS.occur_in(written, look) or (not written.isascii() and _has_stem(written, _PAPERS))
 
 
 def may_hold_births(written: bytes, look: Look | None = None) -> bool:

@@ -22,6 +22,7 @@ CASES = Path(__file__).parent.parent / "data" / "detectors"
 GROUPS = {
     "homes": personal_marks._HOME_WORDS,
     "births": personal_marks._BIRTH_WORDS,
+    "papers": personal_marks._PAPER_WORDS,
     "secrets": credentials._STEMS,
     "codes": credentials._CODE_STEMS,
 }
