@@ -177,7 +177,7 @@ class Assembler:
         known here.
         """
         trace = self._traces.get(trace_id)
-        closed = self.late.candidates_in(trace_id) if parent_id or carried_id else {}
+        closed = self.late.roles_in(trace_id) if parent_id or carried_id else {}
         if carried_id and (carried_id in closed or (trace is not None and carried_id in trace.candidate_of)):
             parent_id = carried_id
         parent = trace.candidate_of.get(parent_id) if trace is not None and parent_id else None
@@ -186,9 +186,8 @@ class Assembler:
             self.orphan_parents += 1
             if self.late.has_closed(trace_id):
                 self.late.note(trace_id)
-            ended = closed.get(parent_id)
             # The application forgot to detach the context of a request that has ended.
-            stale_context = role is None and ended is not None and ended.role is None
+            stale_context = role is None and closed.get(parent_id) == ""
             if parent_id in closed and not stale_context:
                 self.late.add_started(trace_id, span_id)
                 return
@@ -283,7 +282,7 @@ class Assembler:
         candidate = trace.candidate_of.get(span_id) if trace is not None else None
         if trace is not None and candidate is not None:
             return self._ended(trace, candidate, span_id, span, attributes)
-        closed = self.late.candidates_in(trace_id)
+        closed = self.late.roles_in(trace_id)
         if span_id in closed:
             if closed[span_id] is not None:  # None: it was counted when it started
                 self.late.note(trace_id)
@@ -421,7 +420,7 @@ class Assembler:
         turn whose spans are received.
         """
         trace = self._traces.get(trace_id)
-        if trace is not None and span_id not in self.late.candidates_in(trace_id):
+        if trace is not None and span_id not in self.late.roles_in(trace_id):
             if trace.logs is None:
                 trace.logs = {}
             logs: dict[int, list[LogPart]] | None = trace.logs
@@ -617,13 +616,19 @@ class Assembler:
         ancestor = candidate.parent
         if ancestor is not None:
             ancestor.closed_turns += 1
-        ids = trace.candidate_of if candidate.span_ids is None else candidate.span_ids
-        self.late.remember(trace.trace_id, reason, candidate, ids, trace.candidate_of if alone else None)
+        self.late.remember(trace.trace_id, reason, self._roles(trace, candidate, alone))
         return Closed(
             trace.trace_id, spans, reason, complete and not candidate.pruned, root, candidate.role in _TURN_ROLES,
             candidate.closed_turns > 0, trace.logs, candidate.references, candidate.size,
             ancestor=ancestor.span if ancestor is not None else None, cut_off=candidate.stale_context or ancestor is not None,
         )  # fmt: skip
+
+    @staticmethod
+    def _roles(trace: OpenTrace, candidate: Candidate, alone: bool) -> dict[int, str | None]:
+        """Return the spans of a closed candidate, or of the whole trace if it is ``alone``, with the roles of their candidates."""
+        if candidate.span_ids is None or not alone:
+            return dict.fromkeys(trace.candidate_of if candidate.span_ids is None else candidate.span_ids, candidate.role or "")
+        return {span_id: other.role or "" for span_id, other in trace.candidate_of.items()}
 
     def _leave(self, trace: OpenTrace, candidate: Candidate) -> list[Closed]:
         """Remove a finished candidate from its trace. This may complete the candidate above, or the trace."""

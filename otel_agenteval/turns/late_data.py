@@ -10,7 +10,7 @@ from ..core.turn import CloseReason
 from ..dialects.step import AGENT, LLM, RETRIEVAL, TOOL, WORKFLOW
 from ..spans.record import LogPart
 from .live_roles import FEEDBACK
-from .state import Candidate, Closed, HeldBytes, Role, TurnLimits
+from .state import Closed, HeldBytes, Role, TurnLimits
 
 MAX_TRACES = 2_048
 """Maximum number of remembered traces, and of traces with late data."""
@@ -21,18 +21,18 @@ _REVISING_ROLES = frozenset((LLM, TOOL, RETRIEVAL, AGENT, WORKFLOW, FEEDBACK))
 _AT_LIMIT: frozenset[CloseReason] = frozenset(("span_limit", "byte_limit", "evicted", "shutdown", "exit"))
 _TOO_LARGE: frozenset[CloseReason] = frozenset(("span_limit", "byte_limit"))
 
-_NO_SPANS: Mapping[int, Candidate | None] = {}
+_NO_SPANS: Mapping[int, str | None] = {}
 
 
 class _ClosedTrace:
-    __slots__ = ("candidate_of", "closed_at", "continues")
+    __slots__ = ("closed_at", "continues", "roles")
 
     def __init__(self) -> None:
         self.closed_at = 0.0
         self.continues = False
         """True if a received trace closed because it was too large. Its next spans are then held like a new trace."""
-        self.candidate_of: dict[int, Candidate | None] | None = {}
-        """Spans of the closed turns, with their candidates. It is None for a span that started after the close.
+        self.roles: dict[int, str | None] | None = {}
+        """Spans of the closed turns, with their candidates' roles or "". It is None for a span that started after the close.
 
         The dictionary is None if late spans can't revise the turn: it closed at a limit, or the parent process owns
         it.
@@ -90,26 +90,28 @@ class LateData:
         closed = self._closed.get(trace_id)
         return closed is not None and not closed.continues
 
-    def candidates_in(self, trace_id: int) -> Mapping[int, Candidate | None]:
+    def roles_in(self, trace_id: int) -> Mapping[int, str | None]:
+        """Return the spans of a trace's closed turns, with the roles of their candidates.
+
+        The role is "" for a candidate without a role, and None for a span that started after the close.
+        """
         closed = self._closed.get(trace_id)
-        return _NO_SPANS if closed is None or closed.candidate_of is None else closed.candidate_of
+        return _NO_SPANS if closed is None or closed.roles is None else closed.roles
 
-    def remember(
-        self, trace_id: int, reason: CloseReason, candidate: Candidate, ids: Iterable[int], all_ids: dict[int, Any] | None
-    ) -> None:
-        """Record that a candidate has closed as a turn. If it closed at a limit, late spans can't revise the turn.
+    def remember(self, trace_id: int, reason: CloseReason, roles: dict[int, str | None]) -> None:
+        """Record that spans have closed as a turn, with the roles of their candidates (see :meth:`roles_in`).
 
-        ``all_ids`` has the spans with their candidates if the trace has ended and nothing changes them anymore.
+        If the turn closed at a limit, late spans can't revise it.
         """
         closed = self._remembered(trace_id)
         if reason in _AT_LIMIT:
             self._forget_ids(closed)
-        elif closed.candidate_of is not None:
-            if all_ids is not None and not closed.candidate_of:
-                closed.candidate_of = all_ids
-                self._known_ids += len(all_ids)
+        elif closed.roles is not None:
+            if closed.roles:
+                self._add_ids(closed.roles, roles)
             else:
-                self._add_ids(closed.candidate_of, dict.fromkeys(ids, candidate))
+                closed.roles = roles
+                self._known_ids += len(roles)
             while self._known_ids > _MAX_SPAN_IDS:
                 self._forget_oldest()
 
@@ -121,8 +123,8 @@ class LateData:
 
     def add_started(self, trace_id: int, span_id: int) -> None:
         closed = self._closed[trace_id]
-        assert closed.candidate_of is not None
-        self._add_ids(closed.candidate_of, {span_id: None})
+        assert closed.roles is not None
+        self._add_ids(closed.roles, {span_id: None})
 
     def _remembered(self, trace_id: int) -> _ClosedTrace:
         closed = self._closed.get(trace_id)
@@ -133,15 +135,15 @@ class LateData:
         closed.closed_at = self._now()
         return closed
 
-    def _add_ids(self, known: dict[int, Candidate | None], ids: Mapping[int, Candidate | None]) -> None:
+    def _add_ids(self, known: dict[int, str | None], ids: Mapping[int, str | None]) -> None:
         before = len(known)
         known.update(ids)
         self._known_ids += len(known) - before
 
     def _forget_ids(self, closed: _ClosedTrace) -> None:
-        if closed.candidate_of is not None:
-            self._known_ids -= len(closed.candidate_of)
-            closed.candidate_of = None
+        if closed.roles is not None:
+            self._known_ids -= len(closed.roles)
+            closed.roles = None
 
     def _forget_oldest(self) -> None:
         self._forget_ids(self._closed.popitem(last=False)[1])
@@ -173,7 +175,7 @@ class LateData:
     def _late_of(self, trace_id: int) -> _LateData | None:
         late = self._held.get(trace_id)
         closed = self._closed.get(trace_id)
-        if late is None and not (closed is not None and closed.candidate_of is None) and len(self._held) < MAX_TRACES:
+        if late is None and not (closed is not None and closed.roles is None) and len(self._held) < MAX_TRACES:
             late = self._held[trace_id] = _LateData(self._now() + self._limits.decision_delay)
         return late
 
@@ -209,7 +211,7 @@ class LateData:
     def forget_all(self, open_traces: Iterable[int]) -> None:
         """Drop everything in a forked child. Late spans of the parent's traces revise nothing here."""
         for trace_id in [*open_traces, *self._closed]:
-            self._remembered(trace_id).candidate_of = None
+            self._remembered(trace_id).roles = None
         self._held.clear()
         self.ages.clear()
         self._known_ids = self.count = self.unused = 0

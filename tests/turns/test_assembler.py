@@ -8,7 +8,7 @@ from otel_agenteval.spans.record import LogPart
 from otel_agenteval.turns.assembler import Assembler
 from otel_agenteval.turns.late_data import LateData
 from otel_agenteval.turns.open_traces import OpenTraces
-from otel_agenteval.turns.state import Candidate, HeldBytes, OpenTrace, TurnLimits
+from otel_agenteval.turns.state import HeldBytes, OpenTrace, TurnLimits
 from tests.support.clock import FakeClock
 
 T = 7
@@ -354,12 +354,11 @@ def test_deadlines_of_closed_traces_do_not_pile_up():
 
 def test_closed_turns_are_remembered_after_many_closed_at_a_limit():
     late = LateData(TurnLimits(), HeldBytes(0), lambda span: "llm", lambda: 0.0)
-    root = Candidate(None, "agent", 1, None)
     for trace_id in range(120):
-        late.remember(trace_id, "root_ended", root, range(1_000), None)
-        late.remember(trace_id, "evicted", root, (), None)
-    late.remember(1_000, "root_ended", root, [1], None)
-    assert list(late.candidates_in(1_000)) == [1]
+        late.remember(trace_id, "root_ended", dict.fromkeys(range(1_000), "agent"))
+        late.remember(trace_id, "evicted", {})
+    late.remember(1_000, "root_ended", {1: "agent"})
+    assert list(late.roles_in(1_000)) == [1]
 
 
 def test_calls_beside_a_run_belong_to_it():
