@@ -7,10 +7,11 @@ Each of them fills the fields that the dialects before it left empty.
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Mapping
+from functools import cached_property
 from operator import attrgetter
 from typing import Any, NamedTuple, Protocol
 
-from ..core.bounded import NAME_BYTES, bounded_name
+from ..core.bounded import SHORT, bounded_name
 from ..core.semconv import SCOPE
 from ..core.turn import ErrorInfo
 from ..spans.record import ERROR, SpanRecord
@@ -50,7 +51,7 @@ from . import (
     voltagent,
 )
 from .generic import keys, reading, traces
-from .generic.facts import Facts
+from .generic.facts import Facts, Place, places_of
 from .generic.kinds import agent_in
 from .generic.logged import LoggedCall, facts_with, is_call
 from .otel_genai import OPERATIONS
@@ -117,11 +118,11 @@ GENAI = Vocabulary(ROLE_KEYS, is_genai_scope, ("gen_ai.", "claude_code."), (b'"r
 """Names by which :mod:`~otel_agenteval.spans.split` finds GenAI data in a request."""
 
 
-def dialects_of(attributes: Mapping[str, Any], scope: str) -> tuple[Dialect, ...]:
-    """Return the dialects that apply to a span, in reading order."""
+def _dialects_of(names: Collection[str], scope: str) -> tuple[Dialect, ...]:
+    """Return the dialects that apply to a span with these attributes, in reading order."""
     # In most spans, the convention's marks are the only ones, and it doesn't matter which.
-    only_otel = _OTHER_KEYS.isdisjoint(attributes)
-    key = (scope, otel_genai.MARKS.isdisjoint(attributes) if only_otel else ROLE_KEYS.intersection(attributes))
+    only_otel = _OTHER_KEYS.isdisjoint(names)
+    key = (scope, otel_genai.MARKS.isdisjoint(names) if only_otel else ROLE_KEYS.intersection(names))
     found = _known_dialects.get(key)
     if found is None:
         if len(_known_dialects) >= _MAX_KNOWN:
@@ -130,10 +131,79 @@ def dialects_of(attributes: Mapping[str, Any], scope: str) -> tuple[Dialect, ...
             dialect
             for dialect in DIALECTS  # every instrumentation may add the convention's attributes
             if dialect is otel_genai
-            or not dialect.MARKS.isdisjoint(attributes)
+            or not dialect.MARKS.isdisjoint(names)
             or dialect.SCOPES.match(scope)
-            or (dialect is spring_ai and spring_ai.HOSTS.match(scope) and not otel_genai.MARKS.isdisjoint(attributes))
+            or (dialect is spring_ai and spring_ai.HOSTS.match(scope) and not otel_genai.MARKS.isdisjoint(names))
         )
+    return found
+
+
+class Shape:
+    """The scope of a span and the names of its attributes, with all that follows from them. Spans share it."""
+
+    def __init__(self, scope: str, names: tuple[str, ...]) -> None:
+        self._names = names
+        self.dialects = _dialects_of(names, scope)
+        self.is_known = is_genai_scope(scope) or (bool(self.dialects) and not _SIGNS.isdisjoint(names))
+        """False if only the convention's attributes can match, in an unknown scope."""
+        self.has_identities = not _IDENTITIES.isdisjoint(names)
+
+    @cached_property
+    def is_whole(self) -> bool:
+        """True if no attribute leaves anything to infer, because it is the convention's or not about GenAI."""
+        whole, prefixes = otel_genai.WHOLE, otel_genai.WHOLE_PREFIXES
+        return all(name in whole or name.startswith(prefixes) or not keys.is_useful(name) for name in self._names)
+
+    @cached_property
+    def content(self) -> tuple[tuple[str, str], ...]:
+        """Attributes that may hold content, with its direction."""
+        found = [(name, keys.direction_of_content(name)) for name in self._names]
+        return tuple((name, direction) for name, direction in found if direction is not None)
+
+    @cached_property
+    def conversations(self) -> tuple[str, ...]:
+        """Attributes that may hold a conversation's id."""
+        return tuple(filter(keys.may_hold_conversation, self._names))
+
+    @cached_property
+    def outcomes(self) -> tuple[str, ...]:
+        return tuple(filter(keys.is_outcome_of_tool, self._names))
+
+    @cached_property
+    def arguments(self) -> tuple[tuple[str, str], ...]:
+        """Attributes that may be arguments of a tool, with the arguments' names."""
+        return tuple((name, argument) for name in self._names if (argument := keys.argument_in(name)))
+
+    @cached_property
+    def places(self) -> tuple[Place, ...]:
+        """Attributes that are read to infer facts."""
+        return places_of(filter(keys.is_useful, self._names))
+
+
+_MOST_SHAPES = 8_000_000
+"""Length of all names in the known shapes together, with :data:`_NAME` more for each."""
+_NAME = 64
+_shapes: dict[tuple[str, ...], Shape] = {}
+_size_of_shapes = 0
+
+
+def shape_of(attributes: Mapping[str, Any], scope: str) -> Shape:
+    key = (scope, *attributes)
+    found = _shapes.get(key)
+    return _new_shape(key) if found is None else found
+
+
+def _new_shape(key: tuple[str, ...]) -> Shape:
+    """Return a shape, and cache it unless its names are longer than an eighth of the cache."""
+    global _size_of_shapes
+    found = Shape(key[0], key[1:])
+    size = sum(map(len, key)) + _NAME * len(key)
+    if size <= _MOST_SHAPES // 8:
+        if _size_of_shapes + size > _MOST_SHAPES:
+            _shapes.clear()
+            _size_of_shapes = 0
+        _shapes[key] = found
+        _size_of_shapes += size
     return found
 
 
@@ -148,7 +218,7 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
         role = OPERATIONS.get(operation) if operation.__class__ is str else None
         if role is not None and role != CHAIN:
             return role
-    return _role(dialects_of(attributes, scope), attributes, scope, name)
+    return _role(shape_of(attributes, scope).dialects, attributes, scope, name)
 
 
 def _is_otel_only(scope: str) -> bool:
@@ -166,19 +236,18 @@ def role_in(record: SpanRecord) -> str | None:
 
 
 class Understood:
-    """The dialects and the role of an ended span."""
+    """The shape and the role of an ended span."""
 
-    __slots__ = ("dialects", "facts", "inferred", "named", "role", "stated_role")
+    __slots__ = ("facts", "inferred", "named", "role", "shape", "stated_role")
 
-    def __init__(self, dialects: tuple[Dialect, ...], role: str | None) -> None:
-        self.dialects = dialects
+    def __init__(self, shape: Shape, role: str | None) -> None:
+        self.shape = shape
         self.role = role
         self.stated_role = role
         """The dialects' role, before inference."""
         self.facts: Facts | None = None
         """The inferred facts, or None if a dialect matched the span."""
-        self.named = True
-        """False if only the convention's attributes matched, in an unknown scope."""
+        self.named = shape.is_known
         self.inferred = False
         """True if the role was inferred from the span's shape."""
 
@@ -188,55 +257,44 @@ class Understood:
 
 
 def understood(record: SpanRecord) -> Understood:
-    """Return the dialects and the role of an ended span. The record caches them."""
+    """Return the shape and the role of an ended span. The record caches them."""
     found: Understood | None = record.dialects
     if found is None:
         if isinstance(record, LoggedCall):
             return state_role(record, record.role)
         attributes, scope = record.attributes, record.scope
-        dialects = dialects_of(attributes, scope)
-        found = record.dialects = Understood(dialects, _role(dialects, attributes, scope, record.name))
-        if not is_genai_scope(scope) and (not dialects or _SIGNS.isdisjoint(attributes)):
-            found.named = False
-            if scope != SCOPE and not _is_complete(record, found.role):
+        shape = shape_of(attributes, scope)
+        found = record.dialects = Understood(shape, _role(shape.dialects, attributes, scope, record.name))
+        if not found.named:
+            if scope != SCOPE and not _is_complete(record, found):
                 infer(record)
-        elif found.role == UNKNOWN and not keys.is_plain(attributes) and _has_no_role(record, dialects):
+        elif found.role == UNKNOWN and not keys.is_plain(attributes) and _has_no_role(record, shape.dialects):
             infer(record)  # the scope is known, but not this span's format
     return found
 
 
 def state_role(record: SpanRecord, role: str) -> Understood:
     """Give a span a role that its log records show. Its facts are inferred."""
-    found = record.dialects = Understood(
-        () if isinstance(record, LoggedCall) else dialects_of(record.attributes, record.scope), None
-    )
+    found = record.dialects = Understood(shape_of(record.attributes, record.scope), None)
     found.named, found.inferred, found.role, found.facts = False, True, role, facts_with(record, role)
     return found
 
 
-_complete: set[str] = set()
-"""Attribute names seen so far that need no inference."""
-
-
-def _is_complete(record: SpanRecord, role: str | None) -> bool:
+def _is_complete(record: SpanRecord, about: Understood) -> bool:
     """Return True if a span of an unknown scope leaves nothing to infer.
 
     It has no GenAI content, or only attributes of the convention.
     """
-    attributes = record.attributes
-    if role is None:
-        if record.logs or not all(event.name == "exception" for event in record.events) or not keys.is_plain(attributes):
+    if about.role is None:
+        if record.logs or not all(event.name == "exception" for event in record.events) or not keys.is_plain(record.attributes):
             return False
         return agent_in(record.name) is None
-    if not _complete.issuperset(attributes):
-        for key in attributes:
-            if key not in _complete:
-                if not (key in otel_genai.WHOLE or key.startswith(otel_genai.WHOLE_PREFIXES) or not keys.is_useful(key)):
-                    return False
-                if len(_complete) < _MAX_KNOWN and len(key) <= NAME_BYTES:
-                    _complete.add(key)
-    stated_role = otel_genai.EVENTS
-    return all(event.name in stated_role for event in record.events) and all(part.name in stated_role for part in record.logs)
+    whole = otel_genai.EVENTS
+    return (
+        about.shape.is_whole
+        and all(event.name in whole for event in record.events)
+        and all(part.name in whole for part in record.logs)
+    )
 
 
 def _has_no_role(record: SpanRecord, dialects: tuple[Dialect, ...]) -> bool:
@@ -292,13 +350,14 @@ def read(record: SpanRecord) -> Step:
 
     A step without a role is an application's span.
     """
-    record.name, record.scope = bounded_name(record.name), bounded_name(record.scope)
+    if len(record.name) > SHORT or len(record.scope) > SHORT:
+        record.name, record.scope = bounded_name(record.name), bounded_name(record.scope)
     step, refused = Step(record), refusals.counts
     attributes = record.attributes
     about: Understood = record.dialects or understood(record)
     role = step.role = about.role
-    if role is not None:
-        for dialect in about.dialects:
+    if role is not None and record.__class__ is not LoggedCall:
+        for dialect in about.shape.dialects:
             dialect.read(record, step)
     if about.facts is not None:
         step.inferred = reading.read(record, step, about.facts) or about.inferred
@@ -309,8 +368,10 @@ def read(record: SpanRecord) -> Step:
     if step.model is not None and step.provider is not None and "/" in step.model:  # LiteLLM writes ``provider/model``
         step.model = step.model.removeprefix(f"{step.provider}/")
     if role == TOOL:
-        _complete_tool(record, step)
-    if not _IDENTITIES.isdisjoint(attributes):
+        _complete_tool(record, step, about.shape)
+    if about.shape.conversations:
+        step.conversation_keys = about.shape.conversations
+    if about.shape.has_identities:
         _read_identities(attributes, step)
     if step.error is None and (
         record.status == ERROR or step.tool_failed or "error.type" in attributes or (record.events and _raised(record, step))
@@ -320,14 +381,14 @@ def read(record: SpanRecord) -> Step:
     return step
 
 
-def _complete_tool(record: SpanRecord, step: Step) -> None:
+def _complete_tool(record: SpanRecord, step: Step, shape: Shape) -> None:
     attributes = record.attributes
-    if any(str(attributes[key]).lower() in keys.FAILED for key in attributes if keys.is_outcome_of_tool(key)):
-        step.tool_failed = True
+    for key in shape.outcomes:
+        step.tool_failed |= str(attributes[key]).lower() in keys.FAILED
     if step.tool_name is None:
         step.tool_name = record.name.removeprefix("execute_tool ") or None
     if step.tool_arguments is None and step.tool_result is not None:
-        step.tool_arguments = {name: attributes[key] for key in attributes if (name := keys.argument_in(key))} or None
+        step.tool_arguments = {name: attributes[key] for key, name in shape.arguments} or None
 
 
 def _read_identities(attributes: Mapping[str, Any], step: Step) -> None:

@@ -60,6 +60,8 @@ class Step:
     time_to_first_token_s: float | None = None
     conversation_id: str | None = None
     user_id: str | None = None
+    conversation_keys: tuple[str, ...] = ()
+    """Attributes that may hold a conversation's id."""
     deferred: bool = False
     """True if the model is called when its stream is read, maybe after the span has ended."""
     duration_s: float | None = None
@@ -181,13 +183,13 @@ def limit(step: Step, refused: int) -> None:
 
 def _is_within_limits(step: Step) -> bool:
     """Return True if no name or number can exceed a limit, as in most spans."""
-    for name in filter(None, _names_of(step)):
-        if name.__class__ is not str or len(name) > SHORT:
-            return False
-    for number in filter(None, _numbers_of(step)):
-        if not 0 < number <= MOST:
-            return False
-    return True
+    numbers = [*filter(None, _numbers_of(step))]
+    if numbers and not (min(numbers) > 0 and sum(numbers) <= MOST):
+        return False
+    try:
+        return len("".join(filter(None, _names_of(step)))) <= SHORT
+    except TypeError:  # a name that isn't a text
+        return False
 
 
 def as_int(value: Any) -> int | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ...spans.record import ERROR, SpanRecord
@@ -18,16 +18,27 @@ from .keys import (
     FAILED,
     IN,
     OUT,
+    SPREAD,
     SPREAD_ARGUMENTS,
     SPREAD_RESULTS,
     Meaning,
     holds_json,
     is_content_of_event,
-    is_useful,
     meaning_of,
 )
-from .shapes import are_documents, are_messages, are_requests, are_tools, is_definition, is_message, is_telling, pieces_in, plain
-from .values import Branch, opened, tree_of
+from .shapes import (
+    are_documents,
+    are_messages,
+    are_requests,
+    are_tools,
+    is_definition,
+    is_message,
+    is_telling,
+    may_be_message,
+    pieces_in,
+    plain,
+)
+from .values import Branch, Path, branches_of, opened, paths_of, tree_of
 from .words import words_of
 
 _MAX_DEPTH = 10
@@ -59,6 +70,9 @@ _NO_TEXT = frozenset(('""', "None", "null", "undefined", "()", "{}", "[]"))
 _OF_TOOLS = frozenset(("tool", "function"))
 """Words in the names of tool call events. Their values belong to the tool, not to the span with the event."""
 _TYPED_VALUE = frozenset(("type", "value"))
+_SCALARS = frozenset((str, int, float, bool))
+_CLOSING = frozenset(('"', ")", "'", "}"))
+"""Last characters of JSON text and of a ``repr``."""
 _NO_ARGUMENTS = frozenset(
     ("", "value", "mime_type", "args", "kwargs", "arguments", "parameters", "params", "input", "messages", "raw", "json")
 )
@@ -86,6 +100,61 @@ class Content(NamedTuple):
     value: Any
     path: str
     direction: str | None
+
+
+class Place(NamedTuple):
+    """An attribute to read, or several ones that make an object or a list."""
+
+    path: str
+    nested: bool
+    """True if the name starts with the name of an object."""
+    name: str
+    """The attribute's name, or the last part of the path if there are several."""
+    parts: tuple[tuple[str, Path], ...]
+    """Several attributes, with their paths from here. Empty for one."""
+
+    def value_in(self, attributes: Mapping[str, Any]) -> Any:
+        return tree_of(attributes, self.parts)[self.name] if self.parts else attributes[self.name]
+
+
+def places_of(names: Iterable[str]) -> tuple[Place, ...]:
+    """Return what to read of attributes with these names, in order.
+
+    Only objects that can mean something as a whole are made. Others are the same as their attributes one by one.
+    """
+    paths = paths_of(names)
+    tree = branches_of({name: (name, path) for name, path in paths}, paths)
+    return tuple(place for key, node in tree.items() for place in _places_in(key, 1, node))
+
+
+def _places_in(path: str, depth: int, node: Any) -> Iterator[Place]:
+    if node.__class__ is not Branch:
+        yield Place(path, depth > 1, node[0], ())
+    elif not _matters(path, node):
+        for key, inner in node.items():
+            yield from _places_in(f"{path}.{key}" if key else path, depth + 1, inner)
+    else:
+        parts = tuple((name, place[depth - 1 :]) for name, place in _leaves(node))
+        yield Place(path, depth > 1, parts[0][1][0], parts)
+
+
+def _leaves(node: Branch) -> Iterator[tuple[str, Path]]:
+    for inner in node.values():
+        if inner.__class__ is Branch:
+            yield from _leaves(inner)
+        else:
+            yield inner
+
+
+def _matters(path: str, node: Branch) -> bool:
+    """Return True if the attributes below a name can mean something as a whole."""
+    return (
+        may_be_message(node)
+        or "tools" in node
+        or path.endswith("cost_details")
+        or (words_of(path) or ("",))[-1] in SPREAD
+        or any(map(str.isdecimal, node))
+    )
 
 
 class Facts:
@@ -151,8 +220,10 @@ class Facts:
 
     def _read(self, record: SpanRecord) -> None:
         attributes = record.attributes
-        for key, value in tree_of(attributes, filter(is_useful, attributes)).items():
-            self._walk(key, value, 0, None, attribute=True)
+        for place in record.dialects.shape.places:
+            value = place.value_in(attributes)
+            if not place.nested or (value is not None and value != ""):
+                self._walk(place.path, value, 0, None, attribute=True)
         for event in record.events:
             if not _is_about(event.name):
                 self._read_event(event.name, event.attributes, None)
@@ -168,25 +239,22 @@ class Facts:
         meaning = meaning_of(path)
         direction = IN if depth and direction == IN else meaning.direction or direction  # an input may contain an earlier answer
         raw = value
-        if attribute:
-            self._given = meaning.direction == IN and meaning.content
         if value.__class__ is str:
             if len(value) > _MAX_TEXT:
                 return
-            if holds_json(value) or value[-1:] in ('"', ")", "'", "}"):
+            if value[-1:] in _CLOSING or holds_json(value):
                 value = opened(value)
         if value.__class__ is dict and len(value) == 2 and value.keys() == _TYPED_VALUE and value["type"].__class__ is str:
             raw = value = opened(value["value"])
-        if (
-            attribute
-            and direction is not None
-            and raw.__class__ is not Branch
-            and meaning.content
-            and not is_repr(raw)
-            and not (raw.__class__ is str and raw in _NO_TEXT)
-        ):
-            self.wholes.append(Content(raw, path, direction))
-        if isinstance(value, dict):
+        if attribute:
+            self._given = meaning.direction == IN and meaning.content
+            of_content = direction is not None and meaning.content and raw.__class__ is not Branch
+            if of_content and not (raw.__class__ is str and (raw in _NO_TEXT or is_repr(raw))):
+                self.wholes.append(Content(raw, path, direction))
+        if value.__class__ in _SCALARS:
+            if meaning.tells or (depth == 0 and meaning.content):
+                self._take_scalar(path, value, meaning, direction, depth)
+        elif isinstance(value, dict):
             self._walk_object(path, value, depth, direction)
         elif isinstance(value, (list, tuple)):
             self._walk_list(path, list(value), depth, meaning, direction)
@@ -409,7 +477,7 @@ class Facts:
         elif _OF_TOOLS.isdisjoint(words_of(str(label))) or TOOL in (self.name_role, self.kind) or "tool_name" in self.fields:
             before = len(self.content)
             content = {key: value for key, value in values.items() if not _is_property(key, value)}
-            for key, value in tree_of(content, content).items():
+            for key, value in tree_of(content, paths_of(content)).items():
                 known = meaning_of(key)
                 if known.field in ("name", "kind"):  # of the event's subject, not the span
                     continue

@@ -69,9 +69,11 @@ class Meaning(NamedTuple):
     """Confidence in ``field``. Of two values, the one under the surer name is used."""
     system: int
     """1 if a long text under this name is a system prompt, 2 if any text is."""
+    tells: bool
+    """False if texts and numbers under this name mean nothing, unless they are a whole input or output."""
 
 
-_NOTHING = Meaning(None, None, False, False, 0, 0)
+_NOTHING = Meaning(None, None, False, False, 0, 0, False)
 _PROPERTIES = frozenset((
     "mime", "type", "types", "format", "id", "ids", "count", "counts", "tokens", "token", "length", "size", "time", "ms", "name", "schema", "cost", "reason",
     "reasons", "model", "status", "code", "usage", "index", "kind", "description", "definitions", "tools", "duration", "temperature", "version",
@@ -93,21 +95,23 @@ def meaning_of(path: str) -> Meaning:
     content = _PROPERTIES.isdisjoint(words_of(last_name)) and words[-2:-1] != ("invocation",)
     last = words_of(last_name)
     system = 1 if last[-1:] and last[-1] in _SYSTEM else 2 if last[-2:-1] == ("system",) and last[-1] in _SYSTEM_TEXTS else 0
-    return Meaning(field, direction, text, content, strength, system)
+    tells = field is not None or text or system > 0 or path.endswith("id")
+    return Meaning(field, direction, text, content, strength, system, tells)
 
 
-@lru_cache(MOST_NAMES)
 def direction_of_content(path: str) -> str | None:
     """Return the direction of the content under a name, or None if a value there isn't content."""
     meaning = meaning_of(path)
-    direction = meaning.direction if meaning.content and is_useful(path) else None
-    if direction is None and len(without_content) < MOST_NAMES:
-        without_content.add(path)
-    return direction
+    return meaning.direction if meaning.content and is_useful(path) else None
 
 
-without_content: set[str] = set()
-"""Names seen so far that have no direction of content. Its size has a limit."""
+def may_hold_conversation(key: str) -> bool:
+    """Return True for an attribute that may be a conversation's id, or metadata with one."""
+    meaning = meaning_of(key)
+    return (is_useful(key) and meaning.field == "conversation_id" and meaning.strength > 1) or words_of(key)[-1:] == _METADATA
+
+
+_METADATA = ("metadata",)
 
 
 _SYSTEM = frozenset(("system", "instructions", "instruction", "preamble"))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterable, Mapping
 from operator import attrgetter
 from typing import Any
 
@@ -29,12 +28,12 @@ from ..step import (
     seconds_until,
 )
 from .facts import Content, Facts, model_in, provider_in, without_provider
-from .keys import IN, OUT, direction_of_content, is_useful, meaning_of, without_content
+from .keys import IN, OUT, meaning_of
 from .kinds import OF_MODELS
 from .logged import kind_of_part
 from .shapes import are_messages, plain
 from .values import opened, transcript
-from .words import MOST_NAMES, words_of
+from .words import words_of
 
 _ARGUMENTS = ("arguments", "args", "kwargs", "params", "input", "inputs", "parameters", "request", "query")
 _RESULTS = (
@@ -191,15 +190,16 @@ def lacks_content(record: SpanRecord, step: Step) -> bool:
     if not (lacks_input or lacks_output):
         return False
     attributes = record.attributes
-    if not record.logs and without_content.issuperset(attributes):
+    content = record.dialects.shape.content
+    if not content and not record.logs:
         return False
     return (lacks_input and role != TOOL and any(kind_of_part(part) is not None for part in record.logs)) or any(
         (lacks_input if direction == IN else lacks_output)
         and attributes[key]
         and attributes[key].__class__ in _CONTENTS
         and not (attributes[key].__class__ is str and any(mark in attributes[key][:_BEGINNING] for mark in _UNKNOWN))
-        for key in attributes
-        if (direction := direction_of_content(key)) is not None and (role == TOOL or "tool" not in key)
+        for key, direction in content
+        if role == TOOL or "tool" not in key
     )
 
 
@@ -536,34 +536,25 @@ def _only_types(raw: Any) -> bool:
 # --- conversations
 
 _LONGEST_ID = 300
-_UNRELATED_KEYS: set[str] = set()
-"""Attribute names seen so far that hold no conversation id. Its size has a limit."""
 
 
-def conversation_in(spans: Sequence[Mapping[str, Any]]) -> str | None:
+def conversation_in(steps: Iterable[Step]) -> str | None:
     """Return the surest conversation id in the attributes of spans, of any prefix or in JSON metadata."""
-    if _UNRELATED_KEYS.issuperset(chain.from_iterable(spans)):
-        return None
     best = (1, "")
-    for attributes in spans:
-        for key in attributes:
-            if key not in _UNRELATED_KEYS:
-                known = _conversation_at(key, attributes[key])
-                if known is None and len(_UNRELATED_KEYS) < MOST_NAMES:
-                    _UNRELATED_KEYS.add(key)
-                if known is not None and known[1] and known[0] > best[0]:
-                    best = known
+    for step in steps:
+        for key in step.conversation_keys:
+            found = _conversation_at(key, step.record.attributes[key])
+            if found[1] and found[0] > best[0]:
+                best = found
     return best[1] or None
 
 
-def _conversation_at(key: str, value: Any) -> tuple[int, str] | None:
-    """Return the conversation id under a name after its strength, or None if no value of that name can hold one."""
+def _conversation_at(key: str, value: Any) -> tuple[int, str]:
+    """Return the conversation id under a name after its strength. It is empty if the value holds none."""
     meaning = meaning_of(key)
-    if is_useful(key) and meaning.field == "conversation_id" and meaning.strength > 1:
+    if meaning.field == "conversation_id":
         value = str(value) if value.__class__ in (str, int) else ""
         return meaning.strength, value if len(value) <= _LONGEST_ID and value[:1] not in "[{<" else ""
-    if words_of(key)[-1:] != ("metadata",):
-        return None
     if value.__class__ is str and "_id" not in value and "Id" not in value:  # as in all names
         return 2, ""
     value = opened(value)

@@ -5,7 +5,7 @@ Names around a value don't matter here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from ..content import ROLES
@@ -68,9 +68,16 @@ def is_message(node: Mapping[str, Any]) -> bool:
     return is_message(inner) if isinstance(inner, dict) else _has_google_parts(node.get("parts"))
 
 
+def may_be_message(names: Collection[str]) -> bool:
+    """Return True if an object made from attribute names can be a message, whatever its values are."""
+    return not _SURE_KEYS.isdisjoint(names) or ("type" in names and not _BESIDE_TYPE.isdisjoint(names))
+
+
 _MESSAGE_KEYS = frozenset(("role", "type", "message", "parts", *_MODEL_AUTHORS))
 """Keys of which every message has one."""
+_SURE_KEYS = frozenset(("role", "message", "parts"))
 _OF_TYPED = frozenset(("name", "call_id", "id", "tool_use_id", "toolCallId", "toolName", "output", "content"))
+_BESIDE_TYPE = _OF_TYPED | {"data", "kwargs"}
 _OF_PARTS = frozenset(("text", "functionCall", "functionResponse", "function_call", "function_response"))
 
 

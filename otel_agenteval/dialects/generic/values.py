@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 from ...core import java_text, jsonio, python_text
 from ...core.wellformed import plain
@@ -23,6 +23,8 @@ _CALLED = r"[A-Za-z_][\w.]*(?:\[[\w., ]+\])?\("
 _CALL = re.compile(_CALLED)
 _REPR_START = re.compile(r"[{\[][')]|\[\{'|\[" + _CALLED)
 _BRACKETS = re.compile(r"\[(\d{1,4})\]")
+Path: TypeAlias = tuple[str, ...]
+"""An attribute's name in parts."""
 
 
 def opened(value: Any) -> Any:
@@ -162,16 +164,20 @@ def _named(name: str, members: dict[str, Any]) -> dict[str, Any]:
 _MESSAGE_CLASSES = frozenset(("AIMessage", "HumanMessage", "SystemMessage", "ToolMessage", "AIMessageChunk"))
 
 
-def tree_of(attributes: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
-    """Return attributes as nested objects and lists.
+def paths_of(keys: Iterable[str]) -> tuple[tuple[str, Path], ...]:
+    """Return attribute names as paths: ``a.0.b`` and ``a[0].b`` are the same. Names with too many parts are left out."""
+    return tuple((key, path) for key in keys if len(path := _path(key)) <= _MAX_PATH)
 
-    Names such as ``a.0.b`` and ``a[0].b`` are paths. Values aren't parsed. A value at the name of an object is under the key ``""``.
-    """
+
+def tree_of(attributes: Mapping[str, Any], paths: Iterable[tuple[str, Path]]) -> dict[str, Any]:
+    """Return attributes as nested objects and lists by their paths. Values aren't parsed."""
+    return {key: _lists(value) for key, value in branches_of(attributes, paths).items()}
+
+
+def branches_of(attributes: Mapping[str, Any], paths: Iterable[tuple[str, Path]]) -> dict[str, Any]:
+    """Return attributes as nested objects. A value at the name of an object is under the key ``""``."""
     root: dict[str, Any] = {}
-    for key in keys:
-        path = _path(key)
-        if len(path) > _MAX_PATH:
-            continue
+    for key, path in paths:
         at = root
         for name in path[:-1]:
             inner = at.get(name)
@@ -183,12 +189,12 @@ def tree_of(attributes: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any
             at[last][""] = attributes[key]
         else:
             at[last] = attributes[key]
-    return {key: _lists(value) for key, value in root.items()}
+    return root
 
 
 @lru_cache(MOST_NAMES)
-def _path(key: str) -> list[str]:
-    return (_BRACKETS.sub(r".\1", key) if "[" in key else key).replace(":", ".").split(".")
+def _path(key: str) -> Path:
+    return tuple((_BRACKETS.sub(r".\1", key) if "[" in key else key).replace(":", ".").split("."))
 
 
 class Branch(dict[str, Any]):

@@ -85,7 +85,7 @@ class StepReader:
             found = self.ancestor.conversation_id
         if not found:  # an id that no dialect reads
             above = () if self.ancestor is None else (self.ancestor,)
-            found = conversation_in([step.record.attributes for step in (self.root, *self.steps, *above)])
+            found = conversation_in((self.root, *self.steps, *above))
         return found
 
     def _first(self, field: str) -> Any:
