@@ -10,6 +10,7 @@ import base64
 import binascii
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from sys import intern
 from typing import Any, Literal
 
 from ..core.bounded import bounded_name
@@ -207,7 +208,8 @@ def _attributes(items: Any) -> dict[str, Any]:
         if key:
             value = item.get("value")
             text = value.get("stringValue") if value.__class__ is dict else None
-            found[str(key)] = text if text.__class__ is str else _value(value, 0)
+            # All spans share the text of a name, so that comparing names means comparing addresses.
+            found[intern(str(key))] = text if text.__class__ is str else _value(value, 0)
     return found
 
 

@@ -56,10 +56,9 @@ def pairs_of(raw_pairs: Iterable[bytes]) -> tuple[dict[str, Any], list[str]]:
     known = _known.get
     for raw in raw_pairs:
         if len(raw) < _SHORT:
-            pair = known(raw) or _read_short(raw, unread)
+            key, found[key] = known(raw) or _read_short(raw, unread)
         else:
-            pair = _long_text(raw) or _read(raw, unread)
-        key, found[key] = pair
+            key, found[key] = _long_text(raw) or _read(raw, unread)
     return found, unread
 
 
@@ -104,17 +103,22 @@ def _read(raw: bytes, unread: list[str]) -> tuple[str, Any]:
 
 
 def _long_text(raw: bytes) -> tuple[str, str] | None:
-    """Return a key with a text of 128 to 16,380 bytes, as most content is, or None."""
+    """Return a key with a text of at most 16,380 bytes, as most content is, or None."""
     end = raw[1] + 2
     size = len(raw) - end - 6
-    if raw[0] == _KEY and end <= _LONGEST_KEY and 0x80 <= size < 0x3FFD:
-        # Both lengths take two bytes and follow from the pair's length, so they are compared, not parsed.
+    if raw[0] != _KEY or end > _LONGEST_KEY:
+        return None
+    # The lengths follow from the pair's length, so they are compared, not parsed.
+    if 0x80 <= size < 0x3FFD:  # both take two bytes
         value, outer, text, inner = _lengths(raw, end)
         if value == _VALUE and text == _TEXT and inner == (size << 1 & 0x7F00 | size & 0x7F | 0x80):
             size += 3
             if outer == (size << 1 & 0x7F00 | size & 0x7F | 0x80):
                 key = raw[2:end]
                 return _known_keys.get(key) or _key(key), raw[end + 6 :].decode()
+    elif -6 < size < 0x7C and raw[end : end + 4] == _SHORT_TEXTS[size + 6]:  # both take one byte
+        key = raw[2:end]
+        return _known_keys.get(key) or _key(key), raw[end + 4 :].decode()
     return None
 
 
@@ -131,6 +135,8 @@ def _read_later(raw: bytes, at: int) -> Any:
 _KEY, _VALUE = 0x0A, 0x12
 """Tags of the two fields of a pair."""
 _TEXT, _WHOLE, _REAL = 0x0A, 0x18, 0x21
+_SHORT_TEXTS = tuple(bytes((_VALUE, size - 2, _TEXT, size - 4)) if size >= 4 else b"" for size in range(0x82))
+"""Tags and lengths of a value with a text, by the size of the whole."""
 _NOT_PLAIN = frozenset((0x2A, 0x32, 0x3A))
 """Tags of lists, objects and bytes."""
 

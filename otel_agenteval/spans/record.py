@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from ..core.jsonio import frozen
@@ -145,15 +146,17 @@ class SpanRecord:
 
 def join_logs(record: SpanRecord, parts: Sequence[LogPart]) -> None:
     """Add log records to a span, ordered by time and without duplicates."""
-    found: dict[Hashable, LogPart] = {}
-    for part in sorted((*record.logs, *parts), key=_time):
-        found.setdefault((part.time_ns, part.name, frozen(part.attributes), frozen(part.body)), part)
-    record.logs = list(found.values())
+    found = sorted((*record.logs, *parts), key=_time)
+    if len({(part.time_ns, part.name) for part in found}) < len(found):
+        unique: dict[Hashable, LogPart] = {}
+        for part in found:
+            unique.setdefault((part.time_ns, part.name, frozen(part.attributes), frozen(part.body)), part)
+        found = list(unique.values())
+    record.logs = found
     record.dialects = None  # they may change its role
 
 
-def _time(part: LogPart) -> int:
-    return part.time_ns
+_time = attrgetter("time_ns")
 
 
 def time_of(value: Any) -> int:
