@@ -59,13 +59,15 @@ _MAX_NESTING = 6
 class Decoded:
     """Messages from one attribute, with flags for truncated and hidden content."""
 
-    __slots__ = ("hidden", "messages", "truncated")
+    __slots__ = ("hidden", "messages", "open_list", "truncated")
 
     def __init__(self, messages: list[Message], truncated: bool = False, hidden: bool = False) -> None:
         self.messages = messages
         self.truncated = truncated
         self.hidden = hidden
         """True if the instrumentation omitted some text because content capture is off."""
+        self.open_list: Callable[[Sequence[Any], str, Decoded, int], None] | None = None
+        """Adds more messages to a list of messages, or None if they could change the messages so far."""
 
 
 def decode(raw: Any, role: str) -> Decoded:
@@ -81,6 +83,34 @@ def decode(raw: Any, role: str) -> Decoded:
     if role == "assistant" and len(out.messages) > 1:
         _join_pieces(out.messages)
     return out
+
+
+def decode_longer(raw: str, shorter: str, known: Decoded) -> Decoded | None:
+    """Return the messages of a user's and a model's history, or None if it doesn't go on after a shorter one.
+
+    Only the new messages are parsed. The others are the same objects as in ``known``, the messages of the shorter history.
+    """
+    end = len(shorter) - 1
+    if known.open_list is None or known.truncated or not goes_on(raw, shorter):
+        return None
+    try:
+        items = jsonio.loads(f"[{raw[end + 1 :]}")
+    except ValueError:
+        return None
+    if not items:
+        return None
+    out = Decoded([*known.messages], hidden=known.hidden)
+    out.open_list = known.open_list
+    out.open_list(items, "user", out, 0)
+    return out
+
+
+def goes_on(raw: Any, shorter: Any) -> bool:
+    """Return True if the JSON text of a list begins with all items of a shorter one."""
+    if raw.__class__ is not str or shorter.__class__ is not str or len(raw) <= len(shorter):
+        return False
+    end = len(shorter) - 1
+    return raw[end] == "," and shorter[end] == "]" and raw.startswith(shorter[:end])
 
 
 def _join_pieces(messages: list[Message]) -> None:
@@ -221,31 +251,46 @@ _HOLDERS_OF_ANSWERS = (*_HOLDERS[:5], "output", *_HOLDERS[5:])
 
 def _add_list(raw: Sequence[Any], role: str, out: Decoded, depth: int) -> None:
     """Add the messages of a list, or one message if the list contains its parts."""
-    if raw and raw[0].__class__ is dict and "parts" in raw[0] and "role" in raw[0]:  # the convention's form
-        pieces: list[Message] = []
-        unfinished = False
-        for item in raw:
-            if item.__class__ is dict and "role" in item:
-                message = _message(item, role, out)
-                if unfinished and message.role == out.messages[-1].role:
-                    pieces.append(message)
-                else:
-                    _complete(out.messages, pieces)
-                    out.messages.append(message)
-                unfinished = item.get("finish_reason") == ""  # a piece of a streamed message, not a separate message
-            else:
-                _complete(out.messages, pieces)
-                _add(item, role, out, depth + 1)
-                unfinished = False
-        _complete(out.messages, pieces)
+    first = raw[0] if raw and raw[0].__class__ is dict else {}
+    if "parts" in first and "role" in first:
+        out.open_list = None if depth else _add_of_convention
+        _add_of_convention(raw, role, out, depth)
         return
-    if raw and raw[0].__class__ is dict and "event.name" in raw[0]:
+    if "event.name" in first:
         raw = _side(raw, role)
+    elif "role" in first:
+        out.open_list = None if depth else _add_each
     if raw and all(isinstance(item, Mapping) and _is_part(item) for item in raw):
         out.messages.append(_message({"content": raw}, role, out))
         return
+    _add_each(raw, role, out, depth)
+
+
+def _add_each(raw: Sequence[Any], role: str, out: Decoded, depth: int) -> None:
     for item in raw:
         _add(item, role, out, depth + 1)
+
+
+def _add_of_convention(raw: Sequence[Any], role: str, out: Decoded, depth: int) -> None:
+    """Add messages in the convention's form."""
+    pieces: list[Message] = []
+    unfinished = False
+    for item in raw:
+        if item.__class__ is dict and "role" in item:
+            message = _message(item, role, out)
+            if unfinished and message.role == out.messages[-1].role:
+                pieces.append(message)
+            else:
+                _complete(out.messages, pieces)
+                out.messages.append(message)
+            unfinished = item.get("finish_reason") == ""  # a piece of a streamed message, not a separate message
+            if unfinished:
+                out.open_list = None
+        else:
+            _complete(out.messages, pieces)
+            _add(item, role, out, depth + 1)
+            unfinished = False
+    _complete(out.messages, pieces)
 
 
 def _side(events: Sequence[Any], role: str) -> list[Any]:

@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import Any
 
 from ...core.turn import ErrorInfo, Message
-from ...dialects.content import Decoded, decode
+from ...dialects.content import Decoded, decode, decode_longer, goes_on
 from ...dialects.generic.kinds import ENDS, event_in
 from ...dialects.generic.reading import conversation_in
 from ...dialects.reader import read
@@ -71,6 +71,9 @@ class StepReader:
         self.of_role = of_role
         self.root = self.by_id.get(root.span_id) or read(root)
         self._decoded: dict[tuple[int, str], Decoded] = {}
+        self._prompts: dict[int, Decoded] = {}
+        """Messages of long prompts that were decoded because a later prompt begins with them."""
+        self._prompt_before: dict[int, Step] | None = None
         self.ancestor: Step | None = None
         """A span above this turn and others, with the user and the conversation."""
         self._tree: SpanTree | None = None
@@ -136,11 +139,34 @@ class StepReader:
             raw = getattr(step, field)
             if field == "system" and raw.__class__ is str and len(raw) < LONGEST_CONSTANT:
                 found = _decode_constant(raw, role)
+            elif field == "input_messages" and step.role == LLM and raw.__class__ is str and len(raw) > _LONG_PROMPT:
+                found = self._decode_prompt(step)
             else:
                 found = decode(raw, role)
             self._decoded[key] = found
             self._cut |= found.truncated
         return found
+
+    def _decode_prompt(self, step: Step) -> Decoded:
+        """Decode a prompt, but share the messages of an earlier prompt that it goes on from."""
+        if self._prompt_before is None:
+            self._prompt_before = _prompts_before(self.of_role.get(LLM, ()))
+        longer = [step]
+        before = self._prompt_before.get(step.record.span_id)
+        while before is not None and goes_on(longer[-1].input_messages, before.input_messages):
+            longer.append(before)
+            if before.record.span_id in self._prompts:
+                break
+            before = self._prompt_before.get(before.record.span_id)
+        known: Decoded | None = None
+        shorter = ""
+        for one in reversed(longer):
+            raw, found = one.input_messages, self._prompts.get(one.record.span_id)
+            if found is None:
+                found = (None if known is None else decode_longer(raw, shorter, known)) or decode(raw, "user")
+                self._prompts[one.record.span_id] = found
+            shorter, known = raw, found
+        return self._prompts[step.record.span_id]
 
     def inputs(self, step: Step) -> list[Message]:
         return self._decode(step, "input_messages", "user").messages
@@ -148,6 +174,25 @@ class StepReader:
     def outputs(self, step: Step) -> list[Message]:
         """Return the messages that a model call returned, one per choice."""
         return self._decode(step, "output_messages", "assistant").messages
+
+
+_LONG_PROMPT = 1_000
+"""Length in characters above which a prompt is compared with earlier ones."""
+_BEGINNING = 200
+
+
+def _prompts_before(calls: Iterable[Step]) -> dict[int, Step]:
+    """Return the latest call before each call whose prompt has the same beginning."""
+    found: dict[int, Step] = {}
+    latest: dict[str, Step] = {}
+    for step in calls:
+        raw = step.input_messages
+        if raw.__class__ is str:
+            beginning = raw[:_BEGINNING]
+            if beginning in latest:
+                found[step.record.span_id] = latest[beginning]
+            latest[beginning] = step
+    return found
 
 
 def _join_events(steps: list[Step]) -> None:
