@@ -165,7 +165,7 @@ class Composer:
         for group in groups:
             group.pending = (pending,)
         taken = {id(member) for group in groups for member in group.members}
-        pending.spans = sum(id(record) in taken for record in records)
+        pending.spans = len(taken.intersection(map(id, records)))
         if pending.spans < len(records):
             self.spans.count(reason, len(records) - pending.spans)
 

@@ -28,8 +28,10 @@ _MOST_DUPLICATES = 32
 
 def stitch(groups: Iterable[SpanGroup]) -> list[SpanGroup]:
     """Return the turns of recorded groups by :func:`order`. Parts of a turn are joined, however far apart they are."""
-    stitcher = Stitcher(float("inf"))
     parts = join_duplicates([part for group in groups for part in separate(group)])
+    if len(parts) == 1 and reader_of(parts[0]).root.thread is None:
+        return parts
+    stitcher = Stitcher(float("inf"))
     found = [whole for part in parts for whole in stitcher.add(part, 0.0)]
     found += stitcher.release_all()
     return sorted(found, key=order)
@@ -43,7 +45,7 @@ def order(group: SpanGroup) -> tuple[int, int, int, int]:
 
 def join_duplicates(groups: list[SpanGroup]) -> list[SpanGroup]:
     """Join groups that two instrumentations recorded of the same model call."""
-    if not any(map(is_bare_call, groups)):
+    if len(groups) < 2 or not any(map(is_bare_call, groups)):
         return groups
     found: list[list[SpanGroup]] = []
     calls = _RecordedCalls()

@@ -151,17 +151,26 @@ def _groups(unique: dict[int, SpanRecord], known_roots: frozenset[int], alone: b
     if leaks:
         local_roots += _left_contexts(leaks)
         reached = _annotated([*local_roots, *orphans])
-    # Work that another process did for a caller is a turn of that process and a step of the caller's turn.
-    own = set(map(id, local_roots))
-    served = [
-        node for node in nodes.values()
-        if node.holds and node.record.remote_parent and id(node) in reached and id(node) not in own and _is_served(node, nodes)
-    ]  # fmt: skip
-    groups = [group for top in (*local_roots, *served) for group in _groups_under(top)]
-    groups += _place_orphans(orphans, groups, alone)
-    groups = _join_rootless(groups)
+    tops = [*local_roots, *_served(nodes, local_roots, reached)]
+    groups = [group for top in tops for group in _groups_under(top)]
+    if orphans:
+        groups = _join_rootless(groups + _place_orphans(orphans, groups, alone))
     groups.sort(key=lambda group: (group.root.start_ns, group.root.end_ns, group.root.span_id))
     return groups
+
+
+def _served(nodes: dict[int, _Node], local_roots: list[_Node], reached: list[_Node]) -> list[_Node]:
+    """Return work that another process did for a caller.
+
+    It is a turn of that process and a step of the caller's turn.
+    """
+    found = [node for node in reached if node.record.remote_parent and node.holds]
+    own = set(map(id, local_roots)) if found else ()
+    found = [node for node in found if id(node) not in own and _is_served(node, nodes)]
+    if len(found) < 2:
+        return found
+    wanted = set(map(id, found))
+    return [node for node in nodes.values() if id(node) in wanted]
 
 
 def _linked(nodes: dict[int, _Node], known_roots: frozenset[int]) -> tuple[list[_Node], list[_Node], list[_Node]]:
@@ -187,8 +196,8 @@ def _linked(nodes: dict[int, _Node], known_roots: frozenset[int]) -> tuple[list[
     return local_roots, orphans, leaks
 
 
-def _annotated(local_roots: Iterable[_Node]) -> set[int]:
-    """Summarize the subtree of every node below ``local_roots``, and return the ids of these nodes.
+def _annotated(local_roots: Iterable[_Node]) -> list[_Node]:
+    """Summarize the subtree of every node below ``local_roots``, and return these nodes.
 
     A cycle in broken telemetry isn't below any of them.
     """
@@ -208,7 +217,7 @@ def _annotated(local_roots: Iterable[_Node]) -> set[int]:
             roots += child.roots
         node.holds = holds
         node.roots = 1 if node.is_root else roots
-    return set(map(id, order))
+    return order
 
 
 def _left_contexts(leaks: list[_Node]) -> list[_Node]:
