@@ -67,7 +67,7 @@ class Summary:
     It belongs to the score's facts, status, verdict, label and error type.
     """
 
-    __slots__ = ("outcome", "reason", "severity")
+    __slots__ = ("outcome", "reason", "severity", "verdict")
 
     def __init__(self, score: Score, reason: str | None) -> None:
         self.outcome = _outcome(score, reason)
@@ -76,6 +76,7 @@ class Summary:
         self.reason = reason
         """Why the metric was skipped."""
         self.severity = score.severity
+        self.verdict = score.verdict
 
 
 _NOT_EVALUATED = {GATED: "gated", SHED: "dropped"}

@@ -71,7 +71,7 @@ class TurnOutcomes:
                     self._outcomes.popitem(last=False)
 
     def _in_short(self, scores: Sequence[Score]) -> _Outcomes:
-        found = tuple([(score.metric, "scored" if score.status == "ok" else outcome_of(score)) for score in scores])
+        found = tuple([(score.facts.metric, "scored" if score.status == "ok" else outcome_of(score)) for score in scores])
         if len(self._alike) >= _KEPT:
             self._alike.clear()
         return self._alike.setdefault(found, found)

@@ -114,7 +114,7 @@ class Redactor:
 
         With the original turn, the positions of findings are those in the redacted turn.
         """
-        if self._is_clean(score):
+        if self.is_clean(score):
             return score
         reworded = score.reworded(self.text, self._facts)
         for word, left in ((score.label, reworded.label), (score.error_type, reworded.error_type)):
@@ -126,7 +126,7 @@ class Redactor:
             reworded.detail["findings"] = [{**one, **self._moved(turn, was)} for one, was in zip(kept, findings, strict=True)]
         return reworded
 
-    def _is_clean(self, score: Score) -> bool:
+    def is_clean(self, score: Score) -> bool:
         """Return True if a score has only figures, and words that were found clean before. Most scores are such."""
         clean, detail = self._clean, score._detail
         if score.explanation is not None or score.error_type not in clean or score.label not in clean or score._also:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from ..core.score import Score
 from ..core.semconv import METRIC_DURATION
 from ..core.telemetry import Telemetry
 from ..core.threads import is_meant_for_host
@@ -122,16 +123,21 @@ class FanOut:
             return
         if scored.redactor is None:
             scored.redactor = Redactor(self._kinds)
-        if scored.redacted == len(scored.scores):
+        redactor, scores = scored.redactor, scored.scores
+        if scored.redacted == len(scores):
             return
-        scores = list(scored.scores)
+        changed: dict[int, Score] = {}
         for index in range(scored.redacted, len(scores)):
+            score = scores[index]
             try:
-                scores[index] = scored.redactor.score(scores[index], scored.turn)
+                if not redactor.is_clean(score):
+                    changed[index] = redactor.score(score, scored.turn)
             except Exception as error:  # the score is emitted without the texts that couldn't be redacted
                 self.count_error("redaction", type(error).__name__)
-                scores[index] = without_texts(scores[index])
-        scored.scores, scored.redacted = scores, len(scores)
+                changed[index] = without_texts(score)
+        if changed:
+            scored.scores = [changed.get(index, score) for index, score in enumerate(scores)]
+        scored.redacted = len(scores)
 
     def note_outcome(self, turn_id: str, metric: str, outcome: str) -> None:
         """Report to every outlet why a judged metric has no score (yet). Thread-safe."""

@@ -35,12 +35,11 @@ def add_result(found: dict[str, Any], score: Score) -> None:
         found[semconv.SCORE_VALUE] = float(score.value)
     if score.label is not None:
         found[semconv.SCORE_LABEL] = score.label
-    verdict = score.verdict
-    if verdict is not None:
-        found[semconv.PASSED] = verdict
-    severity = score.severity
-    if severity is not None:
-        found[semconv.SEVERITY] = severity
+    summary = score.summary
+    if summary.verdict is not None:
+        found[semconv.PASSED] = summary.verdict
+    if summary.severity is not None:
+        found[semconv.SEVERITY] = summary.severity
 
 
 def scores_sent(scored: ScoredTurn) -> list[Score]:
