@@ -38,17 +38,17 @@ _REPLIES = any_of(
 )
 
 
-def calls(sentences: Sequence[str], text: str, *, hidden: bool = False) -> bool:
+def calls(text: str, *, hidden: bool = False) -> bool:
     """Return True if a sentence addresses a machine, and it or the next one demands something.
 
     Args:
-        sentences: Folded sentences of a text that :func:`~.readers.marked` has processed.
-        text: The whole text in the same form.
+        text: A folded text that :func:`~.readers.marked` has processed.
         hidden: True if readers can't see the text. Then no addressee is needed.
     """
     named = _may_name(text)
     if not (named or hidden):
         return False
+    sentences = [" ".join(piece[:700].split()) for piece in _SENTENCE_END.split(text) if piece and len(piece) > 3]
     seen: set[tuple[str, ...]] = set()
     for place in range(len(sentences)):
         together = tuple(sentences[place : place + 4])
@@ -57,6 +57,9 @@ def calls(sentences: Sequence[str], text: str, *, hidden: bool = False) -> bool:
             if _demands(together, named=named, hidden=hidden):
                 return True
     return False
+
+
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|[\n\r。！？।؟<>]+|[.!?]?\"\s")
 
 
 def _demands(sentences: tuple[str, ...], *, named: bool, hidden: bool) -> bool:

@@ -10,17 +10,18 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, cast
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+import numpy as np
+from numpy.typing import NDArray
 
 PLACES = 1 << 16
 _RUNS = range(2, 6)
 _FILE = Path(__file__).parents[1] / "text_models" / "orders.npz"
+_ODD, _HALF = np.array(0x9E3779B1, np.uint32), np.array(15, np.uint32)  # numpy scalars would be slower
 _SPACE, _ZERO, _NOTHING, _RARE = 32, 48, 1, 2
 _MARKS = "*_`#>"
 _LONG_TOKEN = re.compile(r"[A-Za-z0-9+/_=-]{28,}")
@@ -33,8 +34,6 @@ _WINDOW, _SHORT_WINDOW = 140, 50
 @cache
 def _letters() -> NDArray[np.uint16]:
     """Return a map from characters to plain lower-case letters, with one number for all digits and one for all gaps."""
-    import numpy as np
-
     plain = np.arange(1 << 16, dtype=np.uint16)
     for code in range(1 << 16):
         sign = chr(code)
@@ -57,62 +56,73 @@ def _letters() -> NDArray[np.uint16]:
     return plain
 
 
-def _read(text: str) -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
-    """Return the letters of a text, and which of its characters they stand for."""
-    import numpy as np
+@cache
+def _ascii_letters() -> bytes:
+    return bytes(_letters()[:128].tolist()).ljust(256)
 
-    if _TOKEN_SHAPE in text.encode("ascii", "replace").translate(_SHAPE):
+
+def _read(text: str) -> tuple[NDArray[np.uint32], NDArray[np.bool_] | None]:
+    """Return the letters of a text, and which of its characters they stand for. None if for all."""
+    written = text.encode("ascii", "replace")
+    if _TOKEN_SHAPE in written.translate(_SHAPE):
         text = _LONG_TOKEN.sub(lambda found: "0" * len(found.group()), text)
-    codes = np.frombuffer(text.encode("utf-32-le", "replace"), np.uint32)
-    plain = _letters().take(codes, mode="clip")
-    repeats = (plain[1:] == plain[:-1]) & ((plain[1:] == _SPACE) | (plain[1:] == _ZERO))
-    kept = plain != _NOTHING
-    kept[1:] &= ~repeats
+        written = text.encode("ascii", "replace")
+    plain: NDArray[np.uint8 | np.uint16]
+    if text.isascii():
+        plain = np.frombuffer(written.translate(_ascii_letters()), np.uint8)
+    else:
+        plain = _letters().take(np.frombuffer(text.encode("utf-32-le", "replace"), np.uint32), mode="clip")
+    later = plain[1:]
+    dropped = later == plain[:-1]
+    dropped &= (later == _SPACE) | (later == _ZERO)
+    dropped |= later == _NOTHING
+    if not dropped.any():
+        return plain.astype(np.uint32), None
+    kept = np.ones(len(plain), np.bool_)
+    np.logical_not(dropped, out=kept[1:])
     return plain[kept].astype(np.uint32), kept
 
 
 def _hashes(letters: NDArray[np.uint32]) -> list[NDArray[np.uint16]]:
     """Return the places of all n-grams in the table, by their length."""
-    import numpy as np
-
-    odd, half = np.uint32(0x9E3779B1), np.uint32(15)
     found = []
-    mixed = letters * odd
+    mixed = letters * _ODD
     for run in _RUNS[: max(0, len(letters) - 1)]:
-        mixed = mixed[:-1] ^ letters[run - 1 :]
-        mixed *= odd
-        mixed ^= mixed >> half
+        mixed = mixed[:-1]
+        mixed ^= letters[run - 1 :]
+        mixed *= _ODD
+        mixed ^= mixed >> _HALF
         found.append(mixed.astype(np.uint16))
     return found
 
 
 def places_in(text: str) -> NDArray[np.intp]:
     """Return the places of a passage's n-grams, including duplicates."""
-    import numpy as np
-
     return np.concatenate([np.zeros(0, np.intp), *(one.astype(np.intp) for one in _hashes(_read(f" {text} ")[0]))])
 
 
 class OrderModel(NamedTuple):
-    """Weights of hashed n-grams."""
+    """Weights of hashed n-grams.
 
-    weights: NDArray[np.int8]
+    Attributes:
+        weights: Numbers of at most 8 bits. They are added faster in 16.
+    """
+
+    weights: NDArray[np.int8 | np.int16]
     unit: float
     bias: float
 
     def score(self, text: str) -> float:
         """Return the log-odds that a passage is an order to an agent."""
-        return self.rate(text).score(0, len(text))
+        return self.rate(text).scores([(0, len(text))])[0]
 
     def rate(self, text: str) -> Rated:
-        import numpy as np
-
         letters, kept = _read(f" {text} ")
-        total = np.zeros(len(letters) + 1, np.int32)
+        total = np.zeros(len(letters) + 1, np.int16)
         hashes = _hashes(letters)
         for places in hashes:
             total[1 : len(places) + 1] += self.weights.take(places)
-        return Rated(self, hashes, np.cumsum(total), kept)
+        return Rated(self, hashes, total.cumsum(dtype=np.int32), kept)
 
 
 class Rated:
@@ -121,40 +131,42 @@ class Rated:
     __slots__ = ("_hashes", "_kept", "_model", "_places", "_sums")
 
     def __init__(
-        self, model: OrderModel, hashes: list[NDArray[np.uint16]], sums: NDArray[np.int64], kept: NDArray[np.bool_]
+        self, model: OrderModel, hashes: list[NDArray[np.uint16]], sums: NDArray[np.int32], kept: NDArray[np.bool_] | None
     ) -> None:
         self._model, self._hashes, self._sums, self._kept = model, hashes, sums, kept
         self._places: NDArray[np.intp] | None = None
 
-    def score(self, start: int, end: int) -> float:
-        """Return the log-odds that the characters between two positions are an order to an agent."""
-        first, last = self._letters_of(start, end)
-        return self._scaled(int(self._sums[last] - self._sums[first]), last - first)
+    def scores(self, passages: Sequence[tuple[int, int]]) -> list[float]:
+        """Return the log-odds that passages are orders to an agent, each between two positions."""
+        ends = self._letters_of(passages)
+        totals, sizes = np.diff(self._sums.take(ends))[:, 0], np.diff(ends)[:, 0]
+        odds = totals * self._model.unit / np.sqrt(np.maximum(1, sizes * len(_RUNS))) + self._model.bias
+        return cast("list[float]", odds.tolist())
 
     def distinct_score(self, start: int, end: int) -> float:
         """Return the log-odds of the characters between two positions, of which repeated n-grams count once."""
-        return self._distinct(*self._letters_of(start, end))
+        first, last = self._letters_of([(start, end)])[0].tolist()
+        return self._distinct(first, last)
 
-    def _letters_of(self, start: int, end: int) -> tuple[int, int]:
-        import numpy as np
-
+    def _letters_of(self, passages: Sequence[tuple[int, int]]) -> NDArray[np.intp]:
+        """Return the places of the letters, including the gaps around a passage."""
+        ends = np.array(passages, np.intp)
+        ends[:, 1] += 2
+        if self._kept is None:
+            return ends
         if self._places is None:
-            self._places = np.concatenate([[0], np.cumsum(self._kept)])
-        return int(self._places[start]), int(self._places[min(end + 2, len(self._kept))])
+            self._places = np.concatenate([[0], self._kept.cumsum()])
+        return self._places.take(ends)
 
     def _distinct(self, first: int, last: int) -> float:
-        import numpy as np
-
         parts = [places[first : max(first, last - run + 1)] for run, places in zip(_RUNS, self._hashes, strict=False)]
-        if not parts:
+        if not parts or not len(parts[0]):
             return self._model.bias
         places = np.concatenate(parts)
         places.sort()
-        is_new = np.ones(len(places), np.bool_)
-        np.not_equal(places[1:], places[:-1], out=is_new[1:])
-        places = places[is_new]
-        total = int(self._model.weights.take(places).sum(dtype=np.int64))
-        return total * self._model.unit / math.sqrt(max(1, len(places))) + self._model.bias
+        later = places[1:][places[1:] != places[:-1]]
+        total = int(self._model.weights[places[0]]) + int(np.add.reduce(self._model.weights.take(later), dtype=np.int64))
+        return total * self._model.unit / math.sqrt(1 + len(later)) + self._model.bias
 
     def _scaled(self, total: int, size: int) -> float:
         return total * self._model.unit / math.sqrt(max(1, size * len(_RUNS))) + self._model.bias
@@ -171,17 +183,15 @@ class Rated:
         if size <= width:
             return self._scaled(int(sums[-1]), size) > limit and self._distinct(0, size) > limit
         step = width // 4
-        totals = sums[width::step] - sums[: size - width + 1 : step]
         least = (limit - self._model.bias) / self._model.unit * math.sqrt(width * len(_RUNS))
-        starts = [*(int(at) * step for at in (totals > least).nonzero()[0]), size - width]
-        return any(
-            int(sums[start + width] - sums[start]) > least and self._distinct(start, start + width) > limit for start in starts
-        )
+        totals = sums[width::step] - sums[: size - width + 1 : step]
+        starts = [place * step for place in (totals > least).nonzero()[0].tolist()]
+        if sums[-1] - sums[size - width] > least:
+            starts.append(size - width)
+        return any(self._distinct(start, start + width) > limit for start in starts)
 
 
 @cache
 def order_model() -> OrderModel:
-    import numpy as np
-
     with np.load(_FILE) as kept:
-        return OrderModel(kept["weights"], float(kept["unit"]), float(kept["bias"]))
+        return OrderModel(kept["weights"].astype(np.int16), float(kept["unit"]), float(kept["bias"]))

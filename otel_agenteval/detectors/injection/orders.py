@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 from ...core import jsonio
+from ...core.remembered import remembered
 from ..texts import has_any
 from .calls import calls
 from .model import order_model
-from .normalise import SUSPICIOUS, disguises, folded, is_mixed, is_rotated, payloads, without_entities
+from .normalise import SUSPICIOUS, disguises, folded, is_mixed, payloads, without_entities
 from .readers import ATTACK, REPORTED, marked
 
 _LEAST = 0.58
@@ -47,24 +49,38 @@ _FORGED = (
 )  # fmt: skip
 
 
+@remembered
 def is_harmless(text: str) -> bool:
     """Return True if the text can't contain a marker.
 
     No part of such a text reads like an order. It has no role tags, escapes, long tokens, comments and invisible characters.
     """
-    if ("\\" in text and ("\\u" in text or "\\x" in text)) or "&#" in text or "%20" in text or "<!--" in text:
-        return False
-    if "style=" in text and ("display:" in text or "opacity:" in text or "font-size:0" in text):
-        return False
+    return not _has_signs(text) and not _reads_like_orders(text)
+
+
+def _has_signs(text: str) -> bool:
+    """Return True if a text has role tags, escapes, long tokens, comments or invisible characters."""
+    if "\\" in text and ("\\u" in text or "\\x" in text):
+        return True
+    if ("&" in text and "&#" in text) or ("%" in text and "%20" in text) or ("<" in text and "<!--" in text):
+        return True
+    if "=" in text and "style=" in text and ("display:" in text or "opacity:" in text or "font-size:0" in text):
+        return True
     if not text.isascii() and (SUSPICIOUS.search(text) or is_mixed(text)):
-        return False
+        return True
     small = text.lower()
-    if has_any(small, _FORGED) or ("end of " in small and _FALSE_END.search(text)) or is_rotated(small):
-        return False
-    if next(payloads(text), None) is not None:
-        return False
+    if has_any(small, ("<", "[", "#")) and has_any(small, _FORGED):
+        return True
+    if "\n" in text and "end of " in small and _FALSE_END.search(text):
+        return True
+    return next(payloads(text), None) is not None
+
+
+def _reads_like_orders(text: str) -> bool:
     model, latin = order_model(), text.isascii()
-    return not any(model.rate(one).exceeds(_QUIET, latin) for one in (text, *disguises(small)))
+    return model.rate(text).exceeds(_QUIET, latin) or any(
+        model.rate(reading).exceeds(_QUIET, latin) for reading in disguises(text.lower())
+    )
 
 
 # --- markers in the raw text --------------------------------------------------------------------------------------
@@ -114,24 +130,27 @@ _QUOTES = ("“", "„", "«", "「", "『", "‘", '"', "'")
 _CELL_END = re.compile(r"\s*(?:[\]},)|]|$)", re.MULTILINE)
 
 
-def _without_quotations(text: str, reported: bool) -> str:
+def _without_quotations(text: str, is_reported: Callable[[], bool]) -> str:
     """Replace quotations and code with spaces.
 
     A quoted table cell or field isn't a quotation, unless the text is about attacks.
     """
-    text = _FENCE.sub(_blanked, text)
-    if "<blockquote" in text:
+    if "`" in text or "~" in text:
+        text = _FENCE.sub(_blanked, text)
+    if "<" in text and "<blockquote" in text:
         text = _BLOCKQUOTE.sub(_blanked, text)
 
     def blank(found: re.Match[str]) -> str:
         before = text[max(0, found.start() - 12) : found.start()].rsplit("\n", 1)[-1]
-        if not reported and found.group()[0] in "\"'" and _is_cell(before) and _CELL_END.match(text, found.end()):
+        if found.group()[0] in "\"'" and _is_cell(before) and _CELL_END.match(text, found.end()) and not is_reported():
             return found.group()
         return _blanked(found)
 
     if has_any(text, _QUOTES):
         text = _QUOTED.sub(blank, text)
-    return _CODE.sub(_blanked, text) if reported else text.replace("`", " ")
+    if "`" in text:
+        text = _CODE.sub(_blanked, text) if is_reported() else text.replace("`", " ")
+    return text
 
 
 def _blanked(found: re.Match[str]) -> str:
@@ -192,8 +211,8 @@ def _walk(value: Any, leaves: list[str], depth: int) -> None:
 # --- hidden text ---------------------------------------------------------------------------------------------------
 
 _UNSEEN = re.compile(
-    r"<!--((?:(?!<!--).){10,2000}?)-->|<(\w{1,20})\b[^>]{0,200}(?:display:\s?none|visibility:\s?hidden|opacity:\s?0(?![.\d])|font-size:\s?0|color:\s?(?:transparent|white|#fff(?:fff)?\b))[^>]{0,200}>(.{10,2000}?)</\2>"
-    r"|[(\[](?:white|hidden|invisible|tiny|weiße?|unsichtbar\w*|sehr klein|versteckt\w*|texte? (?:blanc|caché)|blanc|texto (?:blanco|oculto|branco)|testo (?:bianco|nascosto)|белый|скрыт\w+|白字|隐藏)[^)\]]{0,30}[)\]]:?\s?([^\n]{10,1000})",
+    r"[<(\[](?:(?<=<)(?:!--((?:(?!<!--).){10,2000}?)-->|(\w{1,20})\b[^>]{0,200}(?:display:\s?none|visibility:\s?hidden|opacity:\s?0(?![.\d])|font-size:\s?0|color:\s?(?:transparent|white|#fff(?:fff)?\b))[^>]{0,200}>(.{10,2000}?)</\2>)"
+    r"|(?<!<)(?:white|hidden|invisible|tiny|weiße?|unsichtbar\w*|sehr klein|versteckt\w*|texte? (?:blanc|caché)|blanc|texto (?:blanco|oculto|branco)|testo (?:bianco|nascosto)|белый|скрыт\w+|白字|隐藏)[^)\]]{0,30}[)\]]:?\s?([^\n]{10,1000}))",
     re.IGNORECASE | re.DOTALL,
 )
 
@@ -209,13 +228,16 @@ def unseen_in(text: str) -> Iterator[str]:
 # --- all markers ---------------------------------------------------------------------------------------------------
 
 
-def markers_in(text: str) -> list[Marker]:
+@remembered
+def markers_in(text: str) -> tuple[Marker, ...]:
     """Return the signs of an injection in a text, at most one of each kind."""
     found: dict[str, Marker] = {}
-    for leaf in texts_in(text):
-        for kind, passage, is_sure in _markers_of(leaf, text):
-            if kind not in found:
-                found[kind] = Marker(kind, *_place(text, passage), is_sure)
+    for page in map(_Page, texts_in(text)):
+        forged = page.role_marker(text)
+        order = (forged, True) if forged is not None else page.order()
+        kind = "role_marker" if forged is not None else "instruction_override"
+        if order is not None and kind not in found:
+            found[kind] = Marker(kind, *_place(text, order[0]), order[1])
     for plain, start, end in payloads(text):
         if "encoded_text" not in found and _best(folded(plain), hidden=True) is not None:
             found["encoded_text"] = Marker("encoded_text", start, end, True)
@@ -227,7 +249,7 @@ def markers_in(text: str) -> list[Marker]:
             match = pattern.search(searched)
             if match is not None:
                 found[kind] = Marker(kind, *match.span(), False)
-    return list(found.values())
+    return tuple(found.values())
 
 
 def _place(text: str, passage: str) -> tuple[int, int]:
@@ -241,55 +263,92 @@ def _place(text: str, passage: str) -> tuple[int, int]:
 
 def readable(text: str) -> str:
     """Return a text with spaces in place of quotations, and with its wrapped lines joined."""
-    text = without_entities(text)
-    return _bare(text, REPORTED.search(folded(text)) is not None)
+    return _Page(text).bare
 
 
-def _bare(text: str, reported: bool) -> str:
-    return _WRAPPED.sub(lambda found: " " * len(found.group()), _without_quotations(text, reported))
+class _Page:
+    """A text of a result. Its properties are determined when they are needed."""
+
+    def __init__(self, text: str) -> None:
+        self.text = without_entities(text)
+
+    @cached_property
+    def is_reported(self) -> bool:
+        """True for a text about attacks."""
+        return REPORTED.search(folded(self.text)) is not None
+
+    @cached_property
+    def bare(self) -> str:
+        bare = _without_quotations(self.text, lambda: self.is_reported)
+        return _WRAPPED.sub(lambda found: " " * len(found.group()), bare) if "\n" in bare else bare
+
+    def role_marker(self, result: str) -> str | None:
+        """Return a forged role or a false end of the document."""
+        bare = self.bare
+        match = _FALSE_END.search(bare) if "\n" in bare else None
+        if match is None:
+            if "<" in bare or "##" in bare:
+                match = _ROLE_TAG.search(bare)
+            if match is None and ("<" in bare or "[" in bare):
+                match = _CHAT_TOKEN.search(bare)
+                if match is not None and self.is_reported:
+                    match = None
+            if match is not None and _TEMPLATE.search(result) is not None:
+                match = None
+        return None if match is None else match.group()
+
+    @cached_property
+    def _told(self) -> str:
+        """The bare text without labels that name the speakers of a conversation."""
+        bare = self.bare
+        if (":" not in bare and "：" not in bare) or _CUSTOMER.search(bare) is None:
+            return bare
+        return _SPEAKER.sub(lambda found: found[1] + " " * (len(found.group()) - len(found[1])), bare)
+
+    @cached_property
+    def is_called(self) -> bool:
+        """True for a text that addresses a machine and demands something."""
+        text = marked(self._told)
+        return calls(folded(text)) or any(calls(folded(unseen), hidden=True) for unseen in unseen_in(text))
+
+    def order(self) -> tuple[str, bool] | None:
+        """Return the passage that reads most like an order, and True if it is sure."""
+        best = _best(self._told, self, may_be_called=True)
+        if best is not None:
+            return self.text[best[0] : best[1]], best[2]
+        for unseen in unseen_in(self._told):
+            if _best(unseen, self, hidden=True) is not None:
+                return unseen, True
+        if any(_best(reading, self) is not None for reading in disguises(folded(self._told))):
+            return self.text, True
+        return None
 
 
-def _markers_of(leaf: str, result: str) -> Iterator[tuple[str, str, bool]]:
-    """Yield the kind and the passage of each marker in a text of a result, and True if it is sure."""
-    text = without_entities(leaf)
-    reported = REPORTED.search(folded(text)) is not None
-    bare = _bare(text, reported)
-    match = _FALSE_END.search(bare)
-    if match is None:
-        match = _ROLE_TAG.search(bare) or (None if reported else _CHAT_TOKEN.search(bare))
-        if match is not None and _TEMPLATE.search(result) is not None:
-            match = None
-    if match is not None:
-        yield "role_marker", match.group(), True
-        return
-    if _CUSTOMER.search(bare) is not None:
-        bare = _SPEAKER.sub(lambda found: found[1] + " " * (len(found.group()) - len(found[1])), bare)
-    called = _calls(bare)
-    best = _best(bare, called=called, reported=reported)
-    if best is not None:
-        yield "instruction_override", text[best[0] : best[1]], best[2]
-        return
-    for unseen in unseen_in(bare):
-        if _best(unseen, hidden=True, reported=reported) is not None:
-            yield "instruction_override", unseen, True
-            return
-    for reading in disguises(folded(bare)):
-        if _best(reading, reported=reported) is not None:
-            yield "instruction_override", text, True
-            return
+def _best(
+    text: str, page: _Page | None = None, *, may_be_called: bool = False, hidden: bool = False
+) -> tuple[int, int, bool] | None:
+    """Return the place of the passage that reads most like an order, and True if it is sure. None if no passage reads like one.
 
-
-def _best(text: str, *, called: bool = False, hidden: bool = False, reported: bool = False) -> tuple[int, int, bool] | None:
-    """Return the place of the passage that reads most like an order, and True if it is sure. None if no passage reads like one."""
-    rated = order_model().rate(text)
-    ranked = sorted(((rated.score(*place), *place) for place in passages_in(text)), reverse=True)
+    Evidence from the whole page is only gathered when it can change the result.
+    """
+    places = list(passages_in(text))
+    if not places:
+        return None
+    rated, called = order_model().rate(text), may_be_called
+    ranked = sorted(((score, *place) for score, place in zip(rated.scores(places), places, strict=True)), reverse=True)
     for score, start, end in ranked[:_TRIED]:
-        evidence = _CALLED * (called and score > _UNLIKE) + _HIDDEN * hidden - _DOUBT * reported
+        evidence = _CALLED * (called and score > _UNLIKE) + _HIDDEN * hidden
         if score + evidence < 0:
             return None
-        rating = rated.distinct_score(start, end) + evidence
-        if rating > _LEAST and _FEW_WORDS.search(text, start, end):
-            return start, end, rating > _SURE
+        rating = rated.distinct_score(start, end)
+        if rating + evidence <= _LEAST or not _FEW_WORDS.search(text, start, end):
+            continue
+        called = called and page is not None and page.is_called
+        evidence = _CALLED * (called and score > _UNLIKE) + _HIDDEN * hidden
+        if page is not None and page.is_reported:
+            evidence -= _DOUBT
+        if score + evidence >= 0 and rating + evidence > _LEAST:
+            return start, end, rating + evidence > _SURE
     return None
 
 
@@ -306,23 +365,11 @@ def passages_in(text: str) -> Iterator[tuple[int, int]]:
     for at in range(max(1, len(parts) - 1)) if parts else ():
         start, end = parts[at][0], parts[min(at + 1, len(parts) - 1)][1]
         yield from ((at, min(at + _LONGEST, end)) for at in range(start, max(start + 1, end - _LONGEST // 2), _LONGEST // 2))
-    yield from (found.span(1) for found in _ASIDE.finditer(text))
+    if has_any(text, _BRACKETS):
+        yield from (found.span(1) for found in _ASIDE.finditer(text))
 
 
-_PASSAGE_ENDS = re.compile(r"(?<=[.!?。！？])\s+|\n+")
+_PASSAGE_ENDS = re.compile(r"[.!?。！？\n](?:(?<=\n)\n*|\s+)")
+_BRACKETS = ("[", "(", "{", "（", "【")
 _ASIDE = re.compile(r"[\[({（【]([^\])}）】\n]{30,400})[\])}）】]")
 _WRAPPED = re.compile(r"(?<=[^\W\d_]|,)[ \t]*\n[ \t]*(?=[a-zà-ÿа-я])")
-
-
-def _calls(text: str) -> bool:
-    shown = folded(marked(text))
-    if calls(_sentences(shown), shown):
-        return True
-    return any(calls(_sentences(unseen), unseen, hidden=True) for unseen in map(folded, unseen_in(marked(text))))
-
-
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|[\n\r。！？।؟<>]+|[.!?]?\"\s")
-
-
-def _sentences(text: str) -> list[str]:
-    return [" ".join(piece[:700].split()) for piece in _SENTENCE_END.split(text) if piece and len(piece) > 3]
