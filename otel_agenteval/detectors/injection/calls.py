@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from ..lists import word_set, words
+from ..screen import Finder
 from ..texts import has_any
 from .readers import GRANTS, HIDES, MACHINES, NAMES, READS, REPORTED, VERDICTS, any_of
 
@@ -114,7 +115,24 @@ def _names(in_ascii: bool) -> tuple[str, ...]:
     return tuple(piece for piece in words(_WORDS, "calls") if not in_ascii or piece.isascii())
 
 
+@cache
+def _finder() -> Finder:
+    return Finder((_letters(piece), 1) for piece in _names(in_ascii=False))
+
+
+_LETTERS = bytes(byte & 31 for byte in range(256))
+_END = b"    "
+_LONG = 300
+"""Minimum length of a text in which a finder is faster than one search for each name."""
+
+
+def _letters(text: str) -> bytes:
+    return text.encode("utf-8", "replace").translate(_LETTERS)
+
+
 def _may_name(text: str) -> bool:
+    if len(text) >= _LONG and not _finder().found_in(_letters(text) + _END):
+        return False
     return has_any(text, _names(text.isascii()))
 
 

@@ -29,6 +29,8 @@ _SHAPE = bytes(97 if chr(code).isalnum() or chr(code) in "+/_=-" else 32 for cod
 _TOKEN_SHAPE = b"a" * 28
 _WINDOW, _SHORT_WINDOW = 140, 50
 """Characters that :meth:`Rated.exceeds` rates together, in Latin and in other scripts."""
+_MANY = 64
+"""Number of windows that are rated at once, if the first few don't exceed the limit."""
 
 
 @cache
@@ -69,17 +71,15 @@ def _read(text: str) -> tuple[NDArray[np.uint32], NDArray[np.bool_] | None]:
         written = text.encode("ascii", "replace")
     plain: NDArray[np.uint8 | np.uint16]
     if text.isascii():
-        plain = np.frombuffer(written.translate(_ascii_letters()), np.uint8)
+        small = written.translate(_ascii_letters())
+        plain = np.frombuffer(small, np.uint8)
+        if b"  " not in small and b"00" not in small and b"\x01" not in small:
+            return plain.astype(np.uint32), None
     else:
         plain = _letters().take(np.frombuffer(text.encode("utf-32-le", "replace"), np.uint32), mode="clip")
-    later = plain[1:]
-    dropped = later == plain[:-1]
-    dropped &= (later == _SPACE) | (later == _ZERO)
-    dropped |= later == _NOTHING
-    if not dropped.any():
-        return plain.astype(np.uint32), None
-    kept = np.ones(len(plain), np.bool_)
-    np.logical_not(dropped, out=kept[1:])
+    repeats = (plain[1:] == plain[:-1]) & ((plain[1:] == _SPACE) | (plain[1:] == _ZERO))
+    kept = plain != _NOTHING
+    kept[1:] &= ~repeats
     return plain[kept].astype(np.uint32), kept
 
 
@@ -121,42 +121,45 @@ class OrderModel(NamedTuple):
         total = np.zeros(len(letters) + 1, np.int16)
         hashes = _hashes(letters)
         for places in hashes:
-            total[1 : len(places) + 1] += self.weights.take(places)
+            part = total[1 : len(places) + 1]
+            part += self.weights.take(places)
         return Rated(self, hashes, total.cumsum(dtype=np.int32), kept)
 
 
 class Rated:
     """A text whose passages can be rated."""
 
-    __slots__ = ("_hashes", "_kept", "_model", "_places", "_sums")
+    __slots__ = ("_hashes", "_kept", "_known", "_model", "_sums")
 
     def __init__(
         self, model: OrderModel, hashes: list[NDArray[np.uint16]], sums: NDArray[np.int32], kept: NDArray[np.bool_] | None
     ) -> None:
         self._model, self._hashes, self._sums, self._kept = model, hashes, sums, kept
-        self._places: NDArray[np.intp] | None = None
+        self._known: NDArray[np.intp] | None = None
 
     def scores(self, passages: Sequence[tuple[int, int]]) -> list[float]:
         """Return the log-odds that passages are orders to an agent, each between two positions."""
-        ends = self._letters_of(passages)
-        totals, sizes = np.diff(self._sums.take(ends))[:, 0], np.diff(ends)[:, 0]
+        ends = np.array(passages, np.intp)
+        ends[:, 1] += 2  # the gaps around a passage
+        if self._kept is not None:
+            ends = self._places().take(ends)
+        sums, sizes = self._sums.take(ends), ends[:, 1] - ends[:, 0]
+        totals = sums[:, 1] - sums[:, 0]
         odds = totals * self._model.unit / np.sqrt(np.maximum(1, sizes * len(_RUNS))) + self._model.bias
         return cast("list[float]", odds.tolist())
 
     def distinct_score(self, start: int, end: int) -> float:
         """Return the log-odds of the characters between two positions, of which repeated n-grams count once."""
-        first, last = self._letters_of([(start, end)])[0].tolist()
-        return self._distinct(first, last)
-
-    def _letters_of(self, passages: Sequence[tuple[int, int]]) -> NDArray[np.intp]:
-        """Return the places of the letters, including the gaps around a passage."""
-        ends = np.array(passages, np.intp)
-        ends[:, 1] += 2
         if self._kept is None:
-            return ends
-        if self._places is None:
-            self._places = np.concatenate([[0], self._kept.cumsum()])
-        return self._places.take(ends)
+            return self._distinct(start, end + 2)
+        places = self._places()
+        return self._distinct(int(places[start]), int(places[end + 2]))
+
+    def _places(self) -> NDArray[np.intp]:
+        """Return the places of the characters among the letters."""
+        if self._known is None:
+            self._known = np.concatenate([[0], np.cumsum(cast("NDArray[np.bool_]", self._kept))])
+        return self._known
 
     def _distinct(self, first: int, last: int) -> float:
         parts = [places[first : max(first, last - run + 1)] for run, places in zip(_RUNS, self._hashes, strict=False)]
@@ -185,10 +188,29 @@ class Rated:
         step = width // 4
         least = (limit - self._model.bias) / self._model.unit * math.sqrt(width * len(_RUNS))
         totals = sums[width::step] - sums[: size - width + 1 : step]
-        starts = [place * step for place in (totals > least).nonzero()[0].tolist()]
+        starts = (totals > least).nonzero()[0] * step
         if sums[-1] - sums[size - width] > least:
-            starts.append(size - width)
-        return any(self._distinct(start, start + width) > limit for start in starts)
+            starts = np.append(starts, size - width)
+        at, many = 0, 8
+        while at < len(starts):
+            if self._distinct_of(starts[at : at + many], width).max() > limit:
+                return True
+            at, many = at + many, _MANY
+        return False
+
+    def _distinct_of(self, starts: NDArray[np.intp], width: int) -> NDArray[np.float64]:
+        """Return the results of :meth:`_distinct` for windows."""
+        parts = [
+            np.ndarray((len(places) - width + run, width - run + 1), np.uint16, places, 0, (2, 2))[starts]
+            for run, places in zip(_RUNS, self._hashes, strict=True)
+        ]
+        places = np.concatenate(parts, axis=1)
+        places.sort(axis=1)
+        is_new = places[:, 1:] != places[:, :-1]
+        weights = self._model.weights.take(places)
+        totals = weights[:, 0] + np.add.reduce(weights[:, 1:] * is_new, axis=1, dtype=np.int32)
+        odds: NDArray[np.float64] = totals * self._model.unit / np.sqrt(1 + np.count_nonzero(is_new, axis=1)) + self._model.bias
+        return odds
 
 
 @cache

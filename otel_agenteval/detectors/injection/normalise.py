@@ -8,7 +8,7 @@ import codecs
 import html
 import re
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from urllib.parse import unquote
 
@@ -18,6 +18,17 @@ SUSPICIOUS = re.compile(
     "[\U000e0000-\U000e007f\u202d\u202e]|[\u200b-\u200d\u2060-\u2064\ufeff]{3}|[\ufe00-\ufe0f\U000e0100-\U000e01ef]{4}"
 )
 """Tag characters, directional overrides, and rows of zero-width characters or variation selectors."""
+
+
+def may_hide(text: str) -> bool:
+    """Return False if a text can't contain anything that :data:`SUSPICIOUS` matches."""
+    return not text.isascii() and has_any(_upper_bytes(text), (b"\x20", b"\xdb", b"\xfe"))
+
+
+def _upper_bytes(text: str) -> bytes:
+    """Return the upper bytes of the characters in UTF-16. To search them is much faster than to search the characters."""
+    return text.encode("utf-16-le", "surrogatepass")[1::2]
+
 
 # --- folding -------------------------------------------------------------------------------------------------------
 
@@ -55,6 +66,17 @@ def _bare_letters() -> dict[int, str | None]:
     return bare
 
 
+def _ranges(codes: Iterable[int]) -> list[tuple[int, int]]:
+    """Return the first and the last of consecutive numbers."""
+    found: list[tuple[int, int]] = []
+    for code in sorted(codes):
+        if found and found[-1][1] == code - 1:
+            found[-1] = found[-1][0], code
+        else:
+            found.append((code, code))
+    return found
+
+
 _BARE = _bare_letters()
 _LOOKALIKES = str.maketrans(
     "аеорсхуіјѕԁԛԝһӏьвмнткαοενικρτυχγѵցոս",
@@ -73,7 +95,7 @@ _LETTER_OF_DIGIT = str.maketrans("013457@$!", "oieastasi")
 _MIXED_WORD = re.compile(r"(?=[a-z@$!]{0,40}[0-9@$!])(?=[0-9@$!]{0,40}[a-z])[a-z0-9@$!]{2,40}(?!\w)")
 
 
-_BEYOND_ASCII = re.compile("[`\x80-\U0010ffff]+")
+_TO_BARE = re.compile(f"[{''.join(f'{chr(first)}-{chr(last)}' for first, last in _ranges(_BARE))}]+")
 
 
 def _bared(found: re.Match[str]) -> str:
@@ -87,7 +109,7 @@ def folded(text: str) -> str:
     """
     if text.isascii():
         return text.lower()
-    text = _BEYOND_ASCII.sub(_bared, unicodedata.normalize("NFKC", text).lower())
+    text = _TO_BARE.sub(_bared, unicodedata.normalize("NFKC", text).lower())
     if is_mixed(text):
         text = _WORD.sub(_unmixed, text)
     return text
@@ -95,6 +117,8 @@ def folded(text: str) -> str:
 
 def is_mixed(text: str) -> bool:
     """Return True if a text has Latin letters next to Cyrillic, Greek or Armenian ones."""
+    if text.isascii() or not has_any(_upper_bytes(text), (b"\x03", b"\x04", b"\x05")):
+        return False
     return _FOREIGN_LETTER.search(text) is not None and _LATIN_AND_FOREIGN.search(text.lower()) is not None
 
 
@@ -145,21 +169,22 @@ def payloads(text: str) -> Iterator[tuple[str, int, int]]:
 
     Encodings are base64, hex, percent signs, rot13, tag characters and variation selectors.
     """
-    has_token = _LONG_TOKEN in text.encode("ascii", "replace").translate(_OF_TOKEN)
+    written = text.encode("ascii", "replace")
+    has_token = _LONG_TOKEN in written.translate(_OF_TOKEN)
     for found in islice(_TOKEN.finditer(text), _MOST_PAYLOADS) if has_token else ():
         plain = _of_hex(found.group()) or _of_base64(found.group())
         if plain is not None:
             yield plain, *found.span()
+    hides = may_hide(text)
     for mark, pattern, decode in _DECODED:
-        for found in pattern.finditer(text) if (mark in text if mark else not text.isascii()) else ():
+        for found in pattern.finditer(text) if (mark in text if mark else hides) else ():
             yield decode(found.group()), *found.span()
-    if is_rotated(text):
+    if has_any(written.lower(), _ROTATED):
         yield codecs.encode(text, "rot13"), 0, len(text)
 
 
-def is_rotated(text: str) -> bool:
-    """Return True if a text may be an order in rot13."""
-    return has_any(text.lower(), ("vafgehp", "vtaber", "cebzcg"))
+_ROTATED = b"vafgehp", b"vtaber", b"cebzcg"
+"""Beginnings of frequent words of orders in rot13."""
 
 
 def _of_tags(text: str) -> str:

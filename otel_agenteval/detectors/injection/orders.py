@@ -13,7 +13,7 @@ from ...core.remembered import remembered
 from ..texts import has_any
 from .calls import calls
 from .model import order_model
-from .normalise import SUSPICIOUS, disguises, folded, is_mixed, payloads, without_entities
+from .normalise import SUSPICIOUS, disguises, folded, is_mixed, may_hide, payloads, without_entities
 from .readers import ATTACK, REPORTED, marked
 
 _LEAST = 0.58
@@ -45,7 +45,7 @@ class Marker(NamedTuple):
 _QUIET = 0.0
 """Maximum score of all parts of a text without an order."""
 _FORGED = (
-    "<|", "[inst", "[/inst", "<<sys", "<</sys", "<system", "</tool_re", "</function_re", "</search_re", "# system", "#system",
+    b"<|", b"[inst", b"[/inst", b"<<sys", b"<</sys", b"<system", b"</tool_re", b"</function_re", b"</search_re", b"# system", b"#system",
 )  # fmt: skip
 
 
@@ -66,12 +66,12 @@ def _has_signs(text: str) -> bool:
         return True
     if "=" in text and "style=" in text and ("display:" in text or "opacity:" in text or "font-size:0" in text):
         return True
-    if not text.isascii() and (SUSPICIOUS.search(text) or is_mixed(text)):
+    if (may_hide(text) and SUSPICIOUS.search(text)) or is_mixed(text):
         return True
-    small = text.lower()
-    if has_any(small, ("<", "[", "#")) and has_any(small, _FORGED):
+    small = text.encode("ascii", "replace").lower()
+    if has_any(text, ("<", "[", "#")) and has_any(small, _FORGED):
         return True
-    if "\n" in text and "end of " in small and _FALSE_END.search(text):
+    if "\n" in text and b"end of " in small and _FALSE_END.search(text):
         return True
     return next(payloads(text), None) is not None
 
@@ -241,7 +241,7 @@ def markers_in(text: str) -> tuple[Marker, ...]:
     for plain, start, end in payloads(text):
         if "encoded_text" not in found and _best(folded(plain), hidden=True) is not None:
             found["encoded_text"] = Marker("encoded_text", start, end, True)
-    if not text.isascii():
+    if may_hide(text):
         for kind, pattern, searched in (
             ("invisible_text", SUSPICIOUS, _BIDI_OVERRIDE.sub(" ", _FLAG.sub(lambda flag: " " * len(flag.group()), text))),
             ("bidi_control", _BIDI_OVERRIDE, text),
@@ -275,7 +275,11 @@ class _Page:
     @cached_property
     def is_reported(self) -> bool:
         """True for a text about attacks."""
-        return REPORTED.search(folded(self.text)) is not None
+        return REPORTED.search(self._folded) is not None
+
+    @cached_property
+    def _folded(self) -> str:
+        return folded(self.text)
 
     @cached_property
     def bare(self) -> str:
@@ -309,7 +313,9 @@ class _Page:
     def is_called(self) -> bool:
         """True for a text that addresses a machine and demands something."""
         text = marked(self._told)
-        return calls(folded(text)) or any(calls(folded(unseen), hidden=True) for unseen in unseen_in(text))
+        return calls(self._folded if text == self.text else folded(text)) or any(
+            calls(folded(unseen), hidden=True) for unseen in unseen_in(text)
+        )
 
     def order(self) -> tuple[str, bool] | None:
         """Return the passage that reads most like an order, and True if it is sure."""
@@ -319,7 +325,10 @@ class _Page:
         for unseen in unseen_in(self._told):
             if _best(unseen, self, hidden=True) is not None:
                 return unseen, True
-        if any(_best(reading, self) is not None for reading in disguises(folded(self._told))):
+        if any(
+            _best(reading, self) is not None
+            for reading in disguises(self._folded if self._told == self.text else folded(self._told))
+        ):
             return self.text, True
         return None
 
@@ -343,8 +352,11 @@ def _best(
         rating = rated.distinct_score(start, end)
         if rating + evidence <= _LEAST or not _FEW_WORDS.search(text, start, end):
             continue
-        called = called and page is not None and page.is_called
-        evidence = _CALLED * (called and score > _UNLIKE) + _HIDDEN * hidden
+        if called:
+            called = page is not None and page.is_called
+            evidence = _CALLED * (called and score > _UNLIKE) + _HIDDEN * hidden
+            if rating + evidence <= _LEAST:
+                continue
         if page is not None and page.is_reported:
             evidence -= _DOUBT
         if score + evidence >= 0 and rating + evidence > _LEAST:

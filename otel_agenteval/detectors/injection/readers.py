@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 import unicodedata
 
-_SHORT_NAME = re.compile(r"(?<![A-Za-z0-9_.])(?:A\.I\.|(?:AI|KI|IA|ИИ|ШІ|LLM)s?)(?![A-Za-z0-9_])")
+_SHORT_NAME = re.compile(
+    r"[AKILИШ](?<![A-Za-z0-9_.].)(?:(?<=A)\.I\.|(?:(?<=[AK])I|(?<=I)A|(?<=И)И|(?<=Ш)І|(?<=L)LM)s?)(?![A-Za-z0-9_])"
+)  # a first character makes the search several times as fast
 
 
 def marked(text: str) -> str:
