@@ -29,8 +29,8 @@ _SHAPE = bytes(97 if chr(code).isalnum() or chr(code) in "+/_=-" else 32 for cod
 _TOKEN_SHAPE = b"a" * 28
 _WINDOW, _SHORT_WINDOW = 140, 50
 """Characters that :meth:`Rated.exceeds` rates together, in Latin and in other scripts."""
-_MANY = 64
-"""Number of windows that are rated at once, if the first few don't exceed the limit."""
+_FEW, _MANY = 3, 32
+"""Numbers of windows that are rated first, and at once if those don't exceed the limit."""
 
 
 @cache
@@ -191,12 +191,10 @@ class Rated:
         starts = (totals > least).nonzero()[0] * step
         if sums[-1] - sums[size - width] > least:
             starts = np.append(starts, size - width)
-        at, many = 0, 8
-        while at < len(starts):
-            if self._distinct_of(starts[at : at + many], width).max() > limit:
-                return True
-            at, many = at + many, _MANY
-        return False
+        if any(self._distinct(start, start + width) > limit for start in starts[:_FEW].tolist()):
+            return True
+        later = range(_FEW, len(starts), _MANY)
+        return any(self._distinct_of(starts[at : at + _MANY], width).max() > limit for at in later)
 
     def _distinct_of(self, starts: NDArray[np.intp], width: int) -> NDArray[np.float64]:
         """Return the results of :meth:`_distinct` for windows."""

@@ -232,9 +232,9 @@ def unseen_in(text: str) -> Iterator[str]:
 def markers_in(text: str) -> tuple[Marker, ...]:
     """Return the signs of an injection in a text, at most one of each kind."""
     found: dict[str, Marker] = {}
-    for page in map(_Page, texts_in(text)):
-        forged = page.role_marker(text)
-        order = (forged, True) if forged is not None else page.order()
+    for leaf in map(_Leaf, texts_in(text)):
+        forged = leaf.role_marker(text)
+        order = (forged, True) if forged is not None else leaf.order()
         kind = "role_marker" if forged is not None else "instruction_override"
         if order is not None and kind not in found:
             found[kind] = Marker(kind, *_place(text, order[0]), order[1])
@@ -263,10 +263,10 @@ def _place(text: str, passage: str) -> tuple[int, int]:
 
 def readable(text: str) -> str:
     """Return a text with spaces in place of quotations, and with its wrapped lines joined."""
-    return _Page(text).bare
+    return _Leaf(text).bare
 
 
-class _Page:
+class _Leaf:
     """A text of a result. Its properties are determined when they are needed."""
 
     def __init__(self, text: str) -> None:
@@ -334,11 +334,11 @@ class _Page:
 
 
 def _best(
-    text: str, page: _Page | None = None, *, may_be_called: bool = False, hidden: bool = False
+    text: str, leaf: _Leaf | None = None, *, may_be_called: bool = False, hidden: bool = False
 ) -> tuple[int, int, bool] | None:
     """Return the place of the passage that reads most like an order, and True if it is sure. None if no passage reads like one.
 
-    Evidence from the whole page is only gathered when it can change the result.
+    Evidence from the whole text is only gathered when it can change the result.
     """
     places = list(passages_in(text))
     if not places:
@@ -353,11 +353,11 @@ def _best(
         if rating + evidence <= _LEAST or not _FEW_WORDS.search(text, start, end):
             continue
         if called:
-            called = page is not None and page.is_called
+            called = leaf is not None and leaf.is_called
             evidence = _CALLED * (called and score > _UNLIKE) + _HIDDEN * hidden
             if rating + evidence <= _LEAST:
                 continue
-        if page is not None and page.is_reported:
+        if leaf is not None and leaf.is_reported:
             evidence -= _DOUBT
         if score + evidence >= 0 and rating + evidence > _LEAST:
             return start, end, rating + evidence > _SURE
