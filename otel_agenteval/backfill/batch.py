@@ -22,6 +22,7 @@ from ..core.threads import mark_as_ours
 from ..core.turn import Turn
 from ..evaluation.references import ReferenceSources, root_attributes
 from ..evaluation.selection import named, select_conversation_metrics, select_metrics
+from ..judging.budgeted import CommandBudget
 from ..judging.models import embedder_from, judge_from
 from ..judging.sampling import SamplingRule, rules_of
 from ..metrics.bound_metric import BoundMetric, asks_one
@@ -63,7 +64,7 @@ class Scorer:
         self._looks_back = looks_back(self.metrics)
         self._references = ReferenceSources(config)
         self._threads = config.judge.max_concurrency
-        self.setup = Scoring(config, judge_from(config), embedder_from(config), rules, dry)
+        self.setup = Scoring(config, judge_from(config), embedder_from(config), rules, dry, CommandBudget(config))
 
     @property
     def keys(self) -> list[str]:
@@ -87,6 +88,7 @@ class Scorer:
         return json.dumps(self.config.to_dict()), self._names
 
     def close(self) -> None:
+        self.setup.budget.close()
         for model in (self.setup.judge, self.setup.embedder):
             if model is not None:
                 model.close()

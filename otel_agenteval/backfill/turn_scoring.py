@@ -20,6 +20,7 @@ from ..evaluation.evaluator import about, score_one
 from ..evaluation.names import named_publicly
 from ..evaluation.redaction import Redactor, redacted_score, redacted_turn
 from ..evaluation.references import applies
+from ..judging.budgeted import CommandBudget
 from ..judging.composites import ALWAYS, can_be_made, leaves, result_of
 from ..judging.job import InnerOutcome, key_of
 from ..judging.models import Embedder, InProcessEmbedder, Judge, recording
@@ -73,6 +74,12 @@ class Scoring(NamedTuple):
     rules: Mapping[BoundMetric, SamplingRule]
     dry: bool
     """True if requests are counted instead of sent."""
+    budget: CommandBudget
+
+    @property
+    def within_budget(self) -> tuple[Any, Any]:
+        """Judge and embedder, limited by ``judge.budget``."""
+        return self.budget.judge(self.judge), self.budget.embedder(self.embedder)
 
 
 class TurnScoring:
@@ -171,7 +178,7 @@ class TurnScoring:
         if by_itself is not None:
             return about(by_itself, self.turn), (), ()
         counting = _Counting(setup.judge, setup.embedder, setup.config)
-        judge, embedder = (counting.judge, counting.embedder) if setup.dry else (setup.judge, setup.embedder)
+        judge, embedder = (counting.judge, counting.embedder) if setup.dry else setup.within_budget
         seen = redacted_turn(self.turn, setup.config.privacy.redact, self._redactor)
         with recording() as accounts:
             score = score_one(metric, seen, self._sources, judge=judge, embedder=embedder)

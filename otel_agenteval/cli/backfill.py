@@ -19,6 +19,7 @@ from ..core.processes import jobs_of
 from ..server.process import tune
 from .exit_codes import OK, UNUSABLE
 from .options import add_config, add_jobs, add_logging
+from .scoring import warn_of_new_budget
 
 EXIT_CODES = {
     OK: "every turn was scored, now or by an earlier run",
@@ -79,6 +80,8 @@ def run(args: argparse.Namespace) -> int:
     jobs = jobs_of(args.jobs)
     folder = Path(args.out) / f"shard-{shard[0]:05d}-of-{shard[1]:05d}" if shard[1] > 1 else Path(args.out)
     existed, empty = (folder / "manifest.json").exists(), folder.is_dir()
+    if not args.dry_run:
+        warn_of_new_budget(scorer.setup.budget)
     output = Output(folder, args.buckets or buckets_for(source, jobs))
     bar = Bar(True if args.progress else None)
     try:

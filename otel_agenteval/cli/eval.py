@@ -8,6 +8,7 @@ from pathlib import Path
 from ..config.loader import load_config
 from ..core.processes import jobs_of
 from ..evaluation.references import ReferenceSources
+from ..judging.budgeted import CommandBudget
 from ..judging.models import embedder_from, judge_from
 from ..report import Run, compare, open_outputs
 from ..turns.recordings import Reading
@@ -23,6 +24,7 @@ from .scoring import (
     reported,
     warn_of_missing_models,
     warn_of_missing_parameters,
+    warn_of_new_budget,
     warn_of_unread_columns,
     watched,
 )
@@ -46,9 +48,10 @@ def run(args: argparse.Namespace) -> int:
     metrics, whole = chosen(config, args.metrics)
     both = [*metrics, *whole]
     warn_of_unread_columns(ReferenceSources(config).columns, both)
-    judge, embedder = judge_from(config), embedder_from(config)
+    judge, embedder, budget = judge_from(config), embedder_from(config), CommandBudget(config)
     warn_of_missing_models(both, judge, embedder)
     warn_of_missing_parameters(both)
+    warn_of_new_budget(budget)
     watch = watched(args, both)
     baseline = None if args.baseline is None else Run.read(args.baseline)
     reading, results = Reading(progress()), Run()
@@ -61,8 +64,8 @@ def run(args: argparse.Namespace) -> int:
             tuple(output.rendering for output in outputs),
             with_scores=keeps or any(output.needs_scores for output in outputs),
             with_content=not args.no_content and any(output.needs_run for output in outputs),
-            judge=judge,
-            embedder=embedder,
+            judge=budget.judge(judge),
+            embedder=budget.embedder(embedder),
         )
         for found in in_order(
             args.files, work, jobs=jobs_of(args.jobs), alone=work.asks, meet=work.looks_at_conversations, seen=reading
@@ -74,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
         code = report_reading(reading)
         if not reading.turns:
             code = UNUSABLE  # nothing was scored
-        close_models(judge, embedder)
+        close_models(judge, embedder, budget)
         comparison = None if baseline is None else compare(baseline, results, Path(args.baseline).name, watch)
         report = reported(args, results, both, comparison)
         if not code:

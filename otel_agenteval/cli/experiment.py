@@ -15,6 +15,7 @@ from ..core.terminal import LINES, escaped
 from ..evaluation.datasets import cases_in
 from ..evaluation.references import ReferenceSources
 from ..instrumentation.experiment import evaluate
+from ..judging.budgeted import CommandBudget
 from ..judging.models import embedder_from, judge_from
 from ..report import Run, compare, open_outputs
 from .evaluation import Evaluation, chosen
@@ -26,6 +27,7 @@ from .scoring import (
     reported,
     warn_of_missing_models,
     warn_of_missing_parameters,
+    warn_of_new_budget,
     warn_of_unread_columns,
     watched,
 )
@@ -66,9 +68,10 @@ def run(args: argparse.Namespace) -> int:
         print(f"metrics of conversations aren't evaluated, because a case is one turn: {names_of_whole}", file=sys.stderr)
     columns = set().union(*(case.references for case in cases_in(args.dataset)), ReferenceSources(config).columns)
     warn_of_unread_columns(columns, metrics)
-    judge, embedder = judge_from(config), embedder_from(config)
+    judge, embedder, budget = judge_from(config), embedder_from(config), CommandBudget(config)
     warn_of_missing_models(metrics, judge, embedder)
     warn_of_missing_parameters(metrics)
+    warn_of_new_budget(budget)
     watch = watched(args, metrics)
     baseline = None if args.baseline is None else Run.read(args.baseline)
     task = _task(args.task)
@@ -77,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
     ) as outputs:
         names = [metric.name for metric in metrics]
         found = evaluate(
-            task, args.dataset, names, repetitions=args.repetitions, concurrency=args.concurrency, config=config, judge=judge, embedder=embedder
+            task, args.dataset, names, repetitions=args.repetitions, concurrency=args.concurrency, config=config, judge=budget.judge(judge), embedder=budget.embedder(embedder),
         )  # fmt: skip
         renderings = tuple(output.rendering for output in outputs)
         work = Evaluation(config, args.metrics, renderings, with_scores=True, with_content=not args.no_content)
@@ -87,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
                 output.add(text, shown.scored)
             for score, parameters in shown.scored:
                 results.add(shown.about, score, parameters)
-        close_models(judge, embedder)
+        close_models(judge, embedder, budget)
         comparison = None if baseline is None else compare(baseline, results, Path(args.baseline).name, watch)
         report = reported(args, results, [*metrics, *whole], comparison)
         for output in outputs:

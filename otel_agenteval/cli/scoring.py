@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from ..core.errors import ConfigError
 from ..core.terminal import escaped
 from ..evaluation.references import unread_columns
+from ..judging.budgeted import CommandBudget
 from ..judging.models import Embedder, InProcessEmbedder, Judge, JudgeGroup
 from ..metrics.bound_metric import BoundMetric, asked_in
 from ..metrics.registry import resolve
@@ -79,8 +80,16 @@ def warn_of_unread_columns(columns: Iterable[str], metrics: Sequence[BoundMetric
         print(f"no metric reads the column {column!r} of the data set. The most similar name is {similar!r}", file=sys.stderr)
 
 
-def close_models(judge: Judge | JudgeGroup | None, embedder: Embedder | InProcessEmbedder | None) -> None:
+def warn_of_new_budget(budget: CommandBudget) -> None:
+    """Say if the spending of other runs doesn't count."""
+    if budget.is_limited and not budget.lasts:
+        how = "to share it with other processes and runs, set judge.queue to {backend: sqlite, path: FILE}"
+        print(f"judge.budget counts only this run; {how}", file=sys.stderr)
+
+
+def close_models(judge: Judge | JudgeGroup | None, embedder: Embedder | InProcessEmbedder | None, budget: CommandBudget) -> None:
     """Print the usage of judge and embedder, and close their connections."""
+    budget.close()
     for model in (judge, embedder):
         if model is None:
             continue

@@ -189,6 +189,7 @@ def _as_version(scored: ScoredTurn, name: str) -> None:
 
 def _of_recordings(files: list[str], config: Any, names: str | None) -> Iterator[ScoredTurn]:
     """Yield the scored turns of recorded traces."""
+    from ..judging.budgeted import CommandBudget
     from ..judging.models import embedder_from, judge_from
     from ..turns.recordings import load_turns
     from .evaluation import Evaluation
@@ -200,12 +201,13 @@ def _of_recordings(files: list[str], config: Any, names: str | None) -> Iterator
         found.append(_scored(turn, [score for score, _ in scored]))
         return ""
 
-    judge, embedder = judge_from(config), embedder_from(config)
-    work = Evaluation(config, names, (keep,), with_scores=False, with_content=False, judge=judge, embedder=embedder)
+    judge, embedder, budget = judge_from(config), embedder_from(config), CommandBudget(config)
+    within = {"judge": budget.judge(judge), "embedder": budget.embedder(embedder)}
+    work = Evaluation(config, names, (keep,), with_scores=False, with_content=False, **within)
     for _ in work((turn.turn_id, turn) for turn in load_turns(files)):  # type: ignore[misc]  # the key only orders
         yield from found
         found.clear()
-    close_models(judge, embedder)
+    close_models(judge, embedder, budget)
 
 
 def _scored(turn: Turn, scores: list[Score]) -> ScoredTurn:

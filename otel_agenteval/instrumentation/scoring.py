@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from ..config.loader import load_config
 from ..config.root import Config
@@ -85,14 +85,21 @@ def _bound(metric: MetricLike, configured: Sequence[BoundMetric]) -> list[BoundM
 
 @contextmanager
 def models(config: Config, judge: Asks | None, embedder: Embeds | None) -> Iterator[tuple[Asks | None, Embeds | None]]:
-    """Return the given judge and embedder, or those of the configuration, which are closed at the end."""
-    from ..judging.models import embedder_from, judge_from
+    """Return the given judge and embedder within the budget, or those of the configuration, which are closed at the end."""
+    from ..judging.budgeted import CommandBudget
+    from ..judging.models import Embedder, Judge, JudgeGroup, embedder_from, judge_from
 
     own_judge = judge_from(config) if judge is None else None
     own_embedder = embedder_from(config) if embedder is None else None
+    asked, embedding = judge or own_judge, embedder or own_embedder
+    budget = CommandBudget(config)
     try:
-        yield judge or cast("Asks | None", own_judge), embedder or own_embedder
+        yield (
+            budget.judge(asked) if isinstance(asked, (Judge, JudgeGroup)) else asked,
+            budget.embedder(embedding) if isinstance(embedding, Embedder) else embedding,
+        )
     finally:
+        budget.close()
         for model in (own_judge, own_embedder):
             if model is not None:
                 model.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 from collections.abc import Callable, Collection, Sequence
 
 from ..config.root import Config
@@ -41,6 +42,8 @@ from .session import Models, Sessions
 _LEASES = 10
 """Number of leases for which a job is held if its metric doesn't end."""
 
+_log = logging.getLogger("otel_agenteval")
+
 
 def judging_from(
     config: Config,
@@ -68,6 +71,11 @@ def judging_from(
     metrics = JudgedMetrics(config, of_turns, of_conversations)
     _refuse_bounds(config, metrics.asked_names())
     leases = _leases(config, clock, failed)
+    if wanted.queue.backend == "memory" and bounds_of(wanted.budget):
+        _log.warning(
+            "judge.budget limits this process only, and starts unused after a restart. To share and keep it, set judge.queue to "
+            "{backend: sqlite, path: FILE}"
+        )
     budget = JudgeBudget(bounds_of(wanted.budget), spend_book_from(wanted.queue), clock, wanted.budget.soft)
     outcomes = Outcomes(telemetry, note_outcome)
     sample = _sample(config, clock)

@@ -267,7 +267,9 @@ class BoundMetric:
     def _asked(self, turn: Turn, judge: Any, embedder: Any) -> Score:
         given, absent = (judge, _NO_JUDGE) if self._service == "llm" else (embedder, _NO_EMBEDDER)
         model = absent if given is None else given
-        with evaluating(f"{self.metric.version} {self.signature_hash}", "reads_all" in self.metric.traits) as evaluation:
+        with evaluating(
+            self.name, f"{self.metric.version} {self.signature_hash}", "reads_all" in self.metric.traits
+        ) as evaluation:
             found = self._fn(turn, model, **self._call)
             while evaluation.next_piece():
                 found = max(found, self._fn(turn, model, **self._call), key=self._badness)

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class EvaluationState:
+    metric: str = ""
+    """Name of the metric's scores."""
     identity: str = ""
     """The metric's version and the hash of its parameters."""
     reads_all: bool = False
@@ -55,9 +57,9 @@ def current_evaluation() -> EvaluationState | None:
 
 
 @contextmanager
-def evaluating(identity: str, reads_all: bool) -> Iterator[EvaluationState]:
+def evaluating(metric: str, identity: str, reads_all: bool) -> Iterator[EvaluationState]:
     """Make an evaluation current in this thread or task for the duration of the block."""
-    evaluation = EvaluationState(identity, reads_all)
+    evaluation = EvaluationState(metric, identity, reads_all)
     token = _CURRENT.set(evaluation)
     try:
         yield evaluation

@@ -218,6 +218,19 @@ def test_a_judge_s_errors_are_tried_again_and_answers_are_not(models: ScriptedMo
     assert models.unused == []
 
 
+def test_a_budget_limits_what_is_asked(models: ScriptedModels, tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    pq.write_table(clickhouse_like(), folder / "spans.parquet")
+    config = tmp_path / "agenteval.yaml"
+    judge = {"base_url": models.url, "model": "scripted", "max_concurrency": 1, "budget": {"calls_per_day": 1}}
+    config.write_text(json.dumps({"judge": judge, "metrics": [METRIC], "inline": {"metrics": []}}))
+    models.play(GOOD, GOOD)
+    assert backfill(folder, "--out", tmp_path / "out", "--config", config) == 0
+    assert len(models.requests) == 1
+    assert sorted(row[2] for row in results(tmp_path / "out").values()) == ["error", "ok"]
+
+
 # --- columns
 
 
