@@ -12,6 +12,7 @@ import re
 from .lists import words
 from .redaction.patterns import lazy
 from .screen import Look, ScreenedWords
+from .texts import has_any
 
 _SIGNS = {b"0123456789": 48, b"ABCDEFGHIJKLMNOPQRSTUVWXYZ": 65, b"-./": 45, b" ()\t\n\xc2\xa0\xe2\x80\x90\x91\x93\xaf": 32}
 _SHAPES = bytes(next((shape for signs, shape in _SIGNS.items() if code in signs), 97) for code in range(256))
@@ -51,20 +52,18 @@ def _stems(**by_script: str) -> tuple[tuple[bytes, tuple[bytes, ...]], ...]:
     return tuple((_LEADS[script], tuple(stem.encode() for stem in _spaced(stems))) for script, stems in by_script.items())
 
 
-_HOME_WORDS = ScreenedWords((*words("personal/screened.txt", "home"), *_spaced("ống_tại bor_på hà_riêng ydlí ocuieș turduğ")))
-_BIRTH_WORDS = ScreenedWords((
-    *words("personal/screened.txt", "birth"),
-    *_spaced("ödelsed ødselsd gày_sinh äaika oğum född født née_le né_le Nació nació"),
-))  # fmt: skip
+_HOME_WORDS = ScreenedWords(words("personal/screened.txt", "home"))
+_BIRTH_WORDS = ScreenedWords(words("personal/screened.txt", "birth"))
+_ACCENTED_HOMES = ScreenedWords(_spaced("ống_tại bor_på hà_riêng ydlí ocuieș turduğ"))
+_ACCENTED_BIRTHS = ScreenedWords(_spaced("ödelsed ødselsd gày_sinh äaika oğum född født née_le né_le Nació nació"))
 _BIRTHS = _stems(
     cyrillic="рожд народ родил", arabic="الميلاد", hebrew="לידה", indic="जन्म วันเกิด", kana="生年月日 生まれ", han="出生", hangul="생년월일 년생",
 )  # fmt: skip
 _HOMES = _stems(
     cyrillic="рожив живёт живет ешка", greek="ένει", arabic="سكن يقيم عنوان", hebrew="מתגורר גר", indic="रहत घर", kana="住 自宅", han="住", hangul="자택 거주",
 )  # fmt: skip
-_PAPER_WORDS = ScreenedWords(
-    _spaced("assp PASSP nsurance_n asseport asapor assapo aspo aszport eisepass assnum icen ộ_chiếu ührersch ermis_de_cond")
-)
+_PAPER_WORDS = ScreenedWords(_spaced("assp PASSP nsurance_n asseport asapor assapo aspo aszport eisepass assnum icen"))
+_ACCENTED_PAPERS = ScreenedWords(_spaced("ộ_chiếu ührersch ermis_de_cond"))
 _PAPERS = _stems(
     cyrillic="аспорт", arabic="جواز", hebrew="דרכון", indic="पासपोर्ट", kana="パスポート 旅券 免許", han="护照 驾驶", hangul="여권",
 )  # fmt: skip
@@ -136,22 +135,21 @@ def _around_digits(written: bytes, shape: bytes) -> bytes:
     return b"".join(parts)
 
 
-def _has_stem(written: bytes, groups: tuple[tuple[bytes, tuple[bytes, ...]], ...]) -> bool:
-    for lead, stems in groups:
-        if lead in written:
-            for stem in stems:
-                if stem in written:
-                    return True
-    return False
+def _has_stem(
+    written: bytes, look: Look | None, accented: ScreenedWords, groups: tuple[tuple[bytes, tuple[bytes, ...]], ...]
+) -> bool:
+    if written.isascii():
+        return False
+    return accented.occur_in(written, look) or any(lead in written and has_any(written, stems) for lead, stems in groups)
 
 
 def may_hold_homes(written: bytes, look: Look | None = None) -> bool:
-    return _HOME_WORDS.occur_in(written, look) or (not written.isascii() and _has_stem(written, _HOMES))
+    return _HOME_WORDS.occur_in(written, look) or _has_stem(written, look, _ACCENTED_HOMES, _HOMES)
 
 
 def may_hold_papers(written: bytes, look: Look | None = None) -> bool:
-    return _PAPER_WORDS.occur_in(written, look) or (not written.isascii() and _has_stem(written, _PAPERS))
+    return _PAPER_WORDS.occur_in(written, look) or _has_stem(written, look, _ACCENTED_PAPERS, _PAPERS)
 
 
 def may_hold_births(written: bytes, look: Look | None = None) -> bool:
-    return _BIRTH_WORDS.occur_in(written, look) or (not written.isascii() and _has_stem(written, _BIRTHS))
+    return _BIRTH_WORDS.occur_in(written, look) or _has_stem(written, look, _ACCENTED_BIRTHS, _BIRTHS)
