@@ -7,9 +7,9 @@ import json
 import os
 import subprocess
 import sys
-import tarfile
 import time
-from pathlib import Path
+
+from mix import DATA, recordings
 
 from otel_agenteval.config.loader import load_config
 from otel_agenteval.engine.builder import engine_from
@@ -19,7 +19,6 @@ from otel_agenteval.turns.duplicates import stitch
 from otel_agenteval.turns.roots import SpanGroup, split
 from otel_agenteval.turns.stitching import reader_of
 
-CORPUS = Path(__file__).parents[1] / "tests" / "data" / "corpus.tar.xz"
 ROUNDS = 5
 CONTENT = ("input", "output", "error", "messages", "tool_calls", "retrievals", "agent_runs", "handoffs")
 FLOOD = 1_000_000
@@ -28,18 +27,6 @@ QUEUE_BYTES = 16 * 2**20
 PAST_BYTES = 3 * 2**20
 """What closed turns hold that may still be revised: fixed."""
 STAGES = ("json.loads of the line", "span records", "turns: assemble and read", "their content")
-
-
-def recordings() -> list[list[bytes]]:
-    """The lines of every recording of the corpus, logs beside their spans."""
-    found: dict[str, list[bytes]] = {}
-    with tarfile.open(CORPUS) as archive:
-        for member in archive.getmembers():
-            file = archive.extractfile(member) if member.name.endswith(".jsonl") else None
-            if file is not None:
-                lines = [line for line in file.read().splitlines() if line.strip()]
-                found.setdefault(member.name.replace(".logs.jsonl", ".jsonl"), []).extend(lines)
-    return list(found.values())
 
 
 def _records(messages: list[object]) -> list[SpanRecord]:
@@ -67,7 +54,7 @@ def _groups(records: list[SpanRecord]) -> list[SpanGroup]:
 
 def cost_per_span() -> dict[str, float]:
     """CPU microseconds per span of each of :data:`STAGES`, over the whole corpus; each stage's best round."""
-    lines = recordings()
+    lines = recordings(DATA / "corpus.tar.xz")
     best = [float("inf")] * len(STAGES)
     spans = 0
     for _ in range(ROUNDS):
