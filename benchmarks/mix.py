@@ -7,7 +7,6 @@ call and one for the answer, so that instructions and history are sent again wit
 from __future__ import annotations
 
 import json
-import logging
 import lzma
 import tarfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +14,11 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
 from otel_agenteval.core.turn import Turn
+from otel_agenteval.spans.otlp import Signal
 from otel_agenteval.turns.recordings import Reading, items_in, turns_of
 
 DATA = Path(__file__).parents[1] / "tests" / "data"
@@ -27,7 +30,6 @@ STEP = 3
 EACH = 8
 """Large turns of each kind."""
 NON_LATIN = ("zh", "ja", "hi", "ar", "ru", "ko", "el", "uk")
-logging.getLogger("otel_agenteval").setLevel(logging.ERROR)  # some recordings are without content on purpose
 MS = 1_000_000
 START = 1_767_225_600_000 * MS
 
@@ -46,6 +48,14 @@ class Case(NamedTuple):
         for turn in found:
             turn.to_dict()
         return found
+
+    def requests(self) -> list[tuple[Signal, Any]]:
+        """Return the export requests as OTLP messages, each with its signal."""
+        from tests.support.otlp_messages import message_of
+
+        kinds: dict[Signal, Any] = {"traces": ExportTraceServiceRequest, "logs": ExportLogsServiceRequest}
+        found: list[tuple[Signal, bytes]] = [("logs" if b'"resourceLogs"' in line else "traces", line) for line in self.lines]
+        return [(signal, message_of(line, kinds[signal])) for signal, line in found]
 
 
 def cases() -> list[Case]:

@@ -92,3 +92,14 @@ def test_each_script_of_make_bench_has_its_place_in_a_page():
         assert mark is not None, name
         assert f"<!-- {mark[1]} -->" in readme, name
         assert f"<!-- end of {mark[1]} -->" in readme, name
+
+
+def test_mix_has_turns_of_each_kind():
+    mix = runpy.run_path(str(FOLDER / "mix.py"), run_name="mix")
+    large = [case for case in mix["cases"]() if case.kind in mix["LARGE"]]
+    turns = {kind: [turn for case in large if case.kind == kind for turn in case.turns()] for kind in mix["LARGE"]}
+
+    assert {kind: len(some) for kind, some in turns.items()} == dict.fromkeys(mix["LARGE"], mix["EACH"])
+    assert all(turn.output and turn.system and turn.reading == "exact" for some in turns.values() for turn in some)
+    assert min(len(mix["text_of"](turn)) for turn in turns["tool results of 100 kB"]) > 100_000
+    assert min(len(turn.messages) for turn in turns["long history"]) > 60

@@ -19,6 +19,7 @@ def message_of(line: bytes, kind: Any) -> Any:
 def _based(value: Any) -> Any:
     if isinstance(value, dict):
         return {
-            key: base64.b64encode(bytes.fromhex(inner)).decode() if key in _IDS else _based(inner) for key, inner in value.items()
+            key: base64.b64encode(bytes.fromhex(inner or "")).decode() if key in _IDS else _based(inner)
+            for key, inner in value.items()
         }
     return [_based(item) for item in value] if isinstance(value, list) else value
