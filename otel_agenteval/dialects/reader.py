@@ -286,15 +286,13 @@ def _is_complete(record: SpanRecord, about: Understood) -> bool:
     It has no GenAI content, or only attributes of the convention.
     """
     if about.role is None:
-        if record.logs or not all(event.name == "exception" for event in record.events) or not keys.is_plain(record.attributes):
+        if record.logs or (record.events and not all(event.name == "exception" for event in record.events)):
             return False
-        return agent_in(record.name) is None
+        return keys.is_plain(record.attributes) and agent_in(record.name) is None
+    if not about.shape.is_whole:
+        return False
     whole = otel_genai.EVENTS
-    return (
-        about.shape.is_whole
-        and all(event.name in whole for event in record.events)
-        and all(part.name in whole for part in record.logs)
-    )
+    return all(part.name in whole for parts in (record.events, record.logs) if parts for part in parts)
 
 
 def _has_no_role(record: SpanRecord, dialects: tuple[Dialect, ...]) -> bool:
@@ -377,7 +375,8 @@ def read(record: SpanRecord) -> Step:
         record.status == ERROR or step.tool_failed or "error.type" in attributes or (record.events and _raised(record, step))
     ):
         step.error = _error(record, step)
-    limit(step, refusals.counts - refused)
+    if role is not None or about.facts is not None or about.shape.has_identities:
+        limit(step, refusals.counts - refused)
     return step
 
 

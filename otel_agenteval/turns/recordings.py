@@ -24,7 +24,7 @@ from ..core.turn import Turn
 from ..dialects.reader import UnreadTrace, unread_trace
 from ..spans.exports import otlp_lines
 from ..spans.otlp import OtlpLog, from_json
-from ..spans.record import LogPart, SpanRecord, cut_long_values, join_logs
+from ..spans.record import MAX_VALUE_CHARS, LogPart, SpanRecord, cut_long_values, join_logs
 from .duplicates import stitch
 from .readings import Readings
 from .roots import SpanGroup, split
@@ -270,7 +270,8 @@ def items_in(line: bytes, seen: Reading, report: Report) -> Iterator[SpanRecord 
         else:
             seen.spans += 1
             seen.scopes[item.scope] += 1
-            cut_long_values(item)
+            if len(line) > MAX_VALUE_CHARS:
+                cut_long_values(item)
             yield item
 
 

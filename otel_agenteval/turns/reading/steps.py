@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
-from itertools import pairwise
 from operator import attrgetter
 from typing import Any
 
@@ -44,7 +43,7 @@ class StepReader:
     def _take(self, root: SpanRecord, steps: list[Step]) -> None:
         steps.sort(key=START)
         _join_events(steps)
-        if any(one.record.start_ns == next_one.record.start_ns for one, next_one in pairwise(steps)):
+        if len(set(map(START, steps))) < len(steps):
             _order_ties(steps)
         self.steps = steps
         self.by_id: dict[int, Step] = {}
@@ -204,7 +203,13 @@ def _join_events(steps: list[Step]) -> None:
     calls: dict[tuple[int, str, str], Step] = {}
     latest: dict[str, Step] = {}
     ended: set[int] = set()
-    named = [(step, *found) for step in steps if step.role in _CALLS and (found := event_in(step.record.name)) is not None]
+    named = [
+        (step, *found)
+        for step in steps
+        if step.role in _CALLS and "-" in step.record.name and (found := event_in(step.record.name)) is not None
+    ]
+    if not named:
+        return
     events = [one for one in named if one[2] in _EVENTS]
     for step, stem, event in sorted(events, key=lambda one: (one[0].record.start_ns, one[2] != "start")):
         key = (step.record.parent_id, stem, step.record.name.rpartition("-")[2])
