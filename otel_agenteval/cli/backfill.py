@@ -99,10 +99,12 @@ def run(args: argparse.Namespace) -> int:
         print("nothing to do: an earlier run has evaluated every metric on these spans")
         return OK
     _print_account(account, scorer, dry=args.dry_run)
-    if not account.spans:
-        print("no spans found in the source", file=sys.stderr)
-        return UNUSABLE
-    return OK
+    return OK if account.spans else _nothing_found()
+
+
+def _nothing_found() -> int:
+    print("no spans found in the source", file=sys.stderr)
+    return UNUSABLE
 
 
 def _shard(text: str | None) -> tuple[int, int]:

@@ -61,7 +61,7 @@ def result_id_of(facts: Facts, turn_id: str, revision: bytes) -> str:
     return hashlib.sha256(turn_id.encode() + facts.identity + revision).hexdigest()[:32]
 
 
-class Summary:
+class ScoreSummary:
     """The parts of a score that repeat from turn to turn. Equal summaries are usually one object.
 
     It belongs to the score's facts, status, verdict, label and error type.
@@ -80,7 +80,7 @@ class Summary:
 
 
 _NOT_EVALUATED = {GATED: "gated", SHED: "dropped"}
-_summaries: dict[Hashable, Summary] = {}
+_summaries: dict[Hashable, ScoreSummary] = {}
 _MOST_SUMMARIES, _LONGEST_WORDS = 4_096, 256
 
 
@@ -95,7 +95,7 @@ def _outcome(score: Score, reason: str | None) -> str:
     return "ok" if verdict is None else "pass" if verdict else "fail"
 
 
-def _summary_of(score: Score) -> Summary:
+def _summary_of(score: Score) -> ScoreSummary:
     detail, status, label, error_type = score._detail, score.status, score.label, score.error_type
     reason = severity = None
     vacuous = False
@@ -110,9 +110,9 @@ def _summary_of(score: Score) -> Summary:
     try:
         found = _summaries.get(key)
     except TypeError:  # a score from a file can have a label of any type
-        return Summary(score, reason)
+        return ScoreSummary(score, reason)
     if found is None:
-        found = Summary(score, reason)
+        found = ScoreSummary(score, reason)
         if len(f"{label}{error_type}{reason}") <= _LONGEST_WORDS:
             if len(_summaries) >= _MOST_SUMMARIES:
                 _summaries.clear()
@@ -191,7 +191,7 @@ class Score:
         self._also = also
         self.error_type = error_type
         self._result_id = result_id
-        self._summary: Summary | None = None
+        self._summary: ScoreSummary | None = None
         self.about = None
 
     @classmethod
@@ -252,7 +252,7 @@ class Score:
         return self._result_id
 
     @property
-    def summary(self) -> Summary:
+    def summary(self) -> ScoreSummary:
         """The parts of the score that repeat, for outlets. A later change of the score isn't noticed, except in ``detail``."""
         if self._summary is None:
             self._summary = _summary_of(self)

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, TypeGuard
 
 from ..core import semconv
-from ..core.score import SHED, Score, Summary
+from ..core.score import SHED, Score, ScoreSummary
 from ..core.telemetry import Observation, Plan, Telemetry
 from ..core.turn import LlmCall, Turn
 from ..evaluation.scored_turn import Root, ScoredTurn
@@ -86,7 +86,7 @@ def _labels_of(turn: Turn) -> tuple[str, str, str]:
 
 
 def _planned(
-    score: Score, summary: Summary, labels: tuple[str, str, str], plans: dict[Hashable, Any]
+    score: Score, summary: ScoreSummary, labels: tuple[str, str, str], plans: dict[Hashable, Any]
 ) -> tuple[Plan, Sequence[Observation]]:
     """Return the observations that each score with this summary adds, and note them in ``plans``."""
     result, metric, agent = summary.outcome, score.metric, labels[0]
@@ -109,7 +109,7 @@ _VALUED = ("pass", "fail", "ok")
 
 
 def outcome(score: Score) -> str:
-    """Return the outcome of a score, see :attr:`~otel_agenteval.core.score.Summary.outcome`."""
+    """Return the outcome of a score, see :attr:`~otel_agenteval.core.score.ScoreSummary.outcome`."""
     return score.summary.outcome
 
 

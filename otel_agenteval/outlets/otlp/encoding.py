@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ...config.types import LogEvents
 from ...core import semconv
 from ...core.finding import SEVERITIES
-from ...core.score import Score, Summary
+from ...core.score import Score, ScoreSummary
 from ...evaluation.scored_turn import Root, ScoredTurn
 from ..log_events import change_attributes, turn_attributes
 from ..selection import scores_sent, scores_to_log, severity_number
@@ -62,7 +62,7 @@ class ScoreWriter:
         self._verdicts = {verdict: pairs.pair(semconv.PASSED, verdict) for verdict in (True, False)}
         self._severities = {severity: pairs.pair(semconv.SEVERITY, severity) for severity in SEVERITIES}
         self._id_head = self._result_id.head(_RESULT_ID)
-        self._known: dict[Summary, tuple[bytes, bytes, bytes]] = {}
+        self._known: dict[ScoreSummary, tuple[bytes, bytes, bytes]] = {}
 
     def __call__(self, score: Score) -> bytes:
         summary, result_id = score.summary, score.result_id
@@ -78,7 +78,7 @@ class ScoreWriter:
             parts.append(self._explanation(score.explanation))
         return b"".join(parts)
 
-    def _constants(self, score: Score, summary: Summary) -> tuple[bytes, bytes, bytes]:
+    def _constants(self, score: Score, summary: ScoreSummary) -> tuple[bytes, bytes, bytes]:
         """Return the bytes that all scores of a summary share: those before the result id, before the value and after it."""
         facts = score.facts
         before = self._pairs.write(
