@@ -73,3 +73,15 @@ def test_parts_of_results_count() -> None:
     for text in ("a" * 50, "a" * 50, "b", "b"):
         parts(text)
     assert read == ["a" * 50, "a" * 50, "b"], "fifty parts are more than an eighth of all"
+
+
+def test_text_with_a_large_result_counts_several_times() -> None:
+    read: list[str] = []
+
+    def length(text: str) -> int:
+        read.append(text)
+        return len(text)
+
+    large = remembered(length, times=4)
+    assert [large("a" * 500), large("a" * 500), large("b" * 50), large("b" * 50)] == [500, 500, 50, 50]
+    assert read == ["a" * 500, "a" * 500, "b" * 50]

@@ -21,11 +21,12 @@ _size = 0
 _MISSING = object()
 
 
-def remembered(read: Callable[[str], Result]) -> Callable[[str], Result]:
+def remembered(read: Callable[[str], Result], times: int = 1) -> Callable[[str], Result]:
     """Wrap a function of one text, so that it keeps its latest results.
 
     Results are shared by all callers and threads, so they must be immutable. The oldest go when the texts together exceed
-    :data:`MOST_CHARACTERS`. A text of more than an eighth of that isn't kept.
+    :data:`MOST_CHARACTERS`. A text of more than an eighth of that isn't kept. A text counts ``times`` times, for results that
+    take much more memory than the text.
     """
 
     @wraps(read)
@@ -36,7 +37,7 @@ def remembered(read: Callable[[str], Result]) -> Callable[[str], Result]:
             found = _older.get(key, _MISSING)
             if found is _MISSING:
                 found = read(text)
-            _keep(key, found)
+            _keep(key, found, times)
         return cast("Result", found)
 
     return known
@@ -48,10 +49,10 @@ def forget() -> None:
     _recent, _older, _size = {}, {}, 0
 
 
-def _keep(key: tuple[Callable[[str], Any], str], found: object) -> None:
+def _keep(key: tuple[Callable[[str], Any], str], found: object, times: int) -> None:
     """Add a result. Threads that do so at the same time lose a result at worst."""
     global _older, _recent, _size
-    length = len(key[1]) + 100 * (1 + (len(found) if isinstance(found, (tuple, frozenset, dict)) else 0))
+    length = times * len(key[1]) + 100 * (1 + (len(found) if isinstance(found, (tuple, frozenset, dict)) else 0))
     if length > MOST_CHARACTERS // 8:
         return
     if _size + length > MOST_CHARACTERS:

@@ -298,7 +298,7 @@ def _within(texts: list[str], count: int) -> Callable[[str], bool]:
     return lambda part: (len(part) < _PROBE or {part[:_PROBE], part[-_PROBE:]} <= probes) and contained(part)
 
 
-prompt = remembered(SystemPrompt)
+prompt = remembered(SystemPrompt, times=4)
 
 
 # --- rewordings ----------------------------------------------------------------------------------------------------
