@@ -45,19 +45,24 @@ OPEN_TURNS = 50_000
 Request = tuple[Signal, bytes]
 
 
-def naive(*requests: Request) -> None:
+def naive(body: bytes, signal: Signal = "traces") -> None:
     """A parse, and every attribute in a dictionary: the least that a receiver which reads everything does."""
+    if signal == "traces":
+        for group in ExportTraceServiceRequest.FromString(body).resource_spans:
+            for scope in group.scope_spans:
+                for span in scope.spans:
+                    _proto_attributes(span.attributes)
+    else:
+        for group in ExportLogsServiceRequest.FromString(body).resource_logs:
+            for scope in group.scope_logs:
+                for record in scope.log_records:
+                    _proto_attributes(record.attributes), _proto_value(record.body, 0)
+
+
+def naive_all(*requests: Request) -> None:
+    """The same of the requests of a turn."""
     for signal, body in requests:
-        if signal == "traces":
-            for group in ExportTraceServiceRequest.FromString(body).resource_spans:
-                for scope in group.scope_spans:
-                    for span in scope.spans:
-                        _proto_attributes(span.attributes)
-        else:
-            for group in ExportLogsServiceRequest.FromString(body).resource_logs:
-                for scope in group.scope_logs:
-                    for record in scope.log_records:
-                        _proto_attributes(record.attributes), _proto_value(record.body, 0)
+        naive(body, signal)
 
 
 class Sidecar:
@@ -72,8 +77,12 @@ class Sidecar:
         self.engine.worker.hurry()
         self.receiver = Receiver(self.engine, loaded.serve)
 
-    def take(self, *requests: Request) -> None:
-        """Take requests; their turns are over."""
+    def take(self, body: bytes) -> None:
+        """Take a request with spans; its turns are over."""
+        self.take_all(("traces", body))
+
+    def take_all(self, *requests: Request) -> None:
+        """Take the requests with the spans and log records of turns, which are over."""
         for signal, body in requests:
             self.receiver.take(ExportRequest(signal, body, "", json=False))
         with self.engine.assembler.lock:
@@ -108,9 +117,9 @@ def measure() -> dict[str, float]:
     bodies = [request(number * TURNS, dice) for number in range(ROUNDS + 1)]
     with sink("grpc") as endpoint:
         everything, sampled, out = Sidecar({}), Sidecar({"serve": {"sample_rate": 0.1}}), sidecar(endpoint)
-        rows: dict[str, Callable[[Request], object]] = {
-            NAIVE: naive, SPLIT: lambda request: split_spans(request[1]), SAMPLED: sampled.take, OFF: everything.take,
-            OUT: lambda request: (out.take(request), out.engine.outlets.flush(30)),
+        rows: dict[str, Callable[[bytes], object]] = {
+            NAIVE: naive, SPLIT: split_spans, SAMPLED: sampled.take, OFF: everything.take,
+            OUT: lambda body: (out.take(body), out.engine.outlets.flush(30)),
         }  # fmt: skip
         best = dict.fromkeys(rows, float("inf"))
         for body in bodies:
@@ -119,7 +128,7 @@ def measure() -> dict[str, float]:
                 forget()
                 for _ in range(4 if name in (NAIVE, SPLIT) else 1):  # a turn that comes twice is not evaluated twice
                     started = time.process_time()
-                    work(("traces", body))
+                    work(body)
                     best[name] = min(best[name], (time.process_time() - started) / (TURNS * SPANS) * 1e6)
         assert everything.engine.assembler.received == len(bodies) * TURNS * SPANS
     return best
@@ -140,7 +149,7 @@ def measure_mix() -> dict[str, float]:
     with sink("grpc") as endpoint:
         for _ in range(MIX_ROUNDS):
             off, out = Sidecar({}), sidecar(endpoint)
-            rows: dict[str, Callable[..., object]] = {NAIVE: naive, OFF: off.take, OUT: out.take}
+            rows: dict[str, Callable[..., object]] = {NAIVE: naive_all, OFF: off.take_all, OUT: out.take_all}
             for group, turns in groups.items():
                 for name, work in rows.items():
                     gc.collect()
