@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from urllib.parse import unquote
 
+import numpy as np
+
 from ..texts import has_any
 
 SUSPICIOUS = re.compile(
@@ -89,6 +91,7 @@ _SHAPE = bytes(
     120 if chr(code).isalpha() else 48 if chr(code) in "0134573@$!" else 32 if chr(code) in " ._*/-" else 46
     for code in range(128)
 ).ljust(256, b"x")
+_GAP, _LONG = 32, 1000
 _SPELLED = re.compile(r"(?<!\w)[^\W_]([ ._*/-]{1,3})[^\W_](?:[ ._*/-]{1,3}[^\W_]){3,}(?![^\W_])")
 _LEET = re.compile(r"[a-z][0134573@$!][a-z0-9@$!]|(?<!\w)[0134573@$!][a-z]{2}")
 _LETTER_OF_DIGIT = str.maketrans("013457@$!", "oieastasi")
@@ -136,10 +139,19 @@ def disguises(text: str) -> Iterator[str]:
     One joins words that are spelled letter by letter, and one replaces digits with letters.
     """
     shape = text.encode("ascii", "replace").translate(_SHAPE)
-    if (b"x x x x " in shape or b"x  x  x  x" in shape) and _SPELLED.search(text):
+    if _may_be_spelled(shape) and _SPELLED.search(text):
         yield _SPELLED.sub(_joined, text)
-    if shape.count(b"x0x") >= 3 and len(_LEET.findall(text[:20_000])) >= 3:
+    if b"0" in shape and shape.count(b"x0x") >= 3 and len(_LEET.findall(text[:20_000])) >= 3:
         yield _MIXED_WORD.sub(lambda found: found.group().translate(_LETTER_OF_DIGIT), text)
+
+
+def _may_be_spelled(shape: bytes) -> bool:
+    """Return False for a text without four single letters in a row."""
+    if len(shape) > _LONG:
+        gaps = np.frombuffer(shape, np.uint8) == _GAP
+        if not (gaps[1:-6] & gaps[3:-4] & gaps[5:-2]).any() and not (gaps[1:] & gaps[:-1]).any():
+            return False
+    return b"x x x x " in shape or b"x  x  x  x" in shape
 
 
 def _joined(found: re.Match[str]) -> str:

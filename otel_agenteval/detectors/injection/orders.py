@@ -345,11 +345,10 @@ def _best(
         return None
     rated, called = order_model().rate(text), may_be_called
     ranked = sorted(((score, *place) for score, place in zip(rated.scores(places), places, strict=True)), reverse=True)
-    for score, start, end in ranked[:_TRIED]:
+    tried = [each for each in ranked[:_TRIED] if each[0] + _CALLED * (called and each[0] > _UNLIKE) + _HIDDEN * hidden >= 0]
+    ratings = rated.distinct_scores([(start, end) for _, start, end in tried]) if tried else []
+    for (score, start, end), rating in zip(tried, ratings, strict=True):
         evidence = _CALLED * (called and score > _UNLIKE) + _HIDDEN * hidden
-        if score + evidence < 0:
-            return None
-        rating = rated.distinct_score(start, end)
         if rating + evidence <= _LEAST or not _FEW_WORDS.search(text, start, end):
             continue
         if called:
