@@ -177,7 +177,7 @@ class Assembler:
         known here.
         """
         trace = self._traces.get(trace_id)
-        closed = self.late.roles_in(trace_id) if parent_id or carried_id else {}
+        closed = self.late.roles_in(trace_id)
         if carried_id and (carried_id in closed or (trace is not None and carried_id in trace.candidate_of)):
             parent_id = carried_id
         parent = trace.candidate_of.get(parent_id) if trace is not None and parent_id else None
