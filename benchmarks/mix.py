@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import lzma
+import runpy
 import tarfile
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import cycle, islice
@@ -30,6 +31,9 @@ STEP = 3
 EACH = 8
 """Large turns of each kind."""
 NON_LATIN = ("zh", "ja", "hi", "ar", "ru", "ko", "el", "uk")
+_message_of = runpy.run_path(str(DATA.parent / "support" / "otlp_messages.py"))[
+    "message_of"
+]  # of this checkout, with --against too
 MS = 1_000_000
 START = 1_767_225_600_000 * MS
 
@@ -51,11 +55,9 @@ class Case(NamedTuple):
 
     def requests(self) -> list[tuple[Signal, Any]]:
         """Return the export requests as OTLP messages, each with its signal."""
-        from tests.support.otlp_messages import message_of
-
         kinds: dict[Signal, Any] = {"traces": ExportTraceServiceRequest, "logs": ExportLogsServiceRequest}
         found: list[tuple[Signal, bytes]] = [("logs" if b'"resourceLogs"' in line else "traces", line) for line in self.lines]
-        return [(signal, message_of(line, kinds[signal])) for signal, line in found]
+        return [(signal, _message_of(line, kinds[signal])) for signal, line in found]
 
 
 def cases() -> list[Case]:
