@@ -76,6 +76,7 @@ class AnswerNumbers:
         self._asked = asked
         self._derived = derived
         self._exact: dict[int, list[Reading]] = {}
+        self._possible: dict[int, list[Reading]] = {}
         self._last: Arithmetic | None = None
 
     def ungrounded(self) -> list[Claim]:
@@ -179,6 +180,12 @@ class AnswerNumbers:
 
     def _readings(self, claim: Claim) -> list[Reading]:
         """Return the possible values of a number, each with half its rounding interval."""
+        known = self._possible.get(claim.at)
+        if known is None:
+            known = self._possible[claim.at] = self._all_readings(claim)
+        return known
+
+    def _all_readings(self, claim: Claim) -> list[Reading]:
         readings = [(value * claim.scale, half * claim.scale) for value, half in claim.readings]
         value, half = claim.readings[0]
         if claim.scale <= 1.0:
@@ -323,6 +330,8 @@ class AnswerNumbers:
 
     @cached_property
     def shown_results(self) -> list[float]:
+        if len(self.claims) < 2:
+            return []
         places = [(each.at, each.end + len(each.after), each.scaled[0] if each.readings else 0.0) for each in self.claims]
         return derive.results_shown(self.text, places)
 
@@ -370,16 +379,12 @@ class Arithmetic:
         self._given = answer.given
         self.missing = missing
         self._not_shown: set[int] = set()
-
-    @cached_property
-    def _rows(self) -> list[tuple[list[float], list[float]]]:
-        rows = (([value for at, value in row if at not in self.missing], worded) for row, worded in self._answer.rows)
-        return [(row, worded) for row, worded in rows if row]
-
-    @cached_property
-    def _operands(self) -> list[float]:
-        values = (abs(value) for row, _ in self._rows for value in row)
-        return list(dict.fromkeys(value for value in values if value))[:_MOST_OPERANDS]
+        self._rows: list[tuple[list[float], list[float]]] = []
+        if len(missing) < len(answer.claims):
+            rows = [([value for at, value in row if at not in missing], worded) for row, worded in answer.rows]
+            self._rows = [each for each in rows if each[0]]
+        values = dict.fromkeys([abs(value) for row, _ in self._rows for value in row if value])
+        self._operands = list(values)[:_MOST_OPERANDS]
 
     def is_shown(self, claim: Claim) -> bool:
         """Return True if a number follows from other numbers of the answer."""
@@ -394,6 +399,8 @@ class Arithmetic:
         readings = self._answer.exact(claim)
         if any(abs(each - value) <= half + value * 1e-9 for each in self._answer.shown_results for value, half in readings):
             return True
+        if not self._rows:
+            return False
         value, half = claim.readings[0]
         if half == 0.5 and any(0 < value - each < 1 for each in self._operands if each != int(each)):  # rounded up
             return True
