@@ -62,9 +62,11 @@ _STEMS = ScreenedWords(words("secrets.txt", "stems"))
 _CODE_STEMS = ScreenedWords(words("secrets.txt", "code_stems"))
 _HARMLESS = re.compile(
     rb"[^\w/]*(?:[A-Z]{1,5}(?:[-/#]?[0-9]{1,10}){1,4}|[0-9-]{8,10}T[0-9:.]+(?:Z|[+-][0-9:]+)?|[0-9][0-9.,:/-]*[^\w]?[A-Za-z]{1,3}"
-    rb"|[a-z]+://[a-z0-9_.,:/-]+|[a-z0-9_.-]*(?:/[a-z0-9_.-]+){2,})\W*"
+    rb"|[a-z]+://[a-z0-9_.,:/-]+|(?:[a-z0-9_][a-z0-9_.-]*)?(?:/[a-z0-9_.-]+){2,})\W*"
 )
 """Numbers of orders, trains and seats (``A-1001``), times, amounts with units, plain addresses and paths, which are frequent."""
+_LONGEST_HARMLESS = 400
+"""Maximum length of a harmless word. The pattern takes quadratic time for a long row of signs."""
 _SHORTEST = 6
 _AS_ONE = bytes(32 if code == 32 else 120 for code in range(256))
 _LONG_WORD = b"x" * 20
@@ -104,6 +106,10 @@ def _has_word(text: str, written: bytes, look: Look | None, stems: ScreenedWords
     return len(written) != len(text) and has_any(text, words("secrets.txt", beyond_ascii))
 
 
+def _is_harmless(written: bytes, start: int, end: int) -> bool:
+    return end - start <= _LONGEST_HARMLESS and _HARMLESS.fullmatch(written, start, end) is not None
+
+
 def _long_words(shape: bytes, written: bytes) -> Iterator[bytes]:
     """Yield the words of at least 20 characters that have a digit or capitals and aren't harmless."""
     solid = shape.translate(_AS_ONE)
@@ -111,7 +117,7 @@ def _long_words(shape: bytes, written: bytes) -> Iterator[bytes]:
     while at >= 0:
         end = solid.find(b" ", at)
         end = len(solid) if end < 0 else end
-        if b"a" in shape[at:end] and _HARMLESS.fullmatch(written, at, end) is None:
+        if b"a" in shape[at:end] and not _is_harmless(written, at, end):
             yield written[at:end]
         at = solid.find(_LONG_WORD, end)
 
@@ -124,7 +130,7 @@ def _has_mixed_word(shape: bytes, written: bytes) -> bool:
         if end < 0:
             end = len(shape)
         start = shape.rfind(b" ", 0, at) + 1
-        if end - start >= _SHORTEST and b"a" in shape[start:end] and _HARMLESS.fullmatch(written, start, end) is None:
+        if end - start >= _SHORTEST and b"a" in shape[start:end] and not _is_harmless(written, start, end):
             return True
         at = shape.find(b"0", end)
     return False
