@@ -10,10 +10,10 @@ from typing import AnyStr
 def in_small_letters(text: str) -> str:
     """Return the text in lower case, with the same length.
 
-    A few letters have a longer lower-case form. Only its first character is used.
+    Only the Turkish İ has a longer lower-case form, of which the first character is used.
     """
     lowered = text.lower()
-    return lowered if len(lowered) == len(text) else "".join(sign.lower()[:1] or sign for sign in text)
+    return lowered if len(lowered) == len(text) else text.replace("\u0130", "i").lower()
 
 
 def has_any(text: AnyStr, pieces: Sequence[AnyStr]) -> bool:

@@ -204,13 +204,38 @@ class GivenNumbers:
 
     def nearest(self, claim: Claim) -> tuple[str, str] | None:
         """Return the path and the text of the given number, date or time that differs least from a claim."""
-        best, least = None, float("inf")
-        for text, path in self._paths.items():
-            for found in NUMBER.finditer(with_ascii_digits(text)):
-                distance = _distance(claim, given_token(found.group()))
-                if distance < least:
-                    best, least = (path, text[found.start() : found.end()]), distance
-        return best
+        places = self._places
+        if not places:
+            return None
+        if claim.days or claim.minutes >= 0:
+            alike = [at for at, (_, _, token) in enumerate(places) if (token.days if claim.days else token.minutes)]
+            other = next(
+                (at for at, (_, _, token) in enumerate(places) if not (token.days if claim.days else token.minutes)), None
+            )
+            ranked = [(_distance(claim, places[at][2]), at) for at in alike] + ([] if other is None else [(2.0, other)])
+            best = min(ranked)[1]
+        else:
+            values, owners = self._placed_values
+            value = claim.scaled[0]
+            distances = np.abs(value - values) / np.maximum(np.maximum(value, values), 1e-9)
+            best = int(owners[distances.argmin()]) if len(values) else 0
+        path, text, _ = places[best]
+        return path, text
+
+    @cached_property
+    def _places(self) -> list[tuple[str, str, GivenToken]]:
+        """Return each number, date and time with its path and text, in order."""
+        return [
+            (path, text[found.start() : found.end()], given_token(found.group()))
+            for (text, path), readable in zip(self._paths.items(), self.texts, strict=False)
+            for found in NUMBER.finditer(readable)
+        ]
+
+    @cached_property
+    def _placed_values(self) -> tuple[derive.Array, derive.Array]:
+        """Return the values of all numbers, and the index of each in :attr:`_places`."""
+        pairs = [(value, at) for at, (_, _, token) in enumerate(self._places) for value in token.values]
+        return np.array([value for value, _ in pairs]), np.array([at for _, at in pairs], np.int64)
 
     def units_of(self, token: str, wanted: Unit | None = None) -> set[Unit | None]:
         """Return the units with which a number stands in the texts, at least until the wanted one."""
@@ -237,11 +262,8 @@ def _is_near(values: Sequence[float], value: float, half: float, error: float) -
 
 
 def _distance(claim: Claim, token: GivenToken) -> float:
-    """Return how much a given token differs from a claim: 0 if it's equal, and 1 or more if it's of another kind."""
+    """Return how much a given date or time differs from a claim that is one. Both are of the same kind."""
     if claim.days:
         year, month, day = claim.days[0]
-        return min(((month != m) / 2 + abs(day - d) / 64 + (year not in (0, y)) / 4 for y, m, d in token.days), default=2.0)
-    if claim.minutes >= 0:
-        return min((abs(claim.minutes - minutes) / 1440 for minutes in token.minutes), default=2.0)
-    value = claim.scaled[0]
-    return min((abs(value - each) / max(value, each, 1e-9) for each in token.values), default=2.0)
+        return min((month != m) / 2 + abs(day - d) / 64 + (year not in (0, y)) / 4 for y, m, d in token.days)
+    return min(abs(claim.minutes - minutes) / 1440 for minutes in token.minutes)

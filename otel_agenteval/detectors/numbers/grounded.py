@@ -385,6 +385,7 @@ class Arithmetic:
             self._rows = [each for each in rows if each[0]]
         values = dict.fromkeys([abs(value) for row, _ in self._rows for value in row if value])
         self._operands = list(values)[:_MOST_OPERANDS]
+        self._sorted = sorted(self._operands)
 
     def is_shown(self, claim: Claim) -> bool:
         """Return True if a number follows from other numbers of the answer."""
@@ -503,7 +504,9 @@ class Arithmetic:
         )
 
     def _is_known(self, value: float, half: float) -> bool:
-        return self._given.has(value, half, 1e-9) or any(abs(each - value) <= half + value * 1e-9 for each in self._operands)
+        slack = half + value * 1e-9
+        at = bisect_left(self._sorted, value - slack)
+        return self._given.has(value, half, 1e-9) or (at < len(self._sorted) and self._sorted[at] <= value + slack)
 
 
 def _is_shown(arithmetic: Arithmetic, claim: Claim) -> bool:
