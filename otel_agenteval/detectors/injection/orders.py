@@ -340,6 +340,8 @@ def _best(
 
     Evidence from the whole text is only gathered when it can change the result.
     """
+    if len(text) <= _SHORT and _FEW_WORDS.search(text) is None:  # as most cells of a table
+        return None
     places = list(passages_in(text))
     if not places:
         return None
@@ -366,6 +368,8 @@ def _best(
 _TRIED = 5
 _FEW_WORDS = re.compile(r"(?:[^\W_]{1,60}[\W_]{1,60}){2}[^\W_]|[\u0e00-\u0e7f\u3040-\u30ff\u4e00-\u9fff]{7}")
 """Minimum length of an order: three words, or seven characters in scripts without spaces."""
+_SHORT = 120
+"""Length of a text that is searched for enough words before it is rated."""
 _LONGEST = 400
 
 

@@ -20,7 +20,12 @@ _ZEROS = "\u0660\u06f0\u0966\u09e6\u0a66\u0ae6\u0be6\u0c66\u0ce6\u0d66\u0e50\u0e
 _TO_ASCII = {ord(zero) + digit: str(digit) for zero in _ZEROS for digit in range(10)}
 _TO_ASCII |= {0x066B: ".", 0x066C: ",", 0x066A: "%", 0xFF0C: ",", 0xFF0E: ".", 0xFF05: "%", 0xFF1A: ":", 0x2009: "\u202f", 0x2212: "-"}  # fmt: skip
 _FOREIGN = re.compile("[" + "".join(f"{z}-{chr(ord(z) + 9)}" for z in _ZEROS) + "\u066a-\u066c\uff05\uff0c\uff1a\u2009\u2212]")
+_TRANSLATED = re.compile("[" + "".join(map(chr, _TO_ASCII)).replace("-", "\\-") + "]")
 _MAX_DIGITS = 300  # more digits overflow a float
+
+
+def _in_ascii(found: re.Match[str]) -> str:
+    return _TO_ASCII[ord(found.group())]
 
 
 def with_ascii_digits(text: str) -> str:
@@ -30,7 +35,7 @@ def with_ascii_digits(text: str) -> str:
     try:
         text.encode("latin-1")  # much faster than searching
     except UnicodeEncodeError:
-        return text if _FOREIGN.search(text) is None else text.translate(_TO_ASCII)
+        return text if _FOREIGN.search(text) is None else _TRANSLATED.sub(_in_ascii, text)  # faster than str.translate
     return text
 
 
