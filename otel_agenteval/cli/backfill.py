@@ -64,12 +64,7 @@ def run(args: argparse.Namespace) -> int:
     shard = _shard(args.shard)
     source = source_of(args.source, shard=shard)
     names = None if args.metrics is None else [name.strip() for name in args.metrics.split(",") if name.strip()]
-    if args.engine == "daft" and not (isinstance(source, Parquet) and shard == (0, 1)):
-        raise ConfigError("--engine: daft reads only Parquet files and distributes them itself. Leave out --shard")
-    if args.ray is not None and args.engine != "daft":
-        raise ConfigError("--ray: requires --engine daft")
-    if args.buckets is not None and args.buckets < 1:
-        raise ConfigError(refusal("--buckets", str(args.buckets), "must be a whole number from 1"))
+    _check(args, isinstance(source, Parquet) and shard == (0, 1))
     scorer = Scorer(load_config(args.config), names, dry=args.dry_run)
     if scorer.by_conversation and (shard[1] > 1 or args.engine == "daft"):
         scorer.close()
@@ -100,6 +95,15 @@ def run(args: argparse.Namespace) -> int:
         return OK
     _print_account(account, scorer, dry=args.dry_run)
     return OK if account.spans else _nothing_found()
+
+
+def _check(args: argparse.Namespace, is_whole_parquet: bool) -> None:
+    if args.engine == "daft" and not is_whole_parquet:
+        raise ConfigError("--engine: daft reads only Parquet files and distributes them itself. Leave out --shard")
+    if args.ray is not None and args.engine != "daft":
+        raise ConfigError("--ray: requires --engine daft")
+    if args.buckets is not None and args.buckets < 1:
+        raise ConfigError(refusal("--buckets", str(args.buckets), "must be a whole number from 1"))
 
 
 def _nothing_found() -> int:

@@ -51,7 +51,7 @@ from . import (
     voltagent,
 )
 from .generic import keys, reading, traces
-from .generic.facts import Facts, Place, places_of
+from .generic.facts import Facts, NamePlace, places_of
 from .generic.kinds import agent_in
 from .generic.logged import LoggedCall, facts_with, is_call
 from .otel_genai import OPERATIONS
@@ -175,7 +175,7 @@ class Shape:
         return tuple((name, argument) for name in self._names if (argument := keys.argument_in(name)))
 
     @cached_property
-    def places(self) -> tuple[Place, ...]:
+    def places(self) -> tuple[NamePlace, ...]:
         """Attributes that are read to infer facts."""
         return places_of(filter(keys.is_useful, self._names))
 

@@ -102,7 +102,7 @@ class Content(NamedTuple):
     direction: str | None
 
 
-class Place(NamedTuple):
+class NamePlace(NamedTuple):
     """An attribute to read, or several ones that make an object or a list."""
 
     path: str
@@ -117,7 +117,7 @@ class Place(NamedTuple):
         return tree_of(attributes, self.parts)[self.name] if self.parts else attributes[self.name]
 
 
-def places_of(names: Iterable[str]) -> tuple[Place, ...]:
+def places_of(names: Iterable[str]) -> tuple[NamePlace, ...]:
     """Return what to read of attributes with these names, in order.
 
     Only objects that can mean something as a whole are made. Others are the same as their attributes one by one.
@@ -127,15 +127,15 @@ def places_of(names: Iterable[str]) -> tuple[Place, ...]:
     return tuple(place for key, node in tree.items() for place in _places_in(key, 1, node))
 
 
-def _places_in(path: str, depth: int, node: Any) -> Iterator[Place]:
+def _places_in(path: str, depth: int, node: Any) -> Iterator[NamePlace]:
     if node.__class__ is not Branch:
-        yield Place(path, depth > 1, node[0], ())
+        yield NamePlace(path, depth > 1, node[0], ())
     elif not _matters(path, node):
         for key, inner in node.items():
             yield from _places_in(f"{path}.{key}" if key else path, depth + 1, inner)
     else:
         parts = tuple((name, place[depth - 1 :]) for name, place in _leaves(node))
-        yield Place(path, depth > 1, parts[0][1][0], parts)
+        yield NamePlace(path, depth > 1, parts[0][1][0], parts)
 
 
 def _leaves(node: Branch) -> Iterator[tuple[str, Path]]:
@@ -247,10 +247,7 @@ class Facts:
         if value.__class__ is dict and len(value) == 2 and value.keys() == _TYPED_VALUE and value["type"].__class__ is str:
             raw = value = opened(value["value"])
         if attribute:
-            self._given = meaning.direction == IN and meaning.content
-            of_content = direction is not None and meaning.content and raw.__class__ is not Branch
-            if of_content and not (raw.__class__ is str and (raw in _NO_TEXT or is_repr(raw))):
-                self.wholes.append(Content(raw, path, direction))
+            self._take_whole(path, raw, meaning, direction)
         if value.__class__ in _SCALARS:
             if meaning.tells or (depth == 0 and meaning.content):
                 self._take_scalar(path, value, meaning, direction, depth)
@@ -260,6 +257,13 @@ class Facts:
             self._walk_list(path, list(value), depth, meaning, direction)
         else:
             self._take_scalar(path, value, meaning, direction, depth)
+
+    def _take_whole(self, path: str, raw: Any, meaning: Meaning, direction: str | None) -> None:
+        """Keep the whole value of an attribute with content."""
+        self._given = meaning.direction == IN and meaning.content
+        of_content = direction is not None and meaning.content and raw.__class__ is not Branch
+        if of_content and not (raw.__class__ is str and (raw in _NO_TEXT or is_repr(raw))):
+            self.wholes.append(Content(raw, path, direction))
 
     def _walk_object(self, path: str, value: Mapping[str, Any], depth: int, direction: str | None) -> None:
         if is_message(value):
