@@ -88,6 +88,8 @@ CASES: dict[str, tuple[Known, str, Known]] = {
     "llm_multimodal_contextual_recall": ({"context": ["x"], "ground_truth": "x"}, "missing:image", {"context": ["x"], "ground_truth": "x", **IMAGE}),
     "llm_multimodal_contextual_relevancy": ({"context": ["x"]}, "missing:image", {"context": ["x"], **IMAGE}),
     "embed_cross_modal_grounding": ({}, "missing:image", IMAGE),
+    "embed_image_caption_accuracy": ({"ground_truth": "x"}, "missing:image", {"ground_truth": "x", **IMAGE}),
+    "code_audio_transcription_quality": ({"ground_truth": "x"}, "missing:audio", {"ground_truth": "x", **AUDIO}),
     "llm_moderation": ({"output": ""}, "empty_output", {}),
     **dict.fromkeys(
         ("code_image_blank", "code_image_duplicate", "code_image_exposure", "code_image_sharpness", "code_image_text_overlap"), (VIDEO, "missing:image", IMAGE)
