@@ -132,12 +132,15 @@ def test_a_process_that_ends_at_once_still_gets_its_judged_scores(models: Script
     assert (line["metric"], line["value"]) == (METRIC, 0.9)
 
 
+QUIET = "import logging; logging.getLogger('otel_agenteval').setLevel(logging.ERROR)\n"
+"""Leaves out what is said about the budget."""
+
+
 def test_an_exit_does_not_wait_for_what_cannot_be_done_now(models: ScriptedModels) -> None:
     models.play(GOOD)
     limited = config(models, judge={"budget": {"calls_per_hour": 1}}, exit_timeout="30s")
     started = time.monotonic()
-    quiet = "import logging; logging.getLogger('otel_agenteval').setLevel(logging.ERROR)\n"  # it says that the budget is used up
-    output_of(quiet + AGENT + "turn(tracer)\nturn(tracer)\n", json.dumps(limited))
+    output_of(QUIET + AGENT + "turn(tracer)\nturn(tracer)\n", json.dumps(limited))
     assert time.monotonic() - started < 15
 
 
@@ -159,6 +162,6 @@ def test_a_forked_child_leaves_the_parent_s_jobs_to_the_parent(models: ScriptedM
     assert handle.drain(timeout=10)
     print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
     """
-    assert output_of(AGENT + textwrap.dedent(script), json.dumps(given)).split() == ["0"]
+    assert output_of(QUIET + AGENT + textwrap.dedent(script), json.dumps(given)).split() == ["0"]
     agents = [json.loads(line)["agent"] for line in file.read_text().splitlines()]
     assert sorted(agents) == ["child", "parent", "parent"]

@@ -35,8 +35,19 @@ class PostgresServer:
 
     def start(self) -> None:
         """Start it again, and wait until it has put its files in order."""
-        self.process.start()
+        until(self._started, "PostgreSQL starts", 30)
         self.wait()
+
+    def _started(self) -> bool:
+        """False while processes of a server that was killed still end."""
+        before = len(self.process.text())
+        try:
+            self.process.start()
+        except AssertionError:
+            if "shared memory block" not in self.process.text()[before:]:
+                raise
+            return False
+        return True
 
     def wait(self) -> None:
         """Until it has put its files in order: it listens before."""
