@@ -1,4 +1,4 @@
-"""Turns like those of real agents: recordings of all dialects, written turns in 23 languages, and large turns made of the texts of both.
+"""Turns like those of real agents: recordings of all dialects, written turns in 23 languages, and large turns made of these texts.
 
 Every run makes the same turns. Written and large turns become spans of the GenAI convention, with a model call before each tool
 call and one for the answer, so that instructions and history are sent again with each call.
@@ -77,7 +77,7 @@ def cases() -> list[Case]:
 
 
 def recordings(archive: Path) -> list[list[bytes]]:
-    """Return the lines of every recording in an archive, log records beside their spans."""
+    """Return the lines of every recording in an archive, with its log records."""
     found: dict[str, list[bytes]] = {}
     with tarfile.open(archive) as packed:
         for member in packed.getmembers():

@@ -78,7 +78,7 @@ class Sidecar:
         self.receiver = Receiver(self.engine, loaded.serve)
 
     def take(self, body: bytes) -> None:
-        """Take a request with spans; its turns are over."""
+        """Take a request with spans, and end its turns."""
         self.take_all(("traces", body))
 
     def take_all(self, *requests: Request) -> None:
@@ -126,7 +126,7 @@ def measure() -> dict[str, float]:
             for name, work in rows.items():
                 gc.collect()
                 forget()
-                for _ in range(4 if name in (NAIVE, SPLIT) else 1):  # a turn that comes twice is not evaluated twice
+                for _ in range(4 if name in (NAIVE, SPLIT) else 1):  # a repeated turn isn't evaluated again
                     started = time.process_time()
                     work(body)
                     best[name] = min(best[name], (time.process_time() - started) / (TURNS * SPANS) * 1e6)

@@ -21,7 +21,7 @@ RULES = [
 
 
 def main(files: list[str]) -> int:
-    """Print what broke a rule; the exit status. A run without turns fails, too."""
+    """Print each broken rule, and return the exit status. A run without turns fails too."""
     turns = broken = 0
     for turn in oa.load_turns(files):
         turns += 1

@@ -1,4 +1,4 @@
-"""Several configurations of one metric: each has scores of its own, everywhere."""
+"""Several configurations of one metric have separate scores everywhere."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def warn_of_unread_columns(columns: Iterable[str], metrics: Sequence[BoundMetric
 
 
 def warn_of_new_budget(budget: CommandBudget) -> None:
-    """Say if the spending of other runs doesn't count."""
+    """Print a note if the budget ignores the spending of other runs."""
     if budget.is_limited and not budget.lasts:
         how = "to share it with other processes and runs, set judge.queue to {backend: sqlite, path: FILE}"
         print(f"judge.budget counts only this run; {how}", file=sys.stderr)

@@ -22,7 +22,7 @@ TURNS_WITHOUT_SCORE = 100
 
 
 def name_missing_packages(metrics: Iterable[BoundMetric], selection: str | Sequence[str]) -> None:
-    """Log the metrics whose packages aren't installed: those of a group at a low level, configured ones as a warning.
+    """Log the metrics whose packages aren't installed. Only configured metrics are a warning.
 
     Args:
         metrics: metrics that are evaluated.

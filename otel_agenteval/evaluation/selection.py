@@ -207,7 +207,7 @@ def _told_apart(bound: list[BoundMetric]) -> list[BoundMetric]:
             if names not in _told:
                 _told.add(names)
                 _log.warning(
-                    "%s is configured %d times; its scores are called %s. Set a name for each entry",
+                    "%s is configured %d times. Its scores are called %s. Set a name for each entry",
                     name,
                     len(names),
                     ", ".join(names),

@@ -85,7 +85,7 @@ def _bound(metric: MetricLike, configured: Sequence[BoundMetric]) -> list[BoundM
 
 @contextmanager
 def models(config: Config, judge: Asks | None, embedder: Embeds | None) -> Iterator[tuple[Asks | None, Embeds | None]]:
-    """Return the given judge and embedder within the budget, or those of the configuration, which are closed at the end."""
+    """Return judge and embedder within the budget. Those from the configuration are closed at the end."""
     from ..judging.budgeted import CommandBudget
     from ..judging.models import Embedder, Judge, JudgeGroup, embedder_from, judge_from
 

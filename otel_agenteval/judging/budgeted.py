@@ -70,7 +70,7 @@ class CommandBudget:
         """Call a model as soon as the budget has room.
 
         Raises:
-            JudgeError: the model fails, or the budget has no room for longer than :data:`LONGEST_WAIT`.
+            JudgeError: the model fails, or a limit holds for longer than :data:`LONGEST_WAIT`.
         """
         assert self._budget is not None
         evaluation = current_evaluation()

@@ -150,7 +150,7 @@ class BoundMetric:
         self._call = call
 
     def call_series(self, name: str) -> None:
-        """Distinguish the scores from those of the same metric with other parameters: ``code_contains.refund``."""
+        """Add a name to the scores, to distinguish parameters of one metric: ``code_contains.refund``."""
         self.name = f"{self.metric.name}.{name}"
         self._facts = self._facts._replace(metric=self.name)
         if self._when_true is not None:
@@ -188,7 +188,7 @@ class BoundMetric:
 
     @property
     def key(self) -> tuple[str, str]:
-        """Key that is equal for two metrics with equal scores, whatever the scores are called."""
+        """Key that is equal for two metrics with equal scores, even under different names."""
         return self.metric.name, self.signature_hash
 
     def evaluate(self, turn: Turn, *, judge: Any = None, embedder: Any = None) -> Score:

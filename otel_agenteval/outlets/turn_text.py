@@ -36,7 +36,7 @@ def colors_wanted(stream: TextIO) -> bool:
 
 
 def columns(stream: TextIO) -> int:
-    """Return the width of a table: that of ``COLUMNS`` or of the terminal, within limits. Without both, 100."""
+    """Return the width of a table: ``COLUMNS`` or the terminal's width, within limits. Without both, 100."""
     is_known = stream.isatty() or os.environ.get("COLUMNS")
     return min(max(shutil.get_terminal_size((100, 24)).columns, 60), 140) if is_known else 100
 

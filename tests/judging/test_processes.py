@@ -133,7 +133,7 @@ def test_a_process_that_ends_at_once_still_gets_its_judged_scores(models: Script
 
 
 QUIET = "import logging; logging.getLogger('otel_agenteval').setLevel(logging.ERROR)\n"
-"""Leaves out what is said about the budget."""
+"""Code that turns off the warning about the budget."""
 
 
 def test_an_exit_does_not_wait_for_what_cannot_be_done_now(models: ScriptedModels) -> None:

@@ -65,7 +65,7 @@ def seconds(call: Callable[[str], Any], text: str, rounds: int = 1, limit: float
 
 
 def steep(call: Callable[[str], Any], make: Callable[[int], str], sizes: Sequence[int] = SIZES) -> list[float] | None:
-    """Return the seconds for texts of growing sizes if they grow too fast, also when measured again; None if they don't.
+    """Return the seconds for texts of growing sizes if they grow too fast in each measurement. Otherwise, return None.
 
     A text of four times the largest size decides: a reader may take little for short texts, and linear time for longer ones.
     """

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 LEAST_OF_ID = 4
 _SPAN_OF_TRACE = re.compile(r"(.*[0-9a-f]{32}-)[0-9a-f]{16}")
-"""A full id, which can be that of a span that isn't a turn's root."""
+"""Matches a full id. Its span can be any span of a turn."""
 
 
 def only_one(short: str, found: Sequence[str]) -> str | None:
