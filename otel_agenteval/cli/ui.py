@@ -78,7 +78,8 @@ def run(args: argparse.Namespace) -> int:
         if len(args.paths) > 1 or not (is_address(path) or _is_sqlite(Path(path))):
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="otel-agenteval-"))
             path = str(stored(args.paths, Path(folder) / "scores.db", config, args.metrics))
-        options = Options(not args.no_content, page.trace_url, page.labels)
+        names = _versions(args.paths)
+        options = Options(not args.no_content, page.trace_url, page.labels, (names[0], names[1]) if len(names) == 2 else None)
         asyncio.run(_serve(Api(path, options), str(config.serve.web), config.serve.token))
     return OK
 
@@ -114,7 +115,7 @@ async def _serve(api: Api, address: str, token: str | None) -> None:
         asyncio.get_running_loop().add_signal_handler(number, over.set)
     try:
         await server.start("--web", address)
-        print(f"http://{server.address}  (Ctrl-C ends it)", flush=True)
+        print(f"http://{server.address}{'/compare' if api.options.compared else ''}  (Ctrl-C ends it)", flush=True)
         await over.wait()
     finally:
         await server.stop(0.5)
@@ -146,14 +147,13 @@ def stored(paths: Sequence[str | Path], store: Path, config: Any, names: str | N
         {"outlets": {"store": {"path": str(store), "content": True, "max_age": "365d", "max_bytes": "100GiB"}}}, env={}
     ).outlets.store  # type: ignore[assignment]
     outlet = StoreOutlet(wanted, Telemetry(), lambda: "ui", config.privacy.redact)
-    for path in map(Path, paths):
+    for path, version in zip(map(Path, paths), _versions(paths), strict=True):
         if _is_sqlite(path):
             raise ConfigError(f"{path}: a store can't be combined with other paths. Compare its versions on the page")
-        same_name = sum(Path(other).name == path.name for other in paths) > 1
         count, batch = 0, list["ScoredTurn"]()
         for one in _scored_in(path, config, names):
             if len(paths) > 1:
-                _as_version(one, str(path) if same_name else path.name)
+                _as_version(one, version)
             batch.append(one)
             count += 1
             if len(batch) == _AT_ONCE:
@@ -165,6 +165,12 @@ def stored(paths: Sequence[str | Path], store: Path, config: Any, names: str | N
         print(f"{path}: {count:,} turns", file=sys.stderr)
     outlet.close()
     return store
+
+
+def _versions(paths: Sequence[str | Path]) -> list[str]:
+    """Return the version that the turns of each path get: its name, or the whole path if two have the same name."""
+    names = [Path(path).name for path in paths]
+    return [str(path) if names.count(name) > 1 else name for path, name in zip(paths, names, strict=True)]
 
 
 def _scored_in(path: Path, config: Any, names: str | None) -> Iterator[ScoredTurn]:

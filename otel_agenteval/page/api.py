@@ -62,6 +62,8 @@ class Options:
     """URL of a trace in the user's backend, with ``{trace_id}``."""
     labels: str | None = None
     """File for labels. None disables labeling."""
+    compared: tuple[str, str] | None = None
+    """The two versions that Compare shows first."""
 
 
 @dataclass(slots=True)
@@ -265,6 +267,7 @@ class Api:
                 "tenant": request.reader.tenant,
                 "budget_usd": self._budget() if request.reader.tenant is None else None,
                 "trace_url": self.options.trace_url,
+                "compared": self.options.compared,
             }
 
     def _budget(self) -> float | None:

@@ -361,6 +361,8 @@ def test_releases_and_turns_are_compared(tab: Any, page: ServedPage) -> None:
 def test_turns_are_labelled_by_the_keyboard_alone(tab: Any, page: ServedPage) -> None:
     tab.goto("/label")
     tab.wait_for_selector(".label-form")
+    for shown in tab.locator(".labels li", has=tab.locator("code")).all():  # each with its verdict, rounded
+        assert re.search(r"(fail|pass|error)\s+\d(\.\d{1,2})?\s", shown.text_content())
     before = len(page.get("labels")["labels"])
     for number, key in enumerate("pfp", 1):
         shown = tab.get_by_role("link", name="Open the whole turn").get_attribute("href")
@@ -649,6 +651,25 @@ def test_narrow_screens_and_paper(width: int, browser: Any, page: ServedPage) ->
         tab.emulate_media(media="print")
         assert not tab.locator(".top").is_visible()
         tab.emulate_media(media="screen")
+    context.close()
+
+
+def test_phone_shows_navigation_folded_filters_and_failures(browser: Any, page: ServedPage) -> None:
+    context = browser.new_context(base_url=page.url, viewport={"width": 400, "height": 740})
+    tab = context.new_page()
+    tab.goto("/turns")
+    tab.wait_for_selector(".rows .mark.bad")
+    assert tab.evaluate("document.querySelector('.top').clientHeight") < 80
+    assert (
+        tab.evaluate("Math.max(...[...document.querySelectorAll('.top a')].map((one) => one.getBoundingClientRect().right))")
+        <= 400
+    )
+    edge = "[...document.querySelectorAll('.rows .mark.bad')].map((one) => one.getBoundingClientRect().left)"
+    assert max(tab.evaluate(edge)) < 400  # what failed is in sight
+    assert not choice(tab, "Agent").is_visible()
+    tab.keyboard.press("/")
+    assert tab.evaluate("document.activeElement.id") == "search"
+    assert choice(tab, "Agent").is_visible()
     context.close()
 
 

@@ -17,6 +17,7 @@ import httpx
 import pytest
 
 from otel_agenteval.cli.main import main
+from tests.support.browser import chromium
 from tests.support.process import ROOT, environment
 from tests.support.service import Sidecar, request, turn_of
 from tests.support.stored_turns import filled, some_turns
@@ -116,6 +117,12 @@ def test_two_runs_are_compared_case_by_case(tmp_path: Path) -> None:
             get(url, "compare", by="version", before="main.jsonl", after="branch.jsonl")["lines"][0]["difference"]["size"]
             == -0.25
         )
+        assert get(url, "facets")["compared"] == ["main.jsonl", "branch.jsonl"]
+        with chromium() as browser:
+            tab = browser.new_page()
+            tab.goto(f"{url}/compare")
+            tab.wait_for_selector("text=Case by case")
+            assert [tab.get_by_label(side).input_value() for side in ("Before", "After")] == ["main.jsonl", "branch.jsonl"]
     main_, again = str(tmp_path / "main.jsonl"), str(tmp_path / "again" / "main.jsonl")
     with ui(main_, again) as url:  # two of one name are told apart by their paths
         assert {one["name"]: one["turns"] for one in get(url, "facets")["versions"]} == {main_: 4, again: 4}

@@ -30,7 +30,7 @@ function App() {
       if (last === "g") { const view = VIEWS.find(([, , key]) => key === event.key); if (view) { event.stopImmediatePropagation(); event.preventDefault(); go(link(view[0], new URLSearchParams(location.search))); } }
       else if (event.key === "?") setHelp((on) => !on);
       else if (event.key === "Escape") setHelp(false);
-      else if (event.key === "/") { event.preventDefault(); document.getElementById("search")?.focus(); }
+      else if (event.key === "/") { event.preventDefault(); const search = document.getElementById("search"); search?.closest("details")?.setAttribute("open", ""); search?.focus(); }
       last = last === "g" ? "" : event.key;
     };
     addEventListener("keydown", press, true);

@@ -10,8 +10,9 @@ export function Compare({ address, facets }) {
   const { query } = address;
   if (query.get("a")) return html`<${TwoTurns} a=${query.get("a")} b=${query.get("b")} />`;
   const by = BY.includes(query.get("by")) ? query.get("by") : "version";
+  const [first, second] = by === "version" ? facets?.compared ?? [] : []; // the two runs that `ui` was given
   const names = (facets?.[`${by}s`] ?? []).map((one) => one.name);
-  const before = query.get("before") ?? "", after = query.get("after") ?? "";
+  const before = query.get("before") ?? first ?? "", after = query.get("after") ?? second ?? "";
   const to = (changes) => { const wanted = sumsOf(query); for (const [name, value] of Object.entries({ by, before, after, ...changes })) if (value) wanted.set(name, value); return `/compare?${wanted}`; };
   const asked = sumsOf(query);
   for (const [name, value] of Object.entries({ by, before, after })) asked.set(name, value);

@@ -1,5 +1,5 @@
-// The bar of filters, the same in all views.
-import { FILTERS, filtersOf, go, html, link, useRef } from "./core.js";
+// The bar of filters, the same in all views. It begins folded where there is little room.
+import { FILTERS, filtersOf, go, html, link, useRef, useState } from "./core.js";
 
 const TIMES = [["1h", "last hour"], ["24h", "last 24 hours"], ["7d", "last 7 days"], ["30d", "last 30 days"]];
 const ONE_OF = [["agent", "agents", "Agent"], ["service", "services", "Service"], ["version", "versions", "Version"], ["model", "models", "Model"]];
@@ -10,6 +10,7 @@ export function Filters({ address, facets, lists = true }) {
   const set = (name, value) => go(link(path, query, { [name]: value }));
   const since = query.get("since") ?? "";
   const search = useRef(null);
+  const [open, fold] = useState(() => matchMedia("(min-width: 34rem)").matches);
   const select = (name, label, options, all = "all") => html`<label class="filter"><span>${label}</span>
     <select value=${query.get(name) ?? ""} onChange=${(event) => set(name, event.currentTarget.value)}>
       <option value="">${all}</option>${options.map(([value, text]) => html`<option value=${value}>${text}</option>`)}
@@ -19,7 +20,7 @@ export function Filters({ address, facets, lists = true }) {
   const submit = (event) => { event.preventDefault(); set("text", search.current.value.trim()); };
   const limit = (name, label) => html`<label class="filter"><span>${label}</span><input type="number" step="any" key=${query.get(name)} defaultValue=${query.get(name) ?? ""} onChange=${(event) => set(name, event.currentTarget.value)} /></label>`;
   return html`<section class="filters" aria-label="Filters">
-    <div class="filter-row">
+    <details open=${open} onToggle=${(event) => fold(event.currentTarget.open)}><summary>Filters</summary><div class="filter-row">
       ${select("since", "Time", TIMES, "all time")}
       ${ONE_OF.map(([name, key, label]) => select(name, label, (facets?.[key] ?? []).map((one) => [one.name, `${one.name} (${one.turns.toLocaleString("en")})`])))}
       ${select("metric", "Metric", (facets?.metrics ?? []).map((one) => [one.name, one.name]))}
@@ -30,7 +31,7 @@ export function Filters({ address, facets, lists = true }) {
         <label class="filter"><span>Tool</span><input type="text" key=${query.get("tool")} defaultValue=${query.get("tool") ?? ""} onChange=${(event) => set("tool", event.currentTarget.value.trim())} /></label>
         <label class="filter check"><input type="checkbox" checked=${query.get("error") === "true"} onChange=${(event) => set("error", event.currentTarget.checked ? "true" : null)} /><span>Ended with an error</span></label>
         ${facets?.content && html`<form class="filter" role="search" onSubmit=${submit}><label><span>Text</span><input id="search" ref=${search} type="search" key=${query.get("text")} defaultValue=${query.get("text") ?? ""} onChange=${submit} /></label></form>`}`}
-    </div>
+    </div></details>
     ${chips.length > 0 && html`<ul class="chips" aria-label="Filters that hold">
       ${chips.map(([name, value]) => html`<li><button type="button" onClick=${() => set(name, null)} aria-label=${`Remove filter ${name} ${value}`}><span class="dim">${name}</span> ${name === "since" ? (TIMES.find(([one]) => one === since)?.[1] ?? value) : value} <span aria-hidden="true">×</span></button></li>`)}
       <li><button type="button" class="quiet" onClick=${() => go(path)}>Remove all</button></li>

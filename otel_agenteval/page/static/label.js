@@ -1,5 +1,5 @@
 // Labels of people: by the keyboard alone, one turn after the other.
-import { Link, Wait, filtersOf, get, go, html, isBad, link, post, useEffect, useLayoutEffect, useGet, useState } from "./core.js";
+import { Link, Mark, Wait, filtersOf, go, html, isBad, link, number, post, useEffect, useLayoutEffect, useGet, useState } from "./core.js";
 import { Evidence } from "./evidence.js";
 
 export function LabelForm({ turnId, scores, labels, done }) {
@@ -53,5 +53,5 @@ export function LabelNext({ address, facets }) {
 function Candidate({ id, done }) {
   const found = useGet(`turns/${encodeURIComponent(id)}`);
   return html`<${Wait} of=${found}>${(all) => html`<div class="two"><section><dl class="facts"><div><dt>asked</dt><dd dir="auto">${all.content?.input ?? "not shown"}</dd></div><div><dt>answered</dt><dd dir="auto">${all.content?.output ?? "not shown"}</dd></div></dl></section>
-    <section><${LabelForm} turnId=${all.turn.turn_id} scores=${all.scores} labels=${all.labels} done=${done} /><ul class="labels">${all.scores.filter((score) => isBad(score) || score.kind !== "code").map((score) => html`<li><code>${score.metric}</code> ${score.value} ${score.explanation ?? ""}<${Evidence} score=${score} /></li>`)}</ul></section></div>`}</${Wait}>`;
+    <section><${LabelForm} turnId=${all.turn.turn_id} scores=${all.scores} labels=${all.labels} done=${done} /><ul class="labels">${all.scores.filter((score) => isBad(score) || score.kind !== "code").map((score) => html`<li><code>${score.metric}</code> <${Mark} score=${score} /> ${score.type === "boolean" ? "" : number(score.value, score.unit)} ${score.explanation ?? ""}<${Evidence} score=${score} /></li>`)}</ul></section></div>`}</${Wait}>`;
 }

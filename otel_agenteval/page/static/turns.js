@@ -104,7 +104,7 @@ function Turn({ turn, at, place, shown, query, chosen }) {
   const to = link(`/turn/${encodeURIComponent(turn.id)}`, query);
   const filter = (name, value) => (value ? html`<${Link} class="pick" to=${link("/turns", query, { [name]: value })}>${value}</${Link}>` : html`<span class="dim">–</span>`);
   const cells = {
-    time: () => html`<${Link} to=${to}>${time(turn.at)}</${Link}>`,
+    time: () => { const at = time(turn.at); return html`<${Link} to=${to}><span class="wide">${at.slice(0, 5)}</span>${at.slice(5, 16)}<span class="wide">${at.slice(16)}</span></${Link}>`; },
     id: () => html`<code title=${turn.id}>${short(turn.id)}</code>`,
     agent: () => filter("agent", turn.agent),
     model: () => filter("model", turn.model),
