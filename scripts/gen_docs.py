@@ -20,7 +20,7 @@ import json
 import re
 import sys
 import typing
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,7 @@ from otel_agenteval.dialects.capture import CAPTURES
 from otel_agenteval.instrumentation.attach import instrument
 from otel_agenteval.metrics import names
 from otel_agenteval.metrics.descriptions import type_name, value_of
-from otel_agenteval.metrics.registry import GROUPS, Metric, catalog, group_of, groups_of
+from otel_agenteval.metrics.registry import GROUPS, Metric, catalog, group_of, groups_of, resolve
 from otel_agenteval.metrics.spellings import Spellings, Unsupported
 from otel_agenteval.metrics.spellings import written as spelled
 
@@ -101,7 +101,7 @@ def other_tools_page() -> str:
         words = r"(?<![`\w])(?:code|embed|llm)_\w+(?!`)"
         return re.sub(words, lambda m: f"[`{m[0]}`]({families[m[0]]}.md#{m[0]})" if m[0] in families else m[0], text)
 
-    parts = [_OTHER_TOOLS]
+    parts = [_OTHER_TOOLS.rstrip("\n") + "\n", *_presets(linked)]
     for tool in map(names.load_tool, names.TOOLS):
         parts.append(f"## {tool.title}\n\nPrefix: `{tool.prefix}:`. Version: {tool.version}.\n")
         parts += _spellings_table(tool.parameters, linked)
@@ -253,7 +253,41 @@ metrics:
   - promptfoo:not-icontains: {value: as an AI}
   - agenteval:MRRMetric: {maxRank: 5, passThreshold: 50}
 ```
+
+## Presets
+
+`preset: NAME` in the configuration, or `--preset NAME` with `eval`, `experiment` and `backfill`, also runs the metrics of
+another system that need no parameters, with that system's thresholds. An entry of your own replaces the preset's entry for
+the same metric. `--metrics @NAME` runs only the preset.
+
+```yaml
+preset: hpd
+metrics:
+  - code_icontains: {value: refund}
+  - code_contains: {value: order}
+    policy: trend
+```
+
+`hpd` makes deterministic metrics with a verdict gates, as HPD-Agent does: here, `code_icontains` must always pass. An entry's
+own `policy` takes precedence, and our default metrics stay trends.
+
 """
+
+
+def _presets(linked: Callable[[str], str]) -> Iterator[str]:
+    yield "| preset | system | metrics of turns | metrics of conversations |\n|---|---|---|---|"
+    for name, preset in names.presets().items():
+        cells = (", ".join(linked(_preset_entry(entry)) for entry in part) for part in (preset.metrics, preset.conversation))
+        yield f"| `{name}` | {preset.title} | {' | '.join(cell or '–' for cell in cells)} |"
+    yield ""
+
+
+def _preset_entry(entry: str | Mapping[str, Mapping[str, Any]]) -> str:
+    ((name, given),) = ({entry: {}} if isinstance(entry, str) else entry).items()
+    metric, preset, _, _ = resolve(name)
+    options = ", ".join(f"`{key}={value!r}`" for key, value in {**preset, **given}.items())
+    return f"{metric.name} ({options})" if options else metric.name
+
 
 # --- parts of other files --------------------------------------------------------------------------------------------
 

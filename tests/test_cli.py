@@ -286,7 +286,7 @@ def test_the_metrics_of_a_group_are_chosen_by_its_name(
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [(GROUPS, "@safty: unknown group. Did you mean 'safety'? (groups: safety, cost, default, quality, all)"), ("", "@safty: unknown group. Did you mean 'safety'? (groups: default, safety, quality, cost, all)")],
+    [(GROUPS, "@safty: unknown group. Did you mean 'safety'? (groups: safety, cost, default, quality, all,"), ("", "@safty: unknown group. Did you mean 'safety'? (groups: default, safety, quality, cost, all,")],
 )  # fmt: skip
 def test_a_group_that_is_not_configured_is_refused(text: str, said: str, tmp_path: Path, capsys: Capture) -> None:
     assert main(["eval", str(unpack(GOOD, tmp_path)), "--config", configured(tmp_path, text), "--metrics", "@safty"]) == 2

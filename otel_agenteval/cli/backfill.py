@@ -13,12 +13,11 @@ from ..backfill.run import Bar, Output, buckets_for
 from ..backfill.run import run as backfill
 from ..backfill.sources import Parquet, source_of
 from ..backfill.turn_scoring import ScoringTotals
-from ..config.loader import load_config
 from ..core.errors import ConfigError, refusal
 from ..core.processes import jobs_of
 from ..server.process import tune
 from .exit_codes import OK, UNUSABLE
-from .options import add_config, add_jobs, add_logging
+from .options import add_jobs, add_logging, add_scored_config, scored_config
 from .scoring import warn_of_new_budget
 
 EXIT_CODES = {
@@ -38,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--out", metavar="DIR", required=True, help="folder for the results; a later run continues an interrupted one"
     )
     parser.add_argument("--metrics", metavar="A,B", help="run only these metrics, as configured")
-    add_config(parser)
+    add_scored_config(parser)
     parser.add_argument(
         "--dry-run",
         action="store_true",
@@ -65,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     source = source_of(args.source, shard=shard)
     names = None if args.metrics is None else [name.strip() for name in args.metrics.split(",") if name.strip()]
     _check(args, isinstance(source, Parquet) and shard == (0, 1))
-    scorer = Scorer(load_config(args.config), names, dry=args.dry_run)
+    scorer = Scorer(scored_config(args), names, dry=args.dry_run)
     if scorer.by_conversation and (shard[1] > 1 or args.engine == "daft"):
         scorer.close()
         raise ConfigError(

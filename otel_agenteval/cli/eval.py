@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ..config.loader import load_config
 from ..core.processes import jobs_of
 from ..evaluation.references import ReferenceSources
 from ..judging.budgeted import CommandBudget
@@ -15,7 +14,7 @@ from ..turns.recordings import Reading
 from ..turns.spool import results as in_order
 from .evaluation import Evaluation, chosen
 from .exit_codes import FAILED, OK, UNUSABLE
-from .options import add_files, add_jobs
+from .options import add_files, add_jobs, scored_config
 from .reading import progress, report_reading
 from .scoring import (
     add_scoring,
@@ -44,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Score the turns, and write the reports."""
-    config = load_config(args.config)
+    config = scored_config(args)
     metrics, whole = chosen(config, args.metrics)
     both = [*metrics, *whole]
     warn_of_unread_columns(ReferenceSources(config).columns, both)

@@ -47,9 +47,10 @@ def chosen(config: Config, names: str | None) -> tuple[list[BoundMetric], list[B
     of_whole: list[BoundMetric] = []
     for name in names_of(names, "--metrics"):
         if name.startswith("@"):
-            of_turns += [bound for bound in select_group(config, name[1:], selected) if bound not in of_turns]
-            continue
-        more, more_whole = named([name], selected, whole)
+            more, more_whole = select_group(config, name[1:], selected)
+            more = [bound for bound in more if bound not in of_turns]
+        else:
+            more, more_whole = named([name], selected, whole)
         of_turns += more
         of_whole += more_whole
     return of_turns, of_whole

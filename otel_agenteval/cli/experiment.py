@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ..config.loader import load_config
 from ..core.errors import ConfigError, refusal
 from ..core.terminal import LINES, escaped
 from ..evaluation.datasets import cases_in
@@ -20,6 +19,7 @@ from ..judging.models import embedder_from, judge_from
 from ..report import Run, compare, open_outputs
 from .evaluation import Evaluation, chosen
 from .exit_codes import FAILED, OK, UNUSABLE
+from .options import scored_config
 from .scoring import (
     add_scoring,
     close_models,
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         ConfigError: an argument is invalid.
     """
-    config = load_config(args.config)
+    config = scored_config(args)
     metrics, whole = chosen(config, args.metrics)
     if whole:
         names_of_whole = ", ".join(metric.name for metric in whole)

@@ -8,9 +8,11 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, get_args
 
-from ..config.loader import variable_of
+from ..config.loader import load_config, variable_of
+from ..config.metrics import Preset
+from ..config.root import Config
 from ..config.types import seconds, split_address
 from ..core.errors import ConfigError, refusal
 from ..core.terminal import LINES, escaped
@@ -52,6 +54,23 @@ def number_of_processes(text: str) -> int:
 def add_config(parser: Arguments) -> None:
     parser.add_argument("--config", metavar="FILE", help="YAML configuration (default: OTEL_AGENTEVAL_CONFIG_FILE)")
     add_imports(parser)
+
+
+def add_scored_config(parser: Arguments) -> None:
+    """Add the configuration of a command that scores turns, which :func:`scored_config` reads."""
+    add_config(parser)
+    parser.add_argument(
+        "--preset", choices=get_args(Preset), help="also run another system's default metrics, with its thresholds"
+    )
+
+
+def scored_config(args: argparse.Namespace) -> Config:
+    """Return the configuration with the options of :func:`add_scored_config`.
+
+    Raises:
+        ConfigError: the configuration is invalid.
+    """
+    return load_config(args.config, overrides=None if args.preset is None else {"preset": args.preset})
 
 
 def add_imports(parser: Arguments) -> None:

@@ -15,12 +15,12 @@ from ..metrics.bound_metric import BoundMetric, asked_in
 from ..metrics.registry import resolve
 from ..report import Comparison, Report, Run, unevaluated_gates
 from .exit_codes import FAILED, OK
-from .options import add_config, names_of
+from .options import add_scored_config, names_of
 
 
 def add_scoring(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--metrics", metavar="A,B", help="run only these metrics, as configured; @NAME is a group")
-    add_config(parser)
+    add_scored_config(parser)
     parser.add_argument(
         "--format",
         action="append",

@@ -12,6 +12,7 @@ from .types import After, Before, DurationOrZero, Kind, Switch
 
 Group = Literal["default", "safety", "quality", "cost", "all"]
 _GROUPS = get_args(Group)
+Preset = Literal["agenteval", "pandaprobe", "trusys", "hpd", "agentunit"]
 
 
 def _names(value: Any) -> Any:
@@ -111,7 +112,8 @@ class GroupOptions(Section):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the shared settings and the metrics."""
-        return {"policy": self.policy, **_shared(self), "metrics": written(self.metrics)}
+        policy = {"policy": self.policy} if "policy" in self.options_given else {}
+        return {**policy, **_shared(self), "metrics": written(self.metrics)}
 
     def entries(self) -> tuple[MetricEntry, ...]:
         """Return the metrics with the shared settings applied."""
@@ -119,7 +121,9 @@ class GroupOptions(Section):
 
     def _filled(self, entry: MetricEntry) -> MetricEntry:
         judged = entry.metric.startswith(("llm_", "embed_"))
-        shared = {"policy": self.policy, "when": self.when, **({"sample": self.sample} if judged else {})}
+        shared: dict[str, Any] = {"when": self.when, **({"sample": self.sample} if judged else {})}
+        if "policy" in self.options_given:
+            shared["policy"] = self.policy
         return entry.replaced(**{key: value for key, value in shared.items() if key not in entry.options_given})
 
 

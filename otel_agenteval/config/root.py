@@ -13,7 +13,7 @@ from .judge import JudgeOptions
 from .keypath import KeyPath, placed
 from .media import MediaOptions
 from .messages import explained
-from .metrics import FAULTY, GroupOptions, InlineOptions, MetricEntry
+from .metrics import FAULTY, GroupOptions, InlineOptions, MetricEntry, Preset
 from .outlets import OutletOptions
 from .privacy import PrivacyOptions
 from .queue import QueueOptions
@@ -41,6 +41,8 @@ class Config(Section):
     """Maximum seconds to finish scores at the exit of the process."""
     inline: InlineOptions = InlineOptions()
     """Metrics that run on each turn as soon as it closes."""
+    preset: Preset | None = None
+    """Another system whose default metrics run in addition, with its thresholds, see [presets](metrics/other-tools.md#presets). Your own entries replace those of the same metric."""
     metrics: Annotated[tuple[MetricEntry, ...], Kind("list of metrics, see [below](#metrics)")] = ()
     """Metrics with parameters, a policy, a selector or sampling. An entry replaces the default metric of the same name."""
     imports: Annotated[tuple[str, ...], Before(_modules), Kind("list of modules")] = ()

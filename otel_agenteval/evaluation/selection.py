@@ -11,9 +11,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from ..config.keypath import KeyPath, dotted
+from ..config.loader import load_config
 from ..config.metrics import FAULTY, MetricEntry
 from ..config.root import Config
 from ..config.sampling import SampleOptions
@@ -23,6 +24,7 @@ from ..core.faults import Faults
 from ..core.score import Policy
 from ..media.rules import Rules
 from ..metrics.bound_metric import BoundMetric, live_metric
+from ..metrics.names import presets
 from ..metrics.registry import GROUPS, group_of, resolve
 from .redaction import redacted_text
 
@@ -36,6 +38,8 @@ class Sampling(NamedTuple):
     path: KeyPath
 
 
+Part = Literal["metrics", "conversation"]
+"""Part of a preset."""
 Entries = Sequence[tuple[KeyPath, MetricEntry]]
 """Configured metrics with their places in the configuration."""
 
@@ -43,8 +47,8 @@ Entries = Sequence[tuple[KeyPath, MetricEntry]]
 def select_metrics(config: Config) -> list[BoundMetric]:
     """Return the metrics that a configuration selects, ready to evaluate.
 
-    First come ``inline.metrics`` (names, and groups such as ``default``), then ``metrics`` and ``groups`` in their
-    order. A configured metric replaces the inline one of the same name. A metric may be configured several times with
+    First come ``inline.metrics`` (names, and groups such as ``default``), then the preset, then ``metrics`` and ``groups``
+    in their order. A later metric replaces an earlier one of the same name. A metric may be configured several times with
     different parameters.
 
     Raises:
@@ -61,9 +65,10 @@ def select_metrics(config: Config) -> list[BoundMetric]:
     with faults:
         inline = _inline(config)
     faults.check()
-    for bound in configured:
+    preset = _of_preset(config, "metrics", configured)
+    for bound in (*preset, *configured):
         inline.pop(bound.metric.name, None)
-    selected = [*inline.values(), *configured]
+    selected = [*inline.values(), *preset, *configured]
     _complete_policies(selected)
     _sample(config, entries, configured)
     return selected
@@ -83,11 +88,11 @@ def import_own(config: Config) -> None:
             raise ConfigError(f"{config.where(('imports',))}: {problem}") from None
 
 
-def select_group(config: Config, name: str, selected: Sequence[BoundMetric]) -> list[BoundMetric]:
-    """Return the metrics of one group.
+def select_group(config: Config, name: str, selected: Sequence[BoundMetric]) -> tuple[list[BoundMetric], list[BoundMetric]]:
+    """Return the metrics of turns and of conversations of one group.
 
     If the configuration defines the group, these are its members among the ``selected`` metrics of
-    :func:`select_metrics`. Otherwise, they are the members of the built-in group.
+    :func:`select_metrics`. Otherwise, they are the members of the built-in group, or of the preset.
 
     Raises:
         ConfigError: the group doesn't exist.
@@ -95,11 +100,21 @@ def select_group(config: Config, name: str, selected: Sequence[BoundMetric]) -> 
     if name not in config.groups:
         if name in GROUPS:
             known = {bound.name: bound for bound in selected}
-            return [known.get(member) or live_metric(member, {}) for member in group_of(name)]
-        names = [*dict.fromkeys((*config.groups, *GROUPS))]
+            return [known.get(member) or live_metric(member, {}) for member in group_of(name)], []
+        if name in presets():
+            config = load_config(config, overrides={"preset": name})
+            return _members(config, "metrics", select_metrics(config)), _members(
+                config, "conversation", select_conversation_metrics(config)
+            )
+        names = [*dict.fromkeys((*config.groups, *GROUPS, *presets()))]
         raise ConfigError(f"@{name}: unknown group. Did you mean {nearest(name, names, 1)[0]!r}? (groups: {', '.join(names)})")
     members = {bound.key for bound in _configured(config, config.metric_entries(name))}
-    return [bound for bound in selected if bound.key in members]
+    return [bound for bound in selected if bound.key in members], []
+
+
+def _members(config: Config, part: Part, selected: Sequence[BoundMetric]) -> list[BoundMetric]:
+    names = {bound.metric.name for bound in _of_preset(config, part, ())}
+    return [bound for bound in selected if bound.metric.name in names]
 
 
 def named(
@@ -135,9 +150,23 @@ def select_conversation_metrics(config: Config) -> list[BoundMetric]:
     metrics = config.conversation.metrics
     entries: Entries = [(("conversation", "metrics", i), entry) for i, entry in enumerate(metrics) if entry.metric != FAULTY]
     configured = _configured(config, entries)
-    _complete_policies(configured)
+    selected = [*_of_preset(config, "conversation", configured), *configured]
+    _complete_policies(selected)
     _sample(config, entries, configured)
-    return configured
+    return selected
+
+
+def _of_preset(config: Config, part: Part, configured: Sequence[BoundMetric]) -> list[BoundMetric]:
+    """Return the preset's metrics of turns or of conversations that aren't configured otherwise."""
+    if config.preset is None:
+        return []
+    entries = [MetricEntry.of(**MetricEntry._read(entry)) for entry in getattr(presets()[config.preset], part)]
+    own = {bound.metric.name for bound in configured}
+    return [
+        bound
+        for bound in _configured(config, [(("preset", i), entry) for i, entry in enumerate(entries)])
+        if bound.metric.name not in own
+    ]
 
 
 def _complete_policies(selected: Sequence[BoundMetric]) -> None:
@@ -171,10 +200,14 @@ def _sample(config: Config, entries: Entries, configured: list[BoundMetric]) -> 
 
 def _configured(config: Config, entries: Entries) -> list[BoundMetric]:
     bound: list[BoundMetric] = []
+    gates = config.preset is not None and presets()[config.preset].gates
     faults = Faults()
     for path, entry in entries:
         with faults:
-            bound.append(_bind(config, path, entry.metric, entry.params, entry.policy, entry.when, entry.name))
+            one = _bind(config, path, entry.metric, entry.params, entry.policy, entry.when, entry.name)
+            if gates and "policy" not in entry.options_given and _decides(one):
+                one = _bind(config, path, entry.metric, entry.params, "gate", entry.when, entry.name)
+            bound.append(one)
     faults.check()
     seen: dict[tuple[str, str], KeyPath] = {}
     for (path, entry), one in zip(entries, bound, strict=True):
@@ -188,6 +221,11 @@ def _configured(config: Config, entries: Entries) -> list[BoundMetric]:
                 problem = f"{one.name} has the same {same} as {dotted(first)}. Remove or rename one of them"
                 raise ConfigError(f"{config.where(path)}: {problem}")
     return _told_apart(bound)
+
+
+def _decides(bound: BoundMetric) -> bool:
+    """Return True if the metric is deterministic and has a verdict."""
+    return bound.metric.kind == "code" and not bound.asks and (bound.metric.type == "boolean" or bound.threshold is not None)
 
 
 _told: set[tuple[str, ...]] = set()

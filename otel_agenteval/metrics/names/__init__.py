@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -130,6 +130,25 @@ def _usable(tool: Tool, metric: ToolMetric) -> ToolMetric:
     if metric.ours is None:
         raise ConfigError(f"{tool.prefix}:{metric.name}: {metric.note}")
     return metric._replace(parameters={**tool.parameters, **metric.parameters})
+
+
+class SeedPreset(NamedTuple):
+    title: str
+    metrics: Sequence[Any]
+    """Entries as under ``metrics`` of the configuration."""
+    conversation: Sequence[Any]
+    """Entries as under ``conversation.metrics``."""
+    gates: bool
+    """True if deterministic metrics with a verdict are gates unless their entry sets a policy."""
+
+
+@functools.cache
+def presets() -> Mapping[str, SeedPreset]:
+    """Return the default metrics of each seed catalog."""
+    return {
+        seed: SeedPreset(content["title"], content["metrics"], content.get("conversation", ()), content.get("gates", False))
+        for seed, content in load_yaml(_FOLDER / "presets.yaml").items()
+    }
 
 
 @functools.cache
