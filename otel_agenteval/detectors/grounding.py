@@ -21,13 +21,11 @@ def text_of(value: Any) -> str:
 
 def unescaped(text: str) -> str:
     r"""Undo ``\uXXXX`` and ``\/`` escapes of JSON, even if it was serialized several times."""
-    if "\\" not in text:
-        return text
-    if "u" in text:
+    if "\\u" in text:
         text = _ESCAPED_CHARACTER.sub(lambda found: chr(int(found.group(1), 16)), text)
         if not text.isascii():  # two escapes of a surrogate pair are one character
             text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return _ESCAPED_SLASH.sub("/", text)
+    return _ESCAPED_SLASH.sub("/", text) if "\\/" in text else text
 
 
 class GivenTexts:

@@ -204,3 +204,15 @@ def test_finding_shows_the_nearest_given_number() -> None:
     assert turn.output is not None
     assert turn.output[finding["start"] : finding["end"]] == "164.20"
     assert (finding["compared_with"], finding["nearest"], finding["severity"]) == ("tool_calls[0].result", "146.2", "info")
+
+
+@pytest.mark.parametrize("result", ["[[4820, 5105], [129, 41715.83]]", [[4820, 5105], [129, 41715.83]]], ids=["text", "JSON"])
+def test_result_in_a_message_is_no_second_source(result: Any) -> None:
+    turn = said("It costs 41715.88.", result)
+    turn["tool_calls"][0]["call_id"] = "c1"
+    turn["messages"] = [
+        {"role": "user", "content": "How much?"},
+        {"role": "tool", "tool_results": [{"call_id": "c1", "result": [[4820, 5105], [129, 41715.83]]}]},
+    ]
+    (finding,) = oa.get_metric(NAME).evaluate(oa.Turn.from_dict(turn)).detail["findings"]
+    assert finding["compared_with"] == "tool_calls[0].result"

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ...core import jsonio
-from ...core.turn import Message, Turn
+from ...core.turn import Message, ToolCall, Turn
 from ...detectors.grounding import SCAN_LIMIT, GivenTexts
 from ...detectors.numbers.grounded import has_number, is_text_to_work_on
 from ...detectors.screen import Look
@@ -90,21 +90,33 @@ def _given_values(turn: Turn) -> Iterator[tuple[str, Any]]:
                 yield f"retrievals[{i}].documents[{k}].content", document.content
     if turn.system:
         yield "system", turn.system
-    yield from _said(turn.messages)
+    yield from _said(turn.messages, turn.tool_calls or ())
     if turn.history:
         yield "history", turn.history
     if turn.tool_definitions:
         yield "tool_definitions", turn.tool_definitions
 
 
-def _said(messages: Sequence[Message]) -> Iterator[tuple[str, Any]]:
+def _said(messages: Sequence[Message], calls: Sequence[ToolCall]) -> Iterator[tuple[str, Any]]:
+    """Yield the texts of the messages, without results that a tool call already has."""
     asked = _last_user_message(messages)
+    results: dict[str | None, Any] = {call.call_id: call.result for call in calls if call.call_id is not None}
     for i, message in enumerate(messages):
         if message.content and (i <= asked or message.role != "assistant"):
             yield f"messages[{i}].content", message.content
         for k, response in enumerate(message.tool_results):
-            if response.result is not None:
+            if response.result is not None and not _is_same(response.result, results.get(response.call_id)):
                 yield f"messages[{i}].tool_results[{k}].result", response.result
+
+
+def _is_same(sent: Any, result: Any) -> bool:
+    """Return True if the value that was sent to the model is a tool's result, which may be JSON as text."""
+    if isinstance(result, str) and not isinstance(sent, str) and len(result) <= SCAN_LIMIT:
+        try:
+            result = jsonio.loads(result)
+        except (ValueError, RecursionError):
+            return False
+    return bool(sent == result)
 
 
 def _has_unknown_parts(turn: Turn) -> bool:
