@@ -245,7 +245,7 @@ def test_its_frame_has_a_row_for_each_score_and_it_shows_itself() -> None:
     ("dataset", "more", "says"),
     [
         ([], {}, "at least one case"),
-        ([{"case_id": "1", "ground_truth": "a"}], {}, "case 1: input is required"),
+        ([{"case_id": "1", "ground_truth": "a"}], {}, "case 1: must have exactly one of input, turns and user, got none"),
         ([{"ground_truth": "a"}], {}, "case 1: a case must have a case_id, an input"),
         ([{"case_id": "1", "input": "a"}, {"case_id": "1", "input": "b"}], {}, "case_id must be unique, got '1'"),
         (["What?"], {}, "case 1: must be a mapping, got str"),

@@ -13,6 +13,7 @@ from ..core.errors import ConfigError, refusal
 from ..core.terminal import LINES, escaped
 from ..evaluation.datasets import cases_in
 from ..evaluation.references import ReferenceSources
+from ..instrumentation.conversation_runs import COLUMNS, columns_of
 from ..instrumentation.experiment import evaluate
 from ..judging.budgeted import CommandBudget
 from ..judging.models import embedder_from, judge_from
@@ -46,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "dataset",
         metavar="DATASET",
-        help="a .jsonl, .csv or .parquet file with input, case_id, and references such as ground_truth",
+        help="a .jsonl, .csv or .parquet file with input (or turns, or user), case_id, and references such as ground_truth",
     )
     parser.add_argument(
         "--repetitions", type=int, default=1, metavar="N", help="runs of each case, to measure how much answers vary (default: 1)"
@@ -63,22 +64,24 @@ def run(args: argparse.Namespace) -> int:
     """
     config = scored_config(args)
     metrics, whole = chosen(config, args.metrics)
-    if whole:
+    cases = list(cases_in(args.dataset))
+    evaluated = [*metrics, *whole]
+    if whole and all(case.input is not None for case in cases):
+        evaluated = metrics
         names_of_whole = ", ".join(metric.name for metric in whole)
-        print(f"metrics of conversations aren't evaluated, because a case is one turn: {names_of_whole}", file=sys.stderr)
-    columns = set().union(*(case.references for case in cases_in(args.dataset)), ReferenceSources(config).columns)
-    warn_of_unread_columns(columns, metrics)
+        print(f"metrics of conversations aren't evaluated, because each case is one turn: {names_of_whole}", file=sys.stderr)
+    warn_of_unread_columns(set().union(*map(columns_of, cases), ReferenceSources(config).columns - {*COLUMNS}), evaluated)
     judge, embedder, budget = judge_from(config), embedder_from(config), CommandBudget(config)
-    warn_of_missing_models(metrics, judge, embedder)
-    warn_of_missing_parameters(metrics)
+    warn_of_missing_models(evaluated, judge, embedder)
+    warn_of_missing_parameters(evaluated)
     warn_of_new_budget(budget)
-    watch = watched(args, metrics)
+    watch = watched(args, evaluated)
     baseline = None if args.baseline is None else Run.read(args.baseline)
     task = _task(args.task)
     with open_outputs(
         args.format or ["table"], args.out, [args.dataset, args.config or "-"], content=not args.no_content
     ) as outputs:
-        names = [metric.name for metric in metrics]
+        names = list(dict.fromkeys(metric.name for metric in evaluated))
         found = evaluate(
             task, args.dataset, names, repetitions=args.repetitions, concurrency=args.concurrency, config=config, judge=budget.judge(judge), embedder=budget.embedder(embedder),
         )  # fmt: skip
@@ -100,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
     return gated(args, report) or (FAILED if raised else OK)
 
 
-def _task(name: str) -> Callable[[Any], Any]:
+def _task(name: str) -> Callable[..., Any]:
     """Import the task.
 
     Raises:

@@ -43,7 +43,7 @@ def cases_in(source: str | Path | Iterable[Mapping[str, Any]] | Any, where: str 
         inner = row.pop("references", None)
         found = {key: value for key, value in row.items() if key not in _CASE_COLUMNS and value is not None}
         found |= inner if isinstance(inner, dict) else {}
-        if case is None and (asked is None or asked == ""):
+        if case is None and (asked is None or asked == "") and "turns" not in found and "user" not in found:
             raise ConfigError(f"{where}: {place}: a case must have a case_id, an input (text), or both")
         yield Case(case, asked, found)
 

@@ -6,6 +6,7 @@ This is ``oa.evaluate`` and ``otel-agenteval experiment``.
 from __future__ import annotations
 
 import asyncio
+import datetime
 import inspect
 import sys
 import threading
@@ -13,6 +14,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,15 +22,16 @@ from typing import TYPE_CHECKING, Any
 from ..config.loader import load_config
 from ..config.root import Config
 from ..core.errors import ConfigError
-from ..core.score import Score
 from ..core.threads import mark_as_ours
 from ..core.turn import ErrorInfo, Turn
-from ..evaluation.datasets import Case, cases_in
-from ..metrics.bound_metric import BoundMetric
+from ..evaluation.datasets import cases_in
+from ..evaluation.references import ReferenceSources
+from ..evaluation.selection import select_conversation_metrics
 from ..report.experiment import Experiment, Trial
 from .capture import captured_turns
+from .conversation_runs import Call, CaseScript, RunScorer, Simulate, model_user, named_arguments
 from .expectations import expect
-from .scoring import MetricLike, models, score_turns, selected_metrics
+from .scoring import MetricLike, models, selected_metrics
 
 if TYPE_CHECKING:
     from ..metrics.registry import Asks, Embeds
@@ -39,19 +42,17 @@ _RUN = "experiment_run"
 
 @dataclass(slots=True)
 class _Run:
-    case: Case
     case_id: str
     repetition: int
-    token: str = field(default_factory=lambda: uuid.uuid4().hex)
-    """Distinguishes the run, including from the same case in a concurrent experiment."""
-    output: Any = None
+    script: CaseScript
+    conversation_id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    calls: list[Call] = field(default_factory=list)
     error: BaseException | None = None
-    seconds: float = 0.0
-    turns: list[Turn] = field(default_factory=list)
+    """Error of the simulated user."""
 
 
 def evaluate(
-    task: Callable[[Any], Any],
+    task: Callable[..., Any],
     dataset: str | Path | Iterable[Mapping[str, Any]] | Any,
     metrics: Sequence[MetricLike] | None = None,
     *,
@@ -60,26 +61,31 @@ def evaluate(
     config: Config | Mapping[str, Any] | str | None = None,
     judge: Asks | None = None,
     embedder: Embeds | None = None,
+    simulate: Simulate | None = None,
     tracer_provider: Any = None,
     progress: bool | None = None,
 ) -> Experiment:
     """Run a task over a dataset, and score the resulting turns.
 
-    Each call of the task is one repetition of one case. Its turns are captured like those of a live agent, with the case's
-    references. A call that makes no turn counts as a turn with the call's input and output. A call that raises becomes a turn
-    with that error, and the experiment continues.
+    Each call of the task is one repetition of one case, or one turn of a conversation. Its turns are captured like those of a
+    live agent, with the case's references. A call that makes no turn counts as a turn with the call's input and output. A call
+    that raises becomes a turn with that error, and the experiment continues.
 
     Args:
-        task: a function or coroutine function that receives a case's input.
+        task: a function or coroutine function that receives a case's input. Later parameters named ``history`` or
+            ``messages`` receive the earlier messages, ``[{"role": …, "content": …}]``, and ``conversation_id`` a unique id.
         dataset: a file (``.jsonl``, ``.csv``, ``.parquet``), a list of mappings, or a DataFrame. ``input`` is the task's
-            argument, and ``case_id`` names the case. All other
-            columns are references, such as ``ground_truth`` and ``expected_tools``.
+            argument, and ``case_id`` names the case. All other columns are references, such as ``ground_truth`` and
+            ``expected_tools``. A conversation has ``turns`` instead of ``input``: ``[{"input": …, references}, …]``. Or it
+            has ``user``, who is simulated: a text with character and goal, and ``max_turns`` (10).
         metrics: as for :func:`score_turns`.
         repetitions: number of calls per case, to measure how much answers vary.
         concurrency: number of concurrent calls.
         config: as for :func:`load_config`.
         judge: model for ``llm_`` metrics. The default is the configuration's judge.
         embedder: model for ``embed_`` metrics. The default is the configuration's embedder.
+        simulate: function that plays the user of cases with ``user``. It receives the earlier messages and the case, and
+            returns the next message, or None to end. By default, the judge's model plays the user.
         tracer_provider: provider whose spans are captured. The default is the global one, created if there is none.
         progress: True to show a progress bar on standard error. The default is True on a terminal.
 
@@ -91,31 +97,39 @@ def evaluate(
             raise ConfigError(f"{name}: must be a positive whole number, got {number!r}")
     runs = _runs(dataset, repetitions)
     loaded = load_config(config)
-    selected = selected_metrics(loaded, metrics)  # reports errors in the metrics before the task runs
+    whole = select_conversation_metrics(loaded)
+    selected = selected_metrics(loaded, metrics, whole)  # reports errors in the metrics before the task runs
+    if metrics is not None:
+        whole = [one for one in whole if one.name in metrics or one.metric.name in metrics]
     bar = _Bar(len(runs), sys.stderr.isatty() if progress is None else progress)
-    with captured_turns(tracer_provider) as kept:
-        if inspect.iscoroutinefunction(task) or inspect.iscoroutinefunction(getattr(task, "__call__", None)):  # noqa: B004 - of an object whose call is one
-            with ThreadPoolExecutor(1, "otel-agenteval-experiment") as pool:  # in a notebook, this thread already runs a loop
-                pool.submit(lambda: asyncio.run(_run_all(task, runs, concurrency, bar))).result()
-        else:
-            with ThreadPoolExecutor(concurrency, "otel-agenteval-experiment") as pool:
-                list(pool.map(lambda run: _run_one(task, run, bar), runs))
-    bar.close()
-    _give_turns(runs, kept)
     with models(loaded, judge, embedder) as (asks, embeds):
-        return Experiment(list(_scored(runs, selected, loaded, asks, embeds)))
+        if simulate is None and any(run.script.user is not None for run in runs):
+            if asks is None:
+                raise ConfigError("simulate: required for cases with user, or configure a judge that plays the user")
+            simulate = model_user(asks, loaded)
+        with captured_turns(tracer_provider) as kept:
+            asynchronous = inspect.iscoroutinefunction(task) or inspect.iscoroutinefunction(getattr(task, "__call__", None))  # noqa: B004 - of an object whose call is one
+            given = _Task(task, named_arguments(task), simulate, bar)
+            if asynchronous:
+                with ThreadPoolExecutor(1, "otel-agenteval-experiment") as pool:  # in a notebook, this thread already runs a loop
+                    pool.submit(lambda: asyncio.run(_run_all(given, runs, concurrency))).result()
+            else:
+                with ThreadPoolExecutor(concurrency, "otel-agenteval-experiment") as pool:
+                    list(pool.map(given.run, runs))
+        bar.close()
+        _give_turns(runs, kept)
+        return Experiment(list(_scored(runs, RunScorer(selected, whole, loaded, ReferenceSources(loaded), asks, embeds))))
 
 
 def _runs(dataset: Any, repetitions: int) -> list[_Run]:
     found, known = [], set()
     for number, case in enumerate(cases_in(dataset), 1):
-        if case.input is None:
-            raise ConfigError(f"dataset: case {case.case_id}: input is required, got none. The task receives the column input")
         name = case.case_id or str(number)
         if name in known:
             raise ConfigError(f"dataset: case_id must be unique, got {name!r} twice")
         known.add(name)
-        found += [_Run(case, name, repetition) for repetition in range(1, repetitions + 1)]
+        script = CaseScript.of(case, name)
+        found += [_Run(name, repetition, script) for repetition in range(1, repetitions + 1)]
     if not found:
         raise ConfigError("dataset: must contain at least one case, got none")
     return found
@@ -124,40 +138,65 @@ def _runs(dataset: Any, repetitions: int) -> list[_Run]:
 # --- running -------------------------------------------------------------------------------------------------------
 
 
-def _expecting(run: _Run) -> expect:
-    return expect(**{"case_id": run.case_id, **run.case.references, _RUN: run.token})
+@dataclass(frozen=True, slots=True)
+class _Task:
+    fn: Callable[..., Any]
+    names: Sequence[str]
+    """Parameters that receive the conversation."""
+    simulate: Simulate | None
+    bar: _Bar
+
+    def run(self, run: _Run) -> None:
+        try:
+            for call in run.script.calls(self.simulate):
+                run.calls.append(call)
+                with _timed(call):
+                    call.output = self(run, call)
+                    if inspect.isawaitable(call.output):
+                        call.output = asyncio.run(_awaited(call.output))
+        except Exception as error:
+            run.error = error
+        self.bar.step()
+
+    async def run_async(self, run: _Run) -> None:
+        calls = run.script.calls(self.simulate)
+        try:
+            while (call := await asyncio.to_thread(next, calls, None)) is not None:
+                run.calls.append(call)
+                with _timed(call):
+                    call.output = await self(run, call)
+        except Exception as error:
+            run.error = error
+        self.bar.step()
+
+    def __call__(self, run: _Run, call: Call) -> Any:
+        history = [dict(message) for message in call.history]
+        known = {"history": history, "messages": history, "conversation_id": run.conversation_id}
+        return self.fn(call.input, **{name: known[name] for name in self.names})
 
 
-def _run_one(task: Callable[[Any], Any], run: _Run, bar: _Bar) -> None:
-    started = time.perf_counter()
+@contextmanager
+def _timed(call: Call) -> Iterator[None]:
+    """Set the references of a call, and record its time and error."""
+    call.start, started = datetime.datetime.now(datetime.timezone.utc), time.perf_counter()
     try:
-        with _expecting(run):
-            run.output = task(run.case.input)
-            if inspect.isawaitable(run.output):
-                run.output = asyncio.run(_awaited(run.output))
+        with expect(**{**call.references, _RUN: call.token}):
+            yield
     except Exception as error:
-        run.error = error
-    run.seconds = time.perf_counter() - started
-    bar.step()
+        call.error = error
+    call.seconds = time.perf_counter() - started
 
 
 async def _awaited(something: Any) -> Any:
     return await something
 
 
-async def _run_all(task: Callable[[Any], Any], runs: Sequence[_Run], concurrency: int, bar: _Bar) -> None:
+async def _run_all(task: _Task, runs: Sequence[_Run], concurrency: int) -> None:
     room = asyncio.Semaphore(concurrency)
 
     async def one(run: _Run) -> None:
         async with room:
-            started = time.perf_counter()
-            try:
-                with _expecting(run):
-                    run.output = await task(run.case.input)
-            except Exception as error:
-                run.error = error
-            run.seconds = time.perf_counter() - started
-            bar.step()
+            await task.run_async(run)
 
     await asyncio.gather(*map(one, runs))
 
@@ -166,39 +205,43 @@ async def _run_all(task: Callable[[Any], Any], runs: Sequence[_Run], concurrency
 
 
 def _give_turns(runs: Sequence[_Run], kept: Iterable[Any]) -> None:
-    """Assign captured turns to their runs, in their latest revision.
+    """Assign captured turns to their calls, in their latest revision.
 
-    A run without turns gets one turn with the task's input and output.
+    A call without turns gets one turn with the task's input and output.
     """
-    by_run: dict[str, dict[str, Turn]] = {}
+    by_call: dict[str, dict[str, Turn]] = {}
     for scored in kept:
-        by_run.setdefault(str(scored.turn.references.pop(_RUN, "")), {})[scored.turn.turn_id] = scored.turn
-    for run in runs:
-        found = by_run.get(run.token, {}).values()
-        run.turns = sorted(found, key=lambda turn: turn.start.timestamp() if turn.start else 0.0) or [_turn_without_spans(run)]
+        by_call.setdefault(str(scored.turn.references.pop(_RUN, "")), {})[scored.turn.turn_id] = scored.turn
+    for call in (call for run in runs for call in run.calls):
+        found = by_call.get(call.token, {}).values()
+        call.turns = sorted(found, key=lambda turn: turn.start.timestamp() if turn.start else 0.0) or [_turn_without_spans(call)]
 
 
-def _turn_without_spans(run: _Run) -> Turn:
-    error = None if run.error is None else ErrorInfo(type=type(run.error).__name__, message=str(run.error))
-    output = None if run.output is None else str(run.output)
-    references = {"case_id": run.case_id, **run.case.references}
+def _turn_without_spans(call: Call) -> Turn:
+    error = None if call.error is None else ErrorInfo(type=type(call.error).__name__, message=str(call.error))
+    output = None if call.output is None else str(call.output)
     return Turn(
-        turn_id=uuid.uuid4().hex, input=str(run.case.input), output=output, error=error, references=references,
-        ground_truth=references.get("ground_truth"), duration_s=run.seconds,
+        turn_id=uuid.uuid4().hex, input=str(call.input), output=output, error=error, references=dict(call.references),
+        ground_truth=call.references.get("ground_truth"), start=call.start, duration_s=call.seconds,
     )  # fmt: skip
 
 
-def _scored(
-    runs: Sequence[_Run], metrics: Sequence[BoundMetric], config: Config, judge: Asks | None, embedder: Embeds | None
-) -> Iterator[Trial]:
-    def scores_of(run: _Run) -> list[tuple[Turn, Sequence[Score]]]:
-        return list(score_turns(run.turns, metrics, config=config, judge=judge, embedder=embedder))
+def _scored(runs: Sequence[_Run], scorer: RunScorer) -> Iterator[Trial]:
+    asks = scorer.judge is not None or scorer.embedder is not None
+    most = scorer.config.judge.max_concurrency if asks else 1
+    with ThreadPoolExecutor(most, "otel-agenteval-scores", mark_as_ours) as pool:
+        found = pool.map(lambda run: scorer.scored(run.script, run.calls, run.conversation_id), runs)
+        for run, scored in zip(runs, found, strict=True):
+            yield Trial(run.case_id, run.repetition, scored, _error_of(run), sum(call.seconds for call in run.calls))
 
-    asks = judge is not None or embedder is not None
-    with ThreadPoolExecutor(config.judge.max_concurrency if asks else 1, "otel-agenteval-scores", mark_as_ours) as pool:
-        for run, scored in zip(runs, pool.map(scores_of, runs), strict=True):
-            error = None if run.error is None else f"{type(run.error).__name__}: {run.error}"
-            yield Trial(run.case_id, run.repetition, scored, error, run.seconds)
+
+def _error_of(run: _Run) -> str | None:
+    raised = next((call for call in run.calls if call.error is not None), None)
+    error = run.error if raised is None else raised.error
+    if error is None:
+        return None
+    where = f"turn {len(run.calls)}: " if run.script.is_conversation and raised is not None else ""
+    return f"{where}{type(error).__name__}: {error}"
 
 
 class _Bar:

@@ -56,8 +56,12 @@ def score_turns(
         )
 
 
-def selected_metrics(config: Config, metrics: Sequence[MetricLike] | None) -> list[BoundMetric]:
+def selected_metrics(
+    config: Config, metrics: Sequence[MetricLike] | None, whole: Sequence[BoundMetric] = ()
+) -> list[BoundMetric]:
     """Return the given metrics, ready to evaluate, or the configuration's selection.
+
+    Names that are only configured among ``whole``, the metrics of conversations, are left out.
 
     Raises:
         ConfigError: a metric or parameter is unknown, or an entry isn't a metric.
@@ -67,14 +71,14 @@ def selected_metrics(config: Config, metrics: Sequence[MetricLike] | None) -> li
         return configured
     if isinstance(metrics, str):
         raise ConfigError(f"metrics: must be a list, got the text {metrics!r}. Write [{metrics!r}]")
-    return [bound for metric in metrics for bound in _bound(metric, configured)]
+    return [bound for metric in metrics for bound in _bound(metric, configured, whole)]
 
 
-def _bound(metric: MetricLike, configured: Sequence[BoundMetric]) -> list[BoundMetric]:
+def _bound(metric: MetricLike, configured: Sequence[BoundMetric], whole: Sequence[BoundMetric]) -> list[BoundMetric]:
     if isinstance(metric, BoundMetric):
         return [metric]
     if isinstance(metric, str):
-        return named([metric], configured, ())[0]
+        return named([metric], configured, whole)[0]
     if isinstance(metric, Mapping):
         return select_metrics(load_config({"inline": {"metrics": []}, "metrics": [metric]}, env={}))
     if callable(metric):

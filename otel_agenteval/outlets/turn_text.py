@@ -205,6 +205,9 @@ class _Text:
 
 
 def _facts_of(turn: Turn) -> Iterator[str]:
+    case, place = (turn.references.get(name) for name in ("case_id", "case_turn"))
+    if case is not None:
+        yield _plain(f"case {case}" + (f", turn {place}" if place is not None else ""))
     yield _plain(turn.agent or "unnamed agent")
     if turn.llm_call_count is not None:
         yield number_of(turn.llm_call_count, "model call")

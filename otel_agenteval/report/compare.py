@@ -172,7 +172,7 @@ def _by_case(rows: Iterable[ScoreRow], reading: Reading, paired_by: str | None) 
     for row in rows:
         value = reading(row)
         if value is not None:
-            key = row.about.turn_id if paired_by == "turn id" else row.about.name
+            key = row.about.turn_id if paired_by == "turn id" else row.about.case
             values.setdefault(key, []).append(value)
     return {key: math.fsum(found) / len(found) for key, found in values.items()}
 

@@ -24,7 +24,7 @@ class Trial(NamedTuple):
     case_id: str
     repetition: int
     scored: Sequence[tuple[Turn, Sequence[Score]]]
-    """The trial's turns in order, each with its scores."""
+    """The trial's turns in order, each with its scores. If the case has several turns, the last one is the conversation."""
     error: str | None
     """The exception that the task raised, as text."""
     seconds: float
@@ -96,15 +96,17 @@ class Experiment:
     def frame(self) -> Any:
         """Return a pandas DataFrame with one row per score.
 
-        The columns are ``case_id``, ``repetition``, and those of :meth:`ScoredTurns.frame`.
+        The columns are ``case_id``, ``repetition``, ``turn`` (the number in a conversation, or None), and those of
+        :meth:`ScoredTurns.frame`.
 
         Raises:
             MissingExtra: If pandas isn't installed.
         """
         frame = self.scored.frame()
-        rows = [(trial.case_id, trial.repetition) for trial in self.trials for _, scores in trial.scored for _ in scores]
-        frame.insert(0, "case_id", [case for case, _ in rows])
-        frame.insert(1, "repetition", [repetition for _, repetition in rows])
+        rows = [(trial, About.of(turn)) for trial in self.trials for turn, scores in trial.scored for _ in scores]
+        frame.insert(0, "case_id", [trial.case_id for trial, _ in rows])
+        frame.insert(1, "repetition", [trial.repetition for trial, _ in rows])
+        frame.insert(2, "turn", [about.case_turn for _, about in rows])
         return frame
 
     def run(self) -> Run:
@@ -166,14 +168,16 @@ class Experiment:
 
 def _summary(metric: str, found: Sequence[tuple[Trial, Score]]) -> Summary:
     values: dict[str, list[float]] = {}
-    verdicts: dict[str, list[bool]] = {}
+    verdicts: dict[str, dict[int, bool]] = {}
+    """By case and repetition. A trial with several turns passes if all of them pass."""
     for trial, score in found:
         if score.status == "ok" and not score.vacuous:
             if score.value is not None:
                 values.setdefault(trial.case_id, []).append(score.value)
             if score.verdict is not None:
-                verdicts.setdefault(trial.case_id, []).append(score.verdict)
-    tries = [Tries(len(passed), sum(passed)) for passed in verdicts.values()]
+                trials = verdicts.setdefault(trial.case_id, {})
+                trials[trial.repetition] = trials.get(trial.repetition, True) and score.verdict
+    tries = [Tries(len(passed), sum(passed.values())) for passed in verdicts.values()]
     k = min((one.n for one in tries), default=0)
     estimate = mean_by_case(values, is_share=found[0][1].unit == "1")
     mean = None if estimate is None else estimate.mean

@@ -37,14 +37,23 @@ class About:
     """The turn's output, under the same conditions."""
     expected: str | None = None
     """The turn's ground truth, under the same conditions."""
+    case_turn: int | None = None
+    """Number of the turn in a case with several turns."""
 
     @classmethod
     def of(cls, turn: Turn) -> About:
-        call, case = answering_call(turn), turn.references.get("case_id")
-        return cls(turn.turn_id, None if case is None else str(case), turn.agent, call.model if call is not None else None)
+        call, case, place = answering_call(turn), turn.references.get("case_id"), turn.references.get("case_turn")
+        known = None if case is None else str(case), turn.agent, call.model if call is not None else None
+        return cls(turn.turn_id, *known, case_turn=place if isinstance(place, int) else None)
 
     @property
     def name(self) -> str:
+        """The case with the number of its turn, or the turn id."""
+        return self.case + (f", turn {self.case_turn}" if self.case_id and self.case_turn else "")
+
+    @property
+    def case(self) -> str:
+        """The case id, or the turn id."""
         return self.case_id or self.turn_id
 
 
@@ -131,7 +140,7 @@ class Run:
     def short_name(self, about: About) -> str:
         """Return a turn's name for people: the case id, or a unique start of the turn id."""
         if about.case_id is not None:
-            return about.case_id
+            return about.name
         if self._short is None or self._short[0] != len(self.turns):
             longest = max(map(len, self.turns), default=0)
             length = next(
@@ -171,17 +180,22 @@ class Run:
             if not isinstance(data, dict) or not isinstance(data.get("turn_id"), str):
                 raise ConfigError("an object with a turn_id is expected")
             known = {key: data[key] for key in ("case_id", "agent", "model") if isinstance(data.get(key), str)}
+            place = data.get("case_turn")
             score = Score.from_dict({key: value for key, value in data.items() if key in FIELDS})
         except (ValueError, ConfigError, AttributeError, TypeError) as problem:
             report(f"{where}: no score: {str(problem)[:120]}")
             return
-        self.add(About(data["turn_id"], **known), score, str(data.get(PARAMETERS, "")))
+        self.add(
+            About(data["turn_id"], **known, case_turn=place if isinstance(place, int) else None),
+            score,
+            str(data.get(PARAMETERS, "")),
+        )
 
 
 def line_of(turn: Turn, about: About, score: Score, parameters: str) -> dict[str, Any]:
     """Return a score in the form of ``--format jsonl``: the turn's ids, then the score's keys."""
     place: Mapping[str, Any] = {
-        "turn_id": turn.turn_id, "case_id": about.case_id, "conversation_id": turn.conversation_id, "service": turn.service,
+        "turn_id": turn.turn_id, "case_id": about.case_id, "case_turn": about.case_turn, "conversation_id": turn.conversation_id, "service": turn.service,
         "agent": turn.agent, "model": about.model, PARAMETERS: parameters or None,
     }  # fmt: skip
     return {**{key: value for key, value in place.items() if value is not None}, **score.as_sent()}

@@ -22,6 +22,11 @@ def looks_back(metrics: Iterable[BoundMetric]) -> bool:
     return any("history" in metric.metric.reads for metric in asked_in(list(metrics)))
 
 
+def of_conversations(metric: BoundMetric) -> bool:
+    """Return True if a built-in metric scores a whole conversation instead of an answer with its history."""
+    return metric.metric.family == "conversation_session" and "history" not in metric.metric.reads
+
+
 class RecordedConversations:
     """Conversations of recorded turns, which arrive by start time.
 

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from ...core.score import Score
 from ...core.turn import Turn
 from ...metrics.bound_metric import BoundMetric, ChoosesJudges
+from ...metrics.evaluation_context import current_evaluation
 from ...metrics.question import Answers, Question
 from .accounts import Account, Total
 from .base import JudgeModel
@@ -94,7 +95,9 @@ class JudgeGroup(JudgeModel, ChoosesJudges):
     # --- as the main judge
 
     def answer(self, question: Question) -> dict[str, Any]:
-        return self.main.answer(question)
+        evaluation = current_evaluation()
+        judge = self.main if evaluation is None else self._first(evaluation.metric, "")
+        return judge.answer(question)
 
     @property
     def priced(self) -> bool:

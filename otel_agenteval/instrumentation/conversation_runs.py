@@ -1,0 +1,234 @@
+"""Conversations of experiments: the inputs of a case with several turns, and the scores of its turns and conversation."""
+
+from __future__ import annotations
+
+import datetime
+import inspect
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..config.root import Config
+from ..core.errors import ConfigError, JudgeError
+from ..core.score import Score
+from ..core.turn import Turn
+from ..evaluation.datasets import Case
+from ..evaluation.evaluator import begin
+from ..evaluation.redaction import Redactor
+from ..evaluation.references import ReferenceSources
+from ..metrics.bound_metric import BoundMetric
+from ..metrics.evaluation_context import evaluating
+from ..turns.recorded_conversations import RecordedConversations, looks_back, of_conversations
+
+if TYPE_CHECKING:
+    from ..metrics.registry import Asks, Embeds
+
+COLUMNS = ("turns", "user", "max_turns")
+"""Columns of a case that describe a conversation instead of an input."""
+SIMULATED_USER = "simulated_user"
+"""Name of the simulated user, for ``judge.choose`` and in errors."""
+_MOST_TURNS = 10
+_TASK = (
+    "Play the user who talks to an AI agent. Your criteria describe the user's character and goal. The material is the conversation so far: "
+    "your messages have the role user, and the agent's have the role assistant. Write the user's next message, as this user would write it, in "
+    "the user's own language and usually in one or two sentences. The first message opens the conversation. Give the facts of your "
+    "criteria only when the agent needs them, and invent none. Never help the agent, never play it, and never mention these instructions. When "
+    "the goal is reached, or the agent can't reach it, end the conversation with an empty message."
+)
+_REPLY = '{"reason": "<is the goal reached, out of reach, or what is missing>", "message": "<the next message, empty to end>"}'
+
+Simulate = Callable[[list[dict[str, Any]], Mapping[str, Any]], Any]
+"""A simulated user: receives the conversation so far and the case, and returns the next message, or None to end."""
+
+
+@dataclass(slots=True)
+class Call:
+    """One call of the task."""
+
+    input: Any
+    references: dict[str, Any]
+    history: list[dict[str, Any]]
+    """The earlier messages of the conversation."""
+    token: str = field(default_factory=lambda: uuid.uuid4().hex)
+    """Distinguishes the call, including from the same case in a concurrent experiment."""
+    start: datetime.datetime | None = None
+    output: Any = None
+    error: BaseException | None = None
+    seconds: float = 0.0
+    turns: list[Turn] = field(default_factory=list)
+
+
+class CaseScript(NamedTuple):
+    """The inputs of a case, or the simulated user who invents them."""
+
+    references: dict[str, Any]
+    inputs: Sequence[tuple[Any, dict[str, Any]]]
+    """Each input with its own references."""
+    user: str | None
+    max_turns: int
+    is_conversation: bool
+
+    @classmethod
+    def of(cls, case: Case, name: str) -> CaseScript:
+        """Return the script of a case.
+
+        Raises:
+            ConfigError: the case doesn't have exactly one of ``input``, ``turns`` and ``user``, or one is invalid.
+        """
+        where = f"dataset: case {name}"
+        references = {"case_id": name, **case.references}
+        given = {"input": case.input, **{column: references.get(column) for column in COLUMNS[:2]}}
+        found = [column for column, value in given.items() if value is not None]
+        if len(found) != 1:
+            got = " and ".join(found) or "none"
+            raise ConfigError(f"{where}: must have exactly one of input, turns and user, got {got}")
+        if found == ["input"]:
+            return cls(references, [(case.input, {})], None, 1, False)
+        turns, user = references.pop("turns", None), references.pop("user", None)
+        if turns is not None:
+            return cls(references, _inputs(turns, where), None, 0, True)
+        if not isinstance(user, str) or not user.strip():
+            raise ConfigError(f"{where}: user: must be a text that describes the user and the goal, got {user!r}")
+        return cls(references, (), user, _max_turns(references.pop("max_turns", _MOST_TURNS), where), True)
+
+    def calls(self, simulate: Simulate | None) -> Iterator[Call]:
+        """Yield the calls of the task. Each must have its output before the next is requested.
+
+        A call that raises ends the conversation.
+
+        Raises:
+            ValueError: the simulated user doesn't begin.
+        """
+        history: list[dict[str, Any]] = []
+        inputs = iter(self.inputs) if self.user is None or simulate is None else self._simulated(simulate, history)
+        for number, (asked, references) in enumerate(inputs, 1):
+            place = {"case_turn": number} if self.is_conversation else {}
+            call = Call(asked, {**self.references, **references, **place}, list(history))
+            yield call
+            if call.error is not None:
+                return
+            history.append({"role": "user", "content": asked})
+            if call.output is not None:
+                history.append({"role": "assistant", "content": str(call.output)})
+
+    def _simulated(self, simulate: Simulate, history: list[dict[str, Any]]) -> Iterator[tuple[Any, dict[str, Any]]]:
+        case = {**self.references, "user": self.user, "max_turns": self.max_turns}
+        for number in range(self.max_turns):
+            said = simulate([dict(message) for message in history], case)
+            if said is None or said == "":
+                if not number:
+                    raise ValueError("the simulated user returned no first message")
+                return
+            yield said, {}
+
+
+def _inputs(turns: Any, where: str) -> list[tuple[Any, dict[str, Any]]]:
+    if not isinstance(turns, (list, tuple)) or not turns:
+        raise ConfigError(f"{where}: turns: must be a list with at least one turn, got {turns!r}")
+    found = []
+    for number, turn in enumerate(turns):
+        columns = {"input": turn} if isinstance(turn, str) else turn
+        if not isinstance(columns, Mapping) or columns.get("input") in (None, ""):
+            raise ConfigError(f"{where}: turns[{number}]: must be a text, or an object with input and references, got {turn!r}")
+        inner = columns.get("references")
+        references = {key: value for key, value in columns.items() if key not in ("input", "references") and value is not None}
+        found.append((columns["input"], references | (inner if isinstance(inner, dict) else {})))
+    return found
+
+
+def _max_turns(given: Any, where: str) -> int:
+    try:
+        number = float(given)
+    except (TypeError, ValueError):
+        number = 0.0
+    if isinstance(given, bool) or number < 1 or not number.is_integer():
+        raise ConfigError(f"{where}: max_turns: must be a positive whole number, got {given!r}")
+    return int(number)
+
+
+def columns_of(case: Case) -> set[str]:
+    """Return the names of a case's references, including those of its turns."""
+    turns = case.references.get("turns") if case.input is None else None
+    inner = (turn for turn in turns if isinstance(turn, Mapping)) if isinstance(turns, (list, tuple)) else ()
+    found = set(case.references).union(*inner) - {"input", "references"}
+    return found if case.input is not None else found - {*COLUMNS}
+
+
+def named_arguments(task: Callable[..., Any]) -> list[str]:
+    """Return the parameters after the first one that receive the conversation."""
+    try:
+        later = list(inspect.signature(task).parameters.values())[1:]
+    except (TypeError, ValueError):
+        return []
+    return [one.name for one in later if one.name in ("history", "messages", "conversation_id") and one.kind not in _VARIADIC]
+
+
+_VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+def model_user(judge: Asks, config: Config) -> Simulate:
+    """Return a simulated user played by the judge's model, or by the one that ``judge.choose`` has for ``simulated_user``."""
+
+    def simulate(history: list[dict[str, Any]], case: Mapping[str, Any]) -> str:
+        redactor = Redactor(config.privacy.redact)
+        said = [{"role": message["role"], "content": redactor.text(str(message["content"]))} for message in history]
+        with evaluating(SIMULATED_USER, "1", reads_all=False):
+            reply = judge.ask("user", _TASK, {"conversation": said or "(none)"}, _REPLY, criteria={"user": case["user"]})
+        message = reply.get("message")
+        if not isinstance(message, (str, type(None))):
+            raise JudgeError(f"{SIMULATED_USER}: message must be a text", "unreadable_reply")
+        return (message or "").strip()
+
+    return simulate
+
+
+@dataclass(frozen=True, slots=True)
+class RunScorer:
+    """Scores the turns of a run, and their conversation."""
+
+    metrics: Sequence[BoundMetric]
+    whole: Sequence[BoundMetric]
+    """Metrics of conversations, in addition to those among ``metrics``."""
+    config: Config
+    sources: ReferenceSources
+    judge: Asks | None
+    embedder: Embeds | None
+
+    def scored(self, script: CaseScript, calls: Sequence[Call], conversation_id: str) -> list[tuple[Turn, list[Score]]]:
+        """Return the turns with their scores. If the case is a conversation, it follows as one turn."""
+        turns = [turn for call in calls for turn in call.turns]
+        if not script.is_conversation:
+            return [(turn, self._begun(turn, self.metrics)()) for turn in turns]
+        configured = {metric.name for metric in self.whole}
+        whole = [metric for metric in self.metrics if of_conversations(metric) and metric.name not in configured]
+        single = [metric for metric in self.metrics if not of_conversations(metric)]
+        conversations = RecordedConversations(
+            self.config.conversation, history=looks_back(single), whole=bool(whole or self.whole)
+        )
+        found = []
+        for turn in (turn.but({"conversation_id": conversation_id}) for turn in turns):
+            rest = self._begun(turn, single)
+            conversations.take(turn)
+            scores = rest()
+            conversations.note(turn, scores)
+            found.append((turn, scores))
+        for conversation in (ended.turn for ended in conversations.ended()):
+            conversation.references = _of_conversation(conversation.references, script, calls)
+            conversation.ground_truth = conversation.relevant_ids = None  # set again from the references
+            found.append((conversation, self._begun(conversation, [*whole, *self.whole])()))
+        return found
+
+    def _begun(self, turn: Turn, metrics: Sequence[BoundMetric]) -> Callable[[], list[Score]]:
+        redact = self.config.privacy.redact
+        return begin(turn, metrics, self.sources, judge=self.judge, embedder=self.embedder, redact=redact)
+
+
+def _of_conversation(last: Mapping[str, Any], script: CaseScript, calls: Sequence[Call]) -> dict[str, Any]:
+    """Return the case's references, completed by those of the last turn and the expected tools of all turns."""
+    found = {**last, **script.references}
+    found.pop("case_turn", None)
+    tools = [call.references.get("expected_tools") or [] for call in calls]
+    if any(tools) and "expected_tools" not in script.references:
+        found["expected_tools"] = [tool for each in tools for tool in (each if isinstance(each, list) else [each])]
+    return found

@@ -1,0 +1,347 @@
+"""Conversations in experiments: cases with several turns, and with a simulated user."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from opentelemetry.sdk.trace import TracerProvider
+from pydantic_ai import Agent
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.models.instrumented import InstrumentationSettings
+
+import otel_agenteval as oa
+from otel_agenteval.cli.main import main
+from otel_agenteval.core.errors import ConfigError
+from otel_agenteval.metrics.registry import catalog
+from otel_agenteval.turns.recorded_conversations import of_conversations
+from tests.support.judges import ScriptedModels
+
+REFUND = {
+    "case_id": "refund",
+    "turns": [
+        {"input": "I want my money back.", "ground_truth": "Which order?"},
+        {"input": "Order 7.", "ground_truth": "Done.", "expected_tools": ["refund"]},
+    ],
+}
+EQUAL, COMPLETE = "code_equals_ground_truth", "code_conversation_completeness"
+ANSWERS = {"I want my money back.": "Which order?", "Order 7.": "Done."}
+
+
+@pytest.fixture
+def models() -> Iterator[ScriptedModels]:
+    made = ScriptedModels()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def provider() -> Iterator[TracerProvider]:
+    made = TracerProvider(shutdown_on_exit=False)
+    Agent.instrument_all(InstrumentationSettings(tracer_provider=made))
+    yield made
+    Agent.instrument_all(False)
+    made.shutdown()
+
+
+def agent() -> Agent[None, str]:
+    """It asks for the order, and then refunds it with a tool."""
+
+    def script(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        last = messages[-1]
+        assert isinstance(last, ModelRequest)
+        asked = [str(part.content) for part in last.parts if isinstance(part, UserPromptPart)]
+        if asked == ["Order 7."]:
+            return ModelResponse(parts=[ToolCallPart("refund", {"order": 7})])
+        done = any(isinstance(part, ToolReturnPart) for part in last.parts)
+        return ModelResponse(parts=[TextPart("Done." if done else "Which order?")])
+
+    made = Agent(FunctionModel(script, model_name="scripted"), name="support")
+
+    @made.tool_plain
+    def refund(order: int) -> str:
+        return f"refunded {order}"
+
+    return made
+
+
+def scores_of(trial: Any) -> list[dict[str, Any]]:
+    return [{score.metric: score for score in scores} for _, scores in trial.scored]
+
+
+def test_turns_of_a_real_agent_are_one_conversation(provider: TracerProvider) -> None:
+    support, seen = agent(), []
+
+    async def task(text: str, *, history: list[dict[str, Any]]) -> str:
+        seen.append(history)
+        return (await support.run(text)).output
+
+    found = oa.evaluate(task, [REFUND], [EQUAL, COMPLETE], repetitions=2, concurrency=1, tracer_provider=provider)
+    for trial in found.trials:
+        first, second, whole = (turn for turn, _ in trial.scored)
+        assert [turn.output for turn in (first, second)] == ["Which order?", "Done."]
+        assert first.conversation_id == second.conversation_id == whole.conversation_id
+        assert [turn.references.get("case_turn") for turn in (first, second, whole)] == [1, 2, None]
+        assert [message.content for message in whole.messages] == [text for pair in ANSWERS.items() for text in pair]
+        one, two, both = scores_of(trial)
+        assert (one[EQUAL].passed, two[EQUAL].passed, EQUAL in both, COMPLETE in one) == (True, True, False, False)
+        assert both[COMPLETE].value == 1.0
+        assert both[COMPLETE].detail.keys() >= {"response_rate", "tool_usage", "duration_compliance", "error_free"}
+        assert whole.references["expected_tools"] == ["refund"]
+    assert len({trial.scored[-1][0].conversation_id for trial in found.trials}) == 2
+    assert seen[:2] == [
+        [],
+        [{"role": "user", "content": "I want my money back."}, {"role": "assistant", "content": "Which order?"}],
+    ]
+    assert list(found.frame()["turn"].dropna()) == [1, 2, 1, 2]
+
+
+def test_task_receives_history_under_its_parameters_name() -> None:
+    seen: list[Any] = []
+
+    def plain(text: str) -> str:
+        seen.append(text)
+        return text
+
+    def with_messages(text: str, extra: int = 1, messages: Any = None, conversation_id: str = "") -> str:
+        seen.append((extra, len(messages), conversation_id))
+        return text
+
+    oa.evaluate(plain, [{"turns": ["a", "b"]}], [COMPLETE])
+    assert seen == ["a", "b"]
+    seen.clear()
+    (trial,) = oa.evaluate(with_messages, [{"turns": ["a", "b"]}], [COMPLETE]).trials
+    assert seen == [(1, 0, trial.scored[0][0].conversation_id), (1, 2, trial.scored[0][0].conversation_id)]
+    seen.clear()
+    oa.evaluate(with_messages, [{"input": "a"}], [EQUAL])
+    assert [each[:2] for each in seen] == [(1, 0)]
+
+
+def test_case_columns_are_the_turns_references_unless_the_turn_has_them() -> None:
+    case = {**REFUND, "ground_truth": "from the case", "turns": [{"input": "a"}, {"input": "b", "ground_truth": "of b"}]}
+    (trial,) = oa.evaluate(str.upper, [case], [EQUAL, COMPLETE]).trials
+    assert [turn.ground_truth for turn, _ in trial.scored] == ["from the case", "of b", "from the case"]
+
+
+def test_call_that_raises_ends_the_conversation() -> None:
+    def task(text: str) -> str:
+        if text == "b":
+            raise TimeoutError("no answer")
+        return text
+
+    found = oa.evaluate(task, [{"case_id": "x", "turns": ["a", "b", "c"]}, {"case_id": "y", "input": "a"}], [COMPLETE])
+    first, second = found.trials
+    assert first.error == "turn 2: TimeoutError: no answer"
+    assert second.error is None
+    assert len(first.scored) == 3
+    score = scores_of(first)[-1][COMPLETE]
+    assert (score.detail["response_rate"], score.detail["error_free"], score.passed) == (0.5, 0.0, False)
+    assert "x, repetition 1: turn 2: TimeoutError" in str(found)
+
+
+def test_trial_passes_a_metric_if_all_of_its_turns_do() -> None:
+    case = {"case_id": "x", "turns": [{"input": "a", "ground_truth": "A"}, {"input": "b", "ground_truth": "?"}]}
+    (summary,) = oa.evaluate(str.upper, [case], [EQUAL], repetitions=2).summary()
+    assert (summary.n, summary.mean, summary.pass_rate, summary.pass_at_k) == (4, 0.5, 0.0, 0.0)
+
+
+def test_callable_plays_the_user_until_it_returns_none() -> None:
+    seen: list[Any] = []
+
+    def simulate(history: list[dict[str, Any]], case: Any) -> str | None:
+        seen.append((case["user"], case["case_id"], case["max_turns"], case["ground_truth"], len(history)))
+        return None if len(history) == 4 else f"message {len(history)}"
+
+    cases = [{"case_id": "x", "user": "impatient", "ground_truth": "g"}]
+    (trial,) = oa.evaluate(str.upper, cases, [COMPLETE], simulate=simulate).trials
+    assert [turn.input for turn, _ in trial.scored[:-1]] == ["message 0", "message 2"]
+    assert seen == [("impatient", "x", 10, "g", length) for length in (0, 2, 4)]
+    cases[0]["max_turns"] = "3"  # type: ignore[assignment]  # as in a CSV file
+
+    async def task(text: str) -> str:
+        return text
+
+    (trial,) = oa.evaluate(task, cases, [COMPLETE], simulate=lambda history, case: "more").trials
+    assert len(trial.scored) == 3 + 1
+    (trial,) = oa.evaluate(task, cases, [COMPLETE], simulate=lambda history, case: None).trials
+    assert (trial.scored, trial.error) == ([], "ValueError: the simulated user returned no first message")
+
+
+def configuration(models: ScriptedModels, folder: Path, **more: Any) -> str:
+    file = folder / "agenteval.yaml"
+    judge = {"base_url": models.url, "model": "scripted", "max_concurrency": 1, **more.pop("judge", {})}
+    file.write_text(json.dumps({"judge": judge, "inline": {"metrics": []}, **more}), encoding="utf-8")
+    return str(file)
+
+
+USER = [{"case_id": "x", "user": "Wants a refund of order 7. Write to me@example.com.", "max_turns": 4}]
+
+
+def said(message: Any) -> dict[str, Any]:
+    return {"reason": "not yet", "message": message}
+
+
+def test_judge_plays_the_user_and_reads_redacted_messages(models: ScriptedModels, tmp_path: Path) -> None:
+    models.play(said("Refund, please."), said("Order 7."), said(""), {"verdicts": []})
+    config = configuration(models, tmp_path, conversation={"metrics": [{"llm_role_adherence": {"role": "support"}}]})
+    (trial,) = oa.evaluate(lambda text: "Which order? Or write to a@b.example", USER, [], config=config).trials
+    assert trial.error is None
+    assert [turn.input for turn, _ in trial.scored] == ["Refund, please.", "Order 7."]
+    first, second, third = models.asked
+    assert "Wants a refund of order 7." in first
+    assert "[EMAIL_1]" in second
+    assert "a@b.example" not in second
+    assert "Order 7." in third
+    models.play(said("Hi"), said(""), {"verdicts": []})
+    (trial,) = oa.evaluate(str.upper, USER, ["llm_role_adherence"], config=config).trials
+    assert scores_of(trial)[-1]["llm_role_adherence"].value == 1.0
+
+
+def test_simulated_user_keeps_to_the_judges_budget(models: ScriptedModels, tmp_path: Path) -> None:
+    models.play(*[said("Go on.")] * 5)
+    config = configuration(models, tmp_path, judge={"budget": {"calls_per_day": 2}})
+    (trial,) = oa.evaluate(str.upper, USER, [COMPLETE], config=config).trials
+    assert len(models.requests) == 2
+    assert len(trial.scored) == 2 + 1
+    assert trial.error is not None
+    assert "judge.budget: simulated_user reached a limit" in trial.error
+
+
+@pytest.mark.parametrize("budget", [{}, {"calls_per_day": 10}])
+def test_simulated_user_can_have_its_own_model(models: ScriptedModels, tmp_path: Path, budget: dict[str, int]) -> None:
+    models.play(said("Hi"), said(""))
+    choose = [{"metric": "simulated_user", "model": "small"}]
+    config = configuration(models, tmp_path, judge={"choose": choose, "budget": budget})
+    oa.evaluate(str.upper, USER, [COMPLETE], config=config)
+    assert [body["model"] for body in models.requests] == ["small", "small"]
+
+
+def test_scores_of_turns_are_signals_of_the_conversation(models: ScriptedModels, tmp_path: Path) -> None:
+    """PandaProbe's sessions: the worst of two turns with confidence 0.9 and 0.3."""
+    models.play({"confidence": 0.9, "score": 0.9}, {"confidence": 0.3, "score": 0.3})
+    config = configuration(models, tmp_path)
+    metrics = ["llm_confidence", "code_agent_reliability", "code_agent_consistency"]
+    (trial,) = oa.evaluate(ANSWERS.get, [REFUND], metrics, config=config).trials
+    *_, whole = scores_of(trial)
+    assert whole["code_agent_reliability"].value == pytest.approx(0.3)
+    assert [each["confidence"] for each in whole["code_agent_reliability"].detail["per_trace_signals"].values()] == [0.9, 0.3]
+    assert whole["code_agent_consistency"].status == "ok"
+
+
+def test_judges_of_an_answer_read_the_earlier_turns(models: ScriptedModels) -> None:
+    models.play({"score": 0.5, "reason": "r", "facts_referenced": [], "memory_errors": []})
+    (trial,) = oa.evaluate(ANSWERS.get, [REFUND], ["llm_memory_accuracy"], judge=models.judge).trials
+    one, two = scores_of(trial)
+    assert (one["llm_memory_accuracy"].status, two["llm_memory_accuracy"].value) == ("skipped", 0.5)
+    assert "I want my money back." in models.asked[0]
+
+
+@pytest.mark.parametrize(
+    ("case", "says"),
+    [
+        ({"case_id": "x", "input": "a", "turns": ["b"]}, "case x: must have exactly one of input, turns and user, got input and turns"),
+        ({"turns": "b"}, "case 1: turns: must be a list with at least one turn, got 'b'"),
+        ({"turns": []}, "case 1: turns: must be a list with at least one turn"),
+        ({"turns": ["a", {"ground_truth": "b"}]}, r"case 1: turns\[1\]: must be a text, or an object with input"),
+        ({"turns": [7]}, r"case 1: turns\[0\]: .* got 7"),
+        ({"user": ["a"]}, "case 1: user: must be a text"),
+        ({"user": "a", "max_turns": 0}, "case 1: max_turns: must be a positive whole number, got 0"),
+        ({"user": "a", "max_turns": "many"}, "case 1: max_turns: must be a positive whole number, got 'many'"),
+        ({"user": "a"}, "simulate: required for cases with user"),
+    ],
+)  # fmt: skip
+def test_invalid_conversations_are_refused_before_a_call(case: dict[str, Any], says: str) -> None:
+    def task(text: str) -> str:
+        raise AssertionError("it ran")
+
+    with pytest.raises(ConfigError, match=says):
+        oa.evaluate(task, [case], [COMPLETE])
+
+
+def test_conversation_metrics_are_those_without_history() -> None:
+    assert {metric.name for metric in map(oa.get_metric, [one.name for one in catalog()]) if of_conversations(metric)} == {
+        "code_conversation_completeness", "code_agent_reliability", "code_agent_consistency", "llm_conversational_g_eval",
+        "llm_knowledge_retention", "llm_role_adherence", "llm_conversation_relevancy",
+    }  # fmt: skip
+
+
+APP = """
+def answer(text, history):
+    return "Which order?" if not history else "Refunded."
+"""
+
+
+def experiment(folder: Path, monkeypatch: pytest.MonkeyPatch, cases: list[dict[str, Any]], *arguments: str) -> int:
+    (folder / "conversation_app.py").write_text(APP, encoding="utf-8")
+    (folder / "cases.jsonl").write_text("\n".join(map(json.dumps, cases)), encoding="utf-8")
+    monkeypatch.chdir(folder)
+    return main(["experiment", "conversation_app:answer", "cases.jsonl", *arguments])
+
+
+def test_command_names_the_turn_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    (tmp_path / "agenteval.yaml").write_text(
+        json.dumps(
+            {
+                "inline": {"metrics": []},
+                "metrics": [{EQUAL: {}, "policy": "gate"}],
+                "conversation": {"metrics": [{COMPLETE: {}, "policy": "gate"}]},
+            }
+        )
+    )
+    case = {"case_id": "refund", "turns": [{"input": "Money back!", "ground_truth": "Which order?"}, {"input": "7", "ground_truth": "Done."}]}  # fmt: skip
+    shared = ("--config", "agenteval.yaml", "--gate")
+    formats = [argument for form in ("junit", "jsonl", "table") for argument in ("--format", form, "--out", f"out.{form}")]
+    assert experiment(tmp_path, monkeypatch, [case], *shared, *formats) == 1
+    junit, lines, table = ((tmp_path / f"out.{form}").read_text(encoding="utf-8") for form in ("junit", "jsonl", "table"))
+    assert re.search(r'name="code_equals_ground_truth\[refund, turn 2\]"><failure', junit)
+    assert f'name="{COMPLETE}[refund]"/>' in junit
+    assert [json.loads(line).get("case_turn") for line in lines.splitlines()] == [1, 2, None]
+    assert "case refund, turn 2" in table
+    err = capsys.readouterr().err
+    assert "no metric reads" not in err
+
+    case["turns"][1] = {"input": "7", "ground_truth": "Refunded.", "ground_thruth": "typo"}  # type: ignore[index]
+    assert experiment(tmp_path, monkeypatch, [case], *shared, "--baseline", "out.jsonl") == 0
+    out, err = capsys.readouterr()
+    assert "'ground_thruth'" in err
+    assert "1 pair by case id" in out
+
+
+def test_command_lets_the_judge_play_the_user(
+    models: ScriptedModels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    models.play(said("Refund, please."), said("7"), said(""))
+    config = configuration(models, tmp_path, conversation={"metrics": [COMPLETE]})
+    assert experiment(tmp_path, monkeypatch, USER, "--config", config, "--format", "jsonl") == 0
+    (row,) = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (row["metric"], row["value"], row["detail"]["response_rate"]) == (COMPLETE, 1.0, 1.0)
+
+
+def test_coroutine_task_runs_conversations_at_the_same_time() -> None:
+    waiting = 0
+
+    async def task(text: str) -> str:
+        nonlocal waiting
+        waiting += 1
+        for _ in range(10_000):
+            if waiting >= 2:
+                return text
+            await asyncio.sleep(0)
+        raise TimeoutError("alone")
+
+    found = oa.evaluate(task, [{"turns": ["a", "b"]}, {"turns": ["c", "d"]}], [COMPLETE], concurrency=2)
+    assert [trial.error for trial in found.trials] == [None, None]
