@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from ..core.processes import jobs_of
+from ..evaluation.case_metrics import CaseMetrics
 from ..evaluation.references import ReferenceSources
 from ..judging.budgeted import CommandBudget
 from ..judging.models import embedder_from, judge_from
@@ -45,8 +46,10 @@ def run(args: argparse.Namespace) -> int:
     """Score the turns, and write the reports."""
     config = scored_config(args)
     metrics, whole = chosen(config, args.metrics)
-    both = [*metrics, *whole]
-    warn_of_unread_columns(ReferenceSources(config).columns, both)
+    references = ReferenceSources(config)
+    cases = CaseMetrics(config, metrics, references.cases)
+    both = [*cases.by_name, *whole]
+    warn_of_unread_columns(references.columns, cases, both)
     judge, embedder, budget = judge_from(config), embedder_from(config), CommandBudget(config)
     warn_of_missing_models(both, judge, embedder)
     warn_of_missing_parameters(both)
@@ -65,6 +68,7 @@ def run(args: argparse.Namespace) -> int:
             with_content=not args.no_content and any(output.needs_run for output in outputs),
             judge=budget.judge(judge),
             embedder=budget.embedder(embedder),
+            cases=cases,
         )
         for found in in_order(
             args.files, work, jobs=jobs_of(args.jobs), alone=work.asks, meet=work.looks_at_conversations, seen=reading

@@ -16,6 +16,7 @@ from ..core import jsonio
 from ..core.score import Score
 from ..core.threads import mark_as_ours
 from ..core.turn import Turn
+from ..evaluation.case_metrics import CaseMetrics
 from ..evaluation.evaluator import begin
 from ..evaluation.names import WITHHELD, named_publicly
 from ..evaluation.redaction import Redactor, redacted_score
@@ -77,6 +78,7 @@ class Evaluation:
         with_content: keep input and output of turns with a failed score.
         judge: for ``llm_`` metrics.
         embedder: for ``embed_`` metrics.
+        cases: metrics of single cases. The default is those of ``references.dataset``.
     """
 
     def __init__(
@@ -89,6 +91,7 @@ class Evaluation:
         with_content: bool = True,
         judge: Judge | JudgeGroup | None = None,
         embedder: Embedder | InProcessEmbedder | None = None,
+        cases: CaseMetrics | None = None,
     ) -> None:
         self._config = config
         self._names = names
@@ -97,7 +100,8 @@ class Evaluation:
         self._judge, self._embedder = judge, embedder
         self._metrics, self._whole = chosen(config, names)
         self._references = ReferenceSources(config)
-        self._hashes = {metric._facts: parameters_hash(metric) for metric in (*self._metrics, *self._whole)}
+        self._cases = cases or CaseMetrics(config, self._metrics, self._references.cases)
+        self._hashes = {metric._facts: parameters_hash(metric) for metric in (*self._cases.all, *self._whole)}
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _copy, (json.dumps(self._config.to_dict()), self._names, self._renderings, self._with_scores, self._with_content)
@@ -105,12 +109,12 @@ class Evaluation:
     @property
     def asks(self) -> bool:
         """True if a metric calls a model."""
-        return asks_one([*self._metrics, *self._whole], self._judge, self._embedder)
+        return asks_one([*self._cases.all, *self._whole], self._judge, self._embedder)
 
     @property
     def looks_at_conversations(self) -> bool:
         """True if a metric reads several turns."""
-        return bool(self._whole) or looks_back(self._metrics)
+        return bool(self._whole) or looks_back(self._cases.all)
 
     def __call__(self, turns: Iterable[tuple[Key, Turn]]) -> Iterator[tuple[Key, Evaluated]]:
         """Yield each scored turn, then each scored conversation."""
@@ -120,7 +124,7 @@ class Evaluation:
     def scores(self, turns: Iterable[tuple[Key, Turn]]) -> Iterator[tuple[Key, Turn, list[Score]]]:
         """Yield each turn, then each conversation, with its unredacted scores."""
         conversations = RecordedConversations(
-            self._config.conversation, history=looks_back(self._metrics), whole=bool(self._whole)
+            self._config.conversation, history=looks_back(self._cases.all), whole=bool(self._whole)
         )
 
         def begun(turn: Turn) -> Callable[[], list[Score]]:
@@ -138,7 +142,7 @@ class Evaluation:
     def _begin(self, turn: Turn, metrics: Sequence[BoundMetric]) -> Callable[[], list[Score]]:
         references = self._references if metrics is self._metrics else None
         redact = self._config.privacy.redact
-        return begin(turn, metrics, references, judge=self._judge, embedder=self._embedder, redact=redact)
+        return begin(turn, metrics, references, judge=self._judge, embedder=self._embedder, redact=redact, cases=self._cases)
 
     def _scored(self, begun: Iterable[tuple[Key, Turn, Callable[[], list[Score]]]]) -> Iterator[tuple[Key, Turn, list[Score]]]:
         """Yield the turns with their scores, in the same order. Calls to models are concurrent."""

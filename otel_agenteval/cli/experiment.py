@@ -11,9 +11,10 @@ from typing import Any
 
 from ..core.errors import ConfigError, refusal
 from ..core.terminal import LINES, escaped
+from ..evaluation.case_metrics import CaseMetrics
 from ..evaluation.datasets import cases_in
 from ..evaluation.references import ReferenceSources
-from ..instrumentation.conversation_runs import COLUMNS, columns_of
+from ..instrumentation.conversation_runs import COLUMNS, cases_with_turns, columns_of
 from ..instrumentation.experiment import evaluate
 from ..judging.budgeted import CommandBudget
 from ..judging.models import embedder_from, judge_from
@@ -47,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "dataset",
         metavar="DATASET",
-        help="a .jsonl, .csv or .parquet file with input (or turns, or user), case_id, and references such as ground_truth",
+        help="a .jsonl, .csv or .parquet file with input (or turns, or user), case_id, metrics, and references such as ground_truth",
     )
     parser.add_argument(
         "--repetitions", type=int, default=1, metavar="N", help="runs of each case, to measure how much answers vary (default: 1)"
@@ -70,7 +71,11 @@ def run(args: argparse.Namespace) -> int:
         evaluated = metrics
         names_of_whole = ", ".join(metric.name for metric in whole)
         print(f"metrics of conversations aren't evaluated, because each case is one turn: {names_of_whole}", file=sys.stderr)
-    warn_of_unread_columns(set().union(*map(columns_of, cases), ReferenceSources(config).columns - {*COLUMNS}), evaluated)
+    names = list(dict.fromkeys(metric.name for metric in evaluated))
+    of_cases = CaseMetrics(config, metrics, cases_with_turns(cases))
+    evaluated = [*of_cases.by_name, *evaluated[len(metrics) :]]
+    columns = set().union(*map(columns_of, cases), ReferenceSources(config).columns - {*COLUMNS})
+    warn_of_unread_columns(columns, of_cases, evaluated)
     judge, embedder, budget = judge_from(config), embedder_from(config), CommandBudget(config)
     warn_of_missing_models(evaluated, judge, embedder)
     warn_of_missing_parameters(evaluated)
@@ -81,12 +86,11 @@ def run(args: argparse.Namespace) -> int:
     with open_outputs(
         args.format or ["table"], args.out, [args.dataset, args.config or "-"], content=not args.no_content
     ) as outputs:
-        names = list(dict.fromkeys(metric.name for metric in evaluated))
         found = evaluate(
             task, args.dataset, names, repetitions=args.repetitions, concurrency=args.concurrency, config=config, judge=budget.judge(judge), embedder=budget.embedder(embedder),
         )  # fmt: skip
         renderings = tuple(output.rendering for output in outputs)
-        work = Evaluation(config, args.metrics, renderings, with_scores=True, with_content=not args.no_content)
+        work = Evaluation(config, args.metrics, renderings, with_scores=True, with_content=not args.no_content, cases=of_cases)
         results = Run()
         for shown in (work.shown(turn, scores) for turn, scores in found.scored):
             for output, text in zip(outputs, shown.texts, strict=True):
@@ -95,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
                 results.add(shown.about, score, parameters)
         close_models(judge, embedder, budget)
         comparison = None if baseline is None else compare(baseline, results, Path(args.baseline).name, watch)
-        report = reported(args, results, [*metrics, *whole], comparison)
+        report = reported(args, results, [*of_cases.by_name, *whole], comparison)
         for output in outputs:
             output.finish(report)
     print(escaped(str(found), LINES), file=sys.stderr)

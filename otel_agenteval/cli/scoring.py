@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from ..core.errors import ConfigError
 from ..core.terminal import escaped
+from ..evaluation.case_metrics import EXPECTED_VALUE, CaseMetrics
 from ..evaluation.references import unread_columns
 from ..judging.budgeted import CommandBudget
 from ..judging.models import Embedder, InProcessEmbedder, Judge, JudgeGroup
@@ -74,9 +75,9 @@ def warn_of_missing_parameters(metrics: Sequence[BoundMetric]) -> None:
             print(f"{metric.name}: {what}", file=sys.stderr)
 
 
-def warn_of_unread_columns(columns: Iterable[str], metrics: Sequence[BoundMetric]) -> None:
+def warn_of_unread_columns(columns: set[str], cases: CaseMetrics, metrics: Sequence[BoundMetric]) -> None:
     """Print the columns of a data set that no metric reads."""
-    for column, similar in unread_columns(columns, metrics).items():
+    for column, similar in unread_columns(columns.difference(EXPECTED_VALUE if cases.reads_value else ()), metrics).items():
         print(f"no metric reads the column {column!r} of the data set. The most similar name is {similar!r}", file=sys.stderr)
 
 

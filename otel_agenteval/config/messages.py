@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..core.errors import nearest, refusal
+from ..core.errors import ConfigError, nearest, refusal
 from .keypath import KeyPath, placed
 from .masking import masked
-from .metrics import BESIDE_A_METRIC, FAULTY
-from .section import Section, entry_of, options_of, section_of
+from .metrics import BESIDE_A_METRIC, FAULTY, MetricEntry
+from .section import Section, entry_of, options_of, section_of, validator_of
 
 if TYPE_CHECKING:
     from pydantic_core import ValidationError
@@ -21,6 +21,20 @@ _CONSTANTS = {None: "null", True: "true", False: "false"}
 def explained(error: ValidationError, root: type[Section], sources: Mapping[KeyPath, str]) -> str:
     """Return all faults of a configuration, one line each."""
     return "\n".join(_line(dict(fault), root, sources) for fault in error.errors(include_url=False) if fault["input"] != FAULTY)
+
+
+def entry_from(value: Any) -> MetricEntry:
+    """Return a metric that isn't part of a configuration.
+
+    Raises:
+        ConfigError: the entry is invalid. The message begins with the path inside it, if any.
+    """
+    from pydantic_core import ValidationError
+
+    try:
+        return validator_of(MetricEntry).validate_python(value)  # type: ignore[no-any-return]
+    except ValidationError as error:
+        raise ConfigError(explained(error, MetricEntry, {}).removeprefix(": ")) from None
 
 
 def mapping_of(section: type[Section]) -> str:

@@ -21,14 +21,18 @@ class Case(NamedTuple):
     """The input, or None if only the id is known."""
     references: dict[str, Any]
     """Values that metrics compare with, by name."""
+    metrics: Any = None
+    """The column ``metrics``: metrics and parameters of this case (:class:`~.case_metrics.CaseMetrics`)."""
+    place: str = ""
+    """Beginning of an error message about the case: its file and line."""
 
 
 def cases_in(source: str | Path | Iterable[Mapping[str, Any]] | Any, where: str = "dataset") -> Iterator[Case]:
     """Yield the cases of a file, a list of mappings, or a pandas DataFrame.
 
     Files have the extension ``.jsonl``, ``.csv`` or ``.parquet``. The columns ``case_id`` (or ``id``, ``case``) and
-    ``input`` identify a case. The fields of an object in the column ``references`` and all other columns are
-    references.
+    ``input`` identify a case, and ``metrics`` has its metrics. The fields of an object in the column ``references`` and all
+    other columns are references.
 
     Args:
         source: the file or the rows.
@@ -40,12 +44,12 @@ def cases_in(source: str | Path | Iterable[Mapping[str, Any]] | Any, where: str 
     for place, row in rows_in(source, where):
         case = next((str(row.pop(column)) for column in _CASE_COLUMNS if row.get(column) not in (None, "")), None)
         asked = row.pop("input", None)
-        inner = row.pop("references", None)
+        inner, metrics = row.pop("references", None), row.pop("metrics", None)
         found = {key: value for key, value in row.items() if key not in _CASE_COLUMNS and value is not None}
-        found |= inner if isinstance(inner, dict) else {}
+        found |= inner if isinstance(inner, dict) else {} if inner is None else {"references": inner}
         if case is None and (asked is None or asked == "") and "turns" not in found and "user" not in found:
             raise ConfigError(f"{where}: {place}: a case must have a case_id, an input (text), or both")
-        yield Case(case, asked, found)
+        yield Case(case, asked, found, metrics, f"{where}: {place}")
 
 
 def rows_in(source: Any, where: str) -> Iterator[tuple[str, dict[str, Any]]]:

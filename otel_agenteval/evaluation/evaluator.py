@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core.errors import MetricError
 from ..core.score import GATED, SHED, Score
@@ -23,6 +23,9 @@ from .load_shedding import Shedding
 from .redaction import redacted_turn
 from .references import ReferenceSources, applies, excluded_by, note_sources, root_attributes
 from .scored_turn import ScoredTurn
+
+if TYPE_CHECKING:
+    from .case_metrics import CaseMetrics
 
 _WARM_UP = {
     "turn_id": "warm-up", "duration_s": 1.0, "input": "a@b.example", "output": "See https://a.example, 17 of 4111 1111 1111 1111." + " It is as long as most answers are." * 3,
@@ -125,12 +128,13 @@ def evaluate(
     judge: Asks | None = None,
     embedder: Embeds | None = None,
     redact: Collection[str] = (),
+    cases: CaseMetrics | None = None,
 ) -> list[Score]:
     """Evaluate the metrics that apply to a turn, with its references.
 
-    ``redact`` has the kinds of data that are removed from the turn before a judge or an embedder reads it.
+    ``cases`` has the metrics of the cases in the data set of the references. ``redact`` has the kinds of data that are removed from the turn before a judge or an embedder reads it.
     """
-    return begin(turn, metrics, references, judge=judge, embedder=embedder, redact=redact)()
+    return begin(turn, metrics, references, judge=judge, embedder=embedder, redact=redact, cases=cases)()
 
 
 def begin(
@@ -141,6 +145,7 @@ def begin(
     judge: Asks | None = None,
     embedder: Embeds | None = None,
     redact: Collection[str] = (),
+    cases: CaseMetrics | None = None,
 ) -> Callable[[], list[Score]]:
     """Evaluate the metrics that don't call a model, as the first step of :func:`evaluate`.
 
@@ -148,6 +153,8 @@ def begin(
     in between, such as its history, are visible only to judges, as in the live pipeline.
     """
     sources = references.attach(turn, root_attributes(turn)) if references is not None else {}
+    if cases is not None and references is not None:
+        metrics = cases.of(references.case_of(turn))
 
     def score(metric: BoundMetric) -> Score:
         given = embedder if metric.metric.kind == "embed" else judge

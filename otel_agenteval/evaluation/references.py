@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from itertools import chain
 from typing import Any, NamedTuple
 
 from ..config.root import Config
@@ -26,7 +27,7 @@ from ..core.templates import filled_in
 from ..core.turn import Document, Retrieval, Turn
 from ..metrics.bound_metric import BoundMetric
 from ..metrics.registry import catalog
-from .datasets import cases_in, written_value
+from .datasets import Case, cases_in, written_value
 
 BAGGAGE = "baggage:"
 _CASE = "case_id"
@@ -61,8 +62,8 @@ class ReferenceSources:
         self._ids = list(options.document_ids.items())
         self._trims = options.trim
         self._given = [(entry.when, entry.references) for entry in options.given]
-        self._by_case: dict[str, dict[str, Any]] = {}
-        self._by_input: dict[str, dict[str, Any]] = {}
+        self._by_case: dict[str, Case] = {}
+        self._by_input: dict[str, Case] = {}
         self.columns: set[str] = set()
         """Names of the references in the data set."""
         if options.dataset is not None:
@@ -73,10 +74,25 @@ class ReferenceSources:
         for case in cases_in(path, where):
             self.columns.update(case.references)
             if case.case_id is not None:
-                self._by_case[case.case_id] = {_CASE: case.case_id, **case.references}
+                case.references[_CASE] = case.case_id
+                self._by_case[case.case_id] = case
             if isinstance(case.input, str):
-                known = {_CASE: case.case_id} if case.case_id is not None else {}
-                self._by_input[_normal(case.input)] = {**known, **case.references}
+                self._by_input[_normal(case.input)] = case
+
+    @property
+    def cases(self) -> Iterator[Case]:
+        """The cases of the data set. One with an id and an input comes twice."""
+        return chain(self._by_case.values(), self._by_input.values())
+
+    def case_of(self, turn: Turn) -> Case | None:
+        """Return the case of a turn with references attached."""
+        return self._case(turn.references, turn.input)
+
+    def _case(self, found: Mapping[str, Any], asked: str | None) -> Case | None:
+        case = self._by_case.get(str(found[_CASE])) if _CASE in found else None
+        if case is None and self._by_input and asked is not None:
+            case = self._by_input.get(_normal(asked))
+        return case
 
     def attach(self, turn: Turn, attributes: Mapping[str, Any]) -> dict[str, str]:
         """Attach the turn's references before it is evaluated, and return the source of each."""
@@ -118,11 +134,9 @@ class ReferenceSources:
         for when, given in self._given:
             if applies(when, turn):
                 yield "config", given
-        case = self._by_case.get(str(found[_CASE])) if _CASE in found else None
-        if case is None and self._by_input and turn.input is not None:
-            case = self._by_input.get(_normal(turn.input))
+        case = self._case(found, turn.input)
         if case is not None:
-            yield "dataset", case
+            yield "dataset", case.references
 
     def _take_retrieved(self, turn: Turn, sources: dict[str, str]) -> None:
         """Use the results of retrieval tools as the turn's retrieved documents."""

@@ -69,7 +69,7 @@ def select_metrics(config: Config) -> list[BoundMetric]:
     for bound in (*preset, *configured):
         inline.pop(bound.metric.name, None)
     selected = [*inline.values(), *preset, *configured]
-    _complete_policies(selected)
+    complete_policies(selected)
     _sample(config, entries, configured)
     return selected
 
@@ -151,7 +151,7 @@ def select_conversation_metrics(config: Config) -> list[BoundMetric]:
     entries: Entries = [(("conversation", "metrics", i), entry) for i, entry in enumerate(metrics) if entry.metric != FAULTY]
     configured = _configured(config, entries)
     selected = [*_of_preset(config, "conversation", configured), *configured]
-    _complete_policies(selected)
+    complete_policies(selected)
     _sample(config, entries, configured)
     return selected
 
@@ -169,7 +169,7 @@ def _of_preset(config: Config, part: Part, configured: Sequence[BoundMetric]) ->
     ]
 
 
-def _complete_policies(selected: Sequence[BoundMetric]) -> None:
+def complete_policies(selected: Sequence[BoundMetric]) -> None:
     """Set the inner metrics of policies that are configured without any: the selected gates, or severities of safety."""
     for bound in selected:
         if bound.inner:
@@ -220,7 +220,7 @@ def _configured(config: Config, entries: Entries) -> list[BoundMetric]:
             if first != path:
                 problem = f"{one.name} has the same {same} as {dotted(first)}. Remove or rename one of them"
                 raise ConfigError(f"{config.where(path)}: {problem}")
-    return _told_apart(bound)
+    return told_apart(bound)
 
 
 def _decides(bound: BoundMetric) -> bool:
@@ -232,7 +232,7 @@ _told: set[tuple[str, ...]] = set()
 """Names that were logged."""
 
 
-def _told_apart(bound: list[BoundMetric]) -> list[BoundMetric]:
+def told_apart(bound: list[BoundMetric], *, log: bool = True) -> list[BoundMetric]:
     """Name the scores of metrics that are configured several times without a name."""
     by_name: dict[str, list[BoundMetric]] = {}
     for one in bound:
@@ -242,7 +242,7 @@ def _told_apart(bound: list[BoundMetric]) -> list[BoundMetric]:
             for one in several:
                 one.call_series(f"v{one.signature_hash[:4]}")
             names = tuple(one.name for one in several)
-            if names not in _told:
+            if log and names not in _told:
                 _told.add(names)
                 _log.warning(
                     "%s is configured %d times. Its scores are called %s. Set a name for each entry",
@@ -307,7 +307,7 @@ def _bind(
     bound.when = when
     if series is not None:
         bound.call_series(series)
-    _allow_media(config, bound)
+    allow_media(config, bound)
     return bound
 
 
@@ -325,12 +325,12 @@ def media_rules(config: Config) -> Rules:
     return replace(rules, clean=partial(redacted_text, kinds=kinds)) if kinds else rules
 
 
-def _allow_media(config: Config, bound: BoundMetric) -> None:
+def allow_media(config: Config, bound: BoundMetric) -> None:
     """Set the media rules of a metric or of the metrics that it combines."""
     if bound.metric.media:
         bound.rules = media_rules(config)
     for inner in bound.inner:
-        _allow_media(config, inner)
+        allow_media(config, inner)
 
 
 def _or_group(name: str, error: ConfigError) -> str:

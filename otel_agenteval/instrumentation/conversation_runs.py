@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import inspect
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,6 +13,7 @@ from ..config.root import Config
 from ..core.errors import ConfigError, JudgeError
 from ..core.score import Score
 from ..core.turn import Turn
+from ..evaluation.case_metrics import CaseMetrics
 from ..evaluation.datasets import Case
 from ..evaluation.evaluator import begin
 from ..evaluation.redaction import Redactor
@@ -28,6 +29,7 @@ COLUMNS = ("turns", "user", "max_turns")
 """Columns of a case that describe a conversation instead of an input."""
 SIMULATED_USER = "simulated_user"
 """Name of the simulated user, for ``judge.choose`` and in errors."""
+_NO_REFERENCES = ("input", "references", "metrics")
 _MOST_TURNS = 10
 _TASK = (
     "Play the user who talks to an AI agent. Your criteria describe the user's character and goal. The material is the conversation so far: "
@@ -46,7 +48,8 @@ Simulate = Callable[[list[dict[str, Any]], Mapping[str, Any]], Any]
 class Call:
     """One call of the task."""
 
-    input: Any
+    case: Case
+    """The case, or one turn of it."""
     references: dict[str, Any]
     history: list[dict[str, Any]]
     """The earlier messages of the conversation."""
@@ -62,9 +65,9 @@ class Call:
 class CaseScript(NamedTuple):
     """The inputs of a case, or the simulated user who invents them."""
 
-    references: dict[str, Any]
-    inputs: Sequence[tuple[Any, dict[str, Any]]]
-    """Each input with its own references."""
+    case: Case
+    inputs: Sequence[Case]
+    """The turns. Each has the columns of the case, unless it has its own."""
     user: str | None
     max_turns: int
     is_conversation: bool
@@ -77,20 +80,26 @@ class CaseScript(NamedTuple):
             ConfigError: the case doesn't have exactly one of ``input``, ``turns`` and ``user``, or one is invalid.
         """
         where = f"dataset: case {name}"
-        references = {"case_id": name, **case.references}
+        case = case._replace(references={"case_id": name, **case.references})
+        references = case.references
         given = {"input": case.input, **{column: references.get(column) for column in COLUMNS[:2]}}
         found = [column for column, value in given.items() if value is not None]
         if len(found) != 1:
             got = " and ".join(found) or "none"
             raise ConfigError(f"{where}: must have exactly one of input, turns and user, got {got}")
         if found == ["input"]:
-            return cls(references, [(case.input, {})], None, 1, False)
+            return cls(case, [case], None, 1, False)
         turns, user = references.pop("turns", None), references.pop("user", None)
         if turns is not None:
-            return cls(references, _inputs(turns, where), None, 0, True)
+            return cls(case, _inputs(turns, case, where), None, 0, True)
         if not isinstance(user, str) or not user.strip():
             raise ConfigError(f"{where}: user: must be a text that describes the user and the goal, got {user!r}")
-        return cls(references, (), user, _max_turns(references.pop("max_turns", _MOST_TURNS), where), True)
+        return cls(case, (), user, _max_turns(references.pop("max_turns", _MOST_TURNS), where), True)
+
+    @property
+    def cases(self) -> Sequence[Case]:
+        """The case and its turns."""
+        return [self.case, *self.inputs]
 
     def calls(self, simulate: Simulate | None) -> Iterator[Call]:
         """Yield the calls of the task. Each must have its output before the next is requested.
@@ -102,28 +111,38 @@ class CaseScript(NamedTuple):
         """
         history: list[dict[str, Any]] = []
         inputs = iter(self.inputs) if self.user is None or simulate is None else self._simulated(simulate, history)
-        for number, (asked, references) in enumerate(inputs, 1):
+        for number, one in enumerate(inputs, 1):
             place = {"case_turn": number} if self.is_conversation else {}
-            call = Call(asked, {**self.references, **references, **place}, list(history))
+            call = Call(one, {**one.references, **place}, list(history))
             yield call
             if call.error is not None:
                 return
-            history.append({"role": "user", "content": asked})
+            history.append({"role": "user", "content": one.input})
             if call.output is not None:
                 history.append({"role": "assistant", "content": str(call.output)})
 
-    def _simulated(self, simulate: Simulate, history: list[dict[str, Any]]) -> Iterator[tuple[Any, dict[str, Any]]]:
-        case = {**self.references, "user": self.user, "max_turns": self.max_turns}
+    def _simulated(self, simulate: Simulate, history: list[dict[str, Any]]) -> Iterator[Case]:
+        case = {**self.case.references, "user": self.user, "max_turns": self.max_turns}
         for number in range(self.max_turns):
             said = simulate([dict(message) for message in history], case)
             if said is None or said == "":
                 if not number:
                     raise ValueError("the simulated user returned no first message")
                 return
-            yield said, {}
+            yield self.case._replace(input=said)
 
 
-def _inputs(turns: Any, where: str) -> list[tuple[Any, dict[str, Any]]]:
+def cases_with_turns(cases: Iterable[Case]) -> Iterator[Case]:
+    """Yield the cases of a data set, each followed by its turns.
+
+    Raises:
+        ConfigError: as in :meth:`CaseScript.of`.
+    """
+    for number, case in enumerate(cases, 1):
+        yield from CaseScript.of(case, case.case_id or str(number)).cases
+
+
+def _inputs(turns: Any, case: Case, where: str) -> list[Case]:
     if not isinstance(turns, (list, tuple)) or not turns:
         raise ConfigError(f"{where}: turns: must be a list with at least one turn, got {turns!r}")
     found = []
@@ -132,8 +151,16 @@ def _inputs(turns: Any, where: str) -> list[tuple[Any, dict[str, Any]]]:
         if not isinstance(columns, Mapping) or columns.get("input") in (None, ""):
             raise ConfigError(f"{where}: turns[{number}]: must be a text, or an object with input and references, got {turn!r}")
         inner = columns.get("references")
-        references = {key: value for key, value in columns.items() if key not in ("input", "references") and value is not None}
-        found.append((columns["input"], references | (inner if isinstance(inner, dict) else {})))
+        references = {key: value for key, value in columns.items() if key not in _NO_REFERENCES and value is not None}
+        references |= inner if isinstance(inner, dict) else {}
+        found.append(
+            case._replace(
+                input=columns["input"],
+                references={**case.references, **references},
+                metrics=columns.get("metrics", case.metrics),
+                place=f"{case.place}: turns[{number}]",
+            )
+        )
     return found
 
 
@@ -151,7 +178,7 @@ def columns_of(case: Case) -> set[str]:
     """Return the names of a case's references, including those of its turns."""
     turns = case.references.get("turns") if case.input is None else None
     inner = (turn for turn in turns if isinstance(turn, Mapping)) if isinstance(turns, (list, tuple)) else ()
-    found = set(case.references).union(*inner) - {"input", "references"}
+    found = set(case.references).union(*inner).difference(_NO_REFERENCES)
     return found if case.input is not None else found - {*COLUMNS}
 
 
@@ -187,9 +214,9 @@ def model_user(judge: Asks, config: Config) -> Simulate:
 class RunScorer:
     """Scores the turns of a run, and their conversation."""
 
-    metrics: Sequence[BoundMetric]
+    cases: CaseMetrics
     whole: Sequence[BoundMetric]
-    """Metrics of conversations, in addition to those among ``metrics``."""
+    """Metrics of conversations, in addition to those among ``cases``."""
     config: Config
     sources: ReferenceSources
     judge: Asks | None
@@ -197,18 +224,19 @@ class RunScorer:
 
     def scored(self, script: CaseScript, calls: Sequence[Call], conversation_id: str) -> list[tuple[Turn, list[Score]]]:
         """Return the turns with their scores. If the case is a conversation, it follows as one turn."""
-        turns = [turn for call in calls for turn in call.turns]
+        turns = [(turn, self.cases.of(call.case)) for call in calls for turn in call.turns]
         if not script.is_conversation:
-            return [(turn, self._begun(turn, self.metrics)()) for turn in turns]
+            return [(turn, self._begun(turn, metrics)()) for turn, metrics in turns]
         configured = {metric.name for metric in self.whole}
-        whole = [metric for metric in self.metrics if of_conversations(metric) and metric.name not in configured]
-        single = [metric for metric in self.metrics if not of_conversations(metric)]
+        whole = [one for one in self.cases.of(script.case) if of_conversations(one) and one.name not in configured]
+        turns = [(turn, [one for one in metrics if not of_conversations(one)]) for turn, metrics in turns]
+        single = [one for _, metrics in turns for one in metrics]
         conversations = RecordedConversations(
             self.config.conversation, history=looks_back(single), whole=bool(whole or self.whole)
         )
         found = []
-        for turn in (turn.but({"conversation_id": conversation_id}) for turn in turns):
-            rest = self._begun(turn, single)
+        for turn, metrics in ((turn.but({"conversation_id": conversation_id}), metrics) for turn, metrics in turns):
+            rest = self._begun(turn, metrics)
             conversations.take(turn)
             scores = rest()
             conversations.note(turn, scores)
@@ -226,9 +254,9 @@ class RunScorer:
 
 def _of_conversation(last: Mapping[str, Any], script: CaseScript, calls: Sequence[Call]) -> dict[str, Any]:
     """Return the case's references, completed by those of the last turn and the expected tools of all turns."""
-    found = {**last, **script.references}
+    found = {**last, **script.case.references}
     found.pop("case_turn", None)
     tools = [call.references.get("expected_tools") or [] for call in calls]
-    if any(tools) and "expected_tools" not in script.references:
+    if any(tools) and "expected_tools" not in script.case.references:
         found["expected_tools"] = [tool for each in tools for tool in (each if isinstance(each, list) else [each])]
     return found

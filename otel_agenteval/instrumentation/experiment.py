@@ -24,6 +24,7 @@ from ..config.root import Config
 from ..core.errors import ConfigError
 from ..core.threads import mark_as_ours
 from ..core.turn import ErrorInfo, Turn
+from ..evaluation.case_metrics import CaseMetrics
 from ..evaluation.datasets import cases_in
 from ..evaluation.references import ReferenceSources
 from ..evaluation.selection import select_conversation_metrics
@@ -75,9 +76,10 @@ def evaluate(
         task: a function or coroutine function that receives a case's input. Later parameters named ``history`` or
             ``messages`` receive the earlier messages, ``[{"role": …, "content": …}]``, and ``conversation_id`` a unique id.
         dataset: a file (``.jsonl``, ``.csv``, ``.parquet``), a list of mappings, or a DataFrame. ``input`` is the task's
-            argument, and ``case_id`` names the case. All other columns are references, such as ``ground_truth`` and
-            ``expected_tools``. A conversation has ``turns`` instead of ``input``: ``[{"input": …, references}, …]``. Or it
-            has ``user``, who is simulated: a text with character and goal, and ``max_turns`` (10).
+            argument, ``case_id`` names the case, and ``metrics`` has metrics of the case alone, in the forms below. All other
+            columns are references, such as ``ground_truth`` and ``expected_tools``. A conversation has ``turns`` instead of
+            ``input``: ``[{"input": …, references}, …]``. Or it has ``user``, who is simulated: a text with character and goal,
+            and ``max_turns`` (10).
         metrics: as for :func:`score_turns`.
         repetitions: number of calls per case, to measure how much answers vary.
         concurrency: number of concurrent calls.
@@ -98,7 +100,10 @@ def evaluate(
     runs = _runs(dataset, repetitions)
     loaded = load_config(config)
     whole = select_conversation_metrics(loaded)
-    selected = selected_metrics(loaded, metrics, whole)  # reports errors in the metrics before the task runs
+    selected = selected_metrics(loaded, metrics, whole)
+    cases = CaseMetrics(
+        loaded, selected, [case for run in runs for case in run.script.cases]
+    )  # reports errors before the task runs
     if metrics is not None:
         whole = [one for one in whole if one.name in metrics or one.metric.name in metrics]
     bar = _Bar(len(runs), sys.stderr.isatty() if progress is None else progress)
@@ -118,7 +123,7 @@ def evaluate(
                     list(pool.map(given.run, runs))
         bar.close()
         _give_turns(runs, kept)
-        return Experiment(list(_scored(runs, RunScorer(selected, whole, loaded, ReferenceSources(loaded), asks, embeds))))
+        return Experiment(list(_scored(runs, RunScorer(cases, whole, loaded, ReferenceSources(loaded), asks, embeds))))
 
 
 def _runs(dataset: Any, repetitions: int) -> list[_Run]:
@@ -172,7 +177,7 @@ class _Task:
     def __call__(self, run: _Run, call: Call) -> Any:
         history = [dict(message) for message in call.history]
         known = {"history": history, "messages": history, "conversation_id": run.conversation_id}
-        return self.fn(call.input, **{name: known[name] for name in self.names})
+        return self.fn(call.case.input, **{name: known[name] for name in self.names})
 
 
 @contextmanager
@@ -221,7 +226,7 @@ def _turn_without_spans(call: Call) -> Turn:
     error = None if call.error is None else ErrorInfo(type=type(call.error).__name__, message=str(call.error))
     output = None if call.output is None else str(call.output)
     return Turn(
-        turn_id=uuid.uuid4().hex, input=str(call.input), output=output, error=error, references=dict(call.references),
+        turn_id=uuid.uuid4().hex, input=str(call.case.input), output=output, error=error, references=dict(call.references),
         ground_truth=call.references.get("ground_truth"), start=call.start, duration_s=call.seconds,
     )  # fmt: skip
 

@@ -10,6 +10,7 @@ from ..config.loader import load_config
 from ..config.root import Config
 from ..core.errors import ConfigError
 from ..core.turn import Turn
+from ..evaluation.case_metrics import CaseMetrics
 from ..evaluation.evaluator import evaluate as evaluate_turn
 from ..evaluation.references import ReferenceSources
 from ..evaluation.selection import named, select_metrics
@@ -48,11 +49,13 @@ def score_turns(
     loaded = load_config(config)
     selected = selected_metrics(loaded, metrics)
     references = ReferenceSources(loaded)
+    cases = CaseMetrics(loaded, selected, references.cases)
     given = [turns] if isinstance(turns, Turn) else turns
     redact = loaded.privacy.redact
     with models(loaded, judge, embedder) as (asks, embeds):
         return ScoredTurns(
-            (turn, evaluate_turn(turn, selected, references, judge=asks, embedder=embeds, redact=redact)) for turn in given
+            (turn, evaluate_turn(turn, selected, references, judge=asks, embedder=embeds, redact=redact, cases=cases))
+            for turn in given
         )
 
 

@@ -110,6 +110,8 @@ class BoundMetric:
         self.policy = policy
         self._inverse = False
         self.params: Mapping[str, Any] = dict(params)
+        self.series_params: Mapping[str, Any] | None = None
+        """Parameters that identify the series in reports, if cases of a data set have other parameters. None for all."""
         self._call: Mapping[str, Any] = self.params
         self.threshold = metric.threshold if metric.own_threshold is None else metric.own_threshold
         if params and params != metric.live:  # a metric's own parameters need no check, so its module is imported later
@@ -155,6 +157,15 @@ class BoundMetric:
         self._facts = self._facts._replace(metric=self.name)
         if self._when_true is not None:
             self._when_true = (self._facts, *self._when_true[1:])
+
+    def but(self, params: Mapping[str, Any], policy: Policy) -> BoundMetric:
+        """Return the metric with other parameters and policy, as part of the same series."""
+        found = BoundMetric(self.metric, params, policy)
+        if self.name != self.metric.name:
+            found.call_series(self.name.removeprefix(f"{self.metric.name}."))
+        found.when, found.sample, found.rules = self.when, self.sample, self.rules
+        found.series_params = self.params if self.series_params is None else self.series_params
+        return found
 
     def load(self) -> None:
         """Import the metric's module. Otherwise the first turn does."""
@@ -437,6 +448,8 @@ def _checked(metric: Metric, name: str, value: Any) -> Any:
         first = error.errors()[0]
         path = ".".join(str(part) for part in (metric.name, name, *first["loc"]))
         rule = first["msg"].removeprefix("Value error, ").replace("Input should", "must", 1).partition(", unable to")[0]
+        if first["type"] == "predicate_failed":
+            rule = f"must be an allowed value. `otel-agenteval explain {metric.name}` describes it"
         raise ConfigError(refusal(path, reprlib.repr(value), rule + _unit_hint(value))) from None
 
 

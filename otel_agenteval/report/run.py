@@ -203,7 +203,8 @@ def line_of(turn: Turn, about: About, score: Score, parameters: str) -> dict[str
 
 def parameters_hash(metric: BoundMetric) -> str:
     """Return 12 hex digits for a metric's parameters except the threshold, or "" without any."""
-    given = sorted((key, value) for key, value in metric.params.items() if key != "threshold")
+    params = metric.params if metric.series_params is None else metric.series_params
+    given = sorted((key, value) for key, value in params.items() if key != "threshold")
     return hashlib.sha256(repr(given).encode(errors="replace")).hexdigest()[:12] if given else ""
 
 

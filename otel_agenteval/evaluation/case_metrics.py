@@ -1,0 +1,198 @@
+"""Metrics of single cases of a data set, in addition to the metrics of a run."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from ..config.messages import entry_from
+from ..config.metrics import BESIDE_A_METRIC, MetricEntry
+from ..config.root import Config
+from ..core import jsonio
+from ..core.errors import ConfigError
+from ..core.faults import Faults
+from ..metrics.bound_metric import BoundMetric, live_metric
+from ..metrics.registry import resolve
+from ..metrics.spellings import translated
+from .datasets import Case
+from .selection import allow_media, complete_policies, told_apart
+
+EXPECTED_VALUE = ("value", "expected_output", "expcted_output")
+"""Columns with the expected value. The last two are Trusys' spellings."""
+_MOST_FAULTS = 20
+_TYPE = "type"
+"""Key of an entry that contains the metric's name, as in promptfoo: ``{type: contains, value: refund}``."""
+
+
+class CaseMetrics:
+    """The metrics to evaluate for each case of a data set.
+
+    The entries in a case's ``metrics`` add metrics, or change parameters of the run's metrics with the same name. Its
+    ``value`` becomes the parameter ``value`` of all metrics that have this parameter and don't set it.
+
+    Args:
+        config: the configuration.
+        run: the metrics of the run.
+        cases: the cases of the data set.
+
+    Raises:
+        ConfigError: a metric or parameter of a case is unknown, or a value is invalid. The message has one line per fault,
+            with the case's file and line.
+    """
+
+    def __init__(self, config: Config, run: Sequence[BoundMetric], cases: Iterable[Case]) -> None:
+        self._config = config
+        self._run = run
+        self._known: dict[str, list[BoundMetric]] = {"": [*run]}
+        self.reads_value = False
+        """True if ``value`` sets a parameter in any case."""
+        faults = Faults()
+        for case in cases:
+            if (key := _key(case)) not in self._known and len(faults.lines) < _MOST_FAULTS:
+                with faults:
+                    self._known[key] = self._of(case)
+        faults.check()
+        if len(self._known) > 1:
+            self._reconcile()
+
+    def of(self, case: Case | None) -> Sequence[BoundMetric]:
+        """Return the metrics for a turn of a case, or of no case."""
+        return self._known["" if case is None else _key(case)]
+
+    @property
+    def all(self) -> list[BoundMetric]:
+        """The metrics of all cases, with each set of parameters."""
+        return list({id(bound): bound for metrics in self._known.values() for bound in metrics}.values())
+
+    @property
+    def by_name(self) -> list[BoundMetric]:
+        """One metric for each name, with all required parameters if any case sets them."""
+        found: dict[str, BoundMetric] = {}
+        for bound in self.all:
+            if bound.name not in found or found[bound.name].missing is not None:
+                found[bound.name] = bound
+        return list(found.values())
+
+    def _of(self, case: Case) -> list[BoundMetric]:
+        value = _value_of(case)
+        run = {bound.name: bound for bound in self._run}
+        own: dict[str, dict[tuple[str, str], BoundMetric]] = {}
+        for where, given in _entries(case):
+            try:
+                bound = self._with_value(self._bound(_entry(given), run), value, case)
+                if bound.missing is not None:
+                    raise ConfigError(f"{bound.name}: {bound.missing} is required. Set {bound.missing} in the entry")
+            except ConfigError as error:
+                raise ConfigError("\n".join(f"{where}{line}" for line in str(error).splitlines())) from None
+            own.setdefault(bound.name, {})[bound.key] = bound
+        found: list[BoundMetric] = []
+        try:
+            for bound in self._run:
+                found += own.pop(bound.name).values() if bound.name in own else [self._with_value(bound, value, case)]
+        except ConfigError as error:
+            raise ConfigError(f"{case.place}: {error}") from None
+        told_apart([*(one for same in own.values() for one in same.values()), *found], log=False)
+        found += [one for same in own.values() for one in same.values()]
+        return self._completed(found)
+
+    def _bound(self, entry: MetricEntry, run: Mapping[str, BoundMetric]) -> BoundMetric:
+        resolved = resolve(entry.metric)
+        metric = resolved.metric
+        prefix = f"{metric.name}."
+        series = entry.name or (entry.metric.removeprefix(prefix) if entry.metric.startswith(prefix) else None)
+        base = run.get(metric.name if series is None else prefix + series)
+        if base is not None:
+            given = {**base.params, **resolved.preset, **translated(metric, entry.params, resolved.spellings)}
+            bound = base.but(given, entry.policy if "policy" in entry.options_given else base.policy)
+            bound.when = None
+        else:
+            bound = live_metric(entry.metric, entry.params, entry.policy)
+            bound.series_params = {}
+            if series is not None:
+                bound.call_series(series)
+        allow_media(self._config, bound)
+        return bound
+
+    def _with_value(self, bound: BoundMetric, value: Any, case: Case) -> BoundMetric:
+        """Return a metric with the case's expected value, unless a parameter or another reference of the case sets it."""
+        metric = bound.metric
+        name = None if value is None else "value" if "value" in metric.parameters else metric.spellings.get("value")
+        if name is None or name in bound.params:
+            return bound
+        if metric.references and not {*metric.references, "ground_truth"}.isdisjoint(case.references):
+            return bound
+        self.reads_value = True
+        return bound.but({**bound.params, name: value}, bound.policy)
+
+    def _completed(self, found: list[BoundMetric]) -> list[BoundMetric]:
+        """Let policies over the selected metrics of the run combine those of a case."""
+        for place, bound in enumerate(found):
+            if bound.inner and all(one in self._run for one in bound.inner):
+                found[place] = again = copy.copy(bound)
+                again.inner = ()
+        complete_policies(found)
+        return found
+
+    def _reconcile(self) -> None:
+        """Give all cases the same gates, and skip a metric for which only other cases set a required parameter."""
+        known = self.all
+        gates = {bound.name for bound in known if bound.policy == "gate"}
+        complete = {bound.name for bound in known if bound.missing is None}
+        for key, metrics in self._known.items():
+            found = [
+                bound.but(bound.params, "gate") if bound.name in gates and bound.policy != "gate" else bound for bound in metrics
+            ]
+            found = [_skipping(bound) if bound.missing is not None and bound.name in complete else bound for bound in found]
+            self._known[key] = found
+
+
+def _skipping(bound: BoundMetric) -> BoundMetric:
+    reason = f"missing:{bound.missing}"
+    found = copy.copy(bound)
+    found.missing = None
+    found.applies = lambda turn, params: reason
+    return found
+
+
+def _value_of(case: Case) -> Any:
+    return next((case.references[name] for name in EXPECTED_VALUE if case.references.get(name) is not None), None)
+
+
+def _key(case: Case) -> str:
+    """Return a text that is equal for cases with the same metrics, or "" for a case without its own."""
+    value = _value_of(case)
+    if value is None and case.metrics is None:
+        return ""
+    return jsonio.dumps([case.metrics, value, [] if value is None else sorted(case.references)])
+
+
+def _entries(case: Case) -> Iterator[tuple[str, Any]]:
+    """Yield the entries of a case's ``metrics``, each with the beginning of an error message.
+
+    Raises:
+        ConfigError: the column isn't a list.
+    """
+    given = [name.strip() for name in case.metrics.split(",")] if isinstance(case.metrics, str) else case.metrics
+    given = [given] if isinstance(given, Mapping) else given
+    if given is not None and not isinstance(given, (list, tuple)):
+        raise ConfigError(f"{case.place}: metrics: must be a list of names and {{name: {{parameters}}}}, got {given!r}")
+    for place, entry in enumerate(given or ()):
+        yield f"{case.place}: metrics[{place}]: ", entry
+
+
+def _entry(given: Any) -> MetricEntry:
+    """Return the entry of a case, also in promptfoo's form.
+
+    Raises:
+        ConfigError: the entry has another form, or a selector or sampling.
+    """
+    if isinstance(given, Mapping) and isinstance(given.get(_TYPE), str):
+        beside = {key: given[key] for key in BESIDE_A_METRIC if key in given}
+        given = {given[_TYPE]: {key: value for key, value in given.items() if key != _TYPE and key not in beside}, **beside}
+    entry = entry_from(given)
+    if unusable := entry.options_given & {"when", "sample"}:
+        raise ConfigError(
+            f"{min(unusable)}: a case always evaluates its metrics. Remove {min(unusable)}, or configure the metric"
+        )
+    return entry
