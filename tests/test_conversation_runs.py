@@ -107,7 +107,7 @@ def test_turns_of_a_real_agent_are_one_conversation(provider: TracerProvider) ->
         [],
         [{"role": "user", "content": "I want my money back."}, {"role": "assistant", "content": "Which order?"}],
     ]
-    assert list(found.frame()["turn"].dropna()) == [1, 2, 1, 2]
+    assert list(found.frame()["turn"].dropna()) == [1, 2, 1, 2]  # the conversation's row has none
 
 
 def test_task_receives_history_under_its_parameters_name() -> None:
@@ -135,6 +135,19 @@ def test_case_columns_are_the_turns_references_unless_the_turn_has_them() -> Non
     case = {**REFUND, "ground_truth": "from the case", "turns": [{"input": "a"}, {"input": "b", "ground_truth": "of b"}]}
     (trial,) = oa.evaluate(str.upper, [case], [EQUAL, COMPLETE]).trials
     assert [turn.ground_truth for turn, _ in trial.scored] == ["from the case", "of b", "from the case"]
+
+
+def test_conversations_of_each_kind_of_data_set_are_the_same(tmp_path: Path) -> None:
+    import pandas as pd
+
+    frame = pd.DataFrame([REFUND, {"case_id": "single", "input": "Hi", "ground_truth": "Hi"}])
+    texts = frame.assign(turns=[json.dumps(REFUND["turns"]), None])
+    frame.to_parquet(tmp_path / "cases.parquet")
+    texts.to_csv(tmp_path / "cases.csv", index=False)
+    files = tmp_path / "cases.parquet", tmp_path / "cases.csv"
+    for dataset in (frame, *files, pd.read_parquet(files[0])):
+        first, second = oa.evaluate(lambda text: ANSWERS.get(text, text), dataset, [EQUAL]).trials
+        assert [score.passed for _, scores in (*first.scored, *second.scored) for score in scores] == [True] * 3
 
 
 def test_call_that_raises_ends_the_conversation() -> None:
@@ -177,7 +190,11 @@ def test_callable_plays_the_user_until_it_returns_none() -> None:
 
     (trial,) = oa.evaluate(task, cases, [COMPLETE], simulate=lambda history, case: "more").trials
     assert len(trial.scored) == 3 + 1
-    (trial,) = oa.evaluate(task, cases, [COMPLETE], simulate=lambda history, case: None).trials
+
+    async def silent(history: list[dict[str, Any]], case: Any) -> str | None:
+        return None
+
+    (trial,) = oa.evaluate(task, cases, [COMPLETE], simulate=silent).trials
     assert (trial.scored, trial.error) == ([], "ValueError: the simulated user returned no first message")
 
 
@@ -261,7 +278,7 @@ def test_judges_of_an_answer_read_the_earlier_turns(models: ScriptedModels) -> N
         ({"user": ["a"]}, "case 1: user: must be a text"),
         ({"user": "a", "max_turns": 0}, "case 1: max_turns: must be a positive whole number, got 0"),
         ({"user": "a", "max_turns": "many"}, "case 1: max_turns: must be a positive whole number, got 'many'"),
-        ({"user": "a"}, "simulate: required for cases with user"),
+        ({"user": "a"}, "case 1: user: a judge is required"),
     ],
 )  # fmt: skip
 def test_invalid_conversations_are_refused_before_a_call(case: dict[str, Any], says: str) -> None:

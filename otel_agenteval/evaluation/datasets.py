@@ -68,7 +68,14 @@ def rows_in(source: Any, where: str) -> Iterator[tuple[str, dict[str, Any]]]:
     for number, row in enumerate(rows, 1):
         if not isinstance(row, Mapping):
             raise ConfigError(f"{where}: case {number}: must be a mapping, got {type(row).__name__}")
-        yield f"case {number}", {str(key): value for key, value in row.items() if value == value}  # noqa: PLR0124 - missing values of a DataFrame are NaN
+        yield (
+            f"case {number}",
+            {
+                str(key): value.tolist() if hasattr(value, "tolist") else value  # a DataFrame from Parquet has arrays
+                for key, value in row.items()
+                if (value != value) is not True  # noqa: PLR0124 - missing values of a DataFrame are NaN
+            },
+        )
 
 
 def _rows_of_file(path: str, where: str) -> Iterator[tuple[int, dict[str, Any]]]:

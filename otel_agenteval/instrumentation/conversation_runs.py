@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime
 import inspect
 import uuid
@@ -125,6 +126,8 @@ class CaseScript(NamedTuple):
         case = {**self.case.references, "user": self.user, "max_turns": self.max_turns}
         for number in range(self.max_turns):
             said = simulate([dict(message) for message in history], case)
+            if inspect.iscoroutine(said):
+                said = asyncio.run(said)
             if said is None or said == "":
                 if not number:
                     raise ValueError("the simulated user returned no first message")

@@ -108,9 +108,11 @@ def evaluate(
         whole = [one for one in whole if one.name in metrics or one.metric.name in metrics]
     bar = _Bar(len(runs), sys.stderr.isatty() if progress is None else progress)
     with models(loaded, judge, embedder) as (asks, embeds):
-        if simulate is None and any(run.script.user is not None for run in runs):
+        simulated = next((run.case_id for run in runs if run.script.user is not None), None)
+        if simulate is None and simulated is not None:
             if asks is None:
-                raise ConfigError("simulate: required for cases with user, or configure a judge that plays the user")
+                how = "set judge.base_url and judge.model in the configuration, or the argument simulate"
+                raise ConfigError(f"dataset: case {simulated}: user: a judge is required to play the user; {how}")
             simulate = model_user(asks, loaded)
         with captured_turns(tracer_provider) as kept:
             asynchronous = inspect.iscoroutinefunction(task) or inspect.iscoroutinefunction(getattr(task, "__call__", None))  # noqa: B004 - of an object whose call is one

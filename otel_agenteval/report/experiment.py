@@ -67,7 +67,7 @@ class Experiment:
 
     @property
     def turns(self) -> list[Turn]:
-        """The turns of all trials."""
+        """The turns of all trials. A conversation follows its turns as one turn."""
         return [turn for trial in self.trials for turn, _ in trial.scored]
 
     @property
@@ -107,7 +107,7 @@ class Experiment:
         frame.insert(0, "case_id", [trial.case_id for trial, _ in rows])
         frame.insert(1, "repetition", [trial.repetition for trial, _ in rows])
         frame.insert(2, "turn", [about.case_turn for _, about in rows])
-        return frame
+        return frame.astype({"turn": "Int64"})
 
     def run(self) -> Run:
         """Return the scores in the form that reports and comparisons use."""
