@@ -15,7 +15,7 @@ from annotated_types import Ge, Gt, Le, Predicate
 
 from ...core.turn import Turn
 from ..lib import applies
-from ..lib.agents import interactions_of, known_agents, mean, part_of, participants, read_once, seconds
+from ..lib.agents import Roles, interactions_of, known_agents, mean, part_of, participants, read_once, seconds
 from ..registry import Result, metric, skip, vacuous
 from .multi_agent_emergent import (
     code_adaptation_rate,
@@ -37,7 +37,6 @@ from .multi_agent_network import (
 FAMILY = "multi_agent"
 Share = Annotated[float, Ge(0), Le(1)]
 FiveWeights = Annotated[tuple[Share, Share, Share, Share, Share], Predicate(any)]
-Roles = dict[str, dict[str, Any]]
 
 _DEFAULT_AUTHORITY = 5.0
 _AUTHORITY_TO_RESPOND = 5.0
@@ -67,7 +66,8 @@ def code_coordination_efficiency(
         weights: Weights of the five parts in that order, 0..1. They are divided by their sum, which must not be 0.
         roles: Roles of the agents, as in ``code_multiagent_role_adherence``.
 
-    Detail: the five parts.
+    Detail: ``handoff_success_rate``, ``conflict_resolution_rate``, ``communication_efficiency``, ``role_adherence``,
+    ``load_balance_score``.
 
     Source: AgentUnit coordination_efficiency.
     """
@@ -76,11 +76,11 @@ def code_coordination_efficiency(
         return skip("missing:interactions" if known_agents(turn) else "missing:agents")
     handoffs = code_handoff_success_rate(turn).value
     parts: dict[str, float] = {
-        "handoff_success": 1.0 if handoffs is None else handoffs,
-        "conflict_resolution": part_of(code_conflict_resolution_rate(turn)),
+        "handoff_success_rate": 1.0 if handoffs is None else handoffs,
+        "conflict_resolution_rate": part_of(code_conflict_resolution_rate(turn)),
         "communication_efficiency": part_of(code_communication_efficiency(turn)),
         "role_adherence": part_of(code_multiagent_role_adherence(turn, roles=roles)),
-        "load_balance": part_of(code_load_balance(turn)),
+        "load_balance_score": part_of(code_load_balance(turn)),
     }
     value = sum(weight * part for weight, part in zip(weights, parts.values(), strict=True)) / sum(weights)
     return Result(value, detail={**parts})
@@ -303,8 +303,8 @@ def code_multi_agent_summary(turn: Turn, *, roles: Roles | None = None) -> Resul
 
     Source: AgentUnit MultiAgentMetricsCalculator.
     """
-    turn = read_once(turn)
-    coordination: Result = code_coordination_efficiency(turn, roles=roles)
+    turn = read_once(turn, roles)
+    coordination: Result = code_coordination_efficiency(turn)
     if coordination.skipped is not None:
         return coordination
     found: dict[str, Result] = {
@@ -315,7 +315,7 @@ def code_multi_agent_summary(turn: Turn, *, roles: Roles | None = None) -> Resul
         "conflict_resolution_rate": code_conflict_resolution_rate(turn),
         "avg_resolution_time": code_avg_resolution_time(turn),
         "communication_efficiency": code_communication_efficiency(turn),
-        "role_adherence": code_multiagent_role_adherence(turn, roles=roles),
+        "role_adherence": code_multiagent_role_adherence(turn),
         "load_balance_score": code_load_balance(turn),
         "fault_tolerance": code_network_fault_tolerance(turn),
         "density": code_network_density(turn),

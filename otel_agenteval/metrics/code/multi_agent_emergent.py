@@ -32,14 +32,14 @@ _COLLECTIVE = ("collaboration", "negotiation")
 def code_swarm_intelligence(turn: Turn, *, weights: FourWeights = (0.30, 0.25, 0.25, 0.20)) -> Result:
     """Group behavior: self-organization, specialization, joint decisions and adaptation.
 
-    ``0.30 * self_organization + 0.25 * specialization + 0.25 * collective + 0.20 * adaptation``. The parts are the values
+    ``0.30 * self_organization + 0.25 * specialization + 0.25 * collective_decision + 0.20 * adaptation_rate``. The parts are the values
     of code_self_organization, code_specialization, code_collective_decision and code_adaptation_rate with their defaults,
     including vacuous values. Without interactions, the metric is skipped as ``missing:interactions``.
 
     Parameters:
         weights: Weights of the four parts in that order, 0..1. They are divided by their sum, which must not be 0.
 
-    Detail: ``self_organization``, ``specialization``, ``collective``, ``adaptation``.
+    Detail: ``self_organization``, ``specialization``, ``collective_decision``, ``adaptation_rate``.
 
     Source: AgentUnit swarm_intelligence.
     """
@@ -49,8 +49,8 @@ def code_swarm_intelligence(turn: Turn, *, weights: FourWeights = (0.30, 0.25, 0
     parts: dict[str, float] = {
         "self_organization": part_of(code_self_organization(turn)),
         "specialization": part_of(code_specialization(turn)),
-        "collective": part_of(code_collective_decision(turn)),
-        "adaptation": part_of(code_adaptation_rate(turn)),
+        "collective_decision": part_of(code_collective_decision(turn)),
+        "adaptation_rate": part_of(code_adaptation_rate(turn)),
     }
     value = sum(weight * part for weight, part in zip(weights, parts.values(), strict=True)) / sum(weights)
     return Result(value, detail={**parts})

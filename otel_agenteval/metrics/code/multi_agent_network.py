@@ -15,7 +15,7 @@ from annotated_types import Ge, Le
 
 from ...core.turn import Turn
 from ..lib import applies
-from ..lib.agents import interactions_of, known_agents, participants
+from ..lib.agents import Roles, interactions_of, known_agents, participants, read_once
 from ..registry import EPSILON, Param, Result, metric, skip, vacuous
 
 FAMILY = "multi_agent"
@@ -186,7 +186,7 @@ def _measured(graph: AgentGraph, measure: Callable[[], float | None]) -> Result:
     aliases=("agentunit:network_fault_tolerance", "agentunit:NetworkFaultToleranceMetric", "agentunit:NetworkMetrics"),
     traits=("heavy",),
 )
-def code_network_fault_tolerance(turn: Turn) -> Result:
+def code_network_fault_tolerance(turn: Turn, *, roles: Roles | None = None) -> Result:
     """Resilience of the agent network: many connections and few bottlenecks.
 
     ``0.6 * density + 0.4 * (1 - bottlenecks / agents)``, with the density of code_network_density and the agents of
@@ -194,11 +194,16 @@ def code_network_fault_tolerance(turn: Turn) -> Result:
     bottlenecks. One agent alone is 1, vacuous. Skipped as ``missing:interactions``, or as ``missing:agents`` if neither a
     role table nor the spans contain agents.
 
+    Parameters:
+        roles: ``{agent: {…}}``, whose agents belong to the network even if they send nothing. The default is the turn's
+            agents.
+
     Detail: ``density``, ``centralization``, ``clustering`` (null if it would take too long), ``hub_agents``,
     ``bottleneck_count``.
 
     Source: AgentUnit network_fault_tolerance.
     """
+    turn = turn if roles is None else read_once(turn, roles)
     graph, interactions = _graph_of(turn)
     if not interactions:
         return skip("missing:interactions")
@@ -206,17 +211,21 @@ def code_network_fault_tolerance(turn: Turn) -> Result:
         return skip("missing:agents")
     if len(graph) <= 1:
         return vacuous(1.0, density=1.0, centralization=0.0, clustering=0.0, hub_agents=[], bottleneck_count=0)
-    bottlenecks = len(_bottlenecks(graph, "heuristic"))
-    density = graph.density()
     larger = len(graph) > 2
     detail: dict[str, Any] = {
-        "density": density,
+        "density": graph.density(),
         "centralization": graph.centralization() if larger else 0.0,
         "clustering": _measured(graph, graph.clustering).value if larger else 0.0,
-        "hub_agents": _hubs(graph, _HUB_SHARE),
-        "bottleneck_count": bottlenecks,
+        "hub_agents": hubs_of(graph, _HUB_SHARE),
+        "bottleneck_count": len(bottlenecks_of(graph, "heuristic")),
     }
-    return Result(0.6 * density + 0.4 * (1 - bottlenecks / len(graph)), detail=detail)
+    return Result(fault_tolerance_of(graph), detail=detail)
+
+
+def fault_tolerance_of(graph: AgentGraph) -> float:
+    if len(graph) <= 1:
+        return 1.0
+    return 0.6 * graph.density() + 0.4 * (1 - len(bottlenecks_of(graph, "heuristic")) / len(graph))
 
 
 @metric(
@@ -317,7 +326,7 @@ def code_clustering_coefficient(turn: Turn) -> Result:
     return _of_three_or_more(turn, AgentGraph.clustering)
 
 
-def _hubs(graph: AgentGraph, share: float) -> list[str]:
+def hubs_of(graph: AgentGraph, share: float) -> list[str]:
     return graph.near_the_top([float(len(recipients)) for recipients in graph.out], share)
 
 
@@ -348,11 +357,11 @@ def code_hub_agents(turn: Turn, *, share_of_highest: Annotated[Share, Param("thr
         return skip("missing:interactions")
     if not graph.edges:
         return vacuous(0.0, hub_agents=[])
-    hubs = _hubs(graph, share_of_highest)
+    hubs = hubs_of(graph, share_of_highest)
     return Result(len(hubs), detail={"hub_agents": hubs})
 
 
-def _bottlenecks(graph: AgentGraph, mode: str) -> list[str]:
+def bottlenecks_of(graph: AgentGraph, mode: str) -> list[str]:
     if len(graph) <= 2:
         return []
     return graph.near_the_top(graph.betweenness() if mode == "betweenness" else graph.throughput(), _BOTTLENECK_SHARE)
@@ -387,7 +396,7 @@ def code_bottleneck_agents(turn: Turn, *, mode: Literal["heuristic", "betweennes
     if len(graph) <= 2 or not graph.edges:
         return vacuous(0.0, bottleneck_agents=[])
     try:
-        bottlenecks = _bottlenecks(graph, mode)
+        bottlenecks = bottlenecks_of(graph, mode)
     except GraphTooLarge:
         return skip("too_long", agents=len(graph), edges=graph.edges)
     return Result(len(bottlenecks), detail={"bottleneck_agents": bottlenecks})

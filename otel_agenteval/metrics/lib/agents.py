@@ -39,10 +39,17 @@ def interactions_of(turn: Turn) -> list[Interaction]:
     return [_given(entry) for entry in given] if given else _from_spans(turn)
 
 
-def read_once(turn: Turn) -> Turn:
-    """Return a reduced turn, with its interactions already read, for a metric that evaluates many multi-agent metrics."""
+Roles = dict[str, dict[str, Any]]
+"""Role table: facts about each agent."""
+
+
+def read_once(turn: Turn, roles: Roles | None = None) -> Turn:
+    """Return a reduced turn, with its interactions already read, for a metric that evaluates many multi-agent metrics.
+
+    Given ``roles`` replace the turn's agents.
+    """
     return Turn(
-        interactions=interactions_of(turn), agents=turn.agents, agent_runs=turn.agent_runs, handoffs=turn.handoffs,
+        interactions=interactions_of(turn), agents=turn.agents if roles is None else roles, agent_runs=turn.agent_runs, handoffs=turn.handoffs,
         conflicts=turn.conflicts,
     )  # fmt: skip
 

@@ -345,9 +345,9 @@ def _place(text: str) -> int:
 
 
 @metric(
-    needs=("input", "output", "ground_truth"),
+    needs=("output", "ground_truth"),
     threshold=0.7,
-    version="2",
+    version="3",
     aliases=(
         "agenteval:llm_answer_correctness",
         "agentunit:answer_correctness",
@@ -359,7 +359,8 @@ def llm_answer_correctness(turn: Turn, judge: Asks, *, exact_shortcut: bool = Tr
     """Agreement of the answer with the ground truth: its facts are correct and complete.
 
     A single judge call returns a score from 0 to 100, which is divided by 100. An answer that equals the ground truth,
-    except for white space around it, is 1 without a judge call.
+    except for white space around it, is 1 without a judge call. Other answers without a known input are skipped as
+    ``missing:input``.
 
     Parameters:
         exact_shortcut: Skip the judge call if the texts are equal.
@@ -372,10 +373,12 @@ def llm_answer_correctness(turn: Turn, judge: Asks, *, exact_shortcut: bool = Tr
     answer, truth = turn.output or "", jsonio.text_of(truth_of(turn))
     if exact_shortcut and answer.strip() == truth.strip():
         return Result(1.0, detail={"shortcut": "exact"}, explanation="the answer is the ground truth")
+    if not turn.input:
+        return skip("missing:input")
     reply = judge.ask(
         "answer_correctness",
         _PROMPTS["correct"],
-        {"question": turn.input or "", "answer": answer, "ground_truth": truth},
+        {"question": turn.input, "answer": answer, "ground_truth": truth},
         '{"reasoning": "<why, in one to three sentences>", "factsCorrect": [<facts that the answer has right>], '
         '"factsIncorrect": [<facts that it has wrong>], "factsMissing": [<facts of the ground truth that it lacks>], "score": <0 to 100>}',
     )

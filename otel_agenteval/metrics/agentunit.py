@@ -1,0 +1,267 @@
+"""AgentUnit's calculators of multi-agent metrics and its default metrics, as views of the metrics here.
+
+    MultiAgentMetricsCalculator(interactions, handoffs, conflicts, agent_roles).calculate_all()
+
+Interactions, handoffs, conflicts and roles are AgentUnit's objects, or mappings with its keys or with those of a turn. A value that the
+data doesn't determine is None instead of 0. Centralization is normalized, so that it is at most 1.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from enum import Enum
+from typing import Any
+
+from ..core.errors import ConfigError
+from ..core.turn import Handoff, Turn
+from .bound_metric import BoundMetric, get_metric
+from .code import multi_agent_coordination as coordination
+from .code import multi_agent_emergent as emergent
+from .code.multi_agent_network import AgentGraph, bottlenecks_of, fault_tolerance_of, hubs_of
+from .lib.agents import interactions_of
+from .names import presets
+from .registry import Result
+
+_KEYS = {
+    "from_agent": "from", "to_agent": "to", "interaction_type": "type", "response_time": "response_time_s",
+    "handoff_time": "duration_s", "resolution_time": "resolution_time_s",
+}  # fmt: skip
+
+
+@dataclass
+class CoordinationMetrics:
+    handoff_success_rate: float | None = None
+    avg_handoff_time: float | None = None
+    """Seconds."""
+    conflict_rate: float | None = None
+    """Conflicts per 100 interactions."""
+    conflict_resolution_rate: float | None = None
+    avg_resolution_time: float | None = None
+    """Seconds."""
+    communication_efficiency: float | None = None
+    role_adherence: float | None = None
+    load_balance_score: float | None = None
+
+
+@dataclass
+class NetworkMetrics:
+    density: float = 0.0
+    centralization: float = 0.0
+    avg_path_length: float | None = None
+    """Mean length of the shortest paths. None without an edge."""
+    clustering_coefficient: float = 0.0
+    hub_agents: list[str] = field(default_factory=list)
+    bottleneck_agents: list[str] = field(default_factory=list)
+
+
+@dataclass
+class EmergentBehaviorMetrics:
+    self_organization_score: float | None = None
+    specialization_emergence: float | None = None
+    collective_decision_score: float | None = None
+    adaptation_rate: float | None = None
+    swarm_intelligence_score: float | None = None
+
+
+def _facts(entry: Any) -> dict[str, Any]:
+    """Return an object of AgentUnit, or a mapping, with the keys of a turn."""
+    fields = entry if isinstance(entry, Mapping) else getattr(entry, "__dict__", None)
+    if fields is None:
+        raise ConfigError(
+            f"each interaction, handoff, conflict and role must be a mapping or an object of AgentUnit, got {entry!r}"
+        )
+    return {_KEYS.get(key) or str(key): value.value if isinstance(value, Enum) else value for key, value in fields.items()}
+
+
+def _turn(
+    interactions: Iterable[Any],
+    handoffs: Iterable[Any] = (),
+    conflicts: Iterable[Any] = (),
+    roles: Mapping[str, Any] | None = None,
+) -> Turn:
+    found = [_facts(handoff) for handoff in handoffs]
+    return Turn(
+        interactions=[_facts(interaction) for interaction in interactions],
+        handoffs=[Handoff(one.get("from"), one.get("to"), one.get("success"), one.get("duration_s")) for one in found],
+        conflicts=[_facts(conflict) for conflict in conflicts],
+        agents={name: _facts(role) for name, role in (roles or {}).items()},
+    )  # fmt: skip
+
+
+class InteractionAnalyzer:
+    """Messages, handoffs and conflicts between agents."""
+
+    def __init__(self, interactions: Sequence[Any], handoffs: Sequence[Any] = (), conflicts: Sequence[Any] = ()) -> None:
+        self._turn = _turn(interactions, handoffs, conflicts)
+        self.adjacency: dict[str, set[str]] = {}
+        self.message_counts: Counter[tuple[str, str]] = Counter()
+        self.agent_activity: Counter[str] = Counter()
+        for found in interactions_of(self._turn):
+            for to in found.recipients if found.sender is not None else ():
+                self.adjacency.setdefault(str(found.sender), set()).add(to)
+                self.message_counts[str(found.sender), to] += 1
+                self.agent_activity.update((str(found.sender), to))
+
+    def calculate_handoff_metrics(self) -> dict[str, float | None]:
+        return {
+            "success_rate": coordination.code_handoff_success_rate(self._turn).value,
+            "avg_time": coordination.code_avg_handoff_time(self._turn).value,
+            "total_handoffs": len(self._turn.handoffs),
+        }
+
+    def calculate_conflict_metrics(self) -> dict[str, float | None]:
+        return {
+            "rate": coordination.code_conflict_rate(self._turn).value,
+            "resolution_rate": coordination.code_conflict_resolution_rate(self._turn).value,
+            "avg_resolution_time": coordination.code_avg_resolution_time(self._turn).value,
+            "total_conflicts": len(self._turn.conflicts),
+        }
+
+    def calculate_communication_efficiency(self) -> float | None:
+        return _value(coordination.code_communication_efficiency(self._turn))
+
+    def calculate_load_balance(self) -> float | None:
+        return _value(coordination.code_load_balance(self._turn))
+
+
+class NetworkAnalyzer:
+    """The graph of agents, whose edges lead from an agent to those that it wrote to.
+
+    A measure of a graph with millions of edges raises :class:`.code.multi_agent_network.GraphTooLarge`.
+    """
+
+    def __init__(self, adjacency: Mapping[str, Iterable[str]], agents: Sequence[str]) -> None:
+        pairs = [(sender, recipient) for sender, recipients in adjacency.items() for recipient in recipients]
+        self.adjacency, self.agents = adjacency, [*dict.fromkeys((*agents, *(name for pair in pairs for name in pair)))]
+        self._graph = AgentGraph(self.agents, pairs)
+
+    def calculate_density(self) -> float:
+        return self._graph.density() if len(self._graph) > 1 else 1.0
+
+    def calculate_centralization(self) -> float:
+        return self._graph.centralization() if len(self._graph) > 2 else 0.0
+
+    def calculate_clustering_coefficient(self) -> float:
+        return self._graph.clustering() if len(self._graph) > 2 else 0.0
+
+    def find_hub_agents(self, threshold: float = 0.7) -> list[str]:
+        """Return the agents with at least this share of the highest number of recipients."""
+        return hubs_of(self._graph, threshold)
+
+    def find_bottleneck_agents(self) -> list[str]:
+        return bottlenecks_of(self._graph, "heuristic")
+
+    def calculate_fault_tolerance(self) -> float:
+        return fault_tolerance_of(self._graph)
+
+    def calculate_avg_path_length(self) -> float | None:
+        return self._graph.mean_distance()
+
+
+class EmergentBehaviorDetector:
+    """Behavior of a group of agents over its interactions, in their order."""
+
+    def __init__(
+        self, interactions: Sequence[Any], agent_roles: Mapping[str, Any] | None = None, task_allocations: Any = None
+    ) -> None:
+        self._turn = _turn(interactions, roles=agent_roles)
+
+    def detect_self_organization(self) -> float | None:
+        return _value(emergent.code_self_organization(self._turn))
+
+    def detect_specialization(self) -> float | None:
+        return _value(emergent.code_specialization(self._turn))
+
+    def detect_collective_decision_making(self) -> float | None:
+        return _value(emergent.code_collective_decision(self._turn))
+
+    def detect_adaptation_rate(self) -> float | None:
+        return _value(emergent.code_adaptation_rate(self._turn))
+
+    def calculate_swarm_intelligence(self) -> float | None:
+        return _value(emergent.code_swarm_intelligence(self._turn))
+
+
+class MultiAgentMetricsCalculator:
+    """All multi-agent metrics of a run. ``task_allocations`` isn't read, as in AgentUnit."""
+
+    def __init__(
+        self,
+        interactions: Sequence[Any],
+        handoffs: Sequence[Any] = (),
+        conflicts: Sequence[Any] = (),
+        agent_roles: Mapping[str, Any] | None = None,
+        task_allocations: Any = None,
+    ) -> None:
+        self._turn = _turn(interactions, handoffs, conflicts, agent_roles)
+        self.interaction_analyzer = InteractionAnalyzer(interactions, handoffs, conflicts)
+        self.network_analyzer = NetworkAnalyzer(self.interaction_analyzer.adjacency, list(self._turn.agents))
+        self.emergent_detector = EmergentBehaviorDetector(interactions, agent_roles)
+
+    def calculate_coordination_metrics(self) -> CoordinationMetrics:
+        handoffs = self.interaction_analyzer.calculate_handoff_metrics()
+        conflicts = self.interaction_analyzer.calculate_conflict_metrics()
+        return CoordinationMetrics(
+            handoffs["success_rate"],
+            handoffs["avg_time"],
+            conflicts["rate"],
+            conflicts["resolution_rate"],
+            conflicts["avg_resolution_time"],
+            self.interaction_analyzer.calculate_communication_efficiency(),
+            _value(coordination.code_multiagent_role_adherence(self._turn)),
+            self.interaction_analyzer.calculate_load_balance(),
+        )
+
+    def calculate_network_metrics(self) -> NetworkMetrics:
+        network = self.network_analyzer
+        return NetworkMetrics(
+            network.calculate_density(),
+            network.calculate_centralization(),
+            network.calculate_avg_path_length(),
+            network.calculate_clustering_coefficient(),
+            network.find_hub_agents(),
+            network.find_bottleneck_agents(),
+        )
+
+    def calculate_emergent_behavior_metrics(self) -> EmergentBehaviorMetrics:
+        emergence = self.emergent_detector
+        return EmergentBehaviorMetrics(
+            emergence.detect_self_organization(),
+            emergence.detect_specialization(),
+            emergence.detect_collective_decision_making(),
+            emergence.detect_adaptation_rate(),
+            emergence.calculate_swarm_intelligence(),
+        )
+
+    def calculate_all(self) -> dict[str, Any]:
+        """Return the metrics by category, and ``fault_tolerance`` of the network of roles and participants."""
+        return {
+            "coordination": asdict(self.calculate_coordination_metrics()),
+            "network": asdict(self.calculate_network_metrics()),
+            "emergent_behaviors": asdict(self.calculate_emergent_behavior_metrics()),
+            "fault_tolerance": self.network_analyzer.calculate_fault_tolerance(),
+        }
+
+
+def _value(result: Result) -> float | None:
+    return result.value
+
+
+def _default_metrics() -> dict[str, BoundMetric]:
+    entries = [{entry: {}} if isinstance(entry, str) else entry for entry in presets()["agentunit"].metrics]
+    return {name.partition(":")[2]: get_metric(name, **params) for entry in entries for name, params in entry.items()}
+
+
+DEFAULT_METRICS: Mapping[str, BoundMetric] = _default_metrics()
+"""Metrics of the preset ``agentunit``, by AgentUnit's names."""
+
+
+def resolve_metrics(names: Sequence[str] | None = None) -> list[BoundMetric]:
+    """Return metrics by AgentUnit's names, or all of :data:`DEFAULT_METRICS`.
+
+    Raises:
+        ConfigError: A name is unknown.
+    """
+    return [DEFAULT_METRICS.get(name) or get_metric(f"agentunit:{name}") for name in names or DEFAULT_METRICS]
