@@ -259,6 +259,20 @@ def test_scores_of_turns_are_signals_of_the_conversation(models: ScriptedModels,
     assert whole["code_agent_consistency"].status == "ok"
 
 
+def test_judges_of_conversations_read_all_turns(models: ScriptedModels) -> None:
+    """Trusys' role adherence and knowledge retention."""
+    models.play(
+        {"verdicts": [{"index": 3, "reason": "curt", "statement": "Done."}]},
+        {"data": {"wish": "money back"}}, {"verdict": "no", "reason": "r"}, {"data": {"order": "7"}}, {"verdict": "yes", "reason": "r"},
+    )  # fmt: skip
+    metrics = [{"llm_role_adherence": {"role": "a kind clerk"}}, "llm_knowledge_retention"]
+    (trial,) = oa.evaluate(ANSWERS.get, [REFUND], metrics, judge=models.judge).trials
+    *turns, whole = scores_of(trial)
+    assert [*map(len, turns)] == [0, 0]
+    assert [score.value for score in whole.values()] == [0.5, 0.5]
+    assert all(text in models.asked[0] for pair in ANSWERS.items() for text in pair)
+
+
 def test_judges_of_an_answer_read_the_earlier_turns(models: ScriptedModels) -> None:
     models.play({"score": 0.5, "reason": "r", "facts_referenced": [], "memory_errors": []})
     (trial,) = oa.evaluate(ANSWERS.get, [REFUND], ["llm_memory_accuracy"], judge=models.judge).trials
