@@ -170,6 +170,8 @@ _OF_TOKEN = bytes(97 if chr(code) in "+/-_" or chr(code).isalnum() else 32 for c
 _LONG_TOKEN = b"a" * 40
 _HEX = re.compile(r"(?:[0-9a-fA-F]{2}){20,}")
 _PERCENT = re.compile(r"(?<![\w.~+-])(?:[\w.~+-]*%[0-9A-Fa-f]{2}){3}[\w.~+%-]*")
+_PERCENTS = re.compile(r"%[0-9A-Fa-f]{2}(?:[\w.~+-]*%[0-9A-Fa-f]{2}){2}")
+"""A part of each match of ``_PERCENT``, which is much faster to find."""
 _BACKSLASH_X = re.compile(r"(?:\\x[0-9a-fA-F]{2}){8,}")
 _TAGS = re.compile("[\U000e0020-\U000e007e]{3,}")
 _SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]{4,}")
@@ -182,17 +184,34 @@ def payloads(text: str) -> Iterator[tuple[str, int, int]]:
     Encodings are base64, hex, percent signs, rot13, tag characters and variation selectors.
     """
     written = text.encode("ascii", "replace")
-    has_token = _LONG_TOKEN in written.translate(_OF_TOKEN)
-    for found in islice(_TOKEN.finditer(text), _MOST_PAYLOADS) if has_token else ():
+    shape = written.translate(_OF_TOKEN)
+    for found in islice(_tokens(text, shape), _MOST_PAYLOADS) if _LONG_TOKEN in shape else ():
         plain = _of_hex(found.group()) or _of_base64(found.group())
         if plain is not None:
             yield plain, *found.span()
-    hides = may_hide(text)
-    for mark, pattern, decode in _DECODED:
-        for found in pattern.finditer(text) if (mark in text if mark else hides) else ():
+    for pattern, decode in _encodings(text):
+        for found in pattern.finditer(text):
             yield decode(found.group()), *found.span()
     if has_any(written.lower(), _ROTATED):
         yield codecs.encode(text, "rot13"), 0, len(text)
+
+
+def _encodings(text: str) -> Iterator[tuple[re.Pattern[str], Callable[[str], str]]]:
+    """Yield the patterns and decoders of the encodings that a text may contain."""
+    if "%" in text and _PERCENTS.search(text) is not None:
+        yield _PERCENT, lambda text: unquote(text.replace("+", " "))
+    if "\\x" in text:
+        yield _BACKSLASH_X, lambda text: bytes.fromhex(text.replace("\\x", "")).decode("utf-8", "replace")
+    if may_hide(text):
+        yield from ((_TAGS, _of_tags), (_SELECTORS, _of_selectors))
+
+
+def _tokens(text: str, shape: bytes) -> Iterator[re.Match[str]]:
+    """Yield long tokens. The pattern alone would try each character."""
+    start = shape.find(_LONG_TOKEN)
+    while start >= 0 and (found := _TOKEN.match(text, start)) is not None:
+        yield found
+        start = shape.find(_LONG_TOKEN, found.end())
 
 
 _ROTATED = b"vafgehp", b"vtaber", b"cebzcg"
@@ -205,15 +224,6 @@ def _of_tags(text: str) -> str:
 
 def _of_selectors(text: str) -> str:
     return bytes(ord(c) - 0xFE00 if c <= "\ufe0f" else ord(c) - 0xE0100 + 16 for c in text).decode("utf-8", "replace")
-
-
-# The first text is in everything that the pattern matches. The last two match no ASCII.
-_DECODED: tuple[tuple[str, re.Pattern[str], Callable[[str], str]], ...] = (
-    ("%", _PERCENT, lambda text: unquote(text.replace("+", " "))),
-    ("\\x", _BACKSLASH_X, lambda text: bytes.fromhex(text.replace("\\x", "")).decode("utf-8", "replace")),
-    ("", _TAGS, _of_tags),
-    ("", _SELECTORS, _of_selectors),
-)
 
 
 def _of_hex(token: str) -> str | None:
