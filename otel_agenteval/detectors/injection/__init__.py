@@ -1,12 +1,12 @@
 """Detect instructions to the agent in text from other sources, known as prompt injection.
 
-:func:`~.orders.is_harmless` rules out most texts with a small model of how orders to agents read. For the others, look-alike
+:func:`~.orders.markers_in` rules out most texts with a small model of how orders to agents read. For the others, look-alike
 characters, invisible characters and encodings are removed, because a language model reads through them too. Quotations don't
 count. The model then rates each passage, together with other evidence: whether the text addresses a machine, is hidden, or is
 about attacks.
 """
 
 from .obeyed import is_obeyed
-from .orders import Marker, is_harmless, markers_in
+from .orders import Marker, markers_in
 
-__all__ = ["Marker", "is_harmless", "is_obeyed", "markers_in"]
+__all__ = ["Marker", "is_obeyed", "markers_in"]

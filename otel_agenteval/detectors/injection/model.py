@@ -159,7 +159,7 @@ class Rated:
         equal = [first for first, last in ends if last - first == width]
         if len(equal) <= 2 or width < _RUNS[-1]:
             return [self._distinct(*each) for each in ends]
-        together = iter(self._distinct_of(np.array(equal), width).tolist())
+        together = iter(self._distinct_of(equal, width).tolist())
         return [next(together) if last - first == width else self._distinct(first, last) for first, last in ends]
 
     def _places(self) -> NDArray[np.intp]:
@@ -188,6 +188,18 @@ class Rated:
         """
         return self._exceeds(_WINDOW, limit) or self._exceeds(_SHORT_WINDOW, limit + is_latin)
 
+    def may_exceed(self, limit: float, is_latin: bool) -> bool:
+        """Return True if a window has higher log-odds when its n-grams are all counted."""
+        return self._may_exceed(_WINDOW, limit) or self._may_exceed(_SHORT_WINDOW, limit + is_latin)
+
+    def _may_exceed(self, width: int, limit: float) -> bool:
+        sums, size = self._sums, len(self._sums) - 1
+        if size <= width:
+            return self._scaled(int(sums[-1]), size) > limit
+        step = width // 4
+        least = (limit - self._model.bias) / self._model.unit * math.sqrt(width * len(_RUNS))
+        return bool((sums[width::step] - sums[: size - width + 1 : step]).max() > least or sums[-1] - sums[size - width] > least)
+
     def _exceeds(self, width: int, limit: float) -> bool:
         sums, size = self._sums, len(self._sums) - 1
         if size <= width:
@@ -198,21 +210,20 @@ class Rated:
         found = (totals > least).nonzero()[0]
         if len(found) > 1:
             found = found[totals[found].argsort()[::-1]]  # the likeliest first
-        starts = found * step
+        starts = (found * step).tolist()
         if sums[-1] - sums[size - width] > least:
-            starts = np.append(starts, size - width)
-        if any(self._distinct(start, start + width) > limit for start in starts[:_FEW].tolist()):
+            starts.append(size - width)
+        if any(self._distinct(start, start + width) > limit for start in starts[:_FEW]):
             return True
         later = range(_FEW, len(starts), _MANY)
         return any(self._distinct_of(starts[at : at + _MANY], width).max() > limit for at in later)
 
-    def _distinct_of(self, starts: NDArray[np.intp], width: int) -> NDArray[np.float64]:
+    def _distinct_of(self, starts: list[int], width: int) -> NDArray[np.float64]:
         """Return the results of :meth:`_distinct` for windows."""
         parts = [
-            np.ndarray((len(places) - width + run, width - run + 1), np.uint16, places, 0, (2, 2))[starts]
-            for run, places in zip(_RUNS, self._hashes, strict=True)
+            places[start : start + width - run + 1] for start in starts for run, places in zip(_RUNS, self._hashes, strict=True)
         ]
-        places = np.concatenate(parts, axis=1)
+        places = np.concatenate(parts).reshape(len(starts), -1)
         places.sort(axis=1)
         is_new = places[:, 1:] != places[:, :-1]
         weights = self._model.weights.take(places)

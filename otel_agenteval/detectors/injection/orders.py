@@ -12,9 +12,9 @@ from ...core import jsonio
 from ...core.remembered import remembered
 from ..texts import has_any
 from .calls import calls
-from .model import order_model
+from .model import Rated, order_model
 from .normalise import SUSPICIOUS, disguises, folded, is_mixed, may_hide, payloads, without_entities
-from .readers import ATTACK, REPORTED, marked
+from .readers import ATTACK, ATTACKS, REPORTED, marked
 
 _LEAST = 0.58
 """Minimum score of an order: the log-odds of the model and the following evidence."""
@@ -49,15 +49,6 @@ _FORGED = (
 )  # fmt: skip
 
 
-@remembered
-def is_harmless(text: str) -> bool:
-    """Return True if the text can't contain a marker.
-
-    No part of such a text reads like an order. It has no role tags, escapes, long tokens, comments and invisible characters.
-    """
-    return not _has_signs(text) and not _reads_like_orders(text)
-
-
 def _has_signs(text: str) -> bool:
     """Return True if a text has role tags, escapes, long tokens, comments or invisible characters."""
     if "\\" in text and ("\\u" in text or "\\x" in text):
@@ -76,13 +67,6 @@ def _has_signs(text: str) -> bool:
     return next(payloads(text), None) is not None
 
 
-def _reads_like_orders(text: str) -> bool:
-    model, latin = order_model(), text.isascii()
-    return model.rate(text).exceeds(_QUIET, latin) or any(
-        model.rate(reading).exceeds(_QUIET, latin) for reading in disguises(text.lower())
-    )
-
-
 # --- markers in the raw text --------------------------------------------------------------------------------------
 
 _CHAT_TOKEN = re.compile(
@@ -94,6 +78,8 @@ _ROLE_TAG = re.compile(
     r"|^\#{2,4}\s{0,3}system(?:\ (?:prompt|message))?\s{0,3}:\s*\S",
     re.IGNORECASE | re.MULTILINE,
 )
+_ROLE_MARKS = ("\n", "<", "[", "##", "&")
+"""Signs of which each text with a role tag or a false end has one."""
 _FALSE_END = re.compile(
     r"\b(?:end|eof) of (?:the )?(?:tool|document|search|function|user|context|data|page|retrieved|file|untrusted|email)[ _]?(?:output|results?|data|content|input|call)?\b"
     r".{0,40}\s{0,5}(?:^|\n)\W{0,5}(?:system|user|assistant|developer|admin|human|new (?:task|instructions?|directive))\b",
@@ -153,6 +139,13 @@ def _without_quotations(text: str, is_reported: Callable[[], bool]) -> str:
     return text
 
 
+def _without_speakers(text: str) -> str:
+    """Replace labels of the speakers in a conversation with spaces."""
+    if (":" not in text and "：" not in text) or _CUSTOMER.search(text) is None:
+        return text
+    return _SPEAKER.sub(lambda found: found[1] + " " * (len(found.group()) - len(found[1])), text)
+
+
 def _blanked(found: re.Match[str]) -> str:
     return " … ".ljust(found.end() - found.start())[: found.end() - found.start()]
 
@@ -165,7 +158,8 @@ def _is_cell(before: str) -> bool:
 # --- texts of a result ---------------------------------------------------------------------------------------------
 
 _ROLES = ("system", "user", "assistant", "tool", "developer", "human", "ai")
-_SHORT = 200
+_SHORT = 120
+"""Length of a label, or of a text that is searched for enough words before it is rated."""
 _FOR_MACHINES = re.compile(
     r"^(?:llm|ai|agent|assistant|bot)_?(?:hint|note|instruction|advice|message|directive|comment)s?$|(?:to|for)_(?:the_)?(?:llm|ai|agent|assistant|bot)$",
     re.IGNORECASE,
@@ -173,39 +167,50 @@ _FOR_MACHINES = re.compile(
 """Names of fields that are written for machines."""
 
 
+def is_structured(text: str) -> bool:
+    """Return True if a text starts like serialized JSON."""
+    return text.lstrip()[:1] in ("{", "[")
+
+
 def texts_in(text: str) -> list[str]:
     """Return the texts in serialized JSON or JSON lines, or the text itself.
 
     Messages of an exported chat are left out.
     """
-    start = text.lstrip()[:1]
-    if start in ("{", "["):
+    if is_structured(text):
         lines = [text]
-        if start == "{" and "\n{" in text:
+        if text.lstrip()[0] == "{" and "\n{" in text:
             lines = text.split("\n")
         leaves: list[str] = []
+        reports = has_any(text.lower(), ATTACKS)
         for line in lines:
             try:
-                _walk(jsonio.loads(line), leaves, 0)
+                _walk(jsonio.loads(line), leaves, 0, reports)
             except (ValueError, RecursionError):
                 leaves.append(line)
         return leaves
     return [text]
 
 
-def _walk(value: Any, leaves: list[str], depth: int) -> None:
+def _walk(value: Any, leaves: list[str], depth: int, may_report: bool) -> None:
     if isinstance(value, str):
         leaves += texts_in(value) if depth < 3 and value[:1] in ("{", "[") else [value]
     elif isinstance(value, list):
         for item in value:
-            _walk(item, leaves, depth + 1)
+            _walk(item, leaves, depth + 1, may_report)
     elif isinstance(value, dict) and not (value.get("role") in _ROLES and "content" in value):
-        reports = any(isinstance(item, str) and len(item) < _SHORT and ATTACK.search(item) for item in (*value, *value.values()))
+        reports = may_report and _is_about_attacks([*value, *value.values()])
         for key, item in value.items():
             if not isinstance(item, str):
-                _walk(item, leaves, depth + 1)
+                _walk(item, leaves, depth + 1, may_report)
             elif not reports or len(item) > _SHORT:
-                _walk(f"LLM: {item}" if _FOR_MACHINES.search(key) is not None else item, leaves, depth + 1)
+                _walk(f"LLM: {item}" if _FOR_MACHINES.search(key) is not None else item, leaves, depth + 1, may_report)
+
+
+def _is_about_attacks(items: list[Any]) -> bool:
+    """Return True if one of the short texts is about attacks."""
+    short = "\n".join([item for item in items if isinstance(item, str) and len(item) < _SHORT])
+    return has_any(short.lower(), ATTACKS) and ATTACK.search(short) is not None
 
 
 # --- hidden text ---------------------------------------------------------------------------------------------------
@@ -230,17 +235,57 @@ def unseen_in(text: str) -> Iterator[str]:
 
 @remembered
 def markers_in(text: str) -> tuple[Marker, ...]:
-    """Return the signs of an injection in a text, at most one of each kind."""
+    """Return the signs of an injection in a text, at most one of each kind.
+
+    A text has none if no part reads like an order, unless it has role tags, escapes, long tokens, comments or invisible characters.
+    """
+    if _has_signs(text):
+        return tuple(_orders_in(text, texts_in(text)) + _hidden_in(text))
+    model, is_latin = order_model(), text.isascii()
+    rated = model.rate(text)
+    others = [model.rate(reading) for reading in disguises(text.lower())]
+    if not rated.may_exceed(_QUIET, is_latin) and not others:
+        return ()
+
+    def reads_like_orders() -> bool:
+        return any(each.exceeds(_QUIET, is_latin) for each in (rated, *others))
+
+    if is_structured(text):  # each of many texts would be rated
+        return tuple(_orders_in(text, texts_in(text))) if reads_like_orders() else ()
+    found = _orders_in(text, [text], None if others else rated)
+    return tuple(found) if found and reads_like_orders() else ()
+
+
+def _orders_in(text: str, leaves: list[str], rated: Rated | None = None) -> list[Marker]:
+    """Return the forged roles and the orders in the texts of a result.
+
+    Args:
+        text: The result.
+        leaves: Its texts.
+        rated: Rating of a text without disguises, if it is the only one.
+    """
     found: dict[str, Marker] = {}
-    for leaf in map(_Leaf, texts_in(text)):
+    for each in leaves:
+        if "instruction_override" in found and not has_any(each, _ROLE_MARKS):
+            continue
+        leaf = _Leaf(each, rated)
         forged = leaf.role_marker(text)
-        order = (forged, True) if forged is not None else leaf.order()
         kind = "role_marker" if forged is not None else "instruction_override"
-        if order is not None and kind not in found:
+        if kind in found:
+            continue
+        order = (forged, True) if forged is not None else leaf.order()
+        if order is not None:
             found[kind] = Marker(kind, *_place(text, order[0]), order[1])
-    for plain, start, end in payloads(text):
-        if "encoded_text" not in found and _best(folded(plain), hidden=True) is not None:
-            found["encoded_text"] = Marker("encoded_text", start, end, True)
+    return list(found.values())
+
+
+def _hidden_in(text: str) -> list[Marker]:
+    """Return encoded orders and invisible text."""
+    found = [
+        Marker("encoded_text", start, end, True)
+        for plain, start, end in payloads(text)
+        if _best(folded(plain), hidden=True) is not None
+    ][:1]
     if may_hide(text):
         for kind, pattern, searched in (
             ("invisible_text", SUSPICIOUS, _BIDI_OVERRIDE.sub(" ", _FLAG.sub(lambda flag: " " * len(flag.group()), text))),
@@ -248,8 +293,8 @@ def markers_in(text: str) -> tuple[Marker, ...]:
         ):
             match = pattern.search(searched)
             if match is not None:
-                found[kind] = Marker(kind, *match.span(), False)
-    return tuple(found.values())
+                found.append(Marker(kind, *match.span(), False))
+    return found
 
 
 def _place(text: str, passage: str) -> tuple[int, int]:
@@ -267,10 +312,23 @@ def readable(text: str) -> str:
 
 
 class _Leaf:
-    """A text of a result. Its properties are determined when they are needed."""
+    """A text of a result.
 
-    def __init__(self, text: str) -> None:
+    Args:
+        text: The text.
+        rated: Rating of a text without disguises, if known.
+
+    Attributes:
+        bare: The text with spaces in place of quotations, and with joined lines.
+        told: The bare text without labels that name the speakers of a conversation.
+    """
+
+    def __init__(self, text: str, rated: Rated | None = None) -> None:
         self.text = without_entities(text)
+        unquoted = _without_quotations(self.text, lambda: self.is_reported)
+        self.bare = _WRAPPED.sub(lambda found: " " * len(found.group()), unquoted) if "\n" in unquoted else unquoted
+        self.told = _without_speakers(self.bare)
+        self._rated = rated if unquoted is text and self.told is self.bare else None  # joined lines have the same rating
 
     @cached_property
     def is_reported(self) -> bool:
@@ -280,11 +338,6 @@ class _Leaf:
     @cached_property
     def _folded(self) -> str:
         return folded(self.text)
-
-    @cached_property
-    def bare(self) -> str:
-        bare = _without_quotations(self.text, lambda: self.is_reported)
-        return _WRAPPED.sub(lambda found: " " * len(found.group()), bare) if "\n" in bare else bare
 
     def role_marker(self, result: str) -> str | None:
         """Return a forged role or a false end of the document."""
@@ -302,39 +355,32 @@ class _Leaf:
         return None if match is None else match.group()
 
     @cached_property
-    def _told(self) -> str:
-        """The bare text without labels that name the speakers of a conversation."""
-        bare = self.bare
-        if (":" not in bare and "：" not in bare) or _CUSTOMER.search(bare) is None:
-            return bare
-        return _SPEAKER.sub(lambda found: found[1] + " " * (len(found.group()) - len(found[1])), bare)
-
-    @cached_property
     def is_called(self) -> bool:
         """True for a text that addresses a machine and demands something."""
-        text = marked(self._told)
+        text = marked(self.told)
         return calls(self._folded if text == self.text else folded(text)) or any(
             calls(folded(unseen), hidden=True) for unseen in unseen_in(text)
         )
 
     def order(self) -> tuple[str, bool] | None:
         """Return the passage that reads most like an order, and True if it is sure."""
-        best = _best(self._told, self, may_be_called=True)
+        told = self.told
+        best = _best(told, self, may_be_called=True, rated=self._rated)
         if best is not None:
             return self.text[best[0] : best[1]], best[2]
-        for unseen in unseen_in(self._told):
+        for unseen in unseen_in(told):
             if _best(unseen, self, hidden=True) is not None:
                 return unseen, True
-        if any(
-            _best(reading, self) is not None
-            for reading in disguises(self._folded if self._told == self.text else folded(self._told))
-        ):
-            return self.text, True
+        if self._rated is not None and told is self.text and told.isascii():
+            return None
+        for reading in disguises(self._folded if told == self.text else folded(told)):
+            if _best(reading, self) is not None:
+                return self.text, True
         return None
 
 
 def _best(
-    text: str, leaf: _Leaf | None = None, *, may_be_called: bool = False, hidden: bool = False
+    text: str, leaf: _Leaf | None = None, *, may_be_called: bool = False, hidden: bool = False, rated: Rated | None = None
 ) -> tuple[int, int, bool] | None:
     """Return the place of the passage that reads most like an order, and True if it is sure. None if no passage reads like one.
 
@@ -345,11 +391,11 @@ def _best(
     places = list(passages_in(text))
     if not places:
         return None
-    rated, called = order_model().rate(text), may_be_called
-    ranked = sorted(((score, *place) for score, place in zip(rated.scores(places), places, strict=True)), reverse=True)
-    tried = [each for each in ranked[:_TRIED] if each[0] + _CALLED * (called and each[0] > _UNLIKE) + _HIDDEN * hidden >= 0]
-    ratings = rated.distinct_scores([(start, end) for _, start, end in tried]) if tried else []
-    for (score, start, end), rating in zip(tried, ratings, strict=True):
+    rated, called = rated or order_model().rate(text), may_be_called
+    ranked = sorted(zip(rated.scores(places), places, strict=True), reverse=True)[:_TRIED]
+    tried = [each for each in ranked if each[0] + _CALLED * (called and each[0] > _UNLIKE) + _HIDDEN * hidden >= 0]
+    ratings = rated.distinct_scores([place for _, place in tried]) if tried else []
+    for (score, (start, end)), rating in zip(tried, ratings, strict=True):
         evidence = _CALLED * (called and score > _UNLIKE) + _HIDDEN * hidden
         if rating + evidence <= _LEAST or not _FEW_WORDS.search(text, start, end):
             continue
@@ -368,14 +414,13 @@ def _best(
 _TRIED = 5
 _FEW_WORDS = re.compile(r"(?:[^\W_]{1,60}[\W_]{1,60}){2}[^\W_]|[\u0e00-\u0e7f\u3040-\u30ff\u4e00-\u9fff]{7}")
 """Minimum length of an order: three words, or seven characters in scripts without spaces."""
-_SHORT = 120
-"""Length of a text that is searched for enough words before it is rated."""
 _LONGEST = 400
 
 
 def passages_in(text: str) -> Iterator[tuple[int, int]]:
     """Yield the places of pairs of adjacent sentences, and of texts in brackets."""
-    ends = [0, *(found.end() for found in _PASSAGE_ENDS.finditer(text)), len(text)]
+    marks = _PASSAGE_ENDS.finditer(text) if has_any(text, _END_MARKS) else ()
+    ends = [0, *[found.end() for found in marks], len(text)]
     parts = [(start, end) for start, end in pairwise(ends) if text[start:end].strip()]
     for at in range(max(1, len(parts) - 1)) if parts else ():
         start, end = parts[at][0], parts[min(at + 1, len(parts) - 1)][1]
@@ -384,6 +429,7 @@ def passages_in(text: str) -> Iterator[tuple[int, int]]:
         yield from (found.span(1) for found in _ASIDE.finditer(text))
 
 
+_END_MARKS = (".", "!", "?", "\n", "。", "！", "？")
 _PASSAGE_ENDS = re.compile(r"[.!?。！？\n](?:(?<=\n)\n*|\s+)")
 _BRACKETS = ("[", "(", "{", "（", "【")
 _ASIDE = re.compile(r"[\[({（【]([^\])}）】\n]{30,400})[\])}）】]")

@@ -9,14 +9,17 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from ..texts import has_any
+
 _SHORT_NAME = re.compile(
     r"[AKILИШ](?<![A-Za-z0-9_.].)(?:(?<=A)\.I\.|(?:(?<=[AK])I|(?<=I)A|(?<=И)И|(?<=Ш)І|(?<=L)LM)s?)(?![A-Za-z0-9_])"
 )  # a first character makes the search several times as fast
+_SHORT_NAMES = ("AI", "A.I", "KI", "IA", "LLM", "ИИ", "ШІ")
 
 
 def marked(text: str) -> str:
     """Replace short names of artificial intelligence with ``aiagent``."""
-    return _SHORT_NAME.sub("aiagent", text)
+    return _SHORT_NAME.sub("aiagent", text) if has_any(text, _SHORT_NAMES) else text
 
 
 def any_of(*alternatives: str) -> re.Pattern[str]:
@@ -112,3 +115,5 @@ REPORTED = re.compile(
 )
 """Words in texts about attacks, in any language."""
 ATTACK = re.compile(r"prompt[ _-]?injection|jailbreak|attack|malicious|exploit|payload|blocked|abuse|signature", re.IGNORECASE)
+ATTACKS = ("injection", "jailbreak", "attack", "malicious", "exploit", "payload", "blocked", "abuse", "signature")
+"""Words of which each match of ``ATTACK`` contains one."""

@@ -23,7 +23,7 @@ from ...detectors import prompt_leak
 from ...detectors.credentials import credentials
 from ...detectors.credentials import may_hold as may_hold_credentials
 from ...detectors.grounding import SCAN_LIMIT, text_of
-from ...detectors.injection import Marker, is_harmless, is_obeyed, markers_in
+from ...detectors.injection import Marker, is_obeyed, markers_in
 from ...detectors.link_grounding import ungrounded_urls
 from ...detectors.numbers.claims import Claim, claims_in, code_in, statements
 from ...detectors.numbers.forms import without_forms
@@ -622,8 +622,6 @@ def code_injection_markers(turn: Turn) -> bool | Result:
     if not texts:
         return Result(True, label="none", detail={"vacuous": True})
     cut: dict[str, Any] = {"truncated": True} if any(len(text) > SCAN_LIMIT for _, text in texts) else {}
-    if is_harmless("\n".join([text[:SCAN_LIMIT] for _, text in texts])):
-        return Result(True, label="none", detail=cut)
     findings = [finding for path, text in texts for finding in _injections(turn, path, text)]
     if not findings:
         return Result(True, label="none", detail=cut)
