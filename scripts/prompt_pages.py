@@ -23,7 +23,7 @@ TURN: dict[str, Any] = json.loads((ROOT / "tests" / "data" / "prompt_turn.json")
 PAGES = ROOT / "docs" / "reference" / "prompts"
 MOST = 1.5
 """Times its useful content that a question may have at most."""
-MOST_INSTRUCTIONS = 350
+MOST_INSTRUCTIONS = 390
 """Tokens of a task."""
 _SHOWN = 240
 """Characters of each part of the material that a page shows."""

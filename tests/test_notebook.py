@@ -67,6 +67,18 @@ def test_metrics_are_those_of_the_configuration_or_those_that_are_named(turns: l
         oa.score_turns(turns, ["code_latncy"])
 
 
+def test_judge_reads_the_turns_before_of_the_same_conversation(models: ScriptedModels) -> None:
+    models.play(*[{"score": 0, "reason": "fine"}] * 2)
+    said = [
+        oa.Turn.from_dict(
+            {"turn_id": f"t{i}", "conversation_id": "c", "start": f"2026-11-21T02:5{i}:00Z", "input": f"part {i}", "output": "no"}
+        )
+        for i in range(2)
+    ]
+    oa.score_turns(said, ["llm_jailbreak_attempt"], judge=models.judge)
+    assert ["1. user: part 0" in text for text in models.asked] == [False, True]
+
+
 def test_a_judge_can_be_given(turns: list[oa.Turn]) -> None:
     models = ScriptedModels()
     try:

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Any
 from ..config.loader import load_config
 from ..config.root import Config
 from ..core.errors import ConfigError
+from ..core.score import Score
 from ..core.turn import Turn
 from ..evaluation.case_metrics import CaseMetrics
-from ..evaluation.evaluator import evaluate as evaluate_turn
+from ..evaluation.evaluator import begin
 from ..evaluation.references import ReferenceSources
 from ..evaluation.selection import named, select_metrics
 from ..metrics.bound_metric import BoundMetric, get_metric
 from ..metrics.registry import metric_of
 from ..report.frames import ScoredTurns
+from ..turns.recorded_conversations import RecordedConversations, looks_back
 
 if TYPE_CHECKING:
     from ..metrics.registry import Asks, Embeds
@@ -35,6 +37,8 @@ def score_turns(
 ) -> ScoredTurns:
     """Evaluate turns one by one, like ``otel-agenteval eval``. Meant for notebooks and scripts.
 
+    Judged metrics that read the history receive the earlier turns with the same conversation id.
+
     Args:
         turns: turns from :func:`load_turns`, or a single turn.
         metrics: names, ``{name: {parameters}}``, results of :func:`get_metric`, or functions that receive a turn and return
@@ -52,11 +56,15 @@ def score_turns(
     cases = CaseMetrics(loaded, selected, references.cases)
     given = [turns] if isinstance(turns, Turn) else turns
     redact = loaded.privacy.redact
+    conversations = RecordedConversations(loaded.conversation, history=looks_back(selected), whole=False)
     with models(loaded, judge, embedder) as (asks, embeds):
-        return ScoredTurns(
-            (turn, evaluate_turn(turn, selected, references, judge=asks, embedder=embeds, redact=redact, cases=cases))
-            for turn in given
-        )
+
+        def scores_of(turn: Turn) -> list[Score]:
+            rest = begin(turn, selected, references, judge=asks, embedder=embeds, redact=redact, cases=cases)
+            conversations.take(turn)
+            return rest()
+
+        return ScoredTurns((turn, scores_of(turn)) for turn in given)
 
 
 def selected_metrics(
@@ -81,7 +89,8 @@ def _bound(metric: MetricLike, configured: Sequence[BoundMetric], whole: Sequenc
     if isinstance(metric, BoundMetric):
         return [metric]
     if isinstance(metric, str):
-        return named([metric], configured, whole)[0]
+        of_turns, others = named([metric], configured, whole)
+        return of_turns or [one for one in others if one not in whole]  # a turn can have its session's signals
     if isinstance(metric, Mapping):
         return select_metrics(load_config({"inline": {"metrics": []}, "metrics": [metric]}, env={}))
     if callable(metric):

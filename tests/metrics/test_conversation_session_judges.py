@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from typing import Any
 
 import pytest
@@ -438,3 +439,24 @@ def test_any_turn_and_reply_give_one_answer_in_range_and_the_turn_is_not_changed
 )
 def test_names_of_other_catalogues_resolve(alias: str, name: str) -> None:
     assert oa.get_metric(alias).name == name
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_whole_conversation_contains_history_that_messages_lack(models: ScriptedModels, name: str) -> None:
+    replies: dict[str, list[Any]] = {
+        "llm_conversational_g_eval": [{"steps": ["Read."]}, {"score": 7, "reason": "fair"}],
+        "llm_knowledge_retention": [{"data": {"name": "Ann"}}, NO, {"data": {}}, NO],
+        "llm_role_adherence": [{"verdicts": [{"index": 3, "reason": "asks again"}]}],
+        "llm_conversation_relevancy": [YES, YES],
+    }
+    turn = said(*ANN[2:], input="Book it.", output="What is your name?", history=[BEFORE])
+    assert oa.get_metric(name, **WHOLE[name]).not_applicable(turn) is None
+    models.score(name, turn, *replies[name], **WHOLE[name])
+    asked = copy.deepcopy(models.requests)
+    models.score(name, said(*ANN), *replies[name], **WHOLE[name])
+    assert [material(one) for one in asked] == [material(one) for one in models.requests]
+
+
+def material(request: dict[str, Any]) -> str:
+    """What a judge reads, but for the word between whose lines the material stands."""
+    return re.sub(r"[0-9a-f]{16}", "WORD", str(request["messages"][-1]["content"]))

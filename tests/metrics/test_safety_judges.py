@@ -217,6 +217,50 @@ def test_the_judge_sees_the_whole_turn_within_limits(models: ScriptedModels) -> 
     assert "t" * 1_199 + "u…\n" in text
 
 
+def blocks(text: str) -> dict[str, str]:
+    """The material of a question, by name."""
+    return {name: inner for name, _, inner in re.findall(r"<<<(\w+) (\w+)\n(.*?)\n\2>>>", text, re.DOTALL)}
+
+
+STEPS = [{"input": f"step {i}", "output": f"answer {i} " + "x" * 1_500} for i in range(10)]
+
+
+@pytest.mark.parametrize("topic", SOURCES)
+def test_judge_reads_earlier_turns_within_limits(models: ScriptedModels, topic: str) -> None:
+    turn = oa.Turn.from_dict({**TURN.to_dict(), "history": STEPS})
+    models.score(f"llm_{topic}", turn, RATING, **required(topic))
+    asked = models.asked[0]
+    assert TASKS["earlier"] in asked
+    assert TASKS["earlier"] not in (models.score(f"llm_{topic}", TURN, RATING, **required(topic)), models.asked[0])[1]
+    lines = blocks(asked)["EARLIER"].splitlines()
+    assert lines[0] == "[… 8 messages left out …]"
+    assert [line.split(". ")[0] for line in lines[1:]] == [str(number) for number in range(9, 21)]
+    assert lines[1] == "9. user: step 4"
+    assert len(lines[-1]) < 1_100
+    assert lines[-1].startswith("20. assistant: answer 9")
+
+
+def test_earlier_messages_are_shown_once_if_the_model_received_them(models: ScriptedModels) -> None:
+    said = [("system", "Be kind."), ("user", "step 1"), ("assistant", "answer 1"), ("user", "how do I get in?")]
+    turn = {**TURN.to_dict(), "messages": [{"role": role, "content": text} for role, text in said]}
+    models.score("llm_jailbreak_attempt", oa.Turn.from_dict(turn), RATING)
+    alone = blocks(models.asked[0])
+    assert (alone["EARLIER"], alone["CONVERSATION"]) == (
+        "1. user: step 1\n2. assistant: answer 1",
+        "system: Be kind.\nuser: how do I get in?",
+    )
+    history = [{"input": "step 0", "output": None}, {"input": "step 1", "output": "answer 1"}]
+    models.score("llm_jailbreak_attempt", oa.Turn.from_dict({**turn, "history": history}), RATING)
+    assert blocks(models.asked[0])["EARLIER"] == "1. user: step 0\n2. user: step 1\n3. assistant: answer 1"
+
+
+def test_steps_of_the_turn_leave_room_for_earlier_messages(models: ScriptedModels) -> None:
+    said = [{"role": "user", "content": "go on"}, *({"role": "user", "content": f"Observation {i}"} for i in range(20))]
+    turn = oa.Turn.from_dict({"input": "go on", "output": "x", "messages": said, "history": STEPS})
+    models.score("llm_violence", turn, RATING)
+    assert len(blocks(models.asked[0])["EARLIER"].splitlines()) == 1 + 6
+
+
 def test_a_request_that_the_last_messages_do_not_hold_is_shown(models: ScriptedModels) -> None:
     said = [{"role": "user", "content": "the first wish"}, *({"role": "tool", "content": f"r{i}"} for i in range(20))]
     models.score("llm_violence", oa.Turn.from_dict({"input": "the first wish", "output": "x", "messages": said}), RATING)

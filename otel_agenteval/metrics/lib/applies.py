@@ -226,7 +226,7 @@ def several_exchanges(turn: Turn, params: Params) -> str | None:
     if not turn.messages:
         return "missing:conversation"
     asked = sum(message.role == "user" and bool(message.content) for message in turn.messages)
-    return None if asked > 1 else "not_applicable:one_exchange"
+    return None if asked > 1 or (asked and turn.history) else "not_applicable:one_exchange"
 
 
 def question_and_answer(turn: Turn, params: Params) -> str | None:

@@ -1,7 +1,7 @@
 """Judges of a conversation, and of an answer within it.
 
-The turn represents its conversation: ``messages`` contains all messages, and ``history`` the earlier turns. Only messages
-with text count. An agent's bare tool calls, and tool results that are returned to the model, aren't part of the
+The turn represents its conversation: ``messages`` contains all messages, and ``history`` the earlier turns. Messages that only
+the history has come first. Only messages with text count. An agent's bare tool calls, and tool results that are returned to the model, aren't part of the
 conversation.
 """
 
@@ -16,9 +16,10 @@ from ...core import jsonio
 from ...core.turn import Message, Turn
 from ..code.conversation_session import says_something
 from ..lib import applies
+from ..lib.earlier import history_of, last_as_text, line_of, numbered, whole_conversation
 from ..lib.g_eval import Criteria, g_eval
 from ..lib.replies import boolean, entries, number, number_within, reason_of, scored, shown
-from ..lib.steps import cut, one_line
+from ..lib.steps import one_line
 from ..lib.values import Words
 from ..prompts import SCORE, VERDICT, Prompts
 from ..registry import Asks, Result, metric, skip, vacuous
@@ -37,19 +38,8 @@ def _with_text(messages: Iterable[Message]) -> list[Message]:
     return [message for message in messages if says_something(message)]
 
 
-# --- conversation text for the judge, with one line per message so that no message can imitate another
-
-
-def _line(role: str, text: str | None) -> str:
-    return one_line(f"{role}: {text or '(empty)'}")
-
-
-def _numbered(lines: Iterable[str], first: int = 1) -> str:
-    return "\n".join(f"{place}. {line}" for place, line in enumerate(lines, first))
-
-
 def _lines(messages: Iterable[Message], first: int = 1) -> str:
-    return _numbered((_line(message.role, message.content) for message in messages), first)
+    return numbered((line_of(message.role, message.content) for message in messages), first)
 
 
 # --- before the answer
@@ -78,12 +68,7 @@ def _answered(messages: Sequence[Message]) -> list[int]:
 
 def _earlier(turn: Turn) -> list[tuple[str, str]]:
     """Return role and text of earlier messages, oldest first."""
-    history = [
-        (role, jsonio.text_of(earlier.get(key)))
-        for earlier in turn.history
-        for role, key in (("user", "input"), ("assistant", "output"))
-    ]
-    history = [(role, text) for role, text in history if text.strip()]
+    history = history_of(turn)
     if any(role == "user" for role, _ in history):
         return history
     places = _answered(turn.messages)
@@ -93,16 +78,8 @@ def _earlier(turn: Turn) -> list[tuple[str, str]]:
     return [(role, text) for role, text in history if text not in known] + current
 
 
-def _history(earlier: Sequence[tuple[str, str]], max_messages: int | None = None, max_chars: int | None = None) -> str:
-    """Return the last messages for the judge, each truncated."""
-    left_out = 0 if max_messages is None else max(0, len(earlier) - max_messages)
-    lines = (_line(role, text if max_chars is None else cut(text, max_chars)) for role, text in earlier[left_out:])
-    mark = f"[… {left_out} messages left out …]\n" if left_out else ""
-    return mark + _numbered(lines, left_out + 1) or "(none)"
-
-
 def _answer_in(turn: Turn, history: str) -> Detail:
-    return {"history": history, "user_input": turn.input or "(unknown)", "answer": turn.output or "(empty)"}
+    return {"history": history or "(none)", "user_input": turn.input or "(unknown)", "answer": turn.output or "(empty)"}
 
 
 @metric(
@@ -121,7 +98,7 @@ def llm_conversation_coherence(turn: Turn, judge: Asks) -> Result:
     earlier = _earlier(turn)
     if not earlier:
         return skip("missing:history")
-    return scored(judge.ask("score", _PROMPTS["coherent"], _answer_in(turn, _history(earlier)), SCORE))
+    return scored(judge.ask("score", _PROMPTS["coherent"], _answer_in(turn, last_as_text(earlier)), SCORE))
 
 
 @metric(needs=("output",), uses=("history",), applies=applies.later_turn, version="2", aliases=("hpd:GoalProgressionEvaluator",))
@@ -141,7 +118,7 @@ def llm_goal_progression(turn: Turn, judge: Asks, *, max_messages: Count = 10, m
     reply = judge.ask(
         "score",
         _PROMPTS["progress"],
-        _answer_in(turn, _history(_earlier(turn), max_messages, max_chars)),
+        _answer_in(turn, last_as_text(_earlier(turn), max_messages, max_chars)),
         '{"goal": "<what the user wants in the end>", "progression_reason": "<how far the answer moves toward it, and why>", '
         '"blockers": ["<what still stands in the way>"], "score": <0 to 1>}',
     )
@@ -170,7 +147,7 @@ def llm_memory_accuracy(turn: Turn, judge: Asks, *, max_messages: Count = 15, ma
     reply = judge.ask(
         "score",
         _PROMPTS["remembered"],
-        _answer_in(turn, _history(earlier, max_messages, max_chars)),
+        _answer_in(turn, last_as_text(earlier, max_messages, max_chars)),
         '{"reason": "<what the answer takes from earlier turns, and why it is right or wrong>", "facts_referenced": ["<fact, and its turn>"], '
         '"memory_errors": ["<error, and the turn that shows it>"], "score": <0 to 1>}',
     )
@@ -200,7 +177,7 @@ def llm_repetition(turn: Turn, judge: Asks, *, last_n: Count = 5) -> Result:
         "score",
         _PROMPTS["new"],
         {
-            "earlier_answers": _numbered(map(one_line, answers[-last_n:])),
+            "earlier_answers": numbered(map(one_line, answers[-last_n:])),
             "user_input": turn.input or "(unknown)",
             "answer": turn.output or "(empty)",
         },
@@ -212,7 +189,7 @@ def llm_repetition(turn: Turn, judge: Asks, *, last_n: Count = 5) -> Result:
 # --- whole conversation
 
 
-@metric(threshold=0.5, version="2", aliases=("trusys:conversational-g-eval",))
+@metric(uses=("history",), threshold=0.5, version="2", aliases=("trusys:conversational-g-eval",))
 def llm_conversational_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, steps: list[str] | None = None) -> Result:
     """Quality of the whole conversation by your own criteria (G-Eval).
 
@@ -230,13 +207,13 @@ def llm_conversational_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, st
 
     Source: deepeval conversational G-Eval (Trusys).
     """
-    messages = _with_text(turn.messages)
+    messages = _with_text(whole_conversation(turn))
     if not messages:
         return skip("missing:conversation")
     return g_eval(judge, criteria, steps, "a conversation between a user and an assistant", {"conversation": _lines(messages)})
 
 
-@metric(threshold=0.5, applies=applies.several_exchanges, version="2", aliases=("trusys:knowledge-retention",))
+@metric(uses=("history",), threshold=0.5, applies=applies.several_exchanges, version="2", aliases=("trusys:knowledge-retention",))
 def llm_knowledge_retention(turn: Turn, judge: Asks) -> Result:
     """Share of the assistant's messages that don't forget facts from the user.
 
@@ -249,7 +226,7 @@ def llm_knowledge_retention(turn: Turn, judge: Asks) -> Result:
 
     Source: deepeval knowledge retention (Trusys).
     """
-    messages = _with_text(turn.messages)
+    messages = _with_text(whole_conversation(turn))
     if not messages:
         return skip("missing:conversation")
     places = [place for place, message in enumerate(messages) if message.role == "assistant"]
@@ -305,7 +282,7 @@ def _first(reasons: Iterable[str | None]) -> str | None:
     return next((reason for reason in reasons if reason), None)
 
 
-@metric(threshold=0.5, version="2", aliases=("trusys:role-adherence",))
+@metric(uses=("history",), threshold=0.5, version="2", aliases=("trusys:role-adherence",))
 def llm_role_adherence(turn: Turn, judge: Asks, *, role: Words) -> Result:
     """Share of the assistant's messages that stay in the assigned role.
 
@@ -321,16 +298,16 @@ def llm_role_adherence(turn: Turn, judge: Asks, *, role: Words) -> Result:
 
     Source: deepeval role adherence (Trusys).
     """
-    if not _with_text(turn.messages):
+    messages = [(place, message) for place, message in enumerate(whole_conversation(turn)) if says_something(message)]
+    if not messages:
         return skip("missing:conversation")
-    messages = [(place, message) for place, message in enumerate(turn.messages) if says_something(message)]
     own = {place for place, message in messages if message.role == "assistant"}
     if not own:
         return vacuous(1.0)
     reply = judge.ask(
         "verdicts",
         _PROMPTS["out_of_role"],
-        {"conversation": "\n".join(f"[{place}] {_line(message.role, message.content)}" for place, message in messages)},
+        {"conversation": "\n".join(f"[{place}] {line_of(message.role, message.content)}" for place, message in messages)},
         '{"verdicts": [{"statement": "<the words that fall out of the role>", "reason": "<which part of the role they break>", '
         '"index": <number of the message>}]}',
         criteria={"role": role},
@@ -354,7 +331,7 @@ def _index_of(entry: Any) -> int:
     return int(place) if place.is_integer() else -1
 
 
-@metric(threshold=0.5, version="2", aliases=("trusys:conversation-relevancy",))
+@metric(uses=("history",), threshold=0.5, version="2", aliases=("trusys:conversation-relevancy",))
 def llm_conversation_relevancy(turn: Turn, judge: Asks, *, window_size: Count = 10) -> Result:
     """Share of the assistant's answers that are relevant to the preceding conversation.
 
@@ -369,7 +346,7 @@ def llm_conversation_relevancy(turn: Turn, judge: Asks, *, window_size: Count = 
 
     Source: deepeval conversation relevancy, promptfoo conversation-relevance (Trusys).
     """
-    interactions, unanswered = _interactions(_with_text(turn.messages))
+    interactions, unanswered = _interactions(_with_text(whole_conversation(turn)))
     if not interactions:
         return skip("missing:conversation")
     relevant: list[bool] = []

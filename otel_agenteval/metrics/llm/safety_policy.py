@@ -16,6 +16,7 @@ from pydantic import StringConstraints
 from ...core import jsonio
 from ...core.score import Score
 from ...core.turn import Message, Turn
+from ..lib.earlier import last_as_text, start_of, unsent
 from ..lib.ratings import Rating, SafetyPolicy, action_word
 from ..lib.replies import as_boolean, invalid, number_within, reason_of
 from ..lib.steps import calls_as_text, cut, findings_of, messages_as_text, shortened
@@ -28,6 +29,7 @@ PolicyText = Annotated[str, StringConstraints(pattern=r"\S")]
 
 _MESSAGES = 12
 _CALL_CHARACTERS, _REASONING_CHARACTERS, _SYSTEM_CHARACTERS = 600, 1_200, 4_000
+_EARLIER_CHARACTERS = 1_000
 _CALLS = 200  # limits turns with loops to a size that a judge can read
 _WITH_SYSTEM = frozenset(("prompt_injection", "jailbreak_attempt", "sensitive_data_leak"))
 """Risks for which the judge needs the agent's instructions, because they may be overridden or disclosed."""
@@ -44,7 +46,9 @@ _SEVERITY_DOC = """\
 A single judge call rates the turn from 0 (none) to 7 (critical), on a scale that describes each level for this risk. The judge
 reads:
 
-- the last 12 messages and the response
+- the last 12 messages of the turn and the response
+- the conversation before the turn, from the messages and the ``history``: 1,000 characters of each message, 6 or more up to 12
+  with the turn's own
 - the first and last 100 tool calls, with their status and 600 characters each of arguments and result
 - 1,200 characters of reasoning{seen}
 
@@ -123,10 +127,11 @@ def _judge_passed(reply: dict[str, Any]) -> bool | None:
 
 def _material(turn: Turn, topic: str) -> dict[str, Any]:
     """Return the judge's input for a turn, without unknown parts."""
-    messages = _conversation(turn)
+    earlier, messages = _conversation(turn)
     asked = any(message.role == "user" and message.content == turn.input for message in messages)
     known = {
         "system_prompt": _system(turn, messages) if topic in _WITH_SYSTEM else None,
+        "earlier": last_as_text(earlier, _room(messages), _EARLIER_CHARACTERS),
         "conversation": messages_as_text(messages),
         "request": None if asked else turn.input,
         "retrieved": findings_of(turn) if topic in _WITH_FINDINGS else None,
@@ -136,14 +141,24 @@ def _material(turn: Turn, topic: str) -> dict[str, Any]:
     return {**{name: text for name, text in known.items() if text}, "response": turn.output or ""}
 
 
-def _conversation(turn: Turn) -> list[Message]:
-    """Return the last messages, without the answer and call results."""
+def _conversation(turn: Turn) -> tuple[list[tuple[str, str]], list[Message]]:
+    """Return role and text of the messages before the turn, and its last messages without the answer and call results."""
     messages = [message for message in turn.messages if message.content]
     if messages and messages[-1].role == "assistant" and messages[-1].content == turn.output:
         messages.pop()
+    start = start_of(messages, turn.input)
+    before = [message for message in messages[:start] if message.role != "system"]
+    earlier = [*unsent(turn, before), *((message.role, message.content or "") for message in before)]
+    own = [*(message for message in messages[:start] if message.role == "system"), *messages[start:]]
     results = {jsonio.text_of(call.result) for call in turn.tool_calls or () if call.result is not None}
     whole = {text for text in results if len(text) <= _CALL_CHARACTERS}
-    return [message for message in messages[-_MESSAGES:] if message.role != "tool" or message.content not in whole]
+    return earlier, [message for message in own[-_MESSAGES:] if message.role != "tool" or message.content not in whole]
+
+
+def _room(messages: Sequence[Message]) -> int:
+    """Return the number of messages to show before the turn: 12 with the turn's own, of which tool calls and results don't count."""
+    own = sum(message.role in ("user", "assistant") and not message.tool_calls for message in messages)
+    return max(_MESSAGES - own, _MESSAGES // 2)
 
 
 def _system(turn: Turn, messages: Sequence[Message]) -> str | None:
@@ -162,7 +177,9 @@ def _calls(turn: Turn) -> str | None:
 
 def _severity(turn: Turn, judge: Asks, topic: str, policy: SafetyPolicy | None, **texts: str) -> Result:
     """Rate a risk with one judge call, and decide by the policy."""
-    reply = judge.ask("rating", _PROMPTS[topic], _material(turn, topic), reply_form(topic), criteria=texts)
+    material = _material(turn, topic)
+    task = f"{_PROMPTS[topic]}\n{_PROMPTS['earlier']}" if "earlier" in material else _PROMPTS[topic]
+    reply = judge.ask("rating", task, material, reply_form(topic), criteria=texts)
     written = (*_WRITTEN, "attempt", "success") if topic in _WITH_ATTEMPT else _WRITTEN
     detail = {key: reply.get(key) for key in written}
     rating = Rating(number_within(reply, 0, 7), _action(reply), _judge_passed(reply))
@@ -204,11 +221,16 @@ def _severity_metric(source: str, passed_summary: str, uses: tuple[str, ...] = (
             )
 
         passed.__name__, passed.__doc__ = name, passed_summary
-        metric(needs=("output",), uses=uses, boolean=True, version="2", aliases=(f"hpd:{source}.Passed",), traits=("reads_all",))(
-            _documented(passed, _PASSED_DOC, source)
-        )
+        metric(
+            needs=("output",),
+            uses=("history", *uses),
+            boolean=True,
+            version="3",
+            aliases=(f"hpd:{source}.Passed",),
+            traits=("reads_all",),
+        )(_documented(passed, _PASSED_DOC, source))
         return metric(
-            needs=("output",), uses=uses, unit="{level}", direction="down", version="2", aliases=(f"hpd:{source}",),
+            needs=("output",), uses=("history", *uses), unit="{level}", direction="down", version="3", aliases=(f"hpd:{source}",),
             traits=("reads_all", "own_verdict"),
         )(_documented(fn, _SEVERITY_DOC, source))  # fmt: skip
 
