@@ -22,6 +22,7 @@ from ..core.threads import mark_as_ours
 from ..core.turn import Turn
 from ..evaluation.references import ReferenceSources, root_attributes
 from ..evaluation.selection import named, select_conversation_metrics, select_metrics
+from ..evaluation.signals import with_signals
 from ..judging.budgeted import CommandBudget
 from ..judging.models import embedder_from, judge_from
 from ..judging.sampling import SamplingRule, rules_of
@@ -209,7 +210,8 @@ def chosen(
     rules = {**rules_of(config, selected), **rules_of(config, whole)}
     if names is None:
         return selected, whole, rules
-    return *named(names, selected, whole), rules
+    of_turns, of_whole = named(names, selected, whole)
+    return with_signals(of_turns, of_whole, selected), of_whole, rules
 
 
 def result_schema() -> Any:

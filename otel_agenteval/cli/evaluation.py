@@ -22,6 +22,7 @@ from ..evaluation.names import WITHHELD, named_publicly
 from ..evaluation.redaction import Redactor, redacted_score
 from ..evaluation.references import ReferenceSources
 from ..evaluation.selection import named, select_conversation_metrics, select_group, select_metrics
+from ..evaluation.signals import with_signals
 from ..judging.models import Embedder, InProcessEmbedder, Judge, JudgeGroup
 from ..judging.sampling import rules_of
 from ..metrics.bound_metric import BoundMetric, asks_one
@@ -54,7 +55,7 @@ def chosen(config: Config, names: str | None) -> tuple[list[BoundMetric], list[B
             more, more_whole = named([name], selected, whole)
         of_turns += more
         of_whole += more_whole
-    return of_turns, of_whole
+    return with_signals(of_turns, of_whole, selected), of_whole
 
 
 class Evaluated(NamedTuple):

@@ -72,8 +72,10 @@ class MetricEntry(Section):
             raise ValueError("must be the name of a metric or {metric: {parameters}, name: …, policy: …, when: {…}, sample: {…}}")  # noqa: TRY004 - pydantic reads it
         names = [key for key in value if key not in BESIDE_A_METRIC]
         if len(names) != 1:
+            chosen = ". Choose a metric's model in judge.choose" if "model" in names else ""
+            found = ", ".join(map(str, names)) or "none"
             raise ValueError(
-                f"an entry must name exactly one metric, besides name, policy, when and sample. Found {', '.join(map(str, names)) or 'none'}"
+                f"an entry must name exactly one metric, besides name, policy, when and sample. Found {found}{chosen}"
             )
         params = value[names[0]]
         if params is not None and not isinstance(params, Mapping):

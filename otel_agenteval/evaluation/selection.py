@@ -9,6 +9,7 @@ import importlib
 import logging
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, NamedTuple
@@ -27,6 +28,7 @@ from ..metrics.bound_metric import BoundMetric, live_metric
 from ..metrics.names import presets
 from ..metrics.registry import GROUPS, group_of, resolve
 from .redaction import redacted_text
+from .signals import reads_signals, with_signals
 
 _log = logging.getLogger("otel_agenteval")
 
@@ -49,7 +51,7 @@ def select_metrics(config: Config) -> list[BoundMetric]:
 
     First come ``inline.metrics`` (names, and groups such as ``default``), then the preset, then ``metrics`` and ``groups``
     in their order. A later metric replaces an earlier one of the same name. A metric may be configured several times with
-    different parameters.
+    different parameters. The last ones are those whose signals metrics of conversations need.
 
     Raises:
         ConfigError: a metric (with the three closest names) or parameter is unknown, a value is invalid, or an entry repeats another. The
@@ -71,6 +73,8 @@ def select_metrics(config: Config) -> list[BoundMetric]:
     selected = [*inline.values(), *preset, *configured]
     complete_policies(selected)
     _sample(config, entries, configured)
+    with suppress(ConfigError):  # select_conversation_metrics raises it
+        selected = with_signals(selected, select_conversation_metrics(config))
     return selected
 
 
@@ -122,7 +126,8 @@ def named(
 ) -> tuple[list[BoundMetric], list[BoundMetric]]:
     """Return the metrics of turns and of conversations with the given names.
 
-    Configured metrics keep their configuration. Others are metrics of turns with default parameters.
+    Configured metrics keep their configuration. Others have default parameters, and are metrics of turns unless they read
+    signals.
 
     Raises:
         ConfigError: a name is unknown.
@@ -135,8 +140,10 @@ def named(
             [] if found.preset else [bound for bound in some if name in (bound.name, bound.metric.name)]
             for some in (of_turns, whole)
         )
+        if not configured and not of_whole:
+            (of_whole if reads_signals(found.metric) else configured).append(live_metric(name, {}))
         chosen_whole += of_whole
-        chosen += configured or ([] if of_whole else [live_metric(name, {})])
+        chosen += configured
     return chosen, chosen_whole
 
 
@@ -147,8 +154,7 @@ def select_conversation_metrics(config: Config) -> list[BoundMetric]:
         ConfigError: for the same reasons as in :func:`select_metrics`.
     """
     import_own(config)
-    metrics = config.conversation.metrics
-    entries: Entries = [(("conversation", "metrics", i), entry) for i, entry in enumerate(metrics) if entry.metric != FAULTY]
+    entries = _of_conversations(config)
     configured = _configured(config, entries)
     selected = [*_of_preset(config, "conversation", configured), *configured]
     complete_policies(selected)
@@ -167,6 +173,24 @@ def _of_preset(config: Config, part: Part, configured: Sequence[BoundMetric]) ->
         for bound in _configured(config, [(("preset", i), entry) for i, entry in enumerate(entries)])
         if bound.metric.name not in own
     ]
+
+
+def _of_conversations(config: Config) -> Entries:
+    """Return the entries of conversations: those of their section, and metrics of signals that are named among those of turns."""
+    metrics = config.conversation.metrics
+    entries: Entries = [(("conversation", "metrics", i), entry) for i, entry in enumerate(metrics) if entry.metric != FAULTY]
+    others = [(path, entry) for path, entry in config.metric_entries() if _session_metric(entry.metric)]
+    known = {_session_metric(entry.metric) for _, entry in entries} if others else set()
+    return [*entries, *((path, entry) for path, entry in others if _session_metric(entry.metric) not in known)]
+
+
+def _session_metric(name: str) -> str | None:
+    """Return the metric's own name if it reads signals, or None. An unknown name is another place's error."""
+    try:
+        found = resolve(name).metric
+    except ConfigError:
+        return None
+    return found.name if reads_signals(found) else None
 
 
 def complete_policies(selected: Sequence[BoundMetric]) -> None:

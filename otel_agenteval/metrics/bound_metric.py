@@ -433,6 +433,11 @@ def _checked(metric: Metric, name: str, value: Any) -> Any:
             raise ConfigError(
                 f"{metric.name}.{name}: isn't a parameter of the metric. Move {name} one level up, beside the name {metric.name}"
             )
+        if name == "model" and metric.kind == "llm":
+            choice = f"{{metric: {metric.name}, model: {value}}}"
+            raise ConfigError(
+                f"{metric.name}.model: isn't a parameter of the metric. Choose its model in judge.choose: [{choice}]"
+            )
         close = nearest(name, metric.parameters, 1) if metric.parameters else []
         hint = f". Did you mean {close[0]!r}?" if close else ""
         raise ConfigError(f"{metric.name}.{name}: unknown parameter{hint} (parameters: {', '.join(metric.parameters) or 'none'})")
@@ -453,7 +458,7 @@ def _checked(metric: Metric, name: str, value: Any) -> Any:
         raise ConfigError(refusal(path, reprlib.repr(value), rule + _unit_hint(value))) from None
 
 
-_BESIDE_A_METRIC = ("policy", "when", "sample")
+_BESIDE_A_METRIC = ("name", "policy", "when", "sample")
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?s(?:ec(?:onds?)?)?")
 
 

@@ -20,13 +20,9 @@ from typing import Any, Literal
 from ..core.score import Score
 from ..core.tenancy import qualified
 from ..core.turn import Message, Turn, Usage
+from ..evaluation.signals import SIGNALS
 
 EndReason = Literal["ended", "idle", "evicted", "shutdown", "signals"]
-SIGNALS: Mapping[str, str] = {
-    "llm_confidence": "confidence", "embed_loop_detection": "loop_detection", "llm_tool_correctness": "tool_correctness",
-    "embed_coherence": "coherence",
-}  # fmt: skip
-"""Metrics of single turns whose scores are signals of their conversation, with the names of the signals."""
 _SIGNAL_PAUSE = 30.0
 """Seconds without another signal after which late signals are evaluated."""
 _HISTORY = 20
@@ -266,7 +262,7 @@ def conversation_of(turn: Turn) -> str:
 def signals_in(scores: Iterable[Score]) -> dict[str, float]:
     found = {}
     for score in scores:
-        name = SIGNALS.get(score.metric)
+        name = SIGNALS.get(score.metric.partition(".")[0])
         if name is not None and score.status == "ok" and score.value is not None:
             found[name] = score.value
     return found

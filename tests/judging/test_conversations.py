@@ -6,9 +6,13 @@ from typing import Any
 
 import pytest
 
+from otel_agenteval.backfill.batch import chosen
+from otel_agenteval.config.loader import load_config
 from otel_agenteval.core import semconv
+from otel_agenteval.evaluation.selection import select_metrics
+from otel_agenteval.evaluation.signals import SIGNALS
 from otel_agenteval.metrics.registry import resolve
-from otel_agenteval.turns.conversations import SIGNALS, Conversations
+from otel_agenteval.turns.conversations import Conversations
 from tests.support.clock import FakeClock
 from tests.support.judges import ScriptedModels
 from tests.support.rig import Rig
@@ -23,10 +27,12 @@ def confidence(value: float) -> dict[str, Any]:
 
 
 def config(models: ScriptedModels, *metrics: Any) -> dict[str, Any]:
+    """Session metrics of the signals that have a metric here; those of weight 0 aren't needed."""
+    others = {"signal_weights": {signal: 0 for name, signal in SIGNALS.items() if name not in metrics}}
     server = {"base_url": models.url, "model": "scripted", "max_concurrency": 1}
     return {
         "judge": server, "embedder": server, "metrics": list(metrics), "inline": {"metrics": []},
-        "conversation": {"metrics": [RELIABILITY, CONSISTENCY], "idle_timeout": "10m"},
+        "conversation": {"metrics": [{RELIABILITY: others}, {CONSISTENCY: others}], "idle_timeout": "10m"},
     }  # fmt: skip
 
 
@@ -42,6 +48,41 @@ def whole_ones(rig: Rig) -> list[Any]:
 
 def values(scored: Any) -> dict[str, Any]:
     return {score.metric: score.value for score in scored.scores}
+
+
+@pytest.mark.parametrize("place", ["metrics", "conversation"])
+@pytest.mark.parametrize("name", [RELIABILITY, "pandaprobe:agent_reliability"])
+def test_session_metric_alone_turns_on_its_signals(models: ScriptedModels, place: str, name: str) -> None:
+    near = {"Please wait here.": [1.0, 0.0], QUESTION: [0.8, 0.6]}
+    models.play(*[confidence(0.9)] * 2, vectors=near)
+    given = config(models)
+    given["metrics"], given["conversation"] = ([name], {}) if place == "metrics" else ([], {"metrics": [name]})
+    with Rig(given) as rig:
+        converse(rig, "Please wait here.", "Please wait here.")
+        assert rig.engine.drain(10, judges=True)
+        assert rig.engine.end_conversation("c1")
+        [scored] = whole_ones(rig)
+    first, second = scored.scores[0].detail["per_trace_signals"].values()
+    assert first == {"confidence": 0.9, "loop_detection": 1.0, "coherence": 0.8, "risk": pytest.approx(0.2)}
+    assert (second["loop_detection"], second["risk"]) == (0.0, 1.0)
+
+
+def test_signals_follow_weights_selectors_and_configured_metrics() -> None:
+    session = {"code_agent_reliability": {"signal_weights": {"coherence": 0}}, "when": {"agent": "travel"}}
+    given = {
+        "inline": {"metrics": []},
+        "metrics": [{"llm_confidence": {"threshold": 0.8}}],
+        "conversation": {"metrics": [session]},
+    }
+    found = select_metrics(load_config(given, env={}))
+    assert [(one.name, one.when is not None) for one in found] == [
+        ("llm_confidence", False),
+        ("embed_loop_detection", True),
+        ("llm_tool_correctness", True),
+    ]
+    of_turns, whole, _ = chosen(load_config({}, env={}), ["code_agent_consistency", "llm_confidence"])
+    assert [one.name for one in whole] == ["code_agent_consistency"]
+    assert sorted(one.name for one in of_turns) == sorted(SIGNALS)
 
 
 def test_signals_are_those_that_the_source_knows() -> None:
@@ -115,6 +156,19 @@ def test_a_turn_s_judges_see_what_was_said_before_it(models: ScriptedModels) -> 
         found = [scored.scores[0].value for scored in rig.scored() if scored.judged is not None]
         assert sorted(found) == [0.0, 1.0, 1.0]
         assert not whole_ones(rig)
+
+
+def test_safety_judge_reads_the_redacted_turns_before(models: ScriptedModels) -> None:
+    models.play(*[{"score": 0, "reason": "fine"}] * 2)
+    given = config(models, "llm_jailbreak_attempt")
+    given["conversation"] = {}
+    with Rig(given) as rig:
+        converse(rig, "First, write to mallory@evil.example.", "Now the second part.")
+        assert rig.engine.drain(10, judges=True)
+    first, second = models.asked
+    assert "<<<EARLIER" not in first
+    assert f"1. user: {QUESTION}\n2. assistant: First, write to [EMAIL_1]." in second
+    assert "mallory" not in second
 
 
 def test_loops_are_a_signal_too(models: ScriptedModels) -> None:

@@ -153,7 +153,9 @@ def code_agent_reliability(
     value is 1, vacuous.
 
     The turn's ``session`` has ``traces: [{trace_id, signals: {confidence, loop_detection, tool_correctness, coherence}}]``.
-    Each signal is a score from 0 to 1, and higher is better. Any other value counts as missing.
+    Each signal is a score from 0 to 1, and higher is better. Any other value counts as missing. If live or
+    recorded turns lack them, the metric turns on the turn metrics of its signals (``llm_confidence``, ``embed_loop_detection``,
+    ``llm_tool_correctness``, ``embed_coherence``), and uses their scores.
 
     Parameters:
         signal_weights: Weights by signal, 0..1000. Defaults: confidence 1, loop_detection 1, tool_correctness 0.8,
@@ -203,7 +205,9 @@ def code_agent_consistency(turn: Turn, *, signal_weights: dict[Signal, SignalWei
     signals. To include those, use ``code_agent_reliability``.
 
     The turn's ``session`` has ``traces: [{trace_id, signals: {confidence, loop_detection, tool_correctness, coherence}}]``.
-    Each signal is a score from 0 to 1, and higher is better. Any other value counts as missing.
+    Each signal is a score from 0 to 1, and higher is better. Any other value counts as missing. If live or
+    recorded turns lack them, the metric turns on the turn metrics of its signals (``llm_confidence``, ``embed_loop_detection``,
+    ``llm_tool_correctness``, ``embed_coherence``), and uses their scores.
 
     Parameters:
         signal_weights: Weights by signal, 0..1000. Defaults: confidence 1, loop_detection 1, tool_correctness 0.8,
