@@ -44,7 +44,7 @@ from otel_agenteval.metrics.spellings import written as spelled
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from scripts import prompt_pages  # noqa: E402
+from scripts import moving, prompt_pages  # noqa: E402
 
 _START_NS = 1_767_225_600_000_000_000
 _CLOCK = re.compile(r"(?<=\} )([0-9.e-]+) [0-9]{10}\.[0-9]+$", re.MULTILINE)  # value and time of an exemplar
@@ -117,19 +117,6 @@ def other_tools_page() -> str:
             for named, row in _grouped(row for row in tool.metrics.values() if row.ours is None)
         ]
         parts.append("")
-    parts.append(
-        "## Seed catalogs\n\nParameter names that apply under `SEED:NAME`. Camel case works everywhere. Trusys uses promptfoo's parameters.\n"
-    )
-    parts.append("| seed | metric | its parameter | parameter here |\n|---|---|---|---|")
-    parts.append(
-        "| agenteval | all but `code_conversation_completeness` | `threshold`, `passThreshold`, `passingThreshold` | threshold (70 is 0.70) |"
-    )
-    for seed, (_, metrics) in names.seeds().items():
-        parts += [
-            f"| {seed} | {linked(metric)} | `{theirs}` | {_cell(spelled(spelling))} |"
-            for metric, spellings in metrics.items()
-            for theirs, spelling in spellings.items()
-        ]
     return "\n".join(parts).rstrip() + "\n"
 
 
@@ -256,8 +243,8 @@ metrics:
 
 ## Presets
 
-`preset: NAME` in the configuration, or `--preset NAME` with `eval`, `experiment` and `backfill`, also runs the metrics of
-another system that need no parameters, with that system's thresholds. An entry of your own replaces the preset's entry for
+`preset: NAME` in the configuration, or `--preset NAME` with `eval`, `experiment` and `backfill`, also runs those metrics of
+another system that work without parameters, with its thresholds. An entry of your own replaces the preset's entry for
 the same metric. `--metrics @NAME` runs only the preset.
 
 ```yaml
@@ -275,6 +262,8 @@ own `policy` takes precedence, and our default metrics stay trends.
 
 
 def _presets(linked: Callable[[str], str]) -> Iterator[str]:
+    pages = ", ".join(f"[{preset.title}](../../guides/moving-from-{name}.md)" for name, preset in names.presets().items())
+    yield f"These pages have each name, parameter and difference of a system: {pages}.\n"
     yield "| preset | system | metrics of turns | metrics of conversations |\n|---|---|---|---|"
     for name, preset in names.presets().items():
         cells = (", ".join(linked(_preset_entry(entry)) for entry in part) for part in (preset.metrics, preset.conversation))
@@ -500,6 +489,7 @@ def pages() -> Iterator[tuple[Path, str]]:
     rows = ",\n".join(f"{json.dumps(metric.name)}: {json.dumps(index_row(metric))}" for metric in catalog() if metric.is_ours)
     yield ROOT / "otel_agenteval" / "metrics" / "catalog_index.json", f"{{\n{rows}\n}}\n"
     yield from prompt_pages.pages()
+    yield from ((ROOT / name, text) for name, text in moving.pages())
     for name, text in metric_pages():
         yield ROOT / "docs" / "reference" / "metrics" / name, text
     recorded = Recorded()

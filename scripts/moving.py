@@ -1,0 +1,112 @@
+"""The pages ``docs/guides/moving-from-*.md``: each name, parameter and difference of the five seed catalogs.
+
+Names and parameters are read from the metrics and from ``otel_agenteval/metrics/names``. ``scripts/moving.yaml`` has the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from otel_agenteval.core.data_files import load_yaml
+from otel_agenteval.metrics import names
+from otel_agenteval.metrics.bound_metric import live_metric
+from otel_agenteval.metrics.registry import Metric, catalog, resolve
+from otel_agenteval.metrics.spellings import Spellings, Unsupported
+from otel_agenteval.metrics.spellings import written as spelled
+
+FACTS: dict[str, dict[str, Any]] = load_yaml(Path(__file__).with_name("moving.yaml"))
+BY_METHOD = {
+    ("llm_context_precision", "holistic"): 0.7,
+    ("llm_context_recall", "holistic"): 0.7,
+    ("llm_task_completion", "holistic"): 0.7,
+    ("llm_task_completion", "two_stage"): 0.5,
+}
+"""Default thresholds that depend on a metric's method."""
+METRICS = {metric.name: metric for metric in catalog()}
+FOLDER = "docs/guides"
+
+
+def names_of(seed: str) -> dict[str, list[str]]:
+    """Return the names of a seed catalog by our metric."""
+    found: dict[str, list[str]] = {}
+    for metric in METRICS.values():
+        for alias in metric.aliases:
+            if alias.startswith(f"{seed}:"):
+                found.setdefault(metric.name, []).append(alias)
+    return found
+
+
+def page(seed: str) -> str:
+    facts, preset = FACTS[seed], names.presets()[seed]
+    parts = [
+        f"# Moving from {preset.title}\n",
+        f"{facts['intro']} This page lists every name, parameter and difference. It is based on {preset.title} {facts['version']}.\n",
+        "## Turn on its metrics\n",
+        f"The [preset](../reference/metrics/other-tools.md#presets) `{seed}` runs its metrics that work without parameters:\n",
+        f"```yaml\npreset: {seed}\n```\n",
+        f"```bash\notel-agenteval eval traces.jsonl --preset {seed}\n```\n",
+        "Add others under their own names. In Python:\n",
+        f"```python\n{facts['python']}```\n",
+        f"## Where its parts are\n\n| {preset.title} | here |\n|---|---|",
+        *(f"| {theirs} | {_cell(ours)} |" for theirs, ours in facts["features"].items()),
+        "\n## Names\n",
+        f"Each name works with the prefix `{seed}:`, and without it if no other system has the name. Thresholds are defaults.\n",
+        f"| {preset.title} | metric here | sets | threshold |\n|---|---|---|---|",
+        *_name_rows(seed),
+        "\n## Parameters\n",
+        "The parameters of each metric. An arrow leads from a name there to the one here. Camel case works everywhere.\n",
+        "| metric | parameters |\n|---|---|",
+        *(f"| all | {_cell(shown)} |" for shown in [", ".join(_spelled(names.seeds().get(seed, ({}, {}))[0]))] if shown),
+        *(
+            f"| {_linked(metric)} | {_parameters(seed, METRICS[metric], aliases[0])} |"
+            for metric, aliases in names_of(seed).items()
+        ),
+        f"\n## Differences\n\nMetrics that aren't listed compute what {preset.title} computes.\n\n| metric | difference |\n|---|---|",
+        *(f"| {_linked(metric)} | {_cell(said)} |" for metric, said in facts["differences"].items()),
+        "\nA metric without the data that it needs is skipped, and a metric that fails is an error. Neither counts as 0.",
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _linked(metric: str) -> str:
+    return f"[`{metric}`](../reference/metrics/{METRICS[metric].family}.md#{metric})"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _name_rows(seed: str) -> Iterator[str]:
+    for metric, aliases in names_of(seed).items():
+        same: dict[str, list[str]] = {}
+        for alias in aliases:
+            plain = "{" not in alias
+            found = resolve(alias) if plain else None
+            sets = ", ".join(f"`{key}={value!r}`" for key, value in found.preset.items()) if found else "the number in the name"
+            bound = live_metric(alias if plain else metric, {})
+            mark = BY_METHOD.get((metric, bound.params.get("method", "")), bound.threshold)
+            same.setdefault(f"{_linked(metric)} | {sets or '–'} | {'–' if mark is None else f'{mark:g}'}", []).append(alias)
+        for row, several in same.items():
+            listed = ", ".join(f"`{alias.partition(':')[2]}`" for alias in several)
+            yield f"| {listed} | {row} |"
+
+
+def _parameters(seed: str, metric: Metric, alias: str) -> str:
+    of_all, by_metric = names.seeds().get(seed, ({}, {}))
+    own = by_metric.get(metric.name) or names.seed_spellings(seed, alias.partition(":")[2], metric.name, metric.parameters)
+    special = {theirs: spelling for theirs, spelling in own.items() if of_all.get(theirs) is not spelling}
+    return _cell(", ".join([*(f"`{name}`" for name in metric.parameters), *_spelled(special)])) or "none"
+
+
+def _spelled(spellings: Spellings) -> Iterator[str]:
+    for theirs, spelling in spellings.items():
+        how = f"not supported: {spelling.how}" if isinstance(spelling, Unsupported) else spelled(spelling)
+        yield f"`{theirs}` → {how}"
+
+
+def pages() -> Iterator[tuple[str, str]]:
+    """Yield the path and text of each page."""
+    for seed in FACTS:
+        yield f"{FOLDER}/moving-from-{seed}.md", page(seed)

@@ -1,0 +1,41 @@
+"""The pages ``docs/guides/moving-from-*.md`` name every name, parameter and difference that they should."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import otel_agenteval as oa
+from otel_agenteval.metrics.names import presets, seeds
+from scripts import moving
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.mark.parametrize("seed", presets())
+def test_page_has_each_name_and_parameter(seed: str) -> None:
+    text = (ROOT / moving.FOLDER / f"moving-from-{seed}.md").read_text(encoding="utf-8")
+    for metric, aliases in moving.names_of(seed).items():
+        for alias in aliases:
+            assert f"`{alias.partition(':')[2]}`" in text
+        assert all(f"`{parameter}`" in text for parameter in moving.METRICS[metric].parameters)
+    of_all, by_metric = seeds().get(seed, ({}, {}))
+    for theirs in (*of_all, *(name for spellings in by_metric.values() for name in spellings)):
+        assert f"`{theirs}` →" in text
+
+
+@pytest.mark.parametrize("seed", presets())
+def test_differences_are_of_the_system_s_metrics(seed: str) -> None:
+    assert moving.FACTS[seed]["differences"].keys() <= moving.names_of(seed).keys()
+    text = " ".join(moving.FACTS[seed]["differences"].values())
+    for metric in re.findall(r"`((?:code|embed|llm)_\w+)`", text):
+        assert metric in moving.METRICS
+
+
+def test_parameters_of_documents_alone_are_refused_with_a_pointer() -> None:
+    with pytest.raises(oa.ConfigError, match="code_tool_was_called"):
+        oa.get_metric("agenteval:ToolSelectionMetric", forbiddenTools=["DeleteRecord"])
+    with pytest.raises(oa.ConfigError, match="max_calls"):
+        oa.get_metric("agenteval:ToolEfficiencyMetric", optimalCallCount=3)
