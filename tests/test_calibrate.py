@@ -180,3 +180,14 @@ def test_a_judge_that_prefers_its_own_model_is_found_out(tmp_path: Path, capsys:
     assert json.loads(capsys.readouterr().out)[0]["self_preference"] is None
     assert main([*args, "--judge-model", "judge-1"]) == 0
     assert "preference for its own model's answers" in capsys.readouterr().out
+
+
+def test_suggested_turns_are_spread_over_metrics(tmp_path: Path) -> None:
+    run = Run()
+    for number in range(100):
+        run.add(About(f"a{number}"), Score("llm_a", 0.5, passed=True, threshold=0.5, kind="llm"))
+        run.add(About(f"b{number}"), Score("llm_b", 0.9 - number / 1000, passed=True, threshold=0.5, kind="llm"))
+    labels = tmp_path / "labels.csv"
+    labels.write_text("turn_id,label\nx,pass\n", encoding="utf-8")
+    found = [row["metric"] for row in to_label(run, read_labels(str(labels)), 20)]
+    assert min(found.count("llm_a"), found.count("llm_b")) >= 8

@@ -233,7 +233,7 @@ def fleet() -> Dashboard:
     )  # fmt: skip
     found.with_panel(
         number(
-            "Cost per hour", "Cost of the agents' model calls with known prices.", units.Dollars,
+            "Cost per hour", "Cost of the agents' model calls: reported by spans, or estimated from tokens and prices.", units.Dollars,
             f"3600 * sum({rate(semconv.TURN_COST, AGENT_AND_SERVICE, '$__range')})", decimals=2,
         )
     )  # fmt: skip
@@ -284,7 +284,7 @@ def fleet() -> Dashboard:
     cost = rate(semconv.TURN_COST, AGENT_AND_SERVICE)
     found.with_panel(
         lines(
-            "Cost per hour, by agent", "Cost of the agents' model calls with known prices.", units.Dollars,
+            "Cost per hour, by agent", "Cost of the agents' model calls: reported by spans, or estimated from tokens and prices.", units.Dollars,
             (f"3600 * sum by (agent) ({cost})", "{{agent}}"), stacked=True,
         )
     )  # fmt: skip
@@ -406,8 +406,10 @@ def agent() -> Dashboard:
     )  # fmt: skip
     found.with_panel(
         lines(
-            "Cost per hour, by model", "The model of the call that wrote the answer.", units.Dollars,
-            (f"3600 * sum by (model) ({rate(semconv.TURN_COST, AGENT_AND_SERVICE)})", "{{model}}"), span=12, stacked=True,
+            "Cost per hour, by model",
+            "The model of the call that wrote the answer. Estimated costs come from tokens and prices, others from spans.", units.Dollars,
+            (f"3600 * sum by (model, estimated) ({rate(semconv.TURN_COST, AGENT_AND_SERVICE)})", "{{model}} (estimated: {{estimated}})"),
+            span=12, stacked=True,
         )
     )  # fmt: skip
     return found

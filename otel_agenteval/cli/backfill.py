@@ -140,7 +140,8 @@ def _print_account(account: ScoringTotals, scorer: Scorer, *, dry: bool) -> None
     if account.model_calls or any(metric.asks for metric in (*scorer.metrics, *scorer.whole)):
         cost = f"{account.cost_usd:,.4g} USD"
         if account.unpriced:
-            cost = f"{cost}, and {account.unpriced:,} calls of unknown price"
+            of_unknown = f"{account.unpriced:,} calls of unknown price"
+            cost = f"{cost}, and {of_unknown}" if account.cost_usd else of_unknown
         lines.append(f"{at_least}{account.model_calls:,} calls to the judge and the embedder, {account.tokens:,} tokens, {cost}")
         lines += [f"  {name}: {count:,}" for name, count in sorted(account.metrics.items())]
     if account.bad:

@@ -14,7 +14,7 @@ from ..config.loader import load_config
 from ..core.errors import ConfigError
 from ..core.processes import jobs_of
 from ..core.terminal import escaped
-from ..core.turn import Turn
+from ..core.turn import Turn, usd_text
 from ..outlets.accounting import outcome
 from ..outlets.store.reader import StoreReader, Wanted, score_of_row, store_path
 from ..outlets.turn_text import BOLD, DIM, RED, Paint, colors_wanted, columns, one_line, short_name
@@ -90,7 +90,7 @@ def _stored(turn: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
     when = datetime.datetime.fromtimestamp(turn["start"] or turn["stored_at"], datetime.timezone.utc)
     facts = [escaped(turn["agent"] or "unnamed agent")]
     facts += [f"{turn['duration_s']:.2f} s"] if turn["duration_s"] is not None else []
-    facts += [f"${turn['cost_usd']:.4f}"] if turn["cost_usd"] is not None else []
+    facts += [usd_text(turn["cost_usd"], turn["cost_estimated"])] if turn["cost_usd"] is not None else []
     name = escaped(str(turn["turn_id"]))
     short = name[: name.find(":") + 1 + _SHORT_ID]  # a tenant's name comes first
     head = f"{paint(short, BOLD)}  {when:%Y-%m-%d %H:%M:%S}  {', '.join(facts)}"

@@ -9,6 +9,7 @@ import argparse
 import json
 import sys
 import urllib.parse
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ..config.loader import load_config
@@ -20,6 +21,7 @@ from ..core.errors import AgentEvalError, ConfigError, refusal
 from ..core.finding import with_evidence
 from ..core.tenancy import qualified
 from ..core.terminal import escaped
+from ..core.turn import usd_text
 from ..outlets.store.postgres import without_password
 from ..outlets.store.reader import StoreReader, score_of_row, store_path
 from ..outlets.turn_text import colors_wanted, columns, render_outcomes
@@ -55,7 +57,8 @@ def run(args: argparse.Namespace) -> int:
     found = _of_url(args.url, args.turn_id, config) if args.url is not None else _of_store(args.store, args.turn_id, config)
     if args.json:
         by_metric = {score["metric"]: score for score in found.scores}
-        print(escaped(json.dumps({"turn_id": found.turn_id, "metrics": found.outcomes, "scores": by_metric}, ensure_ascii=False)))
+        shown = {"turn_id": found.turn_id, "metrics": found.outcomes, "scores": by_metric, **found.cost}
+        print(escaped(json.dumps(shown, ensure_ascii=False)))
     elif found.outcomes is None:
         where = (
             f"the latest turns of {args.url}"
@@ -64,7 +67,9 @@ def run(args: argparse.Namespace) -> int:
         )
         print(escaped(f"turn {args.turn_id} not found in {where}"))
     else:
-        print(f"turn {escaped(found.turn_id)}")
+        usd, estimated = found.cost.get("cost_usd"), found.cost.get("cost_estimated")
+        cost = "" if usd is None else f", {usd_text(usd, estimated)}{' estimated from tokens and prices' if estimated else ''}"
+        print(f"turn {escaped(found.turn_id)}{cost}")
         scores = [score_of_row(row) for row in found.scores]
         evidence = {row["metric"]: row.get("evidence", ()) for row in found.scores}
         width, color = columns(sys.stdout), colors_wanted(sys.stdout)
@@ -80,13 +85,19 @@ class _Found(NamedTuple):
     """The result of each metric; None for an unknown turn."""
     scores: list[dict[str, Any]]
     """Rows of the store, with their evidence."""
+    cost: dict[str, Any]
+    """``cost_usd`` and ``cost_estimated``, if they are known."""
 
 
 def _of_store(path: str | None, short: str, config: Config) -> _Found:
     with StoreReader(store_path(path, config)) as reader:
         turn_id = reader.find(short) or short
-        content = (reader.turn(turn_id) or {}).get("content")
-        return _Found(turn_id, reader.why(turn_id), with_evidence(reader.scores(turn_id), content))
+        turn = reader.turn(turn_id) or {}
+        return _Found(turn_id, reader.why(turn_id), with_evidence(reader.scores(turn_id), turn.get("content")), _cost_in(turn))
+
+
+def _cost_in(turn: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: turn[name] for name in ("cost_usd", "cost_estimated") if turn.get(name) is not None}
 
 
 def _token_for(turn_id: str, options: ServeOptions) -> str | None:
@@ -123,7 +134,8 @@ def _of_url(url: str, turn_id: str, config: Config) -> _Found:
         if reply.status_code == 409:
             raise AgentEvalError(str(said["error"]))
         outcomes = None if metrics is None else {str(metric): str(outcome) for metric, outcome in metrics.items()}
-        return _Found(str(said.get("turn_id", turn_id)), outcomes, [dict(score) for score in said.get("scores") or ()])
+        scores = [dict(score) for score in said.get("scores") or ()]
+        return _Found(str(said.get("turn_id", turn_id)), outcomes, scores, _cost_in(said))
     except (ValueError, KeyError, TypeError, AttributeError):
         raise AgentEvalError(
             f"--url: {base} returned status {reply.status_code} without a turn. Use the address of `serve --web` (serve.web)"

@@ -395,3 +395,11 @@ def _summary(score: Score) -> str:
     if score.threshold is not None and not is_boolean:
         text += f" ({'≤' if score.direction == 'down' else '≥'} {score.threshold:g})"
     return f"{text}: {score.explanation}" if score.explanation else text
+
+
+def pass_rate(passed: float, failed: float) -> float | None:
+    """Return the share of verdicts that pass, or None without any. Vacuous and skipped scores have no verdict.
+
+    Pages, reports and commands use it. Dashboards compute the same from the outcomes ``pass`` and ``fail``.
+    """
+    return passed / (passed + failed) if passed + failed > 0 else None

@@ -259,7 +259,10 @@ INSTRUMENTS: tuple[Instrument, ...] = (
         about_us=True,
     ),
     Instrument(TURN_DURATION, "histogram", "s", _OF_A_TURN, "Time from the start to the end of a turn's root.", _AGENT_SECONDS),
-    Instrument(TURN_COST, "counter", "{USD}", _OF_A_TURN, "Cost of the turns' model calls in US dollars."),
+    Instrument(
+        TURN_COST, "counter", "{USD}", (*_OF_A_TURN, "estimated"),
+        "Cost of the turns' model calls in US dollars, reported by spans or estimated from tokens and prices.",
+    ),
     Instrument(
         TURN_TOKENS, "counter", "{token}", (*_OF_A_TURN, "token_type"),
         "Tokens of the turns' model calls: input (including cached) and output (including reasoning).",

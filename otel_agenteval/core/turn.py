@@ -196,7 +196,7 @@ class SpanInfo:
 
 _ABOUT_THE_TURN = (
     "turn_id", "tenant", "trace_id", "conversation_id", "service", "agent", "start", "duration_s", "close_reason", "complete", "revision", "supersedes",
-    "llm_calls", "usage", "cost_usd",
+    "llm_calls", "usage", "cost_usd", "cost_estimated",
 )  # fmt: skip
 
 _FACTS_WHEN_EMPTY = ("output", "tool_calls", "retrieved_ids")
@@ -415,7 +415,7 @@ class Turn:
         facts += (
             [f"{self.usage.input_tokens or 0:,} + {self.usage.output_tokens or 0:,} tokens"] if self.usage is not None else []
         )
-        facts += [f"${self.cost_usd:.4f}"] if self.cost_usd is not None else []
+        facts += [usd_text(self.cost_usd, self.cost_estimated)] if self.cost_usd is not None else []
         facts += ["incomplete"] if not self.complete else []
         calls = [f"{call.name}{' ✗' if call.error is not None else ''}" for call in self.tool_calls or ()]
         error = (self.error.message or self.error.type or "unknown") if self.error is not None else None
@@ -451,6 +451,11 @@ _DEFAULTS: dict[str, Callable[[], Any]] = {
 }  # fmt: skip
 """Value of each field while it is unknown."""
 _ONLY_WHEN_TRUE = ("truncated", "cost_estimated")
+
+
+def usd_text(usd: float, estimated: bool | None = False) -> str:
+    """Format a cost: ``$0.0123``, or ``≈$0.0123`` if it is an estimate."""
+    return f"{'≈' if estimated else ''}${usd:.{4 if usd >= 0.01 else 6}f}"
 
 
 def iso(moment: datetime.datetime) -> str:

@@ -55,6 +55,7 @@ FACTS: Mapping[str, Fact] = {
     "truncated": Fact(False, lambda turn: turn.truncated),
     "duration_s": Fact(False, lambda turn: turn.duration_s),
     "cost_usd": Fact(False, lambda turn: turn.cost_usd),
+    "cost_estimated": Fact(False, lambda turn: turn.cost_estimated),
     "input_tokens": Fact(False, lambda turn: turn.usage.input_tokens if turn.usage else None),
     "output_tokens": Fact(False, lambda turn: turn.usage.output_tokens if turn.usage else None),
     "output_chars": Fact(False, lambda turn: None if turn.output is None else len(turn.output)),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..core.errors import MetricError
 from ..core.score import GATED, SHED, Score
 from ..core.turn import Turn
+from ..core.turn_cost import Pricing, add_cost
 from ..media.sharing import sharing
 from ..metrics.bound_metric import BoundMetric
 from ..metrics.registry import Asks, Embeds
@@ -41,6 +42,13 @@ _IMPORTED_FIRST = ("numpy", "otel_agenteval.detectors.injection", "otel_agenteva
 """Slow imports of many metrics, as steps of their own."""
 _warm: set[tuple[str, str]] = set()
 """Names and parameter hashes of the metrics that have evaluated the warm-up turn."""
+
+
+def pricing_of(metrics: Sequence[BoundMetric]) -> Pricing:
+    """Return the prices of the cost metrics, so that turns cost what the metrics report."""
+    costs = [one.params for one in metrics if one.metric.name in ("code_cost", "code_max_cost")]
+    prices = {model: price for params in reversed(costs) for model, price in (params.get("prices") or {}).items()}
+    return Pricing(prices, not costs or any(params.get("estimate", True) for params in costs))
 
 
 class Outcome(NamedTuple):
@@ -155,6 +163,7 @@ def begin(
     sources = references.attach(turn, root_attributes(turn)) if references is not None else {}
     if cases is not None and references is not None:
         metrics = cases.of(references.case_of(turn))
+    add_cost(turn, pricing_of(metrics))
 
     def score(metric: BoundMetric) -> Score:
         given = embedder if metric.metric.kind == "embed" else judge
@@ -249,6 +258,7 @@ class Evaluator:
         self.whole = whole
         self.references = references
         self._budget = budget
+        self._pricing = pricing_of(metrics)
         self._expected = ExpectedMetrics([metric.metric.name for metric in metrics]) if expected else None
 
     @property
@@ -281,6 +291,7 @@ class Evaluator:
         """
         self.evaluations += 1
         scored.sources = self.references.attach(scored.turn, attributes)
+        add_cost(scored.turn, self._pricing)
         found = run(self.metrics, scored.turn, scored.sources, budget=self._budget if waited_for else None)
         scored.scores, scored.seconds = found.scores, found.seconds
         scored.pending = [*found.cut, *self.heavy]

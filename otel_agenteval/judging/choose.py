@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ..core import forks
 from ..core.clock import Clock
 from ..core.feedback import METRIC as FEEDBACK
-from ..core.score import Score
+from ..core.score import Score, pass_rate
 from ..core.tenancy import qualified
 from ..evaluation import failed_turns
 from ..evaluation.conditions import Known
@@ -162,10 +162,10 @@ def _proxies_of(scored: ScoredTurn) -> tuple[float, float, float]:
     They are the share of computed verdicts that pass, whether the answer is a refusal, and the answer's length. Each is from 0
     to 1, or 0 if unknown.
     """
-    verdicts = [score.passed for score in scored.scores if score.passed is not None and score.status == "ok"]
+    outcomes = [score.summary.outcome for score in scored.scores]
     refused = next((score.value for score in scored.scores if score.metric == "code_refusal" and score.value is not None), 0.0)
     return (
-        sum(verdicts) / len(verdicts) if verdicts else 0.0,
+        pass_rate(outcomes.count("pass"), outcomes.count("fail")) or 0.0,
         float(refused),
         min(1.0, math.log1p(len(scored.turn.output or "")) / _LONG),
     )

@@ -132,7 +132,7 @@ def _of_turn(turn: Turn, labels: tuple[str, str, str]) -> list[Observation]:
     if _is_amount(turn.duration_s):
         found.append((semconv.TURN_DURATION, labels, turn.duration_s))
     if _is_amount(turn.cost_usd):
-        found.append((semconv.TURN_COST, labels, turn.cost_usd))
+        found.append((semconv.TURN_COST, (*labels, "true" if turn.cost_estimated else "false"), turn.cost_usd))
     usage = turn.usage
     if usage is not None:
         for token_type, count in (("input", usage.input_tokens), ("output", usage.output_tokens)):

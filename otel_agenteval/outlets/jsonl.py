@@ -84,6 +84,8 @@ class JsonLinesOutlet(Outlet):
             "span_id": f"{root.span_id:016x}",
             "service": turn.service,
             "agent": turn.agent,
+            "cost_usd": turn.cost_usd,
+            "cost_estimated": turn.cost_estimated or None,
             "close_reason": turn.close_reason,
             "complete": turn.complete,
             "revision": turn.revision,

@@ -16,7 +16,7 @@ from typing import Any, TextIO
 
 from ..core.finding import describe, findings_in
 from ..core.score import Score
-from ..core.turn import ToolCall, Turn
+from ..core.turn import ToolCall, Turn, usd_text
 from .accounting import outcome
 
 _LABEL = 12  # width of "  agent     "
@@ -215,6 +215,8 @@ def _facts_of(turn: Turn) -> Iterator[str]:
         yield number_of(len(turn.tool_calls), "tool call")
     if turn.duration_s is not None:
         yield f"{turn.duration_s:.2f} s"
+    if turn.cost_usd is not None:
+        yield usd_text(turn.cost_usd, turn.cost_estimated)
     notes = {"incomplete": not turn.complete, "truncated": turn.truncated, "inferred": turn.reading == "inferred"}
     yield ", ".join([f"closed: {turn.close_reason or 'unknown'}", *(note for note, applies in notes.items() if applies)])
 

@@ -16,6 +16,7 @@ from ..core import jsonio
 from ..core.clock import SYSTEM_CLOCK, Clock
 from ..core.errors import StoreError
 from ..core.finding import value_at, with_evidence
+from ..core.score import pass_rate
 from ..core.tenancy import qualified
 from ..judging.models.prompt import SYSTEM
 from ..metrics.descriptions import described, headline, value_of
@@ -23,8 +24,7 @@ from ..metrics.registry import catalog
 from ..outlets.store.statements import HOUR
 from ..outlets.store.views import Cursor, Filter, Order, SumCell, Views
 from ..outlets.turn_text import one_line
-from ..statistics.groups import difference
-from ..statistics.tests import holm
+from ..statistics.groups import Compared, Difference, adjusted_ps, compare_values, difference
 from .labels import Labels
 from .parameters import Problem, filter_of
 from .questions import question_about
@@ -282,11 +282,17 @@ class Api:
             cells = views.cells(self._filter(request), request.given["by"])
             unsummed = len(views.stale())
         turns = {cell.group: cell.turns for cell in cells if not cell.metric}
-        return {
-            "groups": [_group(cell) for cell in cells if not cell.metric],
-            "estimates": [
-                _estimated(cell, turns.get(cell.group, 0), facts.get(cell.metric, {})) for cell in cells if cell.metric
-            ],
+        estimates = [_estimated(cell, turns.get(cell.group, 0), facts.get(cell.metric, {})) for cell in cells if cell.metric]
+        verdicts: dict[str | None, list[int]] = {}
+        for cell in cells:
+            passed, failed = verdicts.setdefault(cell.group, [0, 0])
+            verdicts[cell.group] = [passed + cell.passed, failed + cell.failed]
+        groups = [_group(cell) for cell in cells if not cell.metric]
+        return {  # the worst first
+            "groups": sorted(groups, key=lambda one: _badness(pass_rate(*verdicts[one["group"]]), one["errors"] / one["turns"])),
+            "estimates": sorted(
+                estimates, key=lambda one: (*_badness(one["pass_rate"], one["errors"]), one["metric"], one["group"] or "")
+            ),
             "hours_not_summed": unsummed,
         }
 
@@ -329,14 +335,18 @@ class Api:
             cells: dict[tuple[str | None, str], SumCell] = {
                 (cell.group, cell.metric): cell for cell in views.cells(wanted, by) if cell.group in (before, after)
             }
+            if sum(cell.scored for cell in cells.values()) <= _COMPARED:
+                compared = compare_values(views.group_values(by, (before, after), wanted), before, after)[0]
+            else:
+                compared = _of_sums(cells, before, after)
+        by_metric = {one.metric: one for one in compared}
         lines = [
-            {"metric": metric, **facts.get(metric, {}), **_compared(cells.get((before, metric)), cells.get((after, metric)))}
+            {
+                "metric": metric, **facts.get(metric, {}),
+                **_line(cells.get((before, metric)), cells.get((after, metric)), by_metric.get(metric)),
+            }
             for metric in sorted({metric for _, metric in cells if metric})
-        ]
-        differences = [line["difference"] for line in lines if line["difference"] is not None]
-        testable = [one for one in differences if one["size"] or one["p"] < 1]
-        for one, adjusted in zip(testable, holm([one["p"] for one in testable]), strict=True):
-            one["p"] = adjusted
+        ]  # fmt: skip
         return {"by": by, "before": _side(before, cells), "after": _side(after, cells), "lines": lines}
 
     def cases(self, request: Request) -> dict[str, Any]:
@@ -561,13 +571,22 @@ def _counted(groups: Mapping[str, int]) -> list[dict[str, Any]]:
     return [{"name": name, "turns": turns} for name, turns in groups.items()]
 
 
+def _badness(passed: float | None, errors: float) -> tuple[float, float]:
+    """Return a sort key by which lower pass rates, and then more errors, come first."""
+    return 2.0 if passed is None else passed, -errors
+
+
 def _group(cell: SumCell) -> dict[str, Any]:
     return {"group": cell.group, "turns": cell.turns, "errors": cell.errors, **_usage(cell)}
 
 
 def _usage(cell: SumCell) -> dict[str, Any]:
-    mean = cell.duration_s / cell.turns if cell.turns else None
-    return {"cost_usd": cell.cost_usd, "tokens": cell.tokens, "duration_s": mean}
+    mean = cell.duration_s / cell.timed if cell.timed else None
+    return {**_cost(cell), "cost_estimated": cell.estimated > 0, "tokens": cell.tokens or None, "duration_s": mean}
+
+
+def _cost(cell: SumCell) -> dict[str, Any]:
+    return {"cost_usd": cell.cost_usd if cell.priced else None, "priced": cell.priced}
 
 
 def _side(name: str, cells: Mapping[tuple[str | None, str], SumCell]) -> dict[str, Any]:
@@ -575,26 +594,40 @@ def _side(name: str, cells: Mapping[tuple[str | None, str], SumCell]) -> dict[st
     return _group(cell) if cell is not None else {"group": name, "turns": 0}
 
 
-def _compared(before: SumCell | None, after: SumCell | None) -> dict[str, Any]:
-    """Return the estimates of a metric in two groups and their difference, whose ``p`` isn't adjusted for several tests."""
+def _of_sums(cells: Mapping[tuple[str | None, str], SumCell], before: str, after: str) -> list[Compared]:
+    """Compare two groups by their sums, because reading all scores would take too long."""
+    found: dict[str, Difference] = {}
+    for (group, metric), cell in cells.items():
+        other = cells.get((after, metric)) if group == before else None
+        first, second = (one.estimate() if metric and one is not None else None for one in (cell, other))
+        if first is not None and second is not None:
+            found[metric] = difference(first, second)
+    adjusted = adjusted_ps(found)
+    return [Compared(metric, one, (0, 0), False, adjusted[metric]) for metric, one in found.items()]
+
+
+def _line(before: SumCell | None, after: SumCell | None, found: Compared | None) -> dict[str, Any]:
+    """Return the estimates of a metric in two groups and their difference."""
     line: dict[str, Any] = {
         side: _estimated(cell, 0, {}) if cell is not None else None for side, cell in (("before", before), ("after", after))
     }
-    first, second = (cell.estimate() if cell is not None else None for cell in (before, after))
-    found = None if first is None or second is None else difference(first, second)
-    line["difference"] = None if found is None else {
-        "size": found.size, "low": found.interval[0], "high": found.interval[1], "p": found.p, "detectable": found.detectable,
+    if found is None:
+        return {**line, "difference": None}
+    of = found.difference
+    line["before"] |= of.before._asdict()
+    line["after"] |= of.after._asdict()
+    line["difference"] = {
+        "size": of.size, "low": of.interval[0], "high": of.interval[1], "p": found.adjusted, "detectable": of.detectable,
+        "pairs": found.turns[0] if found.paired else None,
     }  # fmt: skip
     return line
 
 
 def _estimated(cell: SumCell, turns: int, facts: Mapping[str, Any]) -> dict[str, Any]:
     estimate = cell.estimate()
-    verdicts = cell.passed + cell.failed
     return {
         "group": cell.group, "metric": cell.metric, **{name: facts.get(name) for name in _SCORE_FACTS if facts},
-        "turns": turns, "scored": cell.scored, "passed": cell.passed, "failed": cell.failed, "errors": cell.errors, "cost_usd": cell.cost_usd,
-        "pass_rate": cell.passed / verdicts if verdicts else None,
+        "turns": turns, "scored": cell.scored, "passed": cell.passed, "failed": cell.failed, "errors": cell.errors, **_cost(cell), "pass_rate": pass_rate(cell.wp, cell.wv - cell.wp),
         **(dict(estimate._asdict()) if estimate is not None else dict.fromkeys(("mean", "low", "high", "n_eff"))),
     }  # fmt: skip
 
@@ -609,6 +642,8 @@ def _point(cell: SumCell, with_interval: bool) -> dict[str, Any]:
     return {**found, "mean": cell.wy / cell.w if cell.w else None}
 
 
+_COMPARED = 50_000
+"""Scores above which two groups are compared by their sums, unpaired, and each turn counts as a trace of its own."""
 _STEPS = (1, 2, 3, 6, 12, 24, 48, 168, 336, 720)
 _POINTS = 45
 
@@ -619,7 +654,7 @@ def _step_for(seconds: float) -> int:
 
 
 _COLUMNS = (
-    "turn_id", "at", "agent", "service", "service_version", "model", "conversation_id", "duration_s", "cost_usd", "input_tokens",
+    "turn_id", "at", "agent", "service", "service_version", "model", "conversation_id", "duration_s", "cost_usd", "cost_estimated", "input_tokens",
     "output_tokens", "error",
 )  # fmt: skip
 _FORMULA_SIGNS = frozenset("=+-@\t\r")

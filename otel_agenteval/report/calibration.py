@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -203,8 +204,13 @@ def _trust(series: MetricSeries, labeled: Sequence[tuple[bool, ScoreRow]], judge
     )  # fmt: skip
 
 
+def _doubt(row: ScoreRow) -> float:
+    threshold = row.series.facts.threshold
+    return abs((row.value or 0.0) - (0.5 if threshold is None else threshold))
+
+
 def to_label(run: Run, labels: Sequence[Label], count: int, metric: str | None = None) -> list[dict[str, Any]]:
-    """Suggest unlabeled turns close to the threshold. One in five is drawn at random."""
+    """Suggest unlabeled turns close to the threshold, in turn for each metric. One in five is drawn at random."""
     known = {label.turn for label in labels}
     rows = [
         row
@@ -214,10 +220,10 @@ def to_label(run: Run, labels: Sequence[Label], count: int, metric: str | None =
         if row.passed is not None and row.value is not None and row.about.turn_id not in known and row.about.case_id not in known
     ]
     explored = [rows[place] for place in np.random.default_rng(len(rows)).permutation(len(rows))[: round(count * _EXPLORED)]]
-    unsure = sorted(
-        rows,
-        key=lambda row: abs((row.value or 0.0) - (0.5 if row.series.facts.threshold is None else row.series.facts.threshold)),
-    )
+    by_metric: dict[str, list[ScoreRow]] = {}
+    for row in sorted(rows, key=_doubt):
+        by_metric.setdefault(row.series.label, []).append(row)
+    unsure = [row for several in zip_longest(*by_metric.values()) for row in several if row is not None]
     chosen: dict[str, ScoreRow] = {}
     for row in (*explored, *unsure):
         chosen.setdefault(row.about.turn_id, row)

@@ -1,6 +1,6 @@
 """Compares two runs metric by metric, and separates real changes from chance.
 
-Turns are paired by turn id or case id if at least half of the smaller run has a counterpart. Several turns of one case count as
+Turns are paired by case id, or by turn id, if at least half of the smaller run has a counterpart. Several turns of one case count as
 one turn with their mean. Verdicts are compared with exact tests, numbers with permutation tests. Holm's correction covers all
 tests of a comparison. A test whose values don't vary can't reject anything, so the correction ignores it.
 """
@@ -12,8 +12,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from ..statistics.intervals import Interval, difference_interval, mean_interval, newcombe, newcombe_paired
-from ..statistics.tests import cliffs_delta, cohens_d, fisher, holm, mcnemar, permutation, sign_flip
+from ..statistics.intervals import Interval, difference_interval, newcombe
+from ..statistics.tests import cliffs_delta, cohens_d, fisher, holm, paired_test, permutation
 from .run import About, MetricSeries, Run, ScoreRow
 
 ALPHA = 0.05
@@ -97,9 +97,9 @@ def _pairing(before: Run, after: Run) -> tuple[Literal["turn id", "case id"] | N
     by_turn = keys(before, lambda about: about.turn_id), keys(after, lambda about: about.turn_id)
     by_case = keys(before, lambda about: about.case_id), keys(after, lambda about: about.case_id)
     turns, cases = len(by_turn[0] & by_turn[1]), len(by_case[0] & by_case[1])
-    if turns >= cases:
-        return ("turn id", turns) if turns and 2 * turns >= min(map(len, by_turn)) else (None, turns)
-    return ("case id", cases) if 2 * cases >= min(map(len, by_case)) else (None, cases)
+    if cases and 2 * cases >= min(map(len, by_case)):
+        return "case id", cases
+    return ("turn id", turns) if turns and 2 * turns >= min(map(len, by_turn)) else (None, max(turns, cases))
 
 
 def _matcher(before: Run) -> Callable[[MetricSeries, int], MetricSeries | None]:
@@ -187,12 +187,12 @@ def _change(
         first, second = [before[key] for key in common], [after[key] for key in common]
     else:
         first, second = list(before.values()), list(after.values())
-    binary = measure != "mean" and {*first, *second} <= {0.0, 1.0}
     if common:
         differences = [b - a for a, b in zip(first, second, strict=True)]
-        p, interval = _paired_rates(first, second) if binary else (sign_flip(differences), mean_interval(differences))
+        p, interval = paired_test(first, second, is_rate=measure != "mean")
         effect, varies = cohens_d(differences), any(differences)
     else:
+        binary = measure != "mean" and {*first, *second} <= {0.0, 1.0}
         p, interval = _rates(first, second) if binary else (permutation(first, second), difference_interval(first, second))
         effect, varies = cliffs_delta(first, second), len({*first, *second}) > 1
     means = math.fsum(first) / len(first), math.fsum(second) / len(second)
@@ -204,12 +204,6 @@ def _change(
 def _rates(before: list[float], after: list[float]) -> tuple[float, Interval]:
     first, second = (int(sum(before)), len(before)), (int(sum(after)), len(after))
     return fisher(first, second), newcombe(first, second)
-
-
-def _paired_rates(before: list[float], after: list[float]) -> tuple[float, Interval]:
-    pairs = list(zip(before, after, strict=True))
-    both, lost, gained, neither = (pairs.count(pair) for pair in ((1.0, 1.0), (1.0, 0.0), (0.0, 1.0), (0.0, 0.0)))
-    return mcnemar(lost, gained), newcombe_paired(both, lost, gained, neither)
 
 
 def _judged(changes: list[MetricChange]) -> list[MetricChange]:

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..core.notebook_html import table_html
-from ..core.score import Score
+from ..core.score import Score, pass_rate
 from ..core.turn import Turn
+from ..outlets.accounting import outcome
 from ..statistics.repeated import FEWEST_CASES, Tries, consistency, mean_by_case, pass_at_k, pass_hat_k
 from .compare import Comparison, compare
 from .formatting import aligned, number, percent
@@ -81,7 +82,7 @@ class Experiment:
         return [
             trial
             for trial in self.trials
-            if trial.error or any(score.verdict is False for _, scores in trial.scored for score in scores)
+            if trial.error or any(outcome(score) == "fail" for _, scores in trial.scored for score in scores)
         ]
 
     def summary(self) -> list[Summary]:
@@ -184,7 +185,7 @@ def _summary(metric: str, found: Sequence[tuple[Trial, Score]]) -> Summary:
     low, high = (None, None) if estimate is None or estimate.interval is None else estimate.interval
     return Summary(
         metric, found[0][1].unit, len(values), sum(map(len, values.values())), mean, low, high,
-        sum(one.passed for one in tries) / sum(one.n for one in tries) if tries else None,
+        pass_rate(sum(one.passed for one in tries), sum(one.n - one.passed for one in tries)),
         sum(pass_at_k(one, k) for one in tries) / len(tries) if tries else None,
         sum(pass_hat_k(one, k) for one in tries) / len(tries) if tries else None, consistency(tries),
         sum(score.status == "error" for _, score in found), sum(score.status == "skipped" for _, score in found),

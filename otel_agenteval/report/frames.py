@@ -8,6 +8,7 @@ from typing import Any
 from ..core.extras import require
 from ..core.score import Score, scores_html
 from ..core.turn import Turn
+from ..outlets.accounting import outcome
 
 _MOST_SHOWN = 20
 
@@ -73,7 +74,7 @@ class ScoredTurns(Sequence[tuple[Turn, Sequence[Score]]]):
 
     def __repr__(self) -> str:
         scores = [score for _, found in self._members for score in found]
-        failed = sum(score.verdict is False for score in scores)
+        failed = sum(outcome(score) == "fail" for score in scores)
         return f"ScoredTurns({len(self):,} turns, {len(scores):,} scores, {failed:,} failed)"
 
 
@@ -84,6 +85,7 @@ _SCORE_COLUMNS = (
 _TURN_COLUMNS = (
     "turn_id", "trace_id", "conversation_id", "user_id", "service", "agent", "framework", "model", "start", "duration_s", "close_reason",
     "complete", "error", "input", "output", "llm_calls", "tool_calls", "input_tokens", "output_tokens", "cost_usd",
+    "cost_estimated",
 )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from importlib.resources import files
 
 import numpy as np
 
+from ..core.score import pass_rate
 from ..outlets.turn_text import one_line
 from ..statistics.intervals import wilson
 from .compare import Comparison, MetricChange
@@ -114,7 +115,7 @@ def _groups(run: Run) -> str:
         passed, failed, errors = (sum(row.outcome == word for row in scores) for word in ("pass", "fail", "error"))
         rows.append([
             _cell(escape(agent)), _cell(escape(model)), _number(len({row.about.turn_id for row in scores})),
-            _cell(_bar(passed, passed + failed), passed / (passed + failed) if passed + failed else ""),
+            _cell(_bar(passed, passed + failed), "" if (rate := pass_rate(passed, failed)) is None else rate),
             _count(failed), _count(errors), _count(sum(row.fails_gate for row in scores)),
         ])  # fmt: skip
     heads = ("agent", "model", "turns", "verdicts that are a pass", "failed", "errors", "failed gates")

@@ -5,17 +5,16 @@ It shows differences larger than chance, and how many more turns an unclear resu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any, Literal
 
 from ..core.errors import AgentEvalError
 from ..core.score import Direction
-from ..outlets.store.reader import StoreReader, Wanted
-from ..statistics.groups import Difference, Group, in_pairs
-from ..statistics.tests import holm
-from .formatting import aligned, markdown_table, number, p_value
+from ..outlets.store.reader import GroupValue, StoreReader, Wanted
+from ..statistics.groups import Difference, compare_values
+from .formatting import aligned, count, markdown_table, number, p_value
 from .html import page, text_table
 
 ALPHA = 0.05
@@ -30,11 +29,13 @@ class Line:
     unit: str
     difference: Difference
     turns: tuple[int, int]
+    """Number of turns in each group or, if paired by case, of pairs."""
+    paired: bool
     adjusted: float
     """The p value, corrected for the number of metrics (Holm)."""
     verdict: Verdict
     needed: tuple[int, int] | None
-    """Turns that each group still needs for the requested or observed effect, or None if they are useless."""
+    """Turns or cases that each group still needs for the requested or observed effect, or None if they are useless."""
 
 
 @dataclass(slots=True)
@@ -66,25 +67,22 @@ def compare_groups(
     """
     known = reader.groups(by, wanted)
     names = _chosen(by, known, groups)
-    metrics: dict[str, dict[str, Group]] = {name: {} for name in names}
     about: dict[str, tuple[str, Direction]] = {}
-    for row in reader.values(by, names, wanted):
-        about[row.metric] = row.unit, row.direction
-        metrics[row.group].setdefault(row.metric, Group()).add(row.trace, row.value, row.probability)
+
+    def values() -> Iterator[GroupValue]:
+        for row in reader.values(by, names, wanted):
+            about[row.metric] = row.unit, row.direction
+            yield row
+
     before, after = names
     found = Releases(by, before, after, (known[before], known[after]), others=[name for name in known if name not in names])
-    pairs = sorted(in_pairs(metrics[before], metrics[after]))
-    found.alone = sorted(metrics[before].keys() ^ metrics[after].keys())
-    # Metrics without any variation can't differ by chance, so the correction ignores them.
-    testable = [one for one in pairs if one[1].size or one[1].p < 1]
-    adjusted = dict(zip((one[0] for one in testable), holm([one[1].p for one in testable]), strict=True))
-    for metric, difference, turns in pairs:
+    compared, found.alone = compare_values(values(), before, after)
+    for metric, difference, turns, paired, p in compared:
         unit, direction = about[metric]
-        p = adjusted.get(metric, 1.0)
         verdict = _verdict(difference.size, p, direction)
         aim = effect if effect is not None else difference.size
         needed = difference.turns_needed(turns, aim) if verdict == "no difference shown" and aim else None
-        found.lines.append(Line(metric, unit, difference, turns, p, verdict, needed))
+        found.lines.append(Line(metric, unit, difference, turns, paired, p, verdict, needed))
     found.lines.sort(key=lambda line: (("worse", "changed", "better", "no difference shown").index(line.verdict), line.metric))
     return found
 
@@ -128,7 +126,7 @@ def _cells(line: Line) -> tuple[str, ...]:
     return (
         line.metric, number(of.before.mean, unit), number(of.after.mean, unit),
         f"{number(of.size, unit, signed=True)} ({number(low, unit, signed=True)} … {number(high, unit, signed=True)})", p_value(line.adjusted),
-        f"{line.turns[0]:,} and {line.turns[1]:,}", line.verdict, number(of.detectable, unit), needed,
+        count(line.turns[0], "pair") if line.paired else f"{line.turns[0]:,} and {line.turns[1]:,}", line.verdict, number(of.detectable, unit), needed,
     )  # fmt: skip
 
 
@@ -169,8 +167,8 @@ def as_data(found: Releases) -> dict[str, Any]:
         "metrics": [
             {
                 "metric": line.metric, "before": line.difference.before._asdict(), "after": line.difference.after._asdict(),
-                "difference": line.difference.size, "interval": list(line.difference.interval), "p": line.difference.p, "p_adjusted": line.adjusted,
-                "turns": list(line.turns), "verdict": line.verdict, "detectable": line.difference.detectable,
+                "difference": line.difference.size, "interval": list(line.difference.interval), "p": line.adjusted, "p_unadjusted": line.difference.p,
+                "turns": list(line.turns), "paired_by": "case" if line.paired else None, "verdict": line.verdict, "detectable": line.difference.detectable,
                 "turns_needed": None if line.needed is None or min(line.needed) < 0 else list(line.needed),
             }
             for line in found.lines

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..core import jsonio
 from ..core.errors import AgentEvalError, ConfigError
-from ..core.score import FIELDS, Facts, Score
+from ..core.score import FIELDS, Facts, Score, pass_rate
 from ..core.turn import Turn
 from ..metrics.bound_metric import BoundMetric
 from ..outlets.accounting import answering_call, outcome
@@ -116,7 +116,7 @@ class SeriesSummary:
 
     @property
     def pass_rate(self) -> float | None:
-        return self.outcomes["pass"] / self.judged if self.judged else None
+        return pass_rate(self.outcomes["pass"], self.outcomes["fail"])
 
 
 class Run:

@@ -140,9 +140,10 @@ def api(
             if live is None and stored is None:
                 return _json({"turn_id": turn_id, "metrics": None}, 404)
             scores = store.scores(turn_id) if store is not None else []
-            content = (store.turn(turn_id) or {}).get("content") if store is not None and shows_content else None
-            scores = with_evidence(scores, content)
-        return _json({"turn_id": turn_id, "metrics": {**(stored or {}), **(live or {})}, "scores": scores})
+            turn = (store.turn(turn_id) if store is not None else None) or {}
+            scores = with_evidence(scores, turn.get("content") if shows_content else None)
+        cost = {name: turn[name] for name in ("cost_usd", "cost_estimated") if turn.get(name) is not None}
+        return _json({"turn_id": turn_id, "metrics": {**(stored or {}), **(live or {})}, "scores": scores, **cost})
 
     return get
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .intervals import MANY, RESAMPLES, blocks
+from .intervals import MANY, RESAMPLES, Interval, blocks, mean_interval, newcombe_paired
 
 _EXACT_FLIPS = 12  # exact test with at most 4,096 sign patterns
 _SLACK = 1e-9  # tolerance for rounding: float sums depend on the order
@@ -60,6 +60,19 @@ def sign_flip(differences: Sequence[float]) -> float:
         for generator, count in blocks(found.size)
     )
     return (as_large + 1) / (RESAMPLES + 1)
+
+
+def paired_test(before: Sequence[float], after: Sequence[float], *, is_rate: bool) -> tuple[float, Interval]:
+    """Return the p value of paired values, and the interval of their mean difference. All comparisons of cases use it.
+
+    Rates of zeros and ones get McNemar's test, other values a sign-flip test.
+    """
+    pairs = list(zip(before, after, strict=True))
+    if is_rate and {*before, *after} <= {0.0, 1.0}:
+        both, lost, gained, neither = (pairs.count(pair) for pair in ((1.0, 1.0), (1.0, 0.0), (0.0, 1.0), (0.0, 0.0)))
+        return mcnemar(lost, gained), newcombe_paired(both, lost, gained, neither)
+    differences = [after - before for before, after in pairs]
+    return sign_flip(differences), mean_interval(differences)
 
 
 def permutation(before: Sequence[float], after: Sequence[float]) -> float:

@@ -21,6 +21,7 @@ from ..core.errors import AgentEvalError, NotASpan
 from ..core.extras import require
 from ..core.terminal import escaped
 from ..core.turn import Turn
+from ..core.turn_cost import add_cost
 from ..dialects.reader import UnreadTrace, unread_trace
 from ..spans.exports import otlp_lines
 from ..spans.otlp import OtlpLog, from_json
@@ -96,7 +97,9 @@ def read_turns(groups: Iterable[SpanGroup], readings: Readings) -> Iterator[tupl
 
 
 def turn_of(group: SpanGroup) -> Turn:
-    return reader_of(group).turn("recorded_file", group.all_seen)
+    turn = reader_of(group).turn("recorded_file", group.all_seen)
+    add_cost(turn)
+    return turn
 
 
 def wholes_of(items: Iterable[SpanRecord | OtlpLog], unread: Unread = _ignore) -> list[SpanGroup]:

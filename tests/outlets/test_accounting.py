@@ -24,7 +24,7 @@ def test_a_turn_adds_itself_its_time_its_cost_and_its_tokens() -> None:
     assert observations(scored_turn()) == [
         (semconv.TURNS, ("travel", "shop", "root_ended", "true"), 1),
         (semconv.TURN_DURATION, OF_A_TURN, 2.5),
-        (semconv.TURN_COST, OF_A_TURN, 0.25),
+        (semconv.TURN_COST, (*OF_A_TURN, "false"), 0.25),
         (semconv.TURN_TOKENS, (*OF_A_TURN, "input"), 100),
         (semconv.TURN_TOKENS, (*OF_A_TURN, "output"), 20),
     ]

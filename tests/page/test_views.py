@@ -216,7 +216,7 @@ def test_what_counts_and_what_does_not(empty: str) -> None:
     with Views(filled(empty, [(turn, scores)])) as views:
         found = {cell.metric: cell for cell in views.cells(Filter())}
     assert [(name, cell.scored, cell.passed, cell.failed, cell.errors) for name, cell in found.items() if name] == [
-        ("code_a", 1, 0, 1, 0), ("code_b", 0, 0, 0, 1), ("code_c", 0, 1, 0, 0), ("code_d", 1, 0, 0, 0), ("llm_e", 1, 1, 0, 0),
+        ("code_a", 1, 0, 1, 0), ("code_b", 0, 0, 0, 1), ("code_c", 0, 0, 0, 0), ("code_d", 1, 0, 0, 0), ("llm_e", 1, 1, 0, 0),
     ]  # fmt: skip
     assert (found["llm_e"].w, found["llm_e"].cost_usd) == (4.0, 0.5)
     assert (found[""].turns, found[""].tokens, found[""].cost_usd) == (1, 120, 0.01)

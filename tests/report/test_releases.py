@@ -64,7 +64,7 @@ def test_the_two_latest_versions_are_compared_metric_by_metric(store: str, capsy
     relevance = by_name["llm_relevance"]
     assert relevance["verdict"] == "worse"
     assert relevance["interval"][0] < -0.2 < relevance["interval"][1] < 0
-    assert relevance["p_adjusted"] >= relevance["p"]
+    assert relevance["p"] >= relevance["p_unadjusted"]
     success = by_name["code_tool_success"]
     assert success["verdict"] == "no difference shown"
     assert success["detectable"] == pytest.approx(0.06, abs=0.01)

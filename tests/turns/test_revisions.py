@@ -155,7 +155,7 @@ def test_the_store_counts_a_turn_once_however_its_revisions_are_called(kept: Kep
         kept.outlet.emit([batches[index]])
     with kept.reader() as reader:
         assert [row["turn_id"] for row in reader.turns()] == ["b"]
-        assert [row["scores"] for row in reader.summary()] == [1]
+        assert len(list(reader.rows())) == 1
 
 
 def test_turns_that_became_one_leave_the_store(kept: Kept) -> None:

@@ -4,17 +4,15 @@ Limits are inclusive.
 
 from __future__ import annotations
 
-import datetime
 import math
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Lt, Predicate
 
 from ...core.errors import MetricError
-from ...core.price_table import Tokens
-from ...core.prices import table_cost, table_name
-from ...core.turn import LlmCall, Turn, Usage
+from ...core.turn import Turn, Usage
+from ...core.turn_cost import Cost, cost_of
 from ..registry import EPSILON, Param, Result, metric, skip
 
 
@@ -193,20 +191,6 @@ def code_token_usage(turn: Turn) -> Result:
 
 # --- cost
 
-_COST_KEYS = ("cost_usd", "turn_cost_usd", "estimated_cost_usd", "cost")
-"""Metadata keys that can hold a turn's cost. The first one with a value counts."""
-
-_MILLION = 1_000_000
-_MOST_CALLS = 1_000
-"""Maximum number of priced model calls in one turn. Turns with more calls have no estimate."""
-_LONGEST_NAME = 200
-"""Maximum length of a model or provider name. Longer names have no price, because the price table caches every name."""
-_SHOWN = 10
-_LATEST = datetime.datetime(2100, 1, 1, 12, tzinfo=datetime.timezone.utc)
-"""Assumed time of calls without a known time. Prices change over time, and a score must not."""
-_PROVIDERS = {"gcp.gen_ai": "google", "x_ai": "x-ai", "azure.ai.inference": "azure"}
-"""Provider names of the semantic conventions that the price table spells differently."""
-
 
 def _is_complete(price: Mapping[str, float]) -> bool:
     return "input" in price and "output" in price
@@ -217,111 +201,11 @@ Prices = dict[str, Annotated[dict[Literal["input", "output", "cached_input"], _U
 """USD per million tokens, by ``model`` or ``provider/model``. Cached input costs as much as other input unless set."""
 
 
-class _Cost(NamedTuple):
-    usd: float
-    key: str
-    """Source of the cost: one of :data:`_COST_KEYS`, ``llm_calls``, or ``tokens`` if computed."""
-    estimated: bool = False
-    price_source: str | None = None
-
-
-class _Call(NamedTuple):
-    """The facts that determine a call's price."""
-
-    model: str | None
-    provider: str | None
-    tokens: Tokens
-
-
-def _model_cost(turn: Turn, prices: Mapping[str, Any] | None, *, estimate: bool) -> tuple[_Cost | None, list[str]]:
-    """Return the cost of the turn's model calls, or None, and the models without a price."""
-    if turn.cost_usd is not None:
-        return _Cost(turn.cost_usd, _COST_KEYS[0], turn.cost_estimated), []
-    metadata = turn.metadata
-    for key in _COST_KEYS if metadata else ():
-        amount = metadata.get(key)
-        if isinstance(amount, (int, float)) and not isinstance(amount, bool) and math.isfinite(amount):
-            return _Cost(amount, key), []
-    return _computed(turn, prices or {}) if estimate else (None, [])
-
-
-def _computed(turn: Turn, prices: Mapping[str, Any]) -> tuple[_Cost | None, list[str]]:
-    """Return the sum of the reported or computed costs of the calls, or None if one of them is unknown."""
-    calls = turn.llm_calls
-    if not calls or len(calls) > _MOST_CALLS:
-        return None, []
-    total = sum([call.cost_usd for call in calls if call.cost_usd is not None])
-    wanted = _to_be_priced(turn, calls)
-    if wanted is None:
-        return None, []
-    sources: set[str] = set()
-    unpriced: dict[str, None] = {}
-    for call in wanted:
-        own = prices.get(f"{call.provider}/{call.model}") or prices.get(call.model or "") if prices else None
-        usd = _times(own, call) if own is not None else _table_price(call, turn.start)
-        if usd is None:
-            unpriced[str(call.model or "?")[:_LONGEST_NAME]] = None
-        else:
-            total += usd
-            sources.add("prices" if own is not None else table_name())
-    if unpriced or not math.isfinite(total):
-        return None, list(unpriced)[:_SHOWN]
-    if not wanted:
-        return _Cost(total, "llm_calls"), []
-    return _Cost(total, "tokens", estimated=True, price_source=" + ".join(sorted(sources))), []
-
-
-def _to_be_priced(turn: Turn, calls: list[LlmCall]) -> list[_Call] | None:
-    """Return the calls without a reported cost, or None if the tokens of one are unknown.
-
-    A call that failed before any token was counted costs nothing, unless nothing else is known about the turn.
-    """
-    counted: list[_Call] = []
-    priced = answered = 0
-    for call in calls:
-        if call.cost_usd is not None:
-            priced += 1
-        elif call.input_tokens is not None or call.output_tokens is not None:
-            counted.append(_call(call.model, call.provider, call))
-        elif call.error is None:
-            answered += 1
-    if not answered and (counted or priced):
-        return counted
-    usage = turn.usage  # counts as one call if all calls used the same model
-    models = {(call.model, call.provider) for call in calls}
-    if priced or counted or len(models) > 1:
-        return None
-    if usage is None or (usage.input_tokens is None and usage.output_tokens is None):
-        return None
-    ((model, provider),) = models
-    return [_call(model, provider, usage)]
-
-
-def _call(model: str | None, provider: str | None, usage: LlmCall | Usage) -> _Call:
-    given = max(0, usage.input_tokens or 0)
-    cached = min(given, max(0, usage.cached_tokens)) if usage.cached_tokens else 0
-    return _Call(model, provider, Tokens(given, max(0, usage.output_tokens or 0), cached))
-
-
-def _times(price: Mapping[str, float], call: _Call) -> float:
-    given, output, cached = call.tokens
-    of_cached = price.get("cached_input", price["input"])
-    return ((given - cached) * price["input"] + cached * of_cached + output * price["output"]) / _MILLION
-
-
-def _table_price(call: _Call, start: datetime.datetime | None) -> float | None:
-    model, provider = call.model, call.provider
-    if not model or len(model) > _LONGEST_NAME or len(provider or "") > _LONGEST_NAME:
-        return None
-    provider = _PROVIDERS.get(provider or "", provider) or None
-    return table_cost(model, call.tokens, start or _LATEST, provider=provider)
-
-
 def _no_cost(unpriced: list[str]) -> Result:
     return skip("missing:cost", unpriced=unpriced) if unpriced else skip("missing:cost")
 
 
-def _how_known(cost: _Cost) -> dict[str, Any]:
+def _how_known(cost: Cost) -> dict[str, Any]:
     if not cost.estimated:
         return {}
     return {"estimated": True} if cost.price_source is None else {"estimated": True, "price_source": cost.price_source}
@@ -355,7 +239,8 @@ def code_cost(turn: Turn, *, include_tool_costs: bool = True, estimate: bool = T
         include_tool_costs: Add the cost of tool calls.
         estimate: Estimate a cost that wasn't reported.
         prices: Your prices in USD per million tokens, which take precedence: ``{model: {input, output, cached_input?}}``.
-            The model can be ``provider/model``. Without ``cached_input``, cached input costs as much as input.
+            The model can be ``provider/model``. Without ``cached_input``, cached input costs as much as input. Configured
+            prices also give the turn's own cost.
 
     Detail: ``cost``, ``model_cost``, ``tool_cost``. An estimate adds ``estimated`` and ``price_source`` (``prices``,
     ``genai-prices`` with its version, or both). ``unpriced`` lists at most ten models without a price, which prevented an
@@ -363,7 +248,7 @@ def code_cost(turn: Turn, *, include_tool_costs: bool = True, estimate: bool = T
 
     Source: AgentUnit cost.
     """
-    found, unpriced = _model_cost(turn, prices, estimate=estimate)
+    found, unpriced = cost_of(turn, prices, estimate=estimate)
     tool_costs = [call.cost_usd for call in turn.tool_calls or () if call.cost_usd is not None] if include_tool_costs else []
     if found is None and not tool_costs:
         return _no_cost(unpriced)
@@ -396,7 +281,7 @@ def code_max_cost(
 
     Source: HPD MaxCostEvaluator.
     """
-    found, unpriced = _model_cost(turn, prices, estimate=estimate)
+    found, unpriced = cost_of(turn, prices, estimate=estimate)
     if found is None:
         return _no_cost(unpriced)
     detail = {"cost_usd": found.usd, "source_key": found.key, "limit": max_cost_usd, **_how_known(found)}

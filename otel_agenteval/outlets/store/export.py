@@ -83,7 +83,10 @@ def _write_parquet(rows: Iterator[dict[str, Any]], file: Path) -> int:
     parquet = require("pyarrow.parquet", feature="writing Parquet", extra="parquet")
     kinds = {"TEXT": arrow.string(), "REAL": arrow.float64(), "INTEGER": arrow.int64()}
     known = {**TURN_COLUMNS, **SCORE_COLUMNS}
-    special = {"complete": arrow.bool_(), "passed": arrow.bool_(), **dict.fromkeys(_TIMES, arrow.timestamp("us", "UTC"))}
+    special = {
+        **dict.fromkeys(("complete", "passed", "cost_estimated"), arrow.bool_()),
+        **dict.fromkeys(_TIMES, arrow.timestamp("us", "UTC")),
+    }
     schema = arrow.schema([(name, special.get(name) or kinds[known[name].split()[0]]) for name in EXPORTED])
     count = 0
     with parquet.ParquetWriter(file, schema, compression="zstd") as writer:

@@ -309,7 +309,7 @@ class StoreOutlet(Outlet):
             "revision": turn.revision, "supersedes": scored.supersedes, "superseded_by": None,
             "conversation_id": turn.conversation_id, "service": turn.service, "service_version": _name(root.resource.get(semconv.SERVICE_VERSION)), "agent": turn.agent,
             "model": call.model if call is not None else None, "start": turn.start.timestamp() if turn.start is not None else None,
-            "duration_s": turn.duration_s, "cost_usd": turn.cost_usd,
+            "duration_s": turn.duration_s, "cost_usd": turn.cost_usd, "cost_estimated": None if turn.cost_usd is None else turn.cost_estimated,
             "input_tokens": usage.input_tokens if usage is not None else None,
             "output_tokens": usage.output_tokens if usage is not None else None,
             "close_reason": turn.close_reason, "complete": turn.complete, "is_conversation": scored.conversation,

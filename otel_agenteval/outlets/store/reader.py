@@ -13,7 +13,7 @@ from ...core import jsonio
 from ...core.errors import ConfigError, StoreError
 from ...core.score import FIELDS, Direction, Score
 from .database import backend_of
-from .statements import CURRENT, SCORE_COLUMNS, Syntax, Where, among, is_vacuous
+from .statements import CURRENT, SCORE_COLUMNS, Syntax, Where, among, is_vacuous, verdict_is
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -50,13 +50,13 @@ class Wanted:
 
 
 EXPORTED: tuple[str, ...] = (
-    "turn_id", "tenant", "trace_id", "span_id", "conversation_id", "service", "service_version", "agent", "model", "start", "duration_s", "close_reason", "complete",
+    "turn_id", "tenant", "trace_id", "span_id", "conversation_id", "service", "service_version", "agent", "model", "start", "duration_s", "cost_usd", "cost_estimated", "close_reason", "complete",
     "supersedes", "revision", "metric", "kind", "version", "type", "unit", "direction", "policy", "status", "value", "passed", "label",
     "threshold", "error_type", "explanation", "detail", "also", "sample_probability", "sample_upstream_probability", "sample_decided_by", "judge_model", "judge_cost_usd", "result_id",
     "scored_at",
 )  # fmt: skip
 """Keys of a row of :meth:`StoreReader.rows`, in order."""
-_BOOLEANS = ("complete", "passed", "is_conversation")
+_BOOLEANS = ("complete", "passed", "is_conversation", "cost_estimated")
 _JSON = ("detail", "also", "skipped", "content", "labels", "turns", "attributes", "tools")
 
 
@@ -156,29 +156,19 @@ class StoreReader:
     def values(self, by: str, groups: Sequence[str], wanted: Wanted = Wanted()) -> Iterator[GroupValue]:
         """Yield the current values of some groups, oldest first. Vacuous scores are left out."""
         column, given = _grouping(by, self._sql)
-        where = _conditions(wanted, self._sql, of_scores=True)
+        return self._values(column, given, groups, _conditions(wanted, self._sql, of_scores=True))
+
+    def _values(self, column: str, given: Sequence[str], groups: Sequence[str], where: Where) -> Iterator[GroupValue]:
         rows = self._db.execute(
             f"SELECT {column} AS name, scores.metric, scores.unit, scores.direction, coalesce(turns.trace_id, turns.turn_id), scores.value, "
-            f"coalesce(scores.sample_probability, 1.0) FROM turns JOIN scores USING (turn_id) WHERE {where} AND {among(column, groups, self._sql)} AND status = 'ok' "
-            f"AND value IS NOT NULL AND NOT {is_vacuous(self._sql)} ORDER BY turns.stored_at",
+            f"coalesce(scores.sample_probability, 1.0), turns.case_key, scores.type FROM turns JOIN scores USING (turn_id) WHERE {where} "
+            f"AND {among(column, groups, self._sql)} AND status = 'ok' AND value IS NOT NULL AND NOT {is_vacuous(self._sql)} ORDER BY turns.stored_at",
             [*given, *where.values, *given, *groups],
         )
         return (GroupValue(*row) for row in rows if row[6] > 0)
 
     def has_metric(self, name: str) -> bool:
         return self._db.execute(f"SELECT 1 FROM scores WHERE metric = {self._sql.p} LIMIT 1", (name,)).fetchone() is not None
-
-    def summary(self, wanted: Wanted = Wanted()) -> list[dict[str, Any]]:
-        """Return counts and the mean value per agent and metric, without vacuous scores."""
-        where = _conditions(wanted, self._sql, of_scores=True)
-        mean = f"CASE WHEN NOT {is_vacuous(self._sql)} THEN value END"
-        rows = self._db.execute(
-            f"SELECT agent, metric, kind, count(*) AS scores, count(CASE WHEN passed = 1 THEN 1 END) AS passed, "
-            f"count(CASE WHEN passed = 0 THEN 1 END) AS failed, count(CASE WHEN status = 'error' THEN 1 END) AS errors, avg({mean}) AS mean FROM turns JOIN scores USING (turn_id) "
-            f"WHERE {where} GROUP BY agent, metric, kind ORDER BY agent, metric",
-            where.values,
-        )
-        return [dict(row) for row in rows]
 
     def changes(self, since: float | None = None, limit: int = 100) -> list[dict[str, Any]]:
         """Return the latest changes of scores, newest first. ``since`` is in Unix seconds."""
@@ -211,6 +201,8 @@ class GroupValue(NamedTuple):
     trace: str
     value: float
     probability: float
+    case: str | None
+    type: str | None
 
 
 GROUPED_BY: Mapping[str, str] = {
@@ -246,9 +238,9 @@ def _conditions(wanted: Wanted, sql: Syntax, *, of_scores: bool) -> Where:
         where.add(of_metrics if of_scores else scored, *wanted.metrics)
     if wanted.failed:
         of_metric = f" AND {among('metric', wanted.metrics, sql)}" if wanted.metrics else ""
-        wrong = "(passed = 0 AND direction <> 'neutral') OR status = 'error'"
+        wrong = f"{verdict_is(False, sql)} OR status = 'error'"
         where.add(
-            f"EXISTS (SELECT 1 FROM scores AS one WHERE one.turn_id = turns.turn_id AND one.revision = turns.revision AND ({wrong}){of_metric})",
+            f"EXISTS (SELECT 1 FROM scores WHERE scores.turn_id = turns.turn_id AND scores.revision = turns.revision AND ({wrong}){of_metric})",
             *wanted.metrics,
         )
     return where

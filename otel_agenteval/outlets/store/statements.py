@@ -59,13 +59,15 @@ TURN_COLUMNS: Mapping[str, str] = {
     "complete": "INTEGER", "is_conversation": "INTEGER NOT NULL DEFAULT 0", "skipped": "TEXT", "content": "TEXT",
     "instance_id": "TEXT", "stored_at": "REAL NOT NULL", "tenant": "TEXT", "labels": "TEXT", "service_version": "TEXT",
     "attributes": "TEXT", "tools": "TEXT", "error": "TEXT", "case_key": "TEXT",
+    "cost_estimated": "INTEGER",
 }  # fmt: skip
 """Columns of a turn's row.
 
 ``tenant`` sent the turn, and ``labels`` are the labels configured for it, a JSON object. ``service_version`` belongs to the
 root. ``attributes`` are the configured attributes of its spans, a JSON object. ``start`` and ``stored_at`` are seconds since
 the Unix epoch. ``skipped`` is a JSON object, metric → reason. ``content`` is the turn in the form ``turn.v1``, if configured.
-``tools`` are the names of the called tools, a JSON list. ``error`` is the type of the error that ended the turn. Turns of the
+``cost_estimated`` is 1 if
+``cost_usd`` is an estimate. ``tools`` are the names of the called tools, a JSON list. ``error`` is the type of the error that ended the turn. Turns of the
 same case share a ``case_key``: the case id or, if content is kept, a hash of the input.
 """
 
@@ -97,13 +99,14 @@ QUESTION_COLUMNS: Mapping[str, str] = {
 
 HOURLY_COLUMNS: Mapping[str, str] = {
     "hour": "INTEGER NOT NULL", "agent": "TEXT", "service": "TEXT", "service_version": "TEXT", "model": "TEXT", "tenant": "TEXT", "judge_model": "TEXT", "metric": "TEXT NOT NULL",
-    "turns": "INTEGER", "scored": "INTEGER", "passed": "INTEGER", "failed": "INTEGER", "errors": "INTEGER", "cost_usd": "REAL", "tokens": "INTEGER",
-    "duration_s": "REAL", "least": "REAL", "most": "REAL", "w": "REAL", "wy": "REAL", "wy2": "REAL", "w2": "REAL", "w2y": "REAL", "w2y2": "REAL",
+    "turns": "INTEGER", "scored": "INTEGER", "passed": "INTEGER", "failed": "INTEGER", "errors": "INTEGER", "cost_usd": "REAL", "priced": "INTEGER", "estimated": "INTEGER", "tokens": "INTEGER",
+    "duration_s": "REAL", "timed": "INTEGER", "wv": "REAL", "wp": "REAL", "least": "REAL", "most": "REAL", "w": "REAL", "wy": "REAL", "wy2": "REAL", "w2": "REAL", "w2y": "REAL", "w2y2": "REAL",
 }  # fmt: skip
 """Columns of sums over an hour's turns that share all filter values.
 
 There is one row per metric, and one with an empty ``metric`` for the turns themselves.
-``w`` is the sum of the scores' weights, ``wy`` of weighted values, ``w2y2`` of squared weights times squared values, and so on.
+``priced``, ``estimated`` and ``timed`` count those with a known cost, an estimated cost and a known duration. ``wv`` is the
+weight of the verdicts, and ``wp`` of those that pass. ``w`` is the sum of the scores' weights, ``wy`` of weighted values, ``w2y2`` of squared weights times squared values, and so on.
 """
 
 _START = "coalesce(start, stored_at)"
@@ -177,6 +180,11 @@ def _column_type(kind: str, sql: Syntax) -> str:
 def is_vacuous(sql: Syntax) -> str:
     """Return the SQL condition for a score that means that there was nothing to evaluate."""
     return f"(scores.detail IS NOT NULL AND {sql.contains.format('scores.detail', _VACUOUS)})"
+
+
+def verdict_is(passed: bool, sql: Syntax, column: str = "scores.passed") -> str:
+    """Return the SQL condition for a verdict that counts: as in reports, not that of a vacuous or neutral score."""
+    return f"({column} = {int(passed)} AND scores.status = 'ok' AND scores.direction <> 'neutral' AND NOT {is_vacuous(sql)})"
 
 
 _VACUOUS = "'\"vacuous\":true'"

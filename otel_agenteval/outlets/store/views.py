@@ -14,7 +14,7 @@ import os
 import sqlite3
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -22,8 +22,8 @@ from ...core import jsonio
 from ...core.finding import Severity
 from ...statistics.weighted import Estimate, Sums
 from .database import backend_of
-from .reader import StoreReader, plain
-from .statements import AT, CURRENT, DAY, HOUR, HOURLY_COLUMNS, MINUTE, TURN_COLUMNS, Syntax, Where, among, is_vacuous
+from .reader import GroupValue, StoreReader, plain
+from .statements import AT, CURRENT, DAY, HOUR, HOURLY_COLUMNS, MINUTE, TURN_COLUMNS, Syntax, Where, among, is_vacuous, verdict_is
 
 Outcome = Literal["pass", "fail", "error"]
 Order = Literal["newest", "oldest"]
@@ -96,8 +96,13 @@ class SumCell:
     failed: int
     errors: int
     cost_usd: float
+    priced: int
+    estimated: int
     tokens: int
     duration_s: float
+    timed: int
+    wv: float
+    wp: float
     least: float | None
     most: float | None
     w: float
@@ -126,11 +131,25 @@ _WAYS: dict[Order, tuple[str, str]] = {"newest": ("DESC", "<"), "oldest": ("ASC"
 GROUPS = {
     "agent": "agent", "service": "service", "version": "service_version", "model": "model", "tenant": "tenant", "judge": "judge_model",
 }  # fmt: skip
-_SUMMED = ("turns", "scored", "passed", "failed", "errors", "cost_usd", "tokens", "duration_s")
+_SUMMED = (
+    "turns",
+    "scored",
+    "passed",
+    "failed",
+    "errors",
+    "cost_usd",
+    "priced",
+    "estimated",
+    "tokens",
+    "duration_s",
+    "timed",
+    "wv",
+    "wp",
+)
 _FACTS = ("kind", "unit", "direction", "type", "threshold", "policy", "version")
 _LATEST = 200
 """Number of recent turns whose scores describe their metrics."""
-_COUNTED = frozenset(("hour", "turns", "scored", "passed", "failed", "errors", "tokens"))
+_COUNTED = frozenset(("hour", "turns", "scored", "passed", "failed", "errors", "priced", "estimated", "tokens", "timed"))
 _MOMENTS = ("w", "wy", "wy2", "w2", "w2y", "w2y2")
 _OF_TURN = "agent, service, service_version, model, tenant"
 
@@ -149,14 +168,15 @@ def _sums_by_hour(where: str, sql: Syntax) -> str:
     moments = ("weight", "weight * y", "weight * y * y", "weight * weight", "weight * weight * y", "weight * weight * y * y")
     return f"""
 SELECT {hour} AS hour, {_OF_TURN}, CAST(NULL AS TEXT) AS judge_model, '' AS metric, count(*) AS turns, 0 AS scored, 0 AS passed, 0 AS failed, count(error) AS errors,
-  {total("cost_usd")} AS cost_usd, {tokens} AS tokens, {total("duration_s")} AS duration_s,
+  {total("cost_usd")} AS cost_usd, count(cost_usd) AS priced, count(CASE WHEN cost_estimated = 1 THEN 1 END) AS estimated, {tokens} AS tokens,
+  {total("duration_s")} AS duration_s, count(duration_s) AS timed, 0.0 AS wv, 0.0 AS wp,
   min(duration_s) AS least, max(duration_s) AS most, 0.0 AS w, 0.0 AS wy, 0.0 AS wy2, 0.0 AS w2, 0.0 AS w2y, 0.0 AS w2y2
 FROM turns WHERE superseded_by IS NULL AND {where} GROUP BY 1, 2, 3, 4, 5, 6
 UNION ALL
-SELECT {hour}, {_OF_TURN}, judge_model, metric, count(*), count(y), count(CASE WHEN passed = 1 THEN 1 END), count(CASE WHEN passed = 0 AND direction <> 'neutral' THEN 1 END), count(CASE WHEN status = 'error' THEN 1 END),
-  {total("judge_cost_usd")}, 0, 0.0, min(y), max(y), {", ".join(map(total, moments))}
+SELECT {hour}, {_OF_TURN}, judge_model, metric, count(*), count(y), count(CASE WHEN passes THEN 1 END), count(CASE WHEN fails THEN 1 END), count(CASE WHEN status = 'error' THEN 1 END),
+  {total("judge_cost_usd")}, count(judge_cost_usd), 0, 0, 0.0, 0, {total("CASE WHEN passes OR fails THEN weight END")}, {total("CASE WHEN passes THEN weight END")}, min(y), max(y), {", ".join(map(total, moments))}
 FROM (
-  SELECT turns.start, turns.stored_at, {_OF_TURN}, judge_model, metric, passed, direction, status, judge_cost_usd,
+  SELECT turns.start, turns.stored_at, {_OF_TURN}, judge_model, metric, status, judge_cost_usd, {verdict_is(True, sql)} AS passes, {verdict_is(False, sql)} AS fails,
     CASE WHEN {counts} THEN value END AS y, CASE WHEN {counts} THEN 1.0 / coalesce(sample_probability, 1.0) END AS weight
   FROM turns JOIN scores USING (turn_id) WHERE {CURRENT} AND {where}
 ) AS turns GROUP BY 1, 2, 3, 4, 5, 6, 7, 8
@@ -241,6 +261,13 @@ class Views(StoreReader):
             [start, before, *values, start, after, *values, limit],
         )
         return [(row[0], row[1], row[2]) for row in rows]
+
+    def group_values(self, by: str, groups: Sequence[str], wanted: Filter) -> Iterator[GroupValue]:
+        """Yield the values of some groups, as :meth:`values` does, for a filter of the web UI."""
+        where, times = _of_turns(wanted, self._sql), _of_time(wanted, self._sql)
+        where.add(f"{CURRENT} AND {times}", *times.values)
+        where.compare("scores.metric =", wanted.metric)
+        return self._values(GROUPS[by], (), groups, where)
 
     def scores_of(self, turn_ids: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
         rows = self._db.execute(
@@ -583,7 +610,7 @@ def _of_score(wanted: Filter, sql: Syntax, column: str = "{}") -> Where:
     if wanted.outcome == "error":
         where.add("scores.status = 'error'")
     elif wanted.outcome is not None:
-        where.add(f"{passed} = {int(wanted.outcome == 'pass')} AND scores.direction <> 'neutral'")
+        where.add(verdict_is(wanted.outcome == "pass", sql, passed))
     if wanted.severity is not None:  # quotes in texts are escaped, so they don't match
         has_finding = sql.contains.format("scores.detail", sql.p)
         where.add(f"scores.detail IS NOT NULL AND {has_finding}", f'"severity":"{wanted.severity}"')

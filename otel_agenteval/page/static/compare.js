@@ -1,6 +1,6 @@
 // Two releases, models or agents metric by metric; or two turns side by side.
 import { Interval } from "./charts.js";
-import { Link, Mark, Wait, count, dollars, go, html, isBad, link, number, percent, seconds, short, sumsOf, time, useGet, useState } from "./core.js";
+import { Link, Mark, Wait, cost, count, go, html, isBad, link, number, percent, seconds, short, sumsOf, time, useGet, useState } from "./core.js";
 import { Filters } from "./filters.js";
 import { Said } from "./turn.js";
 
@@ -25,7 +25,7 @@ export function Compare({ address, facets }) {
 
 function Lines({ found, query }) {
   const rows = [...found.lines].sort((a, b) => (a.difference?.p ?? 2) - (b.difference?.p ?? 2));
-  const side = (group) => html`<td class="n">${count(group.turns)}</td><td class="n">${seconds(group.duration_s)}</td><td class="n">${dollars(group.turns ? group.cost_usd / group.turns : null)}</td>`;
+  const side = (group) => html`<td class="n">${count(group.turns)}</td><td class="n">${seconds(group.duration_s)}</td><td class="n">${cost({ ...group, cost_usd: group.priced ? group.cost_usd / group.priced : null })}</td>`;
   const verdict = (line) => {
     const { difference } = line;
     if (!difference) return html`<span class="dim">only in one group</span>`;
@@ -36,7 +36,7 @@ function Lines({ found, query }) {
   };
   return html`<div class="scroll" tabindex="0" role="region" aria-label="Groups"><table><thead><tr><th scope="col">${found.by}</th><th scope="col" class="n">turns</th><th scope="col" class="n">mean duration</th><th scope="col" class="n">cost a turn</th></tr></thead><tbody><tr><th scope="row">${found.before.group}</th>${side(found.before)}</tr><tr><th scope="row">${found.after.group}</th>${side(found.after)}</tr></tbody></table></div>
     <div class="scroll" tabindex="0" role="region" aria-label="Differences"><table><caption>After minus before, with 95 % intervals. p is corrected for the number of metrics.</caption><thead><tr><th scope="col">metric</th><th scope="col" class="n">${found.before.group}</th><th scope="col" class="n">${found.after.group}</th><th scope="col" class="n">difference</th><th scope="col">interval</th><th scope="col" class="n">p</th><th scope="col">verdict</th><th scope="col" class="n">would show</th></tr></thead>
-    <tbody>${rows.map((line) => { const d = line.difference, wide = d ? Math.max(Math.abs(d.low), Math.abs(d.high)) || 1 : 1; return html`<tr><td><${Link} to=${link("/turns", query, { metric: line.metric, outcome: "fail", [found.by]: found.after.group })}><code>${line.metric}</code></${Link}></td><td class="n">${number(line.before?.mean, line.unit)}</td><td class="n">${number(line.after?.mean, line.unit)}</td><td class="n">${d ? `${d.size > 0 ? "+" : ""}${number(d.size, line.unit)}` : "–"}</td><td>${d && html`<${Interval} mean=${d.size} low=${d.low} high=${d.high} unit=${line.unit} least=${-wide} most=${wide} />`}</td><td class="n">${d ? (d.p < 0.001 ? "< 0.001" : d.p.toFixed(3)) : "–"}</td><td>${verdict(line)}</td><td class="n">${d ? number(d.detectable, line.unit) : "–"}</td></tr>`; })}</tbody></table></div>`;
+    <tbody>${rows.map((line) => { const d = line.difference, wide = d ? Math.max(Math.abs(d.low), Math.abs(d.high)) || 1 : 1; return html`<tr><td><${Link} to=${link("/turns", query, { metric: line.metric, outcome: "fail", [found.by]: found.after.group })}><code>${line.metric}</code></${Link}></td><td class="n">${number(line.before?.mean, line.unit)}</td><td class="n">${number(line.after?.mean, line.unit)}</td><td class="n">${d ? `${d.size > 0 ? "+" : ""}${number(d.size, line.unit)}` : "–"}</td><td>${d && html`<${Interval} mean=${d.size} low=${d.low} high=${d.high} unit=${line.unit} least=${-wide} most=${wide} />`}</td><td class="n">${d ? (d.p < 0.001 ? "< 0.001" : d.p.toFixed(3)) : "–"}${d?.pairs ? html` <span class="dim small">${count(d.pairs)} pairs</span>` : ""}</td><td>${verdict(line)}</td><td class="n">${d ? number(d.detectable, line.unit) : "–"}</td></tr>`; })}</tbody></table></div>`;
 }
 
 // One row for each case that both have, with what differs said once.
@@ -75,7 +75,7 @@ function Sides({ one, two }) {
   const delta = (metric) => { const [x, y] = pair.map((all) => of(all, metric)); return x && y && x.value !== null && y.value !== null && x.value !== y.value ? `${y.value > x.value ? "+" : ""}${number(y.value - x.value, y.unit)}` : ""; };
   return html`<div class="scroll" tabindex="0" role="region" aria-label="Two turns"><table class="sides"><thead><tr><th scope="col">turn</th>${pair.map((all) => html`<th scope="col"><${Link} to=${`/turn/${encodeURIComponent(all.turn.turn_id)}`}><code>${short(all.turn.turn_id)}</code></${Link}></th>`)}<th scope="col">difference</th></tr></thead><tbody>
     ${row("began", (all) => time(all.turn.start))}${row("agent", (all) => all.turn.agent ?? "–")}${row("model", (all) => all.turn.model ?? "–")}${row("version", (all) => all.turn.service_version ?? "–")}
-    ${row("took", (all) => seconds(all.turn.duration_s))}${row("tokens", (all) => `${count(all.turn.input_tokens)} in, ${count(all.turn.output_tokens)} out`)}${row("cost", (all) => dollars(all.turn.cost_usd))}${row("tools", (all) => (all.turn.tools ?? []).join(", ") || "–")}
+    ${row("took", (all) => seconds(all.turn.duration_s))}${row("tokens", (all) => `${count(all.turn.input_tokens)} in, ${count(all.turn.output_tokens)} out`)}${row("cost", (all) => cost(all.turn))}${row("tools", (all) => (all.turn.tools ?? []).join(", ") || "–")}
     ${row("asked", (all) => (all.content ? html`<${Said} value=${all.content.input ?? ""} />` : html`<span class="dim">not shown</span>`))}${row("answered", (all) => (all.content ? html`<${Said} value=${all.content.output ?? ""} />` : html`<span class="dim">not shown</span>`))}
     ${names.map((metric) => html`<tr class=${pair.some((all) => of(all, metric) && isBad(of(all, metric))) ? "marked" : ""}><th scope="row"><code>${metric}</code></th>${pair.map((all) => html`<td>${cell(of(all, metric))}</td>`)}<td class="n">${delta(metric)}</td></tr>`)}
   </tbody></table></div>`;

@@ -1,6 +1,6 @@
 // How all agents do: estimates with intervals, over time, with what changed and how many turns stand behind each number.
 import { Chart, Interval, colourOf } from "./charts.js";
-import { Link, Pick, Wait, count, dollars, go, html, link, number, percent, seconds, sumsOf, time, useGet } from "./core.js";
+import { Link, Pick, Wait, cost, count, dollars, go, html, link, number, percent, seconds, sumsOf, time, useGet } from "./core.js";
 import { Filters } from "./filters.js";
 
 const BY = [["agent", "agent"], ["version", "version"], ["model", "model"], ["service", "service"]];
@@ -33,7 +33,7 @@ function Groups({ found, by, query }) {
     const most = Math.max(0, ...found.estimates.filter((one) => one.group === group && one.kind !== "code").map((one) => one.scored));
     return most;
   };
-  const spent = (group) => found.estimates.filter((one) => one.group === group).reduce((sum, one) => sum + one.cost_usd, 0);
+  const spent = (group) => found.estimates.reduce((sum, one) => (one.group === group && one.cost_usd !== null ? (sum ?? 0) + one.cost_usd : sum), null);
   return html`<ul class="cards">${found.groups.map((group, i) => html`<li class=${colourOf(i)}>
     <h2><span class="dot" aria-hidden="true"></span><${Pick} query=${query} path="/" name=${by} value=${group.group}>${nameOf(group.group, by)}</${Pick}></h2>
     <dl>
@@ -41,7 +41,7 @@ function Groups({ found, by, query }) {
       <div><dt>ended with an error</dt><dd><${Link} to=${link("/turns", query, { ...only(by, group.group), error: "true" })}>${percent(group.turns ? group.errors / group.turns : null, 1)}</${Link}></dd></div>
       <div><dt>mean duration</dt><dd>${seconds(group.duration_s)}</dd></div>
       <div><dt>tokens</dt><dd>${count(group.tokens)}</dd></div>
-      <div><dt>cost</dt><dd>${dollars(group.cost_usd)}</dd></div>
+      <div><dt>cost</dt><dd>${cost(group)}</dd></div>
       <div><dt>judged</dt><dd>${percent(group.turns ? judged(group.group) / group.turns : null)}, ${dollars(spent(group.group))}</dd></div>
     </dl></li>`)}</ul>
     ${found.groups.length === 0 && html`<p class="empty">No turns match. <${Link} to="/">Remove all filters</${Link}></p>`}`;
@@ -82,11 +82,10 @@ function Changes({ changes, query }) {
 function Table({ found, by, query }) {
   const most = new Map();
   for (const one of found.estimates) if (one.high !== null) most.set(one.metric, Math.max(most.get(one.metric) ?? 0, one.high));
-  const rows = [...found.estimates].sort((a, b) => a.metric.localeCompare(b.metric) || String(a.group).localeCompare(String(b.group)));
   return html`<section><h2 id="estimates">Estimates</h2><div class="scroll" tabindex="0" role="region" aria-labelledby="estimates"><table>
-    <caption>Estimates for all turns, judged or not, with 95 % intervals.</caption>
+    <caption>Estimates for all turns, judged or not, with 95 % intervals. The lowest pass rates come first.</caption>
     <thead><tr><th scope="col">metric</th><th scope="col">${by}</th><th scope="col" class="n">mean</th><th scope="col">interval</th><th scope="col" class="n">pass rate</th><th scope="col" class="n">failed</th><th scope="col" class="n">errors</th><th scope="col" class="n">scored</th><th scope="col" class="n">of turns</th></tr></thead>
-    <tbody>${rows.map((one) => {
+    <tbody>${found.estimates.map((one) => {
       const to = (more) => link("/turns", query, { ...only(by, one.group), metric: one.metric, ...more });
       const wide = one.unit === "1" && (most.get(one.metric) ?? 0) <= 1 ? 1 : most.get(one.metric);
       return html`<tr><td><${Link} to=${link("/", query, { metric: one.metric })}><code>${one.metric}</code></${Link}></td><td><${Pick} query=${query} path="/" name=${by} value=${one.group}>${nameOf(one.group, by)}</${Pick}></td>

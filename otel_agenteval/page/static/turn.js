@@ -1,5 +1,5 @@
 // One turn: what was said, its steps, its scores and why, and its place in the conversation.
-import { Copy, Json, Link, Mark, Pick, Places, Rows, Text, Wait, bytes, count, dollars, filtersOf, get, go, html, isBad, link, number, percent, seconds, short, spread, textOf, time, useContext, useEffect, useLayoutEffect, useGet, useMarks, useMemo, useState } from "./core.js";
+import { Copy, Json, Link, Mark, Pick, Places, Rows, Text, Wait, bytes, cost, count, dollars, filtersOf, get, go, html, isBad, link, number, percent, seconds, short, spread, textOf, time, useContext, useEffect, useLayoutEffect, useGet, useMarks, useMemo, useState } from "./core.js";
 import { Evidence, Findings } from "./evidence.js";
 import { LabelForm } from "./label.js";
 
@@ -38,7 +38,7 @@ function Shown({ all, query, facets, again }) {
         <div><dt>model</dt><dd><${Pick} query=${query} name="model" value=${turn.model} /></dd></div>
         <div><dt>service</dt><dd><${Pick} query=${query} name="service" value=${turn.service} /> ${turn.service_version && html`<${Pick} query=${query} name="version" value=${turn.service_version} />`}</dd></div>
         <div><dt>began (UTC)</dt><dd>${time(turn.start)}</dd></div><div><dt>took</dt><dd>${seconds(turn.duration_s)}</dd></div>
-        <div><dt>tokens</dt><dd>${count(turn.input_tokens)} in, ${count(turn.output_tokens)} out</dd></div><div><dt>cost</dt><dd>${dollars(turn.cost_usd)}</dd></div>
+        <div><dt>tokens</dt><dd>${count(turn.input_tokens)} in, ${count(turn.output_tokens)} out</dd></div><div><dt>cost</dt><dd>${cost(turn)}</dd></div>
         <div><dt>closed by</dt><dd>${turn.close_reason ?? "–"}${turn.complete === false && html` <span class="mark warn">incomplete</span>`}${turn.revision > 1 && ` , revision ${turn.revision}`}</dd></div>
         ${content?.reading === "inferred" && html`<div><dt>reading</dt><dd><span class="mark" title="Read by the shape of its spans, without a parser for the framework">inferred</span></dd></div>`}
       </dl>

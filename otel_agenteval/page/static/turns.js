@@ -1,5 +1,5 @@
 // The list of turns: live, filtered, of any length.
-import { Link, Rows, count, dollars, filtersOf, get, go, html, isBad, link, number, seconds, short, time, useCallback, useEffect, useLayoutEffect, useRef, useState } from "./core.js";
+import { Link, Rows, cost, count, filtersOf, get, go, html, isBad, link, number, seconds, short, time, useCallback, useEffect, useLayoutEffect, useRef, useState } from "./core.js";
 import { Filters } from "./filters.js";
 
 const COLUMNS = [["time", "time"], ["id", "id"], ["agent", "agent"], ["said", "asked and answered"], ["failed", "failed"], ["value", "value of the metric"], ["model", "model"], ["version", "version"], ["tools", "tools"], ["duration", "duration"], ["tokens", "tokens"], ["cost", "cost"]];
@@ -16,8 +16,8 @@ function columnsKept() {
 function inShort(turn, metric) {
   const of = metric ? turn.scores.find((score) => score.metric === metric) : null;
   return {
-    id: turn.turn_id, at: turn.at, agent: turn.agent, model: turn.model, version: turn.service_version, tools: turn.tools, duration: turn.duration_s, cost: turn.cost_usd,
-    tokens: (turn.input_tokens ?? 0) + (turn.output_tokens ?? 0), error: turn.error, asked: turn.asked, answered: turn.answered,
+    id: turn.turn_id, at: turn.at, agent: turn.agent, model: turn.model, version: turn.service_version, tools: turn.tools, duration: turn.duration_s, cost_usd: turn.cost_usd, cost_estimated: turn.cost_estimated,
+    tokens: (turn.input_tokens ?? null) === null && (turn.output_tokens ?? null) === null ? null : (turn.input_tokens ?? 0) + (turn.output_tokens ?? 0), error: turn.error, asked: turn.asked, answered: turn.answered,
     failed: turn.scores.filter(isBad).map((score) => score.metric), scored: turn.scores.length, value: of ? { value: of.value, unit: of.unit, bad: isBad(of), status: of.status } : null,
   };
 }
@@ -115,7 +115,7 @@ function Turn({ turn, at, place, shown, query, chosen }) {
     tools: () => (turn.tools ?? []).slice(0, 3).map((tool) => html`<${Link} class="pick" to=${link("/turns", query, { tool })}>${tool}</${Link}> `),
     duration: () => seconds(turn.duration),
     tokens: () => count(turn.tokens),
-    cost: () => dollars(turn.cost),
+    cost: () => cost(turn),
   };
   return html`<div class=${`row ${chosen ? "chosen" : ""}`} role="row" aria-rowindex=${at + 1} aria-selected=${chosen} style=${{ transform: `translateY(${place.top}px)` }}>${shown.map(([name]) => html`<span role="cell" class=${`cell ${name}`}>${cells[name]()}</span>`)}</div>`;
 }

@@ -1,0 +1,167 @@
+"""Cost of a turn's model calls: reported by spans, given in metadata, or estimated from tokens and prices."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from .price_table import Tokens
+from .prices import table_cost, table_name
+from .turn import LlmCall, Turn, Usage
+
+COST_KEYS = ("cost_usd", "turn_cost_usd", "estimated_cost_usd", "cost")
+"""Metadata keys that can hold a turn's cost. The first one with a value counts."""
+
+_MILLION = 1_000_000
+_MOST_CALLS = 1_000
+"""Maximum number of priced model calls in one turn. Turns with more calls have no estimate."""
+_LONGEST_NAME = 200
+"""Maximum length of a model or provider name. Longer names have no price, because the price table caches every name."""
+_SHOWN = 10
+_SHARED = "cost"
+"""Key of the estimate among the turn's shared results."""
+_LATEST = datetime.datetime(2100, 1, 1, 12, tzinfo=datetime.timezone.utc)
+"""Assumed time of calls without a known time. Prices change over time, and a score must not."""
+_PROVIDERS = {"gcp.gen_ai": "google", "x_ai": "x-ai", "azure.ai.inference": "azure"}
+"""Provider names of the semantic conventions that the price table spells differently."""
+
+
+class Cost(NamedTuple):
+    usd: float
+    key: str
+    """Source of the cost: one of :data:`COST_KEYS`, ``llm_calls``, or ``tokens`` if computed."""
+    estimated: bool = False
+    price_source: str | None = None
+
+
+class _Call(NamedTuple):
+    """The facts that determine a call's price."""
+
+    model: str | None
+    provider: str | None
+    tokens: Tokens
+
+
+def cost_of(turn: Turn, prices: Mapping[str, Any] | None = None, *, estimate: bool = True) -> tuple[Cost | None, list[str]]:
+    """Return the cost of the turn's model calls, or None, and the models without a price.
+
+    ``prices`` are USD per million tokens by model, which take precedence over the price table.
+    """
+    given, estimated = turn.cost_usd, turn.cost_estimated
+    metadata = turn.metadata
+    for key in COST_KEYS if metadata else ():
+        amount = metadata.get(key)
+        if isinstance(amount, (int, float)) and not isinstance(amount, bool) and math.isfinite(amount):
+            if given is None or estimated or given == amount:
+                return Cost(amount, key), []
+            break
+    if given is not None and not estimated:
+        return Cost(given, COST_KEYS[0]), []
+    return _estimated(turn, prices or {}) if estimate else (None, [])
+
+
+class Pricing(NamedTuple):
+    """How to estimate the cost of turns without a reported one."""
+
+    prices: Mapping[str, Any] = {}
+    estimate: bool = True
+
+
+LIST_PRICES = Pricing()
+
+
+def add_cost(turn: Turn, pricing: Pricing = LIST_PRICES) -> None:
+    """Set the turn's cost unless a span reported it, and mark an estimate as one (``cost_estimated``)."""
+    prices, estimate = pricing
+    if turn.cost_usd is not None and not (turn.cost_estimated and (prices or not estimate)):
+        return
+    cost, _ = cost_of(turn, prices, estimate=estimate)
+    if cost is not None:
+        turn.cost_usd, turn.cost_estimated = cost.usd, cost.estimated
+    elif not estimate and turn.cost_estimated:
+        turn.cost_usd, turn.cost_estimated = None, False
+
+
+def _estimated(turn: Turn, prices: Mapping[str, Any]) -> tuple[Cost | None, list[str]]:
+    """Return the estimate with these prices, or the turn's own if there are none. It is computed once."""
+    known: tuple[Mapping[str, Any], tuple[Cost | None, list[str]]] | None = turn.shared.get(_SHARED)
+    if known is None or (prices and known[0] != prices):
+        known = turn.shared[_SHARED] = prices, _computed(turn, prices)
+    found, given = known[1], turn.cost_usd
+    if given is None or (found[0] is not None and (prices or found[0].usd == given)):
+        return found
+    return Cost(given, COST_KEYS[0], estimated=True), []
+
+
+def _computed(turn: Turn, prices: Mapping[str, Any]) -> tuple[Cost | None, list[str]]:
+    """Return the sum of the reported or computed costs of the calls, or None if one of them is unknown."""
+    calls = turn.llm_calls
+    if not calls or len(calls) > _MOST_CALLS:
+        return None, []
+    total = sum([call.cost_usd for call in calls if call.cost_usd is not None])
+    wanted = _to_be_priced(turn, calls)
+    if wanted is None:
+        return None, []
+    sources: set[str] = set()
+    unpriced: dict[str, None] = {}
+    for call in wanted:
+        own = prices.get(f"{call.provider}/{call.model}") or prices.get(call.model or "") if prices else None
+        usd = _times(own, call) if own is not None else _table_price(call, turn.start)
+        if usd is None:
+            unpriced[str(call.model or "?")[:_LONGEST_NAME]] = None
+        else:
+            total += usd
+            sources.add("prices" if own is not None else table_name())
+    if unpriced or not math.isfinite(total):
+        return None, list(unpriced)[:_SHOWN]
+    if not wanted:
+        return Cost(total, "llm_calls"), []
+    return Cost(total, "tokens", estimated=True, price_source=" + ".join(sorted(sources))), []
+
+
+def _to_be_priced(turn: Turn, calls: list[LlmCall]) -> list[_Call] | None:
+    """Return the calls without a reported cost, or None if the tokens of one are unknown.
+
+    A call that failed before any token was counted costs nothing, unless nothing else is known about the turn.
+    """
+    counted: list[_Call] = []
+    priced = answered = 0
+    for call in calls:
+        if call.cost_usd is not None:
+            priced += 1
+        elif call.input_tokens is not None or call.output_tokens is not None:
+            counted.append(_call(call.model, call.provider, call))
+        elif call.error is None:
+            answered += 1
+    if not answered and (counted or priced):
+        return counted
+    usage = turn.usage  # counts as one call if all calls used the same model
+    models = {(call.model, call.provider) for call in calls}
+    if priced or counted or len(models) > 1:
+        return None
+    if usage is None or (usage.input_tokens is None and usage.output_tokens is None):
+        return None
+    ((model, provider),) = models
+    return [_call(model, provider, usage)]
+
+
+def _call(model: str | None, provider: str | None, usage: LlmCall | Usage) -> _Call:
+    given = max(0, usage.input_tokens or 0)
+    cached = min(given, max(0, usage.cached_tokens)) if usage.cached_tokens else 0
+    return _Call(model, provider, Tokens(given, max(0, usage.output_tokens or 0), cached))
+
+
+def _times(price: Mapping[str, float], call: _Call) -> float:
+    given, output, cached = call.tokens
+    of_cached = price.get("cached_input", price["input"])
+    return ((given - cached) * price["input"] + cached * of_cached + output * price["output"]) / _MILLION
+
+
+def _table_price(call: _Call, start: datetime.datetime | None) -> float | None:
+    model, provider = call.model, call.provider
+    if not model or len(model) > _LONGEST_NAME or len(provider or "") > _LONGEST_NAME:
+        return None
+    provider = _PROVIDERS.get(provider or "", provider) or None
+    return table_cost(model, call.tokens, start or _LATEST, provider=provider)
