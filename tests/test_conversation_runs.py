@@ -251,7 +251,8 @@ def test_scores_of_turns_are_signals_of_the_conversation(models: ScriptedModels,
     """PandaProbe's sessions: the worst of two turns with confidence 0.9 and 0.3."""
     models.play({"confidence": 0.9, "score": 0.9}, {"confidence": 0.3, "score": 0.3})
     config = configuration(models, tmp_path)
-    metrics = ["llm_confidence", "code_agent_reliability", "code_agent_consistency"]
+    weights = {"signal_weights": {"tool_correctness": 0, "loop_detection": 0, "coherence": 0}}
+    metrics = [{"code_agent_reliability": weights}, {"code_agent_consistency": weights}]
     (trial,) = oa.evaluate(ANSWERS.get, [REFUND], metrics, config=config).trials
     *_, whole = scores_of(trial)
     assert whole["code_agent_reliability"].value == pytest.approx(0.3)

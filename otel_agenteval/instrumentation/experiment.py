@@ -28,6 +28,7 @@ from ..evaluation.case_metrics import CaseMetrics
 from ..evaluation.datasets import cases_in
 from ..evaluation.references import ReferenceSources
 from ..evaluation.selection import select_conversation_metrics
+from ..evaluation.signals import with_signals
 from ..report.experiment import Experiment, Trial
 from .capture import captured_turns
 from .conversation_runs import Call, CaseScript, RunScorer, Simulate, model_user, named_arguments
@@ -101,11 +102,12 @@ def evaluate(
     loaded = load_config(config)
     whole = select_conversation_metrics(loaded)
     selected = selected_metrics(loaded, metrics, whole)
+    if metrics is not None:
+        whole = [one for one in whole if one.name in metrics or one.metric.name in metrics]
+    selected = with_signals(selected, [*selected, *whole])
     cases = CaseMetrics(
         loaded, selected, [case for run in runs for case in run.script.cases]
     )  # reports errors before the task runs
-    if metrics is not None:
-        whole = [one for one in whole if one.name in metrics or one.metric.name in metrics]
     bar = _Bar(len(runs), sys.stderr.isatty() if progress is None else progress)
     with models(loaded, judge, embedder) as (asks, embeds):
         simulated = next((run.case_id for run in runs if run.script.user is not None), None)

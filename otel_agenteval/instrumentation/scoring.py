@@ -92,7 +92,7 @@ def _bound(metric: MetricLike, configured: Sequence[BoundMetric], whole: Sequenc
         of_turns, others = named([metric], configured, whole)
         return of_turns or [one for one in others if one not in whole]  # a turn can have its session's signals
     if isinstance(metric, Mapping):
-        return select_metrics(load_config({"inline": {"metrics": []}, "metrics": [metric]}, env={}))
+        return select_metrics(load_config({"inline": {"metrics": []}, "metrics": [metric]}, env={}))[:1]  # without its signals
     if callable(metric):
         return [get_metric(metric_of(metric).name)]
     what = "a name, {name: {parameters}}, the result of get_metric(), or a function of a turn"

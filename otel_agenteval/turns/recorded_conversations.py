@@ -24,7 +24,7 @@ def looks_back(metrics: Iterable[BoundMetric]) -> bool:
 
 def of_conversations(metric: BoundMetric) -> bool:
     """Return True if a built-in metric scores a whole conversation instead of an answer with its history."""
-    return metric.metric.family == "conversation_session" and "history" not in metric.metric.reads
+    return metric.metric.family == "conversation_session" and "output" not in metric.metric.needs
 
 
 class RecordedConversations:
