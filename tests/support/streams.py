@@ -24,6 +24,16 @@ def pieces(lines):
                         yield leaf == "logRecords", item, json.dumps({outer: [one]})
 
 
+def standing(evaluated):
+    """The turns that no later one supersedes or contains, in their last revisions."""
+    last = {}
+    for scored in evaluated:
+        for earlier in (scored.supersedes, *scored.absorbs):
+            last.pop(earlier, None)
+        last[scored.turn.turn_id] = scored.turn
+    return list(last.values())
+
+
 class Stream:
     """An engine without outlets that gets spans and log records after their end."""
 
@@ -61,9 +71,4 @@ class Stream:
     def turns(self):
         """What stands at the end: every turn in its last revision."""
         self.finish()
-        last = {}
-        for scored in self.kept:
-            for earlier in (scored.supersedes, *scored.absorbs):
-                last.pop(earlier, None)
-            last[scored.turn.turn_id] = scored.turn.to_dict()
-        return last
+        return {turn.turn_id: turn.to_dict() for turn in standing(self.kept)}
