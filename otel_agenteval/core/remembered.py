@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 
 Result = TypeVar("Result")
 
-MOST_CHARACTERS = 2_000_000
+MOST_CHARACTERS = 1_000_000
 """Length of all kept texts together, in each of the two generations. A result of many parts counts as 100 for each of them."""
 
 _recent: dict[tuple[Callable[[str], Any], str], Any] = {}

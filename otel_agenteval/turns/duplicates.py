@@ -203,7 +203,7 @@ class Duplicates:
             dropped = [group for group in waiting.groups if group.root.trace_id in trace_ids]
             found += dropped
             self._bytes -= sum(group.size for group in dropped)
-            waiting.groups = [group for group in waiting.groups if group not in dropped]
+            waiting.groups = [group for group in waiting.groups if group.root.trace_id not in trace_ids]
             if not waiting.groups:
                 del self._waiting[recording]
         return found

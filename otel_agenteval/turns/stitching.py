@@ -156,15 +156,25 @@ def _top(part: list[Step], reader: TurnReader) -> Step | None:
 # --- one turn in several traces
 
 
+class _Place:
+    """The place of a group in a piece. A more complete group may replace it."""
+
+    __slots__ = ("group", "piece")
+
+    def __init__(self, group: SpanGroup, piece: _Piece) -> None:
+        self.group = group
+        self.piece = piece
+
+
 class _Piece:
     """One trace's part of a turn that other traces may continue."""
 
     __slots__ = (
-        "answers", "asks", "began", "continues", "end_ns", "facts", "first", "groups", "headless", "number", "response_ids", "since", "size", "waits",
+        "answers", "asks", "began", "continues", "end_ns", "facts", "first", "headless", "number", "places", "response_ids", "since", "size", "waits",
     )  # fmt: skip
 
     def __init__(self, group: SpanGroup, reader: TurnReader, began: float) -> None:
-        self.groups = deque((group,))
+        self.places = deque((_Place(group, self),))
         self.began = self.since = began
         """When its first and its last part arrived."""
         self.number = 0
@@ -200,48 +210,61 @@ class _Piece:
             self.response_ids[last.response_id] = None
 
     @property
+    def first_group(self) -> SpanGroup:
+        return self.places[0].group
+
+    @property
+    def last_group(self) -> SpanGroup:
+        return self.places[-1].group
+
+    @property
+    def groups(self) -> list[SpanGroup]:
+        return [place.group for place in self.places]
+
+    @property
     def tenant(self) -> int:
-        return number_in(self.groups[0].root.trace_id)
+        return number_in(self.first_group.root.trace_id)
 
     @property
     def start_ns(self) -> int:
-        return self.groups[0].root.start_ns
+        return self.first_group.root.start_ns
 
-    def join(self, later: _Piece) -> tuple[_Piece, _Piece]:
-        """Join the part that continues this one. Returns the larger part, which now contains both, and the other."""
+    def join(self, later: _Piece) -> _Piece:
+        """Join the part that continues this one. Returns the larger part, which now contains both."""
         responses = {**self.response_ids, **later.response_ids}
         for response_id in [*responses][:-_MOST_RESPONSES]:
             del responses[response_id]
-        if len(self.groups) >= len(later.groups):
+        if len(self.places) >= len(later.places):
             whole, part = self, later
-            whole.groups.extend(part.groups)
+            whole.places.extend(part.places)
             whole.asks, whole.waits = part.asks, part.waits
         else:
             whole, part = later, self
-            whole.groups.extendleft(reversed(part.groups))
+            whole.places.extendleft(reversed(part.places))
             whole.first, whole.answers, whole.headless, whole.continues = part.first, part.answers, part.headless, part.continues
+        for place in part.places:
+            place.piece = whole
         whole.response_ids = responses
         whole.began = min(whole.began, part.began)
         whole.end_ns = max(whole.end_ns, part.end_ns)
         whole.size += part.size
-        return whole, part
+        return whole
 
-    def replace(self, group: SpanGroup, whole: SpanGroup) -> None:
-        at = self.groups.index(group)
-        self.groups[at] = whole
+    def replace(self, place: _Place, whole: SpanGroup) -> None:
         self.end_ns = max(self.end_ns, whole.root.end_ns)
-        self.size += whole.size - group.size
-        if at == 0:
+        self.size += whole.size - place.group.size
+        place.group = whole
+        if place is self.places[0]:
             self._begins_with(reader_of(whole))
-        if at == len(self.groups) - 1:
+        if place is self.places[-1]:
             self._ends_with(reader_of(whole))
 
     def joined(self) -> SpanGroup:
-        if len(self.groups) == 1:
-            return self.groups[0]
-        whole = SpanGroup.joined(self.groups)
-        whole.until_ns = self.end_ns
         first, *others = self.groups
+        if not others:
+            return first
+        whole = SpanGroup.joined([first, *others])
+        whole.until_ns = self.end_ns
         whole.reader = reader_of(first).extended([reader_of(group) for group in others], whole.until_ns)
         return whole
 
@@ -328,8 +351,8 @@ class Stitcher:
         """
         self._answered: dict[tuple[int, str], _Piece] = {}
         self._responses: dict[tuple[int, str], _Piece] = {}
-        self._piece_of: dict[int, _Piece] = {}
-        """Parts by the id of each group that they contain."""
+        self._places: dict[int, _Place] = {}
+        """Places by the id of their group."""
 
     def __len__(self) -> int:
         return len(self._held) + len(self._threads)
@@ -346,13 +369,13 @@ class Stitcher:
             self._threads.add(group, thread, now)
             return self._threads.due(now, now) if self._threads.size > self._max_bytes else []
         piece = _Piece(group, reader_of(group), began)
-        self._piece_of[id(group)] = piece
+        self._places[id(group)] = piece.places[0]
         before = self._before(piece)
         if before is not None:
-            piece = self._joined(self._release(before), piece)  # an even earlier part may still be missing
+            piece = self._release(before).join(piece)  # an even earlier part may still be missing
         after = self._after(piece)
         if after is not None:
-            piece = self._joined(piece, self._release(after))
+            piece = piece.join(self._release(after))
         piece.since = now
         return self._whole_or_held(piece, now)
 
@@ -360,33 +383,29 @@ class Stitcher:
         self.patience = 0.0
 
     def holds(self, group: SpanGroup) -> bool:
-        return id(group) in self._piece_of
+        return id(group) in self._places
 
     def replace(self, group: SpanGroup, whole: SpanGroup, now: float) -> list[SpanGroup]:
         """Replace a waiting group by a more complete one. Returns the turns that can be evaluated, like :meth:`add`."""
-        piece = self._release(self._piece_of.pop(id(group)))
-        if len(piece.groups) == 1:
+        place = self._places.pop(id(group))
+        piece = self._release(place.piece)
+        if len(piece.places) == 1:
             return self._add(whole, now, piece.began)
-        piece.replace(group, whole)
+        piece.replace(place, whole)
         piece.since = now
-        self._piece_of[id(whole)] = piece
+        self._places[id(whole)] = place
         return self._whole_or_held(piece, now)
 
     def release_parts(self, group: SpanGroup) -> Iterable[SpanGroup]:
         """Stop holding a group and the groups joined with it, and return all of them."""
-        piece = self._release(self._piece_of[id(group)])
+        piece = self._release(self._places[id(group)].piece)
         self._let_go(piece)
         return piece.groups
 
-    def _joined(self, piece: _Piece, later: _Piece) -> _Piece:
-        whole, part = piece.join(later)
-        for group in part.groups:
-            self._piece_of[id(group)] = whole
-        return whole
-
     def _let_go(self, piece: _Piece) -> _Piece:
-        for group in piece.groups:
-            del self._piece_of[id(group)]
+        for place in piece.places:
+            del self._places[id(place.group)]
+            del place.piece  # only the garbage collector could free a cycle
         return piece
 
     def _whole_or_held(self, piece: _Piece, now: float) -> list[SpanGroup]:
@@ -456,7 +475,7 @@ class Stitcher:
 
     def _only_waiting(self, piece: _Piece) -> _Piece | None:
         """Return the only part that a call may continue by the rule *next call*, judged by sizes and times."""
-        program = _program(piece.groups[0], piece.first)
+        program = _program(piece.first_group, piece.first)
         candidates = self._waiting.ended(program, piece.start_ns - _MAX_PAUSE_NS, piece.start_ns)
         if len(candidates) > _MOST_CANDIDATES:
             return None
@@ -509,7 +528,7 @@ def _facts_of(held: _Piece) -> Iterator[Hashable]:
     :func:`_facts_before` and :func:`_program` return the same facts for that call. Parts that any rule joins share at
     least one.
     """
-    tenant, reader = held.tenant, reader_of(held.groups[-1])
+    tenant, reader = held.tenant, reader_of(held.last_group)
     last = reader.llm[-1]
     yield from ((tenant, "asks", call_id) for call_id in held.asks)
     asked = _last(reader.outputs(last))
@@ -521,12 +540,12 @@ def _facts_of(held: _Piece) -> Iterator[Hashable]:
     if conversation is not None:
         yield tenant, "conversation", conversation
     if _spent(held) > 0:
-        yield _program(held.groups[-1], last)
+        yield _program(held.last_group, last)
 
 
 def _facts_before(piece: _Piece) -> Iterator[Hashable]:
     """Yield the facts that a part waiting for this call has, according to the call's prompt."""
-    tenant, reader = piece.tenant, reader_of(piece.groups[0])
+    tenant, reader = piece.tenant, reader_of(piece.first_group)
     messages = reader.inputs(piece.first)
     repeated = _last(messages[: len(messages) - len(_tail(messages))])
     if repeated is not None and repeated.tool_calls:
@@ -553,7 +572,7 @@ def _program(group: SpanGroup, call: Step) -> Hashable:
 
 def _spent(held: _Piece) -> int:
     """Return the minimum number of tokens in the call that a part waits for."""
-    last = reader_of(held.groups[-1]).llm[-1]
+    last = reader_of(held.last_group).llm[-1]
     return (last.input_tokens or 0) + (0 if held.asks else last.output_tokens or 0)  # without ids, only tokens can be compared
 
 
@@ -564,7 +583,7 @@ def _follows(held: _Piece, piece: _Piece) -> bool:
     """
     if not _soon_after(held, piece, _LATE_END_NS):
         return False
-    reader, earlier = reader_of(piece.groups[0]), reader_of(held.groups[-1])
+    reader, earlier = reader_of(piece.first_group), reader_of(held.last_group)
     asked = _last(earlier.outputs(earlier.llm[-1]))
     messages = reader.inputs(piece.first)
     before = messages[: len(messages) - len(_tail(messages))]
@@ -593,7 +612,7 @@ def _adds_tools_only(before: list[Message], messages: list[Message]) -> bool:
 
 def _may_be_next(held: _Piece, piece: _Piece) -> bool:
     """Return True if a call of the same program, with more tokens in its prompt, may continue a held part."""
-    group = held.groups[-1]
+    group = held.last_group
     earlier = reader_of(group)
     last = earlier.llm[-1]
     spent = _spent(held)
@@ -602,14 +621,14 @@ def _may_be_next(held: _Piece, piece: _Piece) -> bool:
         and ((piece.first.input_tokens or 0) >= spent + bool(held.asks) or (piece.first.error is not None and bool(held.asks)))
         and (last.model == piece.first.model or piece.first.error is not None)
         and _shows_less(held, piece)
-        and dict(group.root.resource_attributes) == dict(piece.groups[0].root.resource_attributes)
+        and dict(group.root.resource_attributes) == dict(piece.first_group.root.resource_attributes)
     )
 
 
 def _shows_less(held: _Piece, piece: _Piece) -> bool:
     """Return True if a prompt omits the requested tool calls, alone or with other content."""
-    reader = reader_of(held.groups[-1])
-    before, messages = reader.inputs(reader.llm[-1]), reader_of(piece.groups[0]).inputs(piece.first)
+    reader = reader_of(held.last_group)
+    before, messages = reader.inputs(reader.llm[-1]), reader_of(piece.first_group).inputs(piece.first)
     if not messages:
         return not before
     if not held.asks:

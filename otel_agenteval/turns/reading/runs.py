@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import itemgetter
 
 from ...dialects.step import Step
 from .steps import END
@@ -45,12 +46,13 @@ class NamedRuns:
 
     def __init__(self, *roles: Iterable[Step]) -> None:
         self._roles = [_Named(steps) for steps in roles]
-        self._latest: dict[str, dict[str, int]] = {}
-        """Latest start of each name, by :func:`word`."""
+        latest: dict[str, dict[str, int]] = {}
         for role in self._roles:
             for start, name in role.found:
-                names = self._latest.setdefault(word(name), {})
+                names = latest.setdefault(word(name), {})
                 names[name] = max(start, names.get(name, start))
+        self._latest = {key: sorted(names.items(), key=itemgetter(1))[-2:] for key, names in latest.items()}
+        """The two names with the latest starts, with these starts, by :func:`word`. One of the names may be excluded."""
 
     def first_after(self, at: int, besides: str | None) -> str | None:
         """Return the first agent, other than ``besides``, that started at or after a time."""
@@ -58,7 +60,7 @@ class NamedRuns:
 
     def started(self, name: str, at: int, besides: str | None) -> bool:
         """Return True if the named agent, other than ``besides``, started at or after a time."""
-        return any(start >= at and other != besides for other, start in self._latest.get(word(name), {}).items())
+        return any(start >= at and other != besides for other, start in self._latest.get(word(name), ()))
 
     def last_before(self, at: int) -> str | None:
         found = [last for role in self._roles if (last := role.last_before(at)) is not None]
