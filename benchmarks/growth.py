@@ -529,9 +529,11 @@ def open_turns(n: int) -> Callable[[], None]:
     return run
 
 
-def _in_process(open_spans: Callable[[Tracer, int], None]) -> Callable[[int], Callable[[], None]]:
+def _in_process(open_spans: Callable[[Tracer, int], None], limit: int = 100_000) -> Callable[[int], Callable[[], None]]:
+    """Spans of this process. A turn has at most ``limit`` of them, because beyond it each span costs more."""
+
     def stream(n: int) -> Callable[[], None]:
-        processor = AgentEvalSpanProcessor({"inline": {"metrics": []}, "outlets": _NO_OUTLETS})
+        processor = AgentEvalSpanProcessor({"inline": {"metrics": []}, "outlets": _NO_OUTLETS, "turn": {"max_spans": limit}})
         provider = TracerProvider(shutdown_on_exit=False)
         provider.add_span_processor(processor)
         return lambda: open_spans(provider.get_tracer("acme"), n)
@@ -711,6 +713,7 @@ STREAMS: dict[str, Callable[[int], Callable[[], None]]] = {
     "in process: turns in turn": _in_process(_in_turn),
     "in process: turns from elsewhere": _in_process(_from_elsewhere),
     "in process: parents missing": _in_process(_without_parents),
+    "in process: parents missing, after the limit": _in_process(_without_parents, limit=10),
 }
 
 
