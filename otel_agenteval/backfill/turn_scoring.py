@@ -129,12 +129,12 @@ class TurnScoring:
     def judge(self) -> None:
         """Evaluate judged metrics, then compute their composites."""
         judged = [metric for metric in self._metrics if metric.asks]
-        for metric in (metric for metric in judged if metric.metric.kind != "code"):
+        for metric in (metric for metric in judged if not metric.inner):
             if applies(metric.when, self.turn):
                 self._ask(metric, self._chance(metric))
             else:
                 self._found[self._key(metric)] = InnerOutcome(metric.left_out(GATED), Chance(0.0, ""))
-        for metric in (metric for metric in judged if metric.metric.kind == "code"):
+        for metric in (metric for metric in judged if metric.inner):
             if applies(metric.when, self.turn):
                 self._combine(metric)
 

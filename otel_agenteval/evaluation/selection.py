@@ -215,7 +215,7 @@ def _sample(config: Config, entries: Entries, configured: list[BoundMetric]) -> 
             if not bound.asks:
                 problem = f"{bound.name} is evaluated on every turn. Sample only llm_ and embed_ metrics and composites of them"
                 raise ConfigError(f"{config.where(place)}: {problem}")
-            if bound.metric.kind == "code" and entry.sample.cascade is not None:
+            if bound.inner and entry.sample.cascade is not None:
                 problem = f"{bound.name} waits for its inner metrics. Set cascade on one of them"
                 raise ConfigError(f"{config.where((*place, 'cascade'))}: {problem}")
             bound.sample = Sampling(entry.sample, place)

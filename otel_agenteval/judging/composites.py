@@ -93,6 +93,12 @@ def scored_or_not(
     if score.status == "skipped" and why_missing(score) is not None:
         return NoScore.missing(score.detail["missing"])
     judged = Judged(
-        "code", made.chance.probability, None, made.cost_usd, made.chance.by, upstream_of(scored.root), called_model=called_model
+        made.score.kind,
+        made.chance.probability,
+        None,
+        made.cost_usd,
+        made.chance.by,
+        upstream_of(scored.root),
+        called_model=called_model,
     )
     return judged_turn(scored, about(score, scored.turn), judged, content=content)

@@ -31,8 +31,8 @@ class JudgedMetrics:
         keyed = {
             key_of(metric, conversation=whole): (metric, rule) for whole, some in rules.items() for metric, rule in some.items()
         }
-        self._metrics = {whole: tuple(one for one in some if one.metric.kind != "code") for whole, some in rules.items()}
-        self._composites = {whole: tuple(one for one in some if one.metric.kind == "code") for whole, some in rules.items()}
+        self._metrics = {whole: tuple(one for one in some if not one.inner) for whole, some in rules.items()}
+        self._composites = {whole: tuple(one for one in some if one.inner) for whole, some in rules.items()}
         self._inner = {whole: _inner_alone(self._metrics[whole], self._composites[whole]) for whole in rules}
         for whole, some in self._inner.items():
             keyed |= {key_of(one, conversation=whole, inner=True): (one, EVERY_TURN) for one in some}

@@ -99,7 +99,7 @@ class _Draft:
         try:
             if chance is not None:
                 self._chances[key] = chance
-                if metric.metric.kind == "code":
+                if metric.inner:
                     self._composites[key] = metric, chance
                 else:
                     self._chosen.append(metric)

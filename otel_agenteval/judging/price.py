@@ -28,7 +28,7 @@ class JudgedSample:
 
     def allocated(self, metric: BoundMetric, key: str, scored: ScoredTurn, chance: Chance) -> Chance:
         """Return the chance from the budget's allocation. Rules and quotas keep theirs."""
-        if self._allocator is None or chance.by != "rate" or metric.metric.kind == "code" or not _counts(scored, key):
+        if self._allocator is None or chance.by != "rate" or metric.inner or not _counts(scored, key):
             return chance
         return Chance(self._allocator.rate(metric.name, scored.turn.agent or "", chance.probability), "budget")
 

@@ -146,7 +146,7 @@ def rules_of(config: Config, evaluated: Sequence[BoundMetric]) -> dict[BoundMetr
     judged = [metric for metric in evaluated if metric.asks]
     found = {}
     for metric in judged:
-        others = [other.name for other in judged if other.name != metric.name and other.metric.kind != "code"]
+        others = [other.name for other in judged if other.name != metric.name and not other.inner]
         wanted = metric.sample
         found[metric] = EVERY_TURN if wanted is None else rule_of(wanted.options, computed, config.where(wanted.path), others)
     _refuse_circles(config, found)

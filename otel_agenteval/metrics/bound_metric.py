@@ -332,6 +332,8 @@ class BoundMetric:
         name, unless the other scores fail it already (``one_fails``). :meth:`combine` handles scores that were evaluated
         without a value.
         """
+        if "companion" in self.metric.traits:
+            return self._companion_of(scores[0])
         missing = {score.metric: why for score in scores if (why := why_missing(score)) is not None}
         if not missing:
             return self.combine(scores)
@@ -341,6 +343,13 @@ class BoundMetric:
                 found.detail["missing"] = missing
                 return found
         return self._skipped({"reason": f"missing:{','.join(missing)}", "missing": missing})
+
+    def _companion_of(self, score: Score) -> Score:
+        if score.status != "ok":
+            return Score.of(self._facts, None, None, score.status, None, score.explanation, score.detail, None, score.error_type)
+        passed = score.passed is True
+        label = also.label if (also := score.also.get(self.metric.name)) is not None else None
+        return self._from(Result(passed, label=label, explanation=score.explanation, detail=score.detail))
 
     def _from(self, found: Any) -> Score:
         """Return the score for the return value of the metric's function."""
@@ -404,10 +413,10 @@ def why_missing(score: Score) -> str | None:
 def asked_in(metrics: Sequence[BoundMetric]) -> Iterator[BoundMetric]:
     """Yield the metrics that call a model themselves, at any depth of inner metrics."""
     for one in metrics:
-        if one.metric.kind != "code":
-            yield one
-        else:
+        if one.inner:
             yield from asked_in(one.inner)
+        elif one.metric.kind != "code":
+            yield one
 
 
 def asks_one(metrics: Sequence[BoundMetric], judge: object | None, embedder: object | None) -> bool:
@@ -417,6 +426,9 @@ def asks_one(metrics: Sequence[BoundMetric], judge: object | None, embedder: obj
 
 
 def _inner_in(metric: Metric, params: Mapping[str, Any]) -> Iterator[BoundMetric]:
+    if "companion" in metric.traits:
+        severity = resolve(metric.name.removesuffix("_passed")).metric
+        yield BoundMetric(severity, {name: value for name, value in params.items() if name in severity.parameters})
     if not metric.combines or metric.name == "code_policy_track_trend":  # its score doesn't depend on them
         return
     for entry in params.get("entries") or ():

@@ -91,7 +91,7 @@ Applies = Callable[[Turn, Mapping[str, Any]], "str | None"]
 The first line of its docstring completes "applies to …".
 """
 
-Trait = Literal["heavy", "media", "reads_all", "one_fails", "own_verdict"]
+Trait = Literal["heavy", "media", "reads_all", "one_fails", "own_verdict", "companion"]
 TRAITS: Sequence[Trait] = typing.get_args(Trait)
 """Rare properties of metrics, which :func:`metric` describes."""
 
@@ -324,6 +324,8 @@ def metric(
               judge in its own thread or task.
             - ``one_fails``: a single score can fail the composite, so it doesn't wait for missing scores.
             - ``own_verdict``: the numeric metric decides on its own verdict and has no parameter ``threshold``.
+            - ``companion``: the metric is named ``X_passed``, and its score is among the ``also`` of the metric ``X``, which is
+              evaluated instead. Both together make one judge call.
     """
 
     def register(fn: Function) -> Function:

@@ -98,6 +98,34 @@ def test_a_composite_waits_for_judged_scores_and_counts_them(models: ScriptedMod
         assert event[semconv.METRIC_KIND] == "code"
 
 
+@pytest.mark.parametrize("both", [True, False], ids=["with its severity", "alone"])
+def test_verdict_of_a_severity_makes_no_second_call(models: ScriptedModels, both: bool) -> None:
+    severity, verdict = "llm_content_harm", "llm_content_harm_passed"
+    models.play({"score": 6, "reason": "a threat", "recommended_action": "block"})
+    with Rig(config(models, *([severity] if both else []), verdict)) as rig:
+        rig.run()
+        drain(rig)
+        assert left(rig) == {**({severity: (6.0, 1.0)} if both else {}), verdict: (0.0, 1.0)}
+        assert len(models.requests) == 1
+        assert why(rig)[verdict] == "scored"
+        [event] = [dict(e.attributes) for e in rig.log_events() if e.attributes[semconv.EVALUATION_NAME] == verdict]
+        assert event[semconv.METRIC_KIND] == "llm"
+        assert event[semconv.EXPLANATION] == "a threat"
+
+
+def test_verdict_of_a_severity_shares_its_call_in_eval(models: ScriptedModels) -> None:
+    models.play({"score": 6, "reason": "a threat", "recommended_action": "block"})
+    names = ["llm_content_harm_passed", "hpd:ContentHarmEvaluator"]
+    ((_, scores),) = oa.score_turns(oa.Turn(turn_id="t", input="?", output="!"), names, judge=models.judge)
+    assert [(score.metric, score.value, score.label) for score in scores] == [
+        ("llm_content_harm_passed", 0.0, "block"),
+        ("llm_content_harm", 6.0, "unacceptable"),
+    ]
+    assert len(models.requests) == 1
+    ((_, scores),) = oa.score_turns(oa.Turn(turn_id="t", input="?", output="!"), names)
+    assert [score.detail for score in scores] == [{"reason": "no_judge"}] * 2
+
+
 def test_why_says_what_a_composite_waits_for(models: ScriptedModels) -> None:
     models.play({"score": 0.2}, {"score": 0.4})
     with Rig(config(models, ONE, {MEAN: {"metrics": [ONE, TWO]}})) as rig:

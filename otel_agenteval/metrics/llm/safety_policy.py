@@ -69,8 +69,8 @@ Detail: the judge's ``score``, ``passed``, ``category``, ``severity``, ``confide
 Source: HPD {source}."""
 
 _PASSED_DOC = """\
-``{name}`` produces this score too. If you configure it alone, it makes the same judge call and has the same detail. The label is
-``allow``, ``warn`` or ``block``.
+``{name}`` produces this score too. Both have the same detail, and together they make one judge call if their policies are equal.
+The label is ``allow``, ``warn`` or ``block``.
 
 Parameters:
     policy: ``{block_threshold: 5.0, warn_threshold: 3.0, blocked_actions: [block, escalate]}``, as in ``{name}``.{more}
@@ -214,11 +214,7 @@ def _severity_metric(source: str, passed_summary: str, uses: tuple[str, ...] = (
 
         @functools.wraps(fn)
         def passed(turn: Turn, judge: Asks, **params: Any) -> Result:
-            severity = fn(turn, judge, **params)
-            companion = (severity.also or {})[name]
-            return Result(
-                severity.passed or False, label=companion.label, explanation=severity.explanation, detail=severity.detail
-            )
+            raise NotImplementedError  # a companion isn't evaluated, because the severity's ``also`` has its score
 
         passed.__name__, passed.__doc__ = name, passed_summary
         metric(
@@ -227,7 +223,7 @@ def _severity_metric(source: str, passed_summary: str, uses: tuple[str, ...] = (
             boolean=True,
             version="3",
             aliases=(f"hpd:{source}.Passed",),
-            traits=("reads_all",),
+            traits=("companion",),
         )(_documented(passed, _PASSED_DOC, source))
         return metric(
             needs=("output",), uses=("history", *uses), unit="{level}", direction="down", version="3", aliases=(f"hpd:{source}",),
