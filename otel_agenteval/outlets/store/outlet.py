@@ -27,6 +27,7 @@ from ...core.wellformed import well_formed
 from ...evaluation.names import public_id, public_name
 from ...evaluation.redaction import Redactor
 from ...evaluation.scored_turn import Root, ScoredTurn
+from ...evaluation.turn_facts import facts_of
 from ..accounting import answering_call
 from ..base import Outlet, RecordAccount, Setup, loggable
 from .postgres import NotStorable, is_address
@@ -316,6 +317,7 @@ class StoreOutlet(Outlet):
             "skipped": _json(skipped), "content": self._content(scored),
             "attributes": self._attributes_of(scored) if self._attributes else None,
             "tools": _json([*tools]), "error": None if turn.error is None else turn.error.type or "error", "case_key": self._case_of(turn),
+            "facts": _json(facts_of(turn)) if scored.of_turn_itself else None,
             "instance_id": self._instance_id(), "stored_at": self._clock.time_ns() / 1e9,
         }  # fmt: skip
 

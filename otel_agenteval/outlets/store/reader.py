@@ -6,7 +6,7 @@ import os
 import re
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...core import jsonio
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from ...config.root import Config
 
 LEAST_OF_ID = 4
+MOST_VERDICTS = 2_000
+_SOMEWHERE = "5"
+"""Where a sample of turns begins. A fixed place gives the same sample each time."""
+_FAILED = "((scores.passed = 0 AND scores.direction <> 'neutral') OR scores.status = 'error')"
 _SPAN_OF_TRACE = re.compile(r"(.*[0-9a-f]{32}-)[0-9a-f]{16}")
 """Matches a full id. Its span can be any span of a turn."""
 
@@ -57,7 +61,7 @@ EXPORTED: tuple[str, ...] = (
 )  # fmt: skip
 """Keys of a row of :meth:`StoreReader.rows`, in order."""
 _BOOLEANS = ("complete", "passed", "is_conversation", "cost_estimated")
-_JSON = ("detail", "also", "skipped", "content", "labels", "turns", "attributes", "tools")
+_JSON = ("detail", "also", "skipped", "content", "labels", "turns", "attributes", "tools", "facts")
 
 
 class StoreReader:
@@ -167,6 +171,41 @@ class StoreReader:
         )
         return (GroupValue(*row) for row in rows if row[6] > 0)
 
+    def failures(self, wanted: Wanted = Wanted()) -> dict[str, int]:
+        """Return how many turns failed each metric, most first. Metrics without failures have 0."""
+        where = _conditions(wanted, self._sql, of_scores=True)
+        rows = self._db.execute(
+            f"SELECT metric, count(CASE WHEN {_FAILED} THEN 1 END) AS failed FROM turns JOIN scores USING (turn_id) WHERE {where} "
+            "GROUP BY metric ORDER BY failed DESC, metric",
+            where.values,
+        )
+        return {metric: int(count) for metric, count in rows}
+
+    def verdicts(self, metric: str, wanted: Wanted = Wanted(), most: int = MOST_VERDICTS) -> list[VerdictRow]:
+        """Return the verdicts of a metric with the facts of their turns: up to ``most`` failures and as many passes.
+
+        If there are more, the latest failures are returned, and passes drawn at random.
+        """
+        where = _conditions(replace(wanted, metrics=(metric,)), self._sql, of_scores=True)
+        columns = (
+            "turns.turn_id, turns.conversation_id, turns.service_version, turns.attributes, turns.facts, scores.passed, scores.status, "
+            "coalesce(scores.sample_probability, 1.0) AS probability"
+        )
+        tables = f"FROM scores JOIN turns USING (turn_id) WHERE {where} AND turns.facts IS NOT NULL"
+        p = self._sql.p
+        rows = self._db.execute(
+            f"SELECT {columns} {tables} AND {_FAILED} ORDER BY turns.stored_at DESC LIMIT {p}", [*where.values, most]
+        ).fetchall()
+        # Ids of traces are random, so that the turns from some id on are a random sample.
+        passed = f"SELECT {columns} {tables} AND scores.passed = 1 AND NOT {is_vacuous(self._sql)}"
+        for edge in (f">= {p}", f"< {p}"):
+            found = self._db.execute(
+                f"{passed} AND turns.turn_id {edge} ORDER BY turns.turn_id LIMIT {p}", [*where.values, _SOMEWHERE, most]
+            ).fetchall()
+            rows += found
+            most -= len(found)
+        return [_verdict_of(row) for row in rows]
+
     def has_metric(self, name: str) -> bool:
         return self._db.execute(f"SELECT 1 FROM scores WHERE metric = {self._sql.p} LIMIT 1", (name,)).fetchone() is not None
 
@@ -191,6 +230,27 @@ class StoreReader:
         )
         scored = {row["metric"]: "scored" if row["status"] == "ok" else f"error: {row['error_type']}" for row in rows}
         return {**skipped, **outcomes, **scored}
+
+
+class VerdictRow(NamedTuple):
+    turn_id: str
+    bad: bool
+    """True if the metric failed or had an error."""
+    facts: dict[str, Any]
+    """Facts of the turn, with ``service.version`` and the stored attributes."""
+    conversation: str
+    """Conversation or, if unknown, the turn's own id."""
+    weight: float
+    """Number of turns that this one stands for."""
+
+
+def _verdict_of(row: sqlite3.Row) -> VerdictRow:
+    found = plain(row)
+    facts = {**(found["attributes"] or {}), **found["facts"]}
+    if found["service_version"]:
+        facts["service.version"] = found["service_version"]
+    bad, conversation = found["passed"] is not True, found["conversation_id"] or found["turn_id"]
+    return VerdictRow(found["turn_id"], bad, facts, conversation, 1 / max(found["probability"], 1e-6))
 
 
 class GroupValue(NamedTuple):

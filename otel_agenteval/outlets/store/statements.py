@@ -58,17 +58,16 @@ TURN_COLUMNS: Mapping[str, str] = {
     "duration_s": "REAL", "cost_usd": "REAL", "input_tokens": "INTEGER", "output_tokens": "INTEGER", "close_reason": "TEXT",
     "complete": "INTEGER", "is_conversation": "INTEGER NOT NULL DEFAULT 0", "skipped": "TEXT", "content": "TEXT",
     "instance_id": "TEXT", "stored_at": "REAL NOT NULL", "tenant": "TEXT", "labels": "TEXT", "service_version": "TEXT",
-    "attributes": "TEXT", "tools": "TEXT", "error": "TEXT", "case_key": "TEXT",
-    "cost_estimated": "INTEGER",
+    "attributes": "TEXT", "tools": "TEXT", "error": "TEXT", "case_key": "TEXT", "cost_estimated": "INTEGER", "facts": "TEXT",
 }  # fmt: skip
 """Columns of a turn's row.
 
 ``tenant`` sent the turn, and ``labels`` are the labels configured for it, a JSON object. ``service_version`` belongs to the
 root. ``attributes`` are the configured attributes of its spans, a JSON object. ``start`` and ``stored_at`` are seconds since
 the Unix epoch. ``skipped`` is a JSON object, metric → reason. ``content`` is the turn in the form ``turn.v1``, if configured.
-``cost_estimated`` is 1 if
-``cost_usd`` is an estimate. ``tools`` are the names of the called tools, a JSON list. ``error`` is the type of the error that ended the turn. Turns of the
-same case share a ``case_key``: the case id or, if content is kept, a hash of the input.
+``cost_estimated`` is 1 if ``cost_usd`` is an estimate. ``tools`` are the names of the called tools, a JSON list. ``error`` is the
+type of the error that ended the turn. Turns of the same case share a ``case_key``: the case id or, if content is kept, a hash of
+the input. ``facts`` is a JSON object of :func:`~otel_agenteval.evaluation.turn_facts.facts_of`.
 """
 
 SCORE_COLUMNS: Mapping[str, str] = {

@@ -1,0 +1,116 @@
+"""What sets the turns that failed a metric apart from those that passed it, as a report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..core.score import Score
+from ..core.turn import Turn
+from ..evaluation.turn_facts import facts_of, follows_from
+from ..metrics.registry import indexed
+from ..outlets.store.reader import VerdictRow
+from ..statistics.differences import FEW, Differences, Finding, find_differences
+from .formatting import aligned, count, markdown_table, p_value, percent, points
+from .html import page, text_table
+
+
+@dataclass(frozen=True, slots=True)
+class MetricDifferences:
+    metric: str
+    found: Differences
+
+
+def differences_of(metric: str, rows: Sequence[VerdictRow]) -> MetricDifferences:
+    """Compare the turns that failed a metric with those that passed it, without facts that follow from its definition."""
+    known = indexed(metric.partition(".")[0])
+    left_out = follows_from(known) if known is not None else frozenset[str]()
+    facts = [{name: value for name, value in row.facts.items() if name not in left_out} for row in rows]
+    found = find_differences(
+        facts, [row.bad for row in rows], weights=[row.weight for row in rows], draws=[row.conversation for row in rows]
+    )
+    return MetricDifferences(metric, found)
+
+
+def verdicts_in(turn: Turn, scores: Iterable[Score]) -> dict[str, VerdictRow]:
+    """Return the verdict of each metric on a turn. Vacuous passes are left out."""
+    found: dict[str, VerdictRow] = {}
+    facts, conversation = facts_of(turn), turn.conversation_id or turn.turn_id
+    for score in scores:
+        bad = score.status == "error" or score.verdict is False
+        if bad or (score.verdict and not score.detail.get("vacuous")):
+            found[score.metric] = VerdictRow(turn.turn_id, bad, facts, conversation, 1.0)
+    return found
+
+
+# --- as texts ------------------------------------------------------------------------------------------------------
+
+_HEADS = ("fact", "failed", "passed", "difference, interval", "p", "turns", "")
+
+
+def _cells(one: Finding) -> tuple[str, ...]:
+    low, high = one.interval
+    notes = [f"few turns (fewer than {FEW} failed)"] if one.few else []
+    if one.also:
+        notes.append(f"same turns: {', '.join(map(str, one.also))}")
+    return (
+        str(one), percent(one.bad), percent(one.rest), f"{points(one.bad - one.rest)} ({points(low)} … {points(high)})", p_value(one.p),
+        f"{one.turns[0]:,} and {one.turns[1]:,}", "; ".join(notes),
+    )  # fmt: skip
+
+
+def _title(one: MetricDifferences) -> str:
+    return f"{one.metric}: {one.found.bad:,} of {count(one.found.bad + one.found.rest, 'turn')} failed"
+
+
+def _nothing(one: MetricDifferences) -> str:
+    if not one.found.tested:
+        return "too few turns failed or passed to compare them"
+    return f"no difference shown; {one.found.tested:,} facts and pairs of facts were compared"
+
+
+def as_text(found: Sequence[MetricDifferences]) -> str:
+    return "\n\n".join(
+        f"{_title(one)}\n{aligned([_HEADS, *map(_cells, one.found.findings)]) if one.found.findings else _nothing(one)}"
+        for one in found
+    )
+
+
+def as_markdown(found: Sequence[MetricDifferences]) -> str:
+    return "\n\n".join(
+        f"**{_title(one)}**\n\n{markdown_table([_HEADS, *map(_cells, one.found.findings)]) if one.found.findings else _nothing(one)}"
+        for one in found
+    )
+
+
+def as_html(found: Sequence[MetricDifferences]) -> str:
+    tables = [
+        text_table(_title(one), _HEADS, map(_cells, one.found.findings))
+        if one.found.findings
+        else text_table(_title(one), ("",), [[_nothing(one)]])
+        for one in found
+    ]
+    return page("Differences", ["<h1>Differences</h1>", *tables])
+
+
+def as_data(found: Sequence[MetricDifferences]) -> list[dict[str, Any]]:
+    return [
+        {
+            "metric": one.metric, "failed": one.found.bad, "passed": one.found.rest, "tested": one.found.tested,
+            "findings": [
+                {
+                    "facts": [fact._asdict() for fact in finding.facts], "failed": finding.bad, "passed": finding.rest,
+                    "interval": list(finding.interval), "p_adjusted": finding.p, "turns": list(finding.turns), "few": finding.few,
+                    "also": [fact._asdict() for fact in finding.also],
+                }
+                for finding in one.found.findings
+            ],
+        }
+        for one in found
+    ]  # fmt: skip
+
+
+RENDERINGS: Mapping[str, Callable[[Sequence[MetricDifferences]], str]] = {
+    "table": as_text, "markdown": as_markdown, "html": as_html,
+}  # fmt: skip

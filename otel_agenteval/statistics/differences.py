@@ -1,0 +1,369 @@
+"""Search for what sets bad turns apart from the rest: facts, and pairs of facts, that are more frequent among the bad ones.
+
+A fact is a value of an attribute of a turn, such as ``model = gpt-5`` or ``duration_s > 12``. Turns are weighted by how many
+turns they stand for, and the turns of a conversation count as one draw. Each share is turned into a number of independent
+turns with the same variance, for which Fisher's exact test holds. Of the reported facts, at most a share ``error`` is
+expected to differ by chance (Benjamini and Hochberg 1995). Intervals have the matching coverage (Benjamini and Yekutieli 2005).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import NormalDist
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .intervals import Interval
+
+ERROR = 0.02
+FEW = 30
+"""Number of bad turns below which a finding is marked as based on few turns."""
+_MOST_FACTS = 400
+_MOST_IN_PAIRS = 60
+_MOST_FOUND = 10
+_LEAST_TURNS = 3
+_QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
+_FEW_VALUES = 6  # numbers with at most this many values are compared by value
+_SAME = 0.95
+_RELIABLE = 15  # draws with and without a fact from which their variance is known well enough
+_EXPLAINED = 0.01
+_NORMAL = NormalDist()
+
+Value = str | float | bool | Collection[str] | None
+
+
+class Fact(NamedTuple):
+    """A value of an attribute. ``value`` begins with ``>`` or ``≤`` if the fact is a range of numbers."""
+
+    attribute: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"{self.attribute} {self.value}" if self.value[:1] in ">≤" else f"{self.attribute} = {self.value}"
+
+
+@dataclass(slots=True)
+class Finding:
+    """A fact or a pair of facts that is more frequent among bad turns."""
+
+    facts: tuple[Fact, ...]
+    bad: float
+    """Share among the bad turns, weighted."""
+    rest: float
+    """Share among the other turns, weighted."""
+    interval: Interval
+    """Interval of ``bad - rest``."""
+    p: float
+    """p value, corrected for the number of facts."""
+    turns: tuple[int, int]
+    """Number of bad turns and of other turns with the facts."""
+    also: list[Fact] = field(default_factory=list)
+    """Facts that hold for nearly the same turns."""
+
+    @property
+    def few(self) -> bool:
+        """True if fewer than :data:`FEW` bad turns have the facts."""
+        return self.turns[0] < FEW
+
+    def __str__(self) -> str:
+        return " and ".join(map(str, self.facts))
+
+
+@dataclass(slots=True)
+class Differences:
+    bad: int
+    rest: int
+    findings: list[Finding]
+    """Largest difference first, by the lower end of the interval. Facts that a finding before them explains are left out."""
+    tested: int
+
+
+class _Table(NamedTuple):
+    """Two shares as ``(with the fact, all)``, in independent turns."""
+
+    bad: tuple[float, float]
+    rest: tuple[float, float]
+
+
+def find_differences(
+    turns: Sequence[Mapping[str, Value]],
+    bad: Sequence[bool],
+    *,
+    weights: Sequence[float] | None = None,
+    draws: Sequence[Hashable] | None = None,
+    pairs: bool = True,
+    error: float = ERROR,
+) -> Differences:
+    """Find the facts that set bad turns apart.
+
+    Args:
+        turns: the attributes of each turn. A collection of names is one fact per name. Numbers are cut at quantiles.
+        bad: True for each bad turn.
+        weights: the number of turns that each turn stands for, which is 1 / inclusion probability. The default is 1.
+        draws: what was drawn together, such as the conversation of each turn. By default, each turn is a draw.
+        pairs: also test pairs of facts. A pair is reported only if each fact matters where the other one holds.
+        error: largest expected share of findings that differ by chance.
+    """
+    is_bad = np.asarray(bad, dtype=bool)
+    counts = int(is_bad.sum()), int((~is_bad).sum())
+    if min(counts) < _LEAST_TURNS:
+        return Differences(*counts, [], 0)
+    search = _Search(turns, is_bad, weights, draws)
+    singles = search.singles()
+    both = search.pairs() if pairs else {}
+    share = error / 2 if both else error
+    found = [*search.significant(singles, share), *search.significant(both, share)]
+    found.sort(key=lambda one: (-one.interval[0], len(one.facts), one.facts))
+    return Differences(*counts, search.unexplained(found), len(singles) + len(both))
+
+
+class _Search:
+    def __init__(
+        self, turns: Sequence[Mapping[str, Value]], bad: Any, weights: Sequence[float] | None, draws: Sequence[Hashable] | None
+    ) -> None:
+        order = np.arange(len(turns))
+        if draws is not None:  # the turns of a draw follow each other
+            numbers: dict[Hashable, int] = {}
+            drawn = np.fromiter((numbers.setdefault(one, len(numbers)) for one in draws), dtype=np.int64, count=len(turns))
+            order = np.argsort(drawn, kind="stable")
+            drawn = drawn[order]
+            self.draw = np.flatnonzero(np.r_[True, drawn[1:] != drawn[:-1]])
+        else:
+            self.draw = order
+        self.alone = len(self.draw) == len(turns)
+        self.draw_of = np.repeat(np.arange(len(self.draw)), np.diff(np.r_[self.draw, len(turns)]))
+        self.bad = bad[order]
+        self.weights = np.ones(len(turns)) if weights is None else np.asarray(weights, dtype=float)[order]
+        self.facts, self.has, self.aliases = _facts(turns, order, self.bad)
+        self.places = {fact: at for at, fact in enumerate(self.facts)}
+
+    def of(self, facts: tuple[Fact, ...]) -> Any:
+        return np.logical_and.reduce([self.has[self.places[fact]] for fact in facts])
+
+    def table(self, has: Any, among: Any = None) -> _Table:
+        """Return the shares of a fact among the bad turns and the others, of all turns or of some."""
+        sides = []
+        for of in (self.bad, ~self.bad):
+            side = of if among is None else of & among
+            weights = self.weights[side]
+            x = has[side]
+            if self.alone:
+                in_draw, with_fact = weights, weights * x
+            else:
+                of_draw = self.draw_of[side]
+                of_draw = of_draw - of_draw[0] if len(of_draw) else of_draw
+                in_draw, with_fact = np.bincount(of_draw, weights), np.bincount(of_draw, weights * x)
+            sides.append(_independent(in_draw, with_fact))
+        return _Table(*sides)
+
+    def singles(self) -> dict[tuple[Fact, ...], float]:
+        return {(fact,): _p(self.table(has)) for fact, has in zip(self.facts, self.has, strict=True)}
+
+    def pairs(self) -> dict[tuple[Fact, ...], float]:
+        """Return the p value of each pair: the larger one of each fact's p values where the other fact holds."""
+        chosen = self.has[:_MOST_IN_PAIRS]
+        weighted = chosen * self.weights
+        with_bad, with_rest = (
+            weighted[:, side].astype(np.float32) @ chosen[:, side].T.astype(np.float32) for side in (self.bad, ~self.bad)
+        )
+        found: dict[tuple[Fact, ...], float] = {}
+        for i, j in zip(*np.triu_indices(len(chosen), 1), strict=True):
+            facts = self.facts[i], self.facts[j]
+            if facts[0].attribute == facts[1].attribute or not with_bad[i, j]:
+                continue
+            found[facts] = 1.0
+            # Cheap first: within each fact, the other one must be more frequent among the bad turns.
+            if (
+                all(
+                    with_bad[i, j] * with_rest[k, k] > with_rest[i, j] * with_bad[k, k]
+                    and _may_differ(with_bad[i, j], with_bad[k, k], with_rest[i, j], with_rest[k, k])
+                    for k in (i, j)
+                )
+                and np.count_nonzero(chosen[i] & chosen[j] & self.bad) >= _LEAST_TURNS
+            ):
+                found[facts] = max(_p(self.table(chosen[j], chosen[i])), _p(self.table(chosen[i], chosen[j])))
+        return found
+
+    def significant(self, ps: Mapping[tuple[Fact, ...], float], error: float) -> Iterator[Finding]:
+        """Yield the findings among tested facts, with intervals that fit the number of findings."""
+        adjusted = _benjamini_hochberg(list(ps.values()))
+        passing = [(facts, p) for facts, p in zip(ps, adjusted, strict=True) if p <= error]
+        z = _NORMAL.inv_cdf(1 - error * len(passing) / max(len(ps), 1) / 2) if passing else 0.0
+        for facts, p in passing:
+            has = self.of(facts)
+            table = self.table(has)
+            (x, n), (y, m) = table
+            turns = int(np.count_nonzero(has & self.bad)), int(np.count_nonzero(has & ~self.bad))
+            also = [other for fact in facts for other in self.aliases[fact]]
+            yield Finding(facts, x / n, y / m, _difference(table, z), p, turns, also)
+
+    def unexplained(self, found: Sequence[Finding]) -> list[Finding]:
+        """Return the findings that still hold among turns that agree in the findings before."""
+        kept: list[Finding] = []
+        sets: list[Any] = []
+        for one in found:
+            has = self.of(one.facts)
+            if len(kept) < _MOST_FOUND and (not sets or self.within(has, sets) <= _EXPLAINED):
+                kept.append(one)
+                sets.append(has)
+        return kept
+
+    def within(self, has: Any, sets: Sequence[Any]) -> float:
+        """Return the p value of a fact among turns that agree in which of the sets they belong to."""
+        stratum = np.zeros(len(has), dtype=np.int64)
+        for at, other in enumerate(sets):
+            stratum |= other.astype(np.int64) << at
+        _, stratum = np.unique(stratum, return_inverse=True)
+        of = np.bincount(stratum, self.weights)
+        mean_bad = np.bincount(stratum, self.weights * self.bad) / of
+        mean_has = np.bincount(stratum, self.weights * has) / of
+        terms = self.weights * (self.bad - mean_bad[stratum]) * (has - mean_has[stratum])
+        sums = np.bincount(self.draw_of, terms)
+        spread = math.sqrt(float((sums**2).sum()))
+        return 1 - _NORMAL.cdf(float(sums.sum()) / spread) if spread else 1.0
+
+
+def _independent(in_draw: Any, with_fact: Any) -> tuple[float, float]:
+    """Return a share as ``(with the fact, all)`` of independent turns that would have its variance."""
+    total = float(in_draw.sum())
+    if not total:
+        return 0.0, 0.0
+    share = float(with_fact.sum()) / total
+    n = total**2 / float((in_draw**2).sum())
+    variance = float(((with_fact - share * in_draw) ** 2).sum()) / total**2
+    if variance > 0:
+        by_variance = share * (1 - share) / variance
+        reliable = min(np.count_nonzero(with_fact), np.count_nonzero(with_fact < in_draw)) >= _RELIABLE
+        n = by_variance if reliable else min(n, by_variance)
+    return share * n, n
+
+
+def _p(table: _Table) -> float:
+    """Return Fisher's one-sided p value that a fact is as frequent among the rest as among the bad turns."""
+    (x, n), (y, m) = table
+    if not n or not m or x * m <= y * n or x < _LEAST_TURNS - 1e-6:
+        return 1.0
+    # Parts of turns are rounded against a difference.
+    x, n, y, m = math.floor(x + 1e-6), math.floor(n + 1e-6), math.ceil(y - 1e-6), math.floor(m + 1e-6)
+    if not n or not m:
+        return 1.0
+    with_fact = x + min(y, m)
+    whole = _log_choose(n + m, with_fact)
+    p, term = 0.0, math.exp(_log_choose(n, x) + _log_choose(m, with_fact - x) - whole)
+    for i in range(x, min(n, with_fact) + 1):
+        p += term
+        if term < 1e-12 * p:
+            break
+        term *= (n - i) * (with_fact - i) / ((i + 1) * (m - with_fact + i + 1))
+    return min(1.0, p)
+
+
+def _log_choose(n: int, k: int) -> float:
+    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+
+
+def _may_differ(x: float, n: float, y: float, m: float) -> bool:
+    """Return False if a difference of two shares is below two standard errors, even if all turns were independent."""
+    share = (x + y) / (n + m)
+    return bool((x / n - y / m) ** 2 > 4 * share * (1 - share) * (1 / n + 1 / m))
+
+
+def _difference(table: _Table, z: float) -> Interval:
+    """Return Newcombe's interval of the difference of two shares."""
+    (x, n), (y, m) = table
+    p, q = x / n, y / m
+    (p_low, p_high), (q_low, q_high) = _wilson(p, n, z), _wilson(q, m, z)
+    return max(-1.0, p - q - math.hypot(p - p_low, q_high - q)), min(1.0, p - q + math.hypot(p_high - p, q - q_low))
+
+
+def _wilson(share: float, n: float, z: float) -> Interval:
+    middle = (share + z * z / (2 * n)) / (1 + z * z / n)
+    half = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n)) / (1 + z * z / n)
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def _benjamini_hochberg(ps: Sequence[float]) -> list[float]:
+    adjusted, least = [1.0] * len(ps), 1.0
+    for rank, at in sorted(enumerate(sorted(range(len(ps)), key=lambda i: ps[i]), 1), reverse=True):
+        least = min(least, ps[at] * len(ps) / rank)
+        adjusted[at] = least
+    return adjusted
+
+
+# --- facts ---------------------------------------------------------------------------------------------------------
+
+
+def _facts(turns: Sequence[Mapping[str, Value]], order: Any, bad: Any) -> tuple[list[Fact], Any, dict[Fact, list[Fact]]]:
+    """Return the facts that some bad turns and not all turns have, which turns have them, and the facts of the same turns.
+
+    The facts that most bad turns have come first.
+    """
+    columns: dict[Fact, Any] = {}
+    numbers: dict[str, list[tuple[int, float]]] = {}
+    places: dict[Fact, list[int]] = {}
+    for row, place in enumerate(order):
+        for attribute, value in turns[place].items():
+            if value is None:
+                continue
+            if isinstance(value, str):
+                places.setdefault(Fact(attribute, value), []).append(row)
+            elif isinstance(value, bool):
+                places.setdefault(Fact(attribute, "yes" if value else "no"), []).append(row)
+            elif isinstance(value, (int, float)):
+                numbers.setdefault(attribute, []).append((row, float(value)))
+            else:
+                for one in value:
+                    places.setdefault(Fact(attribute, one), []).append(row)
+    for fact, rows in places.items():
+        if len(rows) >= _LEAST_TURNS:
+            columns[fact] = _column(len(turns), rows)
+    for attribute, known in numbers.items():
+        at, values = np.array([row for row, _ in known]), np.array([value for _, value in known])
+        for text, chosen in _ranges(values):
+            columns[Fact(attribute, text)] = _column(len(turns), at[chosen])
+    support = Counter({fact: int(np.count_nonzero(has & bad)) for fact, has in columns.items() if not has.all()})
+    facts = [fact for fact, count in support.most_common(_MOST_FACTS) if count >= _LEAST_TURNS]
+    facts.sort(key=lambda fact: fact.attribute in numbers)  # a name explains more than a number
+    has = np.array([columns[fact] for fact in facts]).reshape(len(facts), len(turns))
+    same = _same_turns(has)
+    aliases: dict[Fact, list[Fact]] = {}
+    for fact, first in zip(facts, same, strict=True):
+        aliases.setdefault(facts[first], []).extend([fact] if fact != facts[first] else [])
+    kept = sorted(set(same), key=lambda first: -support[facts[first]])
+    return [facts[first] for first in kept], has[kept], aliases
+
+
+def _same_turns(has: Any) -> list[int]:
+    """Return for each fact the first one that holds for nearly the same turns, which may be itself."""
+    both = has.astype(np.float32) @ has.T.astype(np.float32)
+    sizes = np.diag(both)
+    alike = both >= _SAME * (sizes[:, None] + sizes - both)
+    first: list[int] = []
+    for at in range(len(has)):
+        first.append(next((other for other in range(at) if alike[at, other] and first[other] == other), at))
+    return first
+
+
+def _column(length: int, rows: Any) -> Any:
+    column = np.zeros(length, dtype=bool)
+    column[rows] = True
+    return column
+
+
+def _ranges(values: Any) -> Iterator[tuple[str, Any]]:
+    """Yield ranges of numbers, each with the places of the values in it."""
+    distinct = np.unique(values)
+    if len(distinct) <= _FEW_VALUES:
+        for value in distinct:
+            yield f"{value:.6g}", values == value
+        return
+    for quantile in _QUANTILES:
+        cut = float(f"{np.quantile(values, quantile):.3g}")
+        if quantile >= 0.5:
+            yield f"> {cut:g}", values > cut
+        if quantile <= 0.5:
+            yield f"≤ {cut:g}", values <= cut

@@ -1,0 +1,132 @@
+"""``otel-agenteval differences``: the cause of three incidents, from a store and from recorded traces."""
+
+from __future__ import annotations
+
+import json
+import random
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from otel_agenteval.cli.main import main
+from otel_agenteval.config.loader import load_config
+from otel_agenteval.core.score import Score
+from otel_agenteval.core.telemetry import Telemetry
+from otel_agenteval.core.turn import ErrorInfo, LlmCall, Message, ToolCall, Turn
+from otel_agenteval.evaluation.scored_turn import Judged, Root, ScoredTurn
+from otel_agenteval.outlets.store.outlet import StoreOutlet
+from otel_agenteval.spans.record import SpanRecord
+
+RECORDINGS = Path(__file__).parents[1] / "data" / "recordings"
+QUESTIONS = {
+    "en": "What is the status of my order, and when will it be delivered?",
+    "de": "Wie ist der Stand meiner Bestellung, und wann wird sie geliefert?",
+}
+
+
+def traffic(count: int, seed: int = 1) -> list[ScoredTurn]:
+    """Turns in which a tool times out for one model, and one prompt leaks its instructions in German."""
+    draw = random.Random(seed)
+    found = []
+    for number in range(1, count + 1):
+        model, language, prompt = (
+            draw.choice(["small", "large", "large"]),
+            draw.choice(["en", "en", "en", "de"]),
+            draw.choice(["p1", "p2"]),
+        )
+        tools = [ToolCall(name) for name in ("search", "pay", "mail") if draw.random() < 0.5]
+        slow = model == "small" and any(call.name == "pay" for call in tools) and draw.random() < 0.7
+        for call in tools:
+            if call.name == "pay" and slow:
+                call.error = ErrorInfo("timeout")
+        question = QUESTIONS[language]
+        turn = Turn(
+            turn_id=f"{draw.getrandbits(128):032x}-{number:016x}", agent="shop", llm_calls=[LlmCall(model=model, provider="openai")], tool_calls=tools,
+            input=question, output="Soon.", messages=[Message("user", question)], duration_s=draw.expovariate(1), conversation_id=f"c{number}",
+        )  # fmt: skip
+        leaks = draw.random() < (0.6 if (language, prompt) == ("de", "p2") else 0.03)
+        works = not slow or draw.random() < 0.1
+        scores = [
+            Score("code_task_success", float(works), works, threshold=1.0, result_id=f"{number:032x}"),
+            Score("code_refusal", 1.0, True, detail={"vacuous": True}, result_id=f"{number + 10_000:032x}"),
+        ]
+        judged = Score(
+            "llm_prompt_leak", float(not leaks), not leaks, threshold=0.5, kind="llm", result_id=f"{number + 20_000:032x}"
+        )
+        root = Root(number, number, resource={"service.version": "1.0"})
+        found.append(
+            ScoredTurn(
+                turn, root, scores, spans=(SpanRecord("chat", number, number, attributes={"gen_ai.prompt.version": prompt}),)
+            )
+        )
+        if draw.random() < 0.5:
+            found.append(ScoredTurn(turn.without_content(), root, [judged], judged=Judged("llm", 0.5)))
+    return found
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = str(tmp_path_factory.mktemp("store") / "scores.db")
+    options = load_config({"outlets": {"store": {"path": path, "attributes": ["gen_ai.prompt.version"]}}}, {}).outlets.store
+    assert options is not None
+    outlet = StoreOutlet(options, Telemetry(), lambda: "engine-1")
+    outlet.emit(traffic(1_200))
+    outlet.close()
+    return path
+
+
+def found_in(capsys: pytest.CaptureFixture[str], *args: str) -> dict[str, Any]:
+    assert main(["differences", *args, "--format", "json"]) == 0
+    return {one["metric"]: one for one in json.loads(capsys.readouterr().out)}
+
+
+def facts_of(finding: dict[str, Any]) -> set[tuple[str, str]]:
+    return {(fact["attribute"], fact["value"]) for fact in finding["facts"]}
+
+
+def test_store_shows_tool_that_times_out_for_one_model(store: str, capsys: pytest.CaptureFixture[str]) -> None:
+    found = found_in(capsys, "--store", store)
+    assert found.keys() == {"code_task_success", "llm_prompt_leak"}
+    first = found["code_task_success"]["findings"][0]
+    assert {("tool failed", "pay")} == facts_of(first)
+    assert first["failed"] == 1
+    assert first["interval"][0] > 0.9
+
+
+def test_store_shows_prompt_that_leaks_in_one_language(store: str, capsys: pytest.CaptureFixture[str]) -> None:
+    (leak,) = found_in(capsys, "--store", store, "--metric", "llm_prompt_leak").values()
+    assert facts_of(leak["findings"][0]) == {("language", "de"), ("gen_ai.prompt.version", "p2")}
+    assert leak["failed"] + leak["passed"] < 800
+
+
+@pytest.mark.parametrize("form", ["table", "markdown", "html"])
+def test_reports_name_the_facts(form: str, store: str, tmp_path: Path) -> None:
+    out = tmp_path / "report"
+    assert main(["differences", "--store", store, "--format", form, "--out", str(out)]) == 0
+    assert "tool failed = pay" in out.read_text(encoding="utf-8")
+
+
+def test_recorded_traces_are_scored_and_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with tarfile.open(RECORDINGS / "ag2-agent.tar.xz") as packed:
+        packed.extractall(tmp_path, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
+    files = sorted(str(file) for file in tmp_path.rglob("*.jsonl"))
+    found = found_in(capsys, *files)
+    assert found
+    assert all(one["failed"] for one in found.values())
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["--store", "{store}", "--metric", "code_unknown"], "code_task_success"),
+        (["--store", "{store}", "--since", "yesterday"], "--since"),
+        (["--store", "{store}", "traces.jsonl"], "--store"),
+        ([], "--store"),
+        (["--store", "{store}", "--metric", "code_refusal"], "code_refusal"),
+    ],
+)
+def test_wrong_input_is_refused(args: list[str], says: str, store: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["differences", *(arg.format(store=store) for arg in args)]) == 2
+    assert says in capsys.readouterr().err
