@@ -32,7 +32,7 @@ def scores(france: dict[str, Any], peru: dict[str, Any], metrics: Any = (), conf
 def test_case_adds_metrics_to_those_of_the_run() -> None:
     found = scores(
         {"metrics": ["code_word_count", {"trusys:contains": {"value": "Paris"}}]},
-        {"metrics": [{"type": "is-json"}, {"code_contains": {"value": "Lima"}}]},
+        {"assert": [{"type": "is-json"}, {"metric": "contains", "value": "Lima"}]},
         ["code_refusal"],
     )
     assert [*found["fr"]] == ["code_refusal", "code_word_count", "code_contains"]
@@ -101,6 +101,13 @@ def test_policy_over_gates_combines_those_of_a_case() -> None:
 def test_invalid_metric_of_a_case_is_refused_first(case: dict[str, Any], problem: str) -> None:
     with pytest.raises(ConfigError, match=problem):
         oa.evaluate(pytest.fail, [{**FRANCE, **case}], ["code_equals_number"])
+
+
+def test_preset_makes_deterministic_metrics_of_cases_gates() -> None:
+    config = {"preset": "hpd", "inline": {"metrics": []}}
+    metrics = [{"code_word_count": {"min": 9}, "policy": "trend"}, "code_is_xml"]
+    found = scores({"metrics": metrics}, {}, ["code_is_json", "code_refusal", {"contains": {"value": "a"}}], config)["fr"]
+    assert [name for name, score in found.items() if score.policy == "gate"] == ["code_is_json", "code_contains", "code_is_xml"]
 
 
 def test_columns_of_a_frame_and_of_csv_have_metrics(tmp_path: Path) -> None:

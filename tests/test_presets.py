@@ -63,6 +63,7 @@ def test_hpd_makes_deterministic_verdicts_gates() -> None:
     )
     gates = {name for name, bound in found.items() if bound.policy == "gate"}
     assert gates == {"code_icontains", "code_empty_answer"}
+    assert selected(preset="hpd", metrics=["code_refusal"])["code_refusal"].policy == "trend", "a detector finds nothing wrong"
     assert selected(metrics=entries)["code_icontains"].policy == "trend"
 
 

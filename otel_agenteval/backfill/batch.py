@@ -210,7 +210,7 @@ def chosen(
     rules = {**rules_of(config, selected), **rules_of(config, whole)}
     if names is None:
         return selected, whole, rules
-    of_turns, of_whole = named(names, selected, whole)
+    of_turns, of_whole = named(config, names, selected, whole)
     return with_signals(of_turns, of_whole, selected), of_whole, rules
 
 

@@ -52,7 +52,7 @@ def chosen(config: Config, names: str | None) -> tuple[list[BoundMetric], list[B
             more, more_whole = select_group(config, name[1:], selected)
             more = [bound for bound in more if bound not in of_turns]
         else:
-            more, more_whole = named([name], selected, whole)
+            more, more_whole = named(config, [name], selected, whole)
         of_turns += more
         of_whole += more_whole
     return with_signals(of_turns, of_whole, selected), of_whole

@@ -16,13 +16,13 @@ from ..metrics.bound_metric import BoundMetric, live_metric
 from ..metrics.registry import resolve
 from ..metrics.spellings import translated
 from .datasets import Case
-from .selection import allow_media, complete_policies, told_apart
+from .selection import allow_media, complete_policies, told_apart, with_default_policy
 
 EXPECTED_VALUE = ("value", "expected_output", "expcted_output")
 """Columns with the expected value. The last two are Trusys' spellings."""
 _MOST_FAULTS = 20
-_TYPE = "type"
-"""Key of an entry that contains the metric's name, as in promptfoo: ``{type: contains, value: refund}``."""
+_NAMED_BY = ("type", "metric")
+"""Keys of an entry for the metric's name, as in promptfoo and Trusys: ``{type: contains, value: refund}``."""
 
 
 class CaseMetrics:
@@ -104,13 +104,15 @@ class CaseMetrics:
         base = run.get(metric.name if series is None else prefix + series)
         if base is not None:
             given = {**base.params, **resolved.preset, **translated(metric, entry.params, resolved.spellings)}
-            bound = base.but(given, entry.policy if "policy" in entry.options_given else base.policy)
+            bound = base.but(given)
             bound.when = None
         else:
-            bound = live_metric(entry.metric, entry.params, entry.policy)
+            bound = with_default_policy(self._config, live_metric(entry.metric, entry.params))
             bound.series_params = {}
             if series is not None:
                 bound.call_series(series)
+        if "policy" in entry.options_given:
+            bound.set_policy(entry.policy)
         allow_media(self._config, bound)
         return bound
 
@@ -123,7 +125,7 @@ class CaseMetrics:
         if metric.references and not {*metric.references, "ground_truth"}.isdisjoint(case.references):
             return bound
         self.reads_value = True
-        return bound.but({**bound.params, name: value}, bound.policy)
+        return bound.but({**bound.params, name: value})
 
     def _completed(self, found: list[BoundMetric]) -> list[BoundMetric]:
         """Let policies over the selected metrics of the run combine those of a case."""
@@ -139,12 +141,13 @@ class CaseMetrics:
         known = self.all
         gates = {bound.name for bound in known if bound.policy == "gate"}
         complete = {bound.name for bound in known if bound.missing is None}
+        for bound in known:
+            if bound.name in gates:
+                bound.set_policy("gate")
         for key, metrics in self._known.items():
-            found = [
-                bound.but(bound.params, "gate") if bound.name in gates and bound.policy != "gate" else bound for bound in metrics
+            self._known[key] = [
+                _skipping(bound) if bound.missing is not None and bound.name in complete else bound for bound in metrics
             ]
-            found = [_skipping(bound) if bound.missing is not None and bound.name in complete else bound for bound in found]
-            self._known[key] = found
 
 
 def _skipping(bound: BoundMetric) -> BoundMetric:
@@ -182,14 +185,15 @@ def _entries(case: Case) -> Iterator[tuple[str, Any]]:
 
 
 def _entry(given: Any) -> MetricEntry:
-    """Return the entry of a case, also in promptfoo's form.
+    """Return the entry of a case, also in the form of promptfoo and Trusys.
 
     Raises:
         ConfigError: the entry has another form, or a selector or sampling.
     """
-    if isinstance(given, Mapping) and isinstance(given.get(_TYPE), str):
-        beside = {key: given[key] for key in BESIDE_A_METRIC if key in given}
-        given = {given[_TYPE]: {key: value for key, value in given.items() if key != _TYPE and key not in beside}, **beside}
+    key = next((key for key in _NAMED_BY if isinstance(given, Mapping) and isinstance(given.get(key), str)), None)
+    if key is not None:
+        beside = {name: given[name] for name in BESIDE_A_METRIC if name in given}
+        given = {given[key]: {name: value for name, value in given.items() if name != key and name not in beside}, **beside}
     entry = entry_from(given)
     if unusable := entry.options_given & {"when", "sample"}:
         raise ConfigError(

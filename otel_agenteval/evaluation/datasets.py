@@ -31,7 +31,7 @@ def cases_in(source: str | Path | Iterable[Mapping[str, Any]] | Any, where: str 
     """Yield the cases of a file, a list of mappings, or a pandas DataFrame.
 
     Files have the extension ``.jsonl``, ``.csv`` or ``.parquet``. The columns ``case_id`` (or ``id``, ``case``) and
-    ``input`` identify a case, and ``metrics`` has its metrics. The fields of an object in the column ``references`` and all
+    ``input`` identify a case, and ``metrics`` (or ``assert``) has its metrics. The fields of an object in the column ``references`` and all
     other columns are references.
 
     Args:
@@ -44,7 +44,7 @@ def cases_in(source: str | Path | Iterable[Mapping[str, Any]] | Any, where: str 
     for place, row in rows_in(source, where):
         case = next((str(row.pop(column)) for column in _CASE_COLUMNS if row.get(column) not in (None, "")), None)
         asked = row.pop("input", None)
-        inner, metrics = row.pop("references", None), row.pop("metrics", None)
+        inner, metrics = row.pop("references", None), row.pop("metrics", row.pop("assert", None))
         found = {key: value for key, value in row.items() if key not in _CASE_COLUMNS and value is not None}
         found |= inner if isinstance(inner, dict) else {} if inner is None else {"references": inner}
         if case is None and (asked is None or asked == "") and "turns" not in found and "user" not in found:

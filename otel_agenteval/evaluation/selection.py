@@ -122,7 +122,7 @@ def _members(config: Config, part: Part, selected: Sequence[BoundMetric]) -> lis
 
 
 def named(
-    names: Sequence[str], of_turns: Sequence[BoundMetric], whole: Sequence[BoundMetric]
+    config: Config, names: Sequence[str], of_turns: Sequence[BoundMetric], whole: Sequence[BoundMetric]
 ) -> tuple[list[BoundMetric], list[BoundMetric]]:
     """Return the metrics of turns and of conversations with the given names.
 
@@ -141,7 +141,8 @@ def named(
             for some in (of_turns, whole)
         )
         if not configured and not of_whole:
-            (of_whole if reads_signals(found.metric) else configured).append(live_metric(name, {}))
+            bound = with_default_policy(config, live_metric(name, {}))
+            (of_whole if reads_signals(found.metric) else configured).append(bound)
         chosen_whole += of_whole
         chosen += configured
     return chosen, chosen_whole
@@ -224,14 +225,11 @@ def _sample(config: Config, entries: Entries, configured: list[BoundMetric]) -> 
 
 def _configured(config: Config, entries: Entries) -> list[BoundMetric]:
     bound: list[BoundMetric] = []
-    gates = config.preset is not None and presets()[config.preset].gates
     faults = Faults()
     for path, entry in entries:
         with faults:
             one = _bind(config, path, entry.metric, entry.params, entry.policy, entry.when, entry.name)
-            if gates and "policy" not in entry.options_given and _decides(one):
-                one = _bind(config, path, entry.metric, entry.params, "gate", entry.when, entry.name)
-            bound.append(one)
+            bound.append(one if "policy" in entry.options_given else with_default_policy(config, one))
     faults.check()
     seen: dict[tuple[str, str], KeyPath] = {}
     for (path, entry), one in zip(entries, bound, strict=True):
@@ -247,9 +245,12 @@ def _configured(config: Config, entries: Entries) -> list[BoundMetric]:
     return told_apart(bound)
 
 
-def _decides(bound: BoundMetric) -> bool:
-    """Return True if the metric is deterministic and has a verdict."""
-    return bound.metric.kind == "code" and not bound.asks and (bound.metric.type == "boolean" or bound.threshold is not None)
+def with_default_policy(config: Config, bound: BoundMetric) -> BoundMetric:
+    """Return a metric without a configured policy. Some presets make it a gate if it's deterministic and has a verdict."""
+    has_verdict = bound.metric.direction != "neutral" and (bound.metric.type == "boolean" or bound.threshold is not None)
+    if config.preset is not None and presets()[config.preset].gates and has_verdict and not bound.asks:
+        bound.set_policy("gate")
+    return bound
 
 
 _told: set[tuple[str, ...]] = set()

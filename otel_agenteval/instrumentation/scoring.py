@@ -14,7 +14,7 @@ from ..core.turn import Turn
 from ..evaluation.case_metrics import CaseMetrics
 from ..evaluation.evaluator import begin
 from ..evaluation.references import ReferenceSources
-from ..evaluation.selection import named, select_metrics
+from ..evaluation.selection import named, select_metrics, with_default_policy
 from ..metrics.bound_metric import BoundMetric, get_metric
 from ..metrics.registry import metric_of
 from ..report.frames import ScoredTurns
@@ -82,17 +82,20 @@ def selected_metrics(
         return configured
     if isinstance(metrics, str):
         raise ConfigError(f"metrics: must be a list, got the text {metrics!r}. Write [{metrics!r}]")
-    return [bound for metric in metrics for bound in _bound(metric, configured, whole)]
+    return [bound for metric in metrics for bound in _bound(config, metric, configured, whole)]
 
 
-def _bound(metric: MetricLike, configured: Sequence[BoundMetric], whole: Sequence[BoundMetric]) -> list[BoundMetric]:
+def _bound(
+    config: Config, metric: MetricLike, configured: Sequence[BoundMetric], whole: Sequence[BoundMetric]
+) -> list[BoundMetric]:
     if isinstance(metric, BoundMetric):
         return [metric]
     if isinstance(metric, str):
-        of_turns, others = named([metric], configured, whole)
+        of_turns, others = named(config, [metric], configured, whole)
         return of_turns or [one for one in others if one not in whole]  # a turn can have its session's signals
     if isinstance(metric, Mapping):
-        return select_metrics(load_config({"inline": {"metrics": []}, "metrics": [metric]}, env={}))[:1]  # without its signals
+        found = select_metrics(load_config({"inline": {"metrics": []}, "metrics": [metric]}, env={}))[0]  # without its signals
+        return [found if "policy" in metric else with_default_policy(config, found)]
     if callable(metric):
         return [get_metric(metric_of(metric).name)]
     what = "a name, {name: {parameters}}, the result of get_metric(), or a function of a turn"

@@ -158,9 +158,15 @@ class BoundMetric:
         if self._when_true is not None:
             self._when_true = (self._facts, *self._when_true[1:])
 
-    def but(self, params: Mapping[str, Any], policy: Policy) -> BoundMetric:
-        """Return the metric with other parameters and policy, as part of the same series."""
-        found = BoundMetric(self.metric, params, policy)
+    def set_policy(self, policy: Policy) -> None:
+        self.policy = policy
+        self._facts = self._facts._replace(policy=policy)
+        if self._when_true is not None:
+            self._when_true = (self._facts, *self._when_true[1:])
+
+    def but(self, params: Mapping[str, Any]) -> BoundMetric:
+        """Return the metric with other parameters, as part of the same series."""
+        found = BoundMetric(self.metric, params, self.policy)
         if self.name != self.metric.name:
             found.call_series(self.name.removeprefix(f"{self.metric.name}."))
         found.when, found.sample, found.rules = self.when, self.sample, self.rules
