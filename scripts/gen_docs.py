@@ -44,7 +44,7 @@ from otel_agenteval.metrics.spellings import written as spelled
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from scripts import moving, prompt_pages  # noqa: E402
+from scripts import moving, promises, prompt_pages  # noqa: E402
 
 _START_NS = 1_767_225_600_000_000_000
 _CLOCK = re.compile(r"(?<=\} )([0-9.e-]+) [0-9]{10}\.[0-9]+$", re.MULTILINE)  # value and time of an exemplar
@@ -504,6 +504,8 @@ def pages() -> Iterator[tuple[Path, str]]:
         "span event": recorded.span_event,
         "metrics excerpt": recorded.metrics,
     }
+    coverage = ROOT / "docs" / "reference" / "metrics" / "coverage.md"
+    yield coverage, coverage.read_text(encoding="utf-8").partition(f"{promises.TITLE}\n")[0] + promises.section()
     others = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md") if "metrics" not in path.parts)
     for name in ("README.md", *others, *WITH_INSTALL_LINES):
         text = (ROOT / name).read_text(encoding="utf-8")

@@ -39,6 +39,7 @@ from otel_agenteval.metrics.bound_metric import BoundMetric, live_metric  # noqa
 from otel_agenteval.metrics.code.workflow import runs_of  # noqa: E402
 from otel_agenteval.metrics.registry import Metric, catalog, default_pack  # noqa: E402
 from otel_agenteval.turns.conversations import SIGNALS, whole  # noqa: E402
+from scripts import promises  # noqa: E402
 from scripts.coverage_notes import CONSTANT, EXAMPLES, NOT_RUN, PARAMETERS, WAYS_IN  # noqa: E402
 from tests.support.check_turns import align, load_truth  # noqa: E402
 from tests.support.recordings import unpack_all  # noqa: E402
@@ -309,7 +310,7 @@ def page(rows: Mapping[str, Row | None], recorded: Sequence[Recorded]) -> str:
         lines += [_line(name, rows[name]) for name in names]
         notes = [f"- `{name}`: {said}" for name in names if (said := _note(name, rows[name]))]
         lines += ["", *notes, ""] if notes else [""]
-    return "\n".join(lines).rstrip() + "\n"
+    return "\n".join([*lines, promises.section()])
 
 
 def _line(name: str, row: Row | None) -> str:
