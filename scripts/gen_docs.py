@@ -172,6 +172,10 @@ def _section_of(metric: Metric) -> str:
 def _generic(metric: Metric, option: str) -> str:
     if option == "threshold":
         return f"Pass mark. Null means {metric.threshold:g}." if metric.threshold is not None else "Pass mark."
+    if option == "ground_truth":
+        return (
+            "Expected answer, instead of the turn's ground truth. Also spelled `value`, `expected_output` and `expcted_output`."
+        )
     return "Reverse the verdict." if option == "inverse" else "–"
 
 

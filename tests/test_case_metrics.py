@@ -59,6 +59,19 @@ def test_value_sets_the_parameter_that_is_open() -> None:
     assert found["pe"]["code_rouge_n"].detail["reference_from"] == {"references": "expect"}
 
 
+def test_value_is_the_ground_truth_of_a_case_without_one() -> None:
+    found = scores({"value": "Paris, for 42 euros"}, {"value": "Lima", "ground_truth": "[1, 2]"}, ["code_equals_ground_truth"])
+    assert [score["code_equals_ground_truth"].passed for score in found.values()] == [True, True]
+
+
+def test_task_that_returns_json_has_its_text_scored() -> None:
+    config = {"preset": "trusys", "inline": {"metrics": []}}
+    found = oa.evaluate(
+        lambda _: {"output": "Paris", "context": ["a"]}, [FRANCE], [{"equals": {"value": "Paris"}}], config=config
+    )
+    assert not found.failures
+
+
 def test_metric_is_skipped_on_cases_without_its_value() -> None:
     found = scores({"value": "Paris"}, {}, ["code_contains"])
     assert found["fr"]["code_contains"].passed is True

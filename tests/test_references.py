@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from opentelemetry import baggage, context
@@ -475,3 +476,31 @@ def test_images_that_messages_do_not_hold_can_be_given():
     about = turn()
     sources(given=[{"attachments": [{"modality": "image", "uri": "https://cdn.example.com/1.png"}]}]).attach(about, {})
     assert about.attachments[0]["modality"] == "image"
+
+
+JSON_ANSWER = '{"output": "Paris", "context": ["Paris is the capital."], "n": {"items": [1, "last"]}}'
+
+
+@pytest.mark.parametrize(
+    ("config", "answer", "output", "context"),
+    [
+        ({"references": {"response": {"output": "output"}}}, JSON_ANSWER, "Paris", []),
+        (
+            {"references": {"response": {"output": ["none", "n.items[-1]"], "context": "context"}}},
+            JSON_ANSWER,
+            "last",
+            ["Paris is the capital."],
+        ),
+        ({"references": {"response": {"output": "n"}}}, JSON_ANSWER, '{"items":[1,"last"]}', []),
+        ({"references": {"response": {"output": "n.items[-3]"}}}, JSON_ANSWER, JSON_ANSWER, []),
+        ({"preset": "trusys"}, JSON_ANSWER, "Paris", ["Paris is the capital."]),
+        ({"preset": "trusys"}, "Paris", "Paris", []),
+        ({"preset": "trusys"}, '["output"]', '["output"]', []),
+        ({"preset": "trusys", "references": {"response": {}}}, JSON_ANSWER, JSON_ANSWER, []),
+        ({}, JSON_ANSWER, JSON_ANSWER, []),
+    ],
+)
+def test_answer_in_json_is_unwrapped(config: Any, answer: str, output: str, context: list[str]) -> None:
+    turn = oa.Turn(turn_id="t", output=answer)
+    oa.score_turns(turn, ["code_word_count"], config=config)
+    assert (turn.output, turn.context or []) == (output, context)

@@ -70,6 +70,15 @@ class GivenReferences(Section):
         return {**self.references, **({} if self.when is None else {"when": self.when.to_dict()})}
 
 
+class ResponseOptions(Section):
+    """Paths in answers that are JSON objects: ``{output: "messages[-1].content", context: sources}``. Other answers stay as they are."""
+
+    output: PatternsOrNone = ()
+    """Path of the answer's text, or several, of which the first that exists counts."""
+    context: PatternsOrNone = ()
+    """Path of the retrieved documents, if the turn has no retrieval span."""
+
+
 class ReferenceOptions(Section):
     """Reference data for turns. References from ``expect()`` in code take precedence."""
 
@@ -81,6 +90,8 @@ class ReferenceOptions(Section):
     """Tools whose results are the turn's context, if it has no retrieval span. ``*`` matches any characters."""
     prompts: Annotated[tuple[str, ...], Before(_templates), Kind("text or list of texts")] = ()
     """Prompt templates with `{documents}` and usually `{question}`. If a turn has no retrieval span, the documents become its context and the question its input."""
+    response: ResponseOptions = ResponseOptions()
+    """Text and documents in answers that are JSON objects. The default of ``preset: trusys`` is the text in ``output``, ``response`` or ``answer``, and the documents in ``context``."""
     document_ids: Annotated[dict[str, str], Before(_ids), Kind("mapping of ids")] = NO_ENTRIES
     """Mapping of retrieved document ids to reference ids. `*` stands for the same text on both sides."""
     trim: Switch = False

@@ -122,7 +122,8 @@ class CaseMetrics:
         name = None if value is None else "value" if "value" in metric.parameters else metric.spellings.get("value")
         if name is None or name in bound.params:
             return bound
-        if metric.references and not {*metric.references, "ground_truth"}.isdisjoint(case.references):
+        others = {*metric.references, "ground_truth"} if metric.references or name == "ground_truth" else set()
+        if not others.isdisjoint(case.references):
             return bound
         self.reads_value = True
         return bound.but({**bound.params, name: value})

@@ -18,6 +18,7 @@ from fnmatch import fnmatchcase
 from itertools import chain
 from typing import Any, NamedTuple
 
+from ..config.references import ResponseOptions
 from ..config.root import Config
 from ..config.selector import Selector
 from ..core import jsonio
@@ -26,6 +27,7 @@ from ..core.score import Score
 from ..core.templates import filled_in
 from ..core.turn import Document, Retrieval, Turn
 from ..metrics.bound_metric import BoundMetric
+from ..metrics.names import presets
 from ..metrics.registry import catalog
 from .datasets import Case, cases_in, written_value
 
@@ -57,6 +59,8 @@ class ReferenceSources:
             source.removeprefix(BAGGAGE): name for source, name in options.accept_from.items() if source.startswith(BAGGAGE)
         }
         """Accepted baggage keys with the names of their references."""
+        preset = presets()[config.preset].response if config.preset is not None else {}
+        self._response = options.response if preset == {} or "response" in options.options_given else ResponseOptions(**preset)
         self._retrievers = options.retrievers
         self._prompts = options.prompts
         self._ids = list(options.document_ids.items())
@@ -96,6 +100,8 @@ class ReferenceSources:
 
     def attach(self, turn: Turn, attributes: Mapping[str, Any]) -> dict[str, str]:
         """Attach the turn's references before it is evaluated, and return the source of each."""
+        if turn.output and (self._response.output or self._response.context):
+            _unwrap(turn, self._response)
         prompt = _prompt_of(turn, self._prompts) if self._prompts and not turn.context else None
         if prompt is not None and prompt.question is not None:
             turn.input = prompt.question
@@ -189,6 +195,21 @@ def _take_documents(turn: Turn, found: Sequence[Retrieval]) -> None:
     turn.retrievals = [*turn.retrievals, *found]
     if not turn.retrieved_ids:
         turn.retrieved_ids = [document.id for document in documents if document.id] or None
+
+
+def _unwrap(turn: Turn, paths: ResponseOptions) -> None:
+    """Replace an output that is a JSON object by the text in it, and use the documents in it."""
+    from ..metrics.lib.json_output import ABSENT, lookup, object_of, written  # rarely used
+
+    document = object_of(turn.output or "")
+    if document is None:
+        return
+    texts = (lookup(document, path) for path in paths.output)
+    turn.output = next((written(text) for text in texts if text is not ABSENT and text is not None), turn.output)
+    given = (lookup(document, path) for path in paths.context if not turn.context)
+    found = next((one for one in given if one is not ABSENT and one), None)
+    if found is not None:
+        _take_documents(turn, [Retrieval(None, [Document(**facts) for facts in _documents_in(found)])])
 
 
 def _trimmed(value: Any) -> Any:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from ..config.loader import load_config
 from ..config.root import Config
 from ..core.errors import ConfigError
+from ..core.jsonio import text_of
 from ..core.threads import mark_as_ours
 from ..core.turn import ErrorInfo, Turn
 from ..evaluation.case_metrics import CaseMetrics
@@ -228,7 +229,13 @@ def _give_turns(runs: Sequence[_Run], kept: Iterable[Any]) -> None:
 
 def _turn_without_spans(call: Call) -> Turn:
     error = None if call.error is None else ErrorInfo(type=type(call.error).__name__, message=str(call.error))
-    output = None if call.output is None else str(call.output)
+    output = (
+        call.output
+        if call.output is None
+        else text_of(call.output)
+        if isinstance(call.output, (dict, list))
+        else str(call.output)
+    )
     return Turn(
         turn_id=uuid.uuid4().hex, input=str(call.case.input), output=output, error=error, references=dict(call.references),
         ground_truth=call.references.get("ground_truth"), start=call.start, duration_s=call.seconds,

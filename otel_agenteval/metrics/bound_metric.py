@@ -109,6 +109,8 @@ class BoundMetric:
         self.name = metric.name
         self.policy = policy
         self._inverse = False
+        self._truth: Any = None
+        """Ground truth that replaces the turn's."""
         self.params: Mapping[str, Any] = dict(params)
         self.series_params: Mapping[str, Any] | None = None
         """Parameters that identify the series in reports, if cases of a data set have other parameters. None for all."""
@@ -133,7 +135,9 @@ class BoundMetric:
             self._when_true = (self._facts, ordinary.value, ordinary.passed, "ok", ordinary.label, None, None, None, None)
         self.inner: Sequence[BoundMetric] = tuple(_inner_in(metric, self.params))
         """Metrics that a composite combines, in order."""
-        self._is_plain = self._service is None and not metric.media and self.missing is None and not self.inner
+        self._is_plain = (
+            self._service is None and not metric.media and self.missing is None and not self.inner and self._truth is None
+        )
         self._needs = tuple(
             (need, operator.attrgetter(FIELD_OF_NEED.get(need, need)), need in _PRESENT_WHEN_EMPTY) for need in metric.needs
         )
@@ -146,7 +150,8 @@ class BoundMetric:
         self._inverse = bool(call.get("inverse")) and "inverse" not in accepts
         threshold = call.get("threshold", metric.own_threshold)
         self.threshold = metric.threshold if threshold is None else threshold
-        for generic in ("threshold", "inverse"):
+        self._truth = call.get("ground_truth") if "ground_truth" not in accepts else None
+        for generic in ("threshold", "inverse", "ground_truth"):
             if generic not in accepts:
                 call.pop(generic, None)
         self._call = call
@@ -234,7 +239,8 @@ class BoundMetric:
             return self.failed(error)
 
     def _evaluated(self, turn: Turn, judge: Any, embedder: Any) -> Score:
-        """Evaluate a metric that calls a model, has inner metrics, or can't be evaluated."""
+        """Evaluate a metric that calls a model, has inner metrics or a ground truth, or can't be evaluated."""
+        turn = self._with_truth(turn)
         if self._service == "llm" and isinstance(judge, ChoosesJudges):
             return judge.evaluated(self, turn)
         if self.missing is not None:
@@ -246,6 +252,9 @@ class BoundMetric:
             return self._skipped({"reason": f"missing:{absent}"})
         with opening(self._rules_for(judge, embedder)) if self.metric.media else nullcontext():
             return self._from(self._fn(turn, **self._call)) if self._service is None else self._asked(turn, judge, embedder)
+
+    def _with_truth(self, turn: Turn) -> Turn:
+        return turn if self._truth is None else turn.but({"ground_truth": self._truth})
 
     def _rules_for(self, judge: Any, embedder: Any) -> Rules:
         """Return the media rules, which open nothing if the model that needs the media is missing."""
@@ -270,6 +279,7 @@ class BoundMetric:
         """
         if self.missing is not None:
             return None
+        turn = self._with_truth(turn)
         try:
             absent = self._first_absent(turn)
             reason = f"missing:{absent}" if absent is not None else None

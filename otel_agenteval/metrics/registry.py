@@ -24,7 +24,7 @@ import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar, cast
+from typing import Annotated, Any, Literal, NamedTuple, Protocol, TypeVar, cast
 
 from ..core import jsonio
 from ..core.errors import ConfigError, likeness, nearest
@@ -110,6 +110,9 @@ class Param:
     def __init__(self, *names: str, live: Any = None) -> None:
         self.names = names
         self.live = live
+
+
+_GROUND_TRUTH = Annotated[Any, Param("value", "expected_output", "expcted_output")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +299,7 @@ def metric(
 
     Args:
         needs: Turn fields that must be known. Otherwise the score is ``skipped`` with the reason
-            ``missing:<first absent>``.
+            ``missing:<first absent>``. ``ground_truth`` adds a parameter of this name, which replaces the turn's.
         uses: Turn fields that the metric reads if they are known (``history``, ``session``, ``context``).
         references: Names of the turn's references that the metric reads (``expected_tools``).
         unit: UCUM unit of the value: ``1`` (0..1), ``s``, ``{token}``, ``USD``, ``{item}``, ``{level}``.
@@ -349,6 +352,8 @@ def metric(
         parameters = _parameters(fn, hints, place)
         if "own_verdict" not in traits:
             parameters.setdefault(added[0], MetricParameter(*added))
+        if "ground_truth" in needs:
+            parameters.setdefault("ground_truth", MetricParameter("ground_truth", _GROUND_TRUTH, None))
         defined = Definition(
             fn, parameters, applies,
             dict(aliases) if isinstance(aliases, Mapping) else {alias: {} for alias in aliases}, inspect.getdoc(fn) or "",

@@ -158,7 +158,6 @@ def test_parameters_go_by_the_tool_s_names(name: str, given: dict[str, Any], par
         ("deepeval:ToolCorrectnessMetric", {"evaluation_params": ["input"]}, "a list of input_parameters and output"),
         ("deepeval:ExactMatchMetric", {"threshold": 2}, "must be above 0 and at most 1"),
         ("promptfoo:latency", {"threshold": 100, "weight": 2}, "use code_weighted_score"),
-        ("promptfoo:factuality", {"value": "Paris"}, "set the turn's ground truth"),
         ("promptfoo:word-count", {"value": {"exactly": 3}}, "an object with min and max"),
         ("promptfoo:is-sql", {"value": {"allowedTables": ["select::null::a"]}}, "plain names"),
         ("promptfoo:is-sql", {"value": {"databaseType": "DB2"}}, "supported dialect"),

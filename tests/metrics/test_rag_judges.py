@@ -505,3 +505,15 @@ def test_any_turn_and_any_reply_give_a_score_in_range(facts: Any, reply: Any, na
     assert (score.value is None) is (score.status != "ok")
     assert score == metric.evaluate(judged, judge=SameReply(reply))
     assert judged.to_dict() == oa.Turn.from_dict(facts).to_dict()
+
+
+def test_value_of_a_metric_replaces_the_ground_truth(models: ScriptedModels) -> None:
+    """Trusys and promptfoo give the expected answer as ``value``."""
+    turn = oa.Turn(input="?", output="a", context=["Lima"])
+    replies = ({"claims": ["It is Lima."]}, {"verdicts": [{"claim": "1", "reason": "stated", "verdict": "SUPPORTED"}]})
+    score = models.score("trusys:context-recall", turn, *replies, value="It is Lima.")
+    assert (score.status, score.value) == ("ok", 1.0)
+    assert "It is Lima." in models.asked[0]
+    assert turn.ground_truth is None
+    assert oa.get_metric("trusys:context-recall").evaluate(turn, judge=models.judge).detail["reason"] == "missing:ground_truth"
+    assert oa.get_metric("code_equals_ground_truth", value="a").evaluate(oa.Turn(output="a", ground_truth="b")).passed is True

@@ -64,6 +64,12 @@ def test_camel_case_works_for_every_parameter_of_every_metric() -> None:
         ("trusys:latency", {"threshold": 200}, {"threshold_ms": 200.0}),
         ("trusys:is-json", {"value": {"type": "object"}}, {"schema": {"type": "object"}}),
         ("trusys:icontains", {"expcted_output": "a"}, {"value": "a"}),
+        ("trusys:factuality", {"value": "a"}, {"ground_truth": "a"}),
+        ("trusys:multimodal-contextual-recall", {"expected_output": "a"}, {"ground_truth": "a"}),
+        ("trusys:code-language", {"value": "python"}, {"language": "python"}),
+        ("trusys:tool-correctness", {"value": ["search"]}, {"expected": ["search"]}),
+        ("trusys:audio-sentiment", {"value": "calm"}, {"expected": "calm"}),
+        ("trusys:role-adherence", {"value": "a clerk"}, {"role": "a clerk"}),
     ],
 )  # fmt: skip
 def test_a_seed_s_parameters_have_its_names_and_units(name: str, given: dict[str, Any], params: dict[str, Any]) -> None:

@@ -38,7 +38,8 @@ def written(value: Any) -> str:
 ABSENT = object()
 """Result of a lookup if the path doesn't exist."""
 
-_INDEX = re.compile(r"\[([0-9]{1,9})\]")
+_INDEX = re.compile(r"\[(-?[0-9]{1,9})\]")
+_NUMBER = re.compile(r"-?[0-9]{1,9}")
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SHOWN_KEY = 50
 _SHOWN_STEPS = 20
@@ -50,7 +51,7 @@ _Place = tuple[Any, "str | int"] | None
 def lookup(document: Any, path: str) -> Any:
     """Return the value at a dotted path, or :data:`ABSENT`.
 
-    Accepts ``a.b``, ``a.0``, ``a[0]`` and ``$.a``. A key that is spelled exactly like the path takes precedence.
+    Accepts ``a.b``, ``a.0``, ``a[0]``, ``a[-1]`` and ``$.a``. A key that is spelled exactly like the path takes precedence.
     """
     if isinstance(document, dict) and path in document:
         return document[path]
@@ -58,7 +59,7 @@ def lookup(document: Any, path: str) -> Any:
     for step in _INDEX.sub(r".\1", path).removeprefix("$").removeprefix(".").split("."):
         if isinstance(found, dict):
             found = found.get(step, ABSENT)
-        elif isinstance(found, list) and step.isascii() and step.isdigit() and len(step) < 10 and int(step) < len(found):
+        elif isinstance(found, list) and _NUMBER.fullmatch(step) and -len(found) <= int(step) < len(found):
             found = found[int(step)]
         else:
             return ABSENT

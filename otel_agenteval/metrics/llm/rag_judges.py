@@ -167,7 +167,7 @@ def llm_context_precision(
 
     Parameters:
         method: ``map``, or ``holistic`` for a single judge call.
-        threshold: Lowest passing value. The default is 0.7 for ``holistic``, and none for ``map``.
+        threshold: Lowest passing value. Null means 0.7 with ``holistic``, and no verdict with ``map``.
 
     Detail: ``verdicts`` (``RELEVANT`` or ``NOT_RELEVANT`` per chunk), ``reasons`` and ``total_relevant``. With
     ``holistic``: ``relevant_parts``, ``irrelevant_parts`` and ``reasoning``.
@@ -235,12 +235,14 @@ def llm_context_recall(
 
     Parameters:
         method: ``claims`` or ``holistic``.
-        threshold: Lowest passing value. The default is 0.7 for ``holistic``, and none for ``claims``.
+        threshold: Lowest passing value. Null means 0.7 with ``holistic``, and no verdict with ``claims``.
 
     Detail: ``claims`` ``[{claim, verdict}]`` and ``missing`` (unsupported claims). With ``holistic``:
     ``information_present``, ``information_missing`` and ``reasoning``.
 
-    Sources: HPD ContextRecallEvaluator, Trusys context-recall (claims), AgentEval ContextRecallMetric (holistic).
+    Sources: HPD ContextRecallEvaluator, Trusys context-recall (claims), AgentEval ContextRecallMetric (holistic). Trusys describes
+    its metric as the share of the context that the answer uses, but requires what recall requires: the expected answer and the
+    context.
     """
     truth, context = jsonio.text_of(truth_of(turn)), _joined(turn.context)
     if method == "holistic":

@@ -138,6 +138,8 @@ class SeedPreset(NamedTuple):
     """Entries as under ``metrics`` of the configuration."""
     conversation: Sequence[Any]
     """Entries as under ``conversation.metrics``."""
+    response: Mapping[str, Any]
+    """Default of ``references.response``."""
     gates: bool
     """True if deterministic metrics with a verdict are gates unless their entry sets a policy."""
 
@@ -146,7 +148,13 @@ class SeedPreset(NamedTuple):
 def presets() -> Mapping[str, SeedPreset]:
     """Return the default metrics of each seed catalog."""
     return {
-        seed: SeedPreset(content["title"], content["metrics"], content.get("conversation", ()), content.get("gates", False))
+        seed: SeedPreset(
+            content["title"],
+            content["metrics"],
+            content.get("conversation", ()),
+            content.get("response", {}),
+            content.get("gates", False),
+        )
         for seed, content in load_yaml(_FOLDER / "presets.yaml").items()
     }
 
@@ -165,9 +173,9 @@ def seeds() -> Mapping[str, tuple[Spellings, Mapping[str, Spellings]]]:
 
 def seed_spellings(seed: str, alias: str, metric: str, parameters: Container[str]) -> Spellings:
     """Return the spellings of a metric's parameters under a seed's name for it."""
+    common, by_metric = seeds().get(seed, ({}, {}))
     if seed == "trusys":
         same = load_tool("promptfoo").metrics.get(alias)
-        return same.parameters if same is not None and same.ours == metric else {}
-    common, by_metric = seeds().get(seed, ({}, {}))
+        return {**(same.parameters if same is not None and same.ours == metric else {}), **by_metric.get(metric, {})}
     applying = {name: spelling for name, spelling in common.items() if name in parameters or isinstance(spelling, Unsupported)}
     return {**applying, **by_metric.get(metric, {})}
