@@ -18,7 +18,7 @@ from . import derive
 from .claims import NUMBER, Claim
 from .reading import Day, GivenToken, given_token, special_values, with_ascii_digits, words_in
 from .times import Moment, clocks_in, dates_in, durations_in, epochs_in
-from .units import UNITS, Unit, unit_after, unit_before
+from .units import UNITS, Unit, quantities_in_fields, unit_after, unit_before
 from .words import cjk_value, may_have_numerals, may_have_words, small_words_in, values_of_words
 
 _MARKS = ".,:/'-+"
@@ -26,9 +26,8 @@ _LIMIT = 400
 _OCCURRENCES = 20
 
 
-_RANGE = re.compile(r"([0-9]{1,4})\s?(?:[-–—~]|to|bis|à|a|до|al)\s?[0-9]{1,4}[ \u00a0-]?([^\W\d_]{1,14})")
+_RANGE = re.compile(r"([0-9](?<![0-9][0-9])[0-9]{0,3})(?![0-9])\s?(?:[-–—~]|to|bis|à|a|до|al)\s?[0-9]{1,4}[ \u00a0-]?([^\W\d_]{1,14})")
 """A range of durations, of which :func:`durations_in` reads the longer one."""
-_FIELD_VALUE = re.compile(r"[:=]\s?[\"']?([0-9]+(?:\.[0-9]+)?)(?![0-9:-])")
 
 
 def worded_durations(lowered: str) -> list[tuple[float, float]]:
@@ -60,7 +59,7 @@ class GivenNumbers:
         calls: int,
         now: datetime.datetime | None,
     ) -> None:
-        self._paths = paths
+        self._sources = list(paths.items())
         texts = [*paths, *beside]
         self.texts = texts if all(map(str.isascii, texts)) else [with_ascii_digits(text) for text in texts]
         self._results = results
@@ -180,10 +179,8 @@ class GivenNumbers:
         found += [
             (float(low) * step[1], step[1]) for low, word in _RANGE.findall(text) if (step := UNITS.get(word.lower())) is not None
         ]
-        for field in _FIELD_VALUE.finditer(text):
-            step = unit_before(text, field.start(1))
-            if step is not None and step[0] == "time":
-                found.append((float(field.group(1)) * step[1], step[1]))
+        fields = [(value * step, step) for value, (dimension, step) in quantities_in_fields(text) if dimension == "time"]
+        found += reversed(fields)
         return list(dict.fromkeys((*found, *worded_durations(self._lowered))))
 
     @cached_property
@@ -208,33 +205,32 @@ class GivenNumbers:
         if not places:
             return None
         if claim.days or claim.minutes >= 0:
-            alike = [at for at, (_, _, token) in enumerate(places) if (token.days if claim.days else token.minutes)]
-            other = next(
-                (at for at, (_, _, token) in enumerate(places) if not (token.days if claim.days else token.minutes)), None
-            )
-            ranked = [(_distance(claim, places[at][2]), at) for at in alike] + ([] if other is None else [(2.0, other)])
+            ranked = ((_distance(claim, given_token(number)), at) for at, (number, _) in enumerate(places))
             best = min(ranked)[1]
         else:
             values, owners = self._placed_values
             value = claim.scaled[0]
             distances = np.abs(value - values) / np.maximum(np.maximum(value, values), 1e-9)
             best = int(owners[distances.argmin()]) if len(values) else 0
-        path, text, _ = places[best]
-        return path, text
+        number, at = places[best]
+        text, path = self._sources[at]
+        if text is not self.texts[at]:  # with digits of another script
+            number = next(text[each.start() : each.end()] for each in NUMBER.finditer(self.texts[at]) if each.group() == number)
+        return path, number
 
     @cached_property
-    def _places(self) -> list[tuple[str, str, GivenToken]]:
-        """Return each number, date and time with its path and text, in order."""
-        return [
-            (path, text[found.start() : found.end()], given_token(found.group()))
-            for (text, path), readable in zip(self._paths.items(), self.texts, strict=False)
-            for found in NUMBER.finditer(readable)
-        ]
+    def _places(self) -> list[tuple[str, int]]:
+        """Return the numbers, dates and times in order, each with the index of the first text that contains it."""
+        first: dict[str, int] = {}
+        for at in range(len(self._sources)):
+            for number in NUMBER.findall(self.texts[at]):
+                first.setdefault(number, at)
+        return list(first.items())
 
     @cached_property
     def _placed_values(self) -> tuple[derive.Array, derive.Array]:
         """Return the values of all numbers, and the index of each in :attr:`_places`."""
-        pairs = [(value, at) for at, (_, _, token) in enumerate(self._places) for value in token.values]
+        pairs = [(value, at) for at, (number, _) in enumerate(self._places) for value in given_token(number).values]
         return np.array([value for value, _ in pairs]), np.array([at for _, at in pairs], np.int64)
 
     def units_of(self, token: str, wanted: Unit | None = None) -> set[Unit | None]:
@@ -262,8 +258,8 @@ def _is_near(values: Sequence[float], value: float, half: float, error: float) -
 
 
 def _distance(claim: Claim, token: GivenToken) -> float:
-    """Return how much a given date or time differs from a claim that is one. Both are of the same kind."""
+    """Return how much something given differs from a date or time: at most 2, which is for something of another kind."""
     if claim.days:
         year, month, day = claim.days[0]
-        return min((month != m) / 2 + abs(day - d) / 64 + (year not in (0, y)) / 4 for y, m, d in token.days)
-    return min(abs(claim.minutes - minutes) / 1440 for minutes in token.minutes)
+        return min(((month != m) / 2 + abs(day - d) / 64 + (year not in (0, y)) / 4 for y, m, d in token.days), default=2.0)
+    return min((abs(claim.minutes - minutes) / 1440 for minutes in token.minutes), default=2.0)

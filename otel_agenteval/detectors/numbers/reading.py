@@ -244,7 +244,7 @@ def _plain(token: str) -> float:
         return 0.0
 
 
-_SCALED = re.compile(r"(?<![0-9])([0-9]{1,18}(?:[.,][0-9]{1,12})?)[ \u00a0\u202f-]?(?=[^\W\d_]|%)")
+_SCALED = re.compile(r"([0-9](?<![0-9][0-9])[0-9]{0,17}(?![0-9])(?:[.,][0-9]{1,12}(?![0-9]))?)[ \u00a0\u202f-]?(?=[^\W\d_]|%)")
 
 
 def special_values(texts: Iterable[str]) -> Iterator[float]:

@@ -29,24 +29,25 @@ _ISO = re.compile(
 _EASTERN = re.compile(r"(?:([12][0-9]{3})\s?[年년]\s?)?(1?[0-9])\s?[月월]\s?([1-3]?[0-9])\s?[日号號일]")
 _DOTTED = re.compile(r"([0-9](?<![0-9.][0-9])(?:(?<=[0-3])[0-9])?)([./-])\s?([0-3]?[0-9])\2\s?((?:[12][0-9])?[0-9]{2})(?![0-9])")
 _DAY_FIRST = re.compile(
-    rf"([0-9](?<![0-9][0-9])(?:(?<=[0-3])[0-9])?)(?:st|nd|rd|th|er|º|ª|-?го|-ое)?\.?(?:\s(?:de|of|di|d[’']))?[ \u00a0-]?ב?({_NAMES})(?![^\W\d_])\.?,?(?:\s(?:de|of|del|של)?\s?([12][0-9]{{3}})(?![0-9]))?"
+    rf"([0-9](?<![0-9][0-9])(?:(?<=[0-3])[0-9])?)(?=[\s.-]|[^\W\d_])(?:st|nd|rd|th|er|º|ª|-?го|-ое)?\.?(?:\s(?:de|of|di|d[’']))?[ \u00a0-]?ב?({_NAMES})(?![^\W\d_])\.?,?(?:\s(?:de|of|del|של)?\s?([12][0-9]{{3}})(?![0-9]))?"
 )
 """Pattern for lower-case text, like all patterns with names of months."""
 _DAY_BEHIND = re.compile(r"([0-3]?[0-9])(?:st|nd|rd|th)?(?![0-9:])(?:\.?,?\s([12][0-9]{3})(?![0-9]))?")
-_ROW = re.compile(r"\s[0-9]")
+_LAST_LETTERS = "".join(sorted({name[-1] for name in MONTHS}))
+_ROW = re.compile(rf"\s(?<=[{_LAST_LETTERS}.]\s)[0-9]")
 _LETTER = re.compile(r"[^\W\d_]")
 _DIGIT = re.compile("[0-9]")
 _ENDINGS = frozenset(name[-2:] for name in MONTHS)
 _VIETNAMESE = re.compile(r"([0-3]?[0-9]) tháng ([01]?[0-9])(?:(?: năm |/)([12][0-9]{3}))?", re.IGNORECASE)
 _EPOCH = re.compile(r"(1(?<![0-9.]1)(?:[0-9]{9}|[0-9]{12}))(?![0-9.])")
 _CLOCK = re.compile(
-    r"([0-9](?<![0-9:][0-9])(?:(?<=[0-2])[0-9])?)(?:(?:[:.]|\s?h\s?|[時时點点]|시\s?)([0-5][0-9])(?![0-9]|[.,][0-9])(?::[0-5][0-9])?[分분]?|(?=\s?(?:[ap]\.?\s?m\b|uhr|o.clock|h\b|時|时|点|點|시)))"
+    r"([0-9](?<![0-9:][0-9])(?:(?<=[0-2])[0-9])?)(?=[:.\sho時时點点시apu])(?:(?:[:.]|\s?h\s?|[時时點点]|시\s?)([0-5][0-9])(?![0-9]|[.,][0-9])(?::[0-5][0-9])?[分분]?|(?=\s?(?:[ap]\.?\s?m\b|uhr|o.clock|h\b|時|时|点|點|시)))"
     r"(?:\s?([ap])\.?\s?m\b)?(?:\s?(Z|UTC|GMT|[+-][0-9]{2}:?[0-9]{2})(?![0-9]))?",
     re.IGNORECASE,
 )
 _AFTERNOON = re.compile(r"(?:下午|晚上|午後|오후|中午)\s?$")
 _DURATION = re.compile(
-    r"([0-9](?<![0-9.,:][0-9])[0-9]*(?:[.,][0-9]+)*)[ \u00a0\u202f-]?([^\W\d_]{1,14})(?:[ \u00a0]?([0-9]{1,2})(?![0-9:.,%]|[ \u00a0]?[^\W\d_]))?"
+    r"([0-9](?<![0-9.,:][0-9])[0-9]*(?![0-9])(?:[.,][0-9]+)*)[ \u00a0\u202f-]?([^\W\d_]{1,14})(?:[ \u00a0]?([0-9]{1,2})(?![0-9:.,%]|[ \u00a0]?[^\W\d_]))?"
 )
 _SECONDS = re.compile(r"\s?[0-9]{1,2}(?:\.[0-9]+)?\s?s\b")
 _AND = re.compile(r"[ ,\u00a0]{0,2}(?:and|und|et|y|e|og|och|и|و)?[ ,\u00a0]{0,2}")
@@ -55,14 +56,19 @@ LIMIT = 60
 
 
 @cache
-def _offsets() -> tuple[dict[str, tuple[int, int]], dict[str, tuple[int, int]]]:
-    """Return the UTC offsets in minutes, in January and in July, of zones and cities: of one ASCII word, and others."""
+def _offsets() -> tuple[dict[str, tuple[int, int]], list[tuple[str, str, tuple[int, int]]]]:
+    """Return the UTC offsets in minutes, in January and in July, of zones and cities.
+
+    Names of one ASCII word are in the dictionary. Other names are in the list, each with the ASCII letters that it starts with.
+    """
     every = {name: (offsets[0], offsets[-1]) for offsets, names in table("time_zones.json") for name in names}
     every |= {name: (summer, winter) for name, (winter, summer) in every.items() if winter >= _SOUTHERN}
     plain = {name: offsets for name, offsets in every.items() if name.isascii() and name.isalpha()}
-    return plain, {name.strip(): offsets for name, offsets in every.items() if name not in plain}
+    others = {name.strip(): offsets for name, offsets in every.items() if name not in plain}
+    return plain, [(_START.match(name).group(), name, offsets) for name, offsets in others.items()]  # type: ignore[union-attr]
 
 
+_START = re.compile("[a-z]*")
 _SOUTHERN = 570
 """Offset from which zones are on the southern hemisphere, where it is summer in December, or have no summer time."""
 _LETTERS = bytes(code if 97 <= code <= 122 else code + 32 if 65 <= code <= 90 else 32 for code in range(256))
@@ -126,9 +132,9 @@ def dates_in(text: str) -> Iterator[Moment]:
         yield Moment(found.start(), found.end(), _year(found.group(3)), MONTHS[found.group(2)], int(found.group(1)))
     yield from _behind_months(lowered)
     if not text.isascii():
-        for found in _EASTERN.finditer(text):
+        for found in _EASTERN.finditer(text) if "月" in text or "월" in text else ():
             yield Moment(found.start(), found.end(), _year(found.group(1)), int(found.group(2)), int(found.group(3)))
-        for found in _VIETNAMESE.finditer(text):
+        for found in _VIETNAMESE.finditer(text) if "tháng" in lowered else ():
             yield Moment(found.start(), found.end(), _year(found.group(3)), int(found.group(2)), int(found.group(1)))
 
 
@@ -226,11 +232,8 @@ def offsets_named(text: str) -> set[tuple[int, int]]:
     words = set(text.encode("ascii", "replace").translate(_LETTERS).decode("ascii").split())
     found = {plain[word] for word in words & plain.keys()}
     lowered = text.lower()
-    return found | {
-        offsets
-        for name, offsets in others.items()
-        if name in lowered and not (len(name) < 4 and name.isascii() and name not in words)
-    }
+    may_start = words if text.isascii() else {"", *words}
+    return found | {offsets for start, name, offsets in others if start in may_start and name in lowered}
 
 
 def says_local(text: str) -> bool:

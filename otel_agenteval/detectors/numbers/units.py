@@ -24,6 +24,8 @@ _UNIT = re.compile(
 )
 _FIELD = re.compile(r"(?:\s?[$€£])?['\"]?\s{0,2}[:=]\s{0,2}['\"]?\\?([A-Za-z_]{1,40})")
 """Pattern for the text before a number, from its end to its start."""
+_FIELD_VALUE = re.compile(r"(?<![0-9:-])([0-9]+(?:\.[0-9]+)?)['\"]?\s?[:=]\s{0,2}['\"]?\\?([A-Za-z_]{1,40})")
+"""Pattern for a number and the name of its field, from the end of the text to its start."""
 _FIELD_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _IN_NAMES = {"size": ("bytes", 1.0), "bytes": ("bytes", 1.0), "celsius": ("temperature", 1.0), "fahrenheit": ("temperature", 2.0)}
 _UNCLEAR = frozenset(
@@ -55,6 +57,14 @@ def unit_before(text: str, at: int) -> Unit | None:
     """Return the unit in the field name before a number (``"distance_km": 12``), or None."""
     name = _FIELD.match(text[max(0, at - 50) : at][::-1])
     return unit_in_name(name.group(1)[::-1]) if name is not None else None
+
+
+def quantities_in_fields(text: str) -> Iterator[tuple[float, Unit]]:
+    """Yield the numbers with a unit in the name of their field, the last first."""
+    for number, name in _FIELD_VALUE.findall(text[::-1]):
+        unit = unit_in_name(name[::-1])
+        if unit is not None:
+            yield float(number[::-1]), unit
 
 
 @lru_cache(maxsize=2_048)

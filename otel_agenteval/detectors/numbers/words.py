@@ -220,7 +220,8 @@ def small_words_in(lowered: str) -> Iterator[tuple[int, int, float]]:
 _CJK_DIGIT = {c: i for i, c in enumerate("〇一二三四五六七八九")} | {"零": 0, "两": 2, "兩": 2}
 _CJK_UNIT = {"十": 10, "百": 100, "千": 1000}
 _CJK_MYRIAD = {"万": 10**4, "萬": 10**4, "億": 10**8, "亿": 10**8}
-_CJK = re.compile("(百分之)?([〇零一二三四五六七八九两兩十百千万萬億亿]+)")
+_NUMERAL = "[〇零一二三四五六七八九两兩十百千万萬億亿]"
+_CJK = re.compile(f"{_NUMERAL}(?:(?<=百)分之({_NUMERAL}+)|{_NUMERAL}*)")
 
 
 def may_have_numerals(text: str) -> bool:
@@ -234,11 +235,13 @@ def cjk_value(text: str) -> Iterator[tuple[int, int, float]]:
     After 百分之, the value is also yielded as a share.
     """
     for found in _CJK.finditer(text):
-        value = _cjk(found.group(2))
+        share = found.group(1)
+        value = _cjk(share or found.group())
         if value is not None:
-            yield found.start(2), found.end(), float(value)
-            if found.group(1):
-                yield found.start(2), found.end(), value / 100
+            start = found.end() - len(share or found.group())
+            yield start, found.end(), float(value)
+            if share:
+                yield start, found.end(), value / 100
 
 
 def _cjk(numerals: str) -> int | None:
