@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from itertools import accumulate, islice, pairwise
 from typing import Any
 
@@ -31,6 +31,11 @@ _PROSE = 2_000
 _POOLS = 20
 _KINDS = 12
 _LONGEST = 40
+MOST_TOGETHER = 10
+"""With more numbers in short texts, those of different texts aren't related."""
+_PLAIN = {int, float, bool}
+_COUNTED = {str, int, bool, type(None)}
+"""Types of fields by which records are grouped."""
 _DIGIT = re.compile("[0-9]")
 _CELL = re.compile(r"[-−+]?[0-9]+(?:[.,'’\u00a0\u202f ][0-9]+)*")
 _MOMENT = re.compile(
@@ -70,13 +75,15 @@ class DerivedFacts:
                 value = parsed(value) if "\n" in value or value[:1] in ("{", "[", " ") else None
             if isinstance(value, dict):
                 self._record(value)
-                stack.extend(each for each in value.values() if isinstance(each, (dict, list, str)))
+                stack += [each for each in value.values() if isinstance(each, (dict, list, str))]
             elif isinstance(value, list) and value:
                 self.counts.add(float(len(value)))
                 self._rows(value[:_ROWS])
-                stack.extend(each for each in value[:_ROWS] if isinstance(each, (dict, list)))
+                stack += [each for each in value[:_ROWS] if isinstance(each, (dict, list))]
 
     def _prose(self, text: str) -> None:
+        if len(self.pools) == _POOLS and len(self.together) > MOST_TOGETHER:
+            return
         if len(text) <= _PROSE and " " in text and _DIGIT.search(text) is not None:
             numbers = [number for line in text.splitlines() for number in numbers_of(line)]
             self.pool(numbers if len(numbers) <= _POOL else ())
@@ -93,14 +100,17 @@ class DerivedFacts:
         self.pool(numbers)
 
     def pool(self, numbers: Iterable[float]) -> None:
-        distinct = list(dict.fromkeys(map(abs, numbers)))[:_POOL]
-        if distinct and len(self.pools) < _POOLS:
-            self.pools.append(distinct)
+        if len(self.pools) < _POOLS:
+            distinct = list(dict.fromkeys(map(abs, numbers)))[:_POOL]
+            if distinct:
+                self.pools.append(distinct)
 
     def _rows(self, rows: Sequence[Any]) -> None:
         """Add the totals of a list of numbers, records or lists."""
-        if all(isinstance(row, (int, float)) for row in rows):
+        types = set(map(type, rows))
+        if types <= _PLAIN:
             self._column([float(row) for row in rows])
+        if types.isdisjoint((dict, list)):
             return
         records = [row if isinstance(row, dict) else dict(enumerate(row)) for row in rows if isinstance(row, (dict, list))]
         if len(records) < 2:
@@ -114,31 +124,34 @@ class DerivedFacts:
         self._table(records)
 
     def _table(self, records: Sequence[dict[Any, Any]]) -> None:
+        fields = {key: [record.get(key) for record in records] for key in records[0]}
         columns: dict[Any, list[float | None]] = {}
-        for key in records[0]:
-            cells = [record.get(key) for record in records]
-            numbers = [number_of(cell) for cell in cells]
-            if any(number is not None for number in numbers):
+        for key, cells in fields.items():
+            numbers = list(map(number_of, cells))
+            known = [number for number in numbers if number is not None]
+            if known:
                 columns[key] = numbers
-                self._column([number for number in numbers if number is not None])
-        for key in records[0]:
-            self._kinds(key, [record.get(key) for record in records], columns)
+                self._column(known)
+        for key, cells in fields.items():
+            self._kinds(key, cells, columns)
         self._products(list(columns.values())[:5])
 
     def _kinds(self, key: Any, cells: list[Any], columns: dict[Any, list[float | None]]) -> None:
         """Add facts of the rows with the same value in a field, or with a day of the same month."""
-        if all(cell is None or isinstance(cell, (str, bool, int)) for cell in cells):
+        types = set(map(type, cells))
+        if types <= _COUNTED:
             self._groups(key, cells, columns)
-            months = [_MONTH.match(cell) if isinstance(cell, str) else None for cell in cells]
-            if all(months):
-                self._groups(key, [month.group(1) for month in months if month is not None], columns)
+            if types == {str} and _MONTH.match(cells[0]) is not None:
+                months = [month.group(1) for cell in cells if (month := _MONTH.match(cell)) is not None]
+                if len(months) == len(cells):
+                    self._groups(key, months, columns)
 
     def _groups(self, key: Any, cells: list[Any], columns: dict[Any, list[float | None]]) -> None:
         """Add counts, totals and averages of the rows with the same value in a field."""
         count = Counter(cells)
         self.counts.add(float(len(count)))
-        self.counts.update(map(float, count.values()))
-        self.counts.update(float(len(cells) - each) for each in count.values())
+        for size in set(count.values()):
+            self.counts.update((float(size), float(len(cells) - size)))
         if len(count) > _KINDS or len(count) in (1, len(cells)):
             return
         self._parts([float(each) for each in count.values()])
@@ -180,10 +193,10 @@ class DerivedFacts:
             self.totals.update(accumulate(column[:10]))
 
     def _averages(self, column: list[float]) -> None:
-        ordered, middle = sorted(column), len(column) // 2
+        ordered, middle, total = sorted(column), len(column) // 2, sum(column)
         median = ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
-        self.totals.update((sum(column), sum(column) / len(column), median, ordered[-1] - ordered[0]))
-        for sign in (1, -1):  # of the money in and of the money out
+        self.totals.update((total, total / len(column), median, ordered[-1] - ordered[0]))
+        for sign in (1, -1) if ordered[0] <= 0 <= ordered[-1] else ():  # of the money in and of the money out
             part = [number for number in column if number * sign > 0]
             if 0 < len(part) < len(column):
                 self.totals.add(sum(part))
@@ -231,15 +244,20 @@ def _plain(cell: str) -> str:
 
 def number_of(value: Any) -> float | None:
     """Return the number that a field contains, also as text (``€ 12.50``)."""
+    if isinstance(value, str):
+        return _number_in(value) if len(value) <= 18 else None
     if isinstance(value, (int, float)):
         return float(value) if not isinstance(value, bool) and abs(value) < 1e15 else None
-    if isinstance(value, str) and 0 < len(value) <= 18:
-        cell = value.strip("$€£₽¥₹% ")
-        found = _CELL.fullmatch(cell)
-        if found is not None:
-            readings = readings_of(_plain(cell))
-            return readings[0][0][0] * (-1 if cell[0] in "-−" else 1) if len(readings) == 1 else None
     return None
+
+
+@lru_cache(maxsize=4_096)
+def _number_in(text: str) -> float | None:
+    cell = text.strip("$€£₽¥₹% ")
+    if _CELL.fullmatch(cell) is None:
+        return None
+    readings = readings_of(_plain(cell))
+    return readings[0][0][0] * (-1 if cell[0] in "-−" else 1) if len(readings) == 1 else None
 
 
 # --- results of two numbers ------------------------------------------------------------------------------------------

@@ -472,7 +472,7 @@ class Arithmetic:
     def _of_facts(self) -> derive.Candidates:
         facts = self._given.facts
         extra = [*(self._operands if len(self._operands) <= _FEW else ()), *self._answer.asked, *factors_in(self._text)]
-        pools = [*facts.pools, *([list(facts.together)] if 1 < len(facts.together) <= 10 else [])]
+        pools = [*facts.pools, *([list(facts.together)] if 1 < len(facts.together) <= derive.MOST_TOGETHER else [])]
         results = derive.results([list(dict.fromkeys((*pool, *extra)))[:12] for pool in pools])
         return derive.Candidates(
             [
