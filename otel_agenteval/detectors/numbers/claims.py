@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ..lists import table
 from ..texts import in_small_letters
 from .reading import Day, Reading, days_of, joined_numbers, readings_of, scale_after
-from .times import MONTHS, clocks_in
+from .times import MONTHS, clocks_in, dates_in_characters
 from .units import unit_after
 
 _CODE = re.compile(r"```.*?(?:```|\Z)|``?[^`\n]{1,300}``?", re.DOTALL)
@@ -185,8 +185,6 @@ _MONTH_BEHIND = re.compile(
 _ENDS = frozenset(("", "\n", "|", ")", "%", ":", ";", "*"))
 _YEAR_BEHIND = re.compile(r"(?:st|nd|rd|th)?,? ([12][0-9]{3})(?![0-9])")
 _MINUTES = re.compile(r"\s?(?:min|m\b)")
-_EASTERN = re.compile(r"(?:([12][0-9]{3})\s?[年년]\s?)?(1?[0-9])\s?[月월]\s?([1-3]?[0-9])\s?[日号號일]")
-_VIETNAMESE = re.compile(r"([0-3]?[0-9]) tháng ([01]?[0-9])(?:(?: năm |/)([12][0-9]{3}))?")
 _RANGE = re.compile(r"\.?(?:\s?[-–—~]\s?| (?:to|and|bis|und|au|et|al|a|y|e|do|по|и|en|tot|och|og) )$")
 _SHORT_RANGE = re.compile(r"\.?(?:\s?[-–—~]\s?| (?:to|and) )$")
 
@@ -207,16 +205,9 @@ def _day_beside(text: str, at: int, end: int, day: int) -> tuple[Day | None, int
 
 
 def _dates_in_characters(text: str) -> Iterator[Claim]:
-    if text.isascii():
-        return
-    if "月" in text or "월" in text:
-        for found in _EASTERN.finditer(text):
-            day = int(found.group(1) or 0), int(found.group(2)), int(found.group(3))
-            yield Claim(found.group(), found.start(), found.end(), days=(day,))
-    if "tháng" in text:
-        for found in _VIETNAMESE.finditer(text):
-            day = int(found.group(3) or 0), int(found.group(2)), int(found.group(1))
-            yield Claim(found.group(), found.start(), found.end(), days=(day,))
+    for found in dates_in_characters(text) if not text.isascii() else ():
+        day = found.year or 0, found.month or 0, found.day or 0
+        yield Claim(text[found.start : found.end], found.start, found.end, days=(day,))
 
 
 def _clocks(text: str) -> Iterator[Claim]:

@@ -203,6 +203,7 @@ _SPACED = re.compile(
 _MIXED = re.compile(
     r"[0-9](?<![0-9][0-9])[0-9.,]{0,40} ?[万萬億亿兆千만억조천百백]+(?: ?[0-9][0-9.,]* ?[万萬億亿兆千만억조천百백]+){0,6}(?: ?[0-9][0-9,]*)?"
 )
+_MAGNITUDE = re.compile("[万萬億亿兆千만억조천百백]")
 _MIXED_PART = re.compile("([0-9][0-9.,]*)|([万萬億亿兆千만억조천百백])")
 _CJK_SCALE = {"千": 1e3, "천": 1e3, "百": 1e2, "백": 1e2, **{c: SCALES[c] for c in "万萬億亿兆만억조"}}
 
@@ -212,7 +213,7 @@ def joined_numbers(text: str) -> Iterator[tuple[int, int, float, float]]:
     for found in _SPACED.finditer(text):
         whole, mark, cents = re.sub("[ \u00a0\u202f]", "", found.group()).replace(",", ".").partition(".")
         yield found.start(), found.end(), float(f"{whole[:_MAX_DIGITS]}{mark}{cents}"), 0.5 * 10.0 ** -len(cents)
-    for found in _MIXED.finditer(text) if not text.isascii() else ():
+    for found in _MIXED.finditer(text) if not text.isascii() and _MAGNITUDE.search(text) is not None else ():
         if text[found.start() - 1 : found.start()] == "제":  # an article of a law
             continue
         yield found.start(), found.start() + len(found.group().rstrip(".,")), *_mixed(found.group())

@@ -26,6 +26,7 @@ _ISO = re.compile(
     r"([12](?<![0-9][12])[0-9]{3})(?:[-/]|\. ?)(0?[1-9]|1[0-2])(?:[-/]|\. ?)(0?[1-9]|[12][0-9]|3[01])(?![0-9])"
     r"(?:[T ]([0-2]?[0-9]):([0-5][0-9])(?::[0-5][0-9](?:[.,][0-9]+)?)?\s?(Z|UTC|[+-][0-9]{2}:?[0-9]{2})?)?"
 )
+_MONTH_SIGN = re.compile("[月월]")
 _EASTERN = re.compile(r"(?:([12][0-9]{3})\s?[年년]\s?)?(1?[0-9])\s?[月월]\s?([1-3]?[0-9])\s?[日号號일]")
 _DOTTED = re.compile(r"([0-9](?<![0-9.][0-9])(?:(?<=[0-3])[0-9])?)([./-])\s?([0-3]?[0-9])\2\s?((?:[12][0-9])?[0-9]{2})(?![0-9])")
 _DAY_FIRST = re.compile(
@@ -38,7 +39,7 @@ _ROW = re.compile(rf"\s(?<=[{_LAST_LETTERS}.]\s)[0-9]")
 _LETTER = re.compile(r"[^\W\d_]")
 _DIGIT = re.compile("[0-9]")
 _ENDINGS = frozenset(name[-2:] for name in MONTHS)
-_VIETNAMESE = re.compile(r"([0-3]?[0-9]) tháng ([01]?[0-9])(?:(?: năm |/)([12][0-9]{3}))?", re.IGNORECASE)
+_VIETNAMESE = re.compile(r"([0-9](?:(?<=[0-3])[0-9])?) tháng ([01]?[0-9])(?:(?: năm |/)([12][0-9]{3}))?", re.IGNORECASE)
 _EPOCH = re.compile(r"(1(?<![0-9.]1)(?:[0-9]{9}|[0-9]{12}))(?![0-9.])")
 _CLOCK = re.compile(
     r"([0-9](?<![0-9:][0-9])(?:(?<=[0-2])[0-9])?)(?=[:.\sho時时點点시apu])(?:(?:[:.]|\s?h\s?|[時时點点]|시\s?)([0-5][0-9])(?![0-9]|[.,][0-9])(?::[0-5][0-9])?[分분]?|(?=\s?(?:[ap]\.?\s?m\b|uhr|o.clock|h\b|時|时|点|點|시)))"
@@ -132,10 +133,19 @@ def dates_in(text: str) -> Iterator[Moment]:
         yield Moment(found.start(), found.end(), _year(found.group(3)), MONTHS[found.group(2)], int(found.group(1)))
     yield from _behind_months(lowered)
     if not text.isascii():
-        for found in _EASTERN.finditer(text) if "月" in text or "월" in text else ():
-            yield Moment(found.start(), found.end(), _year(found.group(1)), int(found.group(2)), int(found.group(3)))
-        for found in _VIETNAMESE.finditer(text) if "tháng" in lowered else ():
-            yield Moment(found.start(), found.end(), _year(found.group(3)), int(found.group(2)), int(found.group(1)))
+        yield from dates_in_characters(text)
+
+
+def dates_in_characters(text: str) -> Iterator[Moment]:
+    """Yield dates such as ``2026年5月3日``, and Vietnamese ones."""
+    done = 0
+    for sign in _MONTH_SIGN.finditer(text):
+        found = _EASTERN.search(text, max(done, sign.start() - 10), sign.end() + 5)
+        if found is not None:
+            done = found.end()
+            yield Moment(found.start(), done, _year(found.group(1)), int(found.group(2)), int(found.group(3)))
+    for found in _VIETNAMESE.finditer(text) if "tháng" in text.lower() else ():
+        yield Moment(found.start(), found.end(), _year(found.group(3)), int(found.group(2)), int(found.group(1)))
 
 
 def _behind_months(lowered: str) -> Iterator[Moment]:

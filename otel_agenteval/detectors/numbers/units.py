@@ -24,7 +24,7 @@ _UNIT = re.compile(
 )
 _FIELD = re.compile(r"(?:\s?[$€£])?['\"]?\s{0,2}[:=]\s{0,2}['\"]?\\?([A-Za-z_]{1,40})")
 """Pattern for the text before a number, from its end to its start."""
-_FIELD_VALUE = re.compile(r"(?<![0-9:-])([0-9]+(?:\.[0-9]+)?)['\"]?\s?[:=]\s{0,2}['\"]?\\?([A-Za-z_]{1,40})")
+_FIELD_VALUE = re.compile(r"([0-9](?<![0-9:-][0-9])[0-9]*(?:\.[0-9]+)?)['\"]?\s?[:=]\s{0,2}['\"]?\\?([A-Za-z_]{1,40})")
 """Pattern for a number and the name of its field, from the end of the text to its start."""
 _FIELD_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _IN_NAMES = {"size": ("bytes", 1.0), "bytes": ("bytes", 1.0), "celsius": ("temperature", 1.0), "fahrenheit": ("temperature", 2.0)}
