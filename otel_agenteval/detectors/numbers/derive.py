@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 from itertools import accumulate, islice, pairwise
 from typing import Any
@@ -287,15 +287,8 @@ def _percentages(a: Array, b: Array) -> tuple[Array, ...]:
     """Return ``b`` percent of ``a``, added to it, subtracted from it, or contained in it."""
     few = b <= 100
     a, b = a[few], b[few] / 100
-    return a * b, a - a * b, a + a * b, a / (1 + b), a - a / (1 + b)
-
-
-_TIERS: tuple[Callable[[Array, Array], tuple[Array, ...]], ...] = (
-    lambda a, b: (a + b, abs(a - b)),
-    lambda a, b: (a * b, a / b, b / a, 100 * a / b, 100 * b / a),
-    lambda a, b: (*_percentages(a, b), *_percentages(b, a)),
-    lambda a, b: (abs(b - a) / a, abs(b - a) / b),
-)
+    share, whole = a * b, a / (1 + b)
+    return share, a - share, a + share, whole, a - whole
 
 
 def sums_of_runs(groups: Iterable[Sequence[float]]) -> list[float]:
@@ -325,13 +318,16 @@ def of_periods(values: Sequence[float]) -> list[float]:
     return [value * factor for value in values for factor in (12.0, 1 / 12, 7.0, 1 / 7, 52.0, 365.0)]
 
 
-def results(pools: Iterable[Sequence[float]], most: int = len(_TIERS)) -> list[Array]:
-    """Return the results of each pair of numbers in a pool. The most natural kind comes first."""
+def results(pools: Iterable[Sequence[float]]) -> list[Array]:
+    """Return sums, products and ratios, percentages, and changes of each pair of numbers in a pool."""
     one, other = pairs_of(pools)
     if not one.size:
         return []
+    a, b = np.concatenate((one, other)), np.concatenate((other, one))
     with np.errstate(divide="ignore", invalid="ignore"):
-        return [np.concatenate(tier(one, other)) for tier in _TIERS[:most]]
+        change = abs(one - other)
+        kinds = ((one + other, change), (one * other, a / b, 100 * a / b), _percentages(a, b), (change / one, change / other))
+        return [np.concatenate(kind) for kind in kinds]
 
 
 class Candidates:
