@@ -26,7 +26,9 @@ _LIMIT = 400
 _OCCURRENCES = 20
 
 
-_RANGE = re.compile(r"([0-9](?<![0-9][0-9])[0-9]{0,3})(?![0-9])\s?(?:[-–—~]|to|bis|à|a|до|al)\s?[0-9]{1,4}[ \u00a0-]?([^\W\d_]{1,14})")
+_RANGE = re.compile(
+    r"([0-9](?<![0-9][0-9])[0-9]{0,3})(?![0-9])\s?(?:[-–—~]|to|bis|à|a|до|al)\s?[0-9]{1,4}[ \u00a0-]?([^\W\d_]{1,14})"
+)
 """A range of durations, of which :func:`durations_in` reads the longer one."""
 
 

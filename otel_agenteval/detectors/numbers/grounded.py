@@ -352,6 +352,11 @@ class AnswerNumbers:
         worded = [value for _, value in self.worded]
         return [value for value in dict.fromkeys((*words, *figures, *worded, *self.asked)) if 2 <= value <= 12]
 
+    @cached_property
+    def products(self) -> set[float]:
+        """Return the factors, and the products of two of them."""
+        return {*self.factors, *(one * other for one, other in combinations_with_replacement(self.factors, 2))}
+
     def _is_span(self, claim: Claim) -> bool:
         """Return True for the number of a week, and for days and years between dates."""
         value, half = claim.readings[0]
@@ -488,18 +493,13 @@ class Arithmetic:
             begin = max(self._text.rfind(mark, 0, claim.at) for mark in "\n.")
             beside = [factor for at, factor in self._answer.worded if begin < at < claim.at and factor >= 2]
             return any(value / factor >= 5 and self._is_known(value / factor, 0.0) for factor in beside)
-        factors = self._answer.factors
-        if any(self._is_known(value / factor, half / factor * 0.02) for factor in factors):
+        if any(self._is_known(value / product, half / product * 0.02) for product in self._answer.products):
             return True
-        if any(
-            self._is_known(value / one / other, half / one / other * 0.02)
-            for one, other in combinations_with_replacement(factors, 2)
-        ):
-            return True
+        parts = [each for each in _PARTS if each in self._given.plain_values]
         return any(
-            each in self._given.plain_values and self._is_known(value * each / factor, half * 0.02)
-            for factor in factors
-            for each in _PARTS
+            self._is_known(value * each / factor, half * 0.02)
+            for factor in self._answer.factors
+            for each in parts
             if each != factor
         )
 
