@@ -155,12 +155,7 @@ class Rated:
         else:
             places = self._places()
             ends = [(int(places[start]), int(places[end + 2])) for start, end in passages]
-        width = max(last - first for first, last in ends)
-        equal = [first for first, last in ends if last - first == width]
-        if len(equal) <= 2 or width < _RUNS[-1]:
-            return [self._distinct(*each) for each in ends]
-        together = iter(self._distinct_of(equal, width).tolist())
-        return [next(together) if last - first == width else self._distinct(first, last) for first, last in ends]
+        return self._distinct_each(ends)
 
     def _places(self) -> NDArray[np.intp]:
         """Return the places of the characters among the letters."""
@@ -215,23 +210,29 @@ class Rated:
             starts.append(size - width)
         if any(self._distinct(start, start + width) > limit for start in starts[:_FEW]):
             return True
-        later = range(_FEW, len(starts), _MANY)
-        return any(self._distinct_of(starts[at : at + _MANY], width).max() > limit for at in later)
+        later = [[(start, start + width) for start in starts[at : at + _MANY]] for at in range(_FEW, len(starts), _MANY)]
+        return any(max(self._distinct_each(each)) > limit for each in later)
 
-    def _distinct_of(self, starts: list[int], width: int) -> NDArray[np.float64]:
-        """Return the results of :meth:`_distinct` for windows."""
-        parts = [
-            places[start : start + width - run + 1] for start in starts for run, places in zip(_RUNS, self._hashes, strict=True)
-        ]
-        places = np.concatenate(parts).reshape(len(starts), -1)
+    def _distinct_each(self, ends: Sequence[tuple[int, int]]) -> list[float]:
+        """Return the results of :meth:`_distinct` for several passages."""
+        parts: list[NDArray[np.uint16]] = []
+        longest = max(last - first for first, last in ends)
+        size = sum(max(0, longest - run + 1) for run in _RUNS)
+        for first, last in ends:
+            row = [places[first : max(first, last - run + 1)] for run, places in zip(_RUNS, self._hashes, strict=False)]
+            missing = size - sum(map(len, row))
+            if not row or not len(row[0]) or len(ends) < 3:
+                return [self._distinct(*each) for each in ends]
+            parts += row
+            if missing:
+                parts.append(np.full(missing, row[0][0]))  # repeated places don't count
+        places = np.concatenate(parts).reshape(len(ends), size)
         places.sort(axis=1)
         is_new = places[:, 1:] != places[:, :-1]
         weights = self._model.weights.take(places)
         totals = weights[:, 0] + np.add.reduce(weights[:, 1:] * is_new, axis=1, dtype=np.int32)
-        odds: NDArray[np.float64] = (
-            totals * self._model.unit / np.sqrt(1 + np.add.reduce(is_new, axis=1, dtype=np.int32)) + self._model.bias
-        )
-        return odds
+        sizes = 1 + np.add.reduce(is_new, axis=1, dtype=np.int32)
+        return cast("list[float]", (totals * self._model.unit / np.sqrt(sizes) + self._model.bias).tolist())
 
 
 @cache

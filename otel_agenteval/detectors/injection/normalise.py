@@ -91,7 +91,7 @@ _SHAPE = bytes(
     120 if chr(code).isalpha() else 48 if chr(code) in "0134573@$!" else 32 if chr(code) in " ._*/-" else 46
     for code in range(128)
 ).ljust(256, b"x")
-_GAP, _LONG = 32, 1000
+_GAP, _LONG = 32, 4000
 _SPELLED = re.compile(r"(?<!\w)[^\W_]([ ._*/-]{1,3})[^\W_](?:[ ._*/-]{1,3}[^\W_]){3,}(?![^\W_])")
 _LEET = re.compile(r"[a-z][0134573@$!][a-z0-9@$!]|(?<!\w)[0134573@$!][a-z]{2}")
 _LETTER_OF_DIGIT = str.maketrans("013457@$!", "oieastasi")

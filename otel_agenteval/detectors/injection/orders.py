@@ -354,9 +354,8 @@ class _Leaf:
                 match = None
         return None if match is None else match.group()
 
-    @cached_property
     def is_called(self) -> bool:
-        """True for a text that addresses a machine and demands something."""
+        """Return True for a text that addresses a machine and demands something."""
         text = marked(self.told)
         return calls(self._folded if text == self.text else folded(text)) or any(
             calls(folded(unseen), hidden=True) for unseen in unseen_in(text)
@@ -400,7 +399,7 @@ def _best(
         if rating + evidence <= _LEAST or not _FEW_WORDS.search(text, start, end):
             continue
         if called:
-            called = leaf is not None and leaf.is_called
+            called = leaf is not None and leaf.is_called()
             evidence = _CALLED * (called and score > _UNLIKE) + _HIDDEN * hidden
             if rating + evidence <= _LEAST:
                 continue
