@@ -50,12 +50,14 @@ def calls(text: str, *, hidden: bool = False) -> bool:
     if not (named or hidden):
         return False
     sentences = [" ".join(piece[:700].split()) for piece in _SENTENCE_END.split(text) if piece and len(piece) > 3]
+    whole = "\n".join(sentences)
+    names = [name for name in _names(whole.isascii()) if name in whole] if named else []
     seen: set[tuple[str, ...]] = set()
     for place in range(len(sentences)):
         together = tuple(sentences[place : place + 4])
         if together not in seen:  # check repeated sentences only once
             seen.add(together)
-            if _demands(together, named=named, hidden=hidden):
+            if _demands(together, names, hidden=hidden):
                 return True
     return False
 
@@ -63,10 +65,13 @@ def calls(text: str, *, hidden: bool = False) -> bool:
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|[\n\r。！？।؟<>]+|[.!?]?\"\s")
 
 
-def _demands(sentences: tuple[str, ...], *, named: bool, hidden: bool) -> bool:
-    """Return True if the first of at most four sentences addresses a machine, and it or a following one demands something."""
+def _demands(sentences: tuple[str, ...], names: Sequence[str], *, hidden: bool) -> bool:
+    """Return True if the first of at most four sentences addresses a machine, and it or a following one demands something.
+
+    ``names`` are the parts of names in the text.
+    """
     sentence, *following = sentences
-    called, end = _called(sentence) if named and _may_name(sentence) else (0, 0)
+    called, end = _called(sentence) if has_any(sentence, names) else (0, 0)
     if called:
         wanted = _wanted_behind(called, sentence[end:], following)
     elif hidden and _FOR_EDITORS.search(sentence) is None:

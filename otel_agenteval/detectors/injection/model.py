@@ -215,18 +215,15 @@ class Rated:
 
     def _distinct_each(self, ends: Sequence[tuple[int, int]]) -> list[float]:
         """Return the results of :meth:`_distinct` for several passages."""
-        parts: list[NDArray[np.uint16]] = []
-        longest = max(last - first for first, last in ends)
-        size = sum(max(0, longest - run + 1) for run in _RUNS)
-        for first, last in ends:
-            row = [places[first : max(first, last - run + 1)] for run, places in zip(_RUNS, self._hashes, strict=False)]
-            missing = size - sum(map(len, row))
-            if not row or not len(row[0]) or len(ends) < 3:
-                return [self._distinct(*each) for each in ends]
-            parts += row
-            if missing:
-                parts.append(np.full(missing, row[0][0]))  # repeated places don't count
-        places = np.concatenate(parts).reshape(len(ends), size)
+        widths = [last - first for first, last in ends]
+        if len(ends) <= 2 or min(widths) < _RUNS[-1]:
+            return [self._distinct(*each) for each in ends]
+        longest, parts = max(widths), []
+        for (first, last), width in zip(ends, widths, strict=True):
+            parts += [places[first : last - run + 1] for run, places in zip(_RUNS, self._hashes, strict=True)]
+            if width < longest:  # repeated places don't count
+                parts.append(np.full(len(_RUNS) * (longest - width), parts[-1][0]))
+        places = np.concatenate(parts).reshape(len(ends), -1)
         places.sort(axis=1)
         is_new = places[:, 1:] != places[:, :-1]
         weights = self._model.weights.take(places)

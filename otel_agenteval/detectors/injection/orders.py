@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from functools import cached_property
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -167,6 +167,11 @@ _FOR_MACHINES = re.compile(
 """Names of fields that are written for machines."""
 
 
+@lru_cache(maxsize=256)
+def _is_for_machines(key: str) -> bool:
+    return _FOR_MACHINES.search(key) is not None
+
+
 def is_structured(text: str) -> bool:
     """Return True if a text starts like serialized JSON."""
     return text.lstrip()[:1] in ("{", "[")
@@ -194,17 +199,20 @@ def texts_in(text: str) -> list[str]:
 
 def _walk(value: Any, leaves: list[str], depth: int, may_report: bool) -> None:
     if isinstance(value, str):
-        leaves += texts_in(value) if depth < 3 and value[:1] in ("{", "[") else [value]
+        if depth < 3 and value[:1] in ("{", "["):
+            leaves.extend(texts_in(value))
+        else:
+            leaves.append(value)
     elif isinstance(value, list):
         for item in value:
             _walk(item, leaves, depth + 1, may_report)
     elif isinstance(value, dict) and not (value.get("role") in _ROLES and "content" in value):
         reports = may_report and _is_about_attacks([*value, *value.values()])
         for key, item in value.items():
-            if not isinstance(item, str):
+            if isinstance(item, (dict, list)):
                 _walk(item, leaves, depth + 1, may_report)
-            elif not reports or len(item) > _SHORT:
-                _walk(f"LLM: {item}" if _FOR_MACHINES.search(key) is not None else item, leaves, depth + 1, may_report)
+            elif isinstance(item, str) and (not reports or len(item) > _SHORT):
+                _walk(f"LLM: {item}" if _is_for_machines(key) else item, leaves, depth + 1, may_report)
 
 
 def _is_about_attacks(items: list[Any]) -> bool:
@@ -243,32 +251,35 @@ def markers_in(text: str) -> tuple[Marker, ...]:
         return tuple(_orders_in(text, texts_in(text)) + _hidden_in(text))
     model, is_latin = order_model(), text.isascii()
     rated = model.rate(text)
-    others = [model.rate(reading) for reading in disguises(text.lower())]
+    others = [(reading, model.rate(reading)) for reading in disguises(text.lower())]
     if not rated.may_exceed(_QUIET, is_latin) and not others:
         return ()
 
     def reads_like_orders() -> bool:
-        return any(each.exceeds(_QUIET, is_latin) for each in (rated, *others))
+        return any(each.exceeds(_QUIET, is_latin) for _, each in ((text, rated), *others))
 
     if is_structured(text):  # each of many texts would be rated
         return tuple(_orders_in(text, texts_in(text))) if reads_like_orders() else ()
-    found = _orders_in(text, [text], None if others else rated)
+    found = _orders_in(text, [text], rated, others if is_latin else None)
     return tuple(found) if found and reads_like_orders() else ()
 
 
-def _orders_in(text: str, leaves: list[str], rated: Rated | None = None) -> list[Marker]:
+def _orders_in(
+    text: str, leaves: list[str], rated: Rated | None = None, disguised: list[tuple[str, Rated]] | None = None
+) -> list[Marker]:
     """Return the forged roles and the orders in the texts of a result.
 
     Args:
         text: The result.
         leaves: Its texts.
-        rated: Rating of a text without disguises, if it is the only one.
+        rated: Rating of the only text, if known.
+        disguised: Its other readings with their ratings, if known.
     """
     found: dict[str, Marker] = {}
     for each in leaves:
-        if "instruction_override" in found and not has_any(each, _ROLE_MARKS):
+        if ("instruction_override" in found or not _has_enough_words(each)) and not has_any(each, _ROLE_MARKS):
             continue
-        leaf = _Leaf(each, rated)
+        leaf = _Leaf(each, rated, disguised)
         forged = leaf.role_marker(text)
         kind = "role_marker" if forged is not None else "instruction_override"
         if kind in found:
@@ -316,19 +327,23 @@ class _Leaf:
 
     Args:
         text: The text.
-        rated: Rating of a text without disguises, if known.
+        rated: Rating of the text, if known.
+        disguised: Other readings of the text with their ratings, if known.
 
     Attributes:
         bare: The text with spaces in place of quotations, and with joined lines.
         told: The bare text without labels that name the speakers of a conversation.
     """
 
-    def __init__(self, text: str, rated: Rated | None = None) -> None:
+    def __init__(
+        self, text: str, rated: Rated | None = None, disguised: Sequence[tuple[str, Rated | None]] | None = None
+    ) -> None:
         self.text = without_entities(text)
         unquoted = _without_quotations(self.text, lambda: self.is_reported)
         self.bare = _WRAPPED.sub(lambda found: " " * len(found.group()), unquoted) if "\n" in unquoted else unquoted
         self.told = _without_speakers(self.bare)
         self._rated = rated if unquoted is text and self.told is self.bare else None  # joined lines have the same rating
+        self._disguised = disguised if self.told is text else None
 
     @cached_property
     def is_reported(self) -> bool:
@@ -370,10 +385,11 @@ class _Leaf:
         for unseen in unseen_in(told):
             if _best(unseen, self, hidden=True) is not None:
                 return unseen, True
-        if self._rated is not None and told is self.text and told.isascii():
-            return None
-        for reading in disguises(self._folded if told == self.text else folded(told)):
-            if _best(reading, self) is not None:
+        disguised = self._disguised
+        if disguised is None:
+            disguised = [(reading, None) for reading in disguises(self._folded if told == self.text else folded(told))]
+        for reading, rated in disguised:
+            if _best(reading, self, rated=rated) is not None:
                 return self.text, True
         return None
 
@@ -385,7 +401,7 @@ def _best(
 
     Evidence from the whole text is only gathered when it can change the result.
     """
-    if len(text) <= _SHORT and _FEW_WORDS.search(text) is None:  # as most cells of a table
+    if not _has_enough_words(text):
         return None
     places = list(passages_in(text))
     if not places:
@@ -408,6 +424,11 @@ def _best(
         if score + evidence >= 0 and rating + evidence > _LEAST:
             return start, end, rating + evidence > _SURE
     return None
+
+
+def _has_enough_words(text: str) -> bool:
+    """Return False for a short text that can't be an order, such as most cells of a table."""
+    return len(text) > _SHORT or _FEW_WORDS.search(text) is not None
 
 
 _TRIED = 5
