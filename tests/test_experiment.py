@@ -339,3 +339,10 @@ def test_the_page_shows_what_its_program_prints(capsys: pytest.CaptureFixture[st
     program, shown = page.partition("```python\n")[2].partition("```")[0], page.partition("```text\n")[2].partition("```")[0]
     exec(compile(program, "experiments.md", "exec"), {})
     assert capsys.readouterr().out == shown
+
+
+def test_reason_is_shown_for_turns_with_nothing_to_evaluate() -> None:
+    answers = {"a": "Paris", "b": "My number is 4157 and 93.5 %"}
+    found = oa.evaluate(answers.get, [{"input": "a"}, {"input": "b"}], ["code_ungrounded_numbers"])
+    (line,) = [line for line in str(found).splitlines() if "on every turn" in line]
+    assert line.partition(": ")[2]

@@ -210,7 +210,12 @@ def _lines(experiment: Experiment) -> Iterator[str]:
     yield aligned(list(_cells(experiment)))
     for one in experiment.summary():
         if one.skipped and not one.n and not one.errors:
-            reasons = Counter(why(score) for _, scores in experiment.scored for score in scores if score.metric == one.metric)
+            reasons = Counter(
+                why(score) or "nothing to evaluate"
+                for _, scores in experiment.scored
+                for score in scores
+                if score.metric == one.metric
+            )
             yield f"{one.metric} was skipped on every turn: {reasons.most_common(1)[0][0]}"
     raised = [trial for trial in experiment.trials if trial.error]
     for trial in raised[:5]:
