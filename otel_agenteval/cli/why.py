@@ -22,8 +22,9 @@ from ..core.finding import with_evidence
 from ..core.tenancy import qualified
 from ..core.terminal import escaped
 from ..core.turn import usd_text
+from ..evaluation.first_fault import Fault
 from ..outlets.store.postgres import without_password
-from ..outlets.store.reader import StoreReader, score_of_row, store_path
+from ..outlets.store.reader import StoreReader, fault_in, score_of_row, store_path
 from ..outlets.turn_text import colors_wanted, columns, render_outcomes
 from .exit_codes import FAILED, OK, UNUSABLE
 from .options import add_store
@@ -58,6 +59,8 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         by_metric = {score["metric"]: score for score in found.scores}
         shown = {"turn_id": found.turn_id, "metrics": found.outcomes, "scores": by_metric, **found.cost}
+        if found.fault is not None:
+            shown["first_fault"] = found.fault._asdict()
         print(escaped(json.dumps(shown, ensure_ascii=False)))
     elif found.outcomes is None:
         where = (
@@ -73,6 +76,8 @@ def run(args: argparse.Namespace) -> int:
         scores = [score_of_row(row) for row in found.scores]
         evidence = {row["metric"]: row.get("evidence", ()) for row in found.scores}
         width, color = columns(sys.stdout), colors_wanted(sys.stdout)
+        if found.fault is not None:
+            print(escaped(f"first fault: {found.fault.path}: {found.fault.reason}"))
         print(render_outcomes(found.outcomes, scores, width, evidence=evidence, color=color), end="")
     return OK if found.outcomes is not None else FAILED
 
@@ -87,13 +92,16 @@ class _Found(NamedTuple):
     """Rows of the store, with their evidence."""
     cost: dict[str, Any]
     """``cost_usd`` and ``cost_estimated``, if they are known."""
+    fault: Fault | None = None
+    """The step that went wrong first, if the turn failed and its content is stored."""
 
 
 def _of_store(path: str | None, short: str, config: Config) -> _Found:
     with StoreReader(store_path(path, config)) as reader:
         turn_id = reader.find(short) or short
         turn = reader.turn(turn_id) or {}
-        return _Found(turn_id, reader.why(turn_id), with_evidence(reader.scores(turn_id), turn.get("content")), _cost_in(turn))
+        rows, content = reader.scores(turn_id), turn.get("content")
+        return _Found(turn_id, reader.why(turn_id), with_evidence(rows, content), _cost_in(turn), fault_in(content, rows))
 
 
 def _cost_in(turn: Mapping[str, Any]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from ..core.tenancy import qualified
 from ..judging.models.prompt import SYSTEM
 from ..metrics.descriptions import described, headline, value_of
 from ..metrics.registry import catalog
+from ..outlets.store.reader import fault_in
 from ..outlets.store.statements import HOUR
 from ..outlets.store.views import Cursor, Filter, Order, SumCell, Views
 from ..outlets.turn_text import one_line
@@ -146,7 +147,9 @@ class Api:
             turn_id = turn["turn_id"]
             kept = turn.pop("content", None)
             content = kept if self.options.content else None
-            scores = with_evidence(views.scores(turn_id), content)
+            rows = views.scores(turn_id)
+            scores = with_evidence(rows, content)
+            fault = fault_in(kept, rows)
             outcomes = {**(views.why(turn_id) or {}), **(self.outcomes(turn_id) or {})}
             conversation = self._conversation(views, turn, request)
         return {
@@ -154,6 +157,7 @@ class Api:
             "content": content,
             "content_kept": kept is not None,
             "scores": scores,
+            "first_fault": None if fault is None else fault._asdict(),
             "texts": _texts(content, scores),
             "outcomes": outcomes,
             "conversation": conversation,

@@ -44,7 +44,7 @@ ROUTES = (
         *OF_TURNS, Parameter("limit", "count", "maximum number of results", least=1, most=500, default=100), _CURSOR,
         Parameter("order", "text", "sort order by start", ("newest", "oldest"), default="newest"),
     ), gives=("turns", "next", "searching")),
-    Route("GET", "/turns/{turn_id}", Api.turn, "Get one turn with its scores and the outcome of each metric", in_path=(_TURN_ID,), gives=("turn", "content", "content_kept", "scores", "texts", "outcomes", "conversation", "trace_url", "labels")),
+    Route("GET", "/turns/{turn_id}", Api.turn, "Get one turn with its scores and the outcome of each metric", in_path=(_TURN_ID,), gives=("turn", "content", "content_kept", "scores", "first_fault", "texts", "outcomes", "conversation", "trace_url", "labels")),
     Route("GET", "/turns/{turn_id}/why", Api.why, "Get the outcome of each metric on a turn", in_path=(_TURN_ID,), gives=("turn_id", "metrics", "scores")),
     Route("GET", "/turns/{turn_id}/case", Api.case, "Get a turn in the form turn.v1, for use as a test case", in_path=(_TURN_ID,)),
     Route("GET", "/turns/{turn_id}/question", Api.question, "Get the judge calls of a metric on a turn with their replies (`sent`) or, if they aren't stored, the first prompt that the current version would send", (Parameter("metric", "text", "the judged metric", required=True),), (_TURN_ID,), gives=("metric", "version", "stage", "system", "question", "sent")),

@@ -8,6 +8,7 @@ from typing import Any
 from ..core.extras import require
 from ..core.score import Score, scores_html
 from ..core.turn import Turn
+from ..evaluation.first_fault import Fault, first_fault
 from ..outlets.accounting import outcome
 
 _MOST_SHOWN = 20
@@ -66,6 +67,22 @@ class ScoredTurns(Sequence[tuple[Turn, Sequence[Score]]]):
         found.index = [turn.turn_id for turn in self.turns]
         found.index.name = "turn_id"
         return found
+
+    def first_faults(self) -> Any:
+        """Return a pandas DataFrame of the failed turns, with the step at which each went wrong first.
+
+        The columns are ``turn_id``, ``agent``, ``kind``, ``path`` and ``reason``. ``kind`` is None if no rule finds a fault.
+
+        Raises:
+            MissingExtra: If pandas isn't installed.
+        """
+        rows = [
+            {"turn_id": turn.turn_id, "agent": turn.agent, **(fault._asdict() if fault is not None else {})}
+            for turn, scores in self._members
+            if any(score.verdict is False for score in scores)
+            for fault in [first_fault(turn, scores)]
+        ]
+        return _frame(rows, ("turn_id", "agent", *Fault._fields))
 
     def _repr_html_(self) -> str:
         shown = [scores_html(scores, f"turn {turn.turn_id}") for turn, scores in self._members[:_MOST_SHOWN]]

@@ -158,7 +158,7 @@ def code_tool_schema_validity(turn: Turn) -> Result:
 
     Arguments that the model wrote and that aren't a JSON object are invalid (``not_json``).
 
-    Detail: ``total``, ``valid``, ``invalid`` ``[{name, keyword}]`` (at most 10, with the schema keyword that failed).
+    Detail: ``total``, ``valid``, ``invalid`` ``[{name, keyword, call}]`` (at most 10, with the schema keyword that failed and the call's position).
 
     | tool calls | result |
     |---|---|
@@ -180,8 +180,8 @@ def code_tool_schema_validity(turn: Turn) -> Result:
     }
     broken = [name for name, schema in schemas.items() if _validator(schema) is None]
     total, unknown = 0, 0
-    invalid: list[dict[str, str]] = []
-    for call in calls:
+    invalid: list[dict[str, Any]] = []
+    for at, call in enumerate(calls):
         schema = schemas.get(call.name)
         if schema is None or call.name in broken:
             continue
@@ -191,7 +191,7 @@ def code_tool_schema_validity(turn: Turn) -> Result:
             continue
         total += 1
         if keyword:
-            invalid.append({"name": call.name, "keyword": keyword})
+            invalid.append({"name": call.name, "keyword": keyword, "call": at})
     detail: dict[str, Any] = {"total": total, "valid": total - len(invalid)}
     if invalid:
         detail["invalid"] = invalid[:_LISTED]

@@ -214,12 +214,12 @@ def code_tool_success(
     succeeded: list[ToolCall] = []
     repaired = 0
     for call in reversed(calls):
-        why = _failure_of(call, count_denied)
+        why = failure_of_call(call, count_denied)
         if why is None:
             succeeded.append(call)
         else:
             failed.insert(0, {"name": call.name, "error": excerpt(why, _SHOWN)})
-            repaired += any(_repairs(later, call) for later in succeeded)
+            repaired += any(is_repaired(call, later) for later in succeeded)
     total = len(calls)
     detail: dict[str, Any] = {"total": total, "successful": total - len(failed), "failed": failed}
     if not failed:
@@ -233,7 +233,7 @@ def code_tool_success(
     return Result(1 - len(failed) / total, passed=passed, explanation=explanation, detail=detail)
 
 
-def _repairs(later: ToolCall, call: ToolCall) -> bool:
+def is_repaired(call: ToolCall, later: ToolCall) -> bool:
     """Return True if a successful call does what an earlier one failed to do: a third of the arguments' words are the same."""
     if later.name != call.name or later.result == "":
         return False
@@ -246,7 +246,8 @@ def _words_of(arguments: Any) -> set[str]:
     return set(_WORD.findall(" ".join(jsonio.text_of(value)[:_COMPARED] for value in values)))
 
 
-def _failure_of(call: ToolCall, count_denied: bool) -> str | None:
+def failure_of_call(call: ToolCall, count_denied: bool = False) -> str | None:
+    """Return the error of a call, or None if it succeeded."""
     if call.error is not None:
         return call.error.type or call.error.message or "error"
     if count_denied and call.permission_denied:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...core import jsonio
 from ...core.errors import ConfigError, StoreError
 from ...core.score import FIELDS, Direction, Score
+from ...core.turn import Turn
+from ...evaluation.first_fault import Fault, first_fault
 from .database import backend_of
 from .statements import CURRENT, SCORE_COLUMNS, Syntax, Where, among, is_vacuous, verdict_is
 
@@ -281,6 +283,14 @@ def _grouping(by: str, sql: Syntax) -> tuple[str, list[str]]:
 def score_of_row(row: Mapping[str, Any]) -> Score:
     """Return the score in a row of :meth:`StoreReader.scores`, without its companion scores."""
     return Score.from_dict({key: row[key] for key in FIELDS if key != "also" and row.get(key) is not None})
+
+
+def fault_in(content: Any, rows: Sequence[Mapping[str, Any]]) -> Fault | None:
+    """Return the first fault of a stored turn with a failed score, or None without content."""
+    scores = [score_of_row(row) for row in rows]
+    if not content or not any(score.verdict is False for score in scores):
+        return None
+    return first_fault(Turn.from_dict(content), scores)
 
 
 def _conditions(wanted: Wanted, sql: Syntax, *, of_scores: bool) -> Where:

@@ -39,6 +39,7 @@ function Shown({ all, query, facets, again }) {
         <div><dt>service</dt><dd><${Pick} query=${query} name="service" value=${turn.service} /> ${turn.service_version && html`<${Pick} query=${query} name="version" value=${turn.service_version} />`}</dd></div>
         <div><dt>began (UTC)</dt><dd>${time(turn.start)}</dd></div><div><dt>took</dt><dd>${seconds(turn.duration_s)}</dd></div>
         <div><dt>tokens</dt><dd>${count(turn.input_tokens)} in, ${count(turn.output_tokens)} out</dd></div><div><dt>cost</dt><dd>${cost(turn)}</dd></div>
+        ${all.first_fault && html`<div><dt>first fault</dt><dd><span class="mark bad">${all.first_fault.reason}</span> <code class="small">${all.first_fault.path}</code></dd></div>`}
         <div><dt>closed by</dt><dd>${turn.close_reason ?? "–"}${turn.complete === false && html` <span class="mark warn">incomplete</span>`}${turn.revision > 1 && ` , revision ${turn.revision}`}</dd></div>
         ${content?.reading === "inferred" && html`<div><dt>reading</dt><dd><span class="mark" title="Read by the shape of its spans, without a parser for the framework">inferred</span></dd></div>`}
       </dl>

@@ -1,0 +1,189 @@
+"""The first step of a failed turn that explains the failure, found by rules over its steps and its scores' findings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from ..core import jsonio
+from ..core.finding import findings_in
+from ..core.score import Score
+from ..core.turn import ToolCall, Turn
+from ..metrics.code.tool_trace import failure_of_call, is_repaired
+
+OUTPUT = "output"
+_SIGNALS = ("code_injection_markers", "code_ungrounded_numbers")  # without a verdict
+_NUMBER = re.compile(r"\d[\d.,]*")
+_WORD = re.compile(r"\w{3,}")
+_OF_ANSWERS: Mapping[str, str] = {
+    "code_truncated_answer": "truncated_answer",
+    "code_empty_answer": "empty_answer",
+    "code_content_filtered": "content_filtered",
+    "code_pii_leakage": "leak",
+    "code_secret_leak": "leak",
+    "code_system_prompt_leak": "leak",
+    "code_ungrounded_urls": "invented_url",
+    "code_refusal": "refusal",
+}
+"""Kinds of faults in the answer itself, by the failed metric, gravest first."""
+
+
+class Fault(NamedTuple):
+    """What went wrong first in a turn."""
+
+    kind: str
+    """``tool_error``, ``invalid_arguments``, ``unknown_tool``, ``wrong_tool``, ``loop``, ``empty_retrieval``,
+    ``missing_document``, ``obeyed_injection``, ``failed_handoff``, ``handoff_loop``, ``model_error``, ``changed_number``,
+    ``invented_number``, or a fault of the answer, such as ``truncated_answer`` or ``leak``."""
+    path: str
+    """The step, such as ``tool_calls[2]``, ``retrievals[0]``, ``llm_calls[1]`` or ``output``."""
+    reason: str
+    """The evidence in a few words. It can contain names of tools and agents, and no other content."""
+
+
+def first_fault(turn: Turn, scores: Iterable[Score]) -> Fault | None:
+    """Return the earliest step that can explain why a turn failed.
+
+    Args:
+        turn: the turn. Without its content, fewer faults can be seen.
+        scores: the scores of the turn.
+
+    Returns:
+        None if no rule finds a fault. A turn that passed can have one, such as an error that did no harm.
+    """
+    failed = {one.metric: one for one in scores if one.verdict is False or (one.metric in _SIGNALS and findings_in(one.detail))}
+    place = _Places(turn)
+    found = [
+        *_of_tools(turn, failed),
+        *_of_retrieval(turn),
+        *_of_handoffs(turn),
+        *_of_models(turn),
+        *_obeyed(failed),
+        *_of_answer(turn, failed),
+    ]
+    return min(found, key=lambda fault: place.of(fault.path), default=None)
+
+
+class _Places:
+    """The order of a turn's steps in time."""
+
+    def __init__(self, turn: Turn) -> None:
+        starts = {span.id: span.start_s for span in turn.spans if span.start_s is not None}
+        self._starts: dict[str, float] = {}
+        for name, steps in (("tool_calls", turn.tool_calls or ()), ("llm_calls", turn.llm_calls)):
+            known = [starts.get(step.span_id or "") for step in steps]
+            for at, start in enumerate(known):
+                # Without a span, a step lies after the one before it.
+                before = self._starts.get(f"{name}[{at - 1}]", 0.0)
+                self._starts[f"{name}[{at}]"] = before if start is None else start
+
+    def of(self, path: str) -> tuple[int, float, int]:
+        """Return the sort key of a step: the answer last, and retrievals with unknown times before tools."""
+        index = re.search(r"\[(\d+)\]", path)
+        at = int(index[1]) if index is not None else 0
+        return (1 if path == OUTPUT else 0, self._starts.get(path, 0.0), at)
+
+
+def _of_tools(turn: Turn, failed: Mapping[str, Score]) -> Iterator[Fault]:
+    calls = turn.tool_calls or []
+    if (score := failed.get("code_unknown_tool")) is not None:
+        unknown = score.detail.get("unknown") or ()
+        yield from _first_call(calls, unknown, "unknown_tool", "{} isn't defined")
+    if (score := failed.get("code_tool_schema_validity")) is not None:
+        for one in score.detail.get("invalid") or ():
+            yield Fault(
+                "invalid_arguments",
+                f"tool_calls[{one['call']}]",
+                f"{one['name']} was called with invalid arguments ({one['keyword']})",
+            )
+    if (score := failed.get("code_repeated_tool_calls")) is not None:
+        for finding in findings_in(score.detail):
+            last = calls[int(re.findall(r"\d+", finding["path"])[0])] if calls else None
+            same = [at for at, call in enumerate(calls) if last is not None and _is_same(call, last)]
+            if len(same) > 1:
+                yield Fault("loop", f"tool_calls[{same[1]}]", f"{calls[same[1]].name} was called again with the same arguments")
+    for at, call in enumerate(calls):
+        why = failure_of_call(call)
+        if why is not None and not any(failure_of_call(later) is None and is_repaired(call, later) for later in calls[at + 1 :]):
+            yield Fault("tool_error", f"tool_calls[{at}]", f"{call.name} failed and wasn't repaired")
+    expected = turn.references.get("expected_tools")
+    if isinstance(expected, list):
+        names = {
+            one["name"] if isinstance(one, Mapping) and "name" in one else one
+            for one in expected
+            if isinstance(one, (str, Mapping))
+        }
+        others = [call.name for call in calls if call.name not in names]
+        yield from _first_call(calls, others, "wrong_tool", "{} wasn't expected")
+
+
+def _first_call(calls: list[ToolCall], names: Iterable[str], kind: str, reason: str) -> Iterator[Fault]:
+    wanted = set(names)
+    for at, call in enumerate(calls):
+        if call.name in wanted:
+            yield Fault(kind, f"tool_calls[{at}]", reason.format(call.name))
+            return
+
+
+def _is_same(call: ToolCall, other: ToolCall) -> bool:
+    return call.name == other.name and call.arguments == other.arguments
+
+
+def _of_retrieval(turn: Turn) -> Iterator[Fault]:
+    found = [at for at, one in enumerate(turn.retrievals) if one.documents]
+    for at, one in enumerate(turn.retrievals):
+        if not one.documents and not any(later > at for later in found):
+            yield Fault("empty_retrieval", f"retrievals[{at}]", "no document was found")
+    texts = [document.content for one in turn.retrievals for document in one.documents if document.content]
+    truth = turn.ground_truth
+    if found and texts and isinstance(truth, str) and truth:
+        # Words of the question are in documents that don't answer it, too.
+        wanted = _words(truth) - _words(turn.input or "")
+        if wanted and len(wanted & _words(" ".join(texts))) < len(wanted) / 2:
+            yield Fault("missing_document", f"retrievals[{found[0]}]", "the documents don't contain the expected answer")
+
+
+def _words(text: str) -> set[str]:
+    return set(_WORD.findall(text.lower()))
+
+
+def _of_handoffs(turn: Turn) -> Iterator[Fault]:
+    for at, one in enumerate(turn.handoffs):
+        if one.success is False:
+            yield Fault("failed_handoff", f"handoffs[{at}]", f"the hand-off to {one.to or 'an agent'} failed")
+        elif at and one.from_ and (one.from_, one.to) == (turn.handoffs[at - 1].to, turn.handoffs[at - 1].from_):
+            yield Fault("handoff_loop", f"handoffs[{at - 1}]", f"{one.from_} handed back to {one.to}")
+
+
+def _of_models(turn: Turn) -> Iterator[Fault]:
+    calls = turn.llm_calls
+    for at, call in enumerate(calls):
+        if call.error is not None and all(later.error is not None for later in calls[at:]):
+            yield Fault("model_error", f"llm_calls[{at}]", f"the model call failed ({call.error.type or 'error'})")
+            return
+
+
+def _obeyed(failed: Mapping[str, Score]) -> Iterator[Fault]:
+    score = failed.get("code_injection_markers")
+    for finding in findings_in(score.detail) if score is not None else ():
+        if finding.get("severity") == "critical":
+            yield Fault("obeyed_injection", finding["path"].partition(".")[0], "an order in a result was obeyed")
+
+
+def _of_answer(turn: Turn, failed: Mapping[str, Score]) -> Iterator[Fault]:
+    """Yield the faults of the answer, the gravest first."""
+    for metric, kind in _OF_ANSWERS.items():
+        if metric in failed:
+            yield Fault(kind, OUTPUT, f"{metric} failed")
+    numbers = failed.get("code_ungrounded_numbers")
+    wrong = [str(one.get("text")) for one in findings_in(numbers.detail)] if numbers is not None else []
+    if wrong:
+        known = {re.sub(r"\D", "", one) for call in turn.tool_calls or () for one in _NUMBER.findall(jsonio.text_of(call.result))}
+        changed = any(_looks_like(re.sub(r"\D", "", number), one) for number in wrong for one in known)
+        yield Fault("changed_number" if changed else "invented_number", OUTPUT, "a number of the answer isn't in its sources")
+
+
+def _looks_like(digits: str, other: str) -> bool:
+    """Return True if two numbers differ in one digit, or in the order of their digits."""
+    return len(digits) == len(other) > 1 and (sorted(digits) == sorted(other) or sum(map(str.__ne__, digits, other)) == 1)
