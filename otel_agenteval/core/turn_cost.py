@@ -36,6 +36,14 @@ class Cost(NamedTuple):
     price_source: str | None = None
 
 
+class _Estimate(NamedTuple):
+    """The estimate that the turn and its metrics share."""
+
+    prices: Mapping[str, Any]
+    usd: float | None
+    found: tuple[Cost | None, list[str]]
+
+
 class _Call(NamedTuple):
     """The facts that determine a call's price."""
 
@@ -49,8 +57,11 @@ def cost_of(turn: Turn, prices: Mapping[str, Any] | None = None, *, estimate: bo
 
     ``prices`` are USD per million tokens by model, which take precedence over the price table.
     """
-    given, estimated = turn.cost_usd, turn.cost_estimated
-    metadata = turn.metadata
+    given = turn.cost_usd
+    known: _Estimate | None = turn.shared.get(_SHARED)
+    if known is not None and known.usd == given and estimate and (not prices or prices == known.prices):
+        return known.found
+    estimated, metadata = given is not None and turn.cost_estimated, turn.metadata
     for key in COST_KEYS if metadata else ():
         amount = metadata.get(key)
         if isinstance(amount, (int, float)) and not isinstance(amount, bool) and math.isfinite(amount):
@@ -59,7 +70,13 @@ def cost_of(turn: Turn, prices: Mapping[str, Any] | None = None, *, estimate: bo
             break
     if given is not None and not estimated:
         return Cost(given, COST_KEYS[0]), []
-    return _estimated(turn, prices or {}) if estimate else (None, [])
+    if not estimate:
+        return None, []
+    found = _computed(turn, prices or {})
+    if given is not None and not (found[0] is not None and (prices or found[0].usd == given)):
+        return Cost(given, COST_KEYS[0], estimated=True), []
+    turn.shared[_SHARED] = _Estimate(prices or {}, None if found[0] is None else found[0].usd, found)
+    return found
 
 
 class Pricing(NamedTuple):
@@ -80,19 +97,8 @@ def add_cost(turn: Turn, pricing: Pricing = LIST_PRICES) -> None:
     cost, _ = cost_of(turn, prices, estimate=estimate)
     if cost is not None:
         turn.cost_usd, turn.cost_estimated = cost.usd, cost.estimated
-    elif not estimate and turn.cost_estimated:
+    elif not estimate:
         turn.cost_usd, turn.cost_estimated = None, False
-
-
-def _estimated(turn: Turn, prices: Mapping[str, Any]) -> tuple[Cost | None, list[str]]:
-    """Return the estimate with these prices, or the turn's own if there are none. It is computed once."""
-    known: tuple[Mapping[str, Any], tuple[Cost | None, list[str]]] | None = turn.shared.get(_SHARED)
-    if known is None or (prices and known[0] != prices):
-        known = turn.shared[_SHARED] = prices, _computed(turn, prices)
-    found, given = known[1], turn.cost_usd
-    if given is None or (found[0] is not None and (prices or found[0].usd == given)):
-        return found
-    return Cost(given, COST_KEYS[0], estimated=True), []
 
 
 def _computed(turn: Turn, prices: Mapping[str, Any]) -> tuple[Cost | None, list[str]]:

@@ -99,10 +99,10 @@ _SCORE_COLUMNS = (
     "turn_id", "agent", "metric", "value", "passed", "label", "status", "reason", "threshold", "unit", "direction", "policy", "error_type",
     "explanation", "detail", "result_id",
 )  # fmt: skip
+_AMOUNTS = ("input_tokens", "output_tokens", "cost_usd", "cost_estimated")
 _TURN_COLUMNS = (
     "turn_id", "trace_id", "conversation_id", "user_id", "service", "agent", "framework", "model", "start", "duration_s", "close_reason",
-    "complete", "error", "input", "output", "llm_calls", "tool_calls", "input_tokens", "output_tokens", "cost_usd",
-    "cost_estimated",
+    "complete", "error", "input", "output", "llm_calls", "tool_calls", *_AMOUNTS,
 )  # fmt: skip
 
 

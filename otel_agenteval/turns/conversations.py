@@ -282,10 +282,11 @@ def whole(turns: list[Turn], revision: int = 1, signals: Mapping[str, Mapping[st
         "duration_s": _span_of(turns), "revision": revision, "input": last.input, "output": last.output,
         "error": next((turn.error for turn in reversed(turns) if turn.error is not None), None),
         "usage": _usage(turns), "cost_usd": sum(costs) if costs else None,
-        "cost_estimated": any(turn.cost_estimated for turn in turns) or None,
         "tool_definitions": last.tool_definitions, "references": last.references, "ground_truth": last.ground_truth,
         "relevant_ids": last.relevant_ids,
     }  # fmt: skip
+    if any(turn.cost_estimated for turn in turns):
+        known["cost_estimated"] = True
     for name in _JOINED:
         known[name] = _joined([getattr(turn, name) for turn in turns])
     if not known["tool_calls"] and any(turn.tool_calls is None for turn in turns):
