@@ -162,9 +162,7 @@ def trust_in(run: Run, labels: Sequence[Label], metric: str | None = None, judge
 
 
 def _labeled(series: MetricSeries, by_turn: Mapping[str, Sequence[Label]]) -> Iterator[tuple[bool, ScoreRow]]:
-    for row in series.rows:
-        if row.passed is None:
-            continue
+    for row in series.verdicts:
         for turn in dict.fromkeys((row.about.turn_id, row.about.case_id)):
             given = [label for label in by_turn.get(turn or "", ()) if label.metric in (None, series.facts.metric)]
             for label in given[-1:]:  # the last one of a turn counts
@@ -191,7 +189,7 @@ def _is_same(judge: str, model: str) -> bool:
 
 def _trust(series: MetricSeries, labeled: Sequence[tuple[bool, ScoreRow]], judge: str | None) -> Trust:
     confusion = Confusion.of([(good, bool(row.passed)) for good, row in labeled])
-    verdicts = [row for row in series.rows if row.passed is not None]
+    verdicts = series.verdicts
     called_bad = sum(not row.passed for row in verdicts)
     scored = [(good, row.value) for good, row in labeled if row.value is not None]
     predicted = predicted_rate(
@@ -216,8 +214,8 @@ def to_label(run: Run, labels: Sequence[Label], count: int, metric: str | None =
         row
         for series in run.series.values()
         if metric is None or series.facts.metric == metric
-        for row in series.rows
-        if row.passed is not None and row.value is not None and row.about.turn_id not in known and row.about.case_id not in known
+        for row in series.verdicts
+        if row.value is not None and row.about.turn_id not in known and row.about.case_id not in known
     ]
     explored = [rows[place] for place in np.random.default_rng(len(rows)).permutation(len(rows))[: round(count * _EXPLORED)]]
     by_metric: dict[str, list[ScoreRow]] = {}

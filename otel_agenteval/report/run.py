@@ -91,6 +91,11 @@ class MetricSeries:
         """The rows with a value, except vacuous ones."""
         return [row for row in self.rows if row.outcome in ("pass", "fail", "ok") and row.value is not None]
 
+    @property
+    def verdicts(self) -> list[ScoreRow]:
+        """The rows that count in the pass rate."""
+        return [row for row in self.rows if row.outcome in ("pass", "fail")]
+
     def summary(self) -> SeriesSummary:
         values = [row.value for row in self.evaluated if row.value is not None]
         p50, p95 = np.quantile(values, (0.5, 0.95)).tolist() if values else (None, None)
