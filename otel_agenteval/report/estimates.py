@@ -8,10 +8,11 @@ from html import escape
 from typing import Any
 
 from ..core.errors import AgentEvalError
+from ..core.score import pass_rate
 from ..outlets.store.reader import StoreReader, Wanted
 from ..statistics.groups import Group
 from ..statistics.weighted import Estimate
-from .formatting import aligned, markdown_table, number
+from .formatting import aligned, markdown_table, number, percent
 from .html import page, text_table
 
 _FEW = 30.0
@@ -26,6 +27,8 @@ class GroupMean:
     scored: int
     turns: int
     estimate: Estimate
+    pass_rate: float | None
+    """Estimated share of all turns that pass, or None if the metric gives no verdict."""
 
 
 def estimates_of(reader: StoreReader, by: str, wanted: Wanted) -> list[GroupMean]:
@@ -37,11 +40,16 @@ def estimates_of(reader: StoreReader, by: str, wanted: Wanted) -> list[GroupMean
     turns = reader.groups(by, wanted)
     groups: dict[tuple[str, str], Group] = {}
     units: dict[str, str] = {}
+    verdicts: dict[tuple[str, str], list[float]] = {}
     for value in reader.values(by, list(turns), wanted) if turns else ():
         units[value.metric] = value.unit
         groups.setdefault((value.group, value.metric), Group()).add(value.trace, value.value, value.probability)
+        if value.passed is not None and value.direction != "neutral":
+            verdicts.setdefault((value.group, value.metric), [0.0, 0.0])[1 - value.passed] += 1 / value.probability
     found = [
-        GroupMean(name, metric, units[metric], group.turns, turns[name], estimate)
+        GroupMean(
+            name, metric, units[metric], group.turns, turns[name], estimate, pass_rate(*verdicts.get((name, metric), (0, 0)))
+        )
         for (name, metric), group in sorted(groups.items())
         if (estimate := group.estimate()) is not None
     ]
@@ -50,7 +58,7 @@ def estimates_of(reader: StoreReader, by: str, wanted: Wanted) -> list[GroupMean
     return found
 
 
-_HEADS = ("", "metric", "mean of all turns", "95 % interval", "scored", "of", "n_eff", "")
+_HEADS = ("", "metric", "mean of all turns", "95 % interval", "pass rate", "scored", "of", "n_eff", "")
 
 
 def _cells(row: GroupMean) -> tuple[str, ...]:
@@ -58,7 +66,7 @@ def _cells(row: GroupMean) -> tuple[str, ...]:
     low, high = number(of.low, row.unit), number(of.high, row.unit)
     few = "few" if of.n_eff < _FEW else ""
     scored, turns, n_eff = f"{row.scored:,}", f"{row.turns:,}", f"{of.n_eff:,.0f}"
-    return row.group, row.metric, number(of.mean, row.unit), f"{low} … {high}", scored, turns, n_eff, few
+    return row.group, row.metric, number(of.mean, row.unit), f"{low} … {high}", percent(row.pass_rate), scored, turns, n_eff, few
 
 
 def as_text(rows: Sequence[GroupMean]) -> str:
@@ -75,7 +83,7 @@ def as_html(rows: Sequence[GroupMean]) -> str:
 
 
 def as_data(rows: Sequence[GroupMean]) -> list[dict[str, Any]]:
-    names = ("group", "metric", "unit", "scored", "turns")
+    names = ("group", "metric", "unit", "scored", "turns", "pass_rate")
     return [{**{name: getattr(row, name) for name in names}, **row.estimate._asdict()} for row in rows]
 
 
