@@ -44,7 +44,7 @@ def page(seed: str) -> str:
         f"# Moving from {preset.title}\n",
         f"{facts['intro']} This page lists every name, parameter and difference. It is based on {preset.title} {facts['version']}.\n",
         "## Turn on its metrics\n",
-        f"The [preset](../reference/metrics/other-tools.md#presets) `{seed}` runs its metrics that work without parameters:\n",
+        f"The [preset](../reference/metrics/other-tools.md#presets) `{seed}` runs {preset.title}'s metrics that work without parameters:\n",
         f"```yaml\npreset: {seed}\n```\n",
         f"```bash\notel-agenteval eval traces.jsonl --preset {seed}\n```\n",
         "Add others under their own names. In Python:\n",
@@ -56,9 +56,13 @@ def page(seed: str) -> str:
         f"| {preset.title} | metric here | sets | threshold |\n|---|---|---|---|",
         *_name_rows(seed),
         "\n## Parameters\n",
-        "The parameters of each metric. An arrow leads from a name there to the one here. Camel case works everywhere.\n",
+        f"An arrow leads from {preset.title}'s name of a parameter to the name here. Camel case works everywhere.\n",
         "| metric | parameters |\n|---|---|",
-        *(f"| all | {_cell(shown)} |" for shown in [", ".join(_spelled(names.seeds().get(seed, ({}, {}))[0]))] if shown),
+        *(
+            f"| all that have it | {_cell(shown)} |"
+            for shown in [", ".join(_spelled(names.seeds().get(seed, ({}, {}))[0]))]
+            if shown
+        ),
         *(
             f"| {_linked(metric)} | {_parameters(seed, METRICS[metric], aliases[0])} |"
             for metric, aliases in names_of(seed).items()
