@@ -16,17 +16,18 @@ OUTPUT = "output"
 _SIGNALS = ("code_injection_markers", "code_ungrounded_numbers")  # without a verdict
 _NUMBER = re.compile(r"\d[\d.,]*")
 _WORD = re.compile(r"\w{3,}")
-_OF_ANSWERS: Mapping[str, str] = {
-    "code_truncated_answer": "truncated_answer",
-    "code_empty_answer": "empty_answer",
-    "code_content_filtered": "content_filtered",
-    "code_pii_leakage": "leak",
-    "code_secret_leak": "leak",
-    "code_system_prompt_leak": "leak",
-    "code_ungrounded_urls": "invented_url",
-    "code_refusal": "refusal",
+_LEAK = "the answer leaks secrets, personal data or instructions"
+_OF_ANSWERS: Mapping[str, tuple[str, str]] = {
+    "code_truncated_answer": ("truncated_answer", "the answer was cut off"),
+    "code_empty_answer": ("empty_answer", "the answer is empty"),
+    "code_content_filtered": ("content_filtered", "the provider filtered the answer"),
+    "code_pii_leakage": ("leak", _LEAK),
+    "code_secret_leak": ("leak", _LEAK),
+    "code_system_prompt_leak": ("leak", _LEAK),
+    "code_ungrounded_urls": ("invented_url", "the answer has a URL that isn't in its sources"),
+    "code_refusal": ("refusal", "the agent refused"),
 }
-"""Kinds of faults in the answer itself, by the failed metric, gravest first."""
+"""Kind and reason of a fault in the answer itself, by the failed metric, gravest first."""
 
 
 class Fault(NamedTuple):
@@ -173,9 +174,9 @@ def _obeyed(failed: Mapping[str, Score]) -> Iterator[Fault]:
 
 def _of_answer(turn: Turn, failed: Mapping[str, Score]) -> Iterator[Fault]:
     """Yield the faults of the answer, the gravest first."""
-    for metric, kind in _OF_ANSWERS.items():
+    for metric, (kind, reason) in _OF_ANSWERS.items():
         if metric in failed:
-            yield Fault(kind, OUTPUT, f"{metric} failed")
+            yield Fault(kind, OUTPUT, reason)
     numbers = failed.get("code_ungrounded_numbers")
     wrong = [str(one.get("text")) for one in findings_in(numbers.detail)] if numbers is not None else []
     if wrong:
