@@ -25,6 +25,7 @@ from ..outlets.store.reader import fault_in
 from ..outlets.store.statements import HOUR
 from ..outlets.store.views import Cursor, Filter, Order, SumCell, Views
 from ..outlets.turn_text import one_line
+from ..report.differences import as_data, differences_of
 from ..statistics.groups import Compared, Difference, adjusted_ps, compare_values, difference
 from .labels import Labels
 from .parameters import Problem, filter_of
@@ -352,6 +353,12 @@ class Api:
             for metric in sorted({metric for _, metric in cells if metric})
         ]  # fmt: skip
         return {"by": by, "before": _side(before, cells), "after": _side(after, cells), "lines": lines}
+
+    def differences(self, request: Request) -> dict[str, Any]:
+        metric = request.given["metric"]
+        with self.views() as views:
+            rows = views.filtered_verdicts(self._filter(request))
+        return as_data([differences_of(metric, rows)])[0]
 
     def cases(self, request: Request) -> dict[str, Any]:
         """Return cases that two groups share.

@@ -102,6 +102,15 @@ _FINDING: dict[str, Any] = {
         },
     },
 }
+_SHARE = {"type": "number", "minimum": 0, "maximum": 1}
+_FACT = {
+    "type": "object",
+    "required": ["attribute", "value"],
+    "properties": {
+        "attribute": {"type": "string"},
+        "value": {"type": "string", "description": "text or, if it begins with > or ≤, a range of numbers"},
+    },
+}
 _GIVEN: dict[str, dict[str, Any]] = {
     "scores": {
         "type": "array",
@@ -109,6 +118,28 @@ _GIVEN: dict[str, dict[str, Any]] = {
             "type": "object",
             "required": ["metric", "evidence"],
             "properties": {"evidence": {"type": "array", "description": "the findings of a score", "items": _FINDING}},
+        },
+    },
+    "findings": {
+        "type": "array",
+        "description": "facts that failed turns have more often, the largest difference first",
+        "items": {
+            "type": "object",
+            "required": ["facts", "failed", "passed", "interval", "p_adjusted", "turns", "few", "also"],
+            "properties": {
+                "facts": {"type": "array", "items": _FACT, "minItems": 1, "maxItems": 2},
+                "failed": {**_SHARE, "description": "share of the failed turns with these facts"},
+                "passed": {**_SHARE, "description": "share of the passed turns with these facts"},
+                "interval": {"type": "array", "items": {"type": "number"}, "description": "of the difference of the shares"},
+                "p_adjusted": {**_SHARE, "description": "p value, corrected for the number of facts"},
+                "turns": {
+                    "type": "array",
+                    "items": {"type": "integer"},
+                    "description": "failed and passed turns with these facts",
+                },
+                "few": {"type": "boolean", "description": "true if few failed turns have these facts"},
+                "also": {"type": "array", "items": _FACT, "description": "facts of nearly the same turns"},
+            },
         },
     },
     "texts": {

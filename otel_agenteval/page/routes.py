@@ -59,6 +59,9 @@ ROUTES = (
         *OF_SUMS, _BY, Parameter("step", "count", "hours per point; by default, chosen for at most 45 points", least=1, most=8_760),
     ), gives=("step_s", "since", "until", "changes", "releases", "series")),
     Route("GET", "/changes", Api.changes, "List detected changes of scores, the latest first", (Parameter("since", "time", "changes detected at or after this time"),), gives=("changes",)),
+    Route("GET", "/differences", Api.differences, "Find the facts, and pairs of facts, that set the turns that failed a metric apart from those that passed", (
+        *WHEN, *WHOSE, Parameter("metric", "text", "metric whose failed turns are compared", required=True),
+    ), gives=("metric", "failed", "passed", "tested", "findings")),
     Route("GET", "/compare", Api.compare, "Compare two groups of turns by metric", (
         *OF_SUMS, Parameter("by", "text", "grouping", tuple(GROUPS), default="version"),
         Parameter("before", "text", "first group", required=True), Parameter("after", "text", "second group", required=True),

@@ -596,6 +596,7 @@ def test_the_document_names_every_route_and_what_it_gives(page: ServedPage) -> N
         if route.method == "GET" and not any("/" in one for one in route.gives):
             params = {
                 "/compare": {"before": "1.4", "after": "1.5"},
+                "/differences": {"metric": "code_refusal"},
                 "/compare/cases": {"before": "1.4", "after": "1.5"},
                 "/turns/{turn_id}/question": {"metric": "llm_relevance"},
             }.get(route.path, {})

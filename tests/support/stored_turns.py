@@ -31,7 +31,7 @@ def turn_row(number: int, **more: Any) -> dict[str, Any]:
         "service": "shop", "agent": "travel", "model": "gpt-5", "start": NOW - 3600.0 + number, "stored_at": NOW - 3600.0 + number, "duration_s": 2.0,
         "cost_usd": 0.01, "input_tokens": 100, "output_tokens": 20, "close_reason": "root_ended", "complete": 1, **more,
     }  # fmt: skip
-    for name in ("content", "tools", "skipped", "attributes"):
+    for name in ("content", "tools", "skipped", "attributes", "facts"):
         if row[name] is not None and not isinstance(row[name], str):
             row[name] = jsonio.dumps(row[name])
     return row

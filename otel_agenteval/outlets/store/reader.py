@@ -188,7 +188,9 @@ class StoreReader:
 
         If there are more, the latest failures are returned, and passes drawn at random.
         """
-        where = _conditions(replace(wanted, metrics=(metric,)), self._sql, of_scores=True)
+        return self._verdicts(_conditions(replace(wanted, metrics=(metric,)), self._sql, of_scores=True), most)
+
+    def _verdicts(self, where: Where, most: int = MOST_VERDICTS) -> list[VerdictRow]:
         columns = (
             "turns.turn_id, turns.conversation_id, turns.service_version, turns.attributes, turns.facts, scores.passed, scores.status, "
             "coalesce(scores.sample_probability, 1.0) AS probability"

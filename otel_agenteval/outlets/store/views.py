@@ -22,7 +22,7 @@ from ...core import jsonio
 from ...core.finding import Severity
 from ...statistics.weighted import Estimate, Sums
 from .database import backend_of
-from .reader import GroupValue, StoreReader, plain
+from .reader import GroupValue, StoreReader, VerdictRow, plain
 from .statements import AT, CURRENT, DAY, HOUR, HOURLY_COLUMNS, MINUTE, TURN_COLUMNS, Syntax, Where, among, is_vacuous, verdict_is
 
 Outcome = Literal["pass", "fail", "error"]
@@ -268,6 +268,13 @@ class Views(StoreReader):
         where.add(f"{CURRENT} AND {times}", *times.values)
         where.compare("scores.metric =", wanted.metric)
         return self._values(GROUPS[by], (), groups, where)
+
+    def filtered_verdicts(self, wanted: Filter) -> list[VerdictRow]:
+        """Return the verdicts of a metric, as :meth:`verdicts` does, for a filter of the web UI."""
+        where, times = _of_facts(wanted, self._sql, "turns."), _of_time(wanted, self._sql)
+        where.add(f"{CURRENT} AND {times}", *times.values)
+        where.compare("scores.metric =", wanted.metric)
+        return self._verdicts(where)
 
     def scores_of(self, turn_ids: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
         rows = self._db.execute(

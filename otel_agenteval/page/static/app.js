@@ -1,14 +1,15 @@
 // The page: which view an address shows, and the keys that work everywhere.
 import { Guarded, Link, go, html, link, render, useAddress, useGet, useLayoutEffect, useRef, useState } from "./core.js";
 import { Compare } from "./compare.js";
+import { Differences } from "./differences.js";
 import { Fleet } from "./fleet.js";
 import { LabelNext } from "./label.js";
 import { Catalogue, Health } from "./others.js";
 import { OneTurn } from "./turn.js";
 import { Turns } from "./turns.js";
 
-const VIEWS = [["/", "Fleet", "f"], ["/turns", "Turns", "t"], ["/compare", "Compare", "c"], ["/label", "Label", "l"], ["/catalogue", "Metrics", "m"], ["/health", "Health", "h"]];
-const KEYS = [["g f", "fleet"], ["g t", "turns"], ["g c", "compare"], ["g l", "label"], ["g m", "metrics"], ["g h", "health"], ["/", "search"], ["j / k", "next / previous turn, in the list and on a turn's page"], ["Enter", "open the selected turn"], ["u", "back to the list"], ["l", "live list on and off"], ["p / f", "label: pass / fail"], ["?", "these keys"]];
+const VIEWS = [["/", "Fleet", "f"], ["/turns", "Turns", "t"], ["/differences", "Differences", "d"], ["/compare", "Compare", "c"], ["/label", "Label", "l"], ["/catalogue", "Metrics", "m"], ["/health", "Health", "h"]];
+const KEYS = [["g f", "fleet"], ["g t", "turns"], ["g d", "differences"], ["g c", "compare"], ["g l", "label"], ["g m", "metrics"], ["g h", "health"], ["/", "search"], ["j / k", "next / previous turn, in the list and on a turn's page"], ["Enter", "open the selected turn"], ["u", "back to the list"], ["l", "live list on and off"], ["p / f", "label: pass / fail"], ["?", "these keys"]];
 
 function App() {
   const address = useAddress();
@@ -38,7 +39,7 @@ function App() {
   }, []);
   const shared = { address, facets: facets.value };
   const view = path === "/" ? html`<${Fleet} ...${shared} />` : path === "/turns" ? html`<${Turns} ...${shared} />` : path.startsWith("/turn/") ? html`<${OneTurn} ...${shared} written=${path.slice(6)} />`
-    : path === "/compare" ? html`<${Compare} ...${shared} />` : path === "/label" ? html`<${LabelNext} ...${shared} />` : path === "/catalogue" ? html`<${Catalogue} ...${shared} />` : path === "/health" ? html`<${Health} />`
+    : path === "/differences" ? html`<${Differences} ...${shared} />` : path === "/compare" ? html`<${Compare} ...${shared} />` : path === "/label" ? html`<${LabelNext} ...${shared} />` : path === "/catalogue" ? html`<${Catalogue} ...${shared} />` : path === "/health" ? html`<${Health} />`
     : html`<h1>Not found</h1><p><${Link} to="/">To the fleet</${Link}></p>`;
   const current = path.startsWith("/turn/") ? "/turns" : path;
   return html`<a class="skip" href="#main">To the content</a>

@@ -26,6 +26,7 @@ export function Fleet({ address, facets }) {
 }
 
 const nameOf = (group, by) => group ?? `no ${by}`;
+const differences = (query, changes) => link("/differences", sumsOf(query), changes);
 const only = (by, group) => (group === null ? {} : { [by]: group });
 
 function Groups({ found, by, query }) {
@@ -74,7 +75,7 @@ function Multiples({ found, over, by, query }) {
 function Changes({ changes, query }) {
   if (!changes.length) return null;
   return html`<section aria-labelledby="changes"><h2 id="changes">Detected changes</h2><ul class="changes">${changes.slice(0, 20).map((change) => html`<li>
-    <span class=${`mark ${change.verdict === "better" ? "good" : "bad"}`}>${change.verdict}</span> <code>${change.metric}</code> of <${Pick} query=${query} name="agent" value=${change.agent} />:
+    <span class=${`mark ${change.verdict === "better" ? "good" : "bad"}`}>${change.verdict}</span> <${Link} to=${differences(query, { metric: change.metric, agent: change.agent, since: change.since })} aria-label=${`Differences of ${change.metric} since its change`}><code>${change.metric}</code></${Link}> of <${Pick} query=${query} name="agent" value=${change.agent} />:
     ${number(change.mean_before)} → ${number(change.mean_after)} <span class="dim">(difference ${number(change.ci_low)} … ${number(change.ci_high)}), ${time(change.at)}${change.version ? `, version ${change.version}` : ""}</span>
     ${(change.turns ?? []).slice(0, 3).map((id) => html` <${Link} to=${link(`/turn/${encodeURIComponent(id)}`, query)}><code>${id.slice(0, 8)}</code></${Link}>`)}</li>`)}</ul></section>`;
 }
@@ -90,7 +91,7 @@ function Table({ found, by, query }) {
       const wide = one.unit === "1" && (most.get(one.metric) ?? 0) <= 1 ? 1 : most.get(one.metric);
       return html`<tr><td><${Link} to=${link("/", query, { metric: one.metric })}><code>${one.metric}</code></${Link}></td><td><${Pick} query=${query} path="/" name=${by} value=${one.group}>${nameOf(one.group, by)}</${Pick}></td>
         <td class="n">${number(one.mean, one.unit)}</td><td><${Interval} ...${one} most=${wide} /><span class="dim small">${number(one.low, one.unit)} … ${number(one.high, one.unit)}</span></td>
-        <td class="n">${percent(one.pass_rate)}</td><td class="n">${one.failed ? html`<${Link} class="bad" to=${to({ outcome: "fail" })}>${count(one.failed)}</${Link}>` : "0"}</td>
+        <td class="n">${percent(one.pass_rate)}</td><td class="n">${one.failed ? html`<${Link} class="bad" to=${to({ outcome: "fail" })}>${count(one.failed)}</${Link}> <${Link} class="small" to=${differences(query, { ...only(by, one.group), metric: one.metric })} aria-label=${`differences of ${one.metric}, ${nameOf(one.group, by)}`}>differences</${Link}>` : "0"}</td>
         <td class="n">${one.errors ? html`<${Link} class="bad" to=${to({ outcome: "error" })}>${count(one.errors)}</${Link}>` : "0"}</td>
         <td class="n"><${Link} to=${to({})}>${count(one.scored)}</${Link}></td><td class="n">${count(one.turns)}${one.n_eff !== null && one.n_eff < 30 && html` <span class="mark warn" title="intervals are wide with so few turns">few</span>`}</td></tr>`;
     })}</tbody></table></div></section>`;

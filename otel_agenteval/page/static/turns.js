@@ -1,5 +1,5 @@
 // The list of turns: live, filtered, of any length.
-import { Link, Rows, cost, count, filtersOf, get, go, html, isBad, link, number, seconds, short, time, useCallback, useEffect, useLayoutEffect, useRef, useState } from "./core.js";
+import { Link, Rows, cost, count, filtersOf, get, go, html, isBad, link, number, seconds, short, sumsOf, time, useCallback, useEffect, useLayoutEffect, useRef, useState } from "./core.js";
 import { Filters } from "./filters.js";
 
 const COLUMNS = [["time", "time"], ["id", "id"], ["agent", "agent"], ["said", "asked and answered"], ["failed", "failed"], ["value", "value of the metric"], ["model", "model"], ["version", "version"], ["tools", "tools"], ["duration", "duration"], ["tokens", "tokens"], ["cost", "cost"]];
@@ -88,6 +88,7 @@ export function Turns({ address, facets }) {
       <span role="status" aria-live="polite">${list.error ? "" : rows.length || list.done ? `${count(rows.length)}${list.done ? "" : "+"} turns` : "Looking …"}${list.searching && !list.done && rows.length === 0 ? " in older turns" : ""}</span>
       <label class="check"><input type="checkbox" checked=${live} onChange=${(event) => setLive(event.currentTarget.checked)} /> Live</label>
       ${waiting.length > 0 && html`<button type="button" onClick=${takeIn}>Show ${count(waiting.length)} new</button>`}
+      ${metric && html`<${Link} to=${`/differences?${sumsOf(query)}`}>Differences</${Link}>`}
       <details class="menu"><summary>Columns</summary><fieldset><legend class="hidden">Columns</legend>${COLUMNS.map(([name, text]) => html`<label class="check"><input type="checkbox" checked=${columns.includes(name)} onChange=${() => pick(name)} /> ${text}</label>`)}</fieldset></details>
       <details class="menu"><summary>Export</summary><ul><li><a href=${file("jsonl")}>JSON lines</a></li><li><a href=${file("csv")}>CSV</a></li>${facets?.content && html`<li><a href=${file("dataset")}>Export cases for experiment</a></li>`}</ul></details>
     </div>

@@ -1,0 +1,196 @@
+"""Differences of failed turns, in the API and on the page."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from otel_agenteval.cli.main import main
+from otel_agenteval.core import jsonio
+from otel_agenteval.page.api import Reader
+from tests.support.browser import chromium
+from tests.support.page import ServedPage
+from tests.support.postgres import Anywhere
+from tests.support.stored_turns import NOW, filled, score_row, store_at, turn_row
+
+from .test_browser import AXE, opened
+
+PROMPT = "<img src=x onerror=\"document.title='owned'\">"
+METRIC = "code_tool_success"
+CHANGE = {
+    "at": NOW - 100, "metric": METRIC, "agent": "travel", "service": None, "tenant": None, "verdict": "worse", "detector": "cusum", "mean_before": 0.9, "mean_after": 0.5,
+    "ci_low": -0.5, "ci_high": -0.3, "since": NOW - 3_550, "n_eff": 100.0, "version_before": None, "version": None, "turns": "[]", "instance_id": None,
+}  # fmt: skip
+
+
+def turns(
+    tenant: str | None, fact: str, value: str, start: int = 0, count: int = 400
+) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
+    """Turns that fail if they have a fact and the prompt that :data:`PROMPT` names."""
+    draw = random.Random(1)
+    for number in range(start, start + count):
+        has, prompt = draw.random() < 0.3, draw.choice([PROMPT, "p2"])
+        facts: dict[str, Any] = {
+            "model": "gpt-5",
+            "tool": ["search", "pay"],
+            "duration_s": draw.random(),
+            **({fact: value} if has else {}),
+        }
+        turn = turn_row(
+            number,
+            tenant=tenant,
+            service_version="1.4" if number % 2 else "1.5",
+            facts=facts,
+            attributes={"gen_ai.prompt.version": prompt},
+        )
+        if tenant is not None:
+            turn["turn_id"] = f"{tenant}:{turn['turn_id']}"
+        fails = draw.random() < (0.9 if has and prompt == PROMPT else 0.03)
+        yield turn, [score_row(turn, METRIC, float(not fails)), score_row(turn, "code_refusal", float(number % 200 > 0))]
+
+
+def facts_in(found: dict[str, Any]) -> list[set[tuple[str, str]]]:
+    return [{(fact["attribute"], fact["value"]) for fact in one["facts"]} for one in found["findings"]]
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    path = filled(tmp_path_factory.mktemp("differences") / "s.db", turns(None, "tool failed", "pay"))
+    store = store_at(path)
+    store.write([], [], changes=[CHANGE])
+    store.close()
+    with ServedPage(path) as served:
+        yield served.url
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture
+def tab(browser: Any, url: str) -> Iterator[Any]:
+    yield from opened(browser, url)
+
+
+# --- the API
+
+
+def test_findings_equal_those_of_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = filled(tmp_path / "s.db", turns(None, "tool failed", "pay"))
+    assert main(["differences", "--store", path, "--metric", METRIC, "--format", "json"]) == 0
+    with ServedPage(path) as served:
+        found = served.get("differences", metric=METRIC)
+        assert [found] == jsonio.loads(capsys.readouterr().out)
+        assert facts_in(found)[0] == {("tool failed", "pay"), ("gen_ai.prompt.version", PROMPT)}
+        assert served.get("differences", metric="code_unknown")["findings"] == []
+        assert served.client.get("/api/v1/differences").status_code == 400
+
+
+def test_filters_and_tenants_limit_the_turns(anywhere: Anywhere) -> None:
+    path = filled(anywhere(), [*turns("acme", "language", "de"), *turns("globex", "stop_kind", "length", 400, 300)])
+    with ServedPage(path) as served:
+        everything = served.get("differences", metric=METRIC)
+        assert everything["failed"] + everything["passed"] == 700
+        for params, count in (({"version": "1.4"}, 350), ({"agent": "nobody"}, 0), ({"until": NOW - 3_500}, 100)):
+            found = served.get("differences", metric=METRIC, **params)
+            assert found["failed"] + found["passed"] == count
+    with ServedPage(path, readers={"t": Reader("read", "globex")}) as served:
+        served.client.headers["authorization"] = "Bearer t"
+        found = served.get("differences", metric=METRIC)
+        assert found["failed"] + found["passed"] == 300
+        assert ("stop_kind", "length") in facts_in(found)[0]
+        assert "language" not in jsonio.dumps(found)
+
+
+# --- the page
+
+
+def test_red_number_leads_to_facts_and_their_turns(tab: Any) -> None:
+    tab.goto("/")
+    tab.get_by_role("link", name=f"differences of {METRIC}, travel").click()
+    tab.wait_for_url(f"**/differences?agent=travel&metric={METRIC}")
+    row = tab.locator("main tbody tr").first
+    row.wait_for()
+    assert {"tool failed = pay", f"gen_ai.prompt.version = {PROMPT}"} == {*row.locator("td").first.text_content().split(" and ")}
+    assert row.locator("svg.interval").count() == 1
+    assert tab.title() == "Differences – otel-agenteval"
+    row.get_by_role("link", name="tool failed = pay").click()
+    tab.wait_for_url(f"**/turns?agent=travel&metric={METRIC}&outcome=fail&tool=pay")
+    tab.get_by_role("main").get_by_role("link", name="Differences").click()
+    tab.wait_for_url(f"**/differences?agent=travel&metric={METRIC}")
+
+
+def test_change_leads_to_the_facts_since_then(tab: Any) -> None:
+    tab.goto("/")
+    tab.get_by_role("link", name=f"Differences of {METRIC} since its change").click()
+    tab.wait_for_url(f"**/differences?metric={METRIC}&agent=travel&since={NOW - 3_550:.0f}")
+    tab.locator("main tbody tr").first.wait_for()
+
+
+def test_few_and_same_turns_are_marked(tab: Any) -> None:
+    fact = {"attribute": "language", "value": "de"}
+    finding = {
+        "facts": [{"attribute": "duration_s", "value": "> 3"}], "failed": 0.5, "passed": 0.1, "interval": [0.1, 0.6], "p_adjusted": 0.01, "turns": [7, 9], "few": True,
+        "also": [fact, fact],
+    }  # fmt: skip
+    found = {"metric": METRIC, "failed": 14, "passed": 90, "tested": 40, "findings": [finding]}
+    tab.route("**/api/v1/differences*", lambda route: route.fulfill(json=found))
+    tab.goto(f"/differences?metric={METRIC}")
+    row = tab.locator("main tbody tr")
+    row.wait_for()
+    assert "few turns" in row.text_content()
+    assert "same turns: language = de, language = de" in row.text_content()
+    assert tab.get_by_role("link", name="duration_s > 3").get_attribute("href") == f"/turns?metric={METRIC}&outcome=fail"
+    assert row.locator("svg").get_attribute("aria-label") == "10 pp to 60 pp"
+
+
+def test_metric_without_facts_says_so(tab: Any) -> None:
+    tab.goto("/differences")
+    tab.wait_for_selector("text=Select a metric.")
+    tab.goto("/differences?metric=code_refusal")
+    tab.wait_for_selector("text=Too few turns failed or passed")
+
+
+def test_keys_alone_lead_to_the_turns(tab: Any) -> None:
+    tab.goto(f"/turns?metric={METRIC}")
+    tab.wait_for_selector(".rows .row")
+    tab.keyboard.press("g")
+    tab.keyboard.press("d")
+    tab.locator("main tbody tr").first.wait_for()
+    tab.locator("#main").focus()
+    for _ in range(40):
+        tab.keyboard.press("Tab")
+        if tab.evaluate("document.activeElement.textContent").startswith("tool failed"):
+            break
+    tab.keyboard.press("Enter")
+    tab.wait_for_url("**/turns?**tool=pay")
+
+
+def test_phone_scrolls_only_the_table(browser: Any, url: str) -> None:
+    for tab in opened(browser, url):
+        tab.set_viewport_size({"width": 400, "height": 800})
+        tab.goto(f"/differences?metric={METRIC}")
+        tab.locator("main tbody tr").first.wait_for()
+        assert tab.evaluate("document.documentElement.scrollWidth") <= 400
+        fact = tab.locator("main tbody td").first.bounding_box()
+        assert fact["x"] + fact["width"] <= 400
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_in_differences(scheme: str, browser: Any, url: str) -> None:
+    axe = (AXE / "axe.min.js").read_text(encoding="utf-8")
+    for tab in opened(browser, url, color_scheme=scheme, bypass_csp=True):
+        for view in ("/", "/differences", f"/differences?metric={METRIC}"):
+            tab.goto(view)
+            tab.wait_for_selector("main h1")
+            tab.wait_for_load_state("networkidle")
+            tab.evaluate(axe)
+            found = tab.evaluate("axe.run()")["violations"]
+            assert [(one["id"], node["html"]) for one in found for node in one["nodes"]] == []
