@@ -204,3 +204,10 @@ def test_turns_of_a_case_have_metrics_of_their_own() -> None:
     assert second["code_contains"].detail["reason"] == "missing:value"
     assert ([*first][1:], [*second][1:]) == (["code_word_count"], ["code_is_json"])
     assert [*conversation] == ["code_conversation_completeness"]
+
+
+def test_report_of_a_failure_has_the_expected_value(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "cases.jsonl").write_text(json.dumps({**FRANCE, "value": "Lyon"}))
+    command = ["experiment", "case_app:answer", "cases.jsonl", "--metrics", "code_contains", "--preset", "hpd"]
+    assert main([*command, "--format", "junit"]) == 0
+    assert "expected: Lyon" in capsys.readouterr().out

@@ -16,7 +16,7 @@ from ..core import jsonio
 from ..core.score import Score
 from ..core.threads import mark_as_ours
 from ..core.turn import Turn
-from ..evaluation.case_metrics import CaseMetrics
+from ..evaluation.case_metrics import CaseMetrics, expected_value
 from ..evaluation.evaluator import begin
 from ..evaluation.names import WITHHELD, named_publicly
 from ..evaluation.redaction import Redactor, redacted_score
@@ -178,7 +178,8 @@ class Evaluation:
                 score.about = (turn.turn_id, b"%d" % turn.revision)  # gives it the same id as in other outlets
             scored.append((score, self._hashes[score.facts]))
         if self._with_content and any(outcome(score) in ("fail", "error") for score, _ in scored):
-            expected = None if turn.ground_truth is None else jsonio.text_of(turn.ground_truth)
+            known = expected_value(turn.references) if turn.ground_truth is None else turn.ground_truth
+            expected = None if known is None else jsonio.text_of(known)
             about = replace(
                 about,
                 asked=_said(turn.input, redactor),

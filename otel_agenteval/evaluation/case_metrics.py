@@ -75,7 +75,7 @@ class CaseMetrics:
         return list(found.values())
 
     def _of(self, case: Case) -> list[BoundMetric]:
-        value = _value_of(case)
+        value = expected_value(case.references)
         run = {bound.name: bound for bound in self._run}
         own: dict[str, dict[tuple[str, str], BoundMetric]] = {}
         for where, given in _entries(case):
@@ -159,13 +159,14 @@ def _skipping(bound: BoundMetric) -> BoundMetric:
     return found
 
 
-def _value_of(case: Case) -> Any:
-    return next((case.references[name] for name in EXPECTED_VALUE if case.references.get(name) is not None), None)
+def expected_value(references: Mapping[str, Any]) -> Any:
+    """Return the expected value of a case, or None."""
+    return next((references[name] for name in EXPECTED_VALUE if references.get(name) is not None), None)
 
 
 def _key(case: Case) -> str:
     """Return a text that is equal for cases with the same metrics, or "" for a case without its own."""
-    value = _value_of(case)
+    value = expected_value(case.references)
     if value is None and case.metrics is None:
         return ""
     return jsonio.dumps([case.metrics, value, [] if value is None else sorted(case.references)])

@@ -100,8 +100,7 @@ class ReferenceSources:
 
     def attach(self, turn: Turn, attributes: Mapping[str, Any]) -> dict[str, str]:
         """Attach the turn's references before it is evaluated, and return the source of each."""
-        if turn.output and (self._response.output or self._response.context):
-            _unwrap(turn, self._response)
+        _unwrap(turn, self._response)
         prompt = _prompt_of(turn, self._prompts) if self._prompts and not turn.context else None
         if prompt is not None and prompt.question is not None:
             turn.input = prompt.question
@@ -199,9 +198,11 @@ def _take_documents(turn: Turn, found: Sequence[Retrieval]) -> None:
 
 def _unwrap(turn: Turn, paths: ResponseOptions) -> None:
     """Replace an output that is a JSON object by the text in it, and use the documents in it."""
+    if not turn.output or not (paths.output or paths.context):
+        return
     from ..metrics.lib.json_output import ABSENT, lookup, object_of, written  # rarely used
 
-    document = object_of(turn.output or "")
+    document = object_of(turn.output)
     if document is None:
         return
     texts = (lookup(document, path) for path in paths.output)
