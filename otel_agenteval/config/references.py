@@ -70,12 +70,22 @@ class GivenReferences(Section):
         return {**self.references, **({} if self.when is None else {"when": self.when.to_dict()})}
 
 
+def _paths(value: Any) -> Any:
+    items = [value] if isinstance(value, str) else value
+    if isinstance(items, (list, tuple)) and all(isinstance(item, str) and item for item in items):
+        return tuple(items)
+    raise ValueError("must be a path or a list of paths. Example: messages[-1].content")
+
+
+Paths = Annotated[tuple[str, ...], Before(_paths), Kind("path or list of paths")]
+
+
 class ResponseOptions(Section):
     """Paths in answers that are JSON objects: ``{output: "messages[-1].content", context: sources}``. Other answers stay as they are."""
 
-    output: PatternsOrNone = ()
+    output: Paths = ()
     """Path of the answer's text, or several, of which the first that exists counts."""
-    context: PatternsOrNone = ()
+    context: Paths = ()
     """Path of the retrieved documents, if the turn has no retrieval span."""
 
 
