@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -61,7 +62,7 @@ def facts_in(found: dict[str, Any]) -> list[set[tuple[str, str]]]:
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     path = filled(tmp_path_factory.mktemp("differences") / "s.db", turns(None, "tool failed", "pay"))
     store = store_at(path)
-    store.write([], [], changes=[CHANGE])
+    store.write([], [], changes=[CHANGE, {**CHANGE, "metric": "code_refusal", "verdict": "better"}])
     store.close()
     with ServedPage(path) as served:
         yield served.url
@@ -133,6 +134,22 @@ def test_change_leads_to_the_facts_since_then(tab: Any) -> None:
     tab.locator("main tbody tr").first.wait_for()
 
 
+def test_fleet_shows_changes_for_the_worse_and_failures_first(tab: Any) -> None:
+    tab.goto("/")
+    tab.wait_for_selector("svg.interval")
+    tab.get_by_role("heading", name="Over time").wait_for()
+    titles = tab.locator("main h2").all_text_contents()
+    assert titles[:2] == ["Changes for the worse", "Most failures"]
+    assert titles[-2:] == ["Other changes", "Estimates"]
+    most = tab.get_by_role("region", name="Most failures").locator("li").all_text_contents()
+    assert [re.sub(r"\s+", " ", one).strip() for one in most] == [
+        f"67 failed {METRIC} 16.8 % of 400 scored turns",
+        "2 failed code_refusal 0.5 % of 400 scored turns",
+    ]
+    tab.get_by_role("region", name="Most failures").get_by_role("link", name=METRIC).click()
+    tab.wait_for_url(f"**/differences?metric={METRIC}")
+
+
 def test_few_and_same_turns_are_marked(tab: Any) -> None:
     fact = {"attribute": "language", "value": "de"}
     finding = {
@@ -153,7 +170,7 @@ def test_few_and_same_turns_are_marked(tab: Any) -> None:
 def test_metric_without_facts_says_so(tab: Any) -> None:
     tab.goto("/differences")
     tab.wait_for_selector("text=Select a metric.")
-    tab.goto("/differences?metric=code_refusal")
+    tab.get_by_role("region", name="Most failures").get_by_role("link", name="code_refusal").click()
     tab.wait_for_selector("text=Too few turns failed or passed")
 
 

@@ -2,6 +2,7 @@
 import { Interval } from "./charts.js";
 import { Link, Wait, count, html, link, percent, sumsOf, useGet } from "./core.js";
 import { Filters } from "./filters.js";
+import { MostFailures } from "./fleet.js";
 
 const FILTER_OF = { agent: "agent", service: "service", "service.version": "version", model: "model", tool: "tool", "tool failed": "tool", error: "error" };
 
@@ -9,8 +10,9 @@ export function Differences({ address, facets }) {
   const { query } = address;
   const metric = query.get("metric");
   const found = useGet(metric ? `differences?${sumsOf(query)}` : null);
+  const all = useGet(metric ? null : `estimates?${sumsOf(query)}`);
   return html`<h1>Differences</h1><${Filters} address=${address} facets=${facets} lists=${false} />
-    ${metric ? html`<${Wait} of=${found}>${(one) => html`<${Found} found=${one} query=${sumsOf(query)} />`}</${Wait}>` : html`<p class="empty">Select a metric.</p>`}`;
+    ${metric ? html`<${Wait} of=${found}>${(one) => html`<${Found} found=${one} query=${sumsOf(query)} />`}</${Wait}>` : html`<p class="empty">Select a metric.</p><${Wait} of=${all}>${(one) => html`<${MostFailures} found=${one} query=${query} />`}</${Wait}>`}`;
 }
 
 const points = (x) => `${x > 0 ? "+" : ""}${(100 * x).toFixed(1)} pp`;

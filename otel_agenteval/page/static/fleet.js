@@ -18,8 +18,9 @@ export function Fleet({ address, facets }) {
     <div class="bar"><span id="by-label">Grouped by</span> <div class="tabs" role="group" aria-labelledby="by-label">${BY.map(([value, text]) => html`<button type="button" aria-pressed=${by === value} onClick=${() => change(value)}>${text}</button>`)}</div>
       ${facets?.budget_usd !== null && facets?.budget_usd !== undefined && html`<span class="dim">${dollars(facets.budget_usd)} left in the judge budget</span>`}</div>
     <${Wait} of=${estimates}>${(found) => html`
+      <${Attention} found=${found} changes=${series.value?.changes ?? []} query=${query} />
       <${Groups} found=${found} by=${by} query=${query} />
-      <${Wait} of=${series}>${(over) => html`<${Multiples} found=${found} over=${over} by=${by} query=${query} /><${Changes} changes=${over.changes} query=${query} />`}</${Wait}>
+      <${Wait} of=${series}>${(over) => html`<${Multiples} found=${found} over=${over} by=${by} query=${query} /><${Changes} title="Other changes" changes=${over.changes.filter((one) => one.verdict !== "worse")} query=${query} />`}</${Wait}>
       <${Table} found=${found} by=${by} query=${query} />
       ${found.hours_not_summed > 2 && html`<p class="dim">${count(found.hours_not_summed)} hours aren't summarized yet. Until then, this view is slower, but complete.</p>`}`}
     </${Wait}>`;
@@ -72,9 +73,24 @@ function Multiples({ found, over, by, query }) {
     })}</div></section>`;
 }
 
-function Changes({ changes, query }) {
+// What to look at first: changes for the worse, then the metrics with the most failures.
+function Attention({ found, changes, query }) {
+  return html`<${Changes} title="Changes for the worse" changes=${changes.filter((one) => one.verdict === "worse")} query=${query} /><${MostFailures} found=${found} query=${query} />`;
+}
+
+export function MostFailures({ found, query }) {
+  const sums = new Map();
+  for (const { metric, failed, scored } of found.estimates) { const before = sums.get(metric) ?? [0, 0]; sums.set(metric, [before[0] + failed, before[1] + scored]); }
+  const most = [...sums].filter(([, [failed]]) => failed).sort(([, a], [, b]) => b[0] - a[0]).slice(0, 5);
+  if (!most.length) return null;
+  return html`<section aria-labelledby="failures"><h2 id="failures">Most failures</h2><ul class="changes">${most.map(([metric, [failed, scored]]) => html`<li>
+    <span class="mark bad">${count(failed)} failed</span> <${Link} to=${differences(query, { metric })}><code>${metric}</code></${Link}> <span class="dim">${percent(failed / scored, 1)} of ${count(scored)} scored turns</span></li>`)}</ul></section>`;
+}
+
+function Changes({ title, changes, query }) {
   if (!changes.length) return null;
-  return html`<section aria-labelledby="changes"><h2 id="changes">Detected changes</h2><ul class="changes">${changes.slice(0, 20).map((change) => html`<li>
+  const id = title.replaceAll(" ", "-");
+  return html`<section aria-labelledby=${id}><h2 id=${id}>${title}</h2><ul class="changes">${changes.slice(0, 20).map((change) => html`<li>
     <span class=${`mark ${change.verdict === "better" ? "good" : "bad"}`}>${change.verdict}</span> <${Link} to=${differences(query, { metric: change.metric, agent: change.agent, since: change.since })} aria-label=${`Differences of ${change.metric} since its change`}><code>${change.metric}</code></${Link}> of <${Pick} query=${query} name="agent" value=${change.agent} />:
     ${number(change.mean_before)} → ${number(change.mean_after)} <span class="dim">(difference ${number(change.ci_low)} … ${number(change.ci_high)}), ${time(change.at)}${change.version ? `, version ${change.version}` : ""}</span>
     ${(change.turns ?? []).slice(0, 3).map((id) => html` <${Link} to=${link(`/turn/${encodeURIComponent(id)}`, query)}><code>${id.slice(0, 8)}</code></${Link}>`)}</li>`)}</ul></section>`;
