@@ -20,6 +20,8 @@ from ..core.errors import NotASpan
 from ..core.extras import require
 from ..core.threads import mark_as_ours
 from ..core.turn import Turn
+from ..core.turn_cost import add_cost
+from ..evaluation.evaluator import pricing_of
 from ..evaluation.references import ReferenceSources, root_attributes
 from ..evaluation.selection import named, select_conversation_metrics, select_metrics
 from ..evaluation.signals import with_signals
@@ -63,6 +65,7 @@ class Scorer:
         self._names = None if metrics is None else tuple(metrics)
         self.metrics, self.whole, rules = chosen(config, metrics)
         self._looks_back = looks_back(self.metrics)
+        self._pricing = pricing_of(self.metrics)
         self._references = ReferenceSources(config)
         self._threads = config.judge.max_concurrency
         self.setup = Scoring(config, judge_from(config), embedder_from(config), rules, dry, CommandBudget(config))
@@ -125,6 +128,7 @@ class Scorer:
     def _scoring(self, turn: Turn, known: Known, conversations: RecordedConversations) -> TurnScoring:
         """Evaluate the computed metrics of a turn. Judged ones follow when all turns are known, because they read earlier ones."""
         sources = self._references.attach(turn, root_attributes(turn))
+        add_cost(turn, self._pricing)
         scoring = TurnScoring(self.setup, turn, self.metrics, known, sources)
         scoring.compute()
         conversations.take(turn)
