@@ -42,6 +42,7 @@ def test_a_line_says_where_the_score_belongs_and_what_it_is(path: Path, outlet: 
             "span_id": "00f067aa0ba902b7",
             "service": "shop",
             "agent": "travel",
+            "cost_usd": 0.25,
             "close_reason": "root_ended",
             "complete": True,
             "revision": 1,
