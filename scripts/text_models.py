@@ -1,7 +1,7 @@
 """Fits the models of ``otel_agenteval/detectors/text_model.py`` on the labelled cases that detectors are made with.
 
     python scripts/text_models.py           how well each does on cases of hands whose others it was fitted on
-    python scripts/text_models.py --write   fit on all of them and write otel_agenteval/detectors/text_models/*.npz
+    python scripts/text_models.py --write   fit on all of them and write otel_agenteval/detectors/text_models/*.model
     python scripts/text_models.py [--write] refusal   the same for one of the models
 
 Logistic regression on runs of characters, with a penalty on large weights; the test half is never read. Sentences of one kind or the other
@@ -15,6 +15,7 @@ import argparse
 import json
 import re
 import sys
+import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,7 +28,7 @@ from otel_agenteval.detectors import text_model
 from otel_agenteval.detectors.injection import model as order_model
 from otel_agenteval.detectors.injection.model import OrderModel
 from otel_agenteval.detectors.injection.orders import passages_in, readable
-from otel_agenteval.detectors.text_model import PLACES, TextModel, places_in
+from otel_agenteval.detectors.text_model import PLACES, SCALE, TextModel, places_in
 
 ROOT = Path(__file__).parent.parent
 CASES = ROOT / "tests" / "data" / "detectors"
@@ -212,7 +213,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             FOLDER.mkdir(exist_ok=True)
             for suffix, model in zip(("", "_asked"), models_of(texts), strict=True):
                 if model is not None:
-                    np.savez_compressed(FOLDER / f"{name}{suffix}.npz", weights=model.weights, unit=model.unit, bias=model.bias)
+                    weights = zlib.compress(model.weights.astype(np.int8).tobytes(), 9)
+                    (FOLDER / f"{name}{suffix}.model").write_bytes(SCALE.pack(model.unit, model.bias) + weights)
         else:
             print("\n".join(left_out(texts)))
     return 0

@@ -19,6 +19,7 @@ from urllib.parse import unquote
 from ..core.remembered import remembered
 from .lists import words
 from .prompt_sentences import gives_a_role, is_instruction, sentences
+from .redaction.patterns import lazy
 from .screen import Look, ScreenedWords
 from .texts import has_any
 
@@ -306,7 +307,7 @@ prompt = remembered(SystemPrompt, times=4)
 _FEW, _MANY = 4, 8
 """Minimum words of an instruction that an answer contains, and of all instructions if only one without a code is found."""
 _WORD = re.compile(r"[^\W_]+")
-_UNSPACED = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
+_UNSPACED = lazy("[\u0e00-\u0e7f\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
 _STEM = 5
 
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import math
 import re
+import struct
 import unicodedata
+import zlib
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -26,6 +28,7 @@ _HIDDEN = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]")
 _DIGITS = re.compile("[0-9]+")
 _MARKS = re.compile("[*_`#>\\s]+")
 _FOLDER = Path(__file__).parent / "text_models"
+SCALE = struct.Struct("<2d")
 
 
 class TextModel(NamedTuple):
@@ -45,10 +48,15 @@ class TextModel(NamedTuple):
 
 @cache
 def text_model(name: str) -> TextModel:
+    """Return a model from its file: unit, bias and compressed weights.
+
+    The files aren't archives of numpy, because it takes 15 ms to import modules that open archives.
+    """
     import numpy as np
 
-    with np.load(_FOLDER / f"{name}.npz") as kept:
-        return TextModel(kept["weights"], float(kept["unit"]), float(kept["bias"]))
+    kept = (_FOLDER / f"{name}.model").read_bytes()
+    unit, bias = SCALE.unpack_from(kept)
+    return TextModel(np.frombuffer(zlib.decompress(kept[SCALE.size :]), np.int8), unit, bias)
 
 
 def places_in(text: str) -> NDArray[np.intp]:

@@ -12,15 +12,15 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
 from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..text_model import text_model
+
 PLACES = 1 << 16
 _RUNS = range(2, 6)
-_FILE = Path(__file__).parents[1] / "text_models" / "orders.npz"
 _ODD, _HALF = np.array(0x9E3779B1, np.uint32), np.array(15, np.uint32)  # numpy scalars would be slower
 _SPACE, _ZERO, _NOTHING, _RARE = 32, 48, 1, 2
 _MARKS = "*_`#>"
@@ -234,5 +234,5 @@ class Rated:
 
 @cache
 def order_model() -> OrderModel:
-    with np.load(_FILE) as kept:
-        return OrderModel(kept["weights"].astype(np.int16), float(kept["unit"]), float(kept["bias"]))
+    weights, unit, bias = text_model("orders")
+    return OrderModel(weights.astype(np.int16), unit, bias)

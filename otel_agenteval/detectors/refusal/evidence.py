@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from ..injection.normalise import folded
+from ..redaction.patterns import lazy
 from .lexicon import LANGUAGES, lexicon
 
 CLASSES = ("no", "me", "rule", "wrong", "scope", "quit", "other", "instead", "done", "failed", "lack")
@@ -20,19 +21,19 @@ _ELIDING = frozenset(("fr", "it"))
 """Languages in which short words are joined to the next one with an apostrophe."""
 _PIECES_ONLY = frozenset(("ar", "he", "hi", "ja", "zh", "ko", "th", "fa"))
 _SCRIPTS = (
-    ("ja", re.compile("[\u3040-\u30ff]")),
-    ("ko", re.compile("[\uac00-\ud7a3]")),
-    ("zh", re.compile("[\u4e00-\u9fff]")),
-    ("fa", re.compile("[\u067e\u0686\u0698\u06af\u06cc]")),
-    ("ar", re.compile("[\u0600-\u06ff]")),
-    ("he", re.compile("[\u0590-\u05ff]")),
-    ("hi", re.compile("[\u0900-\u097f]")),
-    ("th", re.compile("[\u0e00-\u0e7f]")),
-    ("el", re.compile("[\u0370-\u03ff]")),
-    ("uk", re.compile("[іїєґ]")),
-    ("ru", re.compile("[\u0400-\u04ff]")),
+    ("ja", lazy("[\u3040-\u30ff]")),
+    ("ko", lazy("[\uac00-\ud7a3]")),
+    ("zh", lazy("[\u4e00-\u9fff]")),
+    ("fa", lazy("[\u067e\u0686\u0698\u06af\u06cc]")),
+    ("ar", lazy("[\u0600-\u06ff]")),
+    ("he", lazy("[\u0590-\u05ff]")),
+    ("hi", lazy("[\u0900-\u097f]")),
+    ("th", lazy("[\u0e00-\u0e7f]")),
+    ("el", lazy("[\u0370-\u03ff]")),
+    ("uk", lazy("[іїєґ]")),
+    ("ru", lazy("[\u0400-\u04ff]")),
 )
-_OTHER_SCRIPT = re.compile("[\u0370-\u1dff\u2e80-\ud7ff]")
+_OTHER_SCRIPT = lazy("[\u0370-\u1dff\u2e80-\ud7ff]")
 _SIGNS = str.maketrans(dict.fromkeys(map(ord, '.,;:!?()[]{}"“”„«»‘*_~…¡¿—–/|#>-'), " "))
 _ASCII_SIGNS = bytes(32 if code in _SIGNS and code < 128 else code for code in range(256))
 _OTHER_SIGNS = tuple(chr(code) for code in _SIGNS if code >= 128)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from ..redaction.patterns import lazy
+
 ITEM = re.compile(r"^[^\S\n]*(?:[-*•–]|[0-9]{1,2}[.)])\s+\S", re.MULTILINE)
 _QUOTED = re.compile(
     r"“[^”\n]{2,400}[”“]|„[^“”\n]{2,400}[“”]|«[^»\n]{2,400}»|「[^」\n]{1,400}」|『[^』\n]{1,400}』|\"[^\"\n]{2,400}\"|(?<!\w)'(?=\w)[^'\n]{3,200}'(?!\w)|^>.*$",
@@ -20,7 +22,7 @@ ENGLISH_IDIOM = re.compile(
 OTHER_IDIOM = re.compile(
     r"\b(?:nicht nur|nicht genug empfehlen|kein problem|keine sorge|kann es kaum erwarten|warmstens|non (?:solo|vedo l'ora)|nessun problema|pas de (?:souci|probleme)|pas seulement|saurais trop|hate de|no (?:hay problema|solo|puedo esperar|puedo decir mas que)|no te preocupes|nao (?:ha problema|se preocupe|so|vejo a hora)|sem problema|geen probleem|niet alleen|nie (?:ma problemu|tylko|moge sie doczekac|moge sie \\w+ nachwalic)|не (?:только|могу нарадоваться|беспокойтесь|могут оторваться|могу дождаться)|не лише|inte bara|inga problem|ingen fara|tidak (?:sabar|masalah|hanya|apa-apa)|khong (?:sao|chi|the cho doi))|迫不及待|没问题|沒問題|不仅|不僅|不客气|待ちきれ|問題ありません|だけでなく|기다릴 수 없|문제없|뿐만 아니라"
 )
-_DENSE = re.compile("[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]")
+_DENSE = lazy("[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]")
 _DENSITY = 2.5
 """Latin letters per character of Chinese, Japanese or Korean."""
 
@@ -42,4 +44,4 @@ def sentences_of(text: str) -> list[str]:
 
 def length(text: str) -> float:
     """Return the length in characters, converted to Latin script."""
-    return len(text) + (_DENSITY - 1) * len(_DENSE.findall(text))
+    return len(text) if text.isascii() else len(text) + (_DENSITY - 1) * len(_DENSE.findall(text))
