@@ -43,13 +43,13 @@ class Deadline:
     def bind(self, connected: socket.socket) -> None:
         """Set the socket's timeout to the remaining time.
 
-        A timeout that is at most 1 % too long stays unchanged, because each change is a system call.
+        A timeout that is at most 1 % wrong stays unchanged, because each change is a system call.
 
         Raises:
             TimeoutError: If the deadline has passed.
         """
         left, bound = self.left(), connected.gettimeout()
-        if bound is None or not left <= bound <= left * 1.01:
+        if bound is None or abs(bound - left) > left / 100:
             connected.settimeout(left)
 
 

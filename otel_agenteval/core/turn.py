@@ -326,7 +326,9 @@ class Turn:
 
     def without_content(self) -> Turn:
         """Return the turn without its content: enough for outlets to describe it, and small enough to queue."""
-        return Turn._of({name: getattr(self, name) for name in _ABOUT_THE_TURN if self._known(name)})
+        known, builder = self.__dict__, self.__dict__.get("_builder")
+        later = () if builder is None else builder.FIELDS
+        return Turn._of({name: getattr(self, name) for name in _ABOUT_THE_TURN if name in known or name in later})
 
     def but(self, changed: Mapping[str, Any]) -> Turn:
         """Return the turn with some fields replaced."""

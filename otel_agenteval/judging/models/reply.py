@@ -131,6 +131,8 @@ def _says_two_things(found: dict[str, Any], asked: Collection[str]) -> bool:
 
 
 def _plain(key: str) -> str:
+    if key.isascii() and key.isalnum():
+        return key.lower()
     return re.sub(r"[\W_]", "", unicodedata.normalize("NFKC", key).casefold())
 
 
