@@ -164,6 +164,7 @@ class BoundMetric:
             self._when_true = (self._facts, *self._when_true[1:])
 
     def set_policy(self, policy: Policy) -> None:
+        """Make the metric's scores gates or trends."""
         self.policy = policy
         self._facts = self._facts._replace(policy=policy)
         if self._when_true is not None:
