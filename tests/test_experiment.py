@@ -346,3 +346,15 @@ def test_reason_is_shown_for_turns_with_nothing_to_evaluate() -> None:
     found = oa.evaluate(answers.get, [{"input": "a"}, {"input": "b"}], ["code_ungrounded_numbers"])
     (line,) = [line for line in str(found).splitlines() if "on every turn" in line]
     assert line.partition(": ")[2]
+
+
+def test_experiment_shows_scores_from_0_to_100_on_request(tmp_path: Path) -> None:
+    cases = [{"case_id": str(i), "input": f"Paris {i}", "ground_truth": "Paris 1 of France"} for i in range(6)]
+    hundred = oa.evaluate(str, cases, [{"code_rouge": {"threshold": 70}}], config={"scale": 100})
+    share = oa.evaluate(str, cases, [{"code_rouge": {"threshold": 0.7}}])
+    found, same = hundred.summary()[0], share.summary()[0]
+    assert (found.mean, found.pass_rate, found.low) == (same.mean, same.pass_rate, same.low)
+    assert str(share).splitlines()[1].split()[2] == "0.2917"
+    assert str(hundred).splitlines()[1].split()[2] == "29.17"
+    hundred.write(tmp_path / "baseline.jsonl")
+    assert not hundred.compare(tmp_path / "baseline.jsonl").not_compared

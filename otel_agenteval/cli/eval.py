@@ -55,10 +55,10 @@ def run(args: argparse.Namespace) -> int:
     warn_of_missing_parameters(both)
     warn_of_new_budget(budget)
     watch = watched(args, both)
-    baseline = None if args.baseline is None else Run.read(args.baseline)
-    reading, results = Reading(progress()), Run()
+    baseline = None if args.baseline is None else Run.read(args.baseline, scale=config.scale)
+    reading, results = Reading(progress()), Run(config.scale)
     inputs = [*args.files, args.config or "-"]
-    with open_outputs(args.format or ["jsonl"], args.out, inputs, content=not args.no_content) as outputs:
+    with open_outputs(args.format or ["jsonl"], args.out, inputs, content=not args.no_content, scale=config.scale) as outputs:
         keeps = baseline is not None or args.gate or any(output.needs_run for output in outputs)
         work = Evaluation(
             config,

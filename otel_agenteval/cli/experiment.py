@@ -81,17 +81,17 @@ def run(args: argparse.Namespace) -> int:
     warn_of_missing_parameters(evaluated)
     warn_of_new_budget(budget)
     watch = watched(args, evaluated)
-    baseline = None if args.baseline is None else Run.read(args.baseline)
+    baseline = None if args.baseline is None else Run.read(args.baseline, scale=config.scale)
     task = _task(args.task)
     with open_outputs(
-        args.format or ["table"], args.out, [args.dataset, args.config or "-"], content=not args.no_content
+        args.format or ["table"], args.out, [args.dataset, args.config or "-"], content=not args.no_content, scale=config.scale
     ) as outputs:
         found = evaluate(
             task, args.dataset, names, repetitions=args.repetitions, concurrency=args.concurrency, config=config, judge=budget.judge(judge), embedder=budget.embedder(embedder),
         )  # fmt: skip
         renderings = tuple(output.rendering for output in outputs)
         work = Evaluation(config, args.metrics, renderings, with_scores=True, with_content=not args.no_content, cases=of_cases)
-        results = Run()
+        results = Run(config.scale)
         for shown in (work.shown(turn, scores) for turn, scores in found.scored):
             for output, text in zip(outputs, shown.texts, strict=True):
                 output.add(text, shown.scored)

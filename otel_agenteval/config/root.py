@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from ..core.errors import ConfigError
 from .conversation import ConversationOptions
@@ -32,6 +32,12 @@ def _modules(value: Any) -> tuple[str, ...]:
     return tuple(name.strip() for name in names)
 
 
+def _scale(value: Any) -> Any:
+    if value in (1, 100, "1", "100") and value is not True:
+        return int(value)
+    raise ValueError("must be 1 or 100")
+
+
 class Config(Section):
     """The whole configuration. Durations are in seconds, sizes in bytes."""
 
@@ -43,6 +49,8 @@ class Config(Section):
     """Metrics that run on each turn as soon as it closes."""
     preset: Preset | None = None
     """Another system whose default metrics run in addition, with its thresholds, see [presets](metrics/other-tools.md#presets). Your own entries replace those of the same metric."""
+    scale: Annotated[Literal[1, 100], Before(_scale), Kind("1 or 100")] = 1
+    """Scale of thresholds and reports. With 100, ``threshold: 70`` is 0.7, and reports show 0.82 as 82. Exported scores and JSON lines are from 0 to 1."""
     metrics: Annotated[tuple[MetricEntry, ...], Kind("list of metrics, see [below](#metrics)")] = ()
     """Metrics with parameters, a policy, a selector or sampling. An entry replaces the default metric of the same name."""
     imports: Annotated[tuple[str, ...], Before(_modules), Kind("list of modules")] = ()

@@ -12,7 +12,7 @@ from ..config.root import Config
 from ..core import jsonio
 from ..core.errors import ConfigError
 from ..core.faults import Faults
-from ..metrics.bound_metric import BoundMetric, live_metric
+from ..metrics.bound_metric import BoundMetric, live_metric, spellings_on
 from ..metrics.registry import resolve
 from ..metrics.spellings import translated
 from .datasets import Case
@@ -103,11 +103,11 @@ class CaseMetrics:
         series = entry.name or (entry.metric.removeprefix(prefix) if entry.metric.startswith(prefix) else None)
         base = run.get(metric.name if series is None else prefix + series)
         if base is not None:
-            given = {**base.params, **resolved.preset, **translated(metric, entry.params, resolved.spellings)}
-            bound = base.but(given)
+            spellings = spellings_on(self._config.scale, resolved)
+            bound = base.but({**base.params, **resolved.preset, **translated(metric, entry.params, spellings)})
             bound.when = None
         else:
-            bound = with_default_policy(self._config, live_metric(entry.metric, entry.params))
+            bound = with_default_policy(self._config, live_metric(entry.metric, entry.params, scale=self._config.scale))
             bound.series_params = {}
             if series is not None:
                 bound.call_series(series)

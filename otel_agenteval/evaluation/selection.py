@@ -320,7 +320,7 @@ def _bind(
     series: str | None = None,
 ) -> BoundMetric:
     try:
-        bound = live_metric(name, params, policy)
+        bound = live_metric(name, params, policy, config.scale)
     except ConfigError as error:
         message = str(error)
         # The message of a wrong parameter already begins with ``metric.parameter``; only then does the path go deeper.

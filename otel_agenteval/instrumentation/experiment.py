@@ -128,7 +128,8 @@ def evaluate(
                     list(pool.map(given.run, runs))
         bar.close()
         _give_turns(runs, kept)
-        return Experiment(list(_scored(runs, RunScorer(cases, whole, loaded, ReferenceSources(loaded), asks, embeds))))
+        scorer = RunScorer(cases, whole, loaded, ReferenceSources(loaded), asks, embeds)
+        return Experiment(list(_scored(runs, scorer)), loaded.scale)
 
 
 def _runs(dataset: Any, repetitions: int) -> list[_Run]:

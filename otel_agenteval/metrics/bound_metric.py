@@ -22,8 +22,8 @@ from ..core.threads import is_meant_for_host
 from ..core.turn import Turn
 from ..media.rules import Rules, current_rules, opening
 from .evaluation_context import evaluating
-from .registry import EPSILON, FIELD_OF_NEED, Applies, Metric, Result, resolve
-from .spellings import translated
+from .registry import EPSILON, FIELD_OF_NEED, Applies, Metric, ResolvedName, Result, resolve
+from .spellings import Spellings, translated
 
 _PRESENT_WHEN_EMPTY = frozenset(("output", "duration", "cost", "usage", "tool_calls", "retrieved_ids", "llm_calls"))
 """Needs that any value except ``None`` meets. All other needs also require more than ``""`` or ``[]``."""
@@ -66,8 +66,8 @@ def get_metric(name: str, /, **params: Any) -> BoundMetric:
     return BoundMetric(found.metric, {**found.preset, **translated(found.metric, params, found.spellings)})
 
 
-def live_metric(name: str, params: Mapping[str, Any], policy: Policy = "trend") -> BoundMetric:
-    """Return a metric for an entry of the configuration.
+def live_metric(name: str, params: Mapping[str, Any], policy: Policy = "trend", scale: int = 1) -> BoundMetric:
+    """Return a metric for an entry of the configuration, with its threshold on the given scale.
 
     A canonical name without parameters uses :attr:`Metric.live`.
 
@@ -75,8 +75,17 @@ def live_metric(name: str, params: Mapping[str, Any], policy: Policy = "trend") 
         ConfigError: As in :func:`get_metric`.
     """
     found = resolve(name)
-    metric, given = found.metric, translated(found.metric, params, found.spellings)
+    metric, given = found.metric, translated(found.metric, params, spellings_on(scale, found))
     return BoundMetric(metric, metric.live_params(given) if name == metric.name else {**found.preset, **given}, policy)
+
+
+def spellings_on(scale: int, found: ResolvedName) -> Spellings:
+    """Return the spellings of a metric's parameters if thresholds from 0 to 1 are on the given scale."""
+    if scale == 1 or found.metric.unit != "1":
+        return found.spellings
+    from .names.conversions import percent
+
+    return {**found.spellings, "threshold": percent("threshold")}
 
 
 class ChoosesJudges(ABC):

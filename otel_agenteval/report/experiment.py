@@ -63,8 +63,10 @@ class Summary(NamedTuple):
 class Experiment:
     """The result of :func:`otel_agenteval.evaluate`."""
 
-    def __init__(self, trials: Sequence[Trial]) -> None:
+    def __init__(self, trials: Sequence[Trial], scale: int = 1) -> None:
         self.trials = list(trials)
+        self.scale = scale
+        """The configuration's ``scale``, for texts and comparisons."""
 
     @property
     def turns(self) -> list[Turn]:
@@ -112,7 +114,7 @@ class Experiment:
 
     def run(self) -> Run:
         """Return the scores in the form that reports and comparisons use."""
-        run = Run()
+        run = Run(self.scale)
         for trial in self.trials:
             for turn, scores in trial.scored:
                 about = About.of(turn)
@@ -135,7 +137,7 @@ class Experiment:
         """
         if isinstance(baseline, Experiment):
             return compare(baseline.run(), self.run(), "the earlier experiment", watch)
-        return compare(Run.read(str(baseline)), self.run(), Path(baseline).name, watch)
+        return compare(Run.read(str(baseline), scale=self.scale), self.run(), Path(baseline).name, watch)
 
     def compared(self, baseline: Experiment | str | Path) -> str:
         """Return the result of :meth:`compare` as text."""
@@ -198,12 +200,13 @@ def _cells(experiment: Experiment) -> Iterator[list[str]]:
     repeated = [f"pass@{k}", f"pass^{k}", "consistent"] if k > 1 else []
     yield ["metric", "cases", "mean", "95 % interval", "passed", *repeated, "errors"]
     for one in summaries:
+        factor = experiment.scale if one.unit == "1" else 1
+        mean, low, high = (number(None if found is None else found * factor, one.unit) for found in (one.mean, one.low, one.high))
         interval = f"needs {FEWEST_CASES} cases" if one.n else ""
         if one.low is not None and one.high is not None:
-            interval = f"{number(one.low, one.unit)} … {number(one.high, one.unit)}"
+            interval = f"{low} … {high}"
         repeated = [percent(one.pass_at_k), percent(one.pass_hat_k), percent(one.consistency)] if k > 1 else []
-        mean, errors = number(one.mean, one.unit), str(one.errors or "")
-        yield [one.metric, str(one.cases), mean, interval, percent(one.pass_rate), *repeated, errors]
+        yield [one.metric, str(one.cases), mean, interval, percent(one.pass_rate), *repeated, str(one.errors or "")]
 
 
 def _lines(experiment: Experiment) -> Iterator[str]:

@@ -12,7 +12,7 @@ from ..metrics.bound_metric import BoundMetric
 from .compare import Comparison, MetricChange
 from .run import Run, ScoreRow, parameters_hash
 
-_UNITS = {"1": "", "s": " s", "{token}": " tokens", "{level}": "", "{item}": "", "USD": ""}
+_UNITS = {"1": "", "s": " s", "{token}": " tokens", "{level}": "", "{item}": "", "USD": "", "/100": ""}
 EFFECT = {True: "d", False: "δ"}
 """Symbol of the effect size: Cohen's d for paired values, Cliff's delta for independent ones."""
 

@@ -183,7 +183,8 @@ def _histogram(series: MetricSeries) -> str:
     if series.facts.type == "boolean":
         yes, no = ("yes", "no") if series.facts.direction == "neutral" else ("pass", "fail")
         return _bar(int(sum(values)), len(values), f"{yes} {sum(values):.0f}, {no} {len(values) - sum(values):.0f}")
-    low, high = (0.0, 1.0) if series.facts.unit == "1" and min(values) >= 0 and max(values) <= 1 else (min(values), max(values))
+    most = {"1": 1.0, "/100": 100.0}.get(series.facts.unit, 0.0)
+    low, high = (0.0, most) if min(values) >= 0 and max(values) <= most else (min(values), max(values))
     counts, _ = np.histogram(values, bins=_BINS, range=(low, high))
     top, width = int(counts.max()), _WIDTH / _BINS
     unit = series.facts.unit

@@ -25,7 +25,7 @@ from .formatting import Report
 from .html import render_html
 from .junit import render_junit
 from .markdown import render_markdown
-from .run import About, line_of
+from .run import About, line_of, on_scale
 from .table import OutcomeTable, render_comparison
 
 Scored = Sequence[tuple[Score, str]]
@@ -53,11 +53,18 @@ class _Tabulated:
     width: int
     colour: bool
     content: bool
+    scale: int
 
     def __call__(self, turn: Turn, about: About, scored: Scored, redactor: Redactor) -> str:
         clean = str if self.content else _left_out
         return (
-            render_turn(leaving(turn, redactor), [score for score, _ in scored], self.width, color=self.colour, clean=clean)
+            render_turn(
+                leaving(turn, redactor),
+                [on_scale(score, self.scale) for score, _ in scored],
+                self.width,
+                color=self.colour,
+                clean=clean,
+            )
             + "\n"
         )
 
@@ -80,13 +87,13 @@ class _JsonLines:
 class _Table:
     needs_scores, needs_run = True, False
 
-    def __init__(self, out: TextIO, content: bool) -> None:
-        self._out, self._summary = out, OutcomeTable()
+    def __init__(self, out: TextIO, content: bool, scale: int) -> None:
+        self._out, self._summary, self._scale = out, OutcomeTable(), scale
         self._colour, self._width = colors_wanted(out), columns(out)
-        self.rendering: Rendering = _Tabulated(self._width, self._colour, content)
+        self.rendering: Rendering = _Tabulated(self._width, self._colour, content, scale)
 
     def add(self, text: str, scored: Scored) -> None:
-        self._summary.add([score for score, _ in scored])
+        self._summary.add([on_scale(score, self._scale) for score, _ in scored])
         self._out.write(text)
 
     def finish(self, report: Report) -> None:
@@ -131,7 +138,7 @@ class _KeptUntilWritten(io.TextIOWrapper):
 
 @contextmanager
 def open_outputs(
-    formats: Sequence[str], outs: Sequence[str], inputs: Sequence[str], *, content: bool = True
+    formats: Sequence[str], outs: Sequence[str], inputs: Sequence[str], *, content: bool = True, scale: int = 1
 ) -> Iterator[list[Output]]:
     """Open the requested outputs.
 
@@ -142,11 +149,12 @@ def open_outputs(
         outs: a file for each format, in the same order. ``-`` and a missing file mean standard output.
         inputs: files that the command reads, and therefore must not overwrite.
         content: True to include inputs and outputs of turns in the table.
+        scale: the configuration's ``scale``, for the table.
     """
     places = [*outs, *["-"] * (len(formats) - len(outs))]
     _refuse_overlaps(formats, places, inputs)
     with ExitStack() as stack:
-        yield [_output(form, _stream(form, place, stack), content) for form, place in zip(formats, places, strict=True)]
+        yield [_output(form, _stream(form, place, stack), content, scale) for form, place in zip(formats, places, strict=True)]
 
 
 def _refuse_overlaps(formats: Sequence[str], places: Sequence[str], inputs: Sequence[str]) -> None:
@@ -176,7 +184,7 @@ def _stream(form: str, place: str, stack: ExitStack) -> TextIO:
     return sys.stdout
 
 
-def _output(form: str, out: TextIO, content: bool) -> Output:
+def _output(form: str, out: TextIO, content: bool, scale: int) -> Output:
     if form in _DOCUMENTS:
         return _Whole(_DOCUMENTS[form], out)
-    return _Table(out, content) if form == "table" else _JsonLines(out)
+    return _Table(out, content, scale) if form == "table" else _JsonLines(out)

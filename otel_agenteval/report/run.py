@@ -127,7 +127,8 @@ class SeriesSummary:
 class Run:
     """The scores of one run: its turns by id, and its configured metrics, both in order."""
 
-    def __init__(self) -> None:
+    def __init__(self, scale: int = 1) -> None:
+        self.scale = scale
         self.turns: dict[str, About] = {}
         self.series: dict[tuple[str, str], MetricSeries] = {}
         self._short: tuple[int, int] | None = None
@@ -135,6 +136,7 @@ class Run:
 
     def add(self, about: About, score: Score, parameters: str = "") -> None:
         self.turns.setdefault(about.turn_id, about)
+        score = on_scale(score, self.scale)
         key = (score.metric, parameters)
         series = self.series.get(key)
         if series is None:
@@ -159,7 +161,7 @@ class Run:
         return (row for series in self.series.values() for row in series.rows)
 
     @classmethod
-    def read(cls, path: str, report: Report = to_stderr) -> Run:
+    def read(cls, path: str, report: Report = to_stderr, scale: int = 1) -> Run:
         """Read a run from the JSON lines that ``otel-agenteval eval`` wrote.
 
         ``report`` is called with a message for each line that isn't a score.
@@ -167,7 +169,7 @@ class Run:
         Raises:
             AgentEvalError: the file can't be read or contains no score.
         """
-        run = cls()
+        run = cls(scale)
         with open_recording(path) as stream:
             try:
                 for number, line in enumerate(stream, 1):
@@ -195,6 +197,18 @@ class Run:
             score,
             str(data.get(PARAMETERS, "")),
         )
+
+
+def on_scale(score: Score, scale: int) -> Score:
+    """Return a score from 0 to 1 on the scale of a report. Other scores, and verdicts, stay the same."""
+    if scale == 1 or score.unit != "1" or score.type == "boolean":
+        return score
+    threshold = None if score.threshold is None else score.threshold * scale
+    value = None if score.value is None else score.value * scale
+    facts = score.facts._replace(unit=f"/{scale}", threshold=threshold)
+    return Score.of(
+        facts, value, score.passed, score.status, score.label, score.explanation, score.detail, score.also, score.error_type
+    )
 
 
 def line_of(turn: Turn, about: About, score: Score, parameters: str) -> dict[str, Any]:

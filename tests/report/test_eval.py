@@ -273,3 +273,22 @@ def test_a_baseline_from_standard_input(
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(capsys.readouterr().out.encode())))
     assert main(["eval", *traces, "--baseline", "-", "--format", "markdown"]) == 0
     assert "**Against `-`**" in capsys.readouterr().out
+
+
+def test_scale_of_100_applies_to_thresholds_and_tables(traces: list[str], config: Callable[[str], str], capsys: Capture) -> None:
+    entry = "inline: {metrics: []}\nmetrics: [{code_tool_success: {threshold: %s}}]\n"
+    lines = {}
+    for scale, threshold in ((1, "0.7"), (100, "70")):
+        path = config(entry % threshold + f"scale: {scale}\n")
+        assert main(["eval", *traces, "--config", path]) == 0
+        lines[scale] = capsys.readouterr().out
+        assert main(["eval", *traces, "--config", path, "--format", "table"]) == 0
+        lines[-scale] = capsys.readouterr().out
+    assert lines[1] == lines[100]
+    assert '"threshold": 0.7' in lines[100]
+    assert "tool_success 1" in lines[-1]
+    assert "tool_success 100/100" in lines[-100]
+    assert main(["eval", *traces, "--config", config(entry % "1" + "scale: 100\n")]) == 2
+    assert "code_tool_success.threshold: must be above 1" in capsys.readouterr().err
+    assert main(["eval", *traces, "--config", config("scale: 10\n")]) == 2
+    assert "scale: must be 1 or 100, got 10" in capsys.readouterr().err

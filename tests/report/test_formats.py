@@ -355,3 +355,27 @@ def test_the_worst_turns_say_what_was_asked_and_answered() -> None:
 def test_a_report_without_content_says_neither() -> None:
     for text in (render_markdown(Report(with_ids("a"))), render_html(Report(with_ids("a")))):
         assert "asked" not in text.replace("are asked", "")
+
+
+def test_reports_show_scores_from_0_to_100_on_request() -> None:
+    runs = {scale: Run(scale) for scale in (1, 100)}
+    for run in runs.values():
+        for i in range(10):
+            about_turn, verdict = about(i), i > 4
+            run.add(about_turn, oa.Score("code_rouge", i / 10, verdict, threshold=0.5, policy="gate"))
+            run.add(about_turn, oa.Score("code_equals", float(verdict), verdict, type="boolean"))
+            run.add(about_turn, oa.Score("code_latency", i * 0.3, unit="s", direction="down"))
+    share, hundred = (render_markdown(Report(run)) for run in runs.values())
+    for shown, text in (
+        (share, "| 0.45 | 0.45 | 0.855 |"),
+        (share, "0.4, at least 0.5 passes"),
+        (hundred, "| 45 | 45 | 85.5 |"),
+        (hundred, "40, at least 50 passes"),
+    ):
+        assert text in shown
+    rows = [[line for line in shown.splitlines() if "code_rouge" not in line] for shown in (share, hundred)]
+    assert rows[0] == rows[1]
+    assert "axis 0 to 100" in render_html(Report(runs[100]))
+    same = compare(runs[100], runs[100], "before")
+    assert not same.not_compared
+    assert compare(runs[1], runs[100], "before").not_compared[0][1] == "unit 1 before, /100 now"

@@ -33,7 +33,7 @@ def percent(ours: str) -> Converted:
             return {ours: None}
         number = _number(value)
         if number == 1 or not 0 <= number <= 100:
-            raise ValueError("must be from 0 to 100 under this name. Example: 70 for 0.70")
+            raise ValueError("must be above 1 and at most 100, or a share below 1. Example: 70 for 0.70")
         return {ours: number if number < 1 else number / 100}
 
     return Converted(f"{ours} (70 is 0.70)", convert)
