@@ -320,6 +320,52 @@ def test_results_of_tools_that_look_things_up_are_the_context(result, texts, ids
     assert [retrieval.query for retrieval in about.retrievals] == (['{"q":"capital"}'] if texts else [])
 
 
+@pytest.mark.parametrize(
+    ("result", "relevant", "ids"),
+    [
+        pytest.param([{"id": "d9", "text": "a"}, {"doc_id": "d1", "score": 0.5}], ["d1"], ["d9", "d1"], id="documents"),
+        pytest.param('{"matches": [{"id": 4, "score": 1}, {"id": 7, "score": 0}]}', ["7"], ["4", "7"], id="documents as JSON text"),
+        pytest.param("1. KB-31: Refunds\n2. kb-7 (Delivery), see kb-31a", ["kb-7"], ["KB-31", "kb-7"], id="a text"),
+        pytest.param([{"type": "text", "text": "docs/a1.md, docs/b22.md"}], ["a1.md"], ["a1.md"], id="parts of a text"),
+        pytest.param("See kb-31.", ["kb-7"], ["kb-31"], id="only others"),
+        pytest.param(
+            "id 0b6e1c9a-1111-4222-8333-444455556666.", ["ffffffff-aaaa-4bbb-8ccc-dddddddddddd"],
+            ["0b6e1c9a-1111-4222-8333-444455556666"], id="a UUID",
+        ),
+        pytest.param("Refunds take 14 days.", ["kb-7"], None, id="a text without ids"),
+        pytest.param("Refunds take 14 days.", ["refunds", "14"], None, id="ids that look like words and numbers"),
+        pytest.param([{"id": "A-7", "status": "shipped"}], ["kb-7"], None, id="an object that isn't a document"),
+    ],
+)  # fmt: skip
+def test_retrieved_ids_stand_in_the_results_of_tools(result, relevant, ids):
+    calls = [{"name": "pay", "result": "kb-99", "error": True}, {"name": "search", "result": result}]
+    about = turn(tool_calls=calls, relevant_ids=relevant)
+    where = sources().attach(about, {})
+    assert about.retrieved_ids == ids
+    assert where == ({"retrieved_ids": "tool search"} if ids else {})
+    known = turn(tool_calls=calls, relevant_ids=relevant, retrieved_ids=["x"])
+    sources().attach(known, {})
+    assert known.retrieved_ids == ["x"]
+
+
+def test_named_retrievers_alone_give_ids_and_an_empty_list_is_a_fact() -> None:
+    calls = [{"name": "orders", "result": "kb-1"}, {"name": "search", "result": "kb-2"}]
+    about = turn(tool_calls=calls, relevant_ids=["kb-2"])
+    assert sources(retrievers=["search"]).attach(about, {})["retrieved_ids"] == "tool search"
+    assert about.retrieved_ids == ["kb-2"]
+    nothing = turn(tool_calls=[{"name": "search", "result": []}], relevant_ids=["kb-2"])
+    sources(retrievers=["search"]).attach(nothing, {})
+    assert nothing.retrieved_ids == []
+
+
+def test_recall_and_rank_are_those_of_ids_in_tool_results() -> None:
+    references = {"given": [{"relevant_ids": ["kb-7", "kb-8"]}]}
+    about = turn(tool_calls=[{"name": "search", "result": "kb-31, kb-7"}])
+    scores = oa.score_turns(about, ["code_recall_at_k", "code_mrr"], config={"references": references})[0][1]
+    assert [score.value for score in scores] == [0.5, 0.5]
+    assert scores[0].detail["reference_from"] == {"relevant_ids": "config", "retrieved_ids": "tool search"}
+
+
 def test_a_failed_look_up_found_nothing_and_a_retrieval_span_wins():
     failed = turn(tool_calls=[{"name": "search", "result": "boom", "error": True}])
     known = turn(tool_calls=[{"name": "search", "result": "tool's"}], context=["span's"])

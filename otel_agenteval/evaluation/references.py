@@ -30,6 +30,7 @@ from ..metrics.bound_metric import BoundMetric
 from ..metrics.names import presets
 from ..metrics.registry import catalog
 from .datasets import Case, cases_in, written_value
+from .tool_documents import documents_in, entries_in, ids_in
 
 BAGGAGE = "baggage:"
 _CASE = "case_id"
@@ -120,6 +121,8 @@ class ReferenceSources:
         if prompt is not None and not turn.context:
             _take_documents(turn, [Retrieval(prompt.question, prompt.documents)])
             sources["context"] = "prompt"
+        if turn.relevant_ids and turn.retrieved_ids is None:
+            self._take_ids(turn, sources)
         if self._ids and turn.retrieved_ids:
             turn.retrieved_ids = list(dict.fromkeys(_mapped_id(found, self._ids) for found in turn.retrieved_ids))
         if self._trims and turn.ground_truth:
@@ -143,13 +146,23 @@ class ReferenceSources:
         if case is not None:
             yield "dataset", case.references
 
+    def _take_ids(self, turn: Turn, sources: dict[str, str]) -> None:
+        """Use the ids in the results of retrieval tools, or of any tool, as the turn's retrieved ids."""
+        calls = [call for call in turn.tool_calls or () if not self._retrievers or _matches(call.name, self._retrievers)]
+        found = ids_in(calls, turn.relevant_ids or ())
+        if found:
+            turn.retrieved_ids = list(found)
+            sources["retrieved_ids"] = f"tool {', '.join(dict.fromkeys(found.values()))}"
+        elif self._retrievers and any(call.error is None and not entries_in(call.result) for call in calls):
+            turn.retrieved_ids = []  # the search found nothing
+
     def _take_retrieved(self, turn: Turn, sources: dict[str, str]) -> None:
         """Use the results of retrieval tools as the turn's retrieved documents."""
         found: list[Retrieval] = []
         tools: dict[str, None] = {}
         for call in turn.tool_calls or ():
             if call.error is None and call.result not in (None, "") and _matches(call.name, self._retrievers):
-                documents = [Document(**facts) for facts in _documents_in(call.result)]
+                documents = [Document(**facts) for facts in documents_in(call.result)]
                 if documents:
                     found.append(Retrieval(jsonio.text_of(call.arguments) if call.arguments else None, documents))
                     tools[call.name] = None
@@ -210,7 +223,7 @@ def _unwrap(turn: Turn, paths: ResponseOptions) -> None:
     given = (lookup(document, path) for path in paths.context if not turn.context)
     found = next((one for one in given if one is not ABSENT and one), None)
     if found is not None:
-        _take_documents(turn, [Retrieval(None, [Document(**facts) for facts in _documents_in(found)])])
+        _take_documents(turn, [Retrieval(None, [Document(**facts) for facts in documents_in(found)])])
 
 
 def _trimmed(value: Any) -> Any:
@@ -287,31 +300,6 @@ def _matches(value: Any, wanted: Sequence[str]) -> bool:
     if isinstance(value, bool):
         value = str(value).lower()
     return value is not None and any(fnmatchcase(str(value), pattern) for pattern in wanted)
-
-
-_TEXTS = ("content", "text", "page_content", "chunk", "snippet", "body", "document")
-_LISTS = ("documents", "results", "matches", "chunks", "hits", "items", "data")
-
-
-def _documents_in(result: Any) -> Iterator[dict[str, Any]]:
-    """Yield the documents in a tool's result.
-
-    Each entry of a list, or of the list in an object, is a document. Any other result is one document.
-    """
-    value = written_value(result)
-    if isinstance(value, Mapping):
-        value = next((value[key] for key in _LISTS if isinstance(value.get(key), (list, tuple))), [value])
-    for item in value if isinstance(value, (list, tuple)) else [value]:
-        if isinstance(item, Mapping):
-            text = next((item[key] for key in _TEXTS if isinstance(item.get(key), str)), None)
-            name, score = item.get("id"), item.get("score")
-            yield {
-                "id": str(name) if isinstance(name, (str, int)) and not isinstance(name, bool) else None,
-                "content": jsonio.text_of(item) if text is None else text,
-                "score": float(score) if isinstance(score, (int, float)) and not isinstance(score, bool) else None,
-            }
-        elif item not in (None, ""):
-            yield {"content": jsonio.text_of(item)}
 
 
 def _normal(text: str) -> str:

@@ -94,7 +94,7 @@ def _bound(
         of_turns, others = named(config, [metric], configured, whole)
         return of_turns or [one for one in others if one not in whole]  # a turn can have its session's signals
     if isinstance(metric, Mapping):
-        alone = {"inline": {"metrics": []}, "metrics": [metric], "scale": config.scale}
+        alone: dict[str, Any] = {"inline": {"metrics": []}, "metrics": [metric], "scale": config.scale}
         found = select_metrics(load_config(alone, env={}))[0]  # without its signals
         return [found if "policy" in metric else with_default_policy(config, found)]
     if callable(metric):

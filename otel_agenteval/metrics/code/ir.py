@@ -32,9 +32,9 @@ def _relevant(turn: Turn) -> dict[str, str]:
 def code_recall_at_k(turn: Turn, *, k: Annotated[int, Ge(1)] = 10) -> Result:
     """Share of the relevant documents among the first ``k`` retrieved documents.
 
-    Duplicates count towards ``k``. If nothing was retrieved (an empty list), the value is 0. Relevant ids come from the
-    turn's ``relevant_ids`` or its references. Skipped as ``missing:retrieved_ids`` or ``missing:relevant_ids`` if one is
-    unknown, or if there are no relevant ids.
+    Duplicates count towards ``k``. Without retrieval spans, the ids in tool results count. If nothing was retrieved (an
+    empty list), the value is 0. Relevant ids come from the turn's ``relevant_ids`` or its references. Skipped as
+    ``missing:retrieved_ids`` or ``missing:relevant_ids`` if one is unknown, or if there are no relevant ids.
 
     Parameters:
         k: Number of retrieved documents that count, from 1.
