@@ -63,7 +63,8 @@ _DOT = re.compile(
     r"\s?[\[({]\s?(?:\.|dot|punkt|punto|point|点)\s?[\])}]\s?|(?<=[a-z0-9]) dot (?=(?:[a-z0-9-]+ dot )?(?:com|org|net|io|info)\b)",
     re.IGNORECASE,
 )
-_SLASHES = re.compile(r"\b(https?|hxxps?)\s?(?:\[:\]|\[://\]|:\s?)\s?//\s?|\b(https?|hxxps?)\[://\]", re.IGNORECASE)
+_BRACKET_DOT = re.compile(r"[\[({]\s?(?:\.|dot|punkt|punto|point|点)", re.IGNORECASE)
+_SLASHES = re.compile(r"(h(?<!\wh)(?:ttps?|xxps?))(?:\s?(?:\[:\]|\[://\]|:\s?)\s?//\s?|\[://\])", re.IGNORECASE)
 _ESCAPE = re.compile(r"\\([-_.&~()*#+!?=])")
 _CODE = re.compile(r"(```|~~~).*?(?:\1|\Z)|(`+)(?!`)[^\n]{1,2000}?(?<!`)\2(?!`)", re.DOTALL)
 _COMMAND = re.compile(
@@ -120,8 +121,9 @@ def revealed(text: str) -> str:
     if "&" in text and ";" in text:
         text = html.unescape(text)
     if "[" in text or "(" in text or "dot" in text or "{" in text:
-        text = _DOT.sub(".", text)
-        text = _SLASHES.sub(lambda found: f"{found[1] or found[2]}://", text)
+        if _BRACKET_DOT.search(text) is not None or " dot " in text.lower():
+            text = _DOT.sub(".", text)
+        text = _SLASHES.sub(r"\1://", text)
     return text
 
 
