@@ -126,19 +126,19 @@ def folded(text: str) -> str:
     if text.isascii():
         return text
     table, foldable = _folding()
-    return text.translate(table) if foldable.search(text) is not None else text
+    return foldable.sub(lambda found: table.get(found[0], found[0]), text)  # many times as fast as str.translate
 
 
 @cache
-def _folding() -> tuple[dict[int, str], re.Pattern[str]]:
-    table: dict[int, str] = {}
+def _folding() -> tuple[dict[str, str], re.Pattern[str]]:
+    table: dict[str, str] = {}
     for first, last in ((0x80, 0x3100), (0xA620, 0xAC00), (0xFE10, 0xFFF0), (0x10400, 0x1FC00)):
         for code in range(first, last):
             means = _looks_like(chr(code))
             if means is not None:
-                table[code] = means
+                table[chr(code)] = means
     # One range for all characters above U+FFFF, because a class with single ones of them is 100 times as slow.
-    return table, re.compile("[" + "".join(chr(code) for code in table if code < 0x10000) + "\U00010400-\U0001fc00]")
+    return table, re.compile("[" + "".join(sign for sign in table if sign < "\U00010000") + "\U00010400-\U0001fc00]")
 
 
 def _looks_like(character: str) -> str | None:
