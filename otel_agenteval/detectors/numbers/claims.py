@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from ..lists import table
@@ -339,6 +340,7 @@ _OF_SERVERS = re.compile(
 )
 
 
+@lru_cache(maxsize=64)
 def is_hypothetical(sentence: str) -> bool:
     if _HYPOTHETICAL.search(in_small_letters(sentence)) is not None:
         return True

@@ -313,9 +313,12 @@ def changes(groups: Iterable[Sequence[float]]) -> list[float]:
     return found
 
 
-def of_periods(values: Sequence[float]) -> list[float]:
+_PERIODS = np.array((12.0, 1 / 12, 7.0, 1 / 7, 52.0, 365.0))
+
+
+def of_periods(values: Sequence[float]) -> Array:
     """Return amounts for other periods: a month, a week, a day, a year."""
-    return [value * factor for value in values for factor in (12.0, 1 / 12, 7.0, 1 / 7, 52.0, 365.0)]
+    return np.multiply.outer(np.array(values, np.float64), _PERIODS).ravel()
 
 
 def results(pools: Iterable[Sequence[float]]) -> list[Array]:
@@ -359,6 +362,7 @@ class Candidates:
 # --- calculations that an answer shows -----------------------------------------------------------------------------
 
 _OPERATOR = re.compile(r"[^0-9\n=≈→]{0,24}?([×✕*·⋅÷/+−–-]|\bx\b|\bmal\b)[^0-9\n=≈→]{0,8}")
+_WIDEST_OPERATOR = 24 + len("mal") + 8
 
 
 def results_shown(text: str, places: Sequence[tuple[int, int, float]]) -> list[float]:
@@ -369,7 +373,8 @@ def results_shown(text: str, places: Sequence[tuple[int, int, float]]) -> list[f
     found: list[float] = []
     total = product = 0.0
     for i, (start, _, value) in enumerate(places):
-        operator = _OPERATOR.fullmatch(text, places[i - 1][1], start) if i else None
+        end = places[i - 1][1]
+        operator = _OPERATOR.fullmatch(text, end, start) if i and start - end <= _WIDEST_OPERATOR else None
         if operator is None:
             total, product = 0.0, value
             continue
