@@ -143,6 +143,11 @@ def test_names_of_months_are_read_on_either_side_of_the_day(output: str, result:
     assert passed(said(output, {"date": result})) is True
 
 
+def test_days_beyond_the_calendar_are_no_error() -> None:
+    given = {"first": "0001-01-02", "last": "9999-12-30", "takes": "5 days", "at_most": "2 years"}
+    assert passed(said("It ends on 3 March 2027.", given)) is False
+
+
 _TODAY = "2026-11-26T09:00:00Z"
 
 

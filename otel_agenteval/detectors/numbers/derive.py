@@ -318,7 +318,8 @@ _PERIODS = np.array((12.0, 1 / 12, 7.0, 1 / 7, 52.0, 365.0))
 
 def of_periods(values: Sequence[float]) -> Array:
     """Return amounts for other periods: a month, a week, a day, a year."""
-    return np.multiply.outer(np.array(values, np.float64), _PERIODS).ravel()
+    amounts: Array = np.array(values, np.float64)[:, np.newaxis] * _PERIODS
+    return amounts.ravel()
 
 
 def results(pools: Iterable[Sequence[float]]) -> list[Array]:

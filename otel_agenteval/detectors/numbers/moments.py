@@ -18,6 +18,7 @@ from .times import durations_in, offsets_named, says_local, shifted
 _YEAR = 365.2425
 _NEAR = 14
 """Days from today or a given date within which a date with its correct weekday needs no source."""
+_LAST_DAY = datetime.date.max.toordinal()
 _STEPS = 60
 _FEW = 40
 _SHIFTED = 4_000
@@ -117,32 +118,36 @@ class Timeline:
         """Return the years of the days that are a stated duration before or after a given day."""
         found: dict[tuple[int, int], set[int]] = {}
         steps = [each for each in self._durations if each[1] >= 3600][:_STEPS]
+        lengths = {
+            (round(seconds / unit), unit, int(seconds / 86400)) for seconds, unit in steps if 86400 <= seconds < 4000 * 86400
+        }
         days = [*self._given.dates[:_FEW], *([self._today] if self._today is not None else [])]
-        for day in days:
-            for seconds, unit in steps:
-                count = int(seconds / 86400)
-                for later in self._moved(day, round(seconds / unit), unit, count) if 0 < count < 4000 else ():
-                    found.setdefault((later.month, later.day), set()).add(later.year)
+        for ordinal in {ordinal for day in days for length in lengths for ordinal in self._moved(day, *length)}:
+            if 0 < ordinal <= _LAST_DAY:
+                later = datetime.date.fromordinal(ordinal)
+                found.setdefault((later.month, later.day), set()).add(later.year)
         return found
 
     @staticmethod
-    def _moved(day: datetime.date, units: int, unit: float, days: int) -> Iterator[datetime.date]:
-        for count in (days, -days):
-            yield day + datetime.timedelta(days=count)
+    def _moved(day: datetime.date, units: int, unit: float, days: int) -> Iterator[int]:
+        """Yield the ordinals of the days that are a duration before or after a day."""
+        start, weekday = day.toordinal(), day.weekday()
+        yield start + days
+        yield start - days
         if unit == 86400 and days <= 60:  # working days
-            for weekday, sign in ((min(day.weekday(), 4), 1), (min(day.weekday(), 5), -1)):
-                weeks, rest = divmod(weekday + sign * days, 5)
-                yield day + datetime.timedelta(days=7 * weeks + rest - day.weekday())
+            for first, sign in ((min(weekday, 4), 1), (min(weekday, 5), -1)):
+                weeks, rest = divmod(first + sign * days, 5)
+                yield start + 7 * weeks + rest - weekday
         if unit > 2_000_000:
             months = units * (1 if unit < 3_000_000 else 12)
             for sign in (1, -1):
                 year, month = divmod(day.year * 12 + day.month - 1 + sign * months, 12)
                 if 1 <= year < 9999:
                     last = calendar.monthrange(year, month + 1)[1]
-                    moved = datetime.date(year, month + 1, min(day.day, last))
+                    moved = datetime.date(year, month + 1, min(day.day, last)).toordinal()
                     yield moved
-                    yield moved - datetime.timedelta(days=1)
-                    yield datetime.date(year, month + 1, last)
+                    yield moved - 1
+                    yield datetime.date(year, month + 1, last).toordinal()
 
     # --- times of day ----------------------------------------------------------------------------------------------
 
