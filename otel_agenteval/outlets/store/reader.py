@@ -213,6 +213,19 @@ class StoreReader:
     def has_metric(self, name: str) -> bool:
         return self._db.execute(f"SELECT 1 FROM scores WHERE metric = {self._sql.p} LIMIT 1", (name,)).fetchone() is not None
 
+    def summary(self, wanted: Wanted = Wanted()) -> list[dict[str, Any]]:
+        """Return counts and the mean value per agent and metric, without vacuous scores."""
+        where = _conditions(wanted, self._sql, of_scores=True)
+        mean = f"CASE WHEN NOT {is_vacuous(self._sql)} THEN value END"
+        passes, fails = (verdict_is(passed, self._sql) for passed in (True, False))
+        rows = self._db.execute(
+            f"SELECT agent, metric, kind, count(*) AS scores, count(CASE WHEN {passes} THEN 1 END) AS passed, "
+            f"count(CASE WHEN {fails} THEN 1 END) AS failed, count(CASE WHEN status = 'error' THEN 1 END) AS errors, avg({mean}) AS mean FROM turns JOIN scores USING (turn_id) "
+            f"WHERE {where} GROUP BY agent, metric, kind ORDER BY agent, metric",
+            where.values,
+        )
+        return [dict(row) for row in rows]
+
     def changes(self, since: float | None = None, limit: int = 100) -> list[dict[str, Any]]:
         """Return the latest changes of scores, newest first. ``since`` is in Unix seconds."""
         rows = self._db.execute(
