@@ -66,6 +66,7 @@ def run(args: argparse.Namespace) -> int:
             tuple(output.rendering for output in outputs),
             with_scores=keeps or any(output.needs_scores for output in outputs),
             with_content=not args.no_content and any(output.needs_run for output in outputs),
+            with_facts=baseline is not None,
             judge=budget.judge(judge),
             embedder=budget.embedder(embedder),
             cases=cases,
@@ -77,6 +78,8 @@ def run(args: argparse.Namespace) -> int:
                 output.add(text, found.scored)
             for score, parameters in found.scored if keeps else ():
                 results.add(found.about, score, parameters)
+            if found.facts:
+                results.note_facts(found.about.turn_id, found.facts)
         code = report_reading(reading)
         if not reading.turns:
             code = UNUSABLE  # nothing was scored

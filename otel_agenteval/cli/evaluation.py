@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -23,6 +23,7 @@ from ..evaluation.redaction import Redactor, redacted_score
 from ..evaluation.references import ReferenceSources
 from ..evaluation.selection import named, select_conversation_metrics, select_group, select_metrics
 from ..evaluation.signals import with_signals
+from ..evaluation.turn_facts import FactValue, facts_of
 from ..judging.models import Embedder, InProcessEmbedder, Judge, JudgeGroup
 from ..judging.sampling import rules_of
 from ..metrics.bound_metric import BoundMetric, asks_one
@@ -66,6 +67,8 @@ class Evaluated(NamedTuple):
     """Its text in each output."""
     scored: Sequence[tuple[Score, str]]
     """Its scores, each with the hash of its metric's parameters; empty if no output needs them."""
+    facts: Mapping[str, FactValue]
+    """Its facts. Empty unless the run is compared with a baseline."""
 
 
 class Evaluation:
@@ -77,6 +80,7 @@ class Evaluation:
         renderings: make the texts of the outputs.
         with_scores: keep the scores, for a report over all turns.
         with_content: keep input and output of turns with a failed score.
+        with_facts: return the facts of each turn.
         judge: for ``llm_`` metrics.
         embedder: for ``embed_`` metrics.
         cases: metrics of single cases. The default is those of ``references.dataset``.
@@ -90,6 +94,7 @@ class Evaluation:
         *,
         with_scores: bool,
         with_content: bool = True,
+        with_facts: bool = False,
         judge: Judge | JudgeGroup | None = None,
         embedder: Embedder | InProcessEmbedder | None = None,
         cases: CaseMetrics | None = None,
@@ -97,7 +102,7 @@ class Evaluation:
         self._config = config
         self._names = names
         self._renderings = renderings
-        self._with_scores, self._with_content = with_scores, with_content
+        self._with_scores, self._with_content, self._with_facts = with_scores, with_content, with_facts
         self._judge, self._embedder = judge, embedder
         self._metrics, self._whole = chosen(config, names)
         self._references = ReferenceSources(config)
@@ -105,7 +110,8 @@ class Evaluation:
         self._hashes = {metric._facts: parameters_hash(metric) for metric in (*self._cases.all, *self._whole)}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _copy, (json.dumps(self._config.to_dict()), self._names, self._renderings, self._with_scores, self._with_content)
+        config, kept = json.dumps(self._config.to_dict()), (self._with_scores, self._with_content, self._with_facts)
+        return _copy, (config, self._names, self._renderings, *kept)
 
     @property
     def asks(self) -> bool:
@@ -187,7 +193,7 @@ class Evaluation:
                 expected=_said(expected, redactor),
             )
         texts = [rendering(left, about, scored, redactor) for rendering in self._renderings]
-        return Evaluated(about, texts, scored if self._with_scores else ())
+        return Evaluated(about, texts, scored if self._with_scores else (), facts_of(left) if self._with_facts else {})
 
 
 def _said(text: str | None, redactor: Redactor) -> str | None:
@@ -201,7 +207,8 @@ def _said(text: str | None, redactor: Redactor) -> str | None:
 
 
 @functools.lru_cache(maxsize=1)
-def _copy(config: str, names: str | None, renderings: Sequence[Rendering], with_scores: bool, with_content: bool) -> Evaluation:
-    return Evaluation(
-        load_config(json.loads(config), env={}), names, renderings, with_scores=with_scores, with_content=with_content
-    )
+def _copy(
+    config: str, names: str | None, renderings: Sequence[Rendering], with_scores: bool, with_content: bool, with_facts: bool
+) -> Evaluation:
+    loaded = load_config(json.loads(config), env={})
+    return Evaluation(loaded, names, renderings, with_scores=with_scores, with_content=with_content, with_facts=with_facts)

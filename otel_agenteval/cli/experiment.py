@@ -90,13 +90,23 @@ def run(args: argparse.Namespace) -> int:
             task, args.dataset, names, repetitions=args.repetitions, concurrency=args.concurrency, config=config, judge=budget.judge(judge), embedder=budget.embedder(embedder),
         )  # fmt: skip
         renderings = tuple(output.rendering for output in outputs)
-        work = Evaluation(config, args.metrics, renderings, with_scores=True, with_content=not args.no_content, cases=of_cases)
+        work = Evaluation(
+            config,
+            args.metrics,
+            renderings,
+            with_scores=True,
+            with_content=not args.no_content,
+            with_facts=baseline is not None,
+            cases=of_cases,
+        )
         results = Run(config.scale)
         for shown in (work.shown(turn, scores) for turn, scores in found.scored):
             for output, text in zip(outputs, shown.texts, strict=True):
                 output.add(text, shown.scored)
             for score, parameters in shown.scored:
                 results.add(shown.about, score, parameters)
+            if shown.facts:
+                results.note_facts(shown.about.turn_id, shown.facts)
         close_models(judge, embedder, budget)
         comparison = None if baseline is None else compare(baseline, results, Path(args.baseline).name, watch)
         report = reported(args, results, [*of_cases.by_name, *whole], comparison)

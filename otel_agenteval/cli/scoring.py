@@ -15,6 +15,7 @@ from ..judging.models import Embedder, InProcessEmbedder, Judge, JudgeGroup
 from ..metrics.bound_metric import BoundMetric, asked_in
 from ..metrics.registry import resolve
 from ..report import Comparison, Report, Run, unevaluated_gates
+from ..report.differences import causes_of
 from .exit_codes import FAILED, OK
 from .options import add_scored_config, names_of
 
@@ -129,6 +130,8 @@ def watched(args: argparse.Namespace, metrics: Sequence[BoundMetric]) -> set[str
 
 def reported(args: argparse.Namespace, run: Run, metrics: Sequence[BoundMetric], comparison: Comparison | None) -> Report:
     """Return the report on a run of these metrics, in which gates without a verdict fail unless they may."""
+    if comparison is not None:
+        comparison.causes = causes_of(comparison, run)
     unevaluated = [] if args.allow_unevaluated else unevaluated_gates(metrics, run)
     has_gate = args.fail_on_regression is not None or any(metric.policy == "gate" for metric in metrics)
     if args.gate and not args.allow_unevaluated and not has_gate:

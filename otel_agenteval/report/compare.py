@@ -62,6 +62,8 @@ class Comparison:
     not_compared: list[tuple[str, str]] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
     """Watched metrics that had values in the baseline and now have only errors."""
+    causes: list[str] = field(default_factory=list)
+    """Facts that are more frequent in the failed turns of metrics that regressed."""
 
     @property
     def regressions(self) -> list[MetricChange]:

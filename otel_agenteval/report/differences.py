@@ -12,8 +12,10 @@ from ..evaluation.turn_facts import facts_of, follows_from
 from ..metrics.registry import indexed
 from ..outlets.store.reader import VerdictRow
 from ..statistics.differences import FEW, Differences, Finding, find_differences
+from .compare import Comparison
 from .formatting import aligned, count, markdown_table, p_value, percent, points
 from .html import page, text_table
+from .run import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,23 @@ def verdicts_in(turn: Turn, scores: Iterable[Score]) -> dict[str, VerdictRow]:
         bad = score.status == "error" or score.verdict is False
         if bad or (score.verdict and not score.detail.get("vacuous")):
             found[score.metric] = VerdictRow(turn.turn_id, bad, facts, conversation, 1.0)
+    return found
+
+
+def causes_of(comparison: Comparison, run: Run) -> list[str]:
+    """Return up to three findings about the failed turns of each metric that regressed."""
+    found: list[str] = []
+    for series in {change.label: change.series for change in comparison.changes if change.verdict == "regression"}.values():
+        rows = [
+            VerdictRow(row.about.turn_id, row.outcome != "pass", dict(run.facts[row.about.turn_id]), row.about.case, 1.0)
+            for row in series.rows
+            if row.outcome in ("pass", "fail", "error") and row.about.turn_id in run.facts
+        ]
+        found += [
+            f"More frequent in failed turns of {series.label}: {one} ({percent(one.bad)} of failed, {percent(one.rest)} of passed turns"
+            f"{', few turns' if one.few else ''})"
+            for one in differences_of(series.facts.metric, rows).found.findings[:3]
+        ]
     return found
 
 

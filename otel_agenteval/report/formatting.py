@@ -154,6 +154,7 @@ def describe_pairing(comparison: Comparison) -> str:
 def remarks(comparison: Comparison) -> list[str]:
     found = [f"New: {', '.join(comparison.new)}"] if comparison.new else []
     found += [f"Missing in this run: {', '.join(comparison.missing)}"] if comparison.missing else []
+    found += comparison.causes
     found += [f"More errors: {label}, {before:,} before, {now:,} now" for label, before, now in comparison.errored]
     by_reason: dict[str, list[str]] = {}
     for label, reason in comparison.not_compared:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from ..core import jsonio
 from ..core.errors import AgentEvalError, ConfigError
 from ..core.score import FIELDS, Facts, Score, pass_rate
 from ..core.turn import Turn
+from ..evaluation.turn_facts import FactValue
 from ..metrics.bound_metric import BoundMetric
 from ..outlets.accounting import answering_call, outcome
 from ..turns.recordings import Report, open_recording, to_stderr
@@ -21,6 +23,8 @@ from ..turns.recordings import Report, open_recording, to_stderr
 MOST_TEXT = 300
 """Maximum length of a turn's input and of its output in reports, in characters."""
 _SHORT_ID = 8
+MOST_WITH_FACTS = 10_000
+"""Number of turns whose facts a run keeps."""
 PARAMETERS = "parameters_hash"
 """JSON key that distinguishes two configurations of one metric."""
 
@@ -131,6 +135,9 @@ class Run:
         self.scale = scale
         self.turns: dict[str, About] = {}
         self.series: dict[tuple[str, str], MetricSeries] = {}
+        self.facts: dict[str, Mapping[str, FactValue]] = {}
+        """Facts of up to :data:`MOST_WITH_FACTS` random turns by id, if noted."""
+        self._facts_below = 1 << 32
         self._short: tuple[int, int] | None = None
         """Cached number of turns, and the id length that distinguishes all of them."""
 
@@ -143,6 +150,14 @@ class Run:
             number = 1 + sum(name == score.metric for name, _ in self.series)
             series = self.series[key] = MetricSeries(score.facts, parameters, number)
         series.rows.append(ScoreRow(about, series, outcome(score), score.value, score.verdict, why(score)))
+
+    def note_facts(self, turn_id: str, facts: Mapping[str, FactValue]) -> None:
+        """Keep the facts of a turn. If there are too many, a random half is kept."""
+        if zlib.crc32(turn_id.encode()) < self._facts_below:
+            self.facts[turn_id] = facts
+        if len(self.facts) > MOST_WITH_FACTS:
+            self._facts_below //= 2
+            self.facts = {name: kept for name, kept in self.facts.items() if zlib.crc32(name.encode()) < self._facts_below}
 
     def short_name(self, about: About) -> str:
         """Return a turn's name for people: the case id, or a unique start of the turn id."""

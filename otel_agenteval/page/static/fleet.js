@@ -91,8 +91,7 @@ function Changes({ title, changes, query }) {
   if (!changes.length) return null;
   const id = title.replaceAll(" ", "-");
   return html`<section aria-labelledby=${id}><h2 id=${id}>${title}</h2><ul class="changes">${changes.slice(0, 20).map((change) => html`<li>
-    <span class=${`mark ${change.verdict === "better" ? "good" : "bad"}`}>${change.verdict}</span> <${Link} to=${differences(query, { metric: change.metric, agent: change.agent, since: change.since })} aria-label=${`Differences of ${change.metric} since its change`}><code>${change.metric}</code></${Link}> of <${Pick} query=${query} name="agent" value=${change.agent} />:
-    ${number(change.mean_before)} → ${number(change.mean_after)} <span class="dim">(difference ${number(change.ci_low)} … ${number(change.ci_high)}), ${time(change.at)}${change.version ? `, version ${change.version}` : ""}</span>
+    <span class=${`mark ${change.verdict === "better" ? "good" : "bad"}`}>${change.verdict}</span> <${Link} to=${differences(query, { metric: change.metric, agent: change.agent, since: change.since })} aria-label=${`Differences of ${change.metric} since its change`}><code>${change.metric}</code></${Link}> of <${Pick} query=${query} name="agent" value=${change.agent} />: ${number(change.mean_before)} → ${number(change.mean_after)} <span class="dim">(difference ${number(change.ci_low)} … ${number(change.ci_high)}), ${time(change.at)}${change.version ? `, version ${change.version}` : ""}</span>
     ${(change.turns ?? []).slice(0, 3).map((id) => html` <${Link} to=${link(`/turn/${encodeURIComponent(id)}`, query)}><code>${id.slice(0, 8)}</code></${Link}>`)}</li>`)}</ul></section>`;
 }
 
