@@ -73,7 +73,7 @@ def _stored(args: argparse.Namespace, config: Config) -> dict[str, list[VerdictR
         return {name: reader.verdicts(name, wanted) for name in (args.metric or most[:_MOST_METRICS])}
 
 
-class _Work(NamedTuple):
+class _Verdicts(NamedTuple):
     """Evaluates turns, also in other processes."""
 
     evaluation: Evaluation
@@ -84,7 +84,7 @@ class _Work(NamedTuple):
 
 
 def _recorded(args: argparse.Namespace, config: Config) -> dict[str, list[VerdictRow]]:
-    work = _Work(Evaluation(config, ",".join(args.metric) or None, (), with_scores=False))
+    work = _Verdicts(Evaluation(config, ",".join(args.metric) or None, (), with_scores=False))
     reading = Reading(progress())
     found: dict[str, list[VerdictRow]] = {}
     for of_turn in in_order(args.files, work, jobs=jobs_of(args.jobs), meet=work.evaluation.looks_at_conversations, seen=reading):

@@ -11,6 +11,7 @@ from ..core.finding import findings_in
 from ..core.score import Score
 from ..core.turn import ToolCall, Turn
 from ..metrics.code.tool_trace import failure_of_call, is_repaired
+from ..metrics.lib.tools import entry_name
 
 OUTPUT = "output"
 _SIGNALS = ("code_injection_markers", "code_ungrounded_numbers")  # without a verdict
@@ -98,25 +99,23 @@ def _of_tools(turn: Turn, failed: Mapping[str, Score]) -> Iterator[Fault]:
                 f"tool_calls[{one['call']}]",
                 f"{one['name']} was called with invalid arguments ({one['keyword']})",
             )
-    if (score := failed.get("code_repeated_tool_calls")) is not None:
-        for finding in findings_in(score.detail):
-            last = calls[int(re.findall(r"\d+", finding["path"])[0])] if calls else None
-            same = [at for at, call in enumerate(calls) if last is not None and _is_same(call, last)]
-            if len(same) > 1:
-                yield Fault("loop", f"tool_calls[{same[1]}]", f"{calls[same[1]].name} was called again with the same arguments")
     for at, call in enumerate(calls):
         why = failure_of_call(call)
         if why is not None and not any(failure_of_call(later) is None and is_repaired(call, later) for later in calls[at + 1 :]):
             yield Fault("tool_error", f"tool_calls[{at}]", f"{call.name} failed and wasn't repaired")
+    yield from _loops(calls, failed.get("code_repeated_tool_calls"))
     expected = turn.references.get("expected_tools")
     if isinstance(expected, list):
-        names = {
-            one["name"] if isinstance(one, Mapping) and "name" in one else one
-            for one in expected
-            if isinstance(one, (str, Mapping))
-        }
-        others = [call.name for call in calls if call.name not in names]
-        yield from _first_call(calls, others, "wrong_tool", "{} wasn't expected")
+        names = [entry_name(one) for one in expected]
+        yield from _first_call(calls, [call.name for call in calls if call.name not in names], "wrong_tool", "{} wasn't expected")
+
+
+def _loops(calls: list[ToolCall], score: Score | None) -> Iterator[Fault]:
+    for finding in findings_in(score.detail) if score is not None else ():
+        last = calls[int(re.findall(r"\d+", finding["path"])[0])]
+        same = [at for at, call in enumerate(calls) if call.name == last.name and call.arguments == last.arguments]
+        if len(same) > 1:
+            yield Fault("loop", f"tool_calls[{same[1]}]", f"{last.name} was called again with the same arguments")
 
 
 def _first_call(calls: list[ToolCall], names: Iterable[str], kind: str, reason: str) -> Iterator[Fault]:
@@ -125,10 +124,6 @@ def _first_call(calls: list[ToolCall], names: Iterable[str], kind: str, reason: 
         if call.name in wanted:
             yield Fault(kind, f"tool_calls[{at}]", reason.format(call.name))
             return
-
-
-def _is_same(call: ToolCall, other: ToolCall) -> bool:
-    return call.name == other.name and call.arguments == other.arguments
 
 
 def _of_retrieval(turn: Turn) -> Iterator[Fault]:

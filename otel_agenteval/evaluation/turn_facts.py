@@ -35,7 +35,7 @@ def facts_of(turn: Turn) -> dict[str, FactValue]:
     failed = [call.name for call in turn.tool_calls or () if call.error is not None]
     last = next((call for call in reversed(calls) if call.model), None)
     language = language_of(plain(turn.input[:_READ])) if turn.input else None
-    known: dict[str, Any] = {
+    names: dict[str, Any] = {
         "agent": turn.agent,
         "service": turn.service,
         "framework": turn.framework,
@@ -49,6 +49,8 @@ def facts_of(turn: Turn) -> dict[str, FactValue]:
         "tool": [*dict.fromkeys(tools)],
         "tool failed": [*dict.fromkeys(failed)],
         "tool after tool": [*dict.fromkeys(f"{one} → {other}" for one, other in itertools.pairwise(tools))],
+    }
+    numbers = {
         "duration_s": turn.duration_s,
         "cost_usd": turn.cost_usd,
         "input_tokens": usage.input_tokens if usage is not None else None,
@@ -61,7 +63,7 @@ def facts_of(turn: Turn) -> dict[str, FactValue]:
         "tool_errors": len(failed) if turn.tool_calls is not None else None,
         "documents": len(turn.retrieved_ids) if turn.retrieved_ids is not None else None,
     }
-    return {name: value for name, value in known.items() if value is not None and value != []}
+    return {name: value for name, value in (names | numbers).items() if value is not None and value != []}
 
 
 def follows_from(metric: Metric) -> frozenset[str]:

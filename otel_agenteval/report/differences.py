@@ -11,7 +11,7 @@ from ..core.turn import Turn
 from ..evaluation.turn_facts import facts_of, follows_from
 from ..metrics.registry import indexed
 from ..outlets.store.reader import VerdictRow
-from ..statistics.differences import FEW, Differences, Finding, find_differences
+from ..statistics.differences import FEW, Contrast, Differences, find_differences
 from .compare import Comparison
 from .formatting import aligned, count, markdown_table, p_value, percent, points
 from .html import page, text_table
@@ -68,7 +68,7 @@ def causes_of(comparison: Comparison, run: Run) -> list[str]:
 _HEADS = ("fact", "failed", "passed", "difference, interval", "p", "turns", "")
 
 
-def _cells(one: Finding) -> tuple[str, ...]:
+def _cells(one: Contrast) -> tuple[str, ...]:
     low, high = one.interval
     notes = [f"few turns (fewer than {FEW} failed)"] if one.few else []
     if one.also:

@@ -139,13 +139,17 @@ def api(
             live, stored = engine.why(turn_id), store.why(turn_id) if store is not None else None
             if live is None and stored is None:
                 return _json({"turn_id": turn_id, "metrics": None}, 404)
-            scores = store.scores(turn_id) if store is not None else []
-            turn = (store.turn(turn_id) if store is not None else None) or {}
-            scores = with_evidence(scores, turn.get("content") if shows_content else None)
-        cost = {name: turn[name] for name in ("cost_usd", "cost_estimated") if turn.get(name) is not None}
-        return _json({"turn_id": turn_id, "metrics": {**(stored or {}), **(live or {})}, "scores": scores, **cost})
+            facts = _stored_facts(store, turn_id, shows_content) if store is not None else {"scores": []}
+        return _json({"turn_id": turn_id, "metrics": {**(stored or {}), **(live or {})}, **facts})
 
     return get
+
+
+def _stored_facts(store: StoreReader, turn_id: str, shows_content: bool) -> dict[str, Any]:
+    """Return a turn's stored scores and its cost."""
+    turn = store.turn(turn_id) or {}
+    cost = {name: turn[name] for name in ("cost_usd", "cost_estimated") if turn.get(name) is not None}
+    return {"scores": with_evidence(store.scores(turn_id), turn.get("content") if shows_content else None), **cost}
 
 
 def _full_id(engine: Engine, store: StoreReader | None, short: str) -> str:

@@ -36,7 +36,7 @@ _NORMAL = NormalDist()
 Value = str | float | bool | Collection[str] | None
 
 
-class Fact(NamedTuple):
+class TurnFact(NamedTuple):
     """A value of an attribute. ``value`` begins with ``>`` or ``≤`` if the fact is a range of numbers."""
 
     attribute: str
@@ -47,10 +47,10 @@ class Fact(NamedTuple):
 
 
 @dataclass(slots=True)
-class Finding:
+class Contrast:
     """A fact or a pair of facts that is more frequent among bad turns."""
 
-    facts: tuple[Fact, ...]
+    facts: tuple[TurnFact, ...]
     bad: float
     """Share among the bad turns, weighted."""
     rest: float
@@ -61,7 +61,7 @@ class Finding:
     """p value, corrected for the number of facts."""
     turns: tuple[int, int]
     """Number of bad turns and of other turns with the facts."""
-    also: list[Fact] = field(default_factory=list)
+    also: list[TurnFact] = field(default_factory=list)
     """Facts that hold for nearly the same turns."""
 
     @property
@@ -77,12 +77,12 @@ class Finding:
 class Differences:
     bad: int
     rest: int
-    findings: list[Finding]
+    findings: list[Contrast]
     """Largest difference first, by the lower end of the interval. Facts that a finding before them explains are left out."""
     tested: int
 
 
-class _Table(NamedTuple):
+class _Shares(NamedTuple):
     """Two shares as ``(with the fact, all)``, in independent turns."""
 
     bad: tuple[float, float]
@@ -141,10 +141,10 @@ class _Search:
         self.facts, self.has, self.aliases = _facts(turns, order, self.bad)
         self.places = {fact: at for at, fact in enumerate(self.facts)}
 
-    def of(self, facts: tuple[Fact, ...]) -> Any:
+    def of(self, facts: tuple[TurnFact, ...]) -> Any:
         return np.logical_and.reduce([self.has[self.places[fact]] for fact in facts])
 
-    def table(self, has: Any, among: Any = None) -> _Table:
+    def table(self, has: Any, among: Any = None) -> _Shares:
         """Return the shares of a fact among the bad turns and the others, of all turns or of some."""
         sides = []
         for of in (self.bad, ~self.bad):
@@ -158,19 +158,19 @@ class _Search:
                 of_draw = of_draw - of_draw[0] if len(of_draw) else of_draw
                 in_draw, with_fact = np.bincount(of_draw, weights), np.bincount(of_draw, weights * x)
             sides.append(_independent(in_draw, with_fact))
-        return _Table(*sides)
+        return _Shares(*sides)
 
-    def singles(self) -> dict[tuple[Fact, ...], float]:
+    def singles(self) -> dict[tuple[TurnFact, ...], float]:
         return {(fact,): _p(self.table(has)) for fact, has in zip(self.facts, self.has, strict=True)}
 
-    def pairs(self) -> dict[tuple[Fact, ...], float]:
+    def pairs(self) -> dict[tuple[TurnFact, ...], float]:
         """Return the p value of each pair: the larger one of each fact's p values where the other fact holds."""
         chosen = self.has[:_MOST_IN_PAIRS]
         weighted = chosen * self.weights
         with_bad, with_rest = (
             weighted[:, side].astype(np.float32) @ chosen[:, side].T.astype(np.float32) for side in (self.bad, ~self.bad)
         )
-        found: dict[tuple[Fact, ...], float] = {}
+        found: dict[tuple[TurnFact, ...], float] = {}
         for i, j in zip(*np.triu_indices(len(chosen), 1), strict=True):
             facts = self.facts[i], self.facts[j]
             if facts[0].attribute == facts[1].attribute or not with_bad[i, j]:
@@ -188,7 +188,7 @@ class _Search:
                 found[facts] = max(_p(self.table(chosen[j], chosen[i])), _p(self.table(chosen[i], chosen[j])))
         return found
 
-    def significant(self, ps: Mapping[tuple[Fact, ...], float], error: float) -> Iterator[Finding]:
+    def significant(self, ps: Mapping[tuple[TurnFact, ...], float], error: float) -> Iterator[Contrast]:
         """Yield the findings among tested facts, with intervals that fit the number of findings."""
         adjusted = _benjamini_hochberg(list(ps.values()))
         passing = [(facts, p) for facts, p in zip(ps, adjusted, strict=True) if p <= error]
@@ -199,11 +199,11 @@ class _Search:
             (x, n), (y, m) = table
             turns = int(np.count_nonzero(has & self.bad)), int(np.count_nonzero(has & ~self.bad))
             also = [other for fact in facts for other in self.aliases[fact]]
-            yield Finding(facts, x / n, y / m, _difference(table, z), p, turns, also)
+            yield Contrast(facts, x / n, y / m, _difference(table, z), p, turns, also)
 
-    def unexplained(self, found: Sequence[Finding]) -> list[Finding]:
+    def unexplained(self, found: Sequence[Contrast]) -> list[Contrast]:
         """Return the findings that still hold among turns that agree in the findings before."""
-        kept: list[Finding] = []
+        kept: list[Contrast] = []
         sets: list[Any] = []
         for one in found:
             has = self.of(one.facts)
@@ -242,7 +242,7 @@ def _independent(in_draw: Any, with_fact: Any) -> tuple[float, float]:
     return share * n, n
 
 
-def _p(table: _Table) -> float:
+def _p(table: _Shares) -> float:
     """Return Fisher's one-sided p value that a fact is as frequent among the rest as among the bad turns."""
     (x, n), (y, m) = table
     if not n or not m or x * m <= y * n or x < _LEAST_TURNS - 1e-6:
@@ -272,7 +272,7 @@ def _may_differ(x: float, n: float, y: float, m: float) -> bool:
     return bool((x / n - y / m) ** 2 > 4 * share * (1 - share) * (1 / n + 1 / m))
 
 
-def _difference(table: _Table, z: float) -> Interval:
+def _difference(table: _Shares, z: float) -> Interval:
     """Return Newcombe's interval of the difference of two shares."""
     (x, n), (y, m) = table
     p, q = x / n, y / m
@@ -297,40 +297,28 @@ def _benjamini_hochberg(ps: Sequence[float]) -> list[float]:
 # --- facts ---------------------------------------------------------------------------------------------------------
 
 
-def _facts(turns: Sequence[Mapping[str, Value]], order: Any, bad: Any) -> tuple[list[Fact], Any, dict[Fact, list[Fact]]]:
+def _facts(
+    turns: Sequence[Mapping[str, Value]], order: Any, bad: Any
+) -> tuple[list[TurnFact], Any, dict[TurnFact, list[TurnFact]]]:
     """Return the facts that some bad turns and not all turns have, which turns have them, and the facts of the same turns.
 
     The facts that most bad turns have come first.
     """
-    columns: dict[Fact, Any] = {}
-    numbers: dict[str, list[tuple[int, float]]] = {}
-    places: dict[Fact, list[int]] = {}
-    for row, place in enumerate(order):
-        for attribute, value in turns[place].items():
-            if value is None:
-                continue
-            if isinstance(value, str):
-                places.setdefault(Fact(attribute, value), []).append(row)
-            elif isinstance(value, bool):
-                places.setdefault(Fact(attribute, "yes" if value else "no"), []).append(row)
-            elif isinstance(value, (int, float)):
-                numbers.setdefault(attribute, []).append((row, float(value)))
-            else:
-                for one in value:
-                    places.setdefault(Fact(attribute, one), []).append(row)
+    places, numbers = _places(turns, order)
+    columns: dict[TurnFact, Any] = {}
     for fact, rows in places.items():
         if len(rows) >= _LEAST_TURNS:
             columns[fact] = _column(len(turns), rows)
     for attribute, known in numbers.items():
         at, values = np.array([row for row, _ in known]), np.array([value for _, value in known])
         for text, chosen in _ranges(values):
-            columns[Fact(attribute, text)] = _column(len(turns), at[chosen])
+            columns[TurnFact(attribute, text)] = _column(len(turns), at[chosen])
     support = Counter({fact: int(np.count_nonzero(has & bad)) for fact, has in columns.items() if not has.all()})
     facts = [fact for fact, count in support.most_common(_MOST_FACTS) if count >= _LEAST_TURNS]
     facts.sort(key=lambda fact: fact.attribute in numbers)  # a name explains more than a number
     has = np.array([columns[fact] for fact in facts]).reshape(len(facts), len(turns))
     same = _same_turns(has)
-    aliases: dict[Fact, list[Fact]] = {}
+    aliases: dict[TurnFact, list[TurnFact]] = {}
     for fact, first in zip(facts, same, strict=True):
         aliases.setdefault(facts[first], []).extend([fact] if fact != facts[first] else [])
     kept = sorted(set(same), key=lambda first: -support[facts[first]])
@@ -346,6 +334,30 @@ def _same_turns(has: Any) -> list[int]:
     for at in range(len(has)):
         first.append(next((other for other in range(at) if alike[at, other] and first[other] == other), at))
     return first
+
+
+def _places(
+    turns: Sequence[Mapping[str, Value]], order: Any
+) -> tuple[dict[TurnFact, list[int]], dict[str, list[tuple[int, float]]]]:
+    """Return the rows with each name, and the rows and values of each number."""
+    places: dict[TurnFact, list[int]] = {}
+    numbers: dict[str, list[tuple[int, float]]] = {}
+    for row, place in enumerate(order):
+        for attribute, value in turns[place].items():
+            if isinstance(value, (int, float)) and not isinstance(value, bool):
+                numbers.setdefault(attribute, []).append((row, float(value)))
+                continue
+            for name in _names(value):
+                places.setdefault(TurnFact(attribute, name), []).append(row)
+    return places, numbers
+
+
+def _names(value: Value) -> Collection[str]:
+    if value is None or isinstance(value, float):
+        return ()
+    if isinstance(value, bool):
+        return ("yes",) if value else ("no",)
+    return (value,) if isinstance(value, str) else value
 
 
 def _column(length: int, rows: Any) -> Any:

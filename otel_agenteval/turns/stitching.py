@@ -156,7 +156,7 @@ def _top(part: list[Step], reader: TurnReader) -> Step | None:
 # --- one turn in several traces
 
 
-class _Place:
+class _PlaceOfPart:
     """The place of a group in a piece. A more complete group may replace it."""
 
     __slots__ = ("group", "piece")
@@ -174,7 +174,7 @@ class _Piece:
     )  # fmt: skip
 
     def __init__(self, group: SpanGroup, reader: TurnReader, began: float) -> None:
-        self.places = deque((_Place(group, self),))
+        self.places = deque((_PlaceOfPart(group, self),))
         self.began = self.since = began
         """When its first and its last part arrived."""
         self.number = 0
@@ -250,7 +250,7 @@ class _Piece:
         whole.size += part.size
         return whole
 
-    def replace(self, place: _Place, whole: SpanGroup) -> None:
+    def replace(self, place: _PlaceOfPart, whole: SpanGroup) -> None:
         self.end_ns = max(self.end_ns, whole.root.end_ns)
         self.size += whole.size - place.group.size
         place.group = whole
@@ -351,7 +351,7 @@ class Stitcher:
         """
         self._answered: dict[tuple[int, str], _Piece] = {}
         self._responses: dict[tuple[int, str], _Piece] = {}
-        self._places: dict[int, _Place] = {}
+        self._places: dict[int, _PlaceOfPart] = {}
         """Places by the id of their group."""
 
     def __len__(self) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from otel_agenteval.statistics.differences import Fact, Finding, find_differences
+from otel_agenteval.statistics.differences import Contrast, TurnFact, find_differences
 
 TOOLS = ("search", "book", "pay", "mail", "calculate")
 
@@ -46,7 +46,7 @@ class World:
 CAUSES = ("model = m2", "language = l3", "tool = mail", "duration_s >", "model = m1 and tool = book")
 
 
-def planted(kind: str, seed: int, n: int, *, skewed: bool = False) -> tuple[list[Finding], int]:
+def planted(kind: str, seed: int, n: int, *, skewed: bool = False) -> tuple[list[Contrast], int]:
     world = World(seed, n)
     bad = world.random.random(n) < np.where(world.cause(kind), 0.35, 0.02)
     kept = np.ones(n)
@@ -58,8 +58,8 @@ def planted(kind: str, seed: int, n: int, *, skewed: bool = False) -> tuple[list
     return found.findings, found.bad
 
 
-def is_found(kind: str, findings: list[Finding]) -> bool:
-    def names(one: Finding) -> set[str]:
+def is_found(kind: str, findings: list[Contrast]) -> bool:
+    def names(one: Contrast) -> set[str]:
         return {str(fact) for fact in one.facts}
 
     if kind == "duration_s >":
@@ -103,8 +103,8 @@ def test_explained_facts_are_left_out() -> None:
     turns += [{"model": "m2", "provider": "p2", "cache": "on" if i % 3 else "off"} for i in range(400)]
     bad = [i < 50 for i in range(460)]
     (found,) = find_differences(turns, bad).findings
-    assert found.facts == (Fact("model", "m1"),)
-    assert found.also == [Fact("provider", "p1")]
+    assert found.facts == (TurnFact("model", "m1"),)
+    assert found.also == [TurnFact("provider", "p1")]
     assert found.turns == (50, 10)
     assert not found.few
 
