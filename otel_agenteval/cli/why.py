@@ -9,7 +9,6 @@ import argparse
 import json
 import sys
 import urllib.parse
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ..config.loader import load_config
@@ -24,7 +23,7 @@ from ..core.terminal import escaped
 from ..core.turn import usd_text
 from ..evaluation.first_fault import Fault
 from ..outlets.store.postgres import without_password
-from ..outlets.store.reader import StoreReader, fault_in, score_of_row, store_path
+from ..outlets.store.reader import StoreReader, cost_in, fault_in, score_of_row, store_path
 from ..outlets.turn_text import colors_wanted, columns, render_outcomes
 from .exit_codes import FAILED, OK, UNUSABLE
 from .options import add_store
@@ -101,11 +100,7 @@ def _of_store(path: str | None, short: str, config: Config) -> _Found:
         turn_id = reader.find(short) or short
         turn = reader.turn(turn_id) or {}
         rows, content = reader.scores(turn_id), turn.get("content")
-        return _Found(turn_id, reader.why(turn_id), with_evidence(rows, content), _cost_in(turn), fault_in(content, rows))
-
-
-def _cost_in(turn: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: turn[name] for name in ("cost_usd", "cost_estimated") if turn.get(name) is not None}
+        return _Found(turn_id, reader.why(turn_id), with_evidence(rows, content), cost_in(turn), fault_in(content, rows))
 
 
 def _token_for(turn_id: str, options: ServeOptions) -> str | None:
@@ -143,7 +138,7 @@ def _of_url(url: str, turn_id: str, config: Config) -> _Found:
             raise AgentEvalError(str(said["error"]))
         outcomes = None if metrics is None else {str(metric): str(outcome) for metric, outcome in metrics.items()}
         scores = [dict(score) for score in said.get("scores") or ()]
-        return _Found(str(said.get("turn_id", turn_id)), outcomes, scores, _cost_in(said))
+        return _Found(str(said.get("turn_id", turn_id)), outcomes, scores, cost_in(said))
     except (ValueError, KeyError, TypeError, AttributeError):
         raise AgentEvalError(
             f"--url: {base} returned status {reply.status_code} without a turn. Use the address of `serve --web` (serve.web)"

@@ -18,7 +18,7 @@ from ..core.errors import StoreError
 from ..core.finding import with_evidence
 from ..core.tenancy import qualified
 from ..engine.engine import Engine
-from ..outlets.store.reader import LEAST_OF_ID, StoreReader, only_one
+from ..outlets.store.reader import LEAST_OF_ID, StoreReader, cost_in, only_one
 from .guard import Guard
 from .health import Readiness, health
 from .http_server import Failure, Head, HttpExchange, Response
@@ -148,8 +148,7 @@ def api(
 def _stored_facts(store: StoreReader, turn_id: str, shows_content: bool) -> dict[str, Any]:
     """Return a turn's stored scores and its cost."""
     turn = store.turn(turn_id) or {}
-    cost = {name: turn[name] for name in ("cost_usd", "cost_estimated") if turn.get(name) is not None}
-    return {"scores": with_evidence(store.scores(turn_id), turn.get("content") if shows_content else None), **cost}
+    return {"scores": with_evidence(store.scores(turn_id), turn.get("content") if shows_content else None), **cost_in(turn)}
 
 
 def _full_id(engine: Engine, store: StoreReader | None, short: str) -> str:

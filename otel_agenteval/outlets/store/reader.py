@@ -332,6 +332,11 @@ def _conditions(wanted: Wanted, sql: Syntax, *, of_scores: bool) -> Where:
     return where
 
 
+def cost_in(turn: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the cost in a turn's row and its mark, if they are known."""
+    return {name: turn[name] for name in ("cost_usd", "cost_estimated") if turn.get(name) is not None}
+
+
 def plain(row: sqlite3.Row) -> dict[str, Any]:
     """Convert a row to plain values: decode JSON and booleans."""
     found = dict(row)
