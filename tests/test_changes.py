@@ -97,7 +97,12 @@ def test_a_webhook_says_it_in_each_form(form: str) -> None:
     options = load_config({"outlets": {"webhook": {"url": "http://127.0.0.1:1", "format": form, "routing_key": "r"}}}, {})
     assert options.outlets.webhook is not None
     assert "changes" in options.outlets.webhook.about
-    said = json.dumps(bodies([notice_of(change, "shop")], Context(options.outlets.webhook, "engine-1", "now")))
+    said = json.dumps(
+        bodies(
+            [notice_of(change, Root(1, 2, resource={"service.name": "shop"}))],
+            Context(options.outlets.webhook, "engine-1", "now"),
+        )
+    )
     assert "llm_relevance of bot is worse" in said.replace("\\", "")
     assert change.found.exemplars[0].turn_id[:8] in said
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from ..core.score import Score
 from ..core.turn import Turn
-from ..evaluation.turn_facts import facts_of, follows_from
-from ..metrics.registry import indexed
+from ..evaluation.turn_facts import facts_of
+from ..outlets.store.differences import MOST_NAMED, compare_verdicts
 from ..outlets.store.reader import VerdictRow
-from ..statistics.differences import FEW, Contrast, Differences, find_differences
+from ..statistics.differences import FEW, Contrast, Differences
 from .compare import Comparison
 from .formatting import aligned, count, markdown_table, p_value, percent, points
 from .html import page, text_table
@@ -25,14 +25,7 @@ class MetricDifferences:
 
 
 def differences_of(metric: str, rows: Sequence[VerdictRow]) -> MetricDifferences:
-    """Compare the turns that failed a metric with those that passed it, without facts that follow from its definition."""
-    known = indexed(metric.partition(".")[0])
-    left_out = follows_from(known) if known is not None else frozenset[str]()
-    facts = [{name: value for name, value in row.facts.items() if name not in left_out} for row in rows]
-    found = find_differences(
-        facts, [row.bad for row in rows], weights=[row.weight for row in rows], draws=[row.conversation for row in rows]
-    )
-    return MetricDifferences(metric, found)
+    return MetricDifferences(metric, compare_verdicts(metric, rows))
 
 
 def verdicts_in(turn: Turn, scores: Iterable[Score]) -> dict[str, VerdictRow]:
@@ -55,11 +48,8 @@ def causes_of(comparison: Comparison, run: Run) -> list[str]:
             for row in series.rows
             if row.outcome in ("pass", "fail", "error") and row.about.turn_id in run.facts
         ]
-        found += [
-            f"More frequent in failed turns of {series.label}: {one} ({percent(one.bad)} of failed, {percent(one.rest)} of passed turns"
-            f"{', few turns' if one.few else ''})"
-            for one in differences_of(series.facts.metric, rows).found.findings[:3]
-        ]
+        findings = compare_verdicts(series.facts.metric, rows).findings[:MOST_NAMED]
+        found += [f"More frequent in failed turns of {series.label}: {one.summary}" for one in findings]
     return found
 
 

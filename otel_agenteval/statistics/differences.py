@@ -69,6 +69,11 @@ class Contrast:
         """True if fewer than :data:`FEW` bad turns have the facts."""
         return self.turns[0] < FEW
 
+    @property
+    def summary(self) -> str:
+        few = ", few turns" if self.few else ""
+        return f"{self} ({self.bad * 100:.3g} % of failed, {self.rest * 100:.3g} % of passed turns{few})"
+
     def __str__(self) -> str:
         return " and ".join(map(str, self.facts))
 

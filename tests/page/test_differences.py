@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +15,7 @@ from otel_agenteval.page.api import Reader
 from tests.support.browser import chromium
 from tests.support.page import ServedPage
 from tests.support.postgres import Anywhere
-from tests.support.stored_turns import NOW, filled, score_row, store_at, turn_row
+from tests.support.stored_turns import NOW, failing_turns, filled, store_at
 
 from .test_browser import AXE, opened
 
@@ -28,39 +27,13 @@ CHANGE = {
 }  # fmt: skip
 
 
-def turns(
-    tenant: str | None, fact: str, value: str, start: int = 0, count: int = 400
-) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
-    """Turns that fail if they have a fact and the prompt that :data:`PROMPT` names."""
-    draw = random.Random(1)
-    for number in range(start, start + count):
-        has, prompt = draw.random() < 0.3, draw.choice([PROMPT, "p2"])
-        facts: dict[str, Any] = {
-            "model": "gpt-5",
-            "tool": ["search", "pay"],
-            "duration_s": draw.random(),
-            **({fact: value} if has else {}),
-        }
-        turn = turn_row(
-            number,
-            tenant=tenant,
-            service_version="1.4" if number % 2 else "1.5",
-            facts=facts,
-            attributes={"gen_ai.prompt.version": prompt},
-        )
-        if tenant is not None:
-            turn["turn_id"] = f"{tenant}:{turn['turn_id']}"
-        fails = draw.random() < (0.9 if has and prompt == PROMPT else 0.03)
-        yield turn, [score_row(turn, METRIC, float(not fails)), score_row(turn, "code_refusal", float(number % 200 > 0))]
-
-
 def facts_in(found: dict[str, Any]) -> list[set[tuple[str, str]]]:
     return [{(fact["attribute"], fact["value"]) for fact in one["facts"]} for one in found["findings"]]
 
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    path = filled(tmp_path_factory.mktemp("differences") / "s.db", turns(None, "tool failed", "pay"))
+    path = filled(tmp_path_factory.mktemp("differences") / "s.db", failing_turns("tool failed", "pay", PROMPT))
     store = store_at(path)
     store.write([], [], changes=[CHANGE, {**CHANGE, "metric": "code_refusal", "verdict": "better"}])
     store.close()
@@ -83,7 +56,7 @@ def tab(browser: Any, url: str) -> Iterator[Any]:
 
 
 def test_findings_equal_those_of_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = filled(tmp_path / "s.db", turns(None, "tool failed", "pay"))
+    path = filled(tmp_path / "s.db", failing_turns("tool failed", "pay", PROMPT))
     assert main(["differences", "--store", path, "--metric", METRIC, "--format", "json"]) == 0
     with ServedPage(path) as served:
         found = served.get("differences", metric=METRIC)
@@ -94,7 +67,13 @@ def test_findings_equal_those_of_the_command(tmp_path: Path, capsys: pytest.Capt
 
 
 def test_filters_and_tenants_limit_the_turns(anywhere: Anywhere) -> None:
-    path = filled(anywhere(), [*turns("acme", "language", "de"), *turns("globex", "stop_kind", "length", 400, 300)])
+    path = filled(
+        anywhere(),
+        [
+            *failing_turns("language", "de", PROMPT, tenant="acme"),
+            *failing_turns("stop_kind", "length", PROMPT, tenant="globex", start=400, count=300),
+        ],
+    )
     with ServedPage(path) as served:
         everything = served.get("differences", metric=METRIC)
         assert everything["failed"] + everything["passed"] == 700

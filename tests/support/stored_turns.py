@@ -90,6 +90,25 @@ def some_turns(
         yield turn, scores
 
 
+def failing_turns(
+    fact: str, value: str, prompt: str, *, tenant: str | None = None, start: int = 0, count: int = 400
+) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
+    """Turns that mostly fail ``code_tool_success`` if they have both a fact and a prompt."""
+    draw = random.Random(1)
+    for number in range(start, start + count):
+        has, used = draw.random() < 0.3, draw.choice([prompt, "p2"])
+        facts: dict[str, Any] = {"model": "gpt-5", "tool": ["search", "pay"], "duration_s": draw.random()}
+        if has:
+            facts[fact] = value
+        attributes, version = {"gen_ai.prompt.version": used}, "1.4" if number % 2 else "1.5"
+        turn = turn_row(number, tenant=tenant, service_version=version, facts=facts, attributes=attributes)
+        if tenant is not None:
+            turn["turn_id"] = f"{tenant}:{turn['turn_id']}"
+        fails = draw.random() < (0.9 if has and used == prompt else 0.03)
+        scores = [("code_tool_success", float(not fails)), ("code_refusal", float(number % 200 > 0))]
+        yield turn, [score_row(turn, metric, value) for metric, value in scores]
+
+
 def filled(
     path: Path,
     turns: Sequence[tuple[dict[str, Any], list[dict[str, Any]]]] | Iterator[tuple[dict[str, Any], list[dict[str, Any]]]],

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from ...core.score import Score
-from ...evaluation.scored_turn import ScoredTurn
+from ...evaluation.scored_turn import Root, ScoredTurn
 from ...metrics.registry import EPSILON
 from ..accounting import outcome
 from ..log_events import change_attributes
@@ -55,6 +55,10 @@ class Notice:
     """For a floor, the mean that crossed it."""
     error_type: str | None = None
     change: Change | None = None
+    tenant: str | None = None
+    """For a change, the tenant of its turns."""
+    differences: list[str] = field(default_factory=list)
+    """For a change for the worse, what its failed turns have more often than others, if there is a score store."""
     examples: list[Example] = field(default_factory=list)
     records: int = 1
     """Number of notices merged into it, including itself."""
@@ -91,17 +95,18 @@ class Notice:
 
     def to_dict(self) -> dict[str, Any]:
         found = {"title": self.title, **asdict(replace(self, change=None))}
-        del found["records"]
+        del found["records"], found["tenant"]
         if self.change is not None:
             found["change"] = change_attributes(self.change, "")
         found["examples"] = [{key: value for key, value in one.items() if value is not None} for one in found["examples"]]
         return {key: value for key, value in found.items() if value not in (None, [], "")}
 
 
-def notice_of(change: Change, service: str) -> Notice:
-    examples = [Example(one.turn_id, one.trace_id, one.span_id, None) for one in change.found.exemplars]
-    found = change.found
-    return Notice("change", change.metric, change.agent, service, round(found.n), None, found.after, None, change, examples)
+def notice_of(change: Change, root: Root) -> Notice:
+    found, service = change.found, str(root.resource.get("service.name") or "")
+    examples = [Example(one.turn_id, one.trace_id, one.span_id, None) for one in found.exemplars]
+    count, tenant = round(found.n), root.tenant
+    return Notice("change", change.metric, change.agent, service, count, None, found.after, None, change, tenant, [], examples)
 
 
 class _Mean:
