@@ -94,8 +94,9 @@ _DEEPEST_LIST = 40
 
 def _is_name(text: str, at: int, token: str) -> bool:
     """Return True if digits are a part of a name (``GPT-4``), a list marker, a footnote or a version."""
-    before = text[at - 1 : at] or "\n"
-    if _GLUED.match(text, at + len(token)) or len(token) > _LONGEST:
+    end = at + len(token)
+    before, behind = text[at - 1 : at] or "\n", text[end : end + 1]
+    if (behind.isalpha() and _GLUED.match(text, end)) or len(token) > _LONGEST:
         return True
     if before not in _PLAIN_BEFORE:
         if before == "[" and _FOOTNOTE.match(text, at):
@@ -104,7 +105,7 @@ def _is_name(text: str, at: int, token: str) -> bool:
             before.isalpha() and _MONEY_CODE.search(text, max(0, at - 4), at)
         ):
             return True
-    if text[at + len(token) : at + len(token) + 1] in ".)" and _LIST_MARKER.match(text, at):
+    if behind in ".)" and _LIST_MARKER.match(text, at):
         line = text.rfind("\n", max(0, at - _DEEPEST_LIST), at)
         if (line >= 0 or at <= _DEEPEST_LIST) and not text[line + 1 : at].strip(" \t>#*_-"):
             return True

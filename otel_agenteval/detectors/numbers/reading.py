@@ -166,16 +166,23 @@ SCALES: dict[str, float] = {
 }
 _CASED = {"k": "kK", "m": "Mm", "b": "Bb", "cr": "Cc"}
 _GLUED = frozenset("万萬億亿兆千만억조천")
+_PER_CENT = (
+    "%|percent\\b|per cent\\b|prozent|procent|pour cent|por cien|per cento|процент|відсот|yüzde|persen|प्रतिशत|퍼센트|パーセント"
+)
+_SCALE_STARTS = {start for word in (*SCALES, *_PER_CENT.split("|")) for start in (word[0], word[0].upper())}
+_BEFORE_SCALE = {" ", "\u00a0", "\u202f", "-"}
 _AFTER = re.compile(
-    r"[ \u00a0\u202f-]?(?:(%|percent\b|per cent\b|prozent|procent|pour cent|por cien|per cento|процент|відсот|yüzde|persen|प्रतिशत|퍼센트|パーセント)|([^\W\d_](?:[^\W\d_]|[\u0900-\u0903\u093a-\u094f\u0981-\u0983\u09bc-\u09cd\u0e31-\u0e4e\u064b-\u0652]){0,11}))",
+    rf"[ \u00a0\u202f-]?(?:({_PER_CENT})|([^\W\d_](?:[^\W\d_]|[\u0900-\u0903\u093a-\u094f\u0981-\u0983\u09bc-\u09cd\u0e31-\u0e4e\u064b-\u0652]){{0,11}}))",
     re.IGNORECASE,
 )
 
 
 def scale_after(text: str, at: int) -> tuple[float, str]:
     """Return the factor of the word after a number, such as 0.01 for percent, and the word."""
-    following = text[at : at + 16]
-    return _scale_of(following) if following[:1] not in ",.;:)\n" else (1.0, "")
+    first = text[at : at + 1]
+    if first in _BEFORE_SCALE:
+        first = text[at + 1 : at + 2]
+    return _scale_of(text[at : at + 16]) if first in _SCALE_STARTS else (1.0, "")
 
 
 @lru_cache(maxsize=2048)
