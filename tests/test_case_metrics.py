@@ -108,12 +108,23 @@ def test_policy_over_gates_combines_those_of_a_case() -> None:
         ({"metrics": 3}, "case 1: metrics: must be a list .* got 3"),
         ({"metrics": [{"is-json": {}, "when": {"agent": "a"}}]}, r"metrics\[0\]: when: "),
         ({"metrics": [{"is-json": {}, "name": "a b"}]}, r"metrics\[0\]: name: must be a word"),
+        ({"metrics": ["is-json"], "assert": ["is-xml"]}, "case 1: must have metrics or assert, got both"),
+        ({"assert": [{"value": "Paris"}]}, r"metrics\[0\]: must name a metric beside value"),
+        (
+            {"metrics": [{"code_contains": {"value": one}, "name": "same"} for one in "ab"]},
+            r"case 1: metrics\[1\]: code_contains.same names two metrics",
+        ),
         ({"value": "many"}, "case 1: code_equals_number.value: must be an allowed value, got 'many'"),
     ],
 )
 def test_invalid_metric_of_a_case_is_refused_first(case: dict[str, Any], problem: str) -> None:
     with pytest.raises(ConfigError, match=problem):
         oa.evaluate(pytest.fail, [{**FRANCE, **case}], ["code_equals_number"])
+
+
+def test_metric_beside_type_names_a_case_metric() -> None:
+    found = scores({"assert": [{"type": "contains", "value": "Paris", "metric": "city"}]}, {}, ["code_refusal"])["fr"]
+    assert found["code_contains.city"].passed is True
 
 
 def test_preset_makes_deterministic_metrics_of_cases_gates() -> None:
@@ -184,6 +195,24 @@ def test_experiment_names_file_and_line_of_a_fault(project: Path, capsys: pytest
     (project / "cases.jsonl").write_text(json.dumps(FRANCE) + "\n" + json.dumps({**PERU, "metrics": ["code_contians"]}))
     assert main(["experiment", "case_app:answer", "cases.jsonl"]) == 2
     assert "cases.jsonl:2: metrics[0]: unknown metric 'code_contians'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("column", "hint"),
+    [
+        ("metric", "Did you mean 'metrics'"),
+        ("asserts", "'assert'"),
+        ("vaule", "'value'"),
+        ("groundtruth", "'ground_truth'"),
+        ("xyz", ""),
+    ],
+)
+def test_unread_column_has_a_similar_name(column: str, hint: str, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "cases.jsonl").write_text(json.dumps({**FRANCE, column: "Paris"}))
+    assert main(["experiment", "case_app:answer", "cases.jsonl", "--metrics", "code_refusal"]) == 0
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if f"the column {column!r}" in line]
+    assert hint in line
+    assert ("Did you mean" in line) is bool(hint)
 
 
 def test_value_that_no_metric_takes_is_named(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

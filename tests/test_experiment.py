@@ -356,5 +356,7 @@ def test_experiment_shows_scores_from_0_to_100_on_request(tmp_path: Path) -> Non
     assert (found.mean, found.pass_rate, found.low) == (same.mean, same.pass_rate, same.low)
     assert str(share).splitlines()[1].split()[2] == "0.2917"
     assert str(hundred).splitlines()[1].split()[2] == "29.17"
+    boolean = oa.evaluate(str, cases, [{"code_contains": {"value": "1"}}], config={"scale": 100})
+    assert str(boolean).splitlines()[1].split()[2] == "0.1667"
     hundred.write(tmp_path / "baseline.jsonl")
     assert not hundred.compare(tmp_path / "baseline.jsonl").not_compared

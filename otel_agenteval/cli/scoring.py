@@ -79,7 +79,8 @@ def warn_of_missing_parameters(metrics: Sequence[BoundMetric]) -> None:
 def warn_of_unread_columns(columns: set[str], cases: CaseMetrics, metrics: Sequence[BoundMetric]) -> None:
     """Print the columns of a data set that no metric reads."""
     for column, similar in unread_columns(columns.difference(EXPECTED_VALUE if cases.reads_value else ()), metrics).items():
-        print(f"no metric reads the column {column!r} of the data set. The most similar name is {similar!r}", file=sys.stderr)
+        hint = "" if similar is None else f". Did you mean {similar!r}?"
+        print(f"no metric reads the column {column!r} of the data set{hint}", file=sys.stderr)
 
 
 def warn_of_new_budget(budget: CommandBudget) -> None:
@@ -146,5 +147,5 @@ def gated(args: argparse.Namespace, report: Report) -> int:
     for failure in report.failures:
         print(escaped(failure), file=sys.stderr)
     if report.unevaluated:
-        print("--allow-unevaluated lets them pass", file=sys.stderr)
+        print("to pass anyway, set --allow-unevaluated", file=sys.stderr)
     return FAILED

@@ -85,7 +85,10 @@ class CaseMetrics:
                     raise ConfigError(f"{bound.name}: {bound.missing} is required. Set {bound.missing} in the entry")
             except ConfigError as error:
                 raise ConfigError("\n".join(f"{where}{line}" for line in str(error).splitlines())) from None
-            own.setdefault(bound.name, {})[bound.key] = bound
+            same = own.setdefault(bound.name, {})
+            if bound.name != bound.metric.name and any(other != bound.key for other in same):
+                raise ConfigError(f"{where}{bound.name} names two metrics. Remove or rename one of them")
+            same[bound.key] = bound
         found: list[BoundMetric] = []
         try:
             for bound in self._run:
@@ -193,6 +196,10 @@ def _entry(given: Any) -> MetricEntry:
         ConfigError: the entry has another form, or a selector or sampling.
     """
     key = next((key for key in _NAMED_BY if isinstance(given, Mapping) and isinstance(given.get(key), str)), None)
+    if key is None and isinstance(given, Mapping) and "value" in given:
+        raise ConfigError("must name a metric beside value, for example {type: contains, value: Paris}")
+    if key == "type" and isinstance(label := given.get("metric"), str):  # promptfoo's name for an assertion
+        given = {"name": label, **{name: value for name, value in given.items() if name != "metric"}}
     if key is not None:
         beside = {name: given[name] for name in BESIDE_A_METRIC if name in given}
         given = {given[key]: {name: value for name, value in given.items() if name != key and name not in beside}, **beside}

@@ -44,12 +44,14 @@ def cases_in(source: str | Path | Iterable[Mapping[str, Any]] | Any, where: str 
     for place, row in rows_in(source, where):
         case = next((str(row.pop(column)) for column in _CASE_COLUMNS if row.get(column) not in (None, "")), None)
         asked = row.pop("input", None)
-        inner, metrics = row.pop("references", None), row.pop("metrics", row.pop("assert", None))
+        inner, own, promptfoo = (row.pop(column, None) for column in ("references", "metrics", "assert"))
+        if own is not None and promptfoo is not None:
+            raise ConfigError(f"{where}: {place}: must have metrics or assert, got both. Move all entries into metrics")
         found = {key: value for key, value in row.items() if key not in _CASE_COLUMNS and value is not None}
         found |= inner if isinstance(inner, dict) else {} if inner is None else {"references": inner}
         if case is None and (asked is None or asked == "") and "turns" not in found and "user" not in found:
             raise ConfigError(f"{where}: {place}: a case must have a case_id, an input (text), or both")
-        yield Case(case, asked, found, metrics, f"{where}: {place}")
+        yield Case(case, asked, found, promptfoo if own is None else own, f"{where}: {place}")
 
 
 def rows_in(source: Any, where: str) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -22,7 +22,7 @@ from ..config.references import ResponseOptions
 from ..config.root import Config
 from ..config.selector import Selector
 from ..core import jsonio
-from ..core.errors import ConfigError, nearest
+from ..core.errors import ConfigError, likeness, nearest
 from ..core.score import Score
 from ..core.templates import filled_in
 from ..core.turn import Document, Retrieval, Turn
@@ -35,6 +35,7 @@ from .tool_documents import documents_in, entries_in, ids_in
 BAGGAGE = "baggage:"
 _CASE = "case_id"
 _FIELDS = ("ground_truth", "relevant_ids")
+_OF_CASES = ("case_id", "input", "metrics", "assert", "value", "turns", "user", "max_turns")
 _FACTS = (
     "context", "history", "session", "workflow", "agents", "interactions", "conflicts", "metadata", "privacy", "logprobs", "attachments",
 )  # fmt: skip
@@ -233,10 +234,16 @@ def _trimmed(value: Any) -> Any:
     return [_trimmed(item) for item in value] if isinstance(value, list) else value
 
 
-def unread_columns(columns: Iterable[str], metrics: Iterable[BoundMetric]) -> dict[str, str]:
-    """Return the columns of a data set that no metric reads, each with the most similar one that some metric reads."""
+def unread_columns(columns: Iterable[str], metrics: Iterable[BoundMetric]) -> dict[str, str | None]:
+    """Return the columns of a data set that no metric reads, each with a similar known column, if any."""
     known = {*_FIELDS, *_FACTS}.union(*(metric.reads for metric in (*catalog(), *(one.metric for one in metrics))))
-    return {name: nearest(name, known, 1)[0] for name in sorted(columns) if name.partition(".")[0] not in known}
+    offered = {*known, *_OF_CASES}
+    found: dict[str, str | None] = {}
+    for name in sorted(columns):
+        if name.partition(".")[0] not in known:
+            (similar,) = nearest(name, offered - {name}, 1)
+            found[name] = similar if likeness(name, similar) >= 0.7 else None
+    return found
 
 
 def note_sources(metric: BoundMetric, score: Score, sources: Mapping[str, str]) -> None:

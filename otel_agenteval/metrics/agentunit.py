@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import Enum
+from types import NoneType
 from typing import Any
 
 from ..core.errors import ConfigError
@@ -82,6 +83,11 @@ def _turn(
     roles: Mapping[str, Any] | None = None,
 ) -> Turn:
     found = [_facts(handoff) for handoff in handoffs]
+    for one in found:
+        if not isinstance(success := one.get("success"), (bool, int, NoneType)):
+            raise ConfigError(f"success of each handoff must be true, false or None, got {success!r}")
+    if roles is not None and not isinstance(roles, Mapping):
+        raise ConfigError(f"agent_roles must be a mapping of agents to roles, got {roles!r}")
     return Turn(
         interactions=[_facts(interaction) for interaction in interactions],
         handoffs=[Handoff(one.get("from"), one.get("to"), one.get("success"), one.get("duration_s")) for one in found],
@@ -133,6 +139,8 @@ class NetworkAnalyzer:
     """
 
     def __init__(self, adjacency: Mapping[str, Iterable[str]], agents: Sequence[str]) -> None:
+        if not isinstance(adjacency, Mapping):
+            raise ConfigError(f"adjacency must be a mapping of agents to recipients, got {adjacency!r}")
         pairs = [(sender, recipient) for sender, recipients in adjacency.items() for recipient in recipients]
         self.adjacency, self.agents = adjacency, [*dict.fromkeys((*agents, *(name for pair in pairs for name in pair)))]
         self._graph = AgentGraph(self.agents, pairs)
@@ -264,4 +272,6 @@ def resolve_metrics(names: Sequence[str] | None = None) -> list[BoundMetric]:
     Raises:
         ConfigError: A name is unknown.
     """
+    if isinstance(names, str):
+        raise ConfigError(f"resolve_metrics: names must be a list, got the text {names!r}. Write [{names!r}]")
     return [DEFAULT_METRICS.get(name) or get_metric(f"agentunit:{name}") for name in names or DEFAULT_METRICS]

@@ -58,6 +58,8 @@ class Summary(NamedTuple):
     """Share of cases whose trials all have the same verdict. None without repetitions."""
     errors: int
     skipped: int
+    type: str = "numeric"
+    """Type of the values: ``numeric``, ``boolean`` or ``categorical``."""
 
 
 class Experiment:
@@ -191,6 +193,7 @@ def _summary(metric: str, found: Sequence[tuple[Trial, Score]]) -> Summary:
         sum(pass_at_k(one, k) for one in tries) / len(tries) if tries else None,
         sum(pass_hat_k(one, k) for one in tries) / len(tries) if tries else None, consistency(tries),
         sum(score.status == "error" for _, score in found), sum(score.status == "skipped" for _, score in found),
+        found[0][1].type,
     )  # fmt: skip
 
 
@@ -200,7 +203,7 @@ def _cells(experiment: Experiment) -> Iterator[list[str]]:
     repeated = [f"pass@{k}", f"pass^{k}", "consistent"] if k > 1 else []
     yield ["metric", "cases", "mean", "95 % interval", "passed", *repeated, "errors"]
     for one in summaries:
-        factor = experiment.scale if one.unit == "1" else 1
+        factor = experiment.scale if one.unit == "1" and one.type != "boolean" else 1
         mean, low, high = (number(None if found is None else found * factor, one.unit) for found in (one.mean, one.low, one.high))
         interval = f"needs {FEWEST_CASES} cases" if one.n else ""
         if one.low is not None and one.high is not None:

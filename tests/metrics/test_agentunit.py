@@ -78,6 +78,14 @@ def test_fault_tolerance_is_of_the_roles_without_interactions() -> None:
 def test_entry_of_another_type_is_refused() -> None:
     with pytest.raises(oa.ConfigError, match="mapping or an object of AgentUnit, got 'a>b'"):
         MultiAgentMetricsCalculator(["a>b"])
+    for problem, build in (
+        ("success of each handoff .* got 'yes'", lambda: MultiAgentMetricsCalculator([], [{"success": "yes"}])),
+        (r"agent_roles must be a mapping .* got \['a'\]", lambda: MultiAgentMetricsCalculator([], agent_roles=["a"])),  # type: ignore[arg-type]
+        ("adjacency must be a mapping", lambda: NetworkAnalyzer([[0, 1], [1, 0]], ["a", "b"])),  # type: ignore[arg-type]
+        (r"names must be a list, .* \['cost'\]", lambda: resolve_metrics("cost")),
+    ):
+        with pytest.raises(oa.ConfigError, match=problem):
+            build()
 
 
 def test_metrics_resolve_by_agentunit_s_names() -> None:
