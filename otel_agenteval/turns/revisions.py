@@ -239,11 +239,14 @@ def stands_alone(group: SpanGroup) -> bool:
 
 
 def _that_lost_spans(found: Iterable[SpanGroup], before: Iterable[SpanGroup]) -> set[int]:
-    """Return the roots of turns that lost spans to another turn."""
+    """Return the roots of turns that contain the root of an earlier turn, but not all of its spans."""
     had = {group.root.span_id: {record.span_id for record in group.members} for group in before}
-    return {
-        group.root.span_id for group in found if had.get(group.root.span_id, set()) - {record.span_id for record in group.members}
-    }
+    lost = set()
+    for group in found:
+        members = {record.span_id for record in group.members}
+        if any(not had[root_id] <= members for root_id in had.keys() & members):
+            lost.add(group.root.span_id)
+    return lost
 
 
 class Revisions:

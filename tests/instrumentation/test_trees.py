@@ -99,6 +99,9 @@ def test_every_model_call_below_an_agent_is_in_exactly_one_complete_turn(steps, 
 @example(
     [("agent", 0), *([("app", 0)] * 3), ("agent", 1), *([("end", 1)] * 4), ("chat", 0)], 0, {}, 1
 )  # two turns, a late agent contains both
+@example(
+    [("agent", 0), ("chat", 0), ("app", 0), ("agent", 0), ("agent", 3), ("chat", 1)], 2, {}, 4
+)  # a late agent has a call of a turn that is part of another late agent
 def test_whatever_is_lost_late_or_too_much_nothing_stays_and_nothing_fails(steps, pick, limits, attach_at):
     clock = FakeClock()
     with Rig({**ONE, "turn": limits}, clock=clock, attach=False, sampler=LosesSome()) as rig:
