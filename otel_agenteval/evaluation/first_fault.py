@@ -93,15 +93,11 @@ def _of_tools(turn: Turn, failed: Mapping[str, Score]) -> Iterator[Fault]:
         unknown = score.detail.get("unknown") or ()
         yield from _first_call(calls, unknown, "unknown_tool", "{} isn't defined")
     if (score := failed.get("code_tool_schema_validity")) is not None:
-        for one in score.detail.get("invalid") or ():
-            yield Fault(
-                "invalid_arguments",
-                f"tool_calls[{one['call']}]",
-                f"{one['name']} was called with invalid arguments ({one['keyword']})",
-            )
+        for at in score.detail.get("invalid_calls") or ():
+            yield Fault("invalid_arguments", f"tool_calls[{at}]", f"{calls[at].name} was called with invalid arguments")
     for at, call in enumerate(calls):
-        why = failure_of_call(call)
-        if why is not None and not any(failure_of_call(later) is None and is_repaired(call, later) for later in calls[at + 1 :]):
+        later = (one for one in calls[at + 1 :] if failure_of_call(one) is None)
+        if failure_of_call(call) is not None and not any(is_repaired(call, one) for one in later):
             yield Fault("tool_error", f"tool_calls[{at}]", f"{call.name} failed and wasn't repaired")
     yield from _loops(calls, failed.get("code_repeated_tool_calls"))
     expected = turn.references.get("expected_tools")

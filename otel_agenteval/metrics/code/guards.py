@@ -158,7 +158,8 @@ def code_tool_schema_validity(turn: Turn) -> Result:
 
     Arguments that the model wrote and that aren't a JSON object are invalid (``not_json``).
 
-    Detail: ``total``, ``valid``, ``invalid`` ``[{name, keyword, call}]`` (at most 10, with the schema keyword that failed and the call's position).
+    Detail: ``total``, ``valid``, ``invalid`` ``[{name, keyword}]`` (at most 10, with the schema keyword that failed),
+    ``invalid_calls`` (their positions).
 
     | tool calls | result |
     |---|---|
@@ -180,7 +181,8 @@ def code_tool_schema_validity(turn: Turn) -> Result:
     }
     broken = [name for name, schema in schemas.items() if _validator(schema) is None]
     total, unknown = 0, 0
-    invalid: list[dict[str, Any]] = []
+    invalid: list[dict[str, str]] = []
+    places: list[int] = []
     for at, call in enumerate(calls):
         schema = schemas.get(call.name)
         if schema is None or call.name in broken:
@@ -191,10 +193,11 @@ def code_tool_schema_validity(turn: Turn) -> Result:
             continue
         total += 1
         if keyword:
-            invalid.append({"name": call.name, "keyword": keyword, "call": at})
+            invalid.append({"name": call.name, "keyword": keyword})
+            places.append(at)
     detail: dict[str, Any] = {"total": total, "valid": total - len(invalid)}
     if invalid:
-        detail["invalid"] = invalid[:_LISTED]
+        detail |= {"invalid": invalid[:_LISTED], "invalid_calls": places[:_LISTED]}
     if unknown:
         detail["unknown"] = unknown
     if broken:
