@@ -11,6 +11,7 @@ import pytest
 
 from otel_agenteval.cli.main import main
 from otel_agenteval.core import jsonio
+from otel_agenteval.outlets.store.views import Filter, Views
 from otel_agenteval.page.api import Reader
 from tests.support.browser import chromium
 from tests.support.page import ServedPage
@@ -64,6 +65,19 @@ def test_findings_equal_those_of_the_command(tmp_path: Path, capsys: pytest.Capt
         assert facts_in(found)[0] == {("tool failed", "pay"), ("gen_ai.prompt.version", PROMPT)}
         assert served.get("differences", metric="code_unknown")["findings"] == []
         assert served.client.get("/api/v1/differences").status_code == 400
+
+
+@pytest.mark.parametrize("many", [1, 1_000_000])
+def test_sample_of_many_verdicts_is_the_latest_and_random(many: int, anywhere: Anywhere, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("otel_agenteval.outlets.store.reader._MANY", many)
+    rows = list(failing_turns("language", "de", PROMPT))
+    failed = [turn["turn_id"] for turn, scores in rows if not scores[0]["passed"]]
+    with Views(filled(anywhere(), rows)) as views:
+        for most in (10, 1_000):
+            found = views.verdicts(METRIC, most=most)
+            assert [row.turn_id for row in found if row.bad] == failed[::-1][:most]
+            assert sum(not row.bad for row in found) == min(most, len(rows) - len(failed))
+        assert len(views.filtered_verdicts(Filter(metric=METRIC, until=NOW - 3_500))) == 100
 
 
 def test_filters_and_tenants_limit_the_turns(anywhere: Anywhere) -> None:

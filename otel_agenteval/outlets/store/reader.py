@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 LEAST_OF_ID = 4
 MOST_VERDICTS = 2_000
+_MANY = 20_000
+"""Number of verdicts from which a sample of them is read by turns."""
 _SOMEWHERE = "5"
 """Where a sample of turns begins. A fixed place gives the same sample each time."""
 _FAILED = "((scores.passed = 0 AND scores.direction <> 'neutral') OR scores.status = 'error')"
@@ -188,26 +190,40 @@ class StoreReader:
 
         If there are more, the latest failures are returned, and passes drawn at random.
         """
-        return self._verdicts(_conditions(replace(wanted, metrics=(metric,)), self._sql, of_scores=True), most)
+        return self._verdicts(metric, _conditions(replace(wanted, metrics=()), self._sql, of_scores=True), most)
 
-    def _verdicts(self, where: Where, most: int = MOST_VERDICTS) -> list[VerdictRow]:
+    def _verdicts(self, metric: str, where: Where, most: int = MOST_VERDICTS, at: str = "turns.stored_at") -> list[VerdictRow]:
         columns = (
             "turns.turn_id, turns.conversation_id, turns.service_version, turns.attributes, turns.facts, scores.passed, scores.status, "
-            "coalesce(scores.sample_probability, 1.0) AS probability"
+            f"coalesce(scores.sample_probability, 1.0) AS probability, {at} AS at"
         )
-        tables = f"FROM scores JOIN turns USING (turn_id) WHERE {where} AND turns.facts IS NOT NULL"
         p = self._sql.p
-        rows = self._db.execute(
-            f"SELECT {columns} {tables} AND {_FAILED} ORDER BY turns.stored_at DESC LIMIT {p}", [*where.values, most]
-        ).fetchall()
-        # Ids of traces are random, so that the turns from some id on are a random sample.
-        passed = f"SELECT {columns} {tables} AND scores.passed = 1 AND NOT {is_vacuous(self._sql)}"
-        for edge in (f">= {p}", f"< {p}"):
-            found = self._db.execute(
-                f"{passed} AND turns.turn_id {edge} ORDER BY turns.turn_id LIMIT {p}", [*where.values, _SOMEWHERE, most]
+
+        def read(passed: str, more: str, *values: Any) -> list[sqlite3.Row]:
+            verdict = f"{{0}} = {p} AND {{1}} {passed}"
+            known = f"SELECT 1 FROM scores WHERE {verdict.format('scores.metric', 'scores.passed')} LIMIT {p}"
+            count = self._db.execute(f"SELECT count(*) FROM ({known}) AS known", (metric, _MANY)).fetchone()[0]
+            # SQLite reads the first table first: the scores, or the turns in the wanted order until there are enough.
+            tables, column = (
+                ("turns CROSS JOIN scores", self._sql.unindexed) if count == _MANY else ("scores CROSS JOIN turns", "{}")
+            )
+            verdict = verdict.format(column.format("scores.metric"), column.format("scores.passed"))
+            found: list[sqlite3.Row] = self._db.execute(
+                f"SELECT {columns} FROM {tables} WHERE scores.turn_id = turns.turn_id AND {verdict} AND {where} AND turns.facts IS NOT NULL AND {more} LIMIT {p}",
+                [metric, *where.values, *values],
             ).fetchall()
+            return found
+
+        failed = [row for passed in ("= 0", "IS NULL") for row in read(passed, f"{_FAILED} ORDER BY at DESC", most)]
+        rows = sorted(failed, key=lambda row: row["at"], reverse=True)[:most]
+        # Ids of traces are random, so that the turns from some id on are a random sample.
+        for edge in (">=", "<"):
+            sample = f"NOT {is_vacuous(self._sql)} AND turns.turn_id {edge} {p} ORDER BY turns.turn_id"
+            found = read("= 1", sample, _SOMEWHERE, most)
             rows += found
             most -= len(found)
+            if not most:
+                break
         return [_verdict_of(row) for row in rows]
 
     def has_metric(self, name: str) -> bool:

@@ -273,8 +273,7 @@ class Views(StoreReader):
         """Return the verdicts of a metric, as :meth:`verdicts` does, for a filter of the web UI."""
         where, times = _of_facts(wanted, self._sql, "turns."), _of_time(wanted, self._sql)
         where.add(f"{CURRENT} AND {times}", *times.values)
-        where.compare("scores.metric =", wanted.metric)
-        return self._verdicts(where)
+        return self._verdicts(wanted.metric or "", where, at=AT)
 
     def scores_of(self, turn_ids: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
         rows = self._db.execute(
