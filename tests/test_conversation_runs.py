@@ -377,3 +377,11 @@ def test_coroutine_task_runs_conversations_at_the_same_time() -> None:
 
     found = oa.evaluate(task, [{"turns": ["a", "b"]}, {"turns": ["c", "d"]}], [COMPLETE], concurrency=2)
     assert [trial.error for trial in found.trials] == [None, None]
+
+
+def test_session_gate_fails_without_any_signal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "cases.jsonl").write_text(json.dumps({"turns": ["one", "two"]}))
+    (tmp_path / "gate.yaml").write_text("metrics:\n  - code_agent_reliability: {}\n    policy: gate\n")
+    command = ["experiment", "builtins:str", str(tmp_path / "cases.jsonl"), "--config", str(tmp_path / "gate.yaml")]
+    assert main([*command, "--metrics", "code_agent_reliability", "--gate"]) == 1
+    assert "code_agent_reliability was never evaluated" in capsys.readouterr().err

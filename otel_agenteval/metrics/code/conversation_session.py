@@ -152,6 +152,8 @@ def code_agent_reliability(
     ``1 - raw risk``, limited to 0..1 and rounded to 4 decimals. Traces without signals don't count. Without any traces the
     value is 1, vacuous.
 
+    Skipped as ``missing:signals`` if the only signal is that one trace doesn't loop, because it has no earlier output.
+
     The turn's ``session`` has ``traces: [{trace_id, signals: {confidence, loop_detection, tool_correctness, coherence}}]``.
     Each signal is a score from 0 to 1, and higher is better. Any other value counts as missing. If live or
     recorded turns lack them, the metric turns on the turn metrics of its signals (``llm_confidence``, ``embed_loop_detection``,
@@ -173,6 +175,8 @@ def code_agent_reliability(
     risks = [(name, signals, max(_risks(signals, weights).values())) for name, signals in traces if signals]
     if not risks:
         return vacuous(1.0, total_traces=len(traces), traces_evaluated=0)
+    if [signals for _, signals, _ in risks] == [{"loop_detection": 1.0}]:
+        return skip("missing:signals")
     worst = sorted((risk for _, _, risk in risks), reverse=True)
     # without the tolerance, rounding errors could make 0.15 * 20 more than 3 traces
     k = max(1, math.ceil(len(worst) * top_k - EPSILON))
