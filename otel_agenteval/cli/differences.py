@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ from ..config.root import Config
 from ..core.errors import AgentEvalError, ConfigError
 from ..core.processes import jobs_of
 from ..core.turn import Turn
+from ..evaluation.names import named_publicly
 from ..outlets.store.reader import StoreReader, VerdictRow, store_path
 from ..report.differences import RENDERINGS, as_data, differences_of, verdicts_in
 from ..turns.recordings import Reading
@@ -77,14 +78,16 @@ class _Verdicts(NamedTuple):
     """Evaluates turns, also in other processes."""
 
     evaluation: Evaluation
+    redacted: Sequence[str]
+    """Kinds of names that are redacted."""
 
     def __call__(self, turns: Iterable[tuple[Key, Turn]]) -> Iterator[tuple[Key, dict[str, VerdictRow]]]:
         for key, turn, scores in self.evaluation.scores(turns):
-            yield (0, key), verdicts_in(turn, scores)
+            yield (0, key), verdicts_in(named_publicly(turn, self.redacted), scores)
 
 
 def _recorded(args: argparse.Namespace, config: Config) -> dict[str, list[VerdictRow]]:
-    work = _Verdicts(Evaluation(config, ",".join(args.metric) or None, (), with_scores=False))
+    work = _Verdicts(Evaluation(config, ",".join(args.metric) or None, (), with_scores=False), config.privacy.redact)
     reading = Reading(progress())
     found: dict[str, list[VerdictRow]] = {}
     for of_turn in in_order(args.files, work, jobs=jobs_of(args.jobs), meet=work.evaluation.looks_at_conversations, seen=reading):

@@ -117,6 +117,26 @@ def test_recorded_traces_are_scored_and_compared(tmp_path: Path, capsys: pytest.
     assert all(one["failed"] for one in found.values())
 
 
+def test_names_in_recorded_traces_are_redacted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Models are named by an address, and half of them fail."""
+    lines = []
+    for number in range(60):
+        kind, error = ("ann@example.com", {"code": 2}) if number % 2 else ("m1", {})
+        attributes = {"gen_ai.operation.name": "chat", "gen_ai.request.model": kind, **({"error.type": kind} if error else {})}
+        span = {
+            "traceId": f"{number + 1:032x}", "spanId": f"{number + 1:016x}", "name": "chat", "startTimeUnixNano": "1", "endTimeUnixNano": "2", "status": error,
+            "attributes": [{"key": key, "value": {"stringValue": value}} for key, value in attributes.items()],
+        }  # fmt: skip
+        lines.append(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}))
+    file, config = tmp_path / "traces.jsonl", tmp_path / "agenteval.yaml"
+    file.write_text("\n".join(lines))
+    config.write_text("privacy: {redact: [email]}")
+    assert main(["differences", str(file), "--metric", "code_turn_error", "--config", str(config)]) == 0
+    said = capsys.readouterr().out
+    assert "[EMAIL" in said.upper()
+    assert "ann@example.com" not in said
+
+
 @pytest.mark.parametrize(
     ("args", "says"),
     [
