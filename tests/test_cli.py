@@ -341,6 +341,7 @@ def test_a_gate_that_cannot_be_evaluated_fails(tmp_path: Path) -> None:
         pytest.param("code_bleu: {}", "missing:reference", id="a reference that no turn has"),
         pytest.param("code_latency: {}", "no verdict", id="a metric without a threshold"),
         pytest.param("code_empty_answer: {}, when: {agent: nobody}", "applies to no turn", id="a selector that matches nothing"),
+        pytest.param("code_ungrounded_urls: {}", "nothing to evaluate", id="turns with nothing to evaluate"),
     ],
 )
 def test_gate_without_any_verdict_fails(metric: str, reason: str, tmp_path: Path, capsys: Capture) -> None:

@@ -88,7 +88,7 @@ def unevaluated_gates(metrics: Iterable[BoundMetric], run: Run) -> list[str]:
         if metric.policy == "gate":
             series = run.series.get((metric.name, parameters_hash(metric)))
             rows = series.rows if series is not None else []
-            if not any(row.passed is not None or row.outcome == "error" for row in rows):
+            if not any(row.outcome == "error" or (row.passed is not None and row.outcome != "vacuous") for row in rows):
                 found.append(f"{metric.name} was never evaluated: {_reason(rows)}")
     return found
 
@@ -96,6 +96,9 @@ def unevaluated_gates(metrics: Iterable[BoundMetric], run: Run) -> list[str]:
 def _reason(rows: Sequence[ScoreRow]) -> str:
     if not rows:
         return "it applies to no turn"
+    vacuous = sum(row.outcome == "vacuous" for row in rows)
+    if vacuous:
+        return f"{count(vacuous, 'turn')} had nothing to evaluate"
     reason, times = Counter(row.why if row.outcome == "skipped" else "" for row in rows).most_common(1)[0]
     return f"skipped on {count(times, 'turn')}, {reason}" if reason else "its scores have no verdict. Set its threshold"
 
