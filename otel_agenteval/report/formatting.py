@@ -10,7 +10,7 @@ import numpy as np
 
 from ..metrics.bound_metric import BoundMetric
 from .compare import Comparison, MetricChange
-from .run import Run, ScoreRow, parameters_hash
+from .run import Run, ScoreRow, SeriesSummary, parameters_hash
 
 _UNITS = {"1": "", "s": " s", "{token}": " tokens", "{level}": "", "{item}": "", "USD": "", "/100": ""}
 EFFECT = {True: "d", False: "δ"}
@@ -30,6 +30,14 @@ def number(value: float | None, unit: str = "1", *, signed: bool = False) -> str
 
 def percent(share: float | None) -> str:
     return "–" if share is None else f"{share * 100:.1f} %".replace(".0 %", " %")
+
+
+def rate_interval(summary: SeriesSummary) -> str:
+    """Format the interval of a pass rate in percent: ``(78–100)``, or ``""``."""
+    if summary.rate_interval is None:
+        return ""
+    low, high = summary.rate_interval
+    return f"({low * 100:.0f}–{high * 100:.0f})"
 
 
 def points(difference: float) -> str:

@@ -16,7 +16,6 @@ import numpy as np
 
 from ..core.score import pass_rate
 from ..outlets.turn_text import one_line
-from ..statistics.intervals import wilson
 from .compare import Comparison, MetricChange
 from .formatting import (
     Report,
@@ -29,6 +28,7 @@ from .formatting import (
     number,
     p_value,
     percent,
+    rate_interval,
     remarks,
     worst_turns,
 )
@@ -102,7 +102,7 @@ def _metrics(run: Run) -> str:
             _number(summary.outcomes["skipped"] + summary.outcomes["vacuous"]), _cell(_histogram(series)),
         ])  # fmt: skip
     heads = ("metric", "n", "pass rate", "mean", "p50", "p95", "failed", "errors", "not applicable", "distribution")
-    about = "Pass rates with Wilson's 95 % interval. Not applicable: skipped, or nothing to evaluate."
+    about = "Pass rates with their 95 % interval. Not applicable: skipped, or nothing to evaluate."
     return f"<h2>Metrics</h2>\n{_table(about, heads, rows)}"
 
 
@@ -260,8 +260,8 @@ def _count(n: int) -> str:
 def _rate(summary: SeriesSummary) -> str:
     if summary.pass_rate is None:
         return _number(None)
-    low, high = wilson(summary.outcomes["pass"], summary.judged)
-    return _number(summary.pass_rate, f'{percent(summary.pass_rate)} <span class="dim">({low * 100:.0f}–{high * 100:.0f})</span>')
+    between = rate_interval(summary)
+    return _number(summary.pass_rate, f'{percent(summary.pass_rate)} <span class="dim">{between}</span>')
 
 
 def _list(items: Iterable[str], *, escaped: bool = False) -> str:

@@ -10,7 +10,6 @@ import re
 from collections.abc import Sequence
 
 from ..outlets.turn_text import one_line
-from ..statistics.intervals import wilson
 from .compare import Comparison, MetricChange
 from .formatting import (
     Report,
@@ -23,6 +22,7 @@ from .formatting import (
     number,
     p_value,
     percent,
+    rate_interval,
     remarks,
     worst_turns,
 )
@@ -116,10 +116,7 @@ def _metrics(run: Run) -> list[str]:
 def _metric_row(series: MetricSeries, summary: SeriesSummary) -> str:
     unit, boolean = series.facts.unit, series.facts.type == "boolean"
     numbers = ("", "", "") if boolean else tuple(number(value, unit) for value in (summary.mean, summary.p50, summary.p95))
-    rate = percent(summary.pass_rate)
-    if summary.judged:
-        low, high = wilson(summary.outcomes["pass"], summary.judged)
-        rate += f" ({low * 100:.0f}–{high * 100:.0f})"
+    rate = f"{percent(summary.pass_rate)} {rate_interval(summary)}".rstrip()
     gate = " **gate**" if series.facts.policy == "gate" else ""
     failed, errors = f"{summary.outcomes['fail']:,}", f"{summary.outcomes['error']:,}"
     return f"| {' | '.join((f'{_code(series.label)}{gate}', f'{summary.n:,}', rate, *numbers, failed, errors))} |"

@@ -18,6 +18,8 @@ from ..core.turn import Turn
 from ..evaluation.turn_facts import FactValue
 from ..metrics.bound_metric import BoundMetric
 from ..outlets.accounting import answering_call, outcome
+from ..statistics.intervals import Interval, wilson
+from ..statistics.repeated import mean_by_case
 from ..turns.recordings import Report, open_recording, to_stderr
 
 MOST_TEXT = 300
@@ -105,8 +107,19 @@ class MetricSeries:
         p50, p95 = np.quantile(values, (0.5, 0.95)).tolist() if values else (None, None)
         return SeriesSummary(
             len(values), Counter(row.outcome for row in self.rows), float(np.mean(values)) if values else None, p50, p95,
-            sum(row.fails_gate for row in self.rows),
+            sum(row.fails_gate for row in self.rows), self._rate_interval(),
         )  # fmt: skip
+
+    def _rate_interval(self) -> Interval | None:
+        """Return the 95 % interval of the pass rate. Several turns of a case are one draw."""
+        by_case: dict[str, list[float]] = {}
+        for row in self.verdicts:
+            by_case.setdefault(row.about.case, []).append(float(row.outcome == "pass"))
+        if len(by_case) == len(self.verdicts):
+            passed = sum(row.outcome == "pass" for row in self.verdicts)
+            return wilson(passed, len(by_case)) if by_case else None
+        estimate = mean_by_case(by_case, is_share=True)
+        return None if estimate is None else estimate.interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +131,8 @@ class SeriesSummary:
     p50: float | None
     p95: float | None
     gates_failed: int
+    rate_interval: Interval | None = None
+    """95 % interval of the pass rate. None without verdicts, or with repetitions of fewer than five cases."""
 
     @property
     def judged(self) -> int:

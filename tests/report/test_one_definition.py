@@ -23,7 +23,7 @@ from otel_agenteval.report.html import render_html
 from otel_agenteval.report.junit import render_junit
 from otel_agenteval.report.markdown import render_markdown
 from otel_agenteval.report.releases import compare_groups
-from otel_agenteval.report.run import About
+from otel_agenteval.report.run import About, SeriesSummary
 from otel_agenteval.report.table import render_comparison
 from tests.support.page import ServedPage
 from tests.support.stored_turns import filled, score_row, turn_row
@@ -188,3 +188,22 @@ def test_runs_of_the_same_turns_are_paired_by_case_if_they_have_cases() -> None:
     comparison = compare(*runs, "b")
     assert (comparison.paired_by, comparison.pairs) == ("case id", 8)
     assert {change.counts for change in comparison.changes} == {(8, 8)}
+
+
+def test_repetitions_of_a_case_are_one_draw() -> None:
+    """With repetitions, the interval of a pass rate needs five cases, and is wider than that of independent turns."""
+
+    def summary(cases: int, repetitions: int) -> SeriesSummary:
+        run = Run()
+        for number in range(cases * repetitions):
+            passed = number % cases > 0
+            score = Score("code_contains", float(passed), passed, kind="code")
+            run.add(About(f"{number:032x}-{1:016x}", case_id=f"case {number % cases}"), score)
+        (series,) = run.series.values()
+        return series.summary()
+
+    assert summary(4, 3).rate_interval is None
+    assert summary(4, 1).rate_interval is not None
+    (low, high), alone = summary(6, 5).rate_interval or (0, 0), summary(30, 1).rate_interval or (0, 0)
+    assert high - low > 0.3
+    assert high - low > alone[1] - alone[0]
