@@ -127,6 +127,19 @@ def test_metric_beside_type_names_a_case_metric() -> None:
     assert found["code_contains.city"].passed is True
 
 
+def test_type_of_an_assertion_is_promptfoos_name() -> None:
+    found = scores({"assert": [{"type": "latency", "threshold": 60_000}]}, {}, ["code_refusal"])["fr"]
+    assert found["code_latency_threshold"].passed is True
+    with pytest.raises(ConfigError, match=r"weight: .*code_weighted_score"):
+        oa.evaluate(pytest.fail, [{**FRANCE, "assert": [{"type": "contains", "value": "a", "weight": 2}]}], [])
+
+
+@pytest.mark.parametrize("given", [{"task": "app:answer"}, {"simulate": "a patient user"}])
+def test_task_that_cannot_be_called_is_refused_first(given: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=f"{next(iter(given))}: must be a function"):
+        oa.evaluate(**{"task": pytest.fail, "dataset": [FRANCE], "metrics": ["code_refusal"], **given})
+
+
 def test_preset_makes_deterministic_metrics_of_cases_gates() -> None:
     config = {"preset": "hpd", "inline": {"metrics": []}}
     metrics = [{"code_word_count": {"min": 9}, "policy": "trend"}, "code_is_xml"]

@@ -13,6 +13,7 @@ from ..core import jsonio
 from ..core.errors import ConfigError
 from ..core.faults import Faults
 from ..metrics.bound_metric import BoundMetric, live_metric, spellings_on
+from ..metrics.names import load_tool
 from ..metrics.registry import resolve
 from ..metrics.spellings import translated
 from .datasets import Case
@@ -200,6 +201,8 @@ def _entry(given: Any) -> MetricEntry:
         raise ConfigError("must name a metric beside value, for example {type: contains, value: Paris}")
     if key == "type" and isinstance(label := given.get("metric"), str):  # promptfoo's name for an assertion
         given = {"name": label, **{name: value for name, value in given.items() if name != "metric"}}
+    if key == "type" and given["type"] in load_tool("promptfoo").metrics:  # other tools may have the same name
+        given = {**given, "type": f"promptfoo:{given['type']}"}
     if key is not None:
         beside = {name: given[name] for name in BESIDE_A_METRIC if name in given}
         given = {given[key]: {name: value for name, value in given.items() if name != key and name not in beside}, **beside}

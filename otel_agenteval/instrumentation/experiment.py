@@ -94,11 +94,10 @@ def evaluate(
         progress: True to show a progress bar on standard error. The default is True on a terminal.
 
     Raises:
-        ConfigError: If the dataset is unreadable or empty, a metric is unknown, or a number isn't positive.
+        ConfigError: If the dataset is unreadable or empty, a metric is unknown, a number isn't positive, or the task or
+            ``simulate`` can't be called.
     """
-    for name, number in (("repetitions", repetitions), ("concurrency", concurrency)):
-        if not isinstance(number, int) or number < 1:
-            raise ConfigError(f"{name}: must be a positive whole number, got {number!r}")
+    _check({"task": task, "simulate": simulate or task}, {"repetitions": repetitions, "concurrency": concurrency})
     runs = _runs(dataset, repetitions)
     loaded = load_config(config)
     whole = select_conversation_metrics(loaded)
@@ -130,6 +129,16 @@ def evaluate(
         _give_turns(runs, kept)
         scorer = RunScorer(cases, whole, loaded, ReferenceSources(loaded), asks, embeds)
         return Experiment(list(_scored(runs, scorer)), loaded.scale)
+
+
+def _check(functions: Mapping[str, Any], numbers: Mapping[str, Any]) -> None:
+    """Raise ConfigError for an argument of the wrong kind."""
+    for name, function in functions.items():
+        if not callable(function):
+            raise ConfigError(f"{name}: must be a function, got {function!r}")
+    for name, number in numbers.items():
+        if not isinstance(number, int) or number < 1:
+            raise ConfigError(f"{name}: must be a positive whole number, got {number!r}")
 
 
 def _runs(dataset: Any, repetitions: int) -> list[_Run]:
