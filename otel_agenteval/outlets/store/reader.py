@@ -185,6 +185,27 @@ class StoreReader:
         )
         return {metric: int(count) for metric, count in rows}
 
+    def failed_turns(self, wanted: Wanted = Wanted(), most: int = MOST_VERDICTS) -> list[dict[str, Any]]:
+        """Return the latest turns with a failed score, with their content if it is kept."""
+        where = _conditions(replace(wanted, failed=True), self._sql, of_scores=False)
+        rows = self._db.execute(
+            f"SELECT turn_id, stored_at, content FROM turns WHERE {where} ORDER BY stored_at DESC LIMIT {self._sql.p}",
+            [*where.values, most],
+        )
+        return [plain(row) for row in rows]
+
+    def halves(self, wanted: Wanted = Wanted()) -> tuple[tuple[int, int], float]:
+        """Return the number of turns in the first and the second half of the time, and where the halves meet, in Unix seconds."""
+        where = _conditions(wanted, self._sql, of_scores=False)
+        first, last = self._db.execute(f"SELECT min(stored_at), max(stored_at) FROM turns WHERE {where}", where.values).fetchone()
+        middle = ((first or 0.0) + (last or 0.0)) / 2
+        p = self._sql.p
+        counts = self._db.execute(
+            f"SELECT count(CASE WHEN stored_at < {p} THEN 1 END), count(CASE WHEN stored_at >= {p} THEN 1 END) FROM turns WHERE {where}",
+            [middle, middle, *where.values],
+        ).fetchone()
+        return (int(counts[0]), int(counts[1])), middle
+
     def verdicts(self, metric: str, wanted: Wanted = Wanted(), most: int = MOST_VERDICTS) -> list[VerdictRow]:
         """Return the verdicts of a metric with the facts of their turns: up to ``most`` failures and as many passes.
 

@@ -1,0 +1,115 @@
+"""``otel-agenteval failure-modes``: failed turns in groups, from a store and from recorded traces."""
+
+from __future__ import annotations
+
+import json
+import random
+import tarfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import otel_agenteval as oa
+from otel_agenteval.cli.main import main
+from otel_agenteval.core.turn import ErrorInfo, ToolCall, Turn
+from otel_agenteval.report.failure_modes import FailedTurn, ModeKey, mode_of, modes_of
+from tests.support.faults import faulty_turns
+from tests.support.stored_turns import NOW, filled, score_row, turn_row
+
+RECORDINGS = Path(__file__).parents[1] / "data" / "recordings"
+
+
+def adjusted_rand_index(one: list[Any], other: list[Any]) -> float:
+    """Agreement of two groupings, 1 if equal and 0 by chance (Hubert and Arabie 1985)."""
+
+    def pairs(counts: Counter[Any]) -> float:
+        return sum(n * (n - 1) / 2 for n in counts.values())
+
+    both, first, second = pairs(Counter(zip(one, other, strict=True))), pairs(Counter(one)), pairs(Counter(other))
+    expected = first * second / (len(one) * (len(one) - 1) / 2)
+    return (both - expected) / ((first + second) / 2 - expected)
+
+
+def turns_of(archives: int, folder: Path) -> list[Turn]:
+    for archive in random.Random("modes").sample(sorted(RECORDINGS.glob("*.tar.xz")), archives):
+        with tarfile.open(archive) as packed:
+            packed.extractall(folder, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
+    scored = oa.score_turns(oa.load_turns(sorted(folder.rglob("*.jsonl"))))
+    return [turn for turn, scores in scored if turn.output and not any(score.verdict is False for score in scores)]
+
+
+@pytest.mark.slow
+def test_modes_agree_with_faults_that_were_put_in(tmp_path: Path) -> None:
+    cases = list(faulty_turns(turns_of(60, tmp_path), 20))
+    modes = [mode_of(turn, scores) for turn, scores in oa.score_turns([case.turn for case in cases])]
+    found = [(case.kind, mode.kind) for case, mode in zip(cases, modes, strict=True) if mode is not None]
+    assert len(found) >= 150
+    assert adjusted_rand_index([kind for kind, _ in found], [mode for _, mode in found]) >= 0.8
+
+
+def test_mode_names_fault_and_step() -> None:
+    turn = Turn(turn_id="t", tool_calls=[ToolCall("book", error=ErrorInfo("timeout"))])
+    assert mode_of(turn, [oa.Score("code_task_success", 0.0, False, threshold=1.0)]) == ModeKey("tool_error", "book")
+    assert mode_of(Turn(turn_id="t"), [oa.Score("code_task_success", 0.0, False, threshold=1.0)]) == ModeKey("code_task_success")
+    assert mode_of(turn, [oa.Score("code_task_success", 1.0, True, threshold=1.0)]) is None
+
+
+def test_ids_are_the_same_from_day_to_day() -> None:
+    assert ModeKey("tool_error", "book").id == ModeKey("tool_error", "book").id == "58f36a8f"
+    assert len({ModeKey("tool_error", f"tool {number}").id for number in range(1_000)}) == 1_000
+
+
+def test_trend_of_a_mode_follows_its_interval() -> None:
+    def times(before: int, after: int, name: str) -> list[FailedTurn]:
+        return [
+            FailedTurn(f"{name} {at} {number}", at, ModeKey(name))
+            for at, n in ((1.0, before), (3.0, after))
+            for number in range(n)
+        ]
+
+    failed = [
+        *times(0, 20, "new"),
+        *times(10, 60, "growing"),
+        *times(10, 12, "steady"),
+        *times(60, 10, "shrinking"),
+        *times(20, 0, "gone"),
+    ]
+    modes = {mode.key.kind: mode for mode in modes_of(failed, (500, 500), 2.0)}
+    assert {name: mode.trend for name, mode in modes.items()} == {name: name for name in modes}
+    assert modes["steady"].interval[0] < 0.022 < modes["steady"].interval[1]
+    assert modes["growing"].examples[0].startswith("growing 3.0")
+
+
+def test_store_and_reports_have_the_modes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = []
+    for number in range(100):
+        error = {"error": {"type": "timeout"}} if number % 4 == 0 else {"result": "ok"}
+        content = {"turn_id": "", "output": "Done.", "tool_calls": [{"name": "<b>book</b>", "arguments": {}, **error}]}
+        turn = turn_row(number, stored_at=NOW + number, content=content if number % 8 else None)
+        rows.append((turn, [score_row(turn, value=float("result" in error))]))
+    store = filled(tmp_path / "scores.db", rows)
+    assert main(["failure-modes", "--store", store, "--format", "json"]) == 0
+    modes = {(mode["kind"], mode["step"]): mode for mode in json.loads(capsys.readouterr().out)}
+    assert {key: mode["failed"] for key, mode in modes.items()} == {("tool_error", "<b>book</b>"): 12, ("refusal", None): 13}
+    assert len(modes["tool_error", "<b>book</b>"]["examples"]) == 3
+    assert main(["failure-modes", "--store", store, "--format", "html", "--out", str(tmp_path / "modes.html")]) == 0
+    page = (tmp_path / "modes.html").read_text(encoding="utf-8")
+    assert "&lt;b&gt;book" in page
+    assert "<b>book" not in page
+    for form in ("table", "markdown"):
+        assert main(["failure-modes", "--store", store, "--format", form]) == 0
+        assert "25 turns failed, in 2 failure modes" in capsys.readouterr().out
+
+
+def test_recorded_traces_have_the_modes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with tarfile.open(RECORDINGS / "ag2-agent.tar.xz") as packed:
+        packed.extractall(tmp_path, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
+    files = sorted(str(file) for file in tmp_path.rglob("*.jsonl"))
+    assert main(["failure-modes", *files, "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)
+    assert main(["failure-modes", *files, "--metric", "code_content_filtered"]) == 2
+    assert "no turn failed code_content_filtered" in capsys.readouterr().err
+    assert main(["failure-modes", *files, "--store", "x.db"]) == 2
+    assert "--store" in capsys.readouterr().err
