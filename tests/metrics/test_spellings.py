@@ -106,7 +106,7 @@ def test_a_pass_mark_is_on_the_scale_of_the_name(name: str, given: float, thresh
 def test_a_pass_mark_that_cannot_be_meant_is_refused(given: Any) -> None:
     with pytest.raises(
         oa.ConfigError,
-        match=r"^code_mrr\.passThreshold: must be (from 0 to 100|a number).*, got ",
+        match=r"^code_mrr\.passThreshold: must be (above 1 and at most 100|from 0 to 100|a number).*, got ",
     ):
         oa.get_metric("agenteval:MRRMetric", passThreshold=given)
 
