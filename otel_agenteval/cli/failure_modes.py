@@ -13,7 +13,7 @@ from ..core.errors import AgentEvalError, ConfigError
 from ..core.processes import jobs_of
 from ..core.turn import Turn
 from ..evaluation.names import named_publicly
-from ..outlets.store.reader import StoreReader, score_of_row, store_path
+from ..outlets.store.reader import StoreReader, score_of_row, store_path, turn_in
 from ..report.failure_modes import RENDERINGS, FailedTurn, FailureMode, as_data, mode_of, modes_of
 from ..turns.recordings import Reading
 from ..turns.spool import Key
@@ -62,7 +62,7 @@ def _stored(args: argparse.Namespace, config: Config) -> list[FailureMode]:
         failed = []
         for row in reader.failed_turns(wanted):
             scores = [score_of_row(one) for one in reader.scores(row["turn_id"])]
-            turn = Turn.from_dict(row["content"] or {"turn_id": row["turn_id"]})
+            turn = turn_in(row["content"]) or Turn(turn_id=row["turn_id"])
             mode = mode_of(turn, [score for score in scores if not args.metric or score.metric in args.metric])
             if mode is not None:
                 failed.append(FailedTurn(row["turn_id"], row["stored_at"], mode))

@@ -341,9 +341,16 @@ def score_of_row(row: Mapping[str, Any]) -> Score:
 def fault_in(content: Any, rows: Sequence[Mapping[str, Any]]) -> Fault | None:
     """Return the first fault of a stored turn with a failed score, or None without content."""
     scores = [score_of_row(row) for row in rows]
-    if not content or not any(score.verdict is False for score in scores):
+    turn = turn_in(content)
+    return None if turn is None or not any(score.verdict is False for score in scores) else first_fault(turn, scores)
+
+
+def turn_in(content: Any) -> Turn | None:
+    """Return the turn in stored content, or None if it isn't stored or isn't a turn."""
+    try:
+        return Turn.from_dict(content) if content else None
+    except ConfigError:
         return None
-    return first_fault(Turn.from_dict(content), scores)
 
 
 def _conditions(wanted: Wanted, sql: Syntax, *, of_scores: bool) -> Where:
