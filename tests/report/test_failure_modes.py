@@ -16,6 +16,7 @@ from otel_agenteval.cli.main import main
 from otel_agenteval.core.turn import ErrorInfo, ToolCall, Turn
 from otel_agenteval.report.failure_modes import FailedTurn, ModeKey, mode_of, modes_of
 from tests.support.faults import faulty_turns
+from tests.support.postgres import Anywhere
 from tests.support.stored_turns import NOW, filled, score_row, turn_row
 
 RECORDINGS = Path(__file__).parents[1] / "data" / "recordings"
@@ -82,14 +83,14 @@ def test_trend_of_a_mode_follows_its_interval() -> None:
     assert modes["growing"].examples[0].startswith("growing 3.0")
 
 
-def test_store_and_reports_have_the_modes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_store_and_reports_have_the_modes(anywhere: Anywhere, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = []
     for number in range(100):
         error = {"error": {"type": "timeout"}} if number % 4 == 0 else {"result": "ok"}
         content = {"turn_id": "", "output": "Done.", "tool_calls": [{"name": "<b>book</b>", "arguments": {}, **error}]}
         turn = turn_row(number, stored_at=NOW + number, content=content if number % 8 else None)
         rows.append((turn, [score_row(turn, value=float("result" in error))]))
-    store = filled(tmp_path / "scores.db", rows)
+    store = filled(anywhere(), rows)
     assert main(["failure-modes", "--store", store, "--format", "json"]) == 0
     modes = {(mode["kind"], mode["step"]): mode for mode in json.loads(capsys.readouterr().out)}
     assert {key: mode["failed"] for key, mode in modes.items()} == {("tool_error", "<b>book</b>"): 12, ("refusal", None): 13}
