@@ -109,7 +109,7 @@ def test_policy_over_gates_combines_those_of_a_case() -> None:
         ({"metrics": [{"is-json": {}, "when": {"agent": "a"}}]}, r"metrics\[0\]: when: "),
         ({"metrics": [{"is-json": {}, "name": "a b"}]}, r"metrics\[0\]: name: must be a word"),
         ({"metrics": ["is-json"], "assert": ["is-xml"]}, "case 1: must have metrics or assert, got both"),
-        ({"assert": [{"value": "Paris"}]}, r"metrics\[0\]: must name a metric beside value"),
+        ({"assert": [{"value": "Paris"}]}, r"metrics\[0\]: must have the metric's name"),
         (
             {"metrics": [{"code_contains": {"value": one}, "name": "same"} for one in "ab"]},
             r"case 1: metrics\[1\]: code_contains.same names two metrics",

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ..config.loader import load_config
 from ..config.root import Config
-from ..core.errors import AgentEvalError, ConfigError
+from ..core.errors import AgentEvalError, ConfigError, refusal
 from ..core.processes import jobs_of
 from ..core.turn import Turn
 from ..evaluation.names import named_publicly
@@ -67,9 +67,8 @@ def _stored(args: argparse.Namespace, config: Config) -> dict[str, list[VerdictR
         failures = reader.failures(replace(wanted, metrics=()))
         for name in args.metric:
             if name not in failures:
-                raise AgentEvalError(
-                    f"--metric {name}: the store has no score of it. It has: {', '.join(sorted(failures)) or 'none'}"
-                )
+                known = ", ".join(sorted(failures)) or "none"
+                raise AgentEvalError(refusal("--metric", repr(name), f"must be a metric in the store: {known}"))
         most = [name for name in failures if failures[name]]
         return {name: reader.verdicts(name, wanted) for name in (args.metric or most[:_MOST_METRICS])}
 

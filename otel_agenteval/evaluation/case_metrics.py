@@ -198,7 +198,7 @@ def _entry(given: Any) -> MetricEntry:
     """
     key = next((key for key in _NAMED_BY if isinstance(given, Mapping) and isinstance(given.get(key), str)), None)
     if key is None and isinstance(given, Mapping) and "value" in given:
-        raise ConfigError("must name a metric beside value, for example {type: contains, value: Paris}")
+        raise ConfigError("must have the metric's name, too. Example: {type: contains, value: Paris}")
     if key == "type" and isinstance(label := given.get("metric"), str):  # promptfoo's name for an assertion
         given = {"name": label, **{name: value for name, value in given.items() if name != "metric"}}
     if key == "type" and given["type"] in load_tool("promptfoo").metrics:  # other tools may have the same name

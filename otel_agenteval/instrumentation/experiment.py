@@ -113,8 +113,8 @@ def evaluate(
         simulated = next((run.case_id for run in runs if run.script.user is not None), None)
         if simulate is None and simulated is not None:
             if asks is None:
-                how = "set judge.base_url and judge.model in the configuration, or the argument simulate"
-                raise ConfigError(f"dataset: case {simulated}: user: a judge is required to play the user; {how}")
+                how = "Set judge.base_url and judge.model in the configuration, or the argument simulate"
+                raise ConfigError(f"dataset: case {simulated}: user: a judge is required to play the user. {how}")
             simulate = model_user(asks, loaded)
         with captured_turns(tracer_provider) as kept:
             asynchronous = inspect.iscoroutinefunction(task) or inspect.iscoroutinefunction(getattr(task, "__call__", None))  # noqa: B004 - of an object whose call is one
