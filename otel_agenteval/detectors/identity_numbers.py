@@ -333,9 +333,12 @@ def identity_numbers(text: str, given: str = "") -> Iterable[tuple[str, int, int
         lowered = text
     any_word = _ANY_ASCII_WORD if lowered.isascii() else _ANY_WORD
     tried: set[int] = set()
+    skipped: dict[str, bool] = {}  # a number that is repeated is searched once, because the other text can be long
     for found in _CANDIDATE.finditer(text):
         number = found.group()
-        if sum(map(str.isdigit, number)) < _LEAST_DIGITS or number.strip(_AROUND) in given:
+        if number not in skipped:
+            skipped[number] = sum(map(str.isdigit, number)) < _LEAST_DIGITS or number.strip(_AROUND) in given
+        if skipped[number]:
             continue
         for word in any_word.finditer(lowered, max(0, found.start() - _REACH), found.end()):
             if word.end() not in tried:
