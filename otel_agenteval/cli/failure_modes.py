@@ -1,4 +1,4 @@
-"""``otel-agenteval failure-modes``: group failed turns by what went wrong first."""
+"""``otel-agenteval failure-modes``: group failed turns by their first fault."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from ..config.loader import load_config
 from ..config.root import Config
-from ..core.errors import AgentEvalError, ConfigError
+from ..core.errors import AgentEvalError
 from ..core.processes import jobs_of
 from ..core.turn import Turn
 from ..evaluation.names import named_publicly
@@ -20,7 +19,7 @@ from ..turns.spool import Key
 from ..turns.spool import results as in_order
 from .evaluation import Evaluation
 from .exit_codes import OK, UNUSABLE
-from .options import add_files, add_jobs, add_report, add_store, add_turns, turns_wanted, write_report
+from .options import add_turn_sources, config_of_sources, turns_wanted, write_report
 from .reading import progress, report_reading
 
 EXIT_CODES = {
@@ -30,11 +29,7 @@ EXIT_CODES = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_files(parser, needed=False)
-    add_store(parser)
-    add_turns(parser)
-    add_jobs(parser)
-    add_report(parser)
+    add_turn_sources(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -43,11 +38,7 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         AgentEvalError: an argument is invalid, an input can't be read, or no turn failed.
     """
-    if args.files and (args.store or args.since or args.until or args.agent or args.service):
-        raise ConfigError("FILE: can't be combined with --store, --since, --until, --agent or --service")
-    config = load_config(args.config)
-    if not args.files and args.store is None and config.outlets.store is None:
-        raise ConfigError("FILE, --store: name recorded traces or a score store")
+    config = config_of_sources(args)
     modes = _recorded(args, config) if args.files else _stored(args, config)
     if not modes:
         raise AgentEvalError(f"no turn failed {' or '.join(args.metric) or 'a metric'}")

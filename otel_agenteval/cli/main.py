@@ -27,7 +27,7 @@ COMMANDS = {
     "experiment": "run a task on each case of a data set, and score its turns",
     "compare": "compare two versions, models or prompts on live traffic",
     "differences": "find what sets the turns that failed a metric apart from those that passed",
-    "failure-modes": "group failed turns by what went wrong first, with rates and trends",
+    "failure-modes": "group failed turns by their first fault, with rates and trends",
     "estimates": "estimate means and pass rates of all turns from sampled scores",
     "calibrate": "compare a judge's scores with human labels",
     "detectors": "count the alarms of the default metrics on your traffic, and suggest settings against false ones",

@@ -19,6 +19,7 @@ from ..core.terminal import LINES, escaped
 from ..server import logformat
 
 if TYPE_CHECKING:
+    from ..config.root import Config
     from ..outlets.store.reader import Wanted
 
 
@@ -164,6 +165,29 @@ def turns_wanted(args: argparse.Namespace) -> Wanted:
         since=moment(args.since, "--since"), until=moment(args.until, "--until"), agents=args.agent, services=args.service,
         metrics=args.metric,
     )  # fmt: skip
+
+
+def add_turn_sources(parser: argparse.ArgumentParser) -> None:
+    """Add recorded traces or a score store, filters for its turns, and the report."""
+    add_files(parser, needed=False)
+    add_store(parser)
+    add_turns(parser)
+    add_jobs(parser)
+    add_report(parser)
+
+
+def config_of_sources(args: argparse.Namespace) -> Config:
+    """Return the configuration, if either recorded traces or a store is named.
+
+    Raises:
+        ConfigError: both or neither is named, or the configuration is invalid.
+    """
+    if args.files and (args.store or args.since or args.until or args.agent or args.service):
+        raise ConfigError("FILE: can't be combined with --store, --since, --until, --agent or --service")
+    config = load_config(args.config)
+    if not args.files and args.store is None and config.outlets.store is None:
+        raise ConfigError("FILE, --store: name recorded traces or a score store")
+    return config
 
 
 def add_report(parser: Arguments) -> None:
