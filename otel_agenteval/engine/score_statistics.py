@@ -99,9 +99,8 @@ class ScoreStatistics:
             root, judged, turn = scored.root, scored.judged, scored.turn
             weight = 1.0 / judged.probability if judged is not None and judged.probability > 0 else 1.0
             version = root.resource.get(SERVICE_VERSION)
-            seen = changes.see(
-                scored.scores, turn.agent or "", weight, version if version.__class__ is str else None, turn.turn_id or None
-            )
+            of_version = version if version.__class__ is str else None
+            seen = changes.see(scored.scores, turn.agent or "", weight, of_version, turn.turn_id or None, root.tenant)
             found += [(change, root) for change in seen]
         return found
 

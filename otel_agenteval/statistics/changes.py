@@ -1,11 +1,11 @@
-"""Change detection for all series of a process. Each metric and agent has one series."""
+"""Change detection for all series of a process. Each metric and agent of a tenant has one series."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from ..core.clock import Clock
 from ..core.label_values import LabelValues
@@ -43,10 +43,16 @@ def verdict_of(direction: Direction, size: float) -> Verdict:
     return "better" if (size > 0) == (direction == "up") else "worse"
 
 
+class _Key(NamedTuple):
+    metric: str
+    agent: str
+    tenant: str | None
+
+
 @dataclass(slots=True, eq=False)
 class _OpenSeries:
     series: Series
-    agent: str
+    key: _Key
     left: int = _USES
 
 
@@ -60,13 +66,21 @@ class Changes:
 
     def reset(self) -> None:
         self._lock = threading.Lock()
-        self._series: dict[tuple[str, str], Series] = {}
-        self._places: LabelValues[tuple[str, str]] = LabelValues(_SERIES)
-        self._of_agent: dict[str, dict[str, _OpenSeries]] = {}
-        """Series in use, by agent and metric."""
-        self._last: dict[tuple[str, str], Change] = {}
+        self._series: dict[_Key, Series] = {}
+        self._places: LabelValues[_Key] = LabelValues(_SERIES)
+        self._of_agent: dict[tuple[str, str | None], dict[str, _OpenSeries]] = {}
+        """Series in use, by agent and tenant, and by metric."""
+        self._last: dict[_Key, Change] = {}
 
-    def see(self, scores: Iterable[Score], agent: str, weight: float, version: str | None, turn_id: str | None) -> list[Change]:
+    def see(
+        self,
+        scores: Iterable[Score],
+        agent: str,
+        weight: float,
+        version: str | None,
+        turn_id: str | None,
+        tenant: str | None = None,
+    ) -> list[Change]:
         """Add the scores of a turn, and return the changes that they reveal.
 
         ``weight`` is one divided by the sampling probability. ``version`` is that of the service that made the turn.
@@ -74,7 +88,7 @@ class Changes:
         now = self._clock.time_ns() / 1e9
         changes: list[Change] = []
         with self._lock:
-            known = self._of_agent.get(agent) or {}
+            known = self._of_agent.get((agent, tenant)) or {}
             for score in scores:
                 value = score.value
                 if value is None or score.status != "ok" or score.vacuous:
@@ -82,18 +96,18 @@ class Changes:
                 metric = score.facts.metric
                 place = known.get(metric)
                 if place is None or place.left <= 0:
-                    place = self._place_of(metric, agent, bounded=score.facts.unit == "1")
+                    place = self._place_of(_Key(metric, agent, tenant), bounded=score.facts.unit == "1")
                 place.left -= 1
                 found = place.series.see(value, now, weight, version, turn_id)
                 if found is not None:
-                    change = Change(metric, place.agent, verdict_of(score.direction, found.size), found, now)
-                    self._last[metric, place.agent] = change
+                    change = Change(metric, place.key.agent, verdict_of(score.direction, found.size), found, now)
+                    self._last[place.key] = change
                     changes.append(change)
         return changes
 
-    def _place_of(self, metric: str, agent: str, *, bounded: bool) -> _OpenSeries:
+    def _place_of(self, key: _Key, *, bounded: bool) -> _OpenSeries:
         """Return the series of a score, and record :data:`_USES` uses. Unused series can be discarded."""
-        key, now = (metric, agent), self._clock.monotonic()
+        wanted, now = key, self._clock.monotonic()
         if key in self._places:
             self._places.use(key, now, _USES)
         else:
@@ -101,24 +115,23 @@ class Changes:
             if leaving is not None:
                 self._forget(leaving)
             if not admitted:
-                key = metric, OTHER
+                key = key._replace(agent=OTHER)
         series = self._series.get(key)
         if series is None:
             series = self._series[key] = Series(self._options, bounded=bounded)
-        found = _OpenSeries(series, key[1])
-        if key[1] == agent:
-            self._of_agent.setdefault(agent, {})[metric] = found
+        found = _OpenSeries(series, key)
+        if key == wanted:
+            self._of_agent.setdefault((key.agent, key.tenant), {})[key.metric] = found
         return found
 
-    def _forget(self, key: tuple[str, str]) -> None:
-        metric, agent = key
+    def _forget(self, key: _Key) -> None:
         self._series.pop(key, None)
         self._last.pop(key, None)
-        known = self._of_agent.get(agent)
+        known = self._of_agent.get((key.agent, key.tenant))
         if known is not None:
-            known.pop(metric, None)
+            known.pop(key.metric, None)
             if not known:
-                del self._of_agent[agent]
+                del self._of_agent[key.agent, key.tenant]
 
     def read(self) -> list[Change]:
         with self._lock:
@@ -129,14 +142,16 @@ class Changes:
         telemetry.watch(CHANGE_SIZE, lambda: self._gauges(lambda change: change.found.size))
 
     def _gauges(self, value: Callable[[Change], float]) -> Iterator[tuple[Mapping[str, str], float]]:
-        for change in self.read():
-            yield {"metric": change.metric, "agent": change.agent, "verdict": change.verdict}, value(change)
+        # Tenants share a gauge, whose values would be added.
+        latest = {(change.metric, change.agent, change.verdict): change for change in sorted(self.read(), key=lambda one: one.at)}
+        for (metric, agent, verdict), change in latest.items():
+            yield {"metric": metric, "agent": agent, "verdict": verdict}, value(change)
 
     # --- state across restarts
 
     def state(self) -> list[list[Any]]:
         with self._lock:
-            return [[metric, agent, series.state()] for (metric, agent), series in self._series.items()]
+            return [[*key, series.state()] for key, series in self._series.items()]
 
     def restore(self, state: Any, passed: float = 0.0) -> None:
         """Restore the output of :meth:`state`. A series with an invalid state starts empty.
@@ -144,13 +159,13 @@ class Changes:
         Raises:
             TypeError, ValueError: the state as a whole is invalid.
         """
-        for metric, agent, known in state:
+        for metric, agent, tenant, known in state:
             try:
                 series = Series.of_state(self._options, known)
             except (KeyError, TypeError, ValueError):
                 continue
             with self._lock:
-                key = str(metric), str(agent)
+                key = _Key(str(metric), str(agent), None if tenant is None else str(tenant))
                 if agent != OTHER:
                     self._places.ask(key, self._clock.monotonic())
                 self._series[key] = series

@@ -10,6 +10,8 @@ import pytest
 from scipy import stats
 
 from otel_agenteval.core.score import Score
+from otel_agenteval.core.semconv import CHANGE_SIZE
+from otel_agenteval.core.telemetry import Telemetry
 from otel_agenteval.statistics.change import DetectorOptions, Found, Moments, Series, _limit
 from otel_agenteval.statistics.changes import Changes, verdict_of
 from tests.support.changing import KINDS, delays, false_alarms
@@ -206,6 +208,25 @@ def test_each_agent_has_a_series_of_its_own_and_says_whether_it_is_worse() -> No
     assert change.title == "llm_relevance of bot is worse: mean 0.4, before 0.9"
     assert changes.read() == [change]
     assert [verdict_of(direction, 0.1) for direction in ("up", "down", "neutral")] == ["better", "worse", "changed"]
+
+
+def test_each_tenant_has_a_series_of_its_own() -> None:
+    """One tenant's drop isn't hidden among the scores of the other, and their gauges aren't added up."""
+    changes, telemetry = Changes(DetectorOptions(), FakeClock()), Telemetry()
+    changes.watch(telemetry)
+    found = [
+        changes.see([score(value if tenant == "acme" else 0.9)], "bot", 1.0, None, None, tenant)
+        for value in [0.9] * 300 + [0.4] * 60
+        for tenant in ("acme", "globex")
+    ]
+    assert [one.found.after for some in found for one in some] == [pytest.approx(0.4)]
+    again = Changes(DetectorOptions(), FakeClock())
+    again.restore(changes.state())
+    assert [again.see([score(0.3)], "bot", 1.0, None, None, "globex") for _ in range(60)].count([]) < 60
+    for _ in range(60):
+        changes.see([score(0.4)], "bot", 1.0, None, None, "globex")
+    sizes = telemetry.read(CHANGE_SIZE).values.values()
+    assert [*sizes] == [pytest.approx(-0.5)]
 
 
 def test_names_without_end_take_no_memory_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
