@@ -29,14 +29,13 @@ def differences_of(metric: str, rows: Sequence[VerdictRow]) -> MetricDifferences
 
 
 def verdicts_in(turn: Turn, scores: Iterable[Score]) -> dict[str, VerdictRow]:
-    """Return the verdict of each metric on a turn. Vacuous passes are left out."""
-    found: dict[str, VerdictRow] = {}
+    """Return the verdict of each metric on a turn. Vacuous ones and metric errors are left out."""
     facts, conversation = facts_of(turn), turn.conversation_id or turn.turn_id
-    for score in scores:
-        bad = score.status == "error" or score.verdict is False
-        if bad or (score.verdict and not score.detail.get("vacuous")):
-            found[score.metric] = VerdictRow(turn.turn_id, bad, facts, conversation, 1.0)
-    return found
+    return {
+        score.metric: VerdictRow(turn.turn_id, not score.verdict, facts, conversation, 1.0)
+        for score in scores
+        if score.verdict is not None and not score.vacuous
+    }
 
 
 def causes_of(comparison: Comparison, run: Run) -> list[str]:
@@ -44,9 +43,9 @@ def causes_of(comparison: Comparison, run: Run) -> list[str]:
     found: list[str] = []
     for series in {change.label: change.series for change in comparison.changes if change.verdict == "regression"}.values():
         rows = [
-            VerdictRow(row.about.turn_id, row.outcome != "pass", dict(run.facts[row.about.turn_id]), row.about.case, 1.0)
-            for row in series.rows
-            if row.outcome in ("pass", "fail", "error") and row.about.turn_id in run.facts
+            VerdictRow(row.about.turn_id, row.outcome == "fail", dict(run.facts[row.about.turn_id]), row.about.case, 1.0)
+            for row in series.verdicts
+            if row.about.turn_id in run.facts
         ]
         findings = compare_verdicts(series.facts.metric, rows).findings[:MOST_NAMED]
         found += [f"More frequent in failed turns of {series.label}: {one.summary}" for one in findings]

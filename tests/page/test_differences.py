@@ -67,6 +67,17 @@ def test_findings_equal_those_of_the_command(tmp_path: Path, capsys: pytest.Capt
         assert served.client.get("/api/v1/differences").status_code == 400
 
 
+def test_metric_errors_are_no_failed_turns(anywhere: Anywhere) -> None:
+    rows = list(failing_turns("language", "de", PROMPT))
+    for _, scores in rows[::10]:
+        scores[0].update(status="error", error_type="timeout", value=None, passed=None)
+    with ServedPage(filled(anywhere(), rows)) as served:
+        found = served.get("differences", metric=METRIC)
+        failed = served.get("turns", metric=METRIC, outcome="fail", limit=500)["turns"]
+        assert found["failed"] == len(failed)
+        assert found["failed"] + found["passed"] == 360
+
+
 @pytest.mark.parametrize("many", [1, 1_000_000])
 def test_sample_of_many_verdicts_is_the_latest_and_random(many: int, anywhere: Anywhere, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("otel_agenteval.outlets.store.reader._MANY", many)

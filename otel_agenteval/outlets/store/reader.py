@@ -28,7 +28,6 @@ _MANY = 20_000
 """Number of verdicts from which a sample of them is read by turns."""
 _SOMEWHERE = "5"
 """Where a sample of turns begins. A fixed place gives the same sample each time."""
-_FAILED = "((scores.passed = 0 AND scores.direction <> 'neutral') OR scores.status = 'error')"
 _SPAN_OF_TRACE = re.compile(r"(.*[0-9a-f]{32}-)[0-9a-f]{16}")
 """Matches a full id. Its span can be any span of a turn."""
 
@@ -179,7 +178,7 @@ class StoreReader:
         """Return how many turns failed each metric, most first. Metrics without failures have 0."""
         where = _conditions(wanted, self._sql, of_scores=True)
         rows = self._db.execute(
-            f"SELECT metric, count(CASE WHEN {_FAILED} THEN 1 END) AS failed FROM turns JOIN scores USING (turn_id) WHERE {where} "
+            f"SELECT metric, count(CASE WHEN {verdict_is(False, self._sql)} THEN 1 END) AS failed FROM turns JOIN scores USING (turn_id) WHERE {where} "
             "GROUP BY metric ORDER BY failed DESC, metric",
             where.values,
         )
@@ -215,13 +214,13 @@ class StoreReader:
 
     def _verdicts(self, metric: str, where: Where, most: int = MOST_VERDICTS, at: str = "turns.stored_at") -> list[VerdictRow]:
         columns = (
-            "turns.turn_id, turns.conversation_id, turns.service_version, turns.attributes, turns.facts, scores.passed, scores.status, "
+            "turns.turn_id, turns.conversation_id, turns.service_version, turns.attributes, turns.facts, scores.passed, "
             f"coalesce(scores.sample_probability, 1.0) AS probability, {at} AS at"
         )
         p = self._sql.p
 
-        def read(passed: str, more: str, *values: Any) -> list[sqlite3.Row]:
-            verdict = f"{{0}} = {p} AND {{1}} {passed}"
+        def read(passed: int, more: str, *values: Any) -> list[sqlite3.Row]:
+            verdict = f"{{0}} = {p} AND {{1}} = {passed}"
             known = f"SELECT 1 FROM scores WHERE {verdict.format('scores.metric', 'scores.passed')} LIMIT {p}"
             count = self._db.execute(f"SELECT count(*) FROM ({known}) AS known", (metric, _MANY)).fetchone()[0]
             # SQLite reads the first table first: the scores, or the turns in the wanted order until there are enough.
@@ -235,12 +234,11 @@ class StoreReader:
             ).fetchall()
             return found
 
-        failed = [row for passed in ("= 0", "IS NULL") for row in read(passed, f"{_FAILED} ORDER BY at DESC", most)]
-        rows = sorted(failed, key=lambda row: row["at"], reverse=True)[:most]
+        rows = read(0, f"{verdict_is(False, self._sql)} ORDER BY at DESC", most)
         # Ids of traces are random, so that the turns from some id on are a random sample.
         for edge in (">=", "<"):
             sample = f"NOT {is_vacuous(self._sql)} AND turns.turn_id {edge} {p} ORDER BY turns.turn_id"
-            found = read("= 1", sample, _SOMEWHERE, most)
+            found = read(1, sample, _SOMEWHERE, most)
             rows += found
             most -= len(found)
             if not most:
@@ -289,7 +287,7 @@ class StoreReader:
 class VerdictRow(NamedTuple):
     turn_id: str
     bad: bool
-    """True if the metric failed or had an error."""
+    """True if the metric failed."""
     facts: dict[str, Any]
     """Facts of the turn, with ``service.version`` and the stored attributes."""
     conversation: str
