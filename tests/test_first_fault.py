@@ -14,10 +14,10 @@ import otel_agenteval as oa
 from otel_agenteval.cli.main import main
 from otel_agenteval.core.score import Score
 from otel_agenteval.core.turn import ErrorInfo, LlmCall, SpanInfo, ToolCall, Turn
-from otel_agenteval.evaluation.first_fault import first_fault
+from otel_agenteval.evaluation.first_fault import Fault, first_fault
 from tests.support.faults import KINDS, Faulty, faulty_turns
 from tests.support.recordings import unpack_all
-from tests.support.stored_turns import filled, score_row, turn_row
+from tests.support.stored_turns import failed_row, filled, score_row
 
 RECORDINGS = Path(__file__).parent / "data" / "recordings"
 
@@ -87,12 +87,8 @@ def test_turns_without_content_have_no_fault() -> None:
 
 
 def test_why_prints_the_first_fault(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    content = {
-        "turn_id": "",
-        "output": "Sorry.",
-        "tool_calls": [{"name": "search", "arguments": {}, "error": {"type": "timeout"}}],
-    }
-    bad, good = turn_row(1, content=content), turn_row(2, content=content)
+    fault = Fault("tool_error", "tool_calls[0]", "search failed and wasn't repaired", "search", "timeout")
+    bad, good = failed_row(1, fault), failed_row(2, fault, None)
     store = filled(tmp_path / "scores.db", [(bad, [score_row(bad, value=0.0)]), (good, [score_row(good)])])
     assert main(["why", bad["turn_id"], "--store", store]) == 0
     assert "tool_calls[0]: search failed" in capsys.readouterr().out

@@ -11,9 +11,9 @@ from ..config.root import Config
 from ..core.errors import AgentEvalError
 from ..core.processes import jobs_of
 from ..core.turn import Turn
-from ..evaluation.names import named_publicly
-from ..outlets.store.reader import StoreReader, score_of_row, store_path, turn_in
-from ..report.failure_modes import RENDERINGS, FailedTurn, FailureMode, as_data, mode_of, modes_of
+from ..evaluation.first_fault import failure_of
+from ..outlets.store.reader import StoreReader, store_path
+from ..report.failure_modes import RENDERINGS, FailedTurn, FailureMode, as_data, counted, modes_of
 from ..turns.recordings import Reading
 from ..turns.spool import Key
 from ..turns.spool import results as in_order
@@ -48,16 +48,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _stored(args: argparse.Namespace, config: Config) -> list[FailureMode]:
     with StoreReader(store_path(args.store, config)) as reader:
-        wanted = turns_wanted(args)
-        totals, middle = reader.halves(wanted)
-        failed = []
-        for row in reader.failed_turns(wanted):
-            scores = [score_of_row(one) for one in reader.scores(row["turn_id"])]
-            turn = turn_in(row["content"]) or Turn(turn_id=row["turn_id"])
-            mode = mode_of(turn, [score for score in scores if not args.metric or score.metric in args.metric])
-            if mode is not None:
-                failed.append(FailedTurn(row["turn_id"], row["stored_at"], mode))
-    return modes_of(failed, totals, middle)
+        return modes_of(reader.modes(turns_wanted(args)))
 
 
 class _Modes(NamedTuple):
@@ -69,11 +60,9 @@ class _Modes(NamedTuple):
 
     def __call__(self, turns: Iterable[tuple[Key, Turn]]) -> Iterator[tuple[Key, tuple[float, FailedTurn | None]]]:
         for key, turn, scores in self.evaluation.scores(turns):
-            at, mode = (
-                turn.start.timestamp() if turn.start is not None else 0.0,
-                mode_of(named_publicly(turn, self.redacted), scores),
-            )
-            yield (0, key), (at, None if mode is None else FailedTurn(turn.turn_id, at, mode))
+            at = turn.start.timestamp() if turn.start is not None else 0.0
+            fault = failure_of(turn, scores, self.redacted)
+            yield (0, key), (at, None if fault is None else FailedTurn(turn.turn_id, at, fault))
 
 
 def _recorded(args: argparse.Namespace, config: Config) -> list[FailureMode]:
@@ -84,4 +73,4 @@ def _recorded(args: argparse.Namespace, config: Config) -> list[FailureMode]:
     times = [at for at, _ in found if at]
     middle = (min(times) + max(times)) / 2 if times else 0.0
     before = sum(at < middle for at, _ in found)
-    return modes_of((turn for _, turn in found if turn is not None), (before, len(found) - before), middle)
+    return modes_of(counted((turn for _, turn in found if turn is not None), (before, len(found) - before), middle))

@@ -23,7 +23,7 @@ from ..core.terminal import escaped
 from ..core.turn import usd_text
 from ..evaluation.first_fault import Fault
 from ..outlets.store.postgres import without_password
-from ..outlets.store.reader import StoreReader, cost_in, fault_in, score_of_row, store_path
+from ..outlets.store.reader import StoreReader, cost_in, fault_of_row, score_of_row, store_path
 from ..outlets.turn_text import colors_wanted, columns, render_outcomes
 from .exit_codes import FAILED, OK, UNUSABLE
 from .options import add_store
@@ -92,7 +92,7 @@ class _Found(NamedTuple):
     cost: dict[str, Any]
     """``cost_usd`` and ``cost_estimated``, if they are known."""
     fault: Fault | None = None
-    """The step that went wrong first, if the turn failed and its content is stored."""
+    """The step that went wrong first, if the turn failed."""
 
 
 def _of_store(path: str | None, short: str, config: Config) -> _Found:
@@ -100,7 +100,7 @@ def _of_store(path: str | None, short: str, config: Config) -> _Found:
         turn_id = reader.find(short) or short
         turn = reader.turn(turn_id) or {}
         rows, content = reader.scores(turn_id), turn.get("content")
-        return _Found(turn_id, reader.why(turn_id), with_evidence(rows, content), cost_in(turn), fault_in(content, rows))
+        return _Found(turn_id, reader.why(turn_id), with_evidence(rows, content), cost_in(turn), fault_of_row(turn))
 
 
 def _token_for(turn_id: str, options: ServeOptions) -> str | None:

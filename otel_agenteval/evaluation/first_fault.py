@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ..core import jsonio
-from ..core.finding import findings_in
+from ..core.bounded import bounded_name
+from ..core.finding import findings_in, value_at
 from ..core.score import Score
 from ..core.turn import ToolCall, Turn
 from ..metrics.code.tool_trace import failure_of_call, is_repaired
 from ..metrics.lib.tools import entry_name
+from .names import public_name
 
 OUTPUT = "output"
 _SIGNALS = ("code_injection_markers", "code_ungrounded_numbers")  # without a verdict
@@ -38,18 +41,46 @@ class Fault(NamedTuple):
     """``tool_error``, ``invalid_arguments``, ``unknown_tool``, ``wrong_tool``, ``loop``, ``empty_retrieval``,
     ``missing_document``, ``obeyed_injection``, ``failed_handoff``, ``handoff_loop``, ``model_error``, ``changed_number``,
     ``invented_number``, or a fault of the answer, such as ``truncated_answer`` or ``leak``."""
-    path: str
-    """The step, such as ``tool_calls[2]``, ``retrievals[0]``, ``llm_calls[1]`` or ``output``."""
-    reason: str
+    path: str = ""
+    """The step, such as ``tool_calls[2]``, ``retrievals[0]``, ``llm_calls[1]`` or ``output``. Empty if unknown."""
+    reason: str = ""
     """The evidence in a few words. It can contain names of tools and agents, and no other content."""
+    step: str = ""
+    """Name of the tool, model or agent at the step. Empty if it has none."""
+    error: str = ""
+    """Error type of the step. Empty if it has none."""
+
+    @property
+    def mode(self) -> str:
+        """Id of the failure mode. It depends on kind, step and error only, so a mode keeps it from day to day."""
+        return hashlib.blake2b(f"{self.kind}\0{self.step}\0{self.error}".encode(errors="replace"), digest_size=4).hexdigest()
+
+    @property
+    def title(self) -> str:
+        """Name of the failure mode."""
+        named = f"{self.kind}: {self.step}" if self.step else self.kind
+        return f"{named} ({self.error})" if self.error else named
 
 
-def first_fault(turn: Turn, scores: Iterable[Score]) -> Fault | None:
+def failure_of(turn: Turn, scores: Sequence[Score], redact: Collection[str] = ()) -> Fault | None:
+    """Return why a turn failed: its first fault or, if no rule finds one, a failed metric. None if no score failed."""
+    failed = failed_metric(scores)
+    return failed and (first_fault(turn, scores, redact) or failed)
+
+
+def failed_metric(scores: Iterable[Score]) -> Fault | None:
+    """Return the fault of a turn without a known step, whose kind is a failed metric. None if no score failed."""
+    failed = min((score.metric for score in scores if score.verdict is False), default=None)
+    return None if failed is None else Fault(failed)
+
+
+def first_fault(turn: Turn, scores: Iterable[Score], redact: Collection[str] = ()) -> Fault | None:
     """Return the earliest step that can explain why a turn failed.
 
     Args:
         turn: the turn. Without its content, fewer faults can be seen.
         scores: the scores of the turn.
+        redact: kinds of data to redact in names.
 
     Returns:
         None if no rule finds a fault. A turn that passed can have one, such as an error that did no harm.
@@ -64,7 +95,22 @@ def first_fault(turn: Turn, scores: Iterable[Score]) -> Fault | None:
         *_obeyed(failed),
         *_of_answer(turn, failed),
     ]
-    return min(found, key=lambda fault: place.of(fault.path), default=None)
+    first = min(found, key=lambda fault: place.of(fault.path), default=None)
+    if first is None:
+        return None
+    step, error = (bounded_name(name) for name in _names_at(turn, first.path))
+    return Fault(first.kind, first.path, *(public_name(text, redact) for text in (first.reason, step, error)))
+
+
+_NAMED_BY: Mapping[str, str] = {"tool_calls": "name", "llm_calls": "model", "handoffs": "to"}
+
+
+def _names_at(turn: Turn, path: str) -> tuple[str, str]:
+    """Return the name and the error type of a step."""
+    step = value_at(turn, path)
+    name = getattr(step, _NAMED_BY.get(path.partition("[")[0], ""), None)
+    error = getattr(step, "error", None)
+    return name if isinstance(name, str) else "", (error.type or "") if error is not None else ""
 
 
 class _Places:

@@ -21,11 +21,13 @@ from ..core.tenancy import qualified
 from ..judging.models.prompt import SYSTEM
 from ..metrics.descriptions import described, headline, value_of
 from ..metrics.registry import catalog
-from ..outlets.store.reader import fault_in
+from ..outlets.store.reader import fault_of_row
 from ..outlets.store.statements import HOUR
 from ..outlets.store.views import Cursor, Filter, Order, SumCell, Views
 from ..outlets.turn_text import one_line
 from ..report.differences import as_data, differences_of
+from ..report.failure_modes import as_data as modes_as_data
+from ..report.failure_modes import modes_of
 from ..statistics.groups import Compared, Difference, adjusted_ps, compare_values, difference
 from .labels import Labels
 from .parameters import Problem, filter_of
@@ -145,12 +147,11 @@ class Api:
     def turn(self, request: Request) -> dict[str, Any]:
         with self.views() as views:
             turn = self._found(views, request)
-            turn_id = turn["turn_id"]
+            turn_id, fault = turn["turn_id"], fault_of_row(turn)
             kept = turn.pop("content", None)
             content = kept if self.options.content else None
             rows = views.scores(turn_id)
             scores = with_evidence(rows, content)
-            fault = fault_in(kept, rows)
             outcomes = {**(views.why(turn_id) or {}), **(self.outcomes(turn_id) or {})}
             conversation = self._conversation(views, turn, request)
         return {
@@ -359,6 +360,11 @@ class Api:
         with self.views() as views:
             rows = views.filtered_verdicts(self._filter(request))
         return as_data([differences_of(metric, rows)])[0]
+
+    def failure_modes(self, request: Request) -> dict[str, Any]:
+        with self.views() as views:
+            found = views.filtered_modes(self._filter(request))
+        return {"modes": modes_as_data(modes_of(found)), "turns": sum(found.totals), "middle": found.middle}
 
     def cases(self, request: Request) -> dict[str, Any]:
         """Return cases that two groups share.

@@ -151,6 +151,7 @@ OF_TURNS = (
     Parameter("below", "number", "turns with a value of `metric` below this"),
     Parameter("above", "number", "turns with a value of `metric` above this"),
     Parameter("tool", "text", "turns that called this tool"),
+    Parameter("mode", "text", "turns of this failure mode, by its id"),
     Parameter("error", "flag", "turns that ended with an error", default=False),
     Parameter("text", "text", "turns with this text in their content, if content is stored and shown"),
 )
@@ -162,5 +163,5 @@ def filter_of(given: Mapping[str, Any], tenant: str | None) -> Filter:
     return Filter(
         since=given.get("since"), until=given.get("until"), agents=given.get("agent", ()), services=given.get("service", ()), versions=given.get("version", ()),
         models=given.get("model", ()), tenant=tenant, conversation=given.get("conversation"), metric=given.get("metric"), outcome=given.get("outcome"),
-        severity=given.get("severity"), below=given.get("below"), above=given.get("above"), tool=given.get("tool"), error=bool(given.get("error")), text=given.get("text"),
+        severity=given.get("severity"), below=given.get("below"), above=given.get("above"), tool=given.get("tool"), mode=given.get("mode"), error=bool(given.get("error")), text=given.get("text"),
     )  # fmt: skip

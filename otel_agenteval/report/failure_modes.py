@@ -2,59 +2,32 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from ..core.finding import value_at
-from ..core.score import Score
-from ..core.turn import Turn
-from ..evaluation.first_fault import first_fault
+from ..evaluation.first_fault import Fault
+from ..outlets.store.reader import EXAMPLES, FailedTurns, ModeCounts, StoredModes
 from ..statistics.intervals import Interval, newcombe, wilson
 from .formatting import aligned, count, markdown_table, percent, points
 from .html import page, text_table
 
 Trend = Literal["new", "growing", "steady", "shrinking", "gone"]
-_EXAMPLES = 3
-
-
-class ModeKey(NamedTuple):
-    """What turns of a failure mode have in common."""
-
-    kind: str
-    """Kind of the first fault, or the failed metric if no rule finds a fault."""
-    step: str = ""
-    """Name of the tool, model or agent at that step."""
-
-    @property
-    def id(self) -> str:
-        """Id that depends on nothing else, so that a mode keeps it from day to day."""
-        return hashlib.blake2b("\0".join(self).encode(), digest_size=4).hexdigest()
-
-    def __str__(self) -> str:
-        return f"{self.kind}: {self.step}" if self.step else self.kind
-
-
-class FailedTurn(NamedTuple):
-    turn_id: str
-    at: float
-    """Start in Unix seconds, or 0 if unknown."""
-    mode: ModeKey
 
 
 @dataclass(slots=True)
 class FailureMode:
-    key: ModeKey
+    fault: Fault
+    """Its kind, step and error are those of all turns of the mode."""
     turns: tuple[int, int]
     """Number of failed turns in the first and the second half of the time."""
     rate: float
-    """Share among all turns."""
+    """Share among all turns. Judged turns stand for those that weren't judged."""
     interval: Interval
     """95 % interval of :attr:`rate`."""
     change: Interval
     """95 % interval of the change of the rate, from the first half to the second."""
-    examples: list[str] = field(default_factory=list)
+    examples: list[str]
     """Ids of some turns, latest first."""
 
     @property
@@ -67,51 +40,50 @@ class FailureMode:
         return "steady"
 
 
-def mode_of(turn: Turn, scores: Sequence[Score]) -> ModeKey | None:
-    """Return the failure mode of a turn, or None if no score failed."""
-    failed = sorted(score.metric for score in scores if score.verdict is False)
-    if not failed:
-        return None
-    fault = first_fault(turn, scores)
-    return ModeKey(failed[0]) if fault is None else ModeKey(fault.kind, _step_name(turn, fault.path))
+class FailedTurn(NamedTuple):
+    turn_id: str
+    at: float
+    """Start in Unix seconds, or 0 if unknown."""
+    fault: Fault
 
 
-def _step_name(turn: Turn, path: str) -> str:
-    name = value_at(turn, f"{path}.{_NAMES.get(path.partition('[')[0], 'name')}")
-    return name if isinstance(name, str) else ""
-
-
-_NAMES = {"llm_calls": "model", "handoffs": "to"}
-
-
-def modes_of(failed: Iterable[FailedTurn], totals: tuple[int, int], middle: float) -> list[FailureMode]:
-    """Return the failure modes, most frequent first.
-
-    Args:
-        failed: the failed turns.
-        totals: number of all turns before and from ``middle`` on.
-        middle: time in Unix seconds that divides the turns into two halves.
-    """
-    groups: dict[ModeKey, list[FailedTurn]] = {}
-    for turn in failed:
-        groups.setdefault(turn.mode, []).append(turn)
-    found = []
-    for key, turns in groups.items():
+def counted(failed: Iterable[FailedTurn], totals: tuple[int, int], middle: float) -> StoredModes:
+    """Count failed turns as a store does."""
+    groups: dict[str, list[FailedTurn]] = {}
+    for turn in sorted(failed, key=lambda turn: -turn.at):
+        groups.setdefault(turn.fault.mode, []).append(turn)
+    modes = []
+    for turns in groups.values():
         after = sum(turn.at >= middle for turn in turns)
-        counts = len(turns) - after, after
-        before_of, after_of = ((n, max(n, total)) for n, total in zip(counts, totals, strict=True))
-        both = before_of[1] and after_of[1]
-        found.append(
-            FailureMode(
-                key,
-                counts,
-                len(turns) / max(sum(totals), len(turns)),
-                wilson(len(turns), max(sum(totals), len(turns))),
-                newcombe(before_of, after_of) if both else (-1.0, 1.0),
-                [turn.turn_id for turn in sorted(turns, key=lambda turn: -turn.at)[:_EXAMPLES]],
-            )
+        before = len(turns) - after
+        examples = [turn.turn_id for turn in turns[:EXAMPLES]]
+        modes.append(
+            ModeCounts(turns[0].fault, (FailedTurns(before, before, before), FailedTurns(after, after, after)), examples)
         )
-    return sorted(found, key=lambda mode: (-sum(mode.turns), mode.key))
+    return StoredModes(modes, totals, middle)
+
+
+def modes_of(found: StoredModes) -> list[FailureMode]:
+    """Return the failure modes with their rates, most frequent first."""
+    modes = []
+    for fault, halves, examples in found.modes:
+        first, second = halves
+        whole = FailedTurns(first.turns + second.turns, first.represented + second.represented, first.squares + second.squares)
+        share = _share(whole, sum(found.totals))
+        before, after = (_share(half, total) for half, total in zip(halves, found.totals, strict=True))
+        change = newcombe(before, after) if before[1] and after[1] else (-1.0, 1.0)
+        turns = halves[0].turns, halves[1].turns
+        modes.append(FailureMode(fault, turns, share[0] / share[1], wilson(*share), change, examples))
+    return sorted(modes, key=lambda mode: (-sum(mode.turns), mode.fault))
+
+
+def _share(failed: FailedTurns, total: int) -> tuple[float, float]:
+    """Return a share as failed and all turns: as many as would be known equally well if each stood for one."""
+    total = max(total, failed.turns)
+    if not failed.turns:
+        return 0.0, float(total)
+    of_one = failed.squares / failed.represented
+    return min(failed.represented, total) / of_one, total / of_one
 
 
 # --- as texts ------------------------------------------------------------------------------------------------------
@@ -122,7 +94,7 @@ _HEADS = ("id", "mode", "failed turns", "of all turns", "trend", "change, 95 % i
 def _cells(mode: FailureMode) -> tuple[str, ...]:
     (low, high), (down, up) = mode.interval, mode.change
     return (
-        mode.key.id, str(mode.key), f"{sum(mode.turns):,}", f"{percent(mode.rate)} ({percent(low)} … {percent(high)})", mode.trend,
+        mode.fault.mode, mode.fault.title, f"{sum(mode.turns):,}", f"{percent(mode.rate)} ({percent(low)} … {percent(high)})", mode.trend,
         f"{points(down)} … {points(up)}", " ".join(mode.examples),
     )  # fmt: skip
 
@@ -146,7 +118,7 @@ def as_html(modes: Sequence[FailureMode]) -> str:
 def as_data(modes: Sequence[FailureMode]) -> list[dict[str, Any]]:
     return [
         {
-            "id": mode.key.id, "kind": mode.key.kind, "step": mode.key.step or None, "failed": sum(mode.turns), "halves": list(mode.turns),
+            "id": mode.fault.mode, "kind": mode.fault.kind, "step": mode.fault.step or None, "error": mode.fault.error or None, "failed": sum(mode.turns), "halves": list(mode.turns),
             "rate": mode.rate, "interval": list(mode.interval), "change": list(mode.change), "trend": mode.trend, "examples": mode.examples,
         }
         for mode in modes

@@ -42,14 +42,14 @@ def always_valid(n: float, error: float) -> float:
     return math.sqrt(2 * (size + 1) / size * math.log(math.sqrt(size + 1) / error))
 
 
-def wilson(successes: int, n: int) -> Interval:
+def wilson(successes: float, n: float) -> Interval:
     share, z2 = successes / n, Z95 * Z95
     middle = (share + z2 / (2 * n)) / (1 + z2 / n)
     half = Z95 * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n)) / (1 + z2 / n)
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
-def newcombe(before: tuple[int, int], after: tuple[int, int]) -> Interval:
+def newcombe(before: tuple[float, float], after: tuple[float, float]) -> Interval:
     """Return Newcombe's 95 % interval for the difference of two proportions ``(successes, n)``."""
     return _square_and_add(before, after, 0.0)
 
@@ -68,7 +68,7 @@ def newcombe_paired(both: int, lost: int, gained: int, neither: int) -> Interval
     return _square_and_add((both + lost, n), (both + gained, n), phi)
 
 
-def _square_and_add(before: tuple[int, int], after: tuple[int, int], phi: float) -> Interval:
+def _square_and_add(before: tuple[float, float], after: tuple[float, float], phi: float) -> Interval:
     p, q = before[0] / before[1], after[0] / after[1]
     (p_low, p_high), (q_low, q_high) = wilson(*before), wilson(*after)
 

@@ -74,6 +74,37 @@ def kept_in_file(tmp_path: Path, clock: FakeClock) -> Iterator[Kept]:
 # --- what is kept
 
 
+def test_failed_turn_has_its_first_fault(kept: Kept) -> None:
+    calls = {"tool_calls": [{"name": "book", "arguments": {}, "error": {"type": "timeout"}}]}
+    failing = score(value=0.0, passed=False, label="fail")
+    kept.outlet.emit([scored_turn(failing, turn=calls)])
+    with kept.reader() as reader:
+        row = reader.turn(TURN)
+        assert row is not None
+        assert (row["fault"]["kind"], row["fault"]["step"], row["failed"]) == ("tool_error", "book", 1.0)
+        assert [(one.fault.mode, one.examples) for one in reader.modes().modes] == [(row["mode"], [TURN])]
+
+
+@pytest.mark.parametrize("judged_first", [False, True])
+def test_judged_failure_has_the_turns_first_fault(kept: Kept, judged_first: bool) -> None:
+    """A fault that did no harm at first is the turn's mode when a judge fails it, in either order of arrival."""
+    calls = {"tool_calls": [{"name": "book", "arguments": {}, "error": {"type": "timeout"}}]}
+    passing = scored_turn(score(), turn=calls)
+    judged = scored_turn(score(2, "llm_helpfulness", value=0.0, passed=False), turn={}, judged=Judged("llm", 0.25))
+    for one in (judged, passing) if judged_first else (passing, judged):
+        kept.outlet.emit([one])
+    with kept.reader() as reader:
+        ((fault, halves, _),) = reader.modes().modes
+    assert (fault.kind, fault.step) == ("tool_error", "book")
+    assert sum(half.represented for half in halves) == 4.0
+
+
+def test_turn_that_only_passes_has_no_mode(kept: Kept) -> None:
+    kept.outlet.emit([scored_turn(score(), turn={"tool_calls": [{"name": "book", "error": {"type": "timeout"}}]})])
+    with kept.reader() as reader:
+        assert reader.modes().modes == []
+
+
 def test_a_turn_and_its_scores(kept: Kept, clock: FakeClock) -> None:
     failed = score(2, "code_b", value=0.1, passed=False, label="fail", explanation="Ask ann@example.com.", detail={"who": ["ann@example.com"]}, threshold=0.5, policy="gate")  # fmt: skip
     error = Score("code_c", status="error", error_type="boom", result_id="e" * 32)

@@ -9,6 +9,7 @@ from typing import Any
 
 from otel_agenteval.core import jsonio
 from otel_agenteval.core.finding import Finding, detail_of
+from otel_agenteval.evaluation.first_fault import Fault
 from otel_agenteval.outlets.store.statements import SCORE_COLUMNS, TURN_COLUMNS
 from otel_agenteval.outlets.store.writer import Retention, ScoreStore
 from tests.support.clock import FakeClock
@@ -31,10 +32,15 @@ def turn_row(number: int, **more: Any) -> dict[str, Any]:
         "service": "shop", "agent": "travel", "model": "gpt-5", "start": NOW - 3600.0 + number, "stored_at": NOW - 3600.0 + number, "duration_s": 2.0,
         "cost_usd": 0.01, "input_tokens": 100, "output_tokens": 20, "close_reason": "root_ended", "complete": 1, **more,
     }  # fmt: skip
-    for name in ("content", "tools", "skipped", "attributes", "facts"):
+    for name in ("content", "tools", "skipped", "attributes", "facts", "fault"):
         if row[name] is not None and not isinstance(row[name], str):
             row[name] = jsonio.dumps(row[name])
     return row
+
+
+def failed_row(number: int, fault: Fault, represents: float | None = 1.0, **more: Any) -> dict[str, Any]:
+    """The row of a turn that failed, as the outlet writes it."""
+    return turn_row(number, fault=fault._asdict(), mode=fault.mode, failed=represents, **more)
 
 
 def score_row(turn: dict[str, Any], metric: str = "code_refusal", value: float | None = 1.0, **more: Any) -> dict[str, Any]:

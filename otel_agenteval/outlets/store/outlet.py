@@ -24,6 +24,7 @@ from ...core.score import Score
 from ...core.telemetry import Telemetry
 from ...core.turn import Turn
 from ...core.wellformed import well_formed
+from ...evaluation.first_fault import Fault, failed_metric, first_fault
 from ...evaluation.names import public_id, public_name
 from ...evaluation.redaction import Redactor
 from ...evaluation.scored_turn import Root, ScoredTurn
@@ -305,6 +306,7 @@ class StoreOutlet(Outlet):
         call, usage = answering_call(turn), turn.usage
         skipped = {score.metric: str(score.detail.get("reason", "")) for score in scored.scores if score.status == "skipped"}
         tools = dict.fromkeys(call.name for call in turn.tool_calls or () if call.name)
+        fault = self._fault_of(scored)
         return {
             "turn_id": turn.turn_id, "tenant": root.tenant, "labels": _json(dict(root.labels)), "trace_id": f"{root.trace_id:032x}", "span_id": f"{root.span_id:016x}",
             "revision": turn.revision, "supersedes": scored.supersedes, "superseded_by": None,
@@ -318,8 +320,19 @@ class StoreOutlet(Outlet):
             "attributes": self._attributes_of(scored) if self._attributes else None,
             "tools": _json([*tools]), "error": None if turn.error is None else turn.error.type or "error", "case_key": self._case_of(turn),
             "facts": _json(facts_of(turn)) if scored.of_turn_itself else None,
+            "fault": None if fault is None else jsonio.dumps(fault._asdict()), "mode": None if fault is None else fault.mode,
+            "failed": _failed_turns(scored),
             "instance_id": self._instance_id(), "stored_at": self._clock.time_ns() / 1e9,
         }  # fmt: skip
+
+    def _fault_of(self, scored: ScoredTurn) -> Fault | None:
+        """Return the first fault, also of a turn that passed, because a judge may fail it later."""
+        fault = None
+        try:
+            fault = first_fault(scored.turn, scored.scores, self._redact) if scored.of_turn_itself else None
+        except Exception as error:  # only the fault that couldn't be found is dropped
+            self._telemetry.add(semconv.EMIT_ERRORS, outlet=self.name, reason=type(error).__name__)
+        return fault or failed_metric(scored.scores)
 
     def _case_of(self, turn: Turn) -> str | None:
         case = turn.references.get("case_id")
@@ -390,6 +403,13 @@ class StoreOutlet(Outlet):
 
 def _name(value: Any) -> str | None:
     return bounded_name(well_formed(value)) if isinstance(value, str) and value else None
+
+
+def _failed_turns(scored: ScoredTurn) -> float | None:
+    """Return how many failed turns this one stands for, or None if no score failed."""
+    if not any(score.verdict is False for score in scored.scores):
+        return None
+    return 1.0 if scored.judged is None else 1 / max(scored.judged.probability, 1e-6)
 
 
 def _json(value: dict[str, Any] | list[Any]) -> str | None:

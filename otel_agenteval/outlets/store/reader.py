@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...core import jsonio
 from ...core.errors import ConfigError, StoreError
 from ...core.score import FIELDS, Direction, Score
-from ...core.turn import Turn
-from ...evaluation.first_fault import Fault, first_fault
+from ...evaluation.first_fault import Fault
 from .database import backend_of
 from .statements import CURRENT, SCORE_COLUMNS, Syntax, Where, among, is_vacuous, verdict_is
 
@@ -24,6 +23,8 @@ if TYPE_CHECKING:
 
 LEAST_OF_ID = 4
 MOST_VERDICTS = 2_000
+EXAMPLES = 3
+"""Number of turns that show a failure mode."""
 _MANY = 20_000
 """Number of verdicts from which a sample of them is read by turns."""
 _SOMEWHERE = "5"
@@ -64,7 +65,7 @@ EXPORTED: tuple[str, ...] = (
 )  # fmt: skip
 """Keys of a row of :meth:`StoreReader.rows`, in order."""
 _BOOLEANS = ("complete", "passed", "is_conversation", "cost_estimated")
-_JSON = ("detail", "also", "skipped", "content", "labels", "turns", "attributes", "tools", "facts")
+_JSON = ("detail", "also", "skipped", "content", "labels", "turns", "attributes", "tools", "facts", "fault")
 
 
 class StoreReader:
@@ -184,26 +185,43 @@ class StoreReader:
         )
         return {metric: int(count) for metric, count in rows}
 
-    def failed_turns(self, wanted: Wanted = Wanted(), most: int = MOST_VERDICTS) -> list[dict[str, Any]]:
-        """Return the latest turns with a failed score, with their content if it is kept."""
-        where = _conditions(replace(wanted, failed=True), self._sql, of_scores=False)
-        rows = self._db.execute(
-            f"SELECT turn_id, stored_at, content FROM turns WHERE {where} ORDER BY stored_at DESC LIMIT {self._sql.p}",
-            [*where.values, most],
-        )
-        return [plain(row) for row in rows]
+    def modes(self, wanted: Wanted = Wanted()) -> StoredModes:
+        """Return the failure modes of the turns, most frequent first."""
+        failed = _conditions(replace(wanted, failed=bool(wanted.metrics)), self._sql, of_scores=False)
+        return self._modes(failed, _conditions(wanted, self._sql, of_scores=False), "turns.stored_at")
 
-    def halves(self, wanted: Wanted = Wanted()) -> tuple[tuple[int, int], float]:
-        """Return the number of turns in the first and the second half of the time, and where the halves meet, in Unix seconds."""
-        where = _conditions(wanted, self._sql, of_scores=False)
-        first, last = self._db.execute(f"SELECT min(stored_at), max(stored_at) FROM turns WHERE {where}", where.values).fetchone()
-        middle = ((first or 0.0) + (last or 0.0)) / 2
+    def _modes(self, failed: Where, every: Where, at: str) -> StoredModes:
+        """Return the failure modes of the turns that meet one condition, as shares of those that meet another."""
         p = self._sql.p
-        counts = self._db.execute(
-            f"SELECT count(CASE WHEN stored_at < {p} THEN 1 END), count(CASE WHEN stored_at >= {p} THEN 1 END) FROM turns WHERE {where}",
-            [middle, middle, *where.values],
+        first, last = self._db.execute(f"SELECT min({at}), max({at}) FROM turns WHERE {every}", every.values).fetchone()
+        middle = ((first or 0.0) + (last or 0.0)) / 2
+        before, after = self._db.execute(
+            f"SELECT count(CASE WHEN {at} < {p} THEN 1 END), count(CASE WHEN {at} >= {p} THEN 1 END) FROM turns WHERE {every}",
+            [middle, middle, *every.values],
         ).fetchone()
-        return (int(counts[0]), int(counts[1])), middle
+        rows = self._db.execute(
+            f"SELECT mode, CASE WHEN {at} < {p} THEN 0 ELSE 1 END AS half, count(*), sum(failed), sum(failed * failed) FROM turns "
+            f"WHERE failed IS NOT NULL AND {failed} GROUP BY 1, 2",
+            [middle, *failed.values],
+        ).fetchall()
+        found: dict[str, list[FailedTurns]] = {}
+        for mode, half, *sums in rows:
+            found.setdefault(mode, [FailedTurns(), FailedTurns()])[half] = FailedTurns(*sums)
+        most = sorted(found, key=lambda mode: (-sum(half.turns for half in found[mode]), mode))
+        examples = (
+            self._db.execute(
+                f"SELECT turn_id, fault FROM turns WHERE failed IS NOT NULL AND mode = {p} AND {failed} ORDER BY {at} DESC LIMIT {EXAMPLES}",
+                [mode, *failed.values],
+            ).fetchall()
+            for mode in most
+        )
+        counts = [
+            ModeCounts(
+                Fault(**jsonio.loads(of_mode[0]["fault"])), (found[mode][0], found[mode][1]), [row["turn_id"] for row in of_mode]
+            )
+            for mode, of_mode in zip(most, examples, strict=True)
+        ]
+        return StoredModes(counts, (int(before), int(after)), middle)
 
     def verdicts(self, metric: str, wanted: Wanted = Wanted(), most: int = MOST_VERDICTS) -> list[VerdictRow]:
         """Return the verdicts of a metric with the facts of their turns: up to ``most`` failures and as many passes.
@@ -284,6 +302,32 @@ class StoreReader:
         return {**skipped, **outcomes, **scored}
 
 
+class FailedTurns(NamedTuple):
+    """Failed turns of a mode in a part of the time."""
+
+    turns: int = 0
+    represented: float = 0.0
+    """Number of failed turns that they stand for."""
+    squares: float = 0.0
+    """Sum of the squares of the numbers that each stands for."""
+
+
+class ModeCounts(NamedTuple):
+    fault: Fault
+    """Fault of the latest turn, whose kind, step and error all turns of the mode share."""
+    halves: tuple[FailedTurns, FailedTurns]
+    examples: list[str]
+    """Ids of the latest turns."""
+
+
+class StoredModes(NamedTuple):
+    modes: list[ModeCounts]
+    totals: tuple[int, int]
+    """Number of all turns in the first and the second half of the time."""
+    middle: float
+    """Time at which the halves meet, in Unix seconds."""
+
+
 class VerdictRow(NamedTuple):
     turn_id: str
     bad: bool
@@ -336,19 +380,10 @@ def score_of_row(row: Mapping[str, Any]) -> Score:
     return Score.from_dict({key: row[key] for key in FIELDS if key != "also" and row.get(key) is not None})
 
 
-def fault_in(content: Any, rows: Sequence[Mapping[str, Any]]) -> Fault | None:
-    """Return the first fault of a stored turn with a failed score, or None without content."""
-    scores = [score_of_row(row) for row in rows]
-    turn = turn_in(content)
-    return None if turn is None or not any(score.verdict is False for score in scores) else first_fault(turn, scores)
-
-
-def turn_in(content: Any) -> Turn | None:
-    """Return the turn in stored content, or None if it isn't stored or isn't a turn."""
-    try:
-        return Turn.from_dict(content) if content else None
-    except ConfigError:
-        return None
+def fault_of_row(row: Mapping[str, Any]) -> Fault | None:
+    """Return the first fault of a failed turn's row, or None if no rule found one."""
+    fault = Fault(**row["fault"]) if row.get("failed") and row.get("fault") else None
+    return fault if fault is not None and fault.path else None
 
 
 def _conditions(wanted: Wanted, sql: Syntax, *, of_scores: bool) -> Where:

@@ -59,6 +59,7 @@ TURN_COLUMNS: Mapping[str, str] = {
     "complete": "INTEGER", "is_conversation": "INTEGER NOT NULL DEFAULT 0", "skipped": "TEXT", "content": "TEXT",
     "instance_id": "TEXT", "stored_at": "REAL NOT NULL", "tenant": "TEXT", "labels": "TEXT", "service_version": "TEXT",
     "attributes": "TEXT", "tools": "TEXT", "error": "TEXT", "case_key": "TEXT", "cost_estimated": "INTEGER", "facts": "TEXT",
+    "fault": "TEXT", "mode": "TEXT", "failed": "REAL",
 }  # fmt: skip
 """Columns of a turn's row.
 
@@ -67,7 +68,9 @@ root. ``attributes`` are the configured attributes of its spans, a JSON object. 
 the Unix epoch. ``skipped`` is a JSON object, metric → reason. ``content`` is the turn in the form ``turn.v1``, if configured.
 ``cost_estimated`` is 1 if ``cost_usd`` is an estimate. ``tools`` are the names of the called tools, a JSON list. ``error`` is the
 type of the error that ended the turn. Turns of the same case share a ``case_key``: the case id or, if content is kept, a hash of
-the input. ``facts`` is a JSON object of :func:`~otel_agenteval.evaluation.turn_facts.facts_of`.
+the input. ``facts`` is a JSON object of :func:`~otel_agenteval.evaluation.turn_facts.facts_of`. ``fault`` is the
+:class:`~otel_agenteval.evaluation.first_fault.Fault` as a JSON object, also of a turn that passed. ``mode`` is its failure mode.
+``failed`` is NULL if no score failed. Otherwise it is the number of failed turns that this one stands for.
 """
 
 SCORE_COLUMNS: Mapping[str, str] = {
@@ -120,6 +123,7 @@ TABLES = (
             "turns_by_conversation": "(conversation_id) WHERE conversation_id IS NOT NULL",
             "turns_by_case": "(case_key) WHERE case_key IS NOT NULL",
             "turns_that_supersede": "(supersedes) WHERE supersedes IS NOT NULL",
+            "turns_by_mode": f"({_START}, mode, failed, superseded_by) WHERE failed IS NOT NULL",
         },
     ),
     StoreTable("scores", SCORE_COLUMNS, {"scores_by_turn": "(turn_id)", "scores_by_verdict": "(metric, passed, value)"}),

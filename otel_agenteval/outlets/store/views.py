@@ -15,14 +15,14 @@ import sqlite3
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 from ...core import jsonio
 from ...core.finding import Severity
 from ...statistics.weighted import Estimate, Sums
 from .database import backend_of
-from .reader import GroupValue, StoreReader, VerdictRow, plain
+from .reader import GroupValue, StoredModes, StoreReader, VerdictRow, plain
 from .statements import AT, CURRENT, DAY, HOUR, HOURLY_COLUMNS, MINUTE, TURN_COLUMNS, Syntax, Where, among, is_vacuous, verdict_is
 
 Outcome = Literal["pass", "fail", "error"]
@@ -61,6 +61,8 @@ class Filter:
     """Upper limit (exclusive) of that metric's value."""
     above: float | None = None
     tool: str | None = None
+    mode: str | None = None
+    """Id of a failure mode."""
     error: bool = False
     text: str | None = None
     """Text in the stored content."""
@@ -274,6 +276,14 @@ class Views(StoreReader):
         where, times = _of_facts(wanted, self._sql, "turns."), _of_time(wanted, self._sql)
         where.add(f"{CURRENT} AND {times}", *times.values)
         return self._verdicts(wanted.metric or "", where, at=AT)
+
+    def filtered_modes(self, wanted: Filter) -> StoredModes:
+        """Return the failure modes, as :meth:`modes` does, for a filter of the web UI."""
+        failed, every = (_of_turns(one, self._sql) for one in (wanted, replace(wanted, metric=None, outcome=None)))
+        for where in (failed, every):
+            times = _of_time(wanted, self._sql)
+            where.add(str(times), *times.values)
+        return self._modes(failed, every, AT)
 
     def scores_of(self, turn_ids: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
         rows = self._db.execute(
@@ -591,6 +601,8 @@ def _of_turns(wanted: Filter, sql: Syntax) -> Where:
     """Return the condition on rows of ``turns``, except for time."""
     where = _of_facts(wanted, sql, "turns.", "turns.superseded_by IS NULL")
     where.compare("turns.conversation_id =", wanted.conversation)
+    if wanted.mode is not None:
+        where.add(f"turns.failed IS NOT NULL AND turns.mode = {sql.p}", wanted.mode)
     if wanted.error:
         where.add("turns.error IS NOT NULL")
     if wanted.tool is not None:

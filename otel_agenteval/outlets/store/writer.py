@@ -22,7 +22,8 @@ from .statements import AT, CHANGE_COLUMNS, MINUTE, OUTCOME_COLUMNS, QUESTION_CO
 
 _SLICE = 100
 _SLICES = 50
-_KEPT_ON_UPDATE = frozenset(("turn_id", "supersedes", "superseded_by"))
+_UPDATED_APART = frozenset(("turn_id", "supersedes", "superseded_by", "fault", "mode", "failed"))
+_REVISED = "excluded.revision > turns.revision"
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,9 +171,18 @@ class _Statements:
     def __init__(self, syntax: Syntax) -> None:
         p = syntax.p
         self.syntax = syntax
-        updated = (f"{name} = coalesce(excluded.{name}, turns.{name})" for name in TURN_COLUMNS if name not in _KEPT_ON_UPDATE)
+        updated = (f"{name} = coalesce(excluded.{name}, turns.{name})" for name in TURN_COLUMNS if name not in _UPDATED_APART)
+        # A judged score arrives without the turn, so its row can't name a step.
+        causes = (
+            f"{name} = CASE WHEN {_REVISED} THEN excluded.{name} WHEN excluded.facts IS NULL THEN coalesce(turns.{name}, excluded.{name}) "
+            f"ELSE coalesce(excluded.{name}, turns.{name}) END"
+            for name in ("fault", "mode")
+        )
         self.put_turn = (
-            f"{self._insert('turns', TURN_COLUMNS)} ON CONFLICT (turn_id) DO UPDATE SET {', '.join(updated)}"
+            f"{self._insert('turns', TURN_COLUMNS)} ON CONFLICT (turn_id) DO UPDATE SET {', '.join((*updated, *causes))}"
+            # The turn stands for the fewest if several scores failed.
+            f", failed = CASE WHEN {_REVISED} THEN excluded.failed WHEN turns.failed < excluded.failed THEN turns.failed "
+            "ELSE coalesce(excluded.failed, turns.failed) END"
             # A turn that was revised under its own id before still supersedes the one whose place it took first.
             ", supersedes = coalesce(nullif(turns.supersedes, turns.turn_id), excluded.supersedes)"
             " WHERE excluded.revision >= turns.revision"
