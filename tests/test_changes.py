@@ -13,7 +13,7 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from otel_agenteval.config.loader import load_config
 from otel_agenteval.core import semconv
 from otel_agenteval.core.score import Score
-from otel_agenteval.core.turn import Turn
+from otel_agenteval.core.turn import ToolCall, Turn
 from otel_agenteval.engine.builder import engine_from
 from otel_agenteval.engine.engine import Engine
 from otel_agenteval.engine.score_statistics import StateFile
@@ -41,7 +41,8 @@ def turns(values: list[float], *, judged: float | None = None, first: int = 1, v
         root = Root(number, number, resource={"service.name": "shop", "service.version": version})
         turn = Turn(turn_id=f"{number:032x}-{number:016x}", agent="bot")
         how = None if judged is None else Judged("llm", judged)
-        found.append(ScoredTurn(turn, root, [Score("llm_relevance", value, value >= 0.5, kind="llm", threshold=0.5)], judged=how))
+        one = Score("llm_relevance", value, value >= 0.5, kind="llm", threshold=0.5, result_id=f"{number:032x}")
+        found.append(ScoredTurn(turn, root, [one], judged=how))
     return found
 
 
@@ -58,7 +59,8 @@ def test_every_outlet_hears_of_a_change(tmp_path: Path, caplog: pytest.LogCaptur
     path = tmp_path / "scores.db"
     config = {**WATCHED, "outlets": {"store": str(path)}}
     with Rig(config) as rig:
-        rig.engine.pipeline.run([JudgedTurns(turns([0.9] * 300 + [0.2] * 100, judged=0.5), 0)])
+        rig.engine.worker.put(JudgedTurns(turns([0.9] * 300 + [0.2] * 100, judged=0.5), 0), 0)
+        assert rig.engine.flush(20)
         records = [item.log_record for item in rig._logs.get_finished_logs()]
         [record] = [one for one in records if one.event_name == semconv.CHANGE_EVENT]
         said = dict(record.attributes or {})
@@ -77,6 +79,21 @@ def test_every_outlet_hears_of_a_change(tmp_path: Path, caplog: pytest.LogCaptur
         assert (row["metric"], row["agent"], row["service"], row["verdict"]) == ("llm_relevance", "bot", "shop", "worse")
         assert row["turns"] == list(said[semconv.CHANGE_TURNS])
     assert "llm_relevance of bot is worse" in caplog.text
+
+
+def test_change_for_the_worse_names_facts_of_failed_turns(tmp_path: Path) -> None:
+    """The facts are read on another thread, so that a slow store delays no turn."""
+    usual, worse = turns([0.9] * 300), turns([0.2, 0.2, 0.9] * 60, first=301)
+    for scored in [*usual, *worse]:
+        scored.turn.tool_calls = [ToolCall("pay" if scored.scores[0].value == 0.2 else "search")]
+    with Rig({**WATCHED, "outlets": {"store": {"path": str(tmp_path / "scores.db")}}}) as rig:
+        for batch in (usual, worse):
+            rig.engine.worker.put(JudgedTurns(batch, 0), 0)
+            assert rig.engine.flush(20)
+        records = [item.log_record for item in rig._logs.get_finished_logs()]
+        [record] = [one for one in records if one.event_name == semconv.CHANGE_EVENT]
+        [fact] = dict(record.attributes or {})[semconv.CHANGE_FACTS]
+        assert fact.startswith("tool = pay (100 % of failed")
 
 
 def test_over_otlp_it_is_the_same_record() -> None:

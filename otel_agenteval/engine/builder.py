@@ -46,6 +46,7 @@ from .worker import Worker
 
 if TYPE_CHECKING:
     from ..judging.dispatcher import Dispatcher
+    from ..statistics.changes import Change
 
 _RECENT, _RECENT_IN_PROCESS = 20_000, 1_000
 """Number of scored turns that are remembered for later user feedback."""
@@ -67,6 +68,20 @@ class _InstanceId:
 
     def __call__(self) -> str:
         return self._id
+
+
+def _explainer(config: Config) -> Callable[[Change], Change] | None:
+    """Return a function that adds facts to a change, or None without a score store."""
+    store = config.outlets.store
+    if store is None:
+        return None
+
+    def of_store(change: Change) -> Change:
+        from ..outlets.store.differences import explained  # imports numpy
+
+        return explained(store.path, change)
+
+    return of_store
 
 
 def engine_from(
@@ -155,7 +170,7 @@ def engine_from(
     watchdog = Watchdog(lambda: engine.config.turn.max_work)
     pipeline = Pipeline(
         composer, scorer, evaluator, outlets, span_events, outcomes, feedback, statistics, hints, conversations, judging, watchdog,
-        worker.set_aside, lambda: worker.bytes / worker.max_bytes,
+        worker.set_aside, lambda: worker.bytes / worker.max_bytes, _explainer(config),
     )  # fmt: skip
     needs_content = conversations is not None or judging is not None
     roots = EndingRoots(scorer, composer, span_events, outlets, evaluator, needs_content, outcomes.lose_closed)

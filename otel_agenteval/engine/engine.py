@@ -29,7 +29,7 @@ from .self_metrics import InternalErrors, expect_metrics
 from .status import Status
 from .warm_up import WarmUp
 from .watchdog import InHand, Watchdog
-from .work import WorkItem
+from .work import DetectedChange, WorkItem
 from .worker import Worker
 
 if TYPE_CHECKING:
@@ -330,8 +330,10 @@ class Engine:
         return done
 
     def _leave(self, item: WorkItem) -> None:
-        """Leave an unprocessed item to the next process, or count it as dropped."""
-        if self.left_behind is None:
+        """Leave an unprocessed item to the next process, or count it as dropped. Announce a change without its facts."""
+        if isinstance(item, DetectedChange):
+            self.outlets.announce(item.change, item.root)
+        elif self.left_behind is None:
             self.pipeline.outcomes.drop(item, "shutdown")
         else:
             self.left_behind |= self.pipeline.outcomes.hand_over(item, "left_for_next_start")

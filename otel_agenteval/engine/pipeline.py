@@ -30,10 +30,21 @@ from .outcomes import TurnOutcomes
 from .score_statistics import ScoreStatistics
 from .scorer import TurnScorer
 from .watchdog import Watchdog
-from .work import ClosedSpans, EndedConversation, EvaluatedTurn, GivenFeedback, GroupedSpans, JudgedTurns, TurnWithMedia, WorkItem
+from .work import (
+    ClosedSpans,
+    DetectedChange,
+    EndedConversation,
+    EvaluatedTurn,
+    GivenFeedback,
+    GroupedSpans,
+    JudgedTurns,
+    TurnWithMedia,
+    WorkItem,
+)
 
 if TYPE_CHECKING:
     from ..judging.dispatcher import Dispatcher
+    from ..statistics.changes import Change
 
 _log = logging.getLogger("otel_agenteval")
 
@@ -45,7 +56,7 @@ class Pipeline:
     """Steps that compose, evaluate and judge closed turns, and emit the scores.
 
     ``conversations`` is None if no metric needs more than one turn, ``judging`` without judged metrics. ``fill`` returns the fill
-    level of the worker's queue, 0 to 1.
+    level of the worker's queue, 0 to 1. ``explained`` adds facts to a change for the worse, and is None without a score store.
     """
 
     def __init__(
@@ -64,6 +75,7 @@ class Pipeline:
         watchdog: Watchdog,
         set_aside: SetAside,
         fill: Callable[[], float],
+        explained: Callable[[Change], Change] | None,
     ) -> None:
         self.composer = composer
         self.evaluator = evaluator
@@ -79,6 +91,7 @@ class Pipeline:
         self._watchdog = watchdog
         self._set_aside = set_aside
         self._fill = fill
+        self._explained = explained
         self._is_ending = False
 
     def end(self) -> None:
@@ -155,6 +168,9 @@ class Pipeline:
                 return self._score_conversation(ended)
             case GivenFeedback(given, last):
                 return self.feedback.take(given, last=last)
+            case DetectedChange(change, root):
+                self._outlets.announce(change, root)
+                return ()
         raise TypeError(type(item).__name__)
 
     def _finish(self, scored: ScoredTurn) -> Sequence[ScoredTurn]:
@@ -260,4 +276,8 @@ class Pipeline:
             self._outlets.count_error("changes", type(error).__name__)
             return
         for change, root in changes:
-            self._outlets.announce(change, root)
+            if self._explained is None or change.verdict != "worse" or self._is_ending:
+                self._outlets.announce(change, root)
+            else:
+                item = DetectedChange(change, root)
+                self._set_aside(item, partial(item.explain, self._explained), partial(DetectedChange, change, root))

@@ -1,4 +1,4 @@
-"""Threads that fetch, decode or transcribe media, so that the worker isn't delayed."""
+"""Threads for slow work, such as fetching media or reading the score store, so that the worker isn't delayed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class SideThreads:
         """Queue work that never raises. Return False if no thread can be started."""
         with self._changed:
             if self._idle <= len(self._waiting) and self._threads < self._most:
-                if started(self._run, "otel-agenteval-media") is not None:
+                if started(self._run, "otel-agenteval-side") is not None:
                     self._threads += 1
                 elif not self._threads:
                     return False

@@ -5,15 +5,18 @@ One more kind is :class:`~.ending_root.DeferredTurns`, whose scores were promise
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from ..evaluation.scored_turn import ScoredTurn
+from ..evaluation.scored_turn import Root, ScoredTurn
 from ..turns.conversations import Ended
 from ..turns.roots import SpanGroup
 from ..turns.state import Closed
 from .feedback import TurnFeedback
+
+if TYPE_CHECKING:
+    from ..statistics.changes import Change
 
 
 class WorkItem(Protocol):
@@ -93,6 +96,22 @@ class JudgedTurns:
     @property
     def trace_key(self) -> int:
         return self.turns[0].root.trace_key
+
+
+@dataclass(slots=True)
+class DetectedChange:
+    """Change for the worse that another thread explains from the score store."""
+
+    change: Change
+    root: Root
+    size = 1024
+
+    @property
+    def trace_key(self) -> int:
+        return self.root.trace_key
+
+    def explain(self, explained: Callable[[Change], Change]) -> None:
+        self.change = explained(self.change)
 
 
 @dataclass(slots=True)

@@ -116,6 +116,7 @@ def change_attributes(change: Change, instance_id: str) -> dict[str, Any]:
     known = {
         semconv.EVALUATION_NAME: change.metric,
         semconv.AGENT_NAME: change.agent or None,
+        semconv.TENANT: change.tenant,
         semconv.CHANGE_VERDICT: change.verdict,
         semconv.CHANGE_DETECTOR: found.detector,
         semconv.CHANGE_BEFORE: found.before,
@@ -129,6 +130,7 @@ def change_attributes(change: Change, instance_id: str) -> dict[str, Any]:
         semconv.CHANGE_TRACES: [exemplar.trace_id for exemplar in found.exemplars] or None,
         semconv.CHANGE_VERSION_BEFORE: found.version_before,
         semconv.CHANGE_VERSION: found.version,
+        semconv.CHANGE_FACTS: list(change.facts) or None,
         semconv.INSTANCE_ID: instance_id,
     }
     return {name: value for name, value in known.items() if value is not None}

@@ -28,11 +28,15 @@ class Change:
     """``changed`` if neither direction of the metric is better."""
     found: Found
     at: float
+    tenant: str | None = None
+    facts: tuple[str, ...] = ()
+    """For a change for the worse, what its failed turns have more often than others, if there is a score store."""
 
     @property
     def title(self) -> str:
         found = self.found
         of = f" of {self.agent}" if self.agent else ""
+        of += f" (tenant {self.tenant})" if self.tenant is not None else ""
         since = f" with version {found.version}" if found.version_before is not None else ""
         return f"{self.metric}{of} is {self.verdict}{since}: mean {found.after:.3g}, before {found.before:.3g}"
 
@@ -100,7 +104,7 @@ class Changes:
                 place.left -= 1
                 found = place.series.see(value, now, weight, version, turn_id)
                 if found is not None:
-                    change = Change(metric, place.key.agent, verdict_of(score.direction, found.size), found, now)
+                    change = Change(metric, place.key.agent, verdict_of(score.direction, found.size), found, now, tenant)
                     self._last[place.key] = change
                     changes.append(change)
         return changes

@@ -81,7 +81,7 @@ def test_turns_without_media_do_not_wait_for_those_with_some(gate: Gate) -> None
         assert rig.engine.drain(10, judges=False)
         assert rig.engine.worker.has_handled(mark)
         assert sorted(scores_of(rig, "seer")) == ["code_latency", "code_slow_look"]
-        assert set(gate.threads) == {"otel-agenteval-media"}
+        assert set(gate.threads) == {"otel-agenteval-side"}
         assert rig.engine.worker.bytes == 0
 
 
@@ -112,7 +112,7 @@ def test_a_composite_of_them_is_not_evaluated_while_the_agent_waits(gate: Gate) 
     with Rig(config(metrics=[{"code_composite_mean": {"metrics": ["code_slow_look"]}}])) as rig:
         with_image(rig)
         assert rig.engine.flush(10)
-        assert gate.threads == ["otel-agenteval-media"]
+        assert gate.threads == ["otel-agenteval-side"]
 
 
 def test_the_end_of_the_process_counts_what_it_cannot_wait_for(gate: Gate) -> None:

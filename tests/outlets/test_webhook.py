@@ -19,7 +19,7 @@ from otel_agenteval.core.finding import Finding, detail_of
 from otel_agenteval.core.score import Score
 from otel_agenteval.core.telemetry import Telemetry
 from otel_agenteval.evaluation.scored_turn import Judged, Root
-from otel_agenteval.outlets.base import Setup
+from otel_agenteval.outlets.store.differences import explained
 from otel_agenteval.outlets.webhook import outlet as outlet_module
 from otel_agenteval.outlets.webhook.outlet import WebhookOutlet
 from otel_agenteval.statistics.change import Found
@@ -438,10 +438,11 @@ def test_change_for_the_worse_names_facts_of_its_turns(form: str, make: Any, rec
     turns = [*failing_turns("tool failed", "pay", "p1"), *failing_turns("stop_kind", "<b>", "p1", tenant="acme", start=400)]
     more = {"routing_key": "k"} if form == "pagerduty" else {}
     outlet = make(format=form, about=["changes"], **more).outlet
-    outlet._store = filled(tmp_path / "s.db", turns)
-    for verdict, tenant, named in (("worse", "acme", True), ("better", "acme", False), ("worse", "nobody", False)):
-        found = Found("cusum", 0.9, 0.5, (-0.5, -0.3), NOW - 3_600, 100.0)
-        outlet.announce(Change("code_tool_success", "travel", verdict, found, NOW), Root(1, 2, tenant=tenant))
+    path = filled(tmp_path / "s.db", turns)
+    found = Found("cusum", 0.9, 0.5, (-0.5, -0.3), NOW - 3_600, 100.0)
+    for tenant, store, named in (("acme", path, True), ("nobody", path, False), ("acme", str(tmp_path / "none.db"), False)):
+        change = Change("code_tool_success", "travel", "worse", found, NOW, tenant)
+        outlet.announce(explained(store, change), Root(1, 2, tenant=tenant))
         assert outlet.flush(5)
         body = json.dumps(receiver.bodies.pop(), ensure_ascii=False)
         assert ("% of failed" in body) == named
@@ -449,19 +450,10 @@ def test_change_for_the_worse_names_facts_of_its_turns(form: str, make: Any, rec
         assert ("<b>" in body) == (named and form != "slack")
 
 
-def test_store_that_cannot_be_read_stops_no_notice(make: Any, receiver: Receiver, tmp_path: Path) -> None:
+def test_changes_of_two_tenants_are_two_notices(make: Any, receiver: Receiver) -> None:
     outlet = make(about=["changes"]).outlet
-    outlet._store = str(tmp_path / "none.db")
     found = Found("cusum", 0.9, 0.5, (-0.5, -0.3), NOW - 3_600, 100.0)
-    outlet.announce(Change("code_tool_success", "travel", "worse", found, NOW), Root(1, 2))
+    for tenant in ("acme", "globex"):
+        outlet.announce(Change("code_tool_success", "travel", "worse", found, NOW, tenant), Root(1, 2, tenant=tenant))
     assert outlet.flush(5)
-    (notice,) = receiver.bodies[0]["notices"]
-    assert "differences" not in notice
-
-
-def test_store_of_the_configuration_explains_changes() -> None:
-    store = {"store": {"path": "scores.db"}, "webhook": {"url": "http://127.0.0.1:1/"}}
-    for outlets, path in ((store, "scores.db"), ({"webhook": store["webhook"]}, None)):
-        setup = Setup(oa.load_config({"outlets": outlets}, env={}), Telemetry(), lambda: "engine-1", "1")
-        assert setup.config.outlets.webhook is not None
-        assert outlet_module.outlet_from(setup.config.outlets.webhook, setup)._store == path
+    assert [notice["change"]["agenteval.tenant"] for notice in receiver.bodies[0]["notices"]] == ["acme", "globex"]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ...evaluation.turn_facts import follows_from
 from ...metrics.registry import indexed
@@ -10,8 +13,13 @@ from ...statistics.differences import Differences, find_differences
 from .reader import VerdictRow
 from .views import Filter, Views
 
+if TYPE_CHECKING:
+    from ...statistics.changes import Change
+
 MOST_NAMED = 3
 """Findings that a notice or a report names."""
+_LEAST_BEFORE = 60.0
+"""Seconds before the start of a change from which turns are read, if the change isn't older."""
 
 
 def compare_verdicts(metric: str, rows: Sequence[VerdictRow]) -> Differences:
@@ -24,9 +32,13 @@ def compare_verdicts(metric: str, rows: Sequence[VerdictRow]) -> Differences:
     )
 
 
-def stored_findings(path: str, wanted: Filter) -> list[str]:
-    """Return the largest differences of a metric in a store, one line each. Raises StoreError if it can't be opened."""
-    assert wanted.metric is not None  # callers set it
-    with Views(path) as views:
-        rows = views.filtered_verdicts(wanted)
-    return [one.summary for one in compare_verdicts(wanted.metric, rows).findings[:MOST_NAMED]]
+def explained(path: str, change: Change) -> Change:
+    """Return a change with the largest differences of its failed turns, as far as the store can be read."""
+    agents = (change.agent,) if change.agent else ()
+    # A turn starts before its scores are seen: by its duration, the decision delay, and a judge's time.
+    since = change.found.since - max(_LEAST_BEFORE, change.at - change.found.since)
+    wanted = Filter(since=since, agents=agents, tenant=change.tenant, metric=change.metric)
+    with contextlib.suppress(Exception), Views(path) as views:  # a change without them is better than none
+        findings = compare_verdicts(change.metric, views.filtered_verdicts(wanted)).findings[:MOST_NAMED]
+        return replace(change, facts=tuple(one.summary for one in findings))
+    return change

@@ -57,7 +57,7 @@ def _slack(notices: Sequence[Notice], context: Context) -> Bodies:
     blocks: list[dict[str, Any]] = []
     for notice in notices[:_MOST_NOTICES]:
         lines = [f"{_SIGN[notice.kind]} *{_mrkdwn(notice.title)}*"]
-        lines += [f"• {_mrkdwn(one_line(text, _MOST_CHARS))}" for text in notice.differences]
+        lines += [f"• {_mrkdwn(one_line(text, _MOST_CHARS))}" for text in notice.facts]
         for example in notice.examples:
             link, short = link_of(example, context.options), example.turn_id[:8]
             where = f"<{link}|{short}>" if link is not None else f"`{short}`"
@@ -80,7 +80,7 @@ def _teams(notices: Sequence[Notice], context: Context) -> Bodies:
     for notice in notices[:_MOST_NOTICES]:
         color = {"recovered": "good", "error": "warning"}.get(notice.kind, "attention")
         body.append(_text_block(f"{_SIGN[notice.kind]} {_markdown(notice.title)}", weight="bolder", color=color))
-        body += [_text_block(_markdown(one_line(text, _MOST_CHARS)), isSubtle=True) for text in notice.differences]
+        body += [_text_block(_markdown(one_line(text, _MOST_CHARS)), isSubtle=True) for text in notice.facts]
         for example in notice.examples:
             body.append(_text_block(f"{example.turn_id[:8]} {_markdown(_explanation(example))}".rstrip(), isSubtle=True))
             link = link_of(example, context.options)

@@ -55,10 +55,6 @@ class Notice:
     """For a floor, the mean that crossed it."""
     error_type: str | None = None
     change: Change | None = None
-    tenant: str | None = None
-    """For a change, the tenant of its turns."""
-    differences: list[str] = field(default_factory=list)
-    """For a change for the worse, what its failed turns have more often than others, if there is a score store."""
     examples: list[Example] = field(default_factory=list)
     records: int = 1
     """Number of notices merged into it, including itself."""
@@ -67,7 +63,13 @@ class Notice:
     def key(self) -> tuple[str, ...]:
         """Key that notices about the same subject share. A floor and its recovery share one."""
         kind = "floor" if self.kind == "recovered" else self.kind
-        return kind, self.metric, self.agent, self.service
+        tenant = self.change.tenant if self.change is not None else None
+        return kind, self.metric, self.agent, self.service, *([tenant] if tenant is not None else [])
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """Facts of the failed turns since a change for the worse."""
+        return self.change.facts if self.change is not None else ()
 
     @property
     def title(self) -> str:
@@ -95,7 +97,7 @@ class Notice:
 
     def to_dict(self) -> dict[str, Any]:
         found = {"title": self.title, **asdict(replace(self, change=None))}
-        del found["records"], found["tenant"]
+        del found["records"]
         if self.change is not None:
             found["change"] = change_attributes(self.change, "")
         found["examples"] = [{key: value for key, value in one.items() if value is not None} for one in found["examples"]]
@@ -105,8 +107,7 @@ class Notice:
 def notice_of(change: Change, root: Root) -> Notice:
     found, service = change.found, str(root.resource.get("service.name") or "")
     examples = [Example(one.turn_id, one.trace_id, one.span_id, None) for one in found.exemplars]
-    count, tenant = round(found.n), root.tenant
-    return Notice("change", change.metric, change.agent, service, count, None, found.after, None, change, tenant, [], examples)
+    return Notice("change", change.metric, change.agent, service, round(found.n), None, found.after, None, change, examples)
 
 
 class _Mean:

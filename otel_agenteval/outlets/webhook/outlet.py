@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import hashlib
 import hmac
@@ -69,13 +68,10 @@ class WebhookOutlet(Outlet):
         sender: Callable[[], str],
         telemetry: Telemetry | None = None,
         monotonic: Callable[[], float] = time.monotonic,
-        store: str | None = None,
     ) -> None:
         self._options = options
         self._sender = sender
         self._monotonic = monotonic
-        self._store = store
-        """Path of the score store, from which a change for the worse is explained."""
         self.records = RecordAccount(self.name, telemetry)
         self._may_start = True
         self._reset()
@@ -260,22 +256,7 @@ class WebhookOutlet(Outlet):
             self._warned_of.add(reason)
             _log.warning("outlet webhook: the receiver refused a message: %s (further failures are only counted)", reason)
 
-    def _explain(self, notice: Notice) -> None:
-        """Add what sets the failed turns since a change for the worse apart. Reads the store."""
-        change = notice.change
-        if self._store is None or not self._may_start or change is None or change.verdict != "worse" or notice.differences:
-            return
-        from ..store.differences import stored_findings
-        from ..store.views import Filter
-
-        agents = (change.agent,) if change.agent else ()
-        wanted = Filter(since=change.found.since, agents=agents, tenant=notice.tenant, metric=change.metric)
-        with contextlib.suppress(Exception):  # a notice without them is better than none
-            notice.differences = stored_findings(self._store, wanted)
-
     def _post_all(self, notices: Sequence[Notice], timeout: float) -> None:
-        for notice in notices:
-            self._explain(notice)
         moment = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
         for body in bodies(notices, Context(self._options, self._sender(), moment)):
             self._post(jsonio.dumps(body).encode(), timeout)
@@ -322,5 +303,4 @@ def outlet_from(wanted: WebhookOptions, setup: Setup) -> Outlet:
             resolve(name)
         except ConfigError as error:
             raise ConfigError(f"{setup.config.where(('outlets', 'webhook', 'floors', name))}: {error}") from None
-    store = setup.config.outlets.store
-    return WebhookOutlet(wanted, setup.instance_id, setup.telemetry, store=store.path if store is not None else None)
+    return WebhookOutlet(wanted, setup.instance_id, setup.telemetry)
