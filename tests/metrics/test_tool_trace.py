@@ -37,6 +37,15 @@ SUCCESS = [
 ]
 
 
+def test_one_failure_without_repair_fails_on_request() -> None:
+    broken = call("pay", arguments={"order": 7}, error={"type": "timeout"})
+    fine, again = call("search", result="found"), call("pay", arguments={"order": 7}, result="paid")
+    assert evaluate("code_tool_success", [broken, fine, fine, fine]).passed is True
+    assert evaluate("code_tool_success", [broken, fine, fine, fine], repair_all=True).passed is False
+    assert evaluate("code_tool_success", [broken, again], repair_all=True).passed is True
+    assert evaluate("code_tool_success", [broken, again], repair_all=True, threshold=0.7).passed is False
+
+
 @pytest.mark.parametrize(("calls", "params", "value"), SUCCESS)
 def test_tool_success_scores(calls: list[dict[str, Any]], params: dict[str, Any], value: float) -> None:
     score = evaluate("code_tool_success", calls, **params)

@@ -189,7 +189,12 @@ def _missing_arguments(call: ToolCall, names: list[str] | tuple[()], non_empty: 
     ),
 )
 def code_tool_success(
-    turn: Turn, *, empty_value: Share | None = 1.0, count_denied: bool = False, threshold: float | None = None
+    turn: Turn,
+    *,
+    empty_value: Share | None = 1.0,
+    count_denied: bool = False,
+    repair_all: bool = False,
+    threshold: float | None = None,
 ) -> Result:
     """Share of tool calls that didn't end in an error.
 
@@ -202,6 +207,7 @@ def code_tool_success(
     Parameters:
         empty_value: Value, marked vacuous, of a turn without tool calls. Null skips such turns.
         count_denied: Count a call that was denied permission as failed.
+        repair_all: Fail a turn with any failure that the agent didn't repair, whatever the value.
 
     Detail: ``total``, ``successful``, ``failed`` ``[{name, error}]``, ``repaired`` (number of failures, if any).
 
@@ -229,7 +235,11 @@ def code_tool_success(
     if repaired:
         detail["repaired"] = repaired
         explanation += f" ({repaired} repaired by a later call)"
-    passed = True if threshold is None and repaired == len(failed) else None
+    passed = None
+    if repair_all and repaired < len(failed):
+        passed = False
+    elif threshold is None and repaired == len(failed):
+        passed = True
     return Result(1 - len(failed) / total, passed=passed, explanation=explanation, detail=detail)
 
 
