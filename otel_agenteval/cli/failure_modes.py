@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from ..config.root import Config
-from ..core.errors import AgentEvalError
+from ..core import jsonio
+from ..core.errors import AgentEvalError, ConfigError, refusal
 from ..core.processes import jobs_of
 from ..core.turn import Turn
 from ..evaluation.first_fault import failure_of
-from ..outlets.store.reader import StoreReader, store_path
+from ..evaluation.redaction import Redactor, leaving
+from ..evaluation.selection import select_metrics
+from ..outlets.store.reader import GROUPED_BY, StoreReader, Wanted, store_path
 from ..report.failure_modes import RENDERINGS, FailedTurn, FailureMode, as_data, counted, modes_of
+from ..report.formatting import count
+from ..report.mode_cases import ModeCase, case_of, distinct, references_in, stored_cases
 from ..turns.recordings import Reading
 from ..turns.spool import Key
 from ..turns.spool import results as in_order
@@ -28,27 +35,110 @@ EXIT_CODES = {
 }
 
 
+_PAGE = 100
+"""Number of turns that are read from the store together."""
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_turn_sources(parser)
+    parser.add_argument(
+        "--by",
+        metavar="KEY",
+        help="compare the two groups that appeared last, instead of two halves of the time: service.version, agent, service, model, tenant, or an attribute in outlets.store.attributes",
+    )
+    parser.add_argument("--mode", metavar="ID", help="only the failure mode with this id")
+    parser.add_argument(
+        "--cases", metavar="FILE", help="with --mode: write its latest turns as a data set for experiment, one per distinct input"
+    )
+    parser.add_argument("--limit", type=int, default=50, metavar="N", help="with --cases: largest number of cases (default: 50)")
+    parser.add_argument(
+        "--labels", metavar="FILE", help="with --cases: labels whose references, such as ground_truth, the cases get"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the failure modes.
+    """Write the failure modes and the cases of one.
 
     Raises:
         AgentEvalError: an argument is invalid, an input can't be read, or no turn failed.
     """
+    if args.cases is not None and args.mode is None:
+        raise ConfigError("--cases: requires --mode ID")
+    if args.cases is None and args.labels is not None:
+        raise ConfigError("--labels: requires --cases FILE")
+    if args.by is not None and args.files:
+        raise ConfigError("--by: requires a score store")
+    if GROUPED_BY.get(args.by, "").startswith("scores."):
+        raise ConfigError(refusal("--by", repr(args.by), "must be a fact of turns. Example: service.version"))
+    if args.limit < 1:
+        raise ConfigError(refusal("--limit", str(args.limit), "must be a positive whole number"))
     config = config_of_sources(args)
-    modes = _recorded(args, config) if args.files else _stored(args, config)
+    labels = references_in(args.labels) if args.labels is not None else {}
+    modes, cases = _recorded(args, config, labels) if args.files else _stored(args, config, labels)
     if not modes:
-        raise AgentEvalError(f"no turn failed {' or '.join(args.metric) or 'a metric'}")
+        known = f" among those with {args.by}" if args.by is not None else ""
+        raise AgentEvalError(f"no turn failed {' or '.join(args.metric) or 'a metric'}{known}")
+    if args.mode is not None:
+        known = ", ".join(mode.fault.mode for mode in modes)
+        modes = [mode for mode in modes if mode.fault.mode == args.mode]
+        if not modes:
+            raise ConfigError(refusal("--mode", repr(args.mode), f"must be the id of a failure mode: {known}"))
     write_report(json.dumps(as_data(modes), indent=2) if args.format == "json" else RENDERINGS[args.format](modes), args.out)
+    if args.cases is not None:
+        _write_cases(args.cases, cases, is_stored=not args.files)
     return OK
 
 
-def _stored(args: argparse.Namespace, config: Config) -> list[FailureMode]:
+def _write_cases(path: str, cases: Sequence[dict[str, Any]], *, is_stored: bool) -> None:
+    """Write the data set, and print the command that runs it.
+
+    Raises:
+        ConfigError: there is no case, or the file can't be written.
+    """
+    if not cases:
+        how = "Set outlets.store.content to true" if is_stored else "Let the agent's instrumentation capture content"
+        raise ConfigError(f"--cases: no turn of the mode has an input and a metric to evaluate it again. {how}")
+    write_report("\n".join(map(jsonio.dumps, cases)), path, "--cases")
+    print(f"{count(len(cases), 'case')} written. Next: otel-agenteval experiment app:answer {path} --gate", file=sys.stderr)
+
+
+def _parameters(config: Config) -> dict[str, Mapping[str, Any]]:
+    """Return the configured parameters of metrics by name."""
+    return {bound.name: bound.params for bound in select_metrics(config) if not bound.inner}
+
+
+Found = tuple[list[FailureMode], list[dict[str, Any]]]
+"""The failure modes, and the cases of the chosen one."""
+
+
+def _stored(args: argparse.Namespace, config: Config, labels: Mapping[str, Mapping[str, Any]]) -> Found:
     with StoreReader(store_path(args.store, config)) as reader:
-        return modes_of(reader.modes(turns_wanted(args)))
+        wanted = turns_wanted(args)
+        modes = modes_of(reader.modes(wanted, args.by))
+        if args.cases is None:
+            return modes, []
+        turns = _turns_of(reader, replace(wanted, mode=args.mode))
+        known = _parameters(config)
+        return modes, stored_cases(reader, turns, args.limit, lambda name: known.get(name, {}), labels)
+
+
+def _turns_of(reader: StoreReader, wanted: Wanted) -> Iterator[dict[str, Any]]:
+    """Yield stored turns, latest first."""
+    before = None
+    while turns := reader.turns(wanted, _PAGE, before):
+        yield from turns
+        before = turns[-1]["stored_at"]
+
+
+class _Read(NamedTuple):
+    """A recorded turn."""
+
+    at: float
+    failed: FailedTurn | None
+    conversation: str | None
+    asked: str | None
+    """Redacted input."""
+    case: ModeCase | None
 
 
 class _Modes(NamedTuple):
@@ -56,21 +146,49 @@ class _Modes(NamedTuple):
 
     evaluation: Evaluation
     redacted: Sequence[str]
-    """Kinds of names that are redacted."""
+    """Kinds of data that are redacted."""
+    mode: str | None
+    """The mode whose cases are wanted."""
+    parameters: Mapping[str, Mapping[str, Any]]
+    labels: Mapping[str, Mapping[str, Any]]
 
-    def __call__(self, turns: Iterable[tuple[Key, Turn]]) -> Iterator[tuple[Key, tuple[float, FailedTurn | None]]]:
+    def __call__(self, turns: Iterable[tuple[Key, Turn]]) -> Iterator[tuple[Key, _Read]]:
         for key, turn, scores in self.evaluation.scores(turns):
             at = turn.start.timestamp() if turn.start is not None else 0.0
             fault = failure_of(turn, scores, self.redacted)
-            yield (0, key), (at, None if fault is None else FailedTurn(turn.turn_id, at, fault))
+            case = asked = None
+            if self.mode is not None and not key[0]:  # not a whole conversation
+                clean = leaving(turn, Redactor(self.redacted))
+                asked = clean.input
+                if fault is not None and fault.mode == self.mode:
+                    case = case_of(clean.to_dict(), scores, fault.kind, lambda name: self.parameters.get(name, {}), self.labels)
+            failed = None if fault is None else FailedTurn(turn.turn_id, at, fault)
+            yield (0, key), _Read(at, failed, turn.conversation_id, asked, case)
 
 
-def _recorded(args: argparse.Namespace, config: Config) -> list[FailureMode]:
-    work = _Modes(Evaluation(config, ",".join(args.metric) or None, (), with_scores=False), config.privacy.redact)
+def _recorded(args: argparse.Namespace, config: Config, labels: Mapping[str, Mapping[str, Any]]) -> Found:
+    evaluation = Evaluation(config, ",".join(args.metric) or None, (), with_scores=False)
+    with_cases = args.cases is not None
+    work = _Modes(
+        evaluation, config.privacy.redact, args.mode if with_cases else None, _parameters(config) if with_cases else {}, labels
+    )
     reading = Reading(progress())
-    found = list(in_order(args.files, work, jobs=jobs_of(args.jobs), meet=work.evaluation.looks_at_conversations, seen=reading))
+    found = list(in_order(args.files, work, jobs=jobs_of(args.jobs), meet=evaluation.looks_at_conversations, seen=reading))
     report_reading(reading)
-    times = [at for at, _ in found if at]
+    times = [one.at for one in found if one.at]
     middle = (min(times) + max(times)) / 2 if times else 0.0
-    before = sum(at < middle for at, _ in found)
-    return modes_of(counted((turn for _, turn in found if turn is not None), (before, len(found) - before), middle))
+    before = sum(one.at < middle for one in found)
+    failed = (one.failed for one in found if one.failed is not None)
+    return modes_of(counted(failed, (before, len(found) - before), middle)), list(distinct(_cases_in(found), args.limit))
+
+
+def _cases_in(found: Sequence[_Read]) -> Iterator[dict[str, Any]]:
+    """Yield the cases of recorded turns, latest first."""
+    conversations: dict[str, list[_Read]] = {}
+    for one in sorted(found, key=lambda one: one.at):
+        if one.conversation and one.asked:
+            conversations.setdefault(one.conversation, []).append(one)
+    for one in sorted(found, key=lambda one: -one.at):
+        if one.case is not None:
+            earlier = conversations.get(one.conversation or "", ())
+            yield one.case.written([other.asked for other in earlier if other.asked and other.at < one.at])

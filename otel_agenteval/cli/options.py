@@ -197,7 +197,7 @@ def add_report(parser: Arguments) -> None:
     parser.add_argument("--out", metavar="FILE", help="file for the report (default: standard output)")
 
 
-def write_report(text: str, out: str | None) -> None:
+def write_report(text: str, out: str | None, option: str = "--out") -> None:
     """Write a report to a file or to standard output.
 
     Raises:
@@ -209,7 +209,7 @@ def write_report(text: str, out: str | None) -> None:
     try:
         Path(out).write_text(f"{text}\n", encoding="utf-8")
     except OSError as error:
-        raise ConfigError(f"--out: {out}: can't be written: {error.strerror}") from None
+        raise ConfigError(f"{option}: {out}: can't be written: {error.strerror}") from None
 
 
 def names_of(text: str, option: str) -> list[str]:

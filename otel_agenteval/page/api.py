@@ -28,6 +28,7 @@ from ..outlets.turn_text import one_line
 from ..report.differences import as_data, differences_of
 from ..report.failure_modes import as_data as modes_as_data
 from ..report.failure_modes import modes_of
+from ..report.mode_cases import references_of, stored_cases
 from ..statistics.groups import Compared, Difference, adjusted_ps, compare_values, difference
 from .labels import Labels
 from .parameters import Problem, filter_of
@@ -363,8 +364,37 @@ class Api:
 
     def failure_modes(self, request: Request) -> dict[str, Any]:
         with self.views() as views:
-            found = views.filtered_modes(self._filter(request))
+            found = views.filtered_modes(self._filter(request), request.given["by"])
         return {"modes": modes_as_data(modes_of(found)), "turns": sum(found.totals), "middle": found.middle}
+
+    def mode_cases(self, request: Request) -> FileResponse:
+        """Return the latest failed turns of a mode as a data set."""
+        wanted = self._filter(request)
+        if not self.options.content:
+            raise Problem(404, "content isn't shown. Set serve.page.content")
+        with self.views() as views:
+            cases = stored_cases(
+                views, self._failed_turns(views, wanted), request.given["limit"], self.parameters, self._references(request)
+            )
+        if not cases:
+            raise Problem(
+                404,
+                "no turn of the mode has stored content with an input, and a metric to evaluate it again (outlets.store.content)",
+            )
+        return FileResponse("".join(jsonio.dumps(case) + "\n" for case in cases).encode(), "application/x-ndjson", "cases.jsonl")
+
+    @staticmethod
+    def _failed_turns(views: Views, wanted: Filter) -> Iterator[dict[str, Any]]:
+        start = None
+        while True:
+            part = views.listed(wanted, 100, start)
+            yield from (turn for one in part.turns if (turn := views.turn(one["turn_id"])) is not None)
+            start = part.end
+            if start is None:
+                return
+
+    def _references(self, request: Request) -> dict[str, dict[str, Any]]:
+        return references_of(self._labels_of(request)) if self.labels is not None else {}
 
     def cases(self, request: Request) -> dict[str, Any]:
         """Return cases that two groups share.

@@ -62,7 +62,12 @@ ROUTES = (
     Route("GET", "/differences", Api.differences, "Find the facts, and pairs of facts, that set the turns that failed a metric apart from those that passed", (
         *WHEN, *WHOSE, Parameter("metric", "text", "metric whose failed turns are compared", required=True),
     ), gives=("metric", "failed", "passed", "tested", "findings")),
-    Route("GET", "/failure-modes", Api.failure_modes, "Group failed turns by their first fault, with the share of each group and its change from the first to the second half of the time", OF_TURNS, gives=("modes", "turns", "middle")),
+    Route("GET", "/failure-modes", Api.failure_modes, "Group failed turns by their first fault, with the share of each group and its change from the first to the second half of the time", (
+        *OF_TURNS, Parameter("by", "text", "compare the last two groups to appear, instead of the halves of the time", tuple(name for name in GROUPS if name != "judge")),
+    ), gives=("modes", "turns", "middle")),
+    Route("GET", "/failure-modes/{mode}/cases", Api.mode_cases, "Get the latest failed turns of a mode as cases for `experiment`, one per distinct input, which fail while the mode persists", (
+        *WHEN, *WHOSE, Parameter("limit", "count", "maximum number of cases", least=1, most=1_000, default=50),
+    ), (Parameter("mode", "text", "id of the failure mode", required=True),), gives=("application/x-ndjson",)),
     Route("GET", "/compare", Api.compare, "Compare two groups of turns by metric", (
         *OF_SUMS, Parameter("by", "text", "grouping", tuple(GROUPS), default="version"),
         Parameter("before", "text", "first group", required=True), Parameter("after", "text", "second group", required=True),

@@ -15,28 +15,44 @@ from .html import page, text_table
 Trend = Literal["new", "growing", "steady", "shrinking", "gone"]
 
 
+class ModeShare(NamedTuple):
+    """Failed turns of a mode in a half of the time, or in a group."""
+
+    group: str | None
+    turns: int
+    rate: float | None
+    """Share among the turns. Judged turns stand for those that weren't judged. None without turns."""
+    interval: Interval
+    """95 % interval of :attr:`rate`."""
+
+
 @dataclass(slots=True)
 class FailureMode:
     fault: Fault
     """Its kind, step and error are those of all turns of the mode."""
-    turns: tuple[int, int]
-    """Number of failed turns in the first and the second half of the time."""
+    parts: list[ModeShare]
+    """The two halves of the time, or the groups in order of appearance."""
     rate: float
-    """Share among all turns. Judged turns stand for those that weren't judged."""
+    """Share among all turns."""
     interval: Interval
     """95 % interval of :attr:`rate`."""
     change: Interval
-    """95 % interval of the change of the rate, from the first half to the second."""
+    """95 % interval of the change of the rate, from the last part but one to the last."""
     examples: list[str]
     """Ids of some turns, latest first."""
+
+    @property
+    def turns(self) -> int:
+        """Number of failed turns."""
+        return sum(part.turns for part in self.parts)
 
     @property
     def trend(self) -> Trend:
         low, high = self.change
         if low > 0:
-            return "growing" if self.turns[0] else "new"
+            return "growing" if self.parts[-2].turns else "new"
         if high < 0:
-            return "shrinking" if self.turns[1] else "gone"
+            return "shrinking" if self.parts[-1].turns else "gone"
         return "steady"
 
 
@@ -60,21 +76,24 @@ def counted(failed: Iterable[FailedTurn], totals: tuple[int, int], middle: float
         modes.append(
             ModeCounts(turns[0].fault, (FailedTurns(before, before, before), FailedTurns(after, after, after)), examples)
         )
-    return StoredModes(modes, totals, middle)
+    return StoredModes(modes, totals)
 
 
 def modes_of(found: StoredModes) -> list[FailureMode]:
     """Return the failure modes with their rates, most frequent first."""
     modes = []
-    for fault, halves, examples in found.modes:
-        first, second = halves
-        whole = FailedTurns(first.turns + second.turns, first.represented + second.represented, first.squares + second.squares)
+    for fault, parts, examples in found.modes:
+        whole = FailedTurns(*(sum(column) for column in zip(*parts, strict=True)))
         share = _share(whole, sum(found.totals))
-        before, after = (_share(half, total) for half, total in zip(halves, found.totals, strict=True))
-        change = newcombe(before, after) if before[1] and after[1] else (-1.0, 1.0)
-        turns = halves[0].turns, halves[1].turns
-        modes.append(FailureMode(fault, turns, share[0] / share[1], wilson(*share), change, examples))
-    return sorted(modes, key=lambda mode: (-sum(mode.turns), mode.fault))
+        of_parts = [_share(part, total) for part, total in zip(parts, found.totals, strict=True)]
+        shares = [
+            ModeShare(group, part.turns, one[0] / one[1] if one[1] else None, wilson(*one) if one[1] else (0.0, 1.0))
+            for group, part, one in zip(found.groups or (None, None), parts, of_parts, strict=True)
+        ]
+        known = len(of_parts) > 1 and of_parts[-2][1] and of_parts[-1][1]
+        change = newcombe(of_parts[-2], of_parts[-1]) if known else (-1.0, 1.0)
+        modes.append(FailureMode(fault, shares, share[0] / share[1], wilson(*share), change, examples))
+    return sorted(modes, key=lambda mode: (-mode.turns, mode.fault))
 
 
 def _share(failed: FailedTurns, total: int) -> tuple[float, float]:
@@ -88,41 +107,71 @@ def _share(failed: FailedTurns, total: int) -> tuple[float, float]:
 
 # --- as texts ------------------------------------------------------------------------------------------------------
 
-_HEADS = ("id", "mode", "failed turns", "of all turns", "trend", "change, 95 % interval", "examples")
+_MOST_GROUPS = 4
+"""Number of groups in a table, the last to appear."""
+
+
+def _rows(modes: Sequence[FailureMode]) -> list[tuple[str, ...]]:
+    """Return the rows of a table, the first of which are its heads."""
+    groups = [part.group for part in modes[0].parts if part.group is not None][-_MOST_GROUPS:] if modes else []
+    heads = (
+        "id",
+        "mode",
+        "failed turns",
+        *(map("of {}".format, groups) if groups else ["of all turns"]),
+        "trend",
+        "change, 95 % interval",
+        "examples",
+    )
+    return [heads, *map(_cells, modes)]
 
 
 def _cells(mode: FailureMode) -> tuple[str, ...]:
-    (low, high), (down, up) = mode.interval, mode.change
+    down, up = mode.change
+    shares = [_rate(part.rate, part.interval) for part in mode.parts if part.group is not None][-_MOST_GROUPS:]
     return (
-        mode.fault.mode, mode.fault.title, f"{sum(mode.turns):,}", f"{percent(mode.rate)} ({percent(low)} … {percent(high)})", mode.trend,
+        mode.fault.mode, mode.fault.title, f"{mode.turns:,}", *(shares or [_rate(mode.rate, mode.interval)]), mode.trend,
         f"{points(down)} … {points(up)}", " ".join(mode.examples),
     )  # fmt: skip
 
 
+def _rate(rate: float | None, interval: Interval) -> str:
+    low, high = interval
+    return f"{percent(rate)} ({percent(low)} … {percent(high)})"
+
+
 def _title(modes: Sequence[FailureMode]) -> str:
-    return f"{count(sum(sum(mode.turns) for mode in modes), 'turn')} failed, in {count(len(modes), 'failure mode')}"
+    return f"{count(sum(mode.turns for mode in modes), 'turn')} failed, in {count(len(modes), 'failure mode')}"
 
 
 def as_text(modes: Sequence[FailureMode]) -> str:
-    return f"{_title(modes)}\n\n{aligned([_HEADS, *map(_cells, modes)])}"
+    return f"{_title(modes)}\n\n{aligned(_rows(modes))}"
 
 
 def as_markdown(modes: Sequence[FailureMode]) -> str:
-    return f"**{_title(modes)}**\n\n{markdown_table([_HEADS, *map(_cells, modes)])}"
+    return f"**{_title(modes)}**\n\n{markdown_table(_rows(modes))}"
 
 
 def as_html(modes: Sequence[FailureMode]) -> str:
-    return page("Failure modes", ["<h1>Failure modes</h1>", text_table(_title(modes), _HEADS, map(_cells, modes))])
+    heads, *rows = _rows(modes)
+    return page("Failure modes", ["<h1>Failure modes</h1>", text_table(_title(modes), heads, rows)])
 
 
 def as_data(modes: Sequence[FailureMode]) -> list[dict[str, Any]]:
     return [
         {
-            "id": mode.fault.mode, "kind": mode.fault.kind, "step": mode.fault.step or None, "error": mode.fault.error or None, "failed": sum(mode.turns), "halves": list(mode.turns),
+            "id": mode.fault.mode, "kind": mode.fault.kind, "step": mode.fault.step or None, "error": mode.fault.error or None, "failed": mode.turns,
+            **_parts(mode),
             "rate": mode.rate, "interval": list(mode.interval), "change": list(mode.change), "trend": mode.trend, "examples": mode.examples,
         }
         for mode in modes
     ]  # fmt: skip
+
+
+def _parts(mode: FailureMode) -> dict[str, Any]:
+    if any(part.group is None for part in mode.parts):
+        return {"halves": [part.turns for part in mode.parts]}
+    return {"groups": [{**part._asdict(), "interval": list(part.interval)} for part in mode.parts]}
 
 
 RENDERINGS: Mapping[str, Callable[[Sequence[FailureMode]], str]] = {

@@ -102,7 +102,7 @@ def test_rates_of_judged_turns_are_unbiased() -> None:
         draw = random.Random(seed)
         judged = sum(draw.random() < 0.2 and draw.random() < 0.1 for _ in range(2_000))
         counts = FailedTurns(judged, judged * 10.0, judged * 100.0)
-        (mode,) = modes_of(StoredModes([ModeCounts(Fault("llm_faithfulness"), (counts, FailedTurns()), [])], (2_000, 0), 0.0))
+        (mode,) = modes_of(StoredModes([ModeCounts(Fault("llm_faithfulness"), (counts, FailedTurns()), [])], (2_000, 0)))
         held += mode.interval[0] <= 0.2 <= mode.interval[1]
         rates.append(mode.rate)
     assert held >= 0.93 * 400
@@ -146,3 +146,31 @@ def test_recorded_traces_have_the_modes(tmp_path: Path, capsys: pytest.CaptureFi
     assert "no turn failed code_content_filtered" in capsys.readouterr().err
     assert main(["failure-modes", *files, "--store", "x.db"]) == 2
     assert "--store" in capsys.readouterr().err
+
+
+def test_modes_are_compared_by_release(anywhere: Anywhere, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of 300 turns of each of three releases: one mode goes, one comes, one stays, and turns without a release don't count."""
+    gone, new, steady = (Fault("tool_error", step=step) for step in ("gone", "new", "steady"))
+    rows = []
+    for number in range(1_000):
+        release, at = divmod(number, 300)
+        fault = gone if release < 2 and at < 30 else new if release == 2 and at < 60 else steady if at > 290 else None
+        version = {"service_version": f"1.{9 + release}"} if release < 3 else {}
+        turn = turn_row(number, **version) if fault is None else failed_row(number, fault, **version)
+        rows.append((turn, [score_row(turn, value=float(fault is None))]))
+    store = filled(anywhere(), rows)
+    assert main(["failure-modes", "--store", store, "--by", "service.version", "--format", "json"]) == 0
+    modes = {mode["step"]: mode for mode in json.loads(capsys.readouterr().out)}
+    assert {step: mode["trend"] for step, mode in modes.items()} == {step: step for step in ("gone", "new", "steady")}
+    assert [(part["group"], part["turns"]) for part in modes["gone"]["groups"]] == [("1.9", 30), ("1.10", 30), ("1.11", 0)]
+    low, high = modes["gone"]["change"]
+    assert low < -0.1 < high < 0
+    assert modes["new"]["groups"][2]["interval"][0] < 0.2 < modes["new"]["groups"][2]["interval"][1]
+    for form in ("table", "markdown", "html"):
+        assert main(["failure-modes", "--store", store, "--by", "version", "--format", form]) == 0
+        assert "of 1.11" in capsys.readouterr().out
+    assert main(["failure-modes", "--store", store, "--by", "gen_ai.prompt.version"]) == 2
+    assert "among those with gen_ai.prompt.version" in capsys.readouterr().err
+    for more in (["--by", "judge_model", "--store", store], ["--by", "model", "spans.jsonl"]):
+        assert main(["failure-modes", *more]) == 2
+        assert "--by: " in capsys.readouterr().err

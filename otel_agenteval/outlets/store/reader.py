@@ -55,6 +55,8 @@ class Wanted:
     revisions: bool = False
     failed: bool = False
     """True for only those turns with a failed score or a metric's error."""
+    mode: str | None = None
+    """Id of the failure mode of turns."""
 
 
 EXPORTED: tuple[str, ...] = (
@@ -185,29 +187,30 @@ class StoreReader:
         )
         return {metric: int(count) for metric, count in rows}
 
-    def modes(self, wanted: Wanted = Wanted()) -> StoredModes:
-        """Return the failure modes of the turns, most frequent first."""
-        failed = _conditions(replace(wanted, failed=bool(wanted.metrics)), self._sql, of_scores=False)
-        return self._modes(failed, _conditions(wanted, self._sql, of_scores=False), "turns.stored_at")
+    def modes(self, wanted: Wanted = Wanted(), by: str | None = None) -> StoredModes:
+        """Return the failure modes of the turns, most frequent first.
 
-    def _modes(self, failed: Where, every: Where, at: str) -> StoredModes:
+        Args:
+            wanted: filter for the turns.
+            by: a key of :data:`GROUPED_BY` or a stored attribute whose values are compared, instead of two halves of the time.
+        """
+        failed = _conditions(replace(wanted, failed=bool(wanted.metrics)), self._sql, of_scores=False)
+        every = _conditions(wanted, self._sql, of_scores=False)
+        return self._modes(failed, every, "turns.stored_at", None if by is None else _grouping(by, self._sql))
+
+    def _modes(self, failed: Where, every: Where, at: str, by: tuple[str, list[Any]] | None = None) -> StoredModes:
         """Return the failure modes of the turns that meet one condition, as shares of those that meet another."""
         p = self._sql.p
-        first, last = self._db.execute(f"SELECT min({at}), max({at}) FROM turns WHERE {every}", every.values).fetchone()
-        middle = ((first or 0.0) + (last or 0.0)) / 2
-        before, after = self._db.execute(
-            f"SELECT count(CASE WHEN {at} < {p} THEN 1 END), count(CASE WHEN {at} >= {p} THEN 1 END) FROM turns WHERE {every}",
-            [middle, middle, *every.values],
-        ).fetchone()
+        part, values, totals = self._halves(every, at) if by is None else (*by, self._group_sizes(every, at, *by))
         rows = self._db.execute(
-            f"SELECT mode, CASE WHEN {at} < {p} THEN 0 ELSE 1 END AS half, count(*), sum(failed), sum(failed * failed) FROM turns "
-            f"WHERE failed IS NOT NULL AND {failed} GROUP BY 1, 2",
-            [middle, *failed.values],
+            f"SELECT mode, {part} AS part, count(*), sum(failed), sum(failed * failed) FROM turns "
+            f"WHERE failed IS NOT NULL AND {failed} AND {part} IS NOT NULL GROUP BY 1, 2",
+            [*values, *failed.values, *values],
         ).fetchall()
-        found: dict[str, list[FailedTurns]] = {}
-        for mode, half, *sums in rows:
-            found.setdefault(mode, [FailedTurns(), FailedTurns()])[half] = FailedTurns(*sums)
-        most = sorted(found, key=lambda mode: (-sum(half.turns for half in found[mode]), mode))
+        found: dict[str, dict[Any, FailedTurns]] = {}
+        for mode, name, *sums in rows:
+            found.setdefault(mode, {})[name] = FailedTurns(*sums)
+        most = sorted(found, key=lambda mode: (-sum(one.turns for one in found[mode].values()), mode))
         examples = (
             self._db.execute(
                 f"SELECT turn_id, fault FROM turns WHERE failed IS NOT NULL AND mode = {p} AND {failed} ORDER BY {at} DESC LIMIT {EXAMPLES}",
@@ -217,11 +220,32 @@ class StoreReader:
         )
         counts = [
             ModeCounts(
-                Fault(**jsonio.loads(of_mode[0]["fault"])), (found[mode][0], found[mode][1]), [row["turn_id"] for row in of_mode]
+                Fault(**jsonio.loads(of_mode[0]["fault"])),
+                tuple(found[mode].get(name, FailedTurns()) for name in totals),
+                [row["turn_id"] for row in of_mode],
             )
             for mode, of_mode in zip(most, examples, strict=True)
         ]
-        return StoredModes(counts, (int(before), int(after)), middle)
+        sizes = tuple(totals.values())
+        return StoredModes(counts, sizes, middle=values[0]) if by is None else StoredModes(counts, sizes, tuple(map(str, totals)))
+
+    def _halves(self, where: Where, at: str) -> tuple[str, list[Any], dict[Any, int]]:
+        """Return the number of the half of the time in which a turn lies, as an expression with values, and the sizes of both halves."""
+        first, last = self._db.execute(f"SELECT min({at}), max({at}) FROM turns WHERE {where}", where.values).fetchone()
+        middle, p = ((first or 0.0) + (last or 0.0)) / 2, self._sql.p
+        sizes = self._db.execute(
+            f"SELECT count(CASE WHEN {at} < {p} THEN 1 END), count(CASE WHEN {at} >= {p} THEN 1 END) FROM turns WHERE {where}",
+            [middle, middle, *where.values],
+        ).fetchone()
+        return f"CASE WHEN {at} < {p} THEN 0 ELSE 1 END", [middle], dict(enumerate(map(int, sizes)))
+
+    def _group_sizes(self, where: Where, at: str, column: str, given: list[str]) -> dict[Any, int]:
+        """Return the number of turns in each group, in order of appearance."""
+        rows = self._db.execute(
+            f"SELECT {column} AS name, count(*) FROM turns WHERE {where} AND {column} IS NOT NULL GROUP BY 1 ORDER BY min({at})",
+            [*given, *where.values, *given],
+        )
+        return {name: int(turns) for name, turns in rows}
 
     def verdicts(self, metric: str, wanted: Wanted = Wanted(), most: int = MOST_VERDICTS) -> list[VerdictRow]:
         """Return the verdicts of a metric with the facts of their turns: up to ``most`` failures and as many passes.
@@ -303,7 +327,7 @@ class StoreReader:
 
 
 class FailedTurns(NamedTuple):
-    """Failed turns of a mode in a part of the time."""
+    """Failed turns of a mode in a half of the time, or in a group."""
 
     turns: int = 0
     represented: float = 0.0
@@ -315,16 +339,18 @@ class FailedTurns(NamedTuple):
 class ModeCounts(NamedTuple):
     fault: Fault
     """Fault of the latest turn, whose kind, step and error all turns of the mode share."""
-    halves: tuple[FailedTurns, FailedTurns]
+    parts: tuple[FailedTurns, ...]
     examples: list[str]
     """Ids of the latest turns."""
 
 
 class StoredModes(NamedTuple):
     modes: list[ModeCounts]
-    totals: tuple[int, int]
-    """Number of all turns in the first and the second half of the time."""
-    middle: float
+    totals: tuple[int, ...]
+    """Number of all turns in each part."""
+    groups: tuple[str, ...] = ()
+    """Name of each part, in order of appearance. Empty if the parts are the two halves of the time."""
+    middle: float | None = None
     """Time at which the halves meet, in Unix seconds."""
 
 
@@ -393,6 +419,8 @@ def _conditions(wanted: Wanted, sql: Syntax, *, of_scores: bool) -> Where:
     where.compare("turns.stored_at >=", wanted.since)
     where.compare("turns.stored_at <", wanted.until)
     where.compare("turns.conversation_id =", wanted.conversation_id)
+    if wanted.mode is not None:
+        where.add(f"turns.failed IS NOT NULL AND turns.mode = {sql.p}", wanted.mode)
     where.among("turns.agent", wanted.agents)
     where.among("turns.service", wanted.services)
     if wanted.metrics:

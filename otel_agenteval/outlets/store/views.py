@@ -277,13 +277,13 @@ class Views(StoreReader):
         where.add(f"{CURRENT} AND {times}", *times.values)
         return self._verdicts(wanted.metric or "", where, at=AT)
 
-    def filtered_modes(self, wanted: Filter) -> StoredModes:
-        """Return the failure modes, as :meth:`modes` does, for a filter of the web UI."""
+    def filtered_modes(self, wanted: Filter, by: str | None = None) -> StoredModes:
+        """Return the failure modes, as :meth:`modes` does, for a filter of the web UI and a key of :data:`GROUPS`."""
         failed, every = (_of_turns(one, self._sql) for one in (wanted, replace(wanted, metric=None, outcome=None)))
         for where in (failed, every):
             times = _of_time(wanted, self._sql)
             where.add(str(times), *times.values)
-        return self._modes(failed, every, AT)
+        return self._modes(failed, every, AT, None if by is None else (GROUPS[by], []))
 
     def scores_of(self, turn_ids: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
         rows = self._db.execute(

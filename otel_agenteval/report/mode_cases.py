@@ -1,0 +1,206 @@
+"""Cases for ``experiment`` from the failed turns of a failure mode.
+
+A case fails while its turn would fail again, and passes once it doesn't.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from ..core import jsonio
+from ..core.errors import ConfigError
+from ..core.score import Score
+from ..evaluation.datasets import rows_in, written_value
+from ..metrics.bound_metric import BoundMetric
+from ..metrics.registry import resolve
+from ..outlets.store.reader import MOST_VERDICTS, StoreReader, Wanted, score_of_row
+
+Parameters = Callable[[str], Mapping[str, Any]]
+"""Returns the configured parameters of a metric."""
+EXPECTED: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+    "tool_error": {"code_tool_success": {"repair_all": True}},
+    "changed_number": {"code_ungrounded_numbers": {"threshold": 1.0}},
+    "invented_number": {"code_ungrounded_numbers": {"threshold": 1.0}},
+    "failed_handoff": {"code_handoff_success_rate": {"threshold": 1.0}},
+}
+"""Metrics, with parameters, that fail whenever a turn has a fault of a kind. Other kinds have them among the failed metrics,
+or no metric can see them."""
+_NOT_REFERENCES = frozenset((
+    "case_id", "case_turn", "id", "case", "input", "metrics", "assert", "turns", "user", "max_turns", "references", "baggage:",
+))  # fmt: skip
+_MOST_EARLIER = 200
+"""Number of turns of a conversation from which the earlier ones are chosen."""
+_OF_LABELS = frozenset(("turn_id", "label", "good", "passed", "metric", "rating", "comment", "by", "at"))
+
+
+class ModeCase(NamedTuple):
+    """A case, and what replays it in its conversation."""
+
+    row: dict[str, Any]
+    """The case if it is the first turn of its conversation."""
+    asked: Sequence[str]
+    """Earlier messages of the user that the agent received with this turn."""
+
+    def written(self, earlier: Sequence[str]) -> dict[str, Any]:
+        """Return the row of the dataset.
+
+        Args:
+            earlier: inputs of the earlier turns of the conversation, if they are known.
+        """
+        inputs = earlier or self.asked
+        if not inputs:
+            return self.row
+        last = {name: value for name, value in self.row.items() if name != "case_id"}
+        return {"case_id": self.row["case_id"], "turns": [*({"input": text} for text in inputs), last]}
+
+
+def case_of(
+    content: Mapping[str, Any],
+    scores: Iterable[Score],
+    kind: str,
+    parameters: Parameters,
+    labels: Mapping[str, Mapping[str, Any]],
+) -> ModeCase | None:
+    """Return the case of a failed turn, or None if it has no input or no metric can evaluate it again.
+
+    Args:
+        content: the turn in the form ``turn.v1``, redacted.
+        scores: the scores of the turn.
+        kind: kind of its first fault.
+        parameters: the configured parameters of metrics.
+        labels: references from labels, by turn id.
+    """
+    text, metrics = content.get("input"), gates_of(scores, kind, parameters)
+    if not isinstance(text, str) or not text.strip() or not metrics:
+        return None
+    turn_id, given = str(content.get("turn_id") or ""), content.get("references") or {}
+    known = {name: content.get(name) for name in ("ground_truth", "relevant_ids")} | given
+    for name in (given.get("case_id"), turn_id):
+        known |= labels.get(str(name), {})
+    references = {name: value for name, value in known.items() if value is not None and name not in _NOT_REFERENCES}
+    return ModeCase({"case_id": turn_id, "input": text, **references, "metrics": metrics}, _asked_before(content, text))
+
+
+def _asked_before(content: Mapping[str, Any], text: str) -> list[str]:
+    said = [str(one.get("content") or "") for one in content.get("messages") or () if one.get("role") == "user"]
+    last = max((at for at, one in enumerate(said) if one == text), default=0)
+    return [one for one in said[:last] if one.strip()]
+
+
+def gates_of(scores: Iterable[Score], kind: str, parameters: Parameters) -> list[dict[str, Any]]:
+    """Return the entries of the column ``metrics``: the failed metrics, and those that see the fault, as gates.
+
+    Metrics that can't be evaluated again, such as user feedback, are left out.
+    """
+    wanted: dict[str, dict[str, Any]] = {}
+    for score in scores:
+        if score.verdict is False:
+            wanted[score.metric] = {} if score.threshold is None else {"threshold": score.threshold}
+    for name, params in EXPECTED.get(kind, {}).items():
+        wanted[name] = {**wanted.get(name, {}), **params}
+    found = (_gate(name, {**parameters(name), **params}) for name, params in wanted.items())
+    return [gate for gate in found if gate is not None]
+
+
+def _gate(name: str, params: dict[str, Any]) -> dict[str, Any] | None:
+    own, _, series = name.partition(".")
+    try:
+        metric = resolve(own).metric
+        usual = BoundMetric(metric, {key: value for key, value in params.items() if key != "threshold"}).threshold
+        # A threshold changes how a few metrics decide, even if it is the usual one.
+        if "threshold" not in metric.parameters or params.get("threshold") == usual:
+            params.pop("threshold", None)
+        bound = BoundMetric(metric, params)
+        if bound.missing is not None or bound.inner:
+            return None
+        entry = {own: jsonio.loads(jsonio.dumps(params))}
+    except (ConfigError, TypeError, ValueError):
+        return None
+    return {**entry, **({"name": series} if series else {}), "policy": "gate"}
+
+
+def distinct(cases: Iterable[dict[str, Any]], most: int) -> Iterator[dict[str, Any]]:
+    """Yield up to ``most`` cases, the first of each input or sequence of inputs."""
+    known: set[tuple[str, ...]] = set()
+    for case in cases:
+        if len(known) == most:
+            return
+        key = tuple(" ".join(str(turn["input"]).split()) for turn in case.get("turns", [case]))
+        if key not in known:
+            known.add(key)
+            yield case
+
+
+def stored_cases(
+    reader: StoreReader,
+    turns: Iterable[Mapping[str, Any]],
+    most: int,
+    parameters: Parameters,
+    labels: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+) -> list[dict[str, Any]]:
+    """Return the cases of failed turns in a store.
+
+    Args:
+        reader: the store.
+        turns: rows of the turns with their content, latest first. Up to :data:`MOST_VERDICTS` are read.
+        most: largest number of cases.
+        parameters: the configured parameters of metrics.
+        labels: references from labels, by turn id.
+    """
+
+    def cases() -> Iterator[dict[str, Any]]:
+        for turn in itertools.islice(turns, MOST_VERDICTS):
+            if turn["content"] and not turn["is_conversation"]:
+                scores = map(score_of_row, reader.scores(turn["turn_id"]))
+                case = case_of({**turn["content"], "turn_id": turn["turn_id"]}, scores, turn["fault"]["kind"], parameters, labels)
+                if case is not None:
+                    yield case.written(_earlier(reader, turn))
+
+    return list(distinct(cases(), most))
+
+
+def _earlier(reader: StoreReader, turn: Mapping[str, Any]) -> list[str]:
+    """Return the inputs of the earlier turns of a stored turn's conversation."""
+    if turn["conversation_id"] is None or turn["start"] is None:
+        return []
+    others = [
+        one
+        for one in reader.turns(Wanted(conversation_id=turn["conversation_id"]), _MOST_EARLIER)
+        if one["tenant"] == turn["tenant"]
+        and one["start"] is not None
+        and one["start"] < turn["start"]
+        and not one["is_conversation"]
+    ]
+    inputs = ((one["content"] or {}).get("input") for one in sorted(others, key=lambda one: one["start"]))
+    return [text for text in inputs if isinstance(text, str) and text.strip()]
+
+
+def references_in(labels: str) -> dict[str, dict[str, Any]]:
+    """Return the references in a file of labels, see :func:`references_of`.
+
+    Raises:
+        ConfigError: the file can't be read.
+    """
+    return references_of(row for _, row in rows_in(labels, "--labels"))
+
+
+def references_of(labels: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return the references that labels give, by turn or case id.
+
+    References are the columns that aren't facts of the label, a ``value`` that is a text, and a ``comment`` that is a JSON
+    object.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for row in labels:
+        given = {name: value for name, value in row.items() if name not in _OF_LABELS and value is not None}
+        if not isinstance(given.get("value", ""), str):
+            del given["value"]  # the correct score
+        comment = written_value(row.get("comment"))
+        given |= comment if isinstance(comment, dict) else {}
+        turn = row.get("turn_id") or row.get("case_id") or row.get("id")
+        if turn and given:
+            found.setdefault(str(turn), {}).update(given)
+    return found
