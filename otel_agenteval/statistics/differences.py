@@ -9,7 +9,7 @@ expected to differ by chance (Benjamini and Hochberg 1995). Intervals have the m
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import NormalDist
@@ -345,24 +345,26 @@ def _places(
     turns: Sequence[Mapping[str, Value]], order: Any
 ) -> tuple[dict[TurnFact, list[int]], dict[str, list[tuple[int, float]]]]:
     """Return the rows with each name, and the rows and values of each number."""
-    places: dict[TurnFact, list[int]] = {}
-    numbers: dict[str, list[tuple[int, float]]] = {}
+    places: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    numbers: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
     for row, place in enumerate(order):
         for attribute, value in turns[place].items():
-            if isinstance(value, (int, float)) and not isinstance(value, bool):
-                numbers.setdefault(attribute, []).append((row, float(value)))
-                continue
-            for name in _names(value):
-                places.setdefault(TurnFact(attribute, name), []).append(row)
-    return places, numbers
+            kind = value.__class__
+            if kind is str:
+                places[attribute, value].append(row)
+            elif kind is float or kind is int:
+                numbers[attribute].append((row, value))
+            else:
+                for name in _names(value):
+                    places[attribute, name].append(row)
+    return {TurnFact(*fact): rows for fact, rows in places.items()}, numbers
 
 
-def _names(value: Value) -> Collection[str]:
-    if value is None or isinstance(value, float):
-        return ()
+def _names(value: Any) -> Collection[str]:
+    """Return the names in a value that is neither a text nor a number."""
     if isinstance(value, bool):
         return ("yes",) if value else ("no",)
-    return (value,) if isinstance(value, str) else value
+    return value or ()
 
 
 def _column(length: int, rows: Any) -> Any:
@@ -378,8 +380,8 @@ def _ranges(values: Any) -> Iterator[tuple[str, Any]]:
         for value in distinct:
             yield f"{value:.6g}", values == value
         return
-    for quantile in _QUANTILES:
-        cut = float(f"{np.quantile(values, quantile):.3g}")
+    for quantile, exact in zip(_QUANTILES, np.quantile(values, _QUANTILES), strict=True):
+        cut = float(f"{exact:.3g}")
         if quantile >= 0.5:
             yield f"> {cut:g}", values > cut
         if quantile <= 0.5:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import sqlite3
@@ -14,7 +15,7 @@ from ...core.errors import ConfigError, StoreError
 from ...core.score import FIELDS, Direction, Score
 from ...evaluation.first_fault import Fault
 from .database import backend_of
-from .statements import CURRENT, SCORE_COLUMNS, Syntax, Where, among, is_vacuous, verdict_is
+from .statements import CURRENT, EVERYTHING, SCORE_COLUMNS, TOP_LEVEL, Syntax, Where, among, is_vacuous, verdict_is
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -22,13 +23,18 @@ if TYPE_CHECKING:
     from ...config.root import Config
 
 LEAST_OF_ID = 4
-MOST_VERDICTS = 2_000
 EXAMPLES = 3
 """Number of turns that show a failure mode."""
-_MANY = 20_000
-"""Number of verdicts from which a sample of them is read by turns."""
-_SOMEWHERE = "5"
-"""Where a sample of turns begins. A fixed place gives the same sample each time."""
+MOST_VERDICTS = 1_000
+"""Number of failures, and of passes, from which a sample has enough."""
+_MOST_READ = 20_000
+"""Number of verdicts, or of turns, that are searched for a sample."""
+_FIRST_LEVEL = 12
+"""Lowest level with which a sample begins."""
+_OF_VERDICT = (
+    "turns.turn_id, turns.conversation_id, turns.service_version, turns.attributes, turns.facts, scores.verdict, scores.level, "
+    "coalesce(scores.sample_probability, 1.0)"
+)
 _SPAN_OF_TRACE = re.compile(r"(.*[0-9a-f]{32}-)[0-9a-f]{16}")
 """Matches a full id. Its span can be any span of a turn."""
 
@@ -130,7 +136,7 @@ class StoreReader:
     def scores(self, turn_id: str, *, revisions: bool = False) -> list[dict[str, Any]]:
         current = "" if revisions else f" AND {CURRENT}"
         rows = self._db.execute(
-            f"SELECT scores.* FROM scores JOIN turns USING (turn_id) WHERE turn_id = {self._sql.p}{current} ORDER BY metric, scores.revision",
+            f"SELECT {', '.join(f'scores.{name}' for name in SCORE_COLUMNS)} FROM scores JOIN turns USING (turn_id) WHERE turn_id = {self._sql.p}{current} ORDER BY metric, scores.revision",
             (turn_id,),
         )
         return [plain(row) for row in rows]
@@ -248,44 +254,68 @@ class StoreReader:
         return {name: int(turns) for name, turns in rows}
 
     def verdicts(self, metric: str, wanted: Wanted = Wanted(), most: int = MOST_VERDICTS) -> list[VerdictRow]:
-        """Return the verdicts of a metric with the facts of their turns: up to ``most`` failures and as many passes.
+        """Return the verdicts of a metric with the facts of their turns: all, or a random sample.
 
-        If there are more, the latest failures are returned, and passes drawn at random.
+        The sample has ``most`` failures and ``most`` passes, or up to twice as many. It can have fewer if only few of the
+        turns match.
         """
-        return self._verdicts(metric, _conditions(replace(wanted, metrics=()), self._sql, of_scores=True), most)
+        where = _conditions(replace(wanted, metrics=()), self._sql, of_scores=True)
+        of_turns = Where(self._sql)
+        of_turns.compare("turns.stored_at >=", wanted.since)
+        of_turns.compare("turns.stored_at <", wanted.until)
+        return self._verdicts(metric, where, of_turns, Where(self._sql), most)
 
-    def _verdicts(self, metric: str, where: Where, most: int = MOST_VERDICTS, at: str = "turns.stored_at") -> list[VerdictRow]:
-        columns = (
-            "turns.turn_id, turns.conversation_id, turns.service_version, turns.attributes, turns.facts, scores.passed, "
-            f"coalesce(scores.sample_probability, 1.0) AS probability, {at} AS at"
-        )
-        p = self._sql.p
+    def _verdicts(
+        self, metric: str, where: Where, of_turns: Where, of_scores: Where, most: int = MOST_VERDICTS
+    ) -> list[VerdictRow]:
+        """Return the verdicts that meet ``where``.
 
-        def read(passed: int, more: str, *values: Any) -> list[sqlite3.Row]:
-            verdict = f"{{0}} = {p} AND {{1}} = {passed}"
-            known = f"SELECT 1 FROM scores WHERE {verdict.format('scores.metric', 'scores.passed')} LIMIT {p}"
-            count = self._db.execute(f"SELECT count(*) FROM ({known}) AS known", (metric, _MANY)).fetchone()[0]
-            # SQLite reads the first table first: the scores, or the turns in the wanted order until there are enough.
-            tables, column = (
-                ("turns CROSS JOIN scores", self._sql.unindexed) if count == _MANY else ("scores CROSS JOIN turns", "{}")
-            )
-            verdict = verdict.format(column.format("scores.metric"), column.format("scores.passed"))
-            found: list[sqlite3.Row] = self._db.execute(
-                f"SELECT {columns} FROM {tables} WHERE scores.turn_id = turns.turn_id AND {verdict} AND {where} AND turns.facts IS NOT NULL AND {more} LIMIT {p}",
-                [metric, *where.values, *values],
-            ).fetchall()
-            return found
+        Args:
+            metric: the metric.
+            where: the conditions on turns and scores.
+            of_turns: those among them for which ``turns`` has an index.
+            of_scores: conditions on ``scores.at`` that follow from them.
+            most: size of the sample of each verdict, which can become twice as large.
+        """
+        of_scores.add(f"scores.metric = {self._sql.p} AND scores.verdict IN (0, 1)", metric)
+        turns = self._count("turns", of_turns, _MOST_READ) if str(of_turns) != EVERYTHING else _MOST_READ
+        if turns < _MOST_READ and turns < self._count("scores", of_scores, turns + 1):
+            found = self._verdicts_by_turn(metric, where, most)
+        else:
+            found = [row for verdict in (0, 1) for row in self._verdicts_by_level(verdict, of_scores, where, most)]
+        return [_verdict_of(row) for row in found]
 
-        rows = read(0, f"{verdict_is(False, self._sql)} ORDER BY at DESC", most)
-        # Ids of traces are random, so that the turns from some id on are a random sample.
-        for edge in (">=", "<"):
-            sample = f"NOT {is_vacuous(self._sql)} AND turns.turn_id {edge} {p} ORDER BY turns.turn_id"
-            found = read(1, sample, _SOMEWHERE, most)
-            rows += found
-            most -= len(found)
-            if not most:
+    def _verdicts_by_turn(self, metric: str, where: Where, most: int) -> list[sqlite3.Row]:
+        """Read the scores of all turns that match."""
+        # SQLite reads the first table first.
+        rows = self._db.execute(
+            f"SELECT {_OF_VERDICT} FROM turns CROSS JOIN scores WHERE scores.turn_id = turns.turn_id AND {self._sql.unindexed.format('scores.metric')} = {self._sql.p} "
+            f"AND {self._sql.unindexed.format('scores.verdict')} IN (0, 1) AND {where} AND turns.facts IS NOT NULL",
+            [metric, *where.values],
+        ).fetchall()
+        rows.sort(key=lambda row: (-row["level"], row["turn_id"]))
+        return [row for verdict in (0, 1) for row in itertools.islice((row for row in rows if row["verdict"] == verdict), most)]
+
+    def _verdicts_by_level(self, verdict: int, of_scores: Where, where: Where, most: int) -> list[sqlite3.Row]:
+        """Return verdicts from the smallest random half of a half … of all scores that has enough."""
+        found: list[sqlite3.Row] = []
+        read, level, lowest = 0, TOP_LEVEL, _FIRST_LEVEL
+        while level >= 0 and len(found) < most:
+            levels = f"scores.verdict = {verdict} AND scores.level IN ({', '.join(map(str, range(lowest, level + 1)))})"
+            read += self._count("scores", of_scores, _MOST_READ + 1, levels)
+            if read > _MOST_READ:
                 break
-        return [_verdict_of(row) for row in rows]
+            found += self._db.execute(
+                f"SELECT {_OF_VERDICT} FROM scores CROSS JOIN turns WHERE scores.turn_id = turns.turn_id AND {of_scores} AND {levels} AND {where} AND turns.facts IS NOT NULL",
+                [*of_scores.values, *where.values],
+            ).fetchall()
+            level = lowest - 1
+            lowest = max(0, level - (2 if 8 * read < most else 0))  # three levels have seven times as many turns as all before
+        return found
+
+    def _count(self, table: str, where: Where, most: int, more: str = EVERYTHING) -> int:
+        rows = f"SELECT 1 FROM {table} WHERE {where} AND {more} LIMIT {most}"
+        return int(self._db.execute(f"SELECT count(*) FROM ({rows}) AS known", where.values).fetchone()[0])
 
     def has_metric(self, name: str) -> bool:
         return self._db.execute(f"SELECT 1 FROM scores WHERE metric = {self._sql.p} LIMIT 1", (name,)).fetchone() is not None
@@ -367,12 +397,11 @@ class VerdictRow(NamedTuple):
 
 
 def _verdict_of(row: sqlite3.Row) -> VerdictRow:
-    found = plain(row)
-    facts = {**(found["attributes"] or {}), **found["facts"]}
-    if found["service_version"]:
-        facts["service.version"] = found["service_version"]
-    bad, conversation = found["passed"] is not True, found["conversation_id"] or found["turn_id"]
-    return VerdictRow(found["turn_id"], bad, facts, conversation, 1 / max(found["probability"], 1e-6))
+    turn_id, conversation, version, attributes, facts, verdict, _, probability = row
+    found = {**(jsonio.loads(attributes) if attributes else {}), **jsonio.loads(facts)}
+    if version:
+        found["service.version"] = version
+    return VerdictRow(turn_id, not verdict, found, conversation or turn_id, 1 / max(probability, 1e-6))
 
 
 class GroupValue(NamedTuple):

@@ -83,6 +83,15 @@ SCORE_COLUMNS: Mapping[str, str] = {
 }  # fmt: skip
 """Columns of a score's row. ``detail`` and ``also`` are JSON."""
 
+VERDICT_COLUMNS: Mapping[str, str] = {"verdict": "INTEGER", "level": "INTEGER", "at": "REAL"}
+"""Columns of a score's row that :mod:`.writer` computes.
+
+``verdict`` is 1 or 0 if the verdict counts: see :func:`verdict_is`. ``level`` is how often a random half of all turns is taken
+that still has this one. ``at`` is the turn's start or, if unknown, the time of the score.
+"""
+TOP_LEVEL = 16
+"""Level of the turns that are in the sixteenth half, or in a later one."""
+
 CHANGE_COLUMNS: Mapping[str, str] = {
     "at": "REAL NOT NULL", "metric": "TEXT NOT NULL", "agent": "TEXT", "service": "TEXT", "tenant": "TEXT", "verdict": "TEXT NOT NULL",
     "detector": "TEXT NOT NULL", "mean_before": "REAL", "mean_after": "REAL", "ci_low": "REAL", "ci_high": "REAL", "since": "REAL", "n_eff": "REAL",
@@ -120,13 +129,21 @@ TABLES = (
             "turns_by_start": f"({_START}, turn_id)",
             "turns_by_agent": "(agent, stored_at)",
             "turns_by_agent_and_start": f"(agent, {_START}, turn_id)",
+            "turns_by_tenant_and_start": f"(tenant, {_START}, turn_id) WHERE tenant IS NOT NULL",
             "turns_by_conversation": "(conversation_id) WHERE conversation_id IS NOT NULL",
             "turns_by_case": "(case_key) WHERE case_key IS NOT NULL",
             "turns_that_supersede": "(supersedes) WHERE supersedes IS NOT NULL",
             "turns_by_mode": f"({_START}, mode, failed, superseded_by) WHERE failed IS NOT NULL",
         },
     ),
-    StoreTable("scores", SCORE_COLUMNS, {"scores_by_turn": "(turn_id)", "scores_by_verdict": "(metric, passed, value)"}),
+    StoreTable(
+        "scores", {**SCORE_COLUMNS, **VERDICT_COLUMNS},
+        {
+            "scores_by_turn": "(turn_id)",
+            "scores_by_verdict": "(metric, passed, value)",
+            "scores_by_level": "(metric, verdict, level, at) WHERE verdict IS NOT NULL",
+        },
+    ),
     StoreTable("outcomes", OUTCOME_COLUMNS, {"outcomes_by_time": "(at)"}, key="turn_id, metric", by_key_only=True),
     StoreTable("questions", QUESTION_COLUMNS, {"questions_by_turn": "(turn_id)"}, key="result_id, place"),
     StoreTable("changes", CHANGE_COLUMNS, {"changes_by_time": "(at)"}),
@@ -182,7 +199,8 @@ def _column_type(kind: str, sql: Syntax) -> str:
 
 def is_vacuous(sql: Syntax) -> str:
     """Return the SQL condition for a score that means that there was nothing to evaluate."""
-    return f"(scores.detail IS NOT NULL AND {sql.contains.format('scores.detail', _VACUOUS)})"
+    is_marked = sql.contains.format("scores.detail", f"'{VACUOUS}'")
+    return f"(scores.detail IS NOT NULL AND {is_marked})"
 
 
 def verdict_is(passed: bool, sql: Syntax, column: str = "scores.passed") -> str:
@@ -190,12 +208,17 @@ def verdict_is(passed: bool, sql: Syntax, column: str = "scores.passed") -> str:
     return f"({column} = {int(passed)} AND scores.status = 'ok' AND scores.direction <> 'neutral' AND NOT {is_vacuous(sql)})"
 
 
-_VACUOUS = "'\"vacuous\":true'"
+VACUOUS = '"vacuous":true'
+"""Part of the ``detail`` of a score that means that there was nothing to evaluate."""
 
 
 def among(column: str, values: Sequence[Any], sql: Syntax) -> str:
     """Return the SQL condition that a column has one of the values. Works for no values too."""
     return f"{column} IN ({sql.row(values)})" if values else "1 = 0"
+
+
+EVERYTHING = "1 = 1"
+"""SQL condition that always holds."""
 
 
 class Where:
@@ -205,7 +228,7 @@ class Where:
         self._conditions = list(conditions)
 
     def __str__(self) -> str:
-        return " AND ".join(self._conditions) or "1 = 1"
+        return " AND ".join(self._conditions) or EVERYTHING
 
     def add(self, condition: str, *values: Any) -> None:
         self._conditions.append(condition)

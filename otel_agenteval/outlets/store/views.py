@@ -275,7 +275,11 @@ class Views(StoreReader):
         """Return the verdicts of a metric, as :meth:`verdicts` does, for a filter of the web UI."""
         where, times = _of_facts(wanted, self._sql, "turns."), _of_time(wanted, self._sql)
         where.add(f"{CURRENT} AND {times}", *times.values)
-        return self._verdicts(wanted.metric or "", where, at=AT)
+        of_turns, of_scores = Where(self._sql), _of_time(wanted, self._sql, at="scores.at")
+        if wanted.tenant is not None or len(wanted.agents) == 1:
+            of_turns = _of_facts(replace(wanted, services=(), versions=(), models=()), self._sql, "turns.")
+            of_turns.add(str(times), *times.values)
+        return self._verdicts(wanted.metric or "", where, of_turns, of_scores)
 
     def filtered_modes(self, wanted: Filter, by: str | None = None) -> StoredModes:
         """Return the failure modes, as :meth:`modes` does, for a filter of the web UI and a key of :data:`GROUPS`."""

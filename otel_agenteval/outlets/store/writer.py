@@ -7,6 +7,7 @@ one, whatever the order of arrival.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,7 +19,19 @@ from ...core.clock import SYSTEM_CLOCK, Clock
 from . import sqlite
 from .database import backend_of
 from .postgres import NotStorable
-from .statements import AT, CHANGE_COLUMNS, MINUTE, OUTCOME_COLUMNS, QUESTION_COLUMNS, SCORE_COLUMNS, TURN_COLUMNS, Syntax
+from .statements import (
+    AT,
+    CHANGE_COLUMNS,
+    MINUTE,
+    OUTCOME_COLUMNS,
+    QUESTION_COLUMNS,
+    SCORE_COLUMNS,
+    TOP_LEVEL,
+    TURN_COLUMNS,
+    VACUOUS,
+    VERDICT_COLUMNS,
+    Syntax,
+)
 
 _SLICE = 100
 _SLICES = 50
@@ -107,7 +120,20 @@ class ScoreStore:
                 db.execute(self._sql.put_turn, [turn[name] for name in TURN_COLUMNS])
                 self._supersede(db, turn["turn_id"], turn["supersedes"])
             db.executemany(self._sql.absorb, rows.absorbed)
-            db.executemany(self._sql.put_score, [[row[name] for name in SCORE_COLUMNS] for row in rows.scores])
+            starts = {turn["turn_id"]: turn["start"] for turn in rows.turns}
+            levels = {turn_id: level_of(turn_id) for turn_id in {row["turn_id"] for row in rows.scores}}
+            db.executemany(
+                self._sql.put_score,
+                [
+                    [
+                        *(row[name] for name in SCORE_COLUMNS),
+                        verdict_of(row),
+                        levels[row["turn_id"]],
+                        starts.get(row["turn_id"]) or row["scored_at"],
+                    ]
+                    for row in rows.scores
+                ],
+            )
             db.executemany(self._sql.put_question, [[row[name] for name in QUESTION_COLUMNS] for row in rows.questions])
             db.executemany(self._sql.put_outcome, [(*outcome, now) for outcome in rows.outcomes])
             db.executemany(self._sql.put_change, [[row[name] for name in CHANGE_COLUMNS] for row in rows.changes])
@@ -165,6 +191,18 @@ def _faults_of_values() -> Iterator[None]:
         raise NotStorable(type(error).__name__) from None
 
 
+def level_of(turn_id: str) -> int:
+    """Return the level of a turn (:data:`.statements.VERDICT_COLUMNS`), the same for all its scores."""
+    bits = int.from_bytes(hashlib.blake2b(turn_id.encode(errors="replace"), digest_size=TOP_LEVEL // 8).digest(), "big")
+    return (bits & -bits).bit_length() - 1 if bits else TOP_LEVEL
+
+
+def verdict_of(score: Mapping[str, Any]) -> int | None:
+    """Return 1 or 0 for a verdict that counts, from a score's row: see :func:`.statements.verdict_is`."""
+    counts = score["status"] == "ok" and score["direction"] != "neutral" and VACUOUS not in (score["detail"] or "")
+    return int(score["passed"]) if counts and score["passed"] is not None else None
+
+
 class _Statements:
     """Statements of a store in the syntax of its database."""
 
@@ -187,7 +225,7 @@ class _Statements:
             ", supersedes = coalesce(nullif(turns.supersedes, turns.turn_id), excluded.supersedes)"
             " WHERE excluded.revision >= turns.revision"
         )
-        self.put_score = f"{self._insert('scores', SCORE_COLUMNS)} ON CONFLICT (result_id) DO NOTHING"
+        self.put_score = f"{self._insert('scores', {**SCORE_COLUMNS, **VERDICT_COLUMNS})} ON CONFLICT (result_id) DO NOTHING"
         self.put_question = f"{self._insert('questions', QUESTION_COLUMNS)} ON CONFLICT (result_id, place) DO NOTHING"
         self.put_outcome = (
             f"{self._insert('outcomes', OUTCOME_COLUMNS)} "
