@@ -158,9 +158,12 @@ def handle_of(rig: Rig) -> oa.Handle:
 
 def test_feedback_joins_its_turn_long_after_it_was_scored_and_leaves_through_every_outlet(tmp_path: Path) -> None:
     path = tmp_path / "scores.db"
-    config = {"inline": {"metrics": ["code_latency"]}, "outlets": {"store": {"path": str(path), "content": True}}}
+    config = {
+        "inline": {"metrics": ["code_latency"]},
+        "outlets": {"store": {"path": str(path), "content": True, "attributes": ["gen_ai.prompt.version", "service.name"]}},
+    }
     with Rig(config) as rig:
-        rig.run(attributes={"gen_ai.conversation.id": "c-1"})
+        rig.run(attributes={"gen_ai.conversation.id": "c-1", "gen_ai.prompt.version": "p1"})
         turn = rig.turn()
         with StoreReader(path) as reader:
             before = reader.turn(turn.turn_id)
@@ -183,7 +186,9 @@ def test_feedback_joins_its_turn_long_after_it_was_scored_and_leaves_through_eve
             assert reader.why(turn.turn_id) == {"code_latency": "scored", METRIC: "scored"}
         assert row["detail"] == {"given": 2.0, "scale": "1 to 5", "label": "wrong city"}
         assert before is not None
-        assert after == {**before, "stored_at": after["stored_at"]}  # nothing of the turn is lost by it
+        assert after["fault"]["kind"] == METRIC
+        later = {name: after[name] for name in ("stored_at", "fault", "mode", "failed")}
+        assert after == {**before, **later}  # nothing of the turn is lost by it
 
 
 def test_any_span_of_a_turn_names_it() -> None:

@@ -115,7 +115,7 @@ def engine_from(
     shedding = Shedding(clock.monotonic)
     redacted = frozenset(config.privacy.redact)
     telemetry = Telemetry(clock, public=lambda name: public_name(name, redacted))
-    setup = Setup(config, telemetry, instance_id, __version__, logger_provider, meter_provider)
+    setup = Setup(config, telemetry, instance_id, __version__, logger_provider, meter_provider, clock)
     outlets = FanOut(outlets_from(setup) if enabled else (), telemetry, config.privacy.redact, exporter_of(config))
 
     def handle(batch: list[WorkItem]) -> Sequence[WorkItem]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..config.keypath import KeyPath
+from ..core.clock import SYSTEM_CLOCK, Clock
 from ..core.errors import StoreError, Unusable
 from ..core.semconv import EMIT_RECORDS
 from ..core.telemetry import Telemetry
@@ -196,6 +197,7 @@ class Setup:
     """Provider for log events. None uses the global one, resolved at the first score."""
     meter_provider: Any = None
     """Provider for OTLP metrics. None uses the global one."""
+    clock: Clock = SYSTEM_CLOCK
 
     def warn_of_fault(self, where: KeyPath, path: str | None, fault_in: Callable[[str], str | None], consequence: str) -> None:
         """Warn about an unwritable path. It may become writable before the first score."""

@@ -317,7 +317,8 @@ class StoreOutlet(Outlet):
             "output_tokens": usage.output_tokens if usage is not None else None,
             "close_reason": turn.close_reason, "complete": turn.complete, "is_conversation": scored.conversation,
             "skipped": _json(skipped), "content": self._content(scored),
-            "attributes": self._attributes_of(scored) if self._attributes else None,
+            # Later scores come without the turn's spans.
+            "attributes": self._attributes_of(scored) if self._attributes and scored.of_turn_itself else None,
             "tools": _json([*tools]), "error": None if turn.error is None else turn.error.type or "error", "case_key": self._case_of(turn),
             "facts": _json(facts_of(turn)) if scored.of_turn_itself else None,
             "fault": None if fault is None else jsonio.dumps(fault._asdict()), "mode": None if fault is None else fault.mode,
@@ -419,4 +420,4 @@ def _json(value: dict[str, Any] | list[Any]) -> str | None:
 def outlet_from(wanted: StoreOptions, setup: Setup) -> Outlet:
     if not is_address(wanted.path):
         setup.warn_of_fault(("outlets", "store", "path"), wanted.path, SCHEMA.fault_of, "nothing is stored")
-    return StoreOutlet(wanted, setup.telemetry, setup.instance_id, setup.config.privacy.redact)
+    return StoreOutlet(wanted, setup.telemetry, setup.instance_id, setup.config.privacy.redact, setup.clock)
