@@ -26,6 +26,11 @@ _MEASURED: Mapping[str, Collection[str]] = {
     "documents": ("retrieved_ids", "retrievals", "context"),
 }
 """Measured facts, with the turn fields that they follow from."""
+EFFECTS: Collection[str] = frozenset((
+    "duration_s", "cost_usd", "input_tokens", "output_tokens", "output_chars", "stop_kind", "finish_reason", "close_reason", "error",
+    "tool failed", "tool after tool", "tool_calls", "tool_errors", "llm_calls",
+))  # fmt: skip
+"""Facts that a failure itself can change, such as by repeated calls."""
 
 
 def facts_of(turn: Turn) -> dict[str, FactValue]:

@@ -125,7 +125,7 @@ _GIVEN: dict[str, dict[str, Any]] = {
         "description": "facts that failed turns have more often, the largest difference first",
         "items": {
             "type": "object",
-            "required": ["facts", "failed", "passed", "interval", "p_adjusted", "turns", "few", "also"],
+            "required": ["facts", "failed", "passed", "interval", "p_adjusted", "turns", "few", "also", "effect"],
             "properties": {
                 "facts": {"type": "array", "items": _FACT, "minItems": 1, "maxItems": 2},
                 "failed": {**_SHARE, "description": "share of the failed turns with these facts"},
@@ -139,6 +139,7 @@ _GIVEN: dict[str, dict[str, Any]] = {
                 },
                 "few": {"type": "boolean", "description": "true if few failed turns have these facts"},
                 "also": {"type": "array", "items": _FACT, "description": "facts of nearly the same turns"},
+                "effect": {"type": "boolean", "description": "true if the failure itself can have caused the fact"},
             },
         },
     },

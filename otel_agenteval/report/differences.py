@@ -60,6 +60,8 @@ _HEADS = ("fact", "failed", "passed", "difference, interval", "p", "turns", "")
 def _cells(one: Contrast) -> tuple[str, ...]:
     low, high = one.interval
     notes = [f"few turns (fewer than {FEW} failed)"] if one.few else []
+    if one.effect:
+        notes.append("can be an effect")
     if one.also:
         notes.append(f"same turns: {', '.join(map(str, one.also))}")
     return (
@@ -110,7 +112,7 @@ def as_data(found: Sequence[MetricDifferences]) -> list[dict[str, Any]]:
                 {
                     "facts": [fact._asdict() for fact in finding.facts], "failed": finding.bad, "passed": finding.rest,
                     "interval": list(finding.interval), "p_adjusted": finding.p, "turns": list(finding.turns), "few": finding.few,
-                    "also": [fact._asdict() for fact in finding.also],
+                    "also": [fact._asdict() for fact in finding.also], "effect": finding.effect,
                 }
                 for finding in one.found.findings
             ],

@@ -63,6 +63,8 @@ class Contrast:
     """Number of bad turns and of other turns with the facts."""
     also: list[TurnFact] = field(default_factory=list)
     """Facts that hold for nearly the same turns."""
+    effect: bool = False
+    """True if the failure itself can have caused the fact."""
 
     @property
     def few(self) -> bool:
@@ -83,7 +85,8 @@ class Differences:
     bad: int
     rest: int
     findings: list[Contrast]
-    """Largest difference first, by the lower end of the interval. Facts that a finding before them explains are left out."""
+    """Possible effects last, then the largest difference first, by the lower end of the interval. Facts that a finding before
+    them explains are left out."""
     tested: int
 
 
@@ -101,6 +104,7 @@ def find_differences(
     weights: Sequence[float] | None = None,
     draws: Sequence[Hashable] | None = None,
     pairs: bool = True,
+    effects: Collection[str] = (),
     error: float = ERROR,
 ) -> Differences:
     """Find the facts that set bad turns apart.
@@ -111,24 +115,30 @@ def find_differences(
         weights: the number of turns that each turn stands for, which is 1 / inclusion probability. The default is 1.
         draws: what was drawn together, such as the conversation of each turn. By default, each turn is a draw.
         pairs: also test pairs of facts. A pair is reported only if each fact matters where the other one holds.
+        effects: attributes that a failure itself can change. They explain no other fact away, and are in no pair.
         error: largest expected share of findings that differ by chance.
     """
     is_bad = np.asarray(bad, dtype=bool)
     counts = int(is_bad.sum()), int((~is_bad).sum())
     if min(counts) < _LEAST_TURNS:
         return Differences(*counts, [], 0)
-    search = _Search(turns, is_bad, weights, draws)
+    search = _Search(turns, is_bad, weights, draws, effects)
     singles = search.singles()
     both = search.pairs() if pairs else {}
     share = error / 2 if both else error
     found = [*search.significant(singles, share), *search.significant(both, share)]
-    found.sort(key=lambda one: (-one.interval[0], len(one.facts), one.facts))
+    found.sort(key=lambda one: (one.effect, -one.interval[0], len(one.facts), one.facts))
     return Differences(*counts, search.unexplained(found), len(singles) + len(both))
 
 
 class _Search:
     def __init__(
-        self, turns: Sequence[Mapping[str, Value]], bad: Any, weights: Sequence[float] | None, draws: Sequence[Hashable] | None
+        self,
+        turns: Sequence[Mapping[str, Value]],
+        bad: Any,
+        weights: Sequence[float] | None,
+        draws: Sequence[Hashable] | None,
+        effects: Collection[str],
     ) -> None:
         order = np.arange(len(turns))
         if draws is not None:  # the turns of a draw follow each other
@@ -143,7 +153,8 @@ class _Search:
         self.draw_of = np.repeat(np.arange(len(self.draw)), np.diff(np.r_[self.draw, len(turns)]))
         self.bad = bad[order]
         self.weights = np.ones(len(turns)) if weights is None else np.asarray(weights, dtype=float)[order]
-        self.facts, self.has, self.aliases = _facts(turns, order, self.bad)
+        self.facts, self.has, self.aliases = _facts(turns, order, self.bad, effects)
+        self.effects = effects
         self.places = {fact: at for at, fact in enumerate(self.facts)}
 
     def of(self, facts: tuple[TurnFact, ...]) -> Any:
@@ -170,14 +181,15 @@ class _Search:
 
     def pairs(self) -> dict[tuple[TurnFact, ...], float]:
         """Return the p value of each pair: the larger one of each fact's p values where the other fact holds."""
-        chosen = self.has[:_MOST_IN_PAIRS]
+        places = [at for at, fact in enumerate(self.facts) if fact.attribute not in self.effects][:_MOST_IN_PAIRS]
+        chosen, names = self.has[places], [self.facts[at] for at in places]
         weighted = chosen * self.weights
         with_bad, with_rest = (
             weighted[:, side].astype(np.float32) @ chosen[:, side].T.astype(np.float32) for side in (self.bad, ~self.bad)
         )
         found: dict[tuple[TurnFact, ...], float] = {}
         for i, j in zip(*np.triu_indices(len(chosen), 1), strict=True):
-            facts = self.facts[i], self.facts[j]
+            facts = names[i], names[j]
             if facts[0].attribute == facts[1].attribute or not with_bad[i, j]:
                 continue
             found[facts] = 1.0
@@ -204,7 +216,8 @@ class _Search:
             (x, n), (y, m) = table
             turns = int(np.count_nonzero(has & self.bad)), int(np.count_nonzero(has & ~self.bad))
             also = [other for fact in facts for other in self.aliases[fact]]
-            yield Contrast(facts, x / n, y / m, _difference(table, z), p, turns, also)
+            effect = facts[0].attribute in self.effects
+            yield Contrast(facts, x / n, y / m, _difference(table, z), p, turns, also, effect)
 
     def unexplained(self, found: Sequence[Contrast]) -> list[Contrast]:
         """Return the findings that still hold among turns that agree in the findings before."""
@@ -303,7 +316,7 @@ def _benjamini_hochberg(ps: Sequence[float]) -> list[float]:
 
 
 def _facts(
-    turns: Sequence[Mapping[str, Value]], order: Any, bad: Any
+    turns: Sequence[Mapping[str, Value]], order: Any, bad: Any, effects: Collection[str]
 ) -> tuple[list[TurnFact], Any, dict[TurnFact, list[TurnFact]]]:
     """Return the facts that some bad turns and not all turns have, which turns have them, and the facts of the same turns.
 
@@ -320,7 +333,8 @@ def _facts(
             columns[TurnFact(attribute, text)] = _column(len(turns), at[chosen])
     support = Counter({fact: int(np.count_nonzero(has & bad)) for fact, has in columns.items() if not has.all()})
     facts = [fact for fact, count in support.most_common(_MOST_FACTS) if count >= _LEAST_TURNS]
-    facts.sort(key=lambda fact: fact.attribute in numbers)  # a name explains more than a number
+    # Of the same turns, a cause explains more than an effect, and a name more than a number.
+    facts.sort(key=lambda fact: (fact.attribute in effects, fact.attribute in numbers))
     has = np.array([columns[fact] for fact in facts]).reshape(len(facts), len(turns))
     same = _same_turns(has)
     aliases: dict[TurnFact, list[TurnFact]] = {}

@@ -164,7 +164,7 @@ def test_few_and_same_turns_are_marked(tab: Any) -> None:
     fact = {"attribute": "language", "value": "de"}
     finding = {
         "facts": [{"attribute": "duration_s", "value": "> 3"}], "failed": 0.5, "passed": 0.1, "interval": [0.1, 0.6], "p_adjusted": 0.01, "turns": [7, 9], "few": True,
-        "also": [fact, fact],
+        "also": [fact, fact], "effect": True,
     }  # fmt: skip
     found = {"metric": METRIC, "failed": 14, "passed": 90, "tested": 40, "findings": [finding]}
     tab.route("**/api/v1/differences*", lambda route: route.fulfill(json=found))
@@ -172,6 +172,7 @@ def test_few_and_same_turns_are_marked(tab: Any) -> None:
     row = tab.locator("main tbody tr")
     row.wait_for()
     assert "few turns" in row.text_content()
+    assert "can be an effect" in row.text_content()
     assert "same turns: language = de, language = de" in row.text_content()
     assert tab.get_by_role("link", name="duration_s > 3").get_attribute("href") == f"/turns?metric={METRIC}&outcome=fail"
     assert row.locator("svg").get_attribute("aria-label") == "10 pp to 60 pp"

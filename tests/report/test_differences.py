@@ -89,10 +89,10 @@ def facts_of(finding: dict[str, Any]) -> set[tuple[str, str]]:
 def test_store_shows_tool_that_times_out_for_one_model(store: str, capsys: pytest.CaptureFixture[str]) -> None:
     found = found_in(capsys, "--store", store)
     assert found.keys() == {"code_task_success", "llm_prompt_leak"}
-    first = found["code_task_success"]["findings"][0]
-    assert {("tool failed", "pay")} == facts_of(first)
-    assert first["failed"] == 1
-    assert first["interval"][0] > 0.9
+    cause, effect = found["code_task_success"]["findings"]
+    assert facts_of(cause) == {("model", "small"), ("tool", "pay")}
+    assert (facts_of(effect), effect["effect"], effect["failed"]) == ({("tool failed", "pay")}, True, 1)
+    assert effect["interval"][0] > 0.9
 
 
 def test_store_shows_prompt_that_leaks_in_one_language(store: str, capsys: pytest.CaptureFixture[str]) -> None:

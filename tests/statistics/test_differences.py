@@ -138,3 +138,17 @@ def test_few_turns_are_said_to_be_few() -> None:
     assert found.few
     low, high = found.interval
     assert low < found.bad - found.rest <= high
+
+
+def test_causes_come_before_effects_that_fit_better() -> None:
+    random = np.random.default_rng(5)
+    model, tool = random.random(600) < 0.5, random.random(600) < 0.5
+    bad = (model & tool & (random.random(600) < 0.8)) | (random.random(600) < 0.02)
+    turns = [
+        {"model": "m" if m else "n", "tool": "rates" if t else "pay", "answer": "long" if b else "short"}
+        for m, t, b in zip(model, tool, bad, strict=True)
+    ]
+    assert [str(one) for one in find_differences(turns, bad).findings] == ["answer = long"]
+    cause, effect = find_differences(turns, bad, effects=["answer"]).findings
+    assert {str(fact) for fact in cause.facts} == {"model = m", "tool = rates"}
+    assert (str(effect), effect.effect, cause.effect) == ("answer = long", True, False)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ...evaluation.turn_facts import follows_from
+from ...evaluation.turn_facts import EFFECTS, follows_from
 from ...metrics.registry import indexed
 from ...statistics.differences import Differences, find_differences
 from .reader import VerdictRow
@@ -28,7 +28,11 @@ def compare_verdicts(metric: str, rows: Sequence[VerdictRow]) -> Differences:
     left_out = follows_from(known) if known is not None else frozenset[str]()
     facts = [{name: value for name, value in row.facts.items() if name not in left_out} for row in rows]
     return find_differences(
-        facts, [row.bad for row in rows], weights=[row.weight for row in rows], draws=[row.conversation for row in rows]
+        facts,
+        [row.bad for row in rows],
+        weights=[row.weight for row in rows],
+        draws=[row.conversation for row in rows],
+        effects=EFFECTS,
     )
 
 

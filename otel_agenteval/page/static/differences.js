@@ -28,6 +28,7 @@ function Found({ found, query }) {
       <thead><tr><th scope="col">fact</th><th scope="col" class="n">of failed</th><th scope="col" class="n">of passed</th><th scope="col" class="n">difference</th><th scope="col">interval</th><th scope="col" class="n">p</th><th scope="col" class="n">failed turns</th><th scope="col" class="n">passed turns</th></tr></thead>
       <tbody>${found.findings.map((one) => html`<tr><td class="fact">${one.facts.map((fact, i) => html`${i > 0 && html`<span class="dim"> and </span>`}<${Link} to=${failing(fact)}><bdi>${written(fact)}</bdi></${Link}>`)}
           ${one.few && html` <span class="mark warn" title="fewer than 30 failed turns have it">few turns</span>`}
+          ${one.effect && html` <span class="mark" title="the failure itself can have caused it">can be an effect</span>`}
           ${one.also.length > 0 && html`<div class="dim small">same turns: ${one.also.map((fact, i) => html`${i > 0 && ", "}<bdi>${written(fact)}</bdi>`)}</div>`}</td>
         <td class="n">${percent(one.failed, 1)}</td><td class="n">${percent(one.passed, 1)}</td><td class="n">${points(one.failed - one.passed)}</td>
         <td><${Interval} mean=${100 * (one.failed - one.passed)} low=${100 * one.interval[0]} high=${100 * one.interval[1]} most=${100} unit="pp" /><span class="dim small">${points(one.interval[0])} … ${points(one.interval[1])}</span></td>
