@@ -11,7 +11,7 @@ import pytest
 from otel_agenteval import ConfigError, get_metric
 from otel_agenteval.core import jsonio
 from otel_agenteval.core.score import Score
-from otel_agenteval.core.turn import Document, ErrorInfo, Message, Retrieval, ToolCall, ToolRequest, ToolResponse, Turn
+from otel_agenteval.core.turn import Document, ErrorInfo, LlmCall, Message, Retrieval, ToolCall, ToolRequest, ToolResponse, Turn
 from otel_agenteval.metrics.registry import catalog
 
 INLINE = [m.name for m in catalog() if m.family in ("answer", "guards")]
@@ -112,6 +112,8 @@ def test_circles_are_told_from_other_repetitions(tool_calls: list[ToolCall], ask
 def test_waiting_for_a_state_until_the_turn_is_stopped_is_a_circle() -> None:
     calls = _calls(*[("status", "7", "running")] * 4)
     assert evaluate("code_repeated_tool_calls", {"tool_calls": calls, "output": None}).passed is False
+    failed = {"tool_calls": calls, "output": None, "llm_calls": [LlmCall(error=ErrorInfo("429"))]}
+    assert evaluate("code_repeated_tool_calls", failed).passed is True
 
 
 def test_a_tool_that_may_repeat_does_not_fail() -> None:

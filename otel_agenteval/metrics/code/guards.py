@@ -59,7 +59,7 @@ def code_repeated_tool_calls(
     The following aren't circles:
 
     - polling: the call returns something else in the end, the agent waits in between, or the result is a state that passes
-      (``pending``, ``running``, ``queued``) and the turn has an answer
+      (``pending``, ``running``, ``queued``) and the turn has an answer, or its last model call failed
     - keys, scrolling and screenshots
     - as many equal calls as the user asked for ("book 3 of them")
     - calls with unknown arguments
@@ -88,7 +88,8 @@ def code_repeated_tool_calls(
     often = {name for name, count in Counter(call.name for call in calls).items() if count > max_repeats}.difference(may_repeat)
     if not often:
         return True
-    repeated = circles_in(calls, often, max_repeats, turn.input or "", finished=turn.error is None and bool(turn.output))
+    finished = bool(turn.llm_calls and turn.llm_calls[-1].error) or (turn.error is None and bool(turn.output))
+    repeated = circles_in(calls, often, max_repeats, turn.input or "", finished=finished)
     if repeated:
         worst = repeated[0]
         why = f"{worst.name} was called {worst.calls} times with the same arguments"
