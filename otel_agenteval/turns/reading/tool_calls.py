@@ -410,16 +410,31 @@ class ToolReader(CallReader):
         if reported:
             return reported
         spans = [step for step in self.of_role.get(HANDOFF, ()) if self._nearest(step, (HANDOFF,)) is None]
+        tools = [step for step in self.of_role.get(TOOL, ()) if _is_handoff(step.tool_name)]
+        failed = {step.tool_call_id or step.tool_name for step in tools if step.error is not None}
         found = [(self._handoff_of(step), step) for step in spans] or [
-            (Handoff(self._agent_at(step), _target_in(request.arguments) or _without_prefix(request.name), None), step)
+            (
+                Handoff(
+                    self._agent_at(step),
+                    _target_in(request.arguments) or _without_prefix(request.name),
+                    None if failed.isdisjoint((request.call_id, request.name)) else False,
+                ),
+                step,
+            )
             for request, step in self._requests()
             if request.name is not None and _is_handoff(request.name)
         ]
         if not found:  # without content, only the tool's span shows the hand-off
             found = [
-                (Handoff(self._agent_at(step), _target_in(step.tool_arguments) or _without_prefix(step.tool_name), None), step)
-                for step in self.of_role.get(TOOL, ())
-                if step.tool_name is not None and _is_handoff(step.tool_name)
+                (
+                    Handoff(
+                        self._agent_at(step),
+                        _target_in(step.tool_arguments) or _without_prefix(step.tool_name or ""),
+                        None if step.error is None else False,
+                    ),
+                    step,
+                )
+                for step in tools
             ]
         if not found:
             return []
