@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
-from collections import Counter
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,51 +12,55 @@ from otel_agenteval.cli.main import main
 from otel_agenteval.core.score import Score
 from otel_agenteval.core.turn import ErrorInfo, LlmCall, SpanInfo, ToolCall, Turn
 from otel_agenteval.evaluation.first_fault import Fault, first_fault
-from tests.support.faults import KINDS, Faulty, faulty_turns
-from tests.support.recordings import unpack_all
+from scripts import first_faults
+from tests.support.faults import KINDS
+from tests.support.found_faults import Found, clean, found_in_spans, found_in_turns, unpacked, unpacked_corpora
+from tests.support.recorded_faults import KINDS as IN_SPANS
 from tests.support.stored_turns import failed_row, filled, score_row
 
-RECORDINGS = Path(__file__).parent / "data" / "recordings"
+
+def right(found: Found) -> float:
+    return sum(found.found.values()) / sum(found.of.values())
 
 
-@cache
-def recorded(folder: Path, few: bool) -> list[Turn]:
-    """Turns of the recordings without a failed score: of the half on which no rule was tuned, or of a part of it."""
-    archives = sorted(RECORDINGS.glob("*.tar.xz"))
-    half = random.Random("untuned").sample(archives, len(archives) // 2)
-    for archive in half[:8] if few else half:
-        unpack_all(archive, folder)
-    scored = oa.score_turns(oa.load_turns(sorted(folder.rglob("*.jsonl"))))
-    return [turn for turn, scores in scored if turn.output and not any(score.verdict is False for score in scores)]
+def test_faults_in_some_turns_are_found(tmp_path: Path) -> None:
+    found = found_in_turns([turn for turn, _ in clean(oa.load_turns(unpacked(tmp_path, 8)))], 5)
+    assert sum(found.of.values()) >= 50
+    assert right(found) >= 0.85, found
 
 
-def hits(cases: list[Faulty]) -> tuple[Counter[str], Counter[str]]:
-    """How many cases of each kind are found, with their step, and how many there are."""
-    found, of = Counter[str](), Counter[str]()
-    for case, (turn, scores) in zip(cases, oa.score_turns([case.turn for case in cases]), strict=True):
-        fault = first_fault(turn, scores)
-        of[case.kind] += 1
-        found[case.kind] += fault is not None and (fault.kind, fault.path) == (case.kind, case.path)
-    return found, of
-
-
-def test_faults_in_some_recordings_are_found(tmp_path: Path) -> None:
-    found, of = hits(list(faulty_turns(recorded(tmp_path, True), 5)))
-    assert sum(of.values()) >= 50
-    assert sum(found.values()) >= 0.85 * sum(of.values()), {kind: (found[kind], of[kind]) for kind in of}
+def test_faults_in_some_spans_are_found(tmp_path: Path) -> None:
+    found = found_in_spans(unpacked(tmp_path, 8), 4, tmp_path)
+    assert len(found.of) >= 7
+    assert right(found) >= 0.85, found
 
 
 @pytest.mark.slow
 def test_faults_in_recordings_are_found(tmp_path: Path) -> None:
-    """Step and kind of 85 % of the faults, each kind at least in two of three cases; passed turns rarely have one."""
-    turns = recorded(tmp_path, False)
-    found, of = hits(list(faulty_turns(turns, 40)))
-    assert sum(of.values()) >= 200
-    assert of.keys() == {kind for kind, _ in KINDS.values()}
-    assert sum(found.values()) >= 0.85 * sum(of.values())
-    assert all(3 * found[kind] >= 2 * of[kind] for kind in of)
-    alarms = sum(first_fault(turn, scores) is not None for turn, scores in oa.score_turns(turns))
-    assert alarms <= 0.02 * len(turns)
+    """Step and kind of 85 % of the faults, each kind at least in two of three cases. The guide has the figures."""
+    paths = unpacked(tmp_path)
+    turns = clean(oa.load_turns(paths))
+    found = {
+        "turns": found_in_turns([turn for turn, _ in turns], 40),
+        "spans": found_in_spans([*paths, *unpacked_corpora(tmp_path)], 40, tmp_path),
+    }
+    assert found["turns"].of.keys() == {kind for kind, _ in KINDS.values()}
+    assert found["spans"].of.keys() == {kind for kind, _ in IN_SPANS.values()}
+    for one in found.values():
+        assert sum(one.of.values()) >= 200
+        assert right(one) >= 0.85
+        assert all(3 * one.found[kind] >= 2 * one.of[kind] for kind in one.of)
+    assert sum(first_fault(turn, scores) is not None for turn, scores in turns) <= 0.02 * len(turns)
+    assert all(turn.instructions_lost_at is None for turn, _ in turns)
+    text = first_faults.GUIDE.read_text(encoding="utf-8")
+    assert first_faults.with_figures(text, found["turns"], found["spans"]) == text
+
+
+def test_prompt_without_instructions_is_the_fault() -> None:
+    turn = Turn(turn_id="t", output="Sorry.", llm_calls=[LlmCall(model="m"), LlmCall(model="m")], instructions_lost_at=1)
+    fault = first_fault(turn, failed())
+    assert fault is not None
+    assert (fault.kind, fault.path, fault.step) == ("lost_instructions", "llm_calls[1]", "m")
 
 
 def failed(metric: str = "code_task_success") -> list[Score]:

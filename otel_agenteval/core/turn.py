@@ -253,6 +253,8 @@ class Turn:
     output: str | None
     """The answer that the user received. ``""`` if the agent returned no text."""
     system: str | None
+    instructions_lost_at: int | None
+    """Index in ``llm_calls`` of the first call without the system instructions, or the user's message, of the calls before."""
     messages: list[Message]
     reasoning: str | None
     stop_kind: str | None
@@ -644,6 +646,7 @@ _READERS: dict[str, Callable[[Any, str], Any]] = {
     **dict.fromkeys(("conversation_id", "user_id", "service", "agent", "framework"), _name),
     **dict.fromkeys(("close_reason", "input", "output", "system", "reasoning", "stop_kind", "supersedes"), _text),
     "start": _moment, "duration_s": _number, "complete": _flag, "truncated": _flag, "revision": _count, "error": _error,
+    "instructions_lost_at": _count,
     "messages": _list_of(_message), "tool_calls": _list_of(_tool_call), "tool_definitions": _list_of(_object),
     "llm_calls": _list_of(_record(
         LlmCall, span_id=_text, model=_name, provider=_name, input_tokens=_count, output_tokens=_count, cached_tokens=_count,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..core import jsonio
 from ..core.bounded import bounded_name
@@ -39,8 +39,8 @@ class Fault(NamedTuple):
 
     kind: str
     """``tool_error``, ``invalid_arguments``, ``unknown_tool``, ``wrong_tool``, ``loop``, ``empty_retrieval``,
-    ``missing_document``, ``obeyed_injection``, ``failed_handoff``, ``handoff_loop``, ``model_error``, ``changed_number``,
-    ``invented_number``, or a fault of the answer, such as ``truncated_answer`` or ``leak``."""
+    ``missing_document``, ``obeyed_injection``, ``failed_handoff``, ``handoff_loop``, ``model_error``, ``lost_instructions``,
+    ``changed_number``, ``invented_number``, or a fault of the answer, such as ``truncated_answer`` or ``leak``."""
     path: str = ""
     """The step, such as ``tool_calls[2]``, ``retrievals[0]``, ``llm_calls[1]`` or ``output``. Empty if unknown."""
     reason: str = ""
@@ -155,9 +155,14 @@ def _of_tools(turn: Turn, failed: Mapping[str, Score]) -> Iterator[Fault]:
 def _loops(calls: list[ToolCall], score: Score | None) -> Iterator[Fault]:
     for finding in findings_in(score.detail) if score is not None else ():
         last = calls[int(re.findall(r"\d+", finding["path"])[0])]
-        same = [at for at, call in enumerate(calls) if call.name == last.name and call.arguments == last.arguments]
+        # A call that is repeated because it failed begins no loop.
+        same = [at for at, call in enumerate(calls) if _made(call) == _made(last)]
         if len(same) > 1:
             yield Fault("loop", f"tool_calls[{same[1]}]", f"{last.name} was called again with the same arguments")
+
+
+def _made(call: ToolCall) -> tuple[Any, ...]:
+    return call.name, call.arguments, failure_of_call(call) is None
 
 
 def _first_call(calls: list[ToolCall], names: Iterable[str], kind: str, reason: str) -> Iterator[Fault]:
@@ -199,7 +204,11 @@ def _of_models(turn: Turn) -> Iterator[Fault]:
     for at, call in enumerate(calls):
         if call.error is not None and all(later.error is not None for later in calls[at:]):
             yield Fault("model_error", f"llm_calls[{at}]", f"the model call failed ({call.error.type or 'error'})")
-            return
+            break
+    if turn.instructions_lost_at is not None and turn.instructions_lost_at < len(calls):
+        yield Fault(
+            "lost_instructions", f"llm_calls[{turn.instructions_lost_at}]", "the prompt lost instructions of earlier ones"
+        )
 
 
 def _obeyed(failed: Mapping[str, Score]) -> Iterator[Fault]:

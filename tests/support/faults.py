@@ -90,7 +90,11 @@ def wrong_tool(turn: Data, draw: Draw) -> str:
 
 def loop(turn: Data, draw: Draw) -> str:
     calls = _calls(turn)
-    at = _pick(calls, draw, lambda call: bool(call.get("arguments")) and call.get("result") is not None)
+    made = [(call["name"], call.get("arguments")) for call in calls]
+    fits = [
+        call for call, one in zip(calls, made, strict=True) if one[1] and call.get("result") is not None and made.count(one) == 1
+    ]
+    at = _pick(calls, draw, lambda call: call in fits)
     turn["tool_calls"] = [*calls[:at], *(copy.deepcopy(calls[at]) for _ in range(draw.randint(4, 7))), *calls[at + 1 :]]
     return f"tool_calls[{at + 1}]"
 

@@ -20,6 +20,7 @@ from .tool_calls import ToolReader, gives_form
 
 _ANSWER_KEYS = frozenset(("answer", "content", "final_output", "message", "output", "reply", "response", "result", "text"))
 _ERROR_KEYS = ("error", "error_code", "error_message")
+_RUNS = (AGENT, TOOL)
 _QUOTED = 8
 """Minimum length of a message by which another text contains it."""
 _AROUND_AN_ERROR = 40
@@ -215,6 +216,24 @@ class MessageReader(ToolReader):
                 return "\n".join(texts)
         return None
 
+    def instructions_lost_at(self) -> int | None:
+        """Return the place of the first model call whose prompt lost the instructions or the user's message.
+
+        Helper calls have other prompts, so only a call counts that goes on from an answer of the same agent and model.
+        """
+        begun: dict[tuple[int, str | None], _Prompted] = {}
+        for step in self.main_llm if len(self.main_llm) > 1 else ():
+            run = self._nearest(step, _RUNS)
+            before = begun.setdefault(
+                (run.record.span_id if run is not None else 0, step.request_model or step.model), _Prompted()
+            )
+            prompt = self._decode(step, "input_messages", "user")
+            texts = self._decode(step, "system", "system").messages if step.system is not None else []
+            if before.lost_in(prompt.messages, texts) and not prompt.truncated and not prompt.hidden:
+                return [call.span_id for call in self.llm_calls()].index(f"{step.record.shown_id:016x}")
+            before.add(prompt.messages, texts, self.outputs(step))
+        return None
+
     def messages(self) -> list[Message]:
         step = self._answering_call()
         if step is None:
@@ -238,6 +257,38 @@ class MessageReader(ToolReader):
             return found
         field = "input_value" if root.input_messages is None else "input_messages"
         return [item for message in self._decode(root, field, "user").messages for item in message.attachments]
+
+
+class _Prompted:
+    """What the prompts and answers of an agent's calls contained so far."""
+
+    def __init__(self) -> None:
+        self._roles: set[str] = set()
+        self._known: set[str] = set()
+
+    def add(self, prompt: list[Message], system: list[Message], answers: list[Message]) -> None:
+        self._roles |= _speakers(prompt, system)
+        self._known |= _marks(prompt) | _marks(answers)
+
+    def lost_in(self, prompt: list[Message], system: list[Message]) -> bool:
+        """Return True if a prompt continues an earlier one without its instructions or user message."""
+        if self._known.isdisjoint(_marks(prompt)) or all(one.role == "user" and not one.tool_results for one in prompt):
+            return False
+        return not self._roles <= _speakers(prompt, system)
+
+
+def _speakers(prompt: list[Message], system: list[Message]) -> set[str]:
+    """Return which of the instructions and the user's message a prompt has."""
+    found = {"system" if one.role == "developer" else one.role for one in prompt if one.content and not one.tool_results}
+    return found & {"user", "system"} | ({"system"} if any(one.content for one in system) else set())
+
+
+def _marks(messages: list[Message]) -> set[str]:
+    """Return the texts of user and model, and the ids of tool requests, by which a later prompt repeats messages."""
+    told = [one for one in messages if one.role in ("user", "assistant")]
+    return {one.content for one in told if one.content} | {
+        call.call_id for one in told for call in one.tool_calls if call.call_id
+    }
 
 
 def _is_message_of(error: ErrorInfo | None, text: str) -> bool:

@@ -46,8 +46,8 @@ def build_turn(
 
 class TurnReader(MessageReader):
     FIELDS: ClassVar[frozenset[str]] = frozenset((
-        "start", "user_id", "framework", "reading", "truncated", "error", "input", "output", "system", "messages", "reasoning", "stop_kind",
-        "tool_calls", "tool_definitions", "retrievals", "context", "retrieved_ids", "agent_runs", "handoffs", "attachments", "spans",
+        "start", "user_id", "framework", "reading", "truncated", "error", "input", "output", "system", "instructions_lost_at", "messages", "reasoning",
+        "stop_kind",        "tool_calls", "tool_definitions", "retrievals", "context", "retrieved_ids", "agent_runs", "handoffs", "attachments", "spans",
         "interactions", "conflicts", "logprobs",
     ))  # fmt: skip
     _requested: RequestedRuns | None = None

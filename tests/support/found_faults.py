@@ -1,0 +1,79 @@
+"""How many of the faults put into recordings are found, on the half of the recordings on which no rule was tuned."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+import otel_agenteval as oa
+from otel_agenteval.core.score import Score
+from otel_agenteval.core.turn import Turn
+from otel_agenteval.evaluation.first_fault import first_fault
+from tests.support.faults import faulty_turns
+from tests.support.recorded_faults import Recorded, faulty_recordings, recorded
+from tests.support.recordings import CORPUS, unpack_all
+
+_WITH_HANDOFFS = ("corpus", "corpus_b", "frameworks")
+
+
+class Found(NamedTuple):
+    """How many faults of each kind are found with their step, and how many there are."""
+
+    found: Counter[str]
+    of: Counter[str]
+
+
+def unpacked(folder: Path, most: int | None = None) -> list[Path]:
+    """Unpack the half of the recordings on which no rule was tuned, or as many archives of it."""
+    archives = sorted(CORPUS.parent.glob("recordings/*.tar.xz"))
+    for archive in random.Random("untuned").sample(archives, len(archives) // 2)[:most]:
+        unpack_all(archive, folder / "recordings")
+    return sorted((folder / "recordings").rglob("*.jsonl"))
+
+
+def unpacked_corpora(folder: Path) -> list[Path]:
+    """Unpack half of the recordings of the larger archives, in which agents hand over."""
+    for name in _WITH_HANDOFFS:
+        unpack_all(CORPUS.with_name(f"{name}.tar.xz"), folder / name)
+    folders = sorted(path for name in _WITH_HANDOFFS for path in (folder / name).iterdir() if path.is_dir())
+    half = random.Random("untuned").sample(folders, len(folders) // 2)
+    return sorted(path for one in half for path in one.rglob("*.jsonl"))
+
+
+def clean(turns: Iterable[Turn]) -> list[tuple[Turn, list[Score]]]:
+    """The turns without a failed score, with their scores."""
+    scored = ((turn, list(scores)) for turn, scores in oa.score_turns(turns))
+    return [(turn, scores) for turn, scores in scored if turn.output and all(score.verdict is not False for score in scores)]
+
+
+def found_in_turns(turns: Iterable[Turn], most: int) -> Found:
+    """Put faults into turns, up to ``most`` of each kind."""
+    cases = list(faulty_turns(turns, most))
+    found, of = Counter[str](), Counter[str]()
+    for case, (turn, scores) in zip(cases, oa.score_turns([case.turn for case in cases]), strict=True):
+        fault = first_fault(turn, scores)
+        of[case.kind] += 1
+        found[case.kind] += fault is not None and (fault.kind, fault.path) == (case.kind, case.path)
+    return Found(found, of)
+
+
+def found_in_spans(recordings: Iterable[Path], most: int, folder: Path) -> Found:
+    """Put faults into the spans of turns without a fault, up to ``most`` of each kind, and read them as any recording."""
+    given = [recorded(path) for path in recordings if not path.name.endswith(".logs.jsonl")]
+    places: list[tuple[Recorded, Turn]] = []
+    for one in given:
+        places += [(one, turn) for turn, scores in clean(one.turns) if first_fault(turn, scores) is None]
+    found, of = Counter[str](), Counter[str]()
+    path = folder / "faulty.jsonl"
+    for case in faulty_recordings(places, most):
+        path.write_text(case.text)
+        turn = next((turn for turn in oa.load_turns(path) if turn.turn_id == case.turn_id), None)
+        of[case.kind] += 1
+        if turn is not None:
+            ((_, scores),) = oa.score_turns([turn])
+            fault = first_fault(turn, scores)
+            found[case.kind] += fault is not None and (fault.kind, fault.path) == (case.kind, case.path)
+    return Found(found, of)
