@@ -1,8 +1,8 @@
 """Ordinary applications around, beside and below the model calls of an agent that a known instrumentation traces.
 
-    python tests/recording/ordinary_mixed.py FOLDER [ordinary_more|ordinary_held_out]
+    python tests/recording/ordinary_mixed.py FOLDER [MODULE]
 
-Each application of ``ordinary_apps.py``, or of another module, becomes the set ``mixed-NAME``: a loop with the OpenAI SDK (3.54) that plays one scenario of the
+Each application of ``ordinary_apps.py``, or of another module with ``APPS``, becomes the set ``mixed-NAME``: a loop with the OpenAI SDK (3.54) that plays one scenario of the
 stage, with the application's spans in the same traces, before the first call, in every tool, and after the answer. The spans that count come
 from genai-openai 1.3b0 (content in spans or in events), openinference 0.1.66 or openllmetry 0.62.4; httpx traces the requests, with their bodies.
 """

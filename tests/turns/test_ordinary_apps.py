@@ -1,7 +1,7 @@
 """Applications without a model make no turn, whatever their telemetry looks like, and add nothing to the turn of an agent beside them.
 
-``tests/recording/ordinary_apps.py`` and ``ordinary_more.py`` made the recordings: ``plain/…`` each application alone, ``mixed-…`` around
-and below the model calls of an agent that a known instrumentation traces. ``ordinary_held_out.py`` made more, which no rule was written by.
+Programs such as ``tests/recording/ordinary_apps.py`` made the recordings: ``plain/…`` each application alone, ``mixed-…`` around
+and below the model calls of an agent that a known instrumentation traces. No rule was written by those that are held out.
 The list of those that come out wrong may only become shorter.
 """
 
