@@ -621,24 +621,6 @@ def test_a_turn_from_spans_is_read_without_further_help() -> None:
 # --- configuration
 
 
-@pytest.mark.parametrize(
-    ("metric", "params"),
-    [
-        pytest.param("code_coordination_efficiency", {"weights": [1, 1, 1, 1]}, id="four weights of five"),
-        pytest.param("code_coordination_efficiency", {"weights": [0] * 5}, id="weights of 0"),
-        pytest.param("code_swarm_intelligence", {"weights": [-1, 1, 1, 1]}, id="a weight below 0"),
-        pytest.param("code_communication_efficiency", {"slow_s": 0}, id="no time at all"),
-        pytest.param("code_network_centralization", {"mode": "other"}, id="an unknown mode"),
-        pytest.param("code_hub_agents", {"threshold": 1.5}, id="a share above 1"),
-        pytest.param("code_self_organization", {"min_interactions": -1}, id="less than no interactions"),
-        pytest.param("code_multiagent_role_adherence", {"roles": ["a"]}, id="roles that are no table"),
-    ],
-)
-def test_a_value_that_is_not_allowed_is_refused_when_the_metric_is_built(metric: str, params: dict[str, Any]) -> None:
-    with pytest.raises(oa.ConfigError):
-        oa.get_metric(metric, **params)
-
-
 # --- whatever the turn says
 
 ANY = st.one_of(

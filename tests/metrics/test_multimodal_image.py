@@ -272,12 +272,6 @@ def test_a_caption_by_words_alone_asks_nobody(models: ScriptedModels) -> None:
     assert models.score("embed_image_caption_accuracy", seen(ground_truth=" "), use_semantic=False).value == 0.0
 
 
-@pytest.mark.parametrize("weights", [[1], [0.5, 2], [-1, 1], "high"])
-def test_weights_are_two_shares(weights: Any) -> None:
-    with pytest.raises(oa.ConfigError):
-        oa.get_metric("embed_image_caption_accuracy", weights=weights)
-
-
 @given(
     st.lists(st.none() | st.booleans() | st.text(max_size=3) | st.dictionaries(st.just("verdict"), st.text(max_size=3))),
     ATTACHMENTS,

@@ -55,12 +55,6 @@ def test_does_not_apply_when_the_output_is_unknown(metric: str) -> None:
     assert (score.status, score.detail) == ("skipped", {"reason": "missing:output"})
 
 
-@pytest.mark.parametrize("metric", ["code_not_equals", "code_not_contains"])
-def test_a_value_of_nothing_is_refused_when_the_metric_is_built(metric: str) -> None:
-    with pytest.raises(oa.ConfigError):
-        oa.get_metric(metric, value=None)
-
-
 @pytest.mark.parametrize("spelling", ["value", "expected_output", "expcted_output"])
 @pytest.mark.parametrize("name", ["equals", "contains"])
 def test_the_name_of_another_catalogue_is_the_plain_check_inverted(name: str, spelling: str) -> None:

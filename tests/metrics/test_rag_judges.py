@@ -434,23 +434,6 @@ def test_sql_equivalence_compares_with_the_reference_query(models: ScriptedModel
 
 
 @pytest.mark.parametrize(
-    ("name", "params"),
-    [
-        ("llm_faithfulness", {"method": "map"}),
-        ("llm_context_precision", {"method": "claims"}),
-        ("llm_groundedness", {"fabrication_cap": 1.5}),
-        ("llm_factuality", {"scores": {"F": 1}}),
-        ("llm_factuality", {"scores": {"A": 2}}),
-        ("llm_factuality", {"scores": {"A": float("nan")}}),
-        ("llm_relevance", {"k": 1}),
-    ],
-)
-def test_a_parameter_that_is_not_allowed_is_refused(name: str, params: Any) -> None:
-    with pytest.raises(oa.ConfigError):
-        oa.get_metric(name, **params)
-
-
-@pytest.mark.parametrize(
     ("alias", "method"),
     [
         ("agenteval:llm_faithfulness", "holistic"),

@@ -117,14 +117,6 @@ def test_efficiency_shows_the_beginning_of_the_reasoning_and_both_lengths(models
     assert "r" * 11 not in models.asked[0]
 
 
-@pytest.mark.parametrize(
-    ("name", "params"), [("llm_reasoning_groundedness", {"max_result_chars": 0}), ("llm_reasoning_efficiency", {"max_chars": -1})]
-)
-def test_a_parameter_that_is_not_allowed_is_refused(name: str, params: Any) -> None:
-    with pytest.raises(oa.ConfigError):
-        oa.get_metric(name, **params)
-
-
 some_turns = st.fixed_dictionaries(
     {},
     optional={

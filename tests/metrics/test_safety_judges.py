@@ -347,26 +347,6 @@ def test_inverse_turns_a_companion_and_keeps_its_label(models: ScriptedModels) -
     assert (score.value, score.passed, score.label) == (1.0, True, "block")
 
 
-@pytest.mark.parametrize(
-    ("name", "params"),
-    [
-        pytest.param("llm_violence", {"threshold": 3}, id="a threshold beside the policy"),
-        pytest.param("llm_violence_passed", {"threshold": 3}, id="a threshold of a boolean"),
-        pytest.param("llm_violence", {"inverse": True}, id="an inverse severity"),
-        pytest.param("llm_violence", {"policy": {"block": 3}}, id="a rule that does not exist"),
-        pytest.param("llm_violence", {"policy": {"block_threshold": -1}}, id="a limit below the scale"),
-        pytest.param("llm_violence", {"policy": {"block_threshold": None}}, id="a limit that is null"),
-        pytest.param("llm_violence", {"policy": {"blocked_actions": "block"}}, id="actions that are no list"),
-        pytest.param("llm_violence", {"policy": 5}, id="a policy that is a number"),
-        pytest.param("llm_violence", {"policy_text": "x"}, id="a text where there is none"),
-        pytest.param("llm_policy_compliance", {"policy_text": " \n"}, id="a blank text"),
-    ],
-)
-def test_parameters_are_checked_when_the_metric_is_built(name: str, params: dict[str, Any]) -> None:
-    with pytest.raises(oa.ConfigError):
-        oa.get_metric(name, **params)
-
-
 @pytest.mark.parametrize("topic", SOURCES)
 def test_the_names_of_the_other_catalogue_resolve(topic: str) -> None:
     for name in (f"hpd:{SOURCES[topic]}", SOURCES[topic]):

@@ -452,25 +452,6 @@ def test_what_to_compare_with_is_required(metric: str) -> None:
     assert (score.status, score.error_type) == ("error", "missing_parameter")
 
 
-@pytest.mark.parametrize(
-    ("metric", "params"),
-    [
-        (ORDER, {"expected_order": []}),
-        (ORDER, {"expected_order": "ABC"}),
-        (CHAIN, {"patterns": []}),
-        (CHAIN, {"patterns": [{"before": "A"}]}),
-        (CHAIN, {"patterns": [{"tool": "A", "befor": "B"}]}),
-        (CHAIN, {"patterns": [{"tool": ""}]}),
-        (EFFICIENCY, {"max_tokens": -1}),
-        (STRUCTURE, {"expected_edges": [["A"]]}),
-    ],
-    ids=str,
-)
-def test_parameters_are_checked_when_the_metric_is_built(metric: str, params: dict[str, Any]) -> None:
-    with pytest.raises(oa.ConfigError):
-        oa.get_metric(metric, **params)
-
-
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text("ABab", max_size=2),
     lambda inner: (
