@@ -360,23 +360,3 @@ def test_any_turn_and_reply_give_one_answer_in_range_and_the_turn_is_not_changed
         assert score.error_type in (None, "invalid_reply"), score.explanation
         assert score.value is None or 0 <= score.value <= 1
     assert one.to_dict() == untouched
-
-
-@pytest.mark.parametrize(
-    ("alias", "name", "params"),
-    [
-        ("agenteval:llm_task_completion", "llm_task_completion", {"method": "holistic"}),
-        ("pandaprobe:task_completion", "llm_task_completion", {"method": "two_stage"}),
-        ("trusys:task-completion", "llm_task_completion", {"method": "two_stage"}),
-        ("agenteval:TaskCompletionMetric", "llm_task_completion", {"method": "holistic"}),
-        ("trusys:argument-correctness", "llm_argument_correctness", {}),
-        *((f"pandaprobe:{name}", f"llm_{name}", {}) for name in ("tool_correctness", "argument_correctness", "step_efficiency")),
-        *((f"pandaprobe:{name}", f"llm_{name}", {}) for name in ("confidence", "plan_adherence", "plan_quality")),
-        ("hpd:TaskSuccessEvaluator", "llm_task_success", {}),
-        ("hpd:GoalAccuracyEvaluator", "llm_goal_accuracy", {}),
-        ("hpd:TopicAdherenceEvaluator", "llm_topic_adherence", {}),
-    ],
-)
-def test_names_of_other_catalogues_resolve(alias: str, name: str, params: dict[str, Any]) -> None:
-    found = oa.get_metric(alias)
-    assert (found.name, found.params) == (name, params)

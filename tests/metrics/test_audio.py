@@ -109,11 +109,6 @@ def test_any_turn_gives_one_answer_in_range_and_is_not_changed(said: Any, heard:
     assert repr(turn.to_dict()) == untouched
 
 
-@pytest.mark.parametrize("alias", ["agentunit:audio_transcription_quality", "agentunit:AudioTranscriptionMetric"])
-def test_names_of_the_other_catalogue_resolve(alias: str) -> None:
-    assert oa.get_metric(alias).name == "code_audio_transcription_quality"
-
-
 # --- judges
 
 JUDGES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [

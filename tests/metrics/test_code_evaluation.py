@@ -633,19 +633,6 @@ def test_any_output_gives_a_score_the_same_one_twice_and_stays_as_it_is(metric: 
     assert json.dumps(turn.to_dict()) == before
 
 
-@pytest.mark.parametrize(
-    ("alias", "name"),
-    [
-        ("trusys:code-execution", "code_code_execution"),
-        ("trusys:code-language", "code_code_language"),
-        ("trusys:contains-code-language", "code_contains_code_language"),
-    ],
-)
-def test_names_of_other_catalogues_resolve(alias: str, name: str) -> None:
-    assert get_metric(alias).name == name
-    assert get_metric(alias.replace("trusys:", "trusys:not-")).params == {"inverse": True}
-
-
 # --- what a judge says of the code
 
 JUDGED = ("llm_code_readability", "llm_code_correctness")

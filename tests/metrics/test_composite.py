@@ -422,23 +422,3 @@ def test_any_scores_give_a_score_the_same_one_twice_and_stay_as_they_are(
     assert (found.value is not None) == (found.status == "ok")
     assert found == bound.combine(scores)
     assert json.dumps([one.to_dict() for one in scores]) == before
-
-
-@pytest.mark.parametrize(
-    ("alias", "name"),
-    [
-        ("agentunit:composite", "code_composite_mean"),
-        ("agentunit:CompositeMetric", "code_composite_mean"),
-        ("hpd:ThresholdGate", "code_threshold_gate"),
-        ("hpd:WeightedScoreEvaluator", "code_weighted_score"),
-        ("hpd:NotEvaluator", "code_not"),
-        ("trusys:not-*", "code_not"),
-        ("hpd:TaskOracleEvaluator", "code_task_oracle"),
-        ("hpd:MustAlwaysPass", "code_policy_must_always_pass"),
-        ("hpd:EvalPolicy.MustAlwaysPass", "code_policy_must_always_pass"),
-        ("hpd:TrackTrend", "code_policy_track_trend"),
-        ("hpd:EvalPolicy.TrackTrend", "code_policy_track_trend"),
-    ],
-)
-def test_names_of_other_catalogues_resolve(alias: str, name: str) -> None:
-    assert get_metric(alias).name == name

@@ -263,16 +263,3 @@ def test_any_turn_gives_one_answer_in_range_and_is_not_changed(
         assert score.error_type in (None, "invalid_session")
         assert score.value is None or 0 <= score.value <= 1
     assert turn.to_dict() == untouched
-
-
-@pytest.mark.parametrize(
-    ("alias", "name"),
-    [
-        ("agenteval:ConversationCompleteness", "code_conversation_completeness"),
-        ("ConversationCompletenessMetric", "code_conversation_completeness"),
-        ("pandaprobe:agent_reliability", "code_agent_reliability"),
-        ("pandaprobe:agent_consistency", "code_agent_consistency"),
-    ],
-)
-def test_names_of_other_catalogues_resolve(alias: str, name: str) -> None:
-    assert oa.get_metric(alias).name == name

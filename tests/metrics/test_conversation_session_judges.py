@@ -410,23 +410,6 @@ def test_any_turn_and_reply_give_one_answer_in_range_and_the_turn_is_not_changed
     assert turn.to_dict() == untouched
 
 
-@pytest.mark.parametrize(
-    ("alias", "name"),
-    [
-        ("trusys:conversational-g-eval", "llm_conversational_g_eval"),
-        ("trusys:knowledge-retention", "llm_knowledge_retention"),
-        ("trusys:role-adherence", "llm_role_adherence"),
-        ("trusys:conversation-relevancy", "llm_conversation_relevancy"),
-        ("hpd:ConversationCoherenceEvaluator", "llm_conversation_coherence"),
-        ("hpd:GoalProgressionEvaluator", "llm_goal_progression"),
-        ("RepetitionDetectionEvaluator", "llm_repetition"),
-        ("hpd:MemoryAccuracyEvaluator", "llm_memory_accuracy"),
-    ],
-)
-def test_names_of_other_catalogues_resolve(alias: str, name: str) -> None:
-    assert oa.get_metric(alias).name == name
-
-
 @pytest.mark.parametrize("name", WHOLE)
 def test_whole_conversation_contains_history_that_messages_lack(models: ScriptedModels, name: str) -> None:
     replies: dict[str, list[Any]] = {

@@ -80,18 +80,3 @@ def test_does_not_apply_when(metric: str, retrieved: Any, relevant: Any, reason:
 def test_relevant_ids_come_from_the_references_when_the_turn_has_none(metric: str) -> None:
     turn = oa.Turn.from_dict({"retrieved_ids": ["a"], "references": {"relevant_ids": ["a"]}})
     assert oa.get_metric(metric).evaluate(turn).value == 1.0
-
-
-@pytest.mark.parametrize(
-    ("name", "params"),
-    [
-        ("agenteval:code_recall_at_k", {}),
-        ("agenteval:RecallAtKMetric", {}),
-        ("agenteval:code_recall_at_5", {"k": 5}),
-        ("agenteval:code_mrr", {}),
-        ("agenteval:MRRMetric", {}),
-        ("agenteval:code_mrr_at_7", {"max_rank": 7}),
-    ],
-)
-def test_names_of_the_other_catalogue_resolve_with_their_number(name: str, params: dict[str, int]) -> None:
-    assert oa.get_metric(name).params == params

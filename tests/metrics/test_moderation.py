@@ -93,11 +93,6 @@ def test_a_judge_that_refuses_is_an_error(models: ScriptedModels) -> None:
     assert (score.status, score.error_type) == ("error", "http_400")
 
 
-def test_the_names_of_the_other_catalogue_resolve() -> None:
-    assert oa.get_metric("trusys:moderation").name == "llm_moderation"
-    assert oa.get_metric("trusys:not-moderation").params == {"inverse": True}
-
-
 VALUES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8)
 FLAGS = st.lists(st.dictionaries(st.sampled_from(["code", "description", "confidence"]), VALUES) | VALUES, max_size=4)
 

@@ -44,25 +44,6 @@ def test_the_family_has_22_metrics_from_three_modules_and_none_in_the_default_pa
     assert not any(m.inline for m in metrics)
 
 
-@pytest.mark.parametrize(
-    ("alias", "name"),
-    [
-        ("agentunit:CoordinationEfficiencyMetric", "code_coordination_efficiency"),
-        ("agentunit:role_adherence", "code_multiagent_role_adherence"),
-        ("agentunit:load_balance_score", "code_load_balance"),
-        ("agentunit:NetworkMetrics", "code_network_fault_tolerance"),
-        ("agentunit:density", "code_network_density"),
-        ("agentunit:hub_agents", "code_hub_agents"),
-        ("agentunit:EmergentBehaviorDetector", "code_swarm_intelligence"),
-        ("agentunit:specialization_emergence", "code_specialization"),
-        ("agentunit:calculate_all", "code_multi_agent_summary"),
-    ],
-)
-def test_names_of_other_catalogues_resolve(alias: str, name: str) -> None:
-    assert oa.get_metric(alias).name == name
-    assert oa.get_metric(alias.split(":")[1]).name == name
-
-
 # --- hand-offs and conflicts
 
 

@@ -101,11 +101,6 @@ def test_any_turn_gives_one_answer_in_range_and_is_not_changed(
     assert repr(turn.to_dict()) == untouched
 
 
-@pytest.mark.parametrize("alias", ["agentunit:multimodal_coherence", "agentunit:MultimodalCoherenceMetric"])
-def test_names_of_the_other_catalogue_resolve(alias: str) -> None:
-    assert oa.get_metric(alias).name == "code_multimodal_coherence"
-
-
 # --- judges and embedders
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="

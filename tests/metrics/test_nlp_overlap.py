@@ -298,23 +298,6 @@ def test_runs_from_longer_to_shorter_are_an_error() -> None:
     assert (score.status, score.value, score.error_type) == ("error", None, "invalid_parameter")
 
 
-@pytest.mark.parametrize(
-    ("alias", "name", "params"),
-    [
-        ("trusys:bleu", "code_bleu", {"tokenizer": "whitespace", "smoothing": "epsilon"}),
-        ("hpd:BleuEvaluator", "code_bleu", {"tokenizer": "ms", "smoothing": "method4"}),
-        ("hpd:GleuEvaluator", "code_gleu", {}),
-        ("hpd:TextF1Evaluator", "code_text_f1", {}),
-        ("hpd:RougeEvaluator", "code_rouge", {}),
-        ("trusys:rouge-n", "code_rouge_n", {}),
-        ("hpd:MeteorEvaluator", "code_meteor", {}),
-    ],
-)
-def test_names_of_other_catalogues_resolve(alias: str, name: str, params: dict[str, Any]) -> None:
-    metric = oa.get_metric(alias)
-    assert (metric.name, metric.params) == (name, params)
-
-
 @pytest.mark.parametrize("spelling", ["value", "reference", "references", "expected_output", "expcted_output"])
 @pytest.mark.parametrize("alias", ["trusys:bleu", "trusys:rouge-n"])
 def test_trusys_spellings_of_the_reference_are_taken(alias: str, spelling: str) -> None:

@@ -396,23 +396,3 @@ def test_any_turn_has_a_score_in_range_that_is_always_the_same(known: dict[str, 
             assert score.value is None or 0 <= score.value <= 1
             assert bound.evaluate(turn) == score
     assert str(turn.to_dict()) == before
-
-
-@pytest.mark.parametrize(
-    ("alias", "name"),
-    [
-        ("agentunit:privacy_budget", "code_privacy_budget"),
-        ("agentunit:PrivacyBudgetMetric", "code_privacy_budget"),
-        ("agentunit:data_minimization", "code_data_minimization"),
-        ("agentunit:DataMinimizationMetric", "code_data_minimization"),
-        ("agentunit:consent_compliance", "code_consent_compliance"),
-        ("agentunit:ConsentComplianceMetric", "code_consent_compliance"),
-    ],
-)
-def test_names_of_the_other_metrics_resolve(alias: str, name: str) -> None:
-    assert oa.get_metric(alias).name == name
-
-
-@pytest.mark.parametrize("alias", ["agentunit:pii_leakage", "agentunit:PIILeakageMetric"])
-def test_names_of_other_catalogues_resolve(alias: str) -> None:
-    assert oa.get_metric(alias).name == "code_pii_leakage"

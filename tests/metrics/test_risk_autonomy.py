@@ -59,10 +59,6 @@ def test_turn_autonomy_does_not_apply_when_a_signal_is_unknown(absent: list[str]
     assert (score.status, score.detail) == ("skipped", {"reason": reason})
 
 
-def test_the_name_of_the_other_catalogue_resolves() -> None:
-    assert oa.get_metric("hpd:TurnAutonomyEvaluator").name == "code_turn_autonomy"
-
-
 # --- risk
 
 

@@ -347,13 +347,6 @@ def test_inverse_turns_a_companion_and_keeps_its_label(models: ScriptedModels) -
     assert (score.value, score.passed, score.label) == (1.0, True, "block")
 
 
-@pytest.mark.parametrize("topic", SOURCES)
-def test_the_names_of_the_other_catalogue_resolve(topic: str) -> None:
-    for name in (f"hpd:{SOURCES[topic]}", SOURCES[topic]):
-        assert oa.get_metric(name).name == f"llm_{topic}"
-        assert oa.get_metric(f"{name}.Passed").name == f"llm_{topic}_passed"
-
-
 def test_all_of_the_family_are_documented_and_off_by_default() -> None:
     family = {found.name: found for found in catalog() if found.family == "safety_policy" and found.kind == "llm"}
     assert family.keys() == {f"llm_{topic}{suffix}" for topic in SOURCES for suffix in ("", "_passed")}

@@ -128,7 +128,3 @@ def test_any_rating_gives_one_answer_and_is_not_changed(details: list[dict[str, 
     assert score.value in (None, 0.0, 1.0)
     assert score.error_type in (None, "invalid_rating")
     assert [repr(inner.detail) for inner in scores] == [repr(detail) for detail in details]
-
-
-def test_the_name_of_the_other_catalogue_resolves() -> None:
-    assert oa.get_metric("hpd:SafetyPolicy").name == "code_safety_policy"

@@ -934,29 +934,6 @@ def test_any_output_gives_a_score_again_and_again_and_stays_as_it_is(output: str
     assert turn.to_dict() == before
 
 
-@pytest.mark.parametrize(
-    ("alias", "name"),
-    [
-        ("trusys:is-json", "code_is_json"),
-        ("hpd:JsonValidityEvaluator", "code_is_json"),
-        ("trusys:contains-json", "code_contains_json"),
-        ("trusys:is-xml", "code_is_xml"),
-        ("hpd:XmlValidityEvaluator", "code_is_xml"),
-        ("trusys:contains-xml", "code_contains_xml"),
-        ("trusys:is-sql", "code_is_sql"),
-        ("hpd:SqlShapeEvaluator", "code_sql_shape"),
-        ("hpd:HtmlShapeEvaluator", "code_html_shape"),
-        ("trusys:json-equals", "code_json_equals"),
-        ("trusys:array-length", "code_array_length"),
-        ("hpd:SchemaConformanceEvaluator", "code_schema_conformance"),
-        ("hpd:FieldCompletenessEvaluator", "code_field_completeness"),
-        ("hpd:FieldAccuracyEvaluator", "code_field_accuracy"),
-    ],
-)
-def test_names_of_other_catalogues_resolve(alias: str, name: str) -> None:
-    assert oa.get_metric(alias).name == name
-
-
 def test_a_name_of_trusys_can_be_turned_round() -> None:
     assert oa.get_metric("trusys:not-is-json").evaluate(oa.Turn(output="{}")).passed is False
     assert oa.get_metric("trusys:not-contains-xml").evaluate(oa.Turn(output="none")).passed is True

@@ -260,18 +260,3 @@ def test_any_turn_gives_one_answer_in_range_and_is_not_changed(metadata: dict[st
         assert score == metric.evaluate(turn)
         assert score.status == "skipped" or 0 <= score.value <= 1
     assert repr(turn.to_dict()) == untouched
-
-
-@pytest.mark.parametrize(
-    ("alias", "name"),
-    [
-        ("agentunit:energy_consumption", ENERGY),
-        ("agentunit:EnergyMetric", ENERGY),
-        ("agentunit:carbon_emissions", CARBON),
-        ("agentunit:CarbonMetric", CARBON),
-        ("agentunit:resource_utilization", RESOURCES),
-        ("agentunit:ResourceUtilizationMetric", RESOURCES),
-    ],
-)
-def test_names_of_the_other_catalogue_resolve(alias: str, name: str) -> None:
-    assert oa.get_metric(alias).name == name

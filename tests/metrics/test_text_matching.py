@@ -173,33 +173,6 @@ def test_trusys_spellings_of_the_value_are_taken(metric: str, spelling: str) -> 
     assert evaluate(metric, "abc", **{spelling: "b"}).passed is True
 
 
-@pytest.mark.parametrize(
-    ("alias", "name"),
-    [
-        ("trusys:equals", "code_equals"),
-        ("hpd:OutputEqualsEvaluator", "code_equals"),
-        ("hpd:EqualsGroundTruthEvaluator", "code_equals_ground_truth"),
-        ("trusys:contains-all", "code_contains_all"),
-        ("hpd:ContainsAllEvaluator", "code_contains_all"),
-        ("trusys:contains-any", "code_contains_any"),
-        ("hpd:ContainsAnyEvaluator", "code_contains_any"),
-        ("hpd:StartsWithEvaluator", "code_starts_with"),
-        ("hpd:KeywordCoverageEvaluator", "code_keyword_coverage"),
-        ("hpd:ContentSimilarityEvaluator", "code_content_similarity"),
-        ("hpd:LevenshteinEvaluator", "code_levenshtein_similarity"),
-        ("trusys:contains", "code_contains"),
-        ("hpd:OutputContainsEvaluator", "code_contains"),
-        ("trusys:icontains", "code_icontains"),
-        ("hpd:CaseInsensitiveContainsEvaluator", "code_icontains"),
-        ("hpd:OutputMatchesRegexEvaluator", "code_regex_match"),
-        ("hpd:WordCountEvaluator", "code_word_count"),
-        ("hpd:RefusalEvaluator", "code_refusal"),
-    ],
-)
-def test_names_of_other_catalogues_resolve(alias: str, name: str) -> None:
-    assert oa.get_metric(alias).name == name
-
-
 @pytest.mark.parametrize("spelling", ["value", "expected_output", "expcted_output"])
 def test_trusys_spellings_of_an_equal_value_are_taken(spelling: str) -> None:
     assert evaluate("trusys:equals", "b", **{spelling: "b"}).passed is True

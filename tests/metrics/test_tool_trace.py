@@ -943,32 +943,6 @@ def test_odd_names_and_results_are_no_error(metric: str, odd: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("alias", "name"),
-    [
-        ("agenteval:code_tool_success", "code_tool_success"),
-        ("agenteval:ToolSuccessMetric", "code_tool_success"),
-        ("agentunit:tool_success", "code_tool_success"),
-        ("agentunit:ToolSuccessMetric", "code_tool_success"),
-        ("agenteval:ToolEfficiencyMetric", "code_tool_efficiency"),
-        ("agenteval:ToolArgumentsMetric", "code_tool_arguments"),
-        ("agenteval:ToolSelectionMetric", "code_tool_selection"),
-        ("trusys:tool-correctness", "code_tool_correctness"),
-        ("hpd:ToolWasCalledEvaluator", "code_tool_was_called"),
-        ("hpd:ToolCallCountEvaluator", "code_tool_call_count"),
-        ("hpd:ToolArgumentMatchesEvaluator", "code_tool_argument_matches"),
-        ("hpd:ToolResultContainsEvaluator", "code_tool_result_contains"),
-        ("hpd:NoToolsCalledEvaluator", "code_no_tools_called"),
-        ("hpd:ToolCallOrderEvaluator", "code_tool_call_order"),
-        ("hpd:ToolCallF1Evaluator", "code_tool_call_f1"),
-        ("hpd:HasMatchingSpanEvaluator", "code_has_matching_span"),
-        ("hpd:SpanQuery", "code_has_matching_span"),
-    ],
-)
-def test_names_of_other_catalogues_resolve(alias: str, name: str) -> None:
-    assert oa.get_metric(alias).name == name
-
-
-@pytest.mark.parametrize(
     ("metric", "parameter"),
     [("code_tool_selection", "expected_tools"), ("code_tool_correctness", "expected"), ("code_tool_call_order", "expected"), ("code_tool_call_f1", "expected_tools")],
 )  # fmt: skip

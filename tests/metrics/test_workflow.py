@@ -503,21 +503,6 @@ def test_any_turn_gives_one_answer_in_range_and_is_not_changed(workflow: dict[st
     assert turn.to_dict() == untouched
 
 
-@pytest.mark.parametrize(
-    ("alias", "name"),
-    [
-        ("agenteval:WorkflowStructureValidityMetric", STRUCTURE),
-        ("agenteval:WorkflowExecutionOrderMetric", ORDER),
-        ("agenteval:WorkflowExecutorSuccessMetric", SUCCESS),
-        ("agenteval:WorkflowToolChainValidityMetric", CHAIN),
-        ("agenteval:WorkflowPerformanceEfficiencyMetric", EFFICIENCY),
-        *((f"agenteval:{name}", name) for name in (STRUCTURE, ORDER, SUCCESS, CHAIN, EFFICIENCY)),
-    ],
-)
-def test_names_of_the_other_catalogue_resolve(alias: str, name: str) -> None:
-    assert oa.get_metric(alias).name == name
-
-
 # --- output
 
 QUALITY = "llm_workflow_output_quality"
