@@ -13,14 +13,16 @@ from ..config.root import Config
 from ..core import jsonio
 from ..core.errors import AgentEvalError, ConfigError, refusal
 from ..core.processes import jobs_of
+from ..core.score import Score
 from ..core.turn import Turn
-from ..evaluation.first_fault import failure_of
+from ..evaluation.first_fault import Fault, failure_of
 from ..evaluation.redaction import Redactor, leaving
 from ..evaluation.selection import select_metrics
-from ..outlets.store.reader import GROUPED_BY, StoreReader, Wanted, store_path
+from ..outlets.store.reader import GROUPED_BY, MOST_VERDICTS, StoreReader, Wanted, store_path
 from ..report.failure_modes import RENDERINGS, FailedTurn, FailureMode, as_data, counted, modes_of
 from ..report.formatting import count
 from ..report.mode_cases import ModeCase, case_of, distinct, references_in, stored_cases
+from ..report.topics import FailureText, failure_text
 from ..turns.recordings import Reading
 from ..turns.spool import Key
 from ..turns.spool import results as in_order
@@ -28,6 +30,10 @@ from .evaluation import Evaluation
 from .exit_codes import OK, UNUSABLE
 from .options import add_turn_sources, config_of_sources, turns_wanted, write_report
 from .reading import progress, report_reading
+from .topics import topic_embedder, with_topics
+
+_MOST_SPLIT = 20
+"""Failure modes that are split into topics, most frequent first."""
 
 EXIT_CODES = {
     OK: "the report was written",
@@ -54,6 +60,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--labels", metavar="FILE", help="with --cases: labels whose references, such as ground_truth, the cases get"
     )
+    parser.add_argument(
+        "--describe", action="store_true", help="let the configured judge name and describe new topics, within its budget"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -74,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError(refusal("--limit", str(args.limit), "must be a positive whole number"))
     config = config_of_sources(args)
     labels = references_in(args.labels) if args.labels is not None else {}
-    modes, cases = _recorded(args, config, labels) if args.files else _stored(args, config, labels)
+    modes, cases, failed = _recorded(args, config, labels) if args.files else _stored(args, config, labels)
     if not modes:
         known = f" among those with {args.by}" if args.by is not None else ""
         raise AgentEvalError(f"no turn failed {' or '.join(args.metric) or 'a metric'}{known}")
@@ -83,6 +92,7 @@ def run(args: argparse.Namespace) -> int:
         modes = [mode for mode in modes if mode.fault.mode == args.mode]
         if not modes:
             raise ConfigError(refusal("--mode", repr(args.mode), f"must be the id of a failure mode: {known}"))
+    modes = _split(modes, failed, args, config)
     write_report(json.dumps(as_data(modes), indent=2) if args.format == "json" else RENDERINGS[args.format](modes), args.out)
     if args.cases is not None:
         _write_cases(args.cases, cases, is_stored=not args.files)
@@ -107,8 +117,8 @@ def _parameters(config: Config) -> dict[str, Mapping[str, Any]]:
     return {bound.name: bound.params for bound in select_metrics(config) if not bound.inner}
 
 
-Found = tuple[list[FailureMode], list[dict[str, Any]]]
-"""The failure modes, and the cases of the chosen one."""
+Found = tuple[list[FailureMode], list[dict[str, Any]], list[FailedTurn]]
+"""The failure modes, the cases of the chosen one, and the recorded turns that failed."""
 
 
 def _stored(args: argparse.Namespace, config: Config, labels: Mapping[str, Mapping[str, Any]]) -> Found:
@@ -116,10 +126,10 @@ def _stored(args: argparse.Namespace, config: Config, labels: Mapping[str, Mappi
         wanted = turns_wanted(args)
         modes = modes_of(reader.modes(wanted, args.by))
         if args.cases is None:
-            return modes, []
+            return modes, [], []
         turns = _turns_of(reader, replace(wanted, mode=args.mode))
         known = _parameters(config)
-        return modes, stored_cases(reader, turns, args.limit, lambda name: known.get(name, {}), labels)
+        return modes, stored_cases(reader, turns, args.limit, lambda name: known.get(name, {}), labels), []
 
 
 def _turns_of(reader: StoreReader, wanted: Wanted) -> Iterator[dict[str, Any]]:
@@ -162,8 +172,12 @@ class _Modes(NamedTuple):
                 asked = clean.input
                 if fault is not None and fault.mode == self.mode:
                     case = case_of(clean.to_dict(), scores, fault.kind, lambda name: self.parameters.get(name, {}), self.labels)
-            failed = None if fault is None else FailedTurn(turn.turn_id, at, fault)
+            failed = None if fault is None else FailedTurn(turn.turn_id, at, fault, self._text(turn, scores, fault))
             yield (0, key), _Read(at, failed, turn.conversation_id, asked, case)
+
+    def _text(self, turn: Turn, scores: Sequence[Score], fault: Fault) -> str:
+        reasons = [score.explanation for score in scores if score.kind == "llm" and score.verdict is False and score.explanation]
+        return failure_text(turn, fault, max(reasons, default=None), self.redacted)
 
 
 def _recorded(args: argparse.Namespace, config: Config, labels: Mapping[str, Mapping[str, Any]]) -> Found:
@@ -178,8 +192,9 @@ def _recorded(args: argparse.Namespace, config: Config, labels: Mapping[str, Map
     times = [one.at for one in found if one.at]
     middle = (min(times) + max(times)) / 2 if times else 0.0
     before = sum(one.at < middle for one in found)
-    failed = (one.failed for one in found if one.failed is not None)
-    return modes_of(counted(failed, (before, len(found) - before), middle)), list(distinct(_cases_in(found), args.limit))
+    failed = [one.failed for one in found if one.failed is not None]
+    modes = modes_of(counted(failed, (before, len(found) - before), middle))
+    return modes, list(distinct(_cases_in(found), args.limit)), failed
 
 
 def _cases_in(found: Sequence[_Read]) -> Iterator[dict[str, Any]]:
@@ -192,3 +207,26 @@ def _cases_in(found: Sequence[_Read]) -> Iterator[dict[str, Any]]:
         if one.case is not None:
             earlier = conversations.get(one.conversation or "", ())
             yield one.case.written([other.asked for other in earlier if other.asked and other.at < one.at])
+
+
+def _split(modes: list[FailureMode], failed: Sequence[FailedTurn], args: argparse.Namespace, config: Config) -> list[FailureMode]:
+    """Return the failure modes with their topics, if there is an embedder."""
+    embedder = topic_embedder(config)
+    if embedder is None:
+        return modes
+    ids = [mode.fault.mode for mode in modes[:_MOST_SPLIT]]
+    if args.files:
+        texts: dict[str, list[FailureText]] = {mode: [] for mode in ids}
+        for turn in failed:
+            if len(texts.get(turn.fault.mode, ())) < MOST_VERDICTS and turn.fault.mode in texts:
+                texts[turn.fault.mode].append(FailureText(turn.turn_id, turn.text))
+        return with_topics(modes, texts, config, embedder, describe=args.describe)
+    store, wanted, redact = store_path(args.store, config), turns_wanted(args), config.privacy.redact
+    with StoreReader(store) as reader:
+        stored = {mode: reader.failure_texts(replace(wanted, mode=mode)) for mode in ids}
+        texts = {
+            mode: [FailureText(one.turn_id, failure_text(one.content, one.fault, one.explanation, redact)) for one in found]
+            for mode, found in stored.items()
+        }
+        known = reader.topics(embedder.model)
+    return with_topics(modes, texts, config, embedder, known=known, store=store, describe=args.describe)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from ..evaluation.first_fault import Fault
@@ -11,6 +12,7 @@ from ..outlets.store.reader import EXAMPLES, FailedTurns, ModeCounts, StoredMode
 from ..statistics.intervals import Interval, newcombe, wilson
 from .formatting import aligned, count, markdown_table, percent, points
 from .html import page, text_table
+from .topics import Topic
 
 Trend = Literal["new", "growing", "steady", "shrinking", "gone"]
 
@@ -40,6 +42,8 @@ class FailureMode:
     """95 % interval of the change of the rate, from the last part but one to the last."""
     examples: list[str]
     """Ids of some turns, latest first."""
+    topics: list[Topic] = field(default_factory=list)
+    """What its turns' texts are about, if they were compared."""
 
     @property
     def turns(self) -> int:
@@ -61,6 +65,8 @@ class FailedTurn(NamedTuple):
     at: float
     """Start in Unix seconds, or 0 if unknown."""
     fault: Fault
+    text: str = ""
+    """What its texts contain about the failure."""
 
 
 def counted(failed: Iterable[FailedTurn], totals: tuple[int, int], middle: float) -> StoredModes:
@@ -123,7 +129,16 @@ def _rows(modes: Sequence[FailureMode]) -> list[tuple[str, ...]]:
         "change, 95 % interval",
         "examples",
     )
-    return [heads, *map(_cells, modes)]
+    rows = [heads]
+    for mode in modes:
+        cells = _cells(mode)
+        rows += [cells, *(_topic_cells(topic, len(cells)) for topic in mode.topics)]
+    return rows
+
+
+def _topic_cells(topic: Topic, width: int) -> tuple[str, ...]:
+    first = f"  {topic.about.id}", f"  {topic.title}", f"{topic.turns:,}", f"stability {topic.about.stability:.2f}"
+    return (*first, *[""] * (width - len(first) - 1), " ".join(one.turn_id for one in topic.nearest))
 
 
 def _cells(mode: FailureMode) -> tuple[str, ...]:
@@ -149,7 +164,14 @@ def as_text(modes: Sequence[FailureMode]) -> str:
 
 
 def as_markdown(modes: Sequence[FailureMode]) -> str:
-    return f"**{_title(modes)}**\n\n{markdown_table(_rows(modes))}"
+    return f"**{_title(modes)}**\n\n{markdown_table([[_in_markdown(cell) for cell in row] for row in _rows(modes)])}"
+
+
+def _in_markdown(cell: str) -> str:
+    """Return a cell of a topic whose text can't end the cell, and isn't read as markup."""
+    text = cell.lstrip(" ")
+    indent = "&nbsp;" * (len(cell) - len(text))
+    return indent + re.sub(r"([\\`*_{}\[\]<>#|!~&])", r"\\\1", text) if indent else cell
 
 
 def as_html(modes: Sequence[FailureMode]) -> str:
@@ -163,6 +185,13 @@ def as_data(modes: Sequence[FailureMode]) -> list[dict[str, Any]]:
             "id": mode.fault.mode, "kind": mode.fault.kind, "step": mode.fault.step or None, "error": mode.fault.error or None, "failed": mode.turns,
             **_parts(mode),
             "rate": mode.rate, "interval": list(mode.interval), "change": list(mode.change), "trend": mode.trend, "examples": mode.examples,
+            "topics": [
+                {
+                    "id": topic.about.id, "name": topic.about.name, "description": topic.about.description or None, "failed": topic.turns,
+                    "stability": topic.about.stability, "examples": [one.turn_id for one in topic.nearest],
+                }
+                for topic in mode.topics
+            ],
         }
         for mode in modes
     ]  # fmt: skip

@@ -253,6 +253,30 @@ class StoreReader:
         )
         return {name: int(turns) for name, turns in rows}
 
+    def failure_texts(self, wanted: Wanted, most: int = MOST_VERDICTS) -> Iterator[FailedContent]:
+        """Yield what is stored about the latest failed turns."""
+        where = _conditions(replace(wanted, failed=bool(wanted.metrics)), self._sql, of_scores=False)
+        reason = (
+            "SELECT max(explanation) FROM scores WHERE scores.turn_id = turns.turn_id AND scores.revision = turns.revision "
+            f"AND kind = 'llm' AND {verdict_is(False, self._sql)}"
+        )
+        rows = self._db.execute(
+            f"SELECT turn_id, fault, content, ({reason}) AS reason FROM turns WHERE failed IS NOT NULL AND {where} "
+            f"ORDER BY stored_at DESC LIMIT {self._sql.p}",
+            [*where.values, most],
+        )
+        for row in rows:
+            found = plain(row)
+            yield FailedContent(row["turn_id"], Fault(**found["fault"]), found["content"], row["reason"])
+
+    def topics(self, model: str) -> list[StoredTopic]:
+        """Return the topics of failure modes that are known for an embedding model, oldest first."""
+        rows = self._db.execute(
+            f"SELECT {', '.join(StoredTopic._fields)} FROM topics WHERE model = {self._sql.p} ORDER BY first_seen, mode, id",
+            (model,),
+        )
+        return [StoredTopic(*row)._replace(center=jsonio.loads(row["center"])) for row in rows]
+
     def verdicts(self, metric: str, wanted: Wanted = Wanted(), most: int = MOST_VERDICTS) -> list[VerdictRow]:
         """Return the verdicts of a metric with the facts of their turns: all, or a random sample.
 
@@ -382,6 +406,28 @@ class StoredModes(NamedTuple):
     """Name of each part, in order of appearance. Empty if the parts are the two halves of the time."""
     middle: float | None = None
     """Time at which the halves meet, in Unix seconds."""
+
+
+class FailedContent(NamedTuple):
+    turn_id: str
+    fault: Fault
+    content: dict[str, Any] | None
+    """The turn in the form ``turn.v1``, or None if its content isn't stored."""
+    explanation: str | None
+    """Explanation of a judge metric that failed."""
+
+
+class StoredTopic(NamedTuple):
+    """A topic of a failure mode, which keeps its id."""
+
+    mode: str
+    id: str
+    center: list[float]
+    stability: float
+    name: str
+    description: str
+    first_seen: float
+    """Unix seconds."""
 
 
 class VerdictRow(NamedTuple):

@@ -108,6 +108,12 @@ QUESTION_COLUMNS: Mapping[str, str] = {
 }  # fmt: skip
 """Columns of a judge call's row, if content is kept. Those of one result are ordered by ``place``."""
 
+TOPIC_COLUMNS: Mapping[str, str] = {
+    "mode": "TEXT NOT NULL", "id": "TEXT NOT NULL", "model": "TEXT NOT NULL", "center": "TEXT NOT NULL", "stability": "REAL NOT NULL", "name": "TEXT NOT NULL",
+    "description": "TEXT NOT NULL", "first_seen": "REAL NOT NULL", "last_seen": "REAL NOT NULL",
+}  # fmt: skip
+"""Columns of a topic of a failure mode. ``center`` is a JSON list, comparable with vectors of the embedding ``model``."""
+
 HOURLY_COLUMNS: Mapping[str, str] = {
     "hour": "INTEGER NOT NULL", "agent": "TEXT", "service": "TEXT", "service_version": "TEXT", "model": "TEXT", "tenant": "TEXT", "judge_model": "TEXT", "metric": "TEXT NOT NULL",
     "turns": "INTEGER", "scored": "INTEGER", "passed": "INTEGER", "failed": "INTEGER", "errors": "INTEGER", "cost_usd": "REAL", "priced": "INTEGER", "estimated": "INTEGER", "tokens": "INTEGER",
@@ -147,6 +153,7 @@ TABLES = (
     StoreTable("outcomes", OUTCOME_COLUMNS, {"outcomes_by_time": "(at)"}, key="turn_id, metric", by_key_only=True),
     StoreTable("questions", QUESTION_COLUMNS, {"questions_by_turn": "(turn_id)"}, key="result_id, place"),
     StoreTable("changes", CHANGE_COLUMNS, {"changes_by_time": "(at)"}),
+    StoreTable("topics", TOPIC_COLUMNS, {}, key="mode, id", by_key_only=True),
     StoreTable("hourly", HOURLY_COLUMNS, {"hourly_by_hour": "(hour)"}),
     StoreTable("daily", HOURLY_COLUMNS, {"daily_by_hour": "(hour)"}),
     StoreTable("minutely", {"minute": "INTEGER NOT NULL", **HOURLY_COLUMNS}, {"minutely_by_minute": "(minute)"}),

@@ -15,10 +15,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from ...core import jsonio
 from ...core.clock import SYSTEM_CLOCK, Clock
 from . import sqlite
 from .database import backend_of
 from .postgres import NotStorable
+from .reader import StoredTopic
 from .statements import (
     AT,
     CHANGE_COLUMNS,
@@ -33,6 +35,8 @@ from .statements import (
     Syntax,
 )
 
+_MOST_TOPICS = 50
+"""Topics of a failure mode that are kept, those that were seen last."""
 _SLICE = 100
 _SLICES = 50
 _UPDATED_APART = frozenset(("turn_id", "supersedes", "superseded_by", "fault", "mode", "failed"))
@@ -159,6 +163,7 @@ class ScoreStore:
                 gone = self._delete(db, self._sql.old_turns, (oldest,))
                 gone += db.execute(self._sql.delete_old_outcomes, (oldest,)).rowcount
                 gone += db.execute(self._sql.delete_old_changes, (oldest,)).rowcount
+                gone += db.execute(self._sql.delete_old_topics, (oldest,)).rowcount
                 if self._is_file and sqlite.bytes_used(db) > self._retention.max_bytes:
                     gone += self._delete(db, self._sql.oldest_turns, ())
             if not gone:
@@ -178,6 +183,30 @@ class ScoreStore:
 
     def close(self) -> None:
         self._file.close()
+
+
+class TopicWriter:
+    """Writer of topics, used by a command. Can raise sqlite3.Error, OSError or StoreError."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        backend = backend_of(path)
+        self._file = backend.open_writer(os.fspath(path))
+        self._sql = backend.SYNTAX
+
+    def write(self, topics: Iterable[StoredTopic], model: str, now: float) -> None:
+        """Keep topics that were seen."""
+        p, columns = self._sql.p, [*StoredTopic._fields, "model", "last_seen"]
+        rows = [[*{**topic._asdict(), "center": jsonio.dumps(topic.center)}.values(), model, now] for topic in topics]
+        with self._file.transaction() as db:
+            for row in rows:
+                db.execute(f"DELETE FROM topics WHERE mode = {p} AND id = {p}", row[:2])
+                db.execute(f"INSERT INTO topics ({', '.join(columns)}) VALUES ({self._sql.row(columns)})", row)
+            for mode in {row[0] for row in rows}:
+                kept = f"SELECT id FROM topics WHERE mode = {p} ORDER BY last_seen DESC, id LIMIT {_MOST_TOPICS}"
+                db.execute(f"DELETE FROM topics WHERE mode = {p} AND id NOT IN ({kept})", (mode, mode))
+
+    def close(self) -> None:
+        self._file.close(for_good=True)
 
 
 @contextmanager
@@ -252,6 +281,7 @@ class _Statements:
             f"(SELECT turn_id, metric FROM outcomes WHERE at < {p} LIMIT {_SLICE})"
         )
         self.delete_old_changes = f"DELETE FROM changes WHERE at < {p}"
+        self.delete_old_topics = f"DELETE FROM topics WHERE last_seen < {p}"
 
     def _insert(self, table: str, columns: Mapping[str, str]) -> str:
         return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({self.syntax.row(columns)})"

@@ -1,0 +1,159 @@
+"""Topics of texts: stable clusters of their vectors, and the words that set each topic apart.
+
+Clusters are joined while the mean cosine of their texts is at least :data:`ALIKE` (average linkage). A cluster is a topic if most
+of it is found again in random parts of the texts (mean Jaccard index, Hennig 2007). A text belongs to the topic with the nearest
+center, or to none. The mean of some general texts is subtracted from all vectors, because any two texts have something in common.
+The figures were chosen on the tuning half of ``tests/data/failure_topics.yaml``.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+ALIKE = 0.12
+REACH = 0.3
+"""Minimum cosine of a text and the center of its topic."""
+LEAST = 5
+"""Minimum number of texts in a new topic."""
+STABLE = 0.6
+"""Minimum stability of a new topic."""
+_MOST = 1_000  # texts that are clustered
+_RESAMPLES = 20
+_PART = 0.8
+_WORD = re.compile(r"[^\W\d_]{3,}")
+_MOST_WORDS = 4
+_STEM = 5
+_LEAST_TEXTS = 3
+_LEAST_SHARE = 0.1
+
+
+class NewTopic(NamedTuple):
+    center: list[float]
+    """Mean direction of its texts."""
+    stability: float
+    """Mean Jaccard index of the cluster and the nearest one in random parts of the texts, from 0 to 1."""
+
+
+class Position(NamedTuple):
+    """The topic of a text."""
+
+    topic: int
+    """Index of the nearest center."""
+    cosine: float
+
+
+def directions(vectors: Sequence[Sequence[float]], general: Sequence[Sequence[float]]) -> np.ndarray:
+    """Return the vectors of texts without what they share with general texts, each of length 1."""
+    return _unit(_unit(np.asarray(vectors, dtype=float)) - _unit(np.asarray(general, dtype=float)).mean(axis=0))
+
+
+def new_topics(texts: np.ndarray, known: Sequence[Sequence[float]] = ()) -> list[NewTopic]:
+    """Return the stable topics of the texts that belong to no known topic, largest first.
+
+    Args:
+        texts: directions of the texts.
+        known: the centers of the known topics.
+    """
+    free = np.array([at for at, position in enumerate(positions(texts, known)) if position is None], dtype=int)
+    if len(free) < LEAST:
+        return []
+    texts = texts[free[np.unique(np.linspace(0, len(free) - 1, min(len(free), _MOST)).astype(int))]]
+    alike = texts @ texts.T
+    clusters = sorted((set(one) for one in _clusters(alike) if len(one) >= LEAST), key=lambda one: (-len(one), min(one)))
+    found = zip(clusters, _stability(alike, clusters), strict=True)
+    return [NewTopic(texts[sorted(one)].mean(axis=0).tolist(), stability) for one, stability in found if stability >= STABLE]
+
+
+def positions(texts: np.ndarray, centers: Sequence[Sequence[float]]) -> list[Position | None]:
+    """Return the topic of each text, or None if no center is within :data:`REACH`."""
+    if not len(centers):
+        return [None] * len(texts)
+    cosines = texts @ _unit(np.asarray(centers, dtype=float)).T
+    best = cosines.argmax(axis=1)
+    return [Position(int(at), float(row[at])) if row[at] >= REACH else None for row, at in zip(cosines, best, strict=True)]
+
+
+def _unit(vectors: np.ndarray) -> np.ndarray:
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    scaled: np.ndarray = vectors / np.where(lengths == 0, 1.0, lengths)
+    return scaled
+
+
+def _stability(alike: np.ndarray, clusters: Sequence[set[int]]) -> list[float]:
+    draw, total = np.random.default_rng(0), [0.0] * len(clusters)
+    for _ in range(_RESAMPLES):
+        part = np.sort(draw.permutation(len(alike))[: math.ceil(_PART * len(alike))])
+        others = [{int(part[at]) for at in cluster} for cluster in _clusters(alike[np.ix_(part, part)])]
+        drawn = set(part.tolist())
+        for at, cluster in enumerate(clusters):
+            left = cluster & drawn
+            total[at] += max((len(left & other) / len(left | other) for other in others), default=0.0)
+    return [one / _RESAMPLES for one in total]
+
+
+def _clusters(alike: np.ndarray) -> list[list[int]]:
+    """Return the clusters of average linkage, found by chains of nearest neighbors (Murtagh 1983)."""
+    sums, sizes, free = alike.copy(), np.ones(len(alike)), np.ones(len(alike), dtype=bool)
+    np.fill_diagonal(sums, -np.inf)
+    members, found = [[at] for at in range(len(alike))], []
+    chain: list[int] = []
+    while free.any():
+        chain = chain or [int(free.argmax())]
+        at = chain[-1]
+        means = np.where(free, sums[at] / (sizes * sizes[at]), -np.inf)
+        best = int(means.argmax())
+        if len(chain) > 1 and means[chain[-2]] >= means[best]:
+            best = chain[-2]
+        if means[best] < ALIKE:  # nor will it be nearer to a joined cluster
+            free[at] = False
+            found.append(members[at])
+            chain.pop()
+        elif len(chain) > 1 and best == chain[-2]:
+            sums[best] += sums[at]
+            sums[:, best] = sums[best]
+            sums[best, best] = -np.inf
+            sizes[best] += sizes[at]
+            free[at] = False
+            members[best] += members[at]
+            del chain[-2:]
+        else:
+            chain.append(best)
+    return found
+
+
+def distinguishing_words(texts: Iterable[str], others: Iterable[str]) -> list[str]:
+    """Return up to four words that are frequent in the texts of a topic and rare in others, the most telling first."""
+    inside, outside = [_words(text) for text in texts], [_words(text) for text in others]
+    counts, elsewhere = (Counter(word for words in group for word in words) for group in (inside, outside))
+    scores = {}
+    for word, count in counts.items():
+        share, other = (count + 0.5) / (len(inside) + 1), (elsewhere[word] + 0.5) / (len(outside) + 1)
+        if count >= _LEAST_TEXTS and share >= _LEAST_SHARE and share > other:
+            scores[word] = share * math.log(share / other)
+    chosen: list[str] = []
+    for word in sorted(scores, key=lambda word: (-scores[word], word)):
+        if len(chosen) < _MOST_WORDS and all(word[:_STEM] != one[:_STEM] for one in chosen):
+            chosen.append(word)
+    return chosen
+
+
+def _words(text: str) -> set[str]:
+    return set(_WORD.findall(text.lower())) - _common_words()
+
+
+@cache
+def _common_words() -> frozenset[str]:
+    return frozenset(Path(__file__).with_name("common_words.txt").read_text(encoding="utf-8").split())
+
+
+def general_texts() -> list[str]:
+    """Return texts about nothing in particular, for :func:`directions`."""
+    return Path(__file__).with_name("general_texts.txt").read_text(encoding="utf-8").splitlines()
