@@ -3,7 +3,7 @@
     python scripts/page_pictures.py            # rewrites docs/images/page-*.png
 
 The list, the steps and the report show recorded agents, the turn shows the agent of ``otel-agenteval demo``. The fleet and the comparison
-show generated turns of three days.
+show generated turns of three days, the incidents those of ``tests/support/incidents.py``.
 Pictures have two pixels per CSS pixel, the light theme, and 256 colors. Needs the extra ``dev``.
 """
 
@@ -27,6 +27,7 @@ from otel_agenteval.cli.main import main as command  # noqa: E402
 from otel_agenteval.config.loader import load_config  # noqa: E402
 from otel_agenteval.page.api import Options  # noqa: E402
 from tests.support.browser import chromium  # noqa: E402
+from tests.support.incidents import INCIDENTS, SINCE, play  # noqa: E402
 from tests.support.page import ServedPage  # noqa: E402
 from tests.support.stored_turns import filled, some_turns  # noqa: E402
 
@@ -78,6 +79,11 @@ def main() -> int:
         with ServedPage(filled(folder / "scores.db", some_turns(3_000, content=True)), options) as page:
             take(browser, "fleet", f"{page.url}/")
             take(browser, "compare", f"{page.url}/compare?by=version&before=1.4&after=1.5")
+        for incident in INCIDENTS:
+            play(incident, folder / f"{incident.name}.db")
+            with ServedPage(folder / f"{incident.name}.db", options) as page:
+                seen = f"metric={incident.metric}&since={SINCE}"
+                take(browser, f"incident-{incident.name}", f"{page.url}/differences?{seen}", height=420)
         report = folder / "report.html"
         command(["eval", *map(str, sorted((folder / "traces").rglob("*.jsonl"))), "--format", "html", "--out", str(report)])
         take(browser, "report", report.as_uri())
