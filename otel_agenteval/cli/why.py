@@ -9,6 +9,7 @@ import argparse
 import json
 import sys
 import urllib.parse
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ..config.loader import load_config
@@ -18,9 +19,10 @@ from ..config.types import http_url
 from ..core import jsonio
 from ..core.errors import AgentEvalError, ConfigError, refusal
 from ..core.finding import with_evidence
+from ..core.score import Score
 from ..core.tenancy import qualified
 from ..core.terminal import escaped
-from ..core.turn import usd_text
+from ..core.turn import Turn, usd_text
 from ..evaluation.first_fault import Fault
 from ..outlets.store.postgres import without_password
 from ..outlets.store.reader import StoreReader, cost_in, fault_of_row, score_of_row, store_path
@@ -34,7 +36,7 @@ _LARGEST_ANSWER = 16 * 2**20
 EXIT_CODES = {
     OK: "the results were printed",
     FAILED: "the turn wasn't found",
-    UNUSABLE: "an argument is invalid, or the store or the sidecar can't be read",
+    UNUSABLE: "an argument is invalid, the store or the sidecar can't be read, or the judge gave no readable reply",
 }
 
 
@@ -44,6 +46,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "turn_id", metavar="TURN_ID", help="turn id (agenteval.turn.id), any span of the turn, or at least the first 4 characters"
     )
     parser.add_argument("--url", metavar="URL", help="read from a running sidecar instead, at its --web address")
+    parser.add_argument(
+        "--judge",
+        action="store_true",
+        help="ask the configured judge for the first fault of a failed turn if no rule finds one; the store has to keep content",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
@@ -51,15 +58,20 @@ def run(args: argparse.Namespace) -> int:
     """Print each metric's result on a turn.
 
     Raises:
-        AgentEvalError: the store or the sidecar can't be read, or neither is configured.
+        AgentEvalError: the store or the sidecar can't be read, or neither is configured, or the judge failed.
     """
+    if args.judge and args.url is not None:
+        raise ConfigError("--judge, --url: only one of them is allowed; the judge reads a store")
     config = load_config(args.config)
-    found = _of_url(args.url, args.turn_id, config) if args.url is not None else _of_store(args.store, args.turn_id, config)
+    if args.url is not None:
+        found = _of_url(args.url, args.turn_id, config)
+    else:
+        found = _of_store(args.store, args.turn_id, config, args.judge)
     if args.json:
         by_metric = {score["metric"]: score for score in found.scores}
         shown = {"turn_id": found.turn_id, "metrics": found.outcomes, "scores": by_metric, **found.cost}
         if found.fault is not None:
-            shown["first_fault"] = found.fault._asdict()
+            shown["first_fault"] = {**found.fault._asdict(), "by": found.by}
         print(escaped(json.dumps(shown, ensure_ascii=False)))
     elif found.outcomes is None:
         where = (
@@ -76,7 +88,8 @@ def run(args: argparse.Namespace) -> int:
         evidence = {row["metric"]: row.get("evidence", ()) for row in found.scores}
         width, color = columns(sys.stdout), colors_wanted(sys.stdout)
         if found.fault is not None:
-            print(escaped(f"first fault: {found.fault.path}: {found.fault.reason}"))
+            by = ", by the judge" if found.by == "judge" else ""
+            print(escaped(f"first fault{by}: {found.fault.path}: {found.fault.reason}"))
         print(render_outcomes(found.outcomes, scores, width, evidence=evidence, color=color), end="")
     return OK if found.outcomes is not None else FAILED
 
@@ -93,14 +106,41 @@ class _Found(NamedTuple):
     """``cost_usd`` and ``cost_estimated``, if they are known."""
     fault: Fault | None = None
     """The step that went wrong first, if the turn failed."""
+    by: str = "rule"
+    """``rule`` or ``judge``."""
 
 
-def _of_store(path: str | None, short: str, config: Config) -> _Found:
+def _of_store(path: str | None, short: str, config: Config, asks: bool) -> _Found:
     with StoreReader(store_path(path, config)) as reader:
         turn_id = reader.find(short) or short
         turn = reader.turn(turn_id) or {}
         rows, content = reader.scores(turn_id), turn.get("content")
-        return _Found(turn_id, reader.why(turn_id), with_evidence(rows, content), cost_in(turn), fault_of_row(turn))
+        found = _Found(turn_id, reader.why(turn_id), with_evidence(rows, content), cost_in(turn), fault_of_row(turn))
+    scores = [score_of_row(row) for row in rows]
+    if not asks or found.fault is not None or all(score.verdict is not False for score in scores):
+        return found
+    if not content:
+        raise ConfigError(f"--judge: the store has no content of turn {turn_id}. Set outlets.store.content")
+    return found._replace(fault=_judged(Turn.from_dict(content), scores, config), by="judge")
+
+
+def _judged(turn: Turn, scores: Sequence[Score], config: Config) -> Fault:
+    """Return the first fault by the configured judge, within its budget.
+
+    Raises:
+        AgentEvalError: no judge is configured, or it gave no readable reply.
+    """
+    from ..evaluation.judged_fault import judged_fault
+    from ..judging.budgeted import CommandBudget
+    from .judge_bench import configured_judge
+    from .scoring import close_models, warn_of_new_budget
+
+    judge, budget = configured_judge(config), CommandBudget(config)
+    warn_of_new_budget(budget)
+    try:
+        return judged_fault(turn, scores, budget.judge(judge), config.privacy.redact)
+    finally:
+        close_models(judge, None, budget)
 
 
 def _token_for(turn_id: str, options: ServeOptions) -> str | None:

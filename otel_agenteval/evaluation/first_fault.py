@@ -86,7 +86,7 @@ def first_fault(turn: Turn, scores: Iterable[Score], redact: Collection[str] = (
         None if no rule finds a fault. A turn that passed can have one, such as an error that did no harm.
     """
     failed = {one.metric: one for one in scores if one.verdict is False or (one.metric in _SIGNALS and findings_in(one.detail))}
-    place = _Places(turn)
+    order = StepOrder(turn)
     found = [
         *_of_tools(turn, failed),
         *_of_retrieval(turn),
@@ -95,17 +95,17 @@ def first_fault(turn: Turn, scores: Iterable[Score], redact: Collection[str] = (
         *_obeyed(failed),
         *_of_answer(turn, failed),
     ]
-    first = min(found, key=lambda fault: place.of(fault.path), default=None)
+    first = min(found, key=lambda fault: order.of(fault.path), default=None)
     if first is None:
         return None
-    step, error = (bounded_name(name) for name in _names_at(turn, first.path))
+    step, error = (bounded_name(name) for name in names_at(turn, first.path))
     return Fault(first.kind, first.path, *(public_name(text, redact) for text in (first.reason, step, error)))
 
 
 _NAMED_BY: Mapping[str, str] = {"tool_calls": "name", "llm_calls": "model", "handoffs": "to"}
 
 
-def _names_at(turn: Turn, path: str) -> tuple[str, str]:
+def names_at(turn: Turn, path: str) -> tuple[str, str]:
     """Return the name and the error type of a step."""
     step = value_at(turn, path)
     name = getattr(step, _NAMED_BY.get(path.partition("[")[0], ""), None)
@@ -113,7 +113,7 @@ def _names_at(turn: Turn, path: str) -> tuple[str, str]:
     return name if isinstance(name, str) else "", (error.type or "") if error is not None else ""
 
 
-class _Places:
+class StepOrder:
     """The order of a turn's steps in time."""
 
     def __init__(self, turn: Turn) -> None:
