@@ -40,7 +40,8 @@ class Fault(NamedTuple):
     kind: str
     """``tool_error``, ``invalid_arguments``, ``unknown_tool``, ``wrong_tool``, ``loop``, ``empty_retrieval``,
     ``missing_document``, ``obeyed_injection``, ``failed_handoff``, ``handoff_loop``, ``model_error``, ``lost_instructions``,
-    ``changed_number``, ``invented_number``, or a fault of the answer, such as ``truncated_answer`` or ``leak``."""
+    ``changed_number``, ``invented_number``, or a fault of the answer, such as ``truncated_answer`` or ``leak``. By a judge
+    also ``wrong_agent`` and ``wrong_answer``."""
     path: str = ""
     """The step, such as ``tool_calls[2]``, ``retrievals[0]``, ``llm_calls[1]`` or ``output``. Empty if unknown."""
     reason: str = ""

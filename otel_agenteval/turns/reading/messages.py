@@ -8,6 +8,7 @@ an output.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from typing import Any
 
 from ...core import jsonio
@@ -21,6 +22,7 @@ from .tool_calls import ToolReader, gives_form
 _ANSWER_KEYS = frozenset(("answer", "content", "final_output", "message", "output", "reply", "response", "result", "text"))
 _ERROR_KEYS = ("error", "error_code", "error_message")
 _RUNS = (AGENT, TOOL)
+_SPEAKERS = ("system", "developer", "user")
 _QUOTED = 8
 """Minimum length of a message by which another text contains it."""
 _AROUND_AN_ERROR = 40
@@ -263,32 +265,44 @@ class _Prompted:
     """What the prompts and answers of an agent's calls contained so far."""
 
     def __init__(self) -> None:
-        self._roles: set[str] = set()
+        self._speakers: set[str] = set()
         self._known: set[str] = set()
 
     def add(self, prompt: list[Message], system: list[Message], answers: list[Message]) -> None:
-        self._roles |= _speakers(prompt, system)
-        self._known |= _marks(prompt) | _marks(answers)
+        if not self._known:  # later prompts repeat the first one and the answers
+            self._known.update(_marks(prompt))
+        self._known.update(_marks(answers))
+        if len(self._speakers) < 2:
+            self._speakers.update(_speakers(prompt, system))
 
     def lost_in(self, prompt: list[Message], system: list[Message]) -> bool:
         """Return True if a prompt continues an earlier one without its instructions or user message."""
         if self._known.isdisjoint(_marks(prompt)) or all(one.role == "user" and not one.tool_results for one in prompt):
             return False
-        return not self._roles <= _speakers(prompt, system)
+        missing = set(self._speakers)
+        for speaker in _speakers(prompt, system):
+            missing.discard(speaker)
+            if not missing:
+                return False
+        return bool(missing)
 
 
-def _speakers(prompt: list[Message], system: list[Message]) -> set[str]:
-    """Return which of the instructions and the user's message a prompt has."""
-    found = {"system" if one.role == "developer" else one.role for one in prompt if one.content and not one.tool_results}
-    return found & {"user", "system"} | ({"system"} if any(one.content for one in system) else set())
+def _speakers(prompt: list[Message], system: list[Message]) -> Iterator[str]:
+    """Yield ``system`` and ``user`` for the instructions and the user's messages in a prompt."""
+    if any(one.content for one in system):
+        yield "system"
+    for one in prompt:
+        if one.role in _SPEAKERS and one.content and not one.tool_results:
+            yield "user" if one.role == "user" else "system"
 
 
-def _marks(messages: list[Message]) -> set[str]:
-    """Return the texts of user and model, and the ids of tool requests, by which a later prompt repeats messages."""
-    told = [one for one in messages if one.role in ("user", "assistant")]
-    return {one.content for one in told if one.content} | {
-        call.call_id for one in told for call in one.tool_calls if call.call_id
-    }
+def _marks(messages: list[Message]) -> Iterator[str]:
+    """Yield the texts of user and model, and the ids of tool requests, by which a later prompt repeats messages."""
+    for one in messages:
+        if one.role in ("user", "assistant"):
+            if one.content:
+                yield one.content
+            yield from (call.call_id for call in one.tool_calls if call.call_id)
 
 
 def _is_message_of(error: ErrorInfo | None, text: str) -> bool:
