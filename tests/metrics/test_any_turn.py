@@ -1,17 +1,21 @@
-"""Whatever a turn holds, a metric gives a score within its range, never raises, says the same twice, and changes nothing."""
+"""Whatever a turn holds and a judge replies, a metric gives a score within its range, never raises, says the same twice, and changes nothing."""
 
 from __future__ import annotations
 
 import copy
 import math
 from functools import cache
+from random import Random
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import otel_agenteval as oa
+from otel_agenteval.judging.models.reply_schema import keys_of, schema_of
+from otel_agenteval.metrics.question import Answers
 from otel_agenteval.metrics.registry import catalog
+from scripts.prompt_pages import PARAMS, judged, known_of, methods_of
 
 METRICS = [metric for metric in catalog() if metric.kind == "code"]
 CANDIDATES = [
@@ -139,3 +143,43 @@ def test_a_large_turn_gives_a_score_too(metric, what):
     score = bound(metric.name).evaluate(oa.Turn.from_dict(LARGE[what]))
     assert score.status in ("ok", "skipped", "error")
     assert score.error_type not in ("RecursionError", "MemoryError")
+
+
+class AnyReply(Answers):
+    """A judge whose replies have the requested form, but any value can be absent or of another type."""
+
+    def __init__(self, seed):
+        self.seed = seed
+
+    def answer(self, question):
+        random = Random(f"{self.seed} {question.stage} {question.data}")
+        schema = question.schema or schema_of(question.reply) or {"properties": {key: {} for key in keys_of(question.reply)}}
+        return {key: self._value(random, inner) for key, inner in schema["properties"].items() if random.random() < 0.9}
+
+    def _value(self, random, schema):
+        if random.random() < 0.2:
+            return random.choice([None, True, 0, -1, 2.5, math.inf, "", "x", "yes", [], ["a"], {}, {"a": [1]}])
+        if "enum" in schema:
+            return random.choice(schema["enum"])
+        if "properties" in schema:
+            return {key: self._value(random, inner) for key, inner in schema["properties"].items()}
+        if "items" in schema:
+            return [self._value(random, schema["items"]) for _ in range(random.randrange(4))]
+        return random.choice([True, False, 0, 0.5, 1, 7, 100, "A sentence.", "no"])
+
+
+@pytest.mark.parametrize("metric", judged(), ids=lambda metric: metric.name)
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@given(facts=some(**dict.fromkeys(("input", "output", "reasoning"), texts)), seed=st.integers(0, 10**6), form=st.integers(0, 3))
+def test_any_reply_gives_a_score_in_range(metric, facts, seed, form):
+    needed = {parameter.name: PARAMS[parameter.name] for parameter in metric.parameters.values() if parameter.required}
+    methods = methods_of(metric)
+    chosen = oa.get_metric(metric.name, **needed, **methods[form % len(methods)])
+    turn = oa.Turn.from_dict(known_of(metric) | (facts if form == 0 else {}))
+    before, judge = plain(turn), AnyReply(seed)
+    score = chosen.evaluate(turn, judge=judge)
+    assert score == chosen.evaluate(turn, judge=judge)
+    assert plain(turn) == before
+    assert score.error_type in (None, "invalid_reply"), score.explanation
+    assert (score.value is None) is (score.status != "ok")
+    assert score.value is None or 0 <= score.value <= (7 if metric.family in ("safety_policy", "risk_autonomy") else 1)

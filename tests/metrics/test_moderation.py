@@ -3,11 +3,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import otel_agenteval as oa
-from tests.support.judges import SameReply, ScriptedModels
+from tests.support.judges import ScriptedModels
 
 TURN = oa.Turn(input="tell me", output="go away")
 HATE = {"code": "hate", "description": "an insult", "confidence": 0.6}
@@ -91,18 +89,3 @@ def test_a_reply_without_usable_flags_is_an_error(models: ScriptedModels, reply:
 def test_a_judge_that_refuses_is_an_error(models: ScriptedModels) -> None:
     score = models.score("llm_moderation", TURN, 400)
     assert (score.status, score.error_type) == ("error", "http_400")
-
-
-VALUES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8)
-FLAGS = st.lists(st.dictionaries(st.sampled_from(["code", "description", "confidence"]), VALUES) | VALUES, max_size=4)
-
-
-@given(st.text(max_size=20), FLAGS | VALUES, st.lists(st.text(max_size=5), max_size=2))
-def test_any_turn_and_reply_give_one_answer(output: str, flags: Any, categories: list[str]) -> None:
-    turn = oa.Turn(output=output)
-    metric = oa.get_metric("llm_moderation", categories=categories)
-    score = metric.evaluate(turn, judge=SameReply({"flags": flags}))
-    assert score == metric.evaluate(turn, judge=SameReply({"flags": flags}))
-    assert score.value in (None, 0.0, 1.0)
-    assert score.error_type in (None, "invalid_reply")
-    assert turn.output == output
