@@ -60,11 +60,8 @@ def _mod_11(weights: Sequence[int], *, ten: str = "") -> Callable[[str], bool]:
     return check
 
 
-def _luhn_with_date(year: int, month: int, day: int) -> Callable[[str], bool]:
-    def check(digits: str) -> bool:
-        return luhn_valid(digits) and _is_date(digits[year : year + 2], digits[month : month + 2], digits[day : day + 2])
-
-    return check
+def _luhn_with_date(digits: str) -> bool:
+    return luhn_valid(digits) and _is_date(digits[:2], digits[2:4], digits[4:6])
 
 
 def _ssn(digits: str) -> bool:
@@ -254,7 +251,7 @@ NUMBERS: tuple[IdentityNumber, ...] = (
     IdentityNumber("national_id", r"", "[A-Z][AEIOUX][A-Z]{2}[0-9]{6}[HM][A-Z]{5}[0-9A-Z][0-9]", _curp, alone=True),
     IdentityNumber("national_id", r"\bcui[lt]\b", "(?:2[0347])-?[0-9]{8}-?[0-9]", _mod_11((5, 4, 3, 2, 7, 6, 5, 4, 3, 2))),
     IdentityNumber("national_id", r"זהות|ת\.? ?ז|israeli id|teudat", "[0-9]{9}|[0-9]{8}-[0-9]", luhn_valid),
-    IdentityNumber("national_id", r"\bid\b|identity|\bsaid\b", "[0-9]{6} ?[0-9]{4} ?[01][89][0-9]|[0-9]{6} ?[0-9]{4} ?[01][0-9]{2}", _luhn_with_date(0, 2, 4)),
+    IdentityNumber("national_id", r"\bid\b|identity|\bsaid\b", "[0-9]{6} ?[0-9]{4} ?[01][89][0-9]|[0-9]{6} ?[0-9]{4} ?[01][0-9]{2}", _luhn_with_date),
     IdentityNumber("national_id", r"инн|\binn\b", "[0-9]{12}", _inn),
     IdentityNumber("national_id", r"снилс|snils", "[0-9]{3}[- ]?[0-9]{3}[- ]?[0-9]{3}[- ]?[0-9]{2}", _snils),
     IdentityNumber("national_id", r"рнокпп|іпн|податков|індивідуальн", "[0-9]{10}", lambda text: _weighted(text, (-1, 5, 7, 9, 4, 6, 10, 5, 7)) % 11 % 10 == int(text[9])),

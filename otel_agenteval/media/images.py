@@ -63,7 +63,7 @@ def measured(content: MediaContent) -> Measures:
 def _measured(content: MediaContent) -> Measures:
     with _opened(content) as image:
         width, height = image.size
-        grey = _grey(image, _MEASURED_EDGE)
+        grey = _grey(image)
     return Measures(
         width, height, sharpness_of(grey), float(grey.mean()) / 255, float(grey.std()) / 255, float((grey <= 4).mean()),
         float((grey >= 251).mean()),
@@ -146,16 +146,16 @@ def _scaled(content: MediaContent, edge: int) -> MediaContent:
         return MediaContent(without_metadata(out.getvalue()), "image/jpeg")
 
 
-def _grey(image: Any, edge: int) -> Any:
+def _grey(image: Any) -> Any:
     import numpy as np
 
-    image.draft("L", (edge, edge))
+    image.draft("L", (_MEASURED_EDGE, _MEASURED_EDGE))
     grey = (
         image.convert("RGBA" if "transparency" in image.info else image.mode).convert("L")
         if image.mode == "P"
         else image.convert("L")
     )
-    grey.thumbnail((edge, edge))
+    grey.thumbnail((_MEASURED_EDGE, _MEASURED_EDGE))
     return np.asarray(grey, np.float32)
 
 

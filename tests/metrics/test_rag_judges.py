@@ -429,24 +429,6 @@ def test_sql_equivalence_compares_with_the_reference_query(models: ScriptedModel
     assert "SELECT 3" in models.asked[0]
 
 
-@pytest.mark.parametrize(
-    ("alias", "method"),
-    [
-        ("agenteval:llm_faithfulness", "holistic"),
-        ("trusys:context-faithfulness", "statements"),
-        ("agentunit:faithfulness", "statements"),
-        ("agenteval:llm_context_precision", "holistic"),
-        ("hpd:ContextPrecisionEvaluator", "map"),
-        ("agenteval:llm_context_recall", "holistic"),
-        ("trusys:context-recall", "claims"),
-        ("hpd:ContextRelevanceEvaluator", "holistic"),
-        ("trusys:context-relevance", "extract"),
-    ],
-)
-def test_a_seed_name_brings_its_method(alias: str, method: str) -> None:
-    assert oa.get_metric(alias).params["method"] == method
-
-
 def test_value_of_a_metric_replaces_the_ground_truth(models: ScriptedModels) -> None:
     """Trusys and promptfoo give the expected answer as ``value``."""
     turn = oa.Turn(input="?", output="a", context=["Lima"])

@@ -21,7 +21,6 @@ from .views import folded
 Span = tuple[int, int]
 
 _NOT_DIGITS = lazy(r"[^0-9]+")
-_HEX_LETTER = lazy(r"[a-f]", re.IGNORECASE)
 
 
 def digits_of(text: str) -> str:

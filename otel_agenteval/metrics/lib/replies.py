@@ -125,10 +125,10 @@ def reason_of(entry: Any, key: str = "reason") -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def yes_no(reply: Mapping[str, Any], count: int, key: str = "verdicts") -> list[bool]:
+def yes_no(reply: Mapping[str, Any], count: int) -> list[bool]:
     """Return one yes-or-no verdict per item, by position. A missing verdict counts as no."""
     found = []
-    for entry in entries(reply, key)[:count]:
+    for entry in entries(reply, "verdicts")[:count]:
         truth = as_boolean(verdict_of(entry))
         if truth is None:
             raise invalid("verdict", "yes or no")
@@ -136,9 +136,9 @@ def yes_no(reply: Mapping[str, Any], count: int, key: str = "verdicts") -> list[
     return found + [False] * (count - len(found))
 
 
-def verdicts(reply: Mapping[str, Any], count: int, vocabulary: Sequence[str], missing: str, key: str = "verdicts") -> list[str]:
+def verdicts(reply: Mapping[str, Any], count: int, vocabulary: Sequence[str], missing: str) -> list[str]:
     """Return one word of the vocabulary per item, by position. ``missing`` replaces a missing verdict."""
-    found = [word(verdict_of(entry), vocabulary) for entry in entries(reply, key)[:count]]
+    found = [word(verdict_of(entry), vocabulary) for entry in entries(reply, "verdicts")[:count]]
     return found + [missing] * (count - len(found))
 
 
