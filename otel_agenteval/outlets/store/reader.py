@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import re
 import sqlite3
@@ -15,7 +14,7 @@ from ...core.errors import ConfigError, StoreError
 from ...core.score import FIELDS, Direction, Score
 from ...evaluation.first_fault import Fault
 from .database import backend_of
-from .statements import CURRENT, EVERYTHING, SCORE_COLUMNS, TOP_LEVEL, Syntax, Where, among, is_vacuous, verdict_is
+from .statements import CURRENT, EVERYTHING, SCORE_COLUMNS, TOP_LEVEL, Syntax, Where, among, is_vacuous, level_of, verdict_is
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -27,12 +26,16 @@ EXAMPLES = 3
 """Number of turns that show a failure mode."""
 MOST_VERDICTS = 1_000
 """Number of failures, and of passes, from which a sample has enough."""
-_MOST_READ = 20_000
-"""Number of verdicts, or of turns, that are searched for a sample."""
+_MOST_READ = 10_000
+"""Number of failures, of passes, or of turns that are searched for a sample."""
+_MOST_TURNS = 30_000
+"""Number of turns below which a sample is taken from a list of them."""
+_BLOCK = 2_000
+"""Number of turns that one query reads."""
 _FIRST_LEVEL = 12
 """Lowest level with which a sample begins."""
 _OF_VERDICT = (
-    "turns.turn_id, turns.conversation_id, turns.service_version, turns.attributes, turns.facts, scores.verdict, scores.level, "
+    "turns.turn_id, turns.conversation_id, turns.service_version, turns.attributes, turns.facts, scores.verdict, "
     "coalesce(scores.sample_probability, 1.0)"
 )
 _SPAN_OF_TRACE = re.compile(r"(.*[0-9a-f]{32}-)[0-9a-f]{16}")
@@ -207,12 +210,27 @@ class StoreReader:
     def _modes(self, failed: Where, every: Where, at: str, by: tuple[str, list[Any]] | None = None) -> StoredModes:
         """Return the failure modes of the turns that meet one condition, as shares of those that meet another."""
         p = self._sql.p
-        part, values, totals = self._halves(every, at) if by is None else (*by, self._group_sizes(every, at, *by))
-        rows = self._db.execute(
-            f"SELECT mode, {part} AS part, count(*), sum(failed), sum(failed * failed) FROM turns "
-            f"WHERE failed IS NOT NULL AND {failed} AND {part} IS NOT NULL GROUP BY 1, 2",
-            [*values, *failed.values, *values],
-        ).fetchall()
+        middle = self._middle(every, at) if by is None else 0.0
+        if by is None:
+            parts: list[tuple[str, list[Any], str, list[Any]]] = [
+                ("0", [], f"{at} < {p}", [middle]),
+                ("1", [], f"{at} >= {p}", [middle]),
+            ]
+            totals: dict[Any, int] = {int(part): self._turns(every, half, middle) for part, _, half, _ in parts}
+        else:
+            column, given = by
+            parts = [(column, given, f"{column} IS NOT NULL", given)]
+            totals = self._group_sizes(every, at, column, given)
+        rows = [
+            row
+            for part, of_part, condition, values in parts
+            for row in self._db.execute(
+                # The comparison with '' makes SQLite read the index of modes, without the turns' rows.
+                f"SELECT mode, {part} AS part, count(*), sum(failed), sum(failed * failed) FROM turns "
+                f"WHERE failed IS NOT NULL AND mode > '' AND {failed} AND {condition} GROUP BY 1, 2",
+                [*of_part, *failed.values, *values],
+            )
+        ]
         found: dict[str, dict[Any, FailedTurns]] = {}
         for mode, name, *sums in rows:
             found.setdefault(mode, {})[name] = FailedTurns(*sums)
@@ -233,17 +251,20 @@ class StoreReader:
             for mode, of_mode in zip(most, examples, strict=True)
         ]
         sizes = tuple(totals.values())
-        return StoredModes(counts, sizes, middle=values[0]) if by is None else StoredModes(counts, sizes, tuple(map(str, totals)))
+        return StoredModes(counts, sizes, middle=middle) if by is None else StoredModes(counts, sizes, tuple(map(str, totals)))
 
-    def _halves(self, where: Where, at: str) -> tuple[str, list[Any], dict[Any, int]]:
-        """Return the number of the half of the time in which a turn lies, as an expression with values, and the sizes of both halves."""
-        first, last = self._db.execute(f"SELECT min({at}), max({at}) FROM turns WHERE {where}", where.values).fetchone()
-        middle, p = ((first or 0.0) + (last or 0.0)) / 2, self._sql.p
-        sizes = self._db.execute(
-            f"SELECT count(CASE WHEN {at} < {p} THEN 1 END), count(CASE WHEN {at} >= {p} THEN 1 END) FROM turns WHERE {where}",
-            [middle, middle, *where.values],
-        ).fetchone()
-        return f"CASE WHEN {at} < {p} THEN 0 ELSE 1 END", [middle], dict(enumerate(map(int, sizes)))
+    def _middle(self, where: Where, at: str) -> float:
+        """Return the middle of the time of the turns, in Unix seconds."""
+        ends = [
+            self._db.execute(f"SELECT {at} FROM turns WHERE {where} ORDER BY {at} {way} LIMIT 1", where.values).fetchone()
+            for way in ("ASC", "DESC")
+        ]
+        return sum(float(row[0]) for row in ends if row is not None) / 2
+
+    def _turns(self, where: Where, half: str, middle: float) -> int:
+        return int(
+            self._db.execute(f"SELECT count(*) FROM turns WHERE {where} AND {half}", [*where.values, middle]).fetchone()[0]
+        )
 
     def _group_sizes(self, where: Where, at: str, column: str, given: list[str]) -> dict[Any, int]:
         """Return the number of turns in each group, in order of appearance."""
@@ -302,23 +323,32 @@ class StoreReader:
             most: size of the sample of each verdict, which can become twice as large.
         """
         of_scores.add(f"scores.metric = {self._sql.p} AND scores.verdict IN (0, 1)", metric)
-        turns = self._count("turns", of_turns, _MOST_READ) if str(of_turns) != EVERYTHING else _MOST_READ
-        if turns < _MOST_READ and turns < self._count("scores", of_scores, turns + 1):
-            found = self._verdicts_by_turn(metric, where, most)
+        turns = self._count("turns", of_turns, _MOST_TURNS) if str(of_turns) != EVERYTHING else _MOST_TURNS
+        if turns < _MOST_TURNS and turns < self._count("scores", of_scores, turns + 1):
+            found = self._verdicts_by_turn(metric, of_turns, where, most)
         else:
             found = [row for verdict in (0, 1) for row in self._verdicts_by_level(verdict, of_scores, where, most)]
         return [_verdict_of(row) for row in found]
 
-    def _verdicts_by_turn(self, metric: str, where: Where, most: int) -> list[sqlite3.Row]:
-        """Read the scores of all turns that match."""
-        # SQLite reads the first table first.
-        rows = self._db.execute(
-            f"SELECT {_OF_VERDICT} FROM turns CROSS JOIN scores WHERE scores.turn_id = turns.turn_id AND {self._sql.unindexed.format('scores.metric')} = {self._sql.p} "
-            f"AND {self._sql.unindexed.format('scores.verdict')} IN (0, 1) AND {where} AND turns.facts IS NOT NULL",
-            [metric, *where.values],
-        ).fetchall()
-        rows.sort(key=lambda row: (-row["level"], row["turn_id"]))
-        return [row for verdict in (0, 1) for row in itertools.islice((row for row in rows if row["verdict"] == verdict), most)]
+    def _verdicts_by_turn(self, metric: str, of_turns: Where, where: Where, most: int) -> list[sqlite3.Row]:
+        """Return verdicts of the turns that meet ``of_turns``, in random order until there are enough."""
+        listed = [row[0] for row in self._db.execute(f"SELECT turns.turn_id FROM turns WHERE {of_turns}", of_turns.values)]
+        listed.sort(key=lambda turn_id: (-level_of(turn_id), turn_id))
+        found: dict[int, list[sqlite3.Row]] = {0: [], 1: []}
+        missing = [0, 1]
+        for start in range(0, min(len(listed), _MOST_READ), _BLOCK):
+            ids = listed[start : start + _BLOCK]
+            rows = self._db.execute(
+                f"SELECT {_OF_VERDICT} FROM scores CROSS JOIN turns WHERE {among('scores.turn_id', ids, self._sql)} AND scores.metric = {self._sql.p} "
+                f"AND scores.verdict BETWEEN {missing[0]} AND {missing[-1]} AND turns.turn_id = scores.turn_id AND {where} AND turns.facts IS NOT NULL",
+                [*ids, metric, *where.values],
+            )
+            for row in rows:
+                found[row["verdict"]].append(row)
+            missing = [verdict for verdict in found if len(found[verdict]) < most]
+            if not missing:
+                break
+        return [*found[0], *found[1]]
 
     def _verdicts_by_level(self, verdict: int, of_scores: Where, where: Where, most: int) -> list[sqlite3.Row]:
         """Return verdicts from the smallest random half of a half … of all scores that has enough."""
@@ -443,7 +473,7 @@ class VerdictRow(NamedTuple):
 
 
 def _verdict_of(row: sqlite3.Row) -> VerdictRow:
-    turn_id, conversation, version, attributes, facts, verdict, _, probability = row
+    turn_id, conversation, version, attributes, facts, verdict, probability = row
     found = {**(jsonio.loads(attributes) if attributes else {}), **jsonio.loads(facts)}
     if version:
         found["service.version"] = version

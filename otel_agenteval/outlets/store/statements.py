@@ -5,6 +5,7 @@ Statements take their text from a :class:`Syntax` where SQLite and PostgreSQL di
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -92,6 +93,13 @@ that still has this one. ``at`` is the turn's start or, if unknown, the time of 
 TOP_LEVEL = 16
 """Level of the turns that are in the sixteenth half, or in a later one."""
 
+
+def level_of(turn_id: str) -> int:
+    """Return the level of a turn (:data:`VERDICT_COLUMNS`), the same for all its scores."""
+    bits = int.from_bytes(hashlib.blake2b(turn_id.encode(errors="replace"), digest_size=TOP_LEVEL // 8).digest(), "big")
+    return (bits & -bits).bit_length() - 1 if bits else TOP_LEVEL
+
+
 CHANGE_COLUMNS: Mapping[str, str] = {
     "at": "REAL NOT NULL", "metric": "TEXT NOT NULL", "agent": "TEXT", "service": "TEXT", "tenant": "TEXT", "verdict": "TEXT NOT NULL",
     "detector": "TEXT NOT NULL", "mean_before": "REAL", "mean_after": "REAL", "ci_low": "REAL", "ci_high": "REAL", "since": "REAL", "n_eff": "REAL",
@@ -127,25 +135,26 @@ weight of the verdicts, and ``wp`` of those that pass. ``w`` is the sum of the s
 """
 
 _START = "coalesce(start, stored_at)"
+# Indexes end with the columns that counts need, so that they needn't read the rows. PostgreSQL needs those of the expression, too.
 TABLES = (
     StoreTable(
         "turns", TURN_COLUMNS,
         {
             "turns_by_time": "(stored_at)",
-            "turns_by_start": f"({_START}, turn_id)",
+            "turns_by_start": f"({_START}, turn_id, superseded_by, start, stored_at)",
             "turns_by_agent": "(agent, stored_at)",
-            "turns_by_agent_and_start": f"(agent, {_START}, turn_id)",
-            "turns_by_tenant_and_start": f"(tenant, {_START}, turn_id) WHERE tenant IS NOT NULL",
+            "turns_by_agent_and_start": f"(agent, {_START}, turn_id, superseded_by, start, stored_at)",
+            "turns_by_tenant_and_start": f"(tenant, {_START}, turn_id, superseded_by, start, stored_at) WHERE tenant IS NOT NULL",
             "turns_by_conversation": "(conversation_id) WHERE conversation_id IS NOT NULL",
             "turns_by_case": "(case_key) WHERE case_key IS NOT NULL",
             "turns_that_supersede": "(supersedes) WHERE supersedes IS NOT NULL",
-            "turns_by_mode": f"({_START}, mode, failed, superseded_by) WHERE failed IS NOT NULL",
+            "turns_by_mode": f"(mode, {_START}, failed, superseded_by, agent, tenant, service, service_version, model, start, stored_at) WHERE failed IS NOT NULL",
         },
     ),
     StoreTable(
         "scores", {**SCORE_COLUMNS, **VERDICT_COLUMNS},
         {
-            "scores_by_turn": "(turn_id)",
+            "scores_by_turn": "(turn_id, metric, verdict)",
             "scores_by_verdict": "(metric, passed, value)",
             "scores_by_level": "(metric, verdict, level, at) WHERE verdict IS NOT NULL",
         },

@@ -282,8 +282,17 @@ class Views(StoreReader):
         return self._verdicts(wanted.metric or "", where, of_turns, of_scores)
 
     def filtered_modes(self, wanted: Filter, by: str | None = None) -> StoredModes:
-        """Return the failure modes, as :meth:`modes` does, for a filter of the web UI and a key of :data:`GROUPS`."""
-        failed, every = (_of_turns(one, self._sql) for one in (wanted, replace(wanted, metric=None, outcome=None)))
+        """Return the failure modes, as :meth:`modes` does, for a filter of the web UI and a key of :data:`GROUPS`.
+
+        A metric stands for the turns that failed it, unless the filter has another outcome.
+        """
+        if wanted.metric is not None and wanted.outcome is None:
+            wanted = replace(wanted, outcome="fail")
+        every = _of_turns(replace(wanted, metric=None, outcome=None), self._sql)
+        failed = _of_turns(wanted, self._sql, self._sql.unindexed.format("turns."))  # SQLite shall use the index of modes
+        few = self._few(wanted)
+        if few is not None:
+            failed.add(among("turns.turn_id", few, self._sql), *few)
         for where in (failed, every):
             times = _of_time(wanted, self._sql)
             where.add(str(times), *times.values)
@@ -601,9 +610,9 @@ def _of_time(wanted: Filter, sql: Syntax, start: Cursor | None = None, order: Or
     return where
 
 
-def _of_turns(wanted: Filter, sql: Syntax) -> Where:
+def _of_turns(wanted: Filter, sql: Syntax, table: str = "turns.") -> Where:
     """Return the condition on rows of ``turns``, except for time."""
-    where = _of_facts(wanted, sql, "turns.", "turns.superseded_by IS NULL")
+    where = _of_facts(wanted, sql, table, "turns.superseded_by IS NULL")
     where.compare("turns.conversation_id =", wanted.conversation)
     if wanted.mode is not None:
         where.add(f"turns.failed IS NOT NULL AND turns.mode = {sql.p}", wanted.mode)
@@ -616,8 +625,11 @@ def _of_turns(wanted: Filter, sql: Syntax) -> Where:
         text = "".join(f"\\{letter}" if letter in "%_\\" else letter for letter in wanted.text)
         where.add(f"turns.content {sql.like} {sql.p} ESCAPE '\\'", f"%{text}%")
     if any(one is not None for one in (wanted.metric, wanted.outcome, wanted.severity, wanted.below, wanted.above)):
-        # With an index, SQLite would scan the verdicts for every turn.
-        of_score = _of_score(wanted, sql, sql.unindexed)
+        if wanted.metric is not None and wanted.outcome == "fail":
+            of_score = _of_score(replace(wanted, metric=None, outcome=None), sql, sql.unindexed)
+            of_score.add(f"scores.metric = {sql.p} AND scores.verdict = 0", wanted.metric)
+        else:  # with an index, SQLite would scan the verdicts for every turn
+            of_score = _of_score(wanted, sql, sql.unindexed)
         where.add(
             f"EXISTS (SELECT 1 FROM scores WHERE scores.turn_id = turns.turn_id AND scores.revision = turns.revision AND {of_score})",
             *of_score.values,

@@ -7,7 +7,6 @@ one, whatever the order of arrival.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,11 +27,11 @@ from .statements import (
     OUTCOME_COLUMNS,
     QUESTION_COLUMNS,
     SCORE_COLUMNS,
-    TOP_LEVEL,
     TURN_COLUMNS,
     VACUOUS,
     VERDICT_COLUMNS,
     Syntax,
+    level_of,
 )
 
 _MOST_TOPICS = 50
@@ -218,12 +217,6 @@ def _faults_of_values() -> Iterator[None]:
         raise
     except _FAULTS_OF_VALUES as error:
         raise NotStorable(type(error).__name__) from None
-
-
-def level_of(turn_id: str) -> int:
-    """Return the level of a turn (:data:`.statements.VERDICT_COLUMNS`), the same for all its scores."""
-    bits = int.from_bytes(hashlib.blake2b(turn_id.encode(errors="replace"), digest_size=TOP_LEVEL // 8).digest(), "big")
-    return (bits & -bits).bit_length() - 1 if bits else TOP_LEVEL
 
 
 def verdict_of(score: Mapping[str, Any]) -> int | None:
