@@ -9,7 +9,7 @@ import pytest
 import otel_agenteval as oa
 
 FULL = {
-    "turn_id": "t-1", "trace_id": "0a", "conversation_id": "c", "user_id": "u", "service": "s", "agent": "a", "framework": "f",
+    "turn_id": "t-1", "trace_id": "0a", "conversation_id": "c", "user_id": "u", "service": "s", "service_version": "2", "agent": "a", "framework": "f",
     "start": "2026-11-21T02:57:01.000000Z", "duration_s": 1.5, "close_reason": "root_ended", "complete": True, "revision": 1,
     "error": {"type": "Boom", "message": "no"}, "input": "hi", "output": "ho", "system": "be brief",
     "messages": [{"role": "user", "content": "hi"}], "stop_kind": "completed",

@@ -1,22 +1,31 @@
-"""``otel-agenteval differences``: find what sets failed turns apart from those that passed."""
+"""``otel-agenteval differences``: find what sets some turns apart from others."""
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..config.root import Config
-from ..core.errors import AgentEvalError, refusal
+from ..core.errors import AgentEvalError, ConfigError, refusal
 from ..core.processes import jobs_of
 from ..core.turn import Turn
-from ..evaluation.names import named_publicly
+from ..evaluation.names import attributes_publicly, named_publicly
+from ..evaluation.turn_facts import FactCondition
 from ..outlets.store.reader import StoreReader, VerdictRow, store_path
-from ..report.differences import RENDERINGS, as_data, differences_of, verdicts_in
+from ..report.differences import (
+    RENDERINGS,
+    ShownDifferences,
+    as_data,
+    differences_of,
+    differences_of_group,
+    facts_row,
+    verdicts_in,
+)
 from ..turns.recordings import Reading
-from ..turns.spool import Key
+from ..turns.spool import Key, TurnWork
 from ..turns.spool import results as in_order
 from .evaluation import Evaluation
 from .exit_codes import OK, UNUSABLE
@@ -31,25 +40,46 @@ _MOST_METRICS = 5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--group",
+        action="append",
+        default=[],
+        metavar="CONDITION",
+        help="compare the turns with this fact with the rest: NAME=VALUE, NAME>NUMBER or NAME<NUMBER; repeatable, all must hold",
+    )
     add_turn_sources(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the facts that set the failed turns of each metric apart.
+    """Write the facts that set the failed turns of each metric, or a group of turns, apart.
 
     Raises:
         AgentEvalError: an argument is invalid, an input can't be read, or no turn failed.
     """
     config = config_of_sources(args)
-    if args.files:
-        verdicts = _recorded(args, config)
-    else:
-        verdicts = _stored(args, config)
-    if not any(row.bad for rows in verdicts.values() for row in rows):
-        raise AgentEvalError(f"no turn failed {' or '.join(args.metric) or 'a metric'}, so there is nothing to compare")
-    found = [differences_of(metric, rows) for metric, rows in verdicts.items() if any(row.bad for row in rows)]
+    found = _of_group(args, config) if args.group else _of_metrics(args, config)
     write_report(json.dumps(as_data(found), indent=2) if args.format == "json" else RENDERINGS[args.format](found), args.out)
     return OK
+
+
+def _of_group(args: argparse.Namespace, config: Config) -> list[ShownDifferences]:
+    group = [FactCondition.parse(text, "--group") for text in args.group]
+    if args.metric:
+        raise ConfigError("--metric: can't be combined with --group, because a group is compared without verdicts")
+    if args.files:
+        names = {*_attributes(config), *(condition.name for condition in group)}
+        rows = [*_read(args, _Facts(names, config.privacy.redact))]
+    else:
+        with StoreReader(store_path(args.store, config)) as reader:
+            rows = reader.facts(turns_wanted(args))
+    return [differences_of_group(rows, group)]
+
+
+def _of_metrics(args: argparse.Namespace, config: Config) -> list[ShownDifferences]:
+    verdicts = _recorded(args, config) if args.files else _stored(args, config)
+    if not any(row.bad for rows in verdicts.values() for row in rows):
+        raise AgentEvalError(f"no turn failed {' or '.join(args.metric) or 'a metric'}, so there is nothing to compare")
+    return [differences_of(metric, rows) for metric, rows in verdicts.items() if any(row.bad for row in rows)]
 
 
 def _stored(args: argparse.Namespace, config: Config) -> dict[str, list[VerdictRow]]:
@@ -64,26 +94,50 @@ def _stored(args: argparse.Namespace, config: Config) -> dict[str, list[VerdictR
         return {name: reader.verdicts(name, wanted) for name in (args.metric or most[:_MOST_METRICS])}
 
 
+class _Facts(NamedTuple):
+    """Reads facts of turns, also in other processes."""
+
+    attributes: Collection[str]
+    redacted: Sequence[str]
+    """Kinds of names that are redacted."""
+
+    def __call__(self, turns: Iterable[tuple[Key, Turn]]) -> Iterator[tuple[Key, VerdictRow]]:
+        for key, turn in turns:
+            yield key, self.row(turn)
+
+    def row(self, turn: Turn) -> VerdictRow:
+        found = facts_row(named_publicly(turn, self.redacted), self.attributes)
+        return found._replace(facts={**attributes_publicly(found.facts, self.redacted)})
+
+
 class _Verdicts(NamedTuple):
     """Evaluates turns, also in other processes."""
 
     evaluation: Evaluation
-    redacted: Sequence[str]
-    """Kinds of names that are redacted."""
+    facts: _Facts
 
     def __call__(self, turns: Iterable[tuple[Key, Turn]]) -> Iterator[tuple[Key, dict[str, VerdictRow]]]:
         for key, turn, scores in self.evaluation.scores(turns):
-            yield (0, key), verdicts_in(named_publicly(turn, self.redacted), scores)
+            yield (0, key), verdicts_in(self.facts.row(turn), scores)
 
 
 def _recorded(args: argparse.Namespace, config: Config) -> dict[str, list[VerdictRow]]:
-    work = _Verdicts(Evaluation(config, ",".join(args.metric) or None, (), with_scores=False), config.privacy.redact)
-    reading = Reading(progress())
+    evaluation = Evaluation(config, ",".join(args.metric) or None, (), with_scores=False)
+    work = _Verdicts(evaluation, _Facts(_attributes(config), config.privacy.redact))
     found: dict[str, list[VerdictRow]] = {}
-    for of_turn in in_order(args.files, work, jobs=jobs_of(args.jobs), meet=work.evaluation.looks_at_conversations, seen=reading):
+    for of_turn in _read(args, work, meet=evaluation.looks_at_conversations):
         for metric, row in of_turn.items():
             found.setdefault(metric, []).append(row)
-    report_reading(reading)
     failures = {metric: sum(row.bad for row in rows) for metric, rows in found.items()}
     most = sorted(found, key=lambda name: (-failures[name], name))[:_MOST_METRICS]
     return {name: found[name] for name in most}
+
+
+def _read(args: argparse.Namespace, work: TurnWork, *, meet: bool = False) -> Iterator[Any]:
+    reading = Reading(progress())
+    yield from in_order(args.files, work, jobs=jobs_of(args.jobs), meet=meet, seen=reading)
+    report_reading(reading)
+
+
+def _attributes(config: Config) -> Sequence[str]:
+    return config.outlets.store.attributes if config.outlets.store is not None else ()

@@ -230,6 +230,8 @@ class Turn:
     user_id: str | None
     service: str | None
     """``service.name`` of the root span's resource."""
+    service_version: str | None
+    """``service.version`` of the root span's resource."""
     agent: str | None
     """Name of the agent that produced the answer."""
     framework: str | None
@@ -643,7 +645,7 @@ def _tool_call(value: Any, path: str) -> ToolCall:
 
 _READERS: dict[str, Callable[[Any, str], Any]] = {
     **dict.fromkeys(("turn_id", "tenant", "trace_id", "reading"), _text),
-    **dict.fromkeys(("conversation_id", "user_id", "service", "agent", "framework"), _name),
+    **dict.fromkeys(("conversation_id", "user_id", "service", "service_version", "agent", "framework"), _name),
     **dict.fromkeys(("close_reason", "input", "output", "system", "reasoning", "stop_kind", "supersedes"), _text),
     "start": _moment, "duration_s": _number, "complete": _flag, "truncated": _flag, "revision": _count, "error": _error,
     "instructions_lost_at": _count,

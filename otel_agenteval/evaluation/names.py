@@ -80,17 +80,20 @@ def named_publicly(turn: Turn, kinds: Collection[str]) -> Turn:
             changed["turn_id"] = f"{turn.turn_id.removesuffix(conversation)}{left}"
     if user and (left := _public(user, kinds, True)) != user:
         changed["user_id"] = left
-    names = {turn.agent, turn.service, error and error.type, *[call.model for call in calls], *[call.name for call in tools]}
-    if [name for name in names if name and _public(name, kinds, False) != name]:
+    if any(name and _public(name, kinds, False) != name for name in _names_of(turn)):
         changed |= {
-            "agent": turn.agent and _public(turn.agent, kinds, False),
-            "service": turn.service and _public(turn.service, kinds, False),
+            **{name: _public(getattr(turn, name) or "", kinds, False) for name in ("agent", "service", "service_version")},
             "error": error and _with_public(error, "type", kinds),
             "llm_calls": [_with_public(call, "model", kinds) for call in calls],
             "tool_calls": [_with_public(call, "name", kinds) for call in tools],
         }
         changed = {name: value for name, value in changed.items() if value and value != getattr(turn, name)}
     return turn.but(changed) if changed else turn
+
+
+def _names_of(turn: Turn) -> set[str | None]:
+    found = {call.model for call in turn.llm_calls} | {call.name for call in turn.tool_calls or ()}
+    return found | {turn.agent, turn.service, turn.service_version, turn.error.type if turn.error is not None else None}
 
 
 def _with_public(entry: Any, field: str, kinds: frozenset[str]) -> Any:

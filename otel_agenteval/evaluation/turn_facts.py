@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Mapping
-from typing import Any
+import re
+from collections.abc import Callable, Collection, Mapping
+from operator import eq, gt, le, lt
+from typing import Any, NamedTuple
 
+from ..core.errors import ConfigError, refusal
 from ..core.turn import Turn
 from ..detectors.refusal.evidence import language_of, plain
 from ..metrics.registry import Metric
 
 FactValue = str | float | list[str]
+_SIGNS: Mapping[str, Callable[[float, float], bool]] = {"=": eq, "<": lt, ">": gt, "≤": le}
+_CONDITION = re.compile(r"\s*([^=<>≤]+?)\s*([=<>≤])\s*(.+?)\s*", re.DOTALL)
 _READ = 2_000  # characters that decide the language
 _MEASURED: Mapping[str, Collection[str]] = {
     "duration_s": ("duration_s",),
@@ -24,11 +29,12 @@ _MEASURED: Mapping[str, Collection[str]] = {
     "tool_errors": ("tool_calls", "error"),
     "llm_calls": ("llm_call_count",),
     "documents": ("retrieved_ids", "retrievals", "context"),
+    "top_score": ("retrievals",),
 }
 """Measured facts, with the turn fields that they follow from."""
 EFFECTS: Collection[str] = frozenset((
     "duration_s", "cost_usd", "input_tokens", "output_tokens", "output_chars", "stop_kind", "finish_reason", "close_reason", "error",
-    "tool failed", "tool after tool", "tool_calls", "tool_errors", "llm_calls",
+    "tool failed", "tool error", "tool after tool", "tool_calls", "tool_errors", "llm_calls",
 ))  # fmt: skip
 """Facts that a failure itself can change, such as by repeated calls."""
 
@@ -36,13 +42,12 @@ EFFECTS: Collection[str] = frozenset((
 def facts_of(turn: Turn) -> dict[str, FactValue]:
     """Return the known facts: a name, a number, or several names for each attribute."""
     calls, usage = turn.llm_calls, turn.usage
-    tools = [call.name for call in turn.tool_calls or ()]
-    failed = [call.name for call in turn.tool_calls or () if call.error is not None]
     last = next((call for call in reversed(calls) if call.model), None)
     language = language_of(plain(turn.input[:_READ])) if turn.input else None
     names: dict[str, Any] = {
         "agent": turn.agent,
         "service": turn.service,
+        "service.version": turn.service_version,
         "framework": turn.framework,
         "model": last.model if last is not None else None,
         "provider": last.provider if last is not None else None,
@@ -51,9 +56,6 @@ def facts_of(turn: Turn) -> dict[str, FactValue]:
         "close_reason": turn.close_reason,
         "error": None if turn.error is None else turn.error.type or "error",
         "language": language.name if language is not None else None,
-        "tool": [*dict.fromkeys(tools)],
-        "tool failed": [*dict.fromkeys(failed)],
-        "tool after tool": [*dict.fromkeys(f"{one} → {other}" for one, other in itertools.pairwise(tools))],
     }
     numbers = {
         "duration_s": turn.duration_s,
@@ -64,11 +66,86 @@ def facts_of(turn: Turn) -> dict[str, FactValue]:
         "output_chars": len(turn.output) if turn.output is not None else None,
         "turn_number": 1 + sum(message.role == "user" for message in turn.messages[:-1]) if turn.messages else None,
         "llm_calls": turn.llm_call_count,
-        "tool_calls": len(tools) if turn.tool_calls is not None else None,
-        "tool_errors": len(failed) if turn.tool_calls is not None else None,
         "documents": len(turn.retrieved_ids) if turn.retrieved_ids is not None else None,
+        "top_score": max(_scores_in(turn), default=None),
     }
-    return {name: value for name, value in (names | numbers).items() if value is not None and value != []}
+    return {name: value for name, value in (names | numbers | _facts_of_tools(turn)).items() if value is not None and value != []}
+
+
+def _facts_of_tools(turn: Turn) -> dict[str, Any]:
+    if turn.tool_calls is None:
+        return {}
+    tools = [call.name for call in turn.tool_calls]
+    failed = [(call.name, call.error.type) for call in turn.tool_calls if call.error is not None]
+    return {
+        "tool": [*dict.fromkeys(tools)],
+        "tool failed": [*dict.fromkeys(name for name, _ in failed)],
+        "tool error": [*dict.fromkeys(error for _, error in failed if error)],
+        "tool after tool": [*dict.fromkeys(f"{one} → {other}" for one, other in itertools.pairwise(tools))],
+        "tool_calls": len(tools),
+        "tool_errors": len(failed),
+    }
+
+
+def _scores_in(turn: Turn) -> list[float]:
+    return [one.score for found in turn.retrievals for one in found.documents if one.score is not None]
+
+
+class FactCondition(NamedTuple):
+    """Condition on a fact of a turn."""
+
+    name: str
+    sign: str
+    """``=``, ``<``, ``>`` or ``≤``."""
+    value: str
+
+    @classmethod
+    def parse(cls, text: str, option: str) -> FactCondition:
+        """Parse ``model = gpt-5`` or ``duration_s > 20``.
+
+        Raises:
+            ConfigError: the text is no condition. The message begins with ``option``.
+        """
+        found = _CONDITION.fullmatch(text)
+        condition = cls(*found.groups()) if found is not None else None
+        if condition is None or (condition.sign != "=" and condition.number is None):
+            raise ConfigError(refusal(option, repr(text), "must be NAME=VALUE, NAME>NUMBER or NAME<NUMBER"))
+        return condition
+
+    @property
+    def number(self) -> float | None:
+        try:
+            return float(self.value)
+        except ValueError:
+            return None
+
+    def holds(self, facts: Mapping[str, Any]) -> bool:
+        """Return True if a turn with these facts meets the condition."""
+        known, number = facts.get(self.name), self.number
+        if isinstance(known, bool):
+            known = "yes" if known else "no"
+        if isinstance(known, (int, float)):
+            return number is not None and _SIGNS[self.sign](known, number)
+        return self.sign == "=" and (known == self.value or (isinstance(known, list) and self.value in known))
+
+    def without(self, facts: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the facts without those that the condition states."""
+        known = facts.get(self.name)
+        left = [name for name in known if name != self.value] if isinstance(known, list) else None
+        return {name: left if name == self.name else value for name, value in facts.items() if name != self.name or left}
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.sign} {self.value}"
+
+
+def attributes_of(turn: Turn, names: Collection[str]) -> dict[str, Any]:
+    """Return the first value of each attribute on the turn's spans."""
+    found: dict[str, Any] = {}
+    for span in turn.spans if names else ():
+        for name in names:
+            if name in (span.attributes or {}):
+                found.setdefault(name, (span.attributes or {})[name])
+    return found
 
 
 def follows_from(metric: Metric) -> frozenset[str]:

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ..core import jsonio
 from ..core.clock import SYSTEM_CLOCK, Clock
-from ..core.errors import StoreError
+from ..core.errors import ConfigError, StoreError
 from ..core.finding import value_at, with_evidence
 from ..core.score import pass_rate
 from ..core.tenancy import qualified
+from ..evaluation.turn_facts import FactCondition
 from ..judging.models.prompt import SYSTEM
 from ..metrics.descriptions import described, headline, value_of
 from ..metrics.registry import catalog
@@ -25,7 +26,7 @@ from ..outlets.store.reader import fault_of_row
 from ..outlets.store.statements import HOUR
 from ..outlets.store.views import Cursor, Filter, Order, SumCell, Views
 from ..outlets.turn_text import one_line
-from ..report.differences import as_data, differences_of
+from ..report.differences import as_data, differences_of, differences_of_group
 from ..report.failure_modes import as_data as modes_as_data
 from ..report.failure_modes import modes_of
 from ..report.mode_cases import references_of, stored_cases
@@ -357,10 +358,18 @@ class Api:
         return {"by": by, "before": _side(before, cells), "after": _side(after, cells), "lines": lines}
 
     def differences(self, request: Request) -> dict[str, Any]:
-        metric = request.given["metric"]
+        metric, group = request.given["metric"], request.given["group"]
+        if (metric is None) == (not group):
+            raise Problem(400, "metric, group: one of them is required")
         with self.views() as views:
-            rows = views.filtered_verdicts(self._filter(request))
-        return as_data([differences_of(metric, rows)])[0]
+            wanted = self._filter(request)
+            rows = views.filtered_facts(wanted) if metric is None else views.filtered_verdicts(wanted)
+        try:
+            conditions = [FactCondition.parse(text, "group") for text in group]
+            found = differences_of_group(rows, conditions, "group") if metric is None else differences_of(metric, rows)
+        except ConfigError as error:
+            raise Problem(400, str(error)) from None
+        return as_data([found])[0]
 
     def failure_modes(self, request: Request) -> dict[str, Any]:
         with self.views() as views:

@@ -1,15 +1,15 @@
-"""What sets the turns that failed a metric apart from those that passed it, as a report."""
+"""What sets some turns apart from others, such as those that failed a metric from those that passed it, as a report."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..core.score import Score
 from ..core.turn import Turn
-from ..evaluation.turn_facts import facts_of
-from ..outlets.store.differences import MOST_NAMED, compare_verdicts
+from ..evaluation.turn_facts import FactCondition, attributes_of, facts_of
+from ..outlets.store.differences import MOST_NAMED, compare_group, compare_verdicts
 from ..outlets.store.reader import VerdictRow
 from ..statistics.differences import FEW, Contrast, Differences
 from .compare import Comparison
@@ -19,22 +19,41 @@ from .run import Run
 
 
 @dataclass(frozen=True, slots=True)
-class MetricDifferences:
-    metric: str
+class ShownDifferences:
+    title: str
+    """With places for the numbers of turns on both sides and of all turns."""
+    about: Mapping[str, str]
+    """Keys of the report as data, besides the findings: the metric or the group."""
+    sides: tuple[str, str]
     found: Differences
 
 
-def differences_of(metric: str, rows: Sequence[VerdictRow]) -> MetricDifferences:
-    return MetricDifferences(metric, compare_verdicts(metric, rows))
+def differences_of(metric: str, rows: Sequence[VerdictRow]) -> ShownDifferences:
+    title = f"{metric}: {{0:,}} of {{2}} failed"
+    return ShownDifferences(title, {"metric": metric}, ("failed", "passed"), compare_verdicts(metric, rows))
 
 
-def verdicts_in(turn: Turn, scores: Iterable[Score]) -> dict[str, VerdictRow]:
+def differences_of_group(rows: Sequence[VerdictRow], group: Sequence[FactCondition], option: str = "--group") -> ShownDifferences:
+    """Compare the turns that meet all conditions with the rest.
+
+    Raises:
+        ConfigError: no turn has a fact of that name. The message begins with ``option``.
+    """
+    name = " and ".join(map(str, group))
+    title = f"{name.replace('{', '{{').replace('}', '}}')}: {{0:,}} of {{2}}"
+    return ShownDifferences(title, {"where": name}, ("group", "rest"), compare_group(rows, group, option))
+
+
+def facts_row(turn: Turn, attributes: Collection[str] = ()) -> VerdictRow:
+    """Return the facts of a turn and the named attributes of its spans, without a verdict."""
+    facts = {**attributes_of(turn, attributes), **facts_of(turn)}
+    return VerdictRow(turn.turn_id, False, facts, turn.conversation_id or turn.turn_id, 1.0)
+
+
+def verdicts_in(row: VerdictRow, scores: Iterable[Score]) -> dict[str, VerdictRow]:
     """Return the verdict of each metric on a turn. Vacuous ones and metric errors are left out."""
-    facts, conversation = facts_of(turn), turn.conversation_id or turn.turn_id
     return {
-        score.metric: VerdictRow(turn.turn_id, not score.verdict, facts, conversation, 1.0)
-        for score in scores
-        if score.verdict is not None and not score.vacuous
+        score.metric: row._replace(bad=not score.verdict) for score in scores if score.verdict is not None and not score.vacuous
     }
 
 
@@ -54,12 +73,14 @@ def causes_of(comparison: Comparison, run: Run) -> list[str]:
 
 # --- as texts ------------------------------------------------------------------------------------------------------
 
-_HEADS = ("fact", "failed", "passed", "difference, interval", "p", "turns", "")
+
+def _heads(one: ShownDifferences) -> tuple[str, ...]:
+    return ("fact", *one.sides, "difference, interval", "p", "turns", "")
 
 
 def _cells(one: Contrast) -> tuple[str, ...]:
     low, high = one.interval
-    notes = [f"few turns (fewer than {FEW} failed)"] if one.few else []
+    notes = [f"few turns (fewer than {FEW})"] if one.few else []
     if one.effect:
         notes.append("can be an effect")
     if one.also:
@@ -70,33 +91,34 @@ def _cells(one: Contrast) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def _title(one: MetricDifferences) -> str:
-    return f"{one.metric}: {one.found.bad:,} of {count(one.found.bad + one.found.rest, 'turn')} failed"
+def _title(one: ShownDifferences) -> str:
+    title = one.title.format(one.found.bad, one.found.rest, count(one.found.bad + one.found.rest, "turn"))
+    return f"{title} (same turns: {', '.join(map(str, one.found.same))})" if one.found.same else title
 
 
-def _nothing(one: MetricDifferences) -> str:
+def _nothing(one: ShownDifferences) -> str:
     if not one.found.tested:
-        return "too few turns failed or passed to compare them"
+        return "too few turns to compare them"
     return f"no difference shown; {one.found.tested:,} facts and pairs of facts were compared"
 
 
-def as_text(found: Sequence[MetricDifferences]) -> str:
+def as_text(found: Sequence[ShownDifferences]) -> str:
     return "\n\n".join(
-        f"{_title(one)}\n{aligned([_HEADS, *map(_cells, one.found.findings)]) if one.found.findings else _nothing(one)}"
+        f"{_title(one)}\n{aligned([_heads(one), *map(_cells, one.found.findings)]) if one.found.findings else _nothing(one)}"
         for one in found
     )
 
 
-def as_markdown(found: Sequence[MetricDifferences]) -> str:
+def as_markdown(found: Sequence[ShownDifferences]) -> str:
     return "\n\n".join(
-        f"**{_title(one)}**\n\n{markdown_table([_HEADS, *map(_cells, one.found.findings)]) if one.found.findings else _nothing(one)}"
+        f"**{_title(one)}**\n\n{markdown_table([_heads(one), *map(_cells, one.found.findings)]) if one.found.findings else _nothing(one)}"
         for one in found
     )
 
 
-def as_html(found: Sequence[MetricDifferences]) -> str:
+def as_html(found: Sequence[ShownDifferences]) -> str:
     tables = [
-        text_table(_title(one), _HEADS, map(_cells, one.found.findings))
+        text_table(_title(one), _heads(one), map(_cells, one.found.findings))
         if one.found.findings
         else text_table(_title(one), ("",), [[_nothing(one)]])
         for one in found
@@ -104,13 +126,14 @@ def as_html(found: Sequence[MetricDifferences]) -> str:
     return page("Differences", ["<h1>Differences</h1>", *tables])
 
 
-def as_data(found: Sequence[MetricDifferences]) -> list[dict[str, Any]]:
+def as_data(found: Sequence[ShownDifferences]) -> list[dict[str, Any]]:
     return [
         {
-            "metric": one.metric, "failed": one.found.bad, "passed": one.found.rest, "tested": one.found.tested,
+            **one.about, one.sides[0]: one.found.bad, one.sides[1]: one.found.rest, "tested": one.found.tested,
+            "same": [fact._asdict() for fact in one.found.same],
             "findings": [
                 {
-                    "facts": [fact._asdict() for fact in finding.facts], "failed": finding.bad, "passed": finding.rest,
+                    "facts": [fact._asdict() for fact in finding.facts], one.sides[0]: finding.bad, one.sides[1]: finding.rest,
                     "interval": list(finding.interval), "p_adjusted": finding.p, "turns": list(finding.turns), "few": finding.few,
                     "also": [fact._asdict() for fact in finding.also], "effect": finding.effect,
                 }
@@ -121,6 +144,6 @@ def as_data(found: Sequence[MetricDifferences]) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-RENDERINGS: Mapping[str, Callable[[Sequence[MetricDifferences]], str]] = {
+RENDERINGS: Mapping[str, Callable[[Sequence[ShownDifferences]], str]] = {
     "table": as_text, "markdown": as_markdown, "html": as_html,
 }  # fmt: skip

@@ -88,6 +88,8 @@ class Differences:
     """Possible effects last, then the largest difference first, by the lower end of the interval. Facts that a finding before
     them explains are left out."""
     tested: int
+    same: list[TurnFact] = field(default_factory=list)
+    """Facts of nearly the same turns as the bad ones, if the bad turns are ``selected`` by their facts."""
 
 
 class _Shares(NamedTuple):
@@ -106,6 +108,7 @@ def find_differences(
     pairs: bool = True,
     effects: Collection[str] = (),
     error: float = ERROR,
+    selected: bool = False,
 ) -> Differences:
     """Find the facts that set bad turns apart.
 
@@ -117,18 +120,20 @@ def find_differences(
         pairs: also test pairs of facts. A pair is reported only if each fact matters where the other one holds.
         effects: attributes that a failure itself can change. They explain no other fact away, and are in no pair.
         error: largest expected share of findings that differ by chance.
+        selected: True if the bad turns are a selection by other facts. Facts of nearly the same turns are then no findings.
     """
     is_bad = np.asarray(bad, dtype=bool)
     counts = int(is_bad.sum()), int((~is_bad).sum())
     if min(counts) < _LEAST_TURNS:
         return Differences(*counts, [], 0)
     search = _Search(turns, is_bad, weights, draws, effects)
+    same = search.leave_out_same() if selected else []
     singles = search.singles()
     both = search.pairs() if pairs else {}
     share = error / 2 if both else error
     found = [*search.significant(singles, share), *search.significant(both, share)]
     found.sort(key=lambda one: (one.effect, -one.interval[0], len(one.facts), one.facts))
-    return Differences(*counts, search.unexplained(found), len(singles) + len(both))
+    return Differences(*counts, search.unexplained(found), len(singles) + len(both), same)
 
 
 class _Search:
@@ -156,6 +161,17 @@ class _Search:
         self.facts, self.has, self.aliases = _facts(turns, order, self.bad, effects)
         self.effects = effects
         self.places = {fact: at for at, fact in enumerate(self.facts)}
+
+    def leave_out_same(self) -> list[TurnFact]:
+        """Leave out the facts of nearly the same turns as the bad ones, and return them."""
+        same = (self.has & self.bad).sum(1) >= _SAME * (self.has | self.bad).sum(1)
+        found = [
+            other for fact, is_same in zip(self.facts, same, strict=True) if is_same for other in (fact, *self.aliases[fact])
+        ]
+        self.facts = [fact for fact, is_same in zip(self.facts, same, strict=True) if not is_same]
+        self.has = self.has[~same]
+        self.places = {fact: at for at, fact in enumerate(self.facts)}
+        return found
 
     def of(self, facts: tuple[TurnFact, ...]) -> Any:
         return np.logical_and.reduce([self.has[self.places[fact]] for fact in facts])

@@ -67,6 +67,16 @@ def test_findings_equal_those_of_the_command(tmp_path: Path, capsys: pytest.Capt
         assert served.client.get("/api/v1/differences").status_code == 400
 
 
+def test_group_of_turns_is_compared_as_by_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = filled(tmp_path / "s.db", failing_turns("tool failed", "pay", PROMPT))
+    group = f"gen_ai.prompt.version = {PROMPT}"
+    assert main(["differences", "--store", path, "--group", group, "--format", "json"]) == 0
+    with ServedPage(path) as served:
+        assert [served.get("differences", group=group)] == jsonio.loads(capsys.readouterr().out)
+        for params in ({"group": "model"}, {"group": "modle=m1"}, {"group": group, "metric": METRIC}):
+            assert served.client.get("/api/v1/differences", params=params).status_code == 400
+
+
 def test_metric_errors_are_no_failed_turns(anywhere: Anywhere) -> None:
     rows = list(failing_turns("language", "de", PROMPT))
     for _, scores in rows[::10]:

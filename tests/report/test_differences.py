@@ -117,6 +117,78 @@ def test_recorded_traces_are_scored_and_compared(tmp_path: Path, capsys: pytest.
     assert all(one["failed"] for one in found.values())
 
 
+def test_group_of_stored_turns_is_compared_with_the_rest(store: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["differences", "--store", store, "--group", "model=small", "--format", "json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    assert found["where"] == "model = small"
+    assert found["group"] + found["rest"] == 1_200
+    first = found["findings"][0]
+    assert facts_of(first) == {("tool failed", "pay")}
+    assert {"attribute": "tool error", "value": "timeout"} in first["also"]
+    assert first["rest"] == 0
+
+
+def test_all_conditions_of_a_group_hold(store: str, capsys: pytest.CaptureFixture[str]) -> None:
+    counts = []
+    for groups in (
+        ["language=de"],
+        ["gen_ai.prompt.version = p2"],
+        ["language=de", "gen_ai.prompt.version = p2"],
+        ["duration_s>1.5"],
+    ):
+        args = [arg for group in groups for arg in ("--group", group)]
+        assert main(["differences", "--store", store, *args, "--format", "json"]) == 0
+        (found,) = json.loads(capsys.readouterr().out)
+        counts.append(found["group"])
+        assert not {fact[0] for one in found["findings"] for fact in facts_of(one)} & {
+            group.partition("=")[0] for group in groups
+        }
+    assert counts[2] < 0.6 * min(counts[:2])
+    assert 0.15 < counts[3] / 1_200 < 0.3
+
+
+def recorded(path: Path, count: int, version: str, seed: int = 1, *, fails: float = 0.03, tool: str = "search") -> str:
+    """Traces of a release, whose model and prompt have its version. Turns with the tool ``pay`` fail with a probability."""
+    draw = random.Random(seed)
+    lines = []
+    for number in range(1, count + 1):
+        names = {"gen_ai.operation.name": "chat", "gen_ai.request.model": f"m{version}", "prompt": f"p{draw.choice('12')}"}
+        used = tool if draw.random() < 0.3 else "mail"
+        failed = {"status": {"code": 2}} if draw.random() < (fails if used == "pay" else 0.03) else {}
+        trace = f"{draw.getrandbits(128):032x}"
+        calls = [("chat", names), (f"execute_tool {used}", {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": used})]
+        spans = [
+            {
+                "traceId": trace, "spanId": f"{at:016x}", "parentSpanId": f"{1:016x}", "name": name, "startTimeUnixNano": str(number * 10**9 + at),
+                "endTimeUnixNano": str(number * 10**9 + at + 1), "attributes": [{"key": key, "value": {"stringValue": value}} for key, value in given.items()],
+            }
+            for at, (name, given) in enumerate(calls, 2)
+        ]  # fmt: skip
+        root = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "shop"}
+        spans.append(
+            {
+                "traceId": trace, "spanId": f"{1:016x}", "name": "invoke_agent shop", "startTimeUnixNano": str(number * 10**9),
+                "endTimeUnixNano": str(number * 10**9 + draw.randrange(10**8)), **failed, "attributes": [{"key": key, "value": {"stringValue": value}} for key, value in root.items()],
+            }
+        )  # fmt: skip
+        resource = {"attributes": [{"key": "service.version", "value": {"stringValue": version}}]}
+        lines.append(json.dumps({"resourceSpans": [{"resource": resource, "scopeSpans": [{"spans": spans}]}]}))
+    path.write_text("\n".join(lines))
+    return str(path)
+
+
+def test_group_of_recorded_turns_is_compared_with_the_rest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = [recorded(tmp_path / "1.jsonl", 150, "1"), recorded(tmp_path / "2.jsonl", 150, "2", 2, tool="pay")]
+    assert main(["differences", *files, "--group", "service.version=2"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("service.version = 2: 150 of 300 turns (same turns: model = m2)\n")
+    assert "tool = pay" in text
+    assert main(["differences", *files, "--group", "prompt=p1", "--format", "json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    assert 120 < found["group"] < 180
+    assert found["findings"] == []
+
+
 def test_names_in_recorded_traces_are_redacted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Models are named by an address, and half of them fail."""
     lines = []
@@ -145,6 +217,10 @@ def test_names_in_recorded_traces_are_redacted(tmp_path: Path, capsys: pytest.Ca
         (["--store", "{store}", "traces.jsonl"], "--store"),
         ([], "--store"),
         (["--store", "{store}", "--metric", "code_refusal"], "code_refusal"),
+        (["--store", "{store}", "--group", "model"], "--group"),
+        (["--store", "{store}", "--group", "duration_s>long"], "--group"),
+        (["--store", "{store}", "--group", "modle=small"], "model"),
+        (["--store", "{store}", "--group", "model=small", "--metric", "code_refusal"], "--metric"),
     ],
 )
 def test_wrong_input_is_refused(args: list[str], says: str, store: str, capsys: pytest.CaptureFixture[str]) -> None:

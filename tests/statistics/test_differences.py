@@ -109,6 +109,19 @@ def test_explained_facts_are_left_out() -> None:
     assert not found.few
 
 
+def test_facts_of_the_selected_turns_are_no_findings() -> None:
+    """A group's own version explains nothing, and hides no other fact."""
+    turns = [
+        {"version": f"v{i // 200}", "prompt": f"p{i // 200}", "tool": ["pay"] if i % (2 + i // 200 * 8) == 0 else []}
+        for i in range(400)
+    ]
+    found = find_differences(
+        [{**one, "region": f"r{i % 7}"} for i, one in enumerate(turns)], [i < 200 for i in range(400)], selected=True
+    )
+    assert found.same == [TurnFact("version", "v0"), TurnFact("prompt", "p0")]
+    assert [str(one) for one in found.findings] == ["tool = pay"]
+
+
 def test_turns_of_one_conversation_count_once() -> None:
     """Fifty failed turns of two conversations are two draws, which show nothing."""
     turns: list[dict[str, Any]] = [{"agent": "a" if i < 50 else f"b{i % 4}"} for i in range(400)]

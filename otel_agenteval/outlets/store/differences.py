@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ...evaluation.turn_facts import EFFECTS, follows_from
+from ...core.errors import ConfigError, refusal
+from ...evaluation.turn_facts import EFFECTS, FactCondition, follows_from
 from ...metrics.registry import indexed
 from ...statistics.differences import Differences, find_differences
 from .reader import VerdictRow
@@ -34,6 +35,24 @@ def compare_verdicts(metric: str, rows: Sequence[VerdictRow]) -> Differences:
         draws=[row.conversation for row in rows],
         effects=EFFECTS,
     )
+
+
+def compare_group(rows: Sequence[VerdictRow], group: Sequence[FactCondition], option: str) -> Differences:
+    """Compare the turns that meet all conditions with the rest, without the facts that define the group.
+
+    Raises:
+        ConfigError: no turn has a fact of that name. The message begins with ``option``.
+    """
+    known = {name for row in rows for name in row.facts}
+    facts: list[Mapping[str, Any]] = [row.facts for row in rows]
+    for condition in group:
+        if condition.name not in known:
+            raise ConfigError(
+                refusal(option, repr(condition.name), f"must be a fact of the turns: {', '.join(sorted(known)) or 'none'}")
+            )
+        facts = [condition.without(one) for one in facts]
+    chosen = [all(condition.holds(row.facts) for condition in group) for row in rows]
+    return find_differences(facts, chosen, draws=[row.conversation for row in rows], selected=True)
 
 
 def explained(path: str, change: Change) -> Change:

@@ -371,6 +371,18 @@ class StoreReader:
         rows = f"SELECT 1 FROM {table} WHERE {where} AND {more} LIMIT {most}"
         return int(self._db.execute(f"SELECT count(*) FROM ({rows}) AS known", where.values).fetchone()[0])
 
+    def facts(self, wanted: Wanted = Wanted()) -> list[VerdictRow]:
+        """Return the facts of the latest :data:`_MOST_READ` turns."""
+        return self._facts(_conditions(wanted, self._sql, of_scores=False), "turns.stored_at")
+
+    def _facts(self, where: Where, at: str) -> list[VerdictRow]:
+        rows = self._db.execute(
+            f"SELECT turn_id, conversation_id, service_version, attributes, facts, 1 AS verdict, 0 AS level, 1.0 FROM turns "
+            f"WHERE {where} AND facts IS NOT NULL ORDER BY {at} DESC LIMIT {self._sql.p}",
+            [*where.values, _MOST_READ],
+        )
+        return [_verdict_of(row) for row in rows]
+
     def has_metric(self, name: str) -> bool:
         return self._db.execute(f"SELECT 1 FROM scores WHERE metric = {self._sql.p} LIMIT 1", (name,)).fetchone() is not None
 

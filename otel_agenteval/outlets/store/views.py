@@ -281,6 +281,12 @@ class Views(StoreReader):
             of_turns.add(str(times), *times.values)
         return self._verdicts(wanted.metric or "", where, of_turns, of_scores)
 
+    def filtered_facts(self, wanted: Filter) -> list[VerdictRow]:
+        """Return the facts of turns, as :meth:`facts` does, for a filter of the web UI."""
+        where, times = _of_turns(wanted, self._sql), _of_time(wanted, self._sql)
+        where.add(str(times), *times.values)
+        return self._facts(where, AT)
+
     def filtered_modes(self, wanted: Filter, by: str | None = None) -> StoredModes:
         """Return the failure modes, as :meth:`modes` does, for a filter of the web UI and a key of :data:`GROUPS`.
 

@@ -55,13 +55,14 @@ class TurnReader(MessageReader):
     def turn(self, close_reason: CloseReason, complete: bool, revision: int = 1, supersedes: str | None = None) -> Turn:
         """Return the turn. A ``revision`` above 1 replaces the turn that was evaluated before (``supersedes``)."""
         root, record = self.root, self.root.record
-        service = record.resource_attributes.get("service.name")
+        resource = record.resource_attributes
         known: dict[str, Any] = {
             "turn_id": turn_id_of(record),
             "tenant": tenant_of(record.trace_id),
             "trace_id": f"{trace_id_of(record.trace_id):032x}",
             "conversation_id": self.conversation_id(),
-            "service": bounded_name(well_formed(service)) if isinstance(service, str) else None,
+            "service": _name_in(resource.get("service.name")),
+            "service_version": _name_in(resource.get("service.version")),
             "agent": root.agent or self._main_agent(),
             "duration_s": record.duration_s if self.until_ns is None else (self.until_ns - record.start_ns) / 1e9,
             "close_reason": close_reason,
@@ -299,6 +300,10 @@ class TurnReader(MessageReader):
             for step in self.steps
             if not isinstance(step.record, LoggedCall)
         ]  # fmt: skip
+
+
+def _name_in(value: Any) -> str | None:
+    return bounded_name(well_formed(value)) if isinstance(value, str) else None
 
 
 def _seconds_after(start: int, then: int) -> float | None:
