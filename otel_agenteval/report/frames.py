@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.extras import require
 from ..core.score import Score, scores_html
 from ..core.turn import Turn
-from ..evaluation.first_fault import Fault, first_fault
+from ..evaluation.first_fault import Fault, failed_metric, first_fault
 from ..outlets.accounting import outcome
+
+if TYPE_CHECKING:
+    from ..outlets.store.reader import VerdictRow
 
 _MOST_SHOWN = 20
 
@@ -84,6 +87,59 @@ class ScoredTurns(Sequence[tuple[Turn, Sequence[Score]]]):
         ]
         return _frame(rows, ("turn_id", "agent", *Fault._fields))
 
+    def differences(self, metric: str | None = None) -> Any:
+        """Return a pandas DataFrame of facts that are more frequent in the failed turns of each metric, or of one.
+
+        The columns are ``metric``, ``fact``, ``failed``, ``passed``, ``low``, ``high``, ``p_adjusted``, ``turns`` and ``few``.
+        ``failed`` and ``passed`` are shares of the turns, and ``low`` and ``high`` the interval of their difference. ``turns``
+        is the number of failed turns with the fact, and ``few`` is True for few of them.
+
+        Raises:
+            MissingExtra: If pandas isn't installed.
+        """
+        from .differences import differences_of, facts_row, verdicts_in
+
+        verdicts: dict[str, list[VerdictRow]] = {}
+        for turn, scores in self._members:
+            for name, row in verdicts_in(facts_row(turn), scores).items():
+                verdicts.setdefault(name, []).append(row)
+        rows = [
+            {
+                "metric": name, "fact": str(one), "failed": one.bad, "passed": one.rest, "low": one.interval[0], "high": one.interval[1],
+                "p_adjusted": one.p, "turns": one.turns[0], "few": one.few,
+            }
+            for name, found in verdicts.items() if metric in (None, name)
+            for one in differences_of(name, found).found.findings
+        ]  # fmt: skip
+        return _frame(rows, _DIFFERENCE_COLUMNS)
+
+    def failure_modes(self) -> Any:
+        """Return a pandas DataFrame of the failed turns, grouped by their first fault.
+
+        The columns are ``id``, ``kind``, ``step``, ``error``, ``turns``, ``rate``, ``low``, ``high`` and ``examples``. ``rate``
+        is the share among all turns, and ``low`` and ``high`` its 95 % interval.
+
+        Raises:
+            MissingExtra: If pandas isn't installed.
+        """
+        from .failure_modes import FailedTurn, counted, modes_of
+
+        failed = [
+            FailedTurn(turn.turn_id, 0.0, fault)
+            for turn, scores in self._members
+            if any(score.verdict is False for score in scores)
+            for fault in [first_fault(turn, scores) or failed_metric(scores)]
+            if fault is not None
+        ]
+        rows = [
+            {
+                "id": one.fault.mode, "kind": one.fault.kind, "step": one.fault.step, "error": one.fault.error, "turns": one.turns,
+                "rate": one.rate, "low": one.interval[0], "high": one.interval[1], "examples": one.examples,
+            }
+            for one in modes_of(counted(failed, (0, len(self)), 0.0))
+        ]  # fmt: skip
+        return _frame(rows, _MODE_COLUMNS)
+
     def _repr_html_(self) -> str:
         shown = [scores_html(scores, f"turn {turn.turn_id}") for turn, scores in self._members[:_MOST_SHOWN]]
         more = [f"<p>and {len(self) - _MOST_SHOWN:,} more turns</p>"] if len(self) > _MOST_SHOWN else []
@@ -99,6 +155,8 @@ _SCORE_COLUMNS = (
     "turn_id", "agent", "metric", "value", "passed", "label", "status", "reason", "threshold", "unit", "direction", "policy", "error_type",
     "explanation", "detail", "result_id",
 )  # fmt: skip
+_DIFFERENCE_COLUMNS = ("metric", "fact", "failed", "passed", "low", "high", "p_adjusted", "turns", "few")
+_MODE_COLUMNS = ("id", "kind", "step", "error", "turns", "rate", "low", "high", "examples")
 _AMOUNTS = ("input_tokens", "output_tokens", "cost_usd", "cost_estimated")
 _TURN_COLUMNS = (
     "turn_id", "trace_id", "conversation_id", "user_id", "service", "agent", "framework", "model", "start", "duration_s", "close_reason",

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import otel_agenteval as oa
 from otel_agenteval.cli.main import main
 from otel_agenteval.config.loader import load_config
 from otel_agenteval.core.score import Score
@@ -187,6 +188,24 @@ def test_group_of_recorded_turns_is_compared_with_the_rest(tmp_path: Path, capsy
     (found,) = json.loads(capsys.readouterr().out)
     assert 120 < found["group"] < 180
     assert found["findings"] == []
+
+
+def test_scored_turns_give_differences_and_failure_modes() -> None:
+    turns = []
+    for number in range(200):
+        call = ToolCall("pay" if number % 4 == 0 else "search", error=ErrorInfo("timeout") if number % 4 == 0 else None)
+        turns.append(Turn(turn_id=f"t{number}", agent="shop", output="Soon.", tool_calls=[call], llm_calls=[LlmCall(model="m1")]))
+    scored = oa.score_turns(turns, ["code_tool_success", "code_refusal"])
+    frame = scored.differences("code_tool_success")
+    assert [*frame.columns] == ["metric", "fact", "failed", "passed", "low", "high", "p_adjusted", "turns", "few"]
+    assert {*frame["metric"]} == {"code_tool_success"}
+    (first, *_) = frame.to_dict("records")
+    assert (first["fact"], first["failed"], first["passed"], first["turns"], first["few"]) == ("tool = pay", 1, 0, 50, False)
+    assert 0 < first["low"] < first["high"] <= 1
+    assert len(scored.differences()) == len(frame)
+    (mode,) = scored.failure_modes().to_dict("records")
+    assert (mode["kind"], mode["step"], mode["error"], mode["turns"], mode["rate"]) == ("tool_error", "pay", "timeout", 50, 0.25)
+    assert oa.score_turns(turns[1:4], ["code_tool_success"]).failure_modes().empty
 
 
 def test_names_in_recorded_traces_are_redacted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
