@@ -21,6 +21,7 @@ from ..report.differences import (
     as_data,
     differences_of,
     differences_of_group,
+    differences_of_runs,
     facts_row,
     verdicts_in,
 )
@@ -47,6 +48,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="CONDITION",
         help="compare the turns with this fact with the rest: NAME=VALUE, NAME>NUMBER or NAME<NUMBER; repeatable, all must hold",
     )
+    parser.add_argument(
+        "--baseline",
+        action="append",
+        default=[],
+        metavar="OLD",
+        help="recorded traces of an earlier run: compare the failed turns of each metric that got worse, and all turns, with its turns; repeatable",
+    )
     add_turn_sources(parser)
 
 
@@ -57,7 +65,10 @@ def run(args: argparse.Namespace) -> int:
         AgentEvalError: an argument is invalid, an input can't be read, or no turn failed.
     """
     config = config_of_sources(args)
-    found = _of_group(args, config) if args.group else _of_metrics(args, config)
+    if args.baseline:
+        found = _of_runs(args, config)
+    else:
+        found = _of_group(args, config) if args.group else _of_metrics(args, config)
     write_report(json.dumps(as_data(found), indent=2) if args.format == "json" else RENDERINGS[args.format](found), args.out)
     return OK
 
@@ -68,11 +79,17 @@ def _of_group(args: argparse.Namespace, config: Config) -> list[ShownDifferences
         raise ConfigError("--metric: can't be combined with --group, because a group is compared without verdicts")
     if args.files:
         names = {*_attributes(config), *(condition.name for condition in group)}
-        rows = [*_read(args, _Facts(names, config.privacy.redact))]
+        rows = [*_read(args.files, args, _Facts(names, config.privacy.redact))]
     else:
         with StoreReader(store_path(args.store, config)) as reader:
             rows = reader.facts(turns_wanted(args))
     return [differences_of_group(rows, group)]
+
+
+def _of_runs(args: argparse.Namespace, config: Config) -> list[ShownDifferences]:
+    if args.group or not args.files:
+        raise ConfigError("--baseline: requires FILE, and can't be combined with --group or --store")
+    return differences_of_runs(*(_verdicts(files, args, config) for files in (args.baseline, args.files)))
 
 
 def _of_metrics(args: argparse.Namespace, config: Config) -> list[ShownDifferences]:
@@ -111,31 +128,38 @@ class _Facts(NamedTuple):
 
 
 class _Verdicts(NamedTuple):
-    """Evaluates turns, also in other processes."""
+    """Evaluates turns, also in other processes. The facts of each turn, without a verdict, have the key ``""``."""
 
     evaluation: Evaluation
     facts: _Facts
 
     def __call__(self, turns: Iterable[tuple[Key, Turn]]) -> Iterator[tuple[Key, dict[str, VerdictRow]]]:
         for key, turn, scores in self.evaluation.scores(turns):
-            yield (0, key), verdicts_in(self.facts.row(turn), scores)
+            row = self.facts.row(turn)
+            yield (0, key), verdicts_in(row, scores) | ({"": row} if key[0] == 0 else {})
+
+
+def _verdicts(files: Sequence[str], args: argparse.Namespace, config: Config) -> dict[str, list[VerdictRow]]:
+    evaluation = Evaluation(config, ",".join(args.metric) or None, (), with_scores=False)
+    work = _Verdicts(evaluation, _Facts(_attributes(config), config.privacy.redact))
+    found: dict[str, list[VerdictRow]] = {"": []}
+    for of_turn in _read(files, args, work, meet=evaluation.looks_at_conversations):
+        for metric, row in of_turn.items():
+            found.setdefault(metric, []).append(row)
+    return found
 
 
 def _recorded(args: argparse.Namespace, config: Config) -> dict[str, list[VerdictRow]]:
-    evaluation = Evaluation(config, ",".join(args.metric) or None, (), with_scores=False)
-    work = _Verdicts(evaluation, _Facts(_attributes(config), config.privacy.redact))
-    found: dict[str, list[VerdictRow]] = {}
-    for of_turn in _read(args, work, meet=evaluation.looks_at_conversations):
-        for metric, row in of_turn.items():
-            found.setdefault(metric, []).append(row)
+    found = _verdicts(args.files, args, config)
+    del found[""]
     failures = {metric: sum(row.bad for row in rows) for metric, rows in found.items()}
     most = sorted(found, key=lambda name: (-failures[name], name))[:_MOST_METRICS]
     return {name: found[name] for name in most}
 
 
-def _read(args: argparse.Namespace, work: TurnWork, *, meet: bool = False) -> Iterator[Any]:
+def _read(files: Sequence[str], args: argparse.Namespace, work: TurnWork, *, meet: bool = False) -> Iterator[Any]:
     reading = Reading(progress())
-    yield from in_order(args.files, work, jobs=jobs_of(args.jobs), meet=meet, seen=reading)
+    yield from in_order(files, work, jobs=jobs_of(args.jobs), meet=meet, seen=reading)
     report_reading(reading)
 
 

@@ -11,8 +11,9 @@ from ..core.turn import Turn
 from ..evaluation.turn_facts import FactCondition, attributes_of, facts_of
 from ..outlets.store.differences import MOST_NAMED, compare_group, compare_verdicts
 from ..outlets.store.reader import VerdictRow
-from ..statistics.differences import FEW, Contrast, Differences
-from .compare import Comparison
+from ..statistics.differences import ERROR, FEW, Contrast, Differences, find_differences
+from ..statistics.tests import fisher, holm
+from .compare import ALPHA, Comparison
 from .formatting import aligned, count, markdown_table, p_value, percent, points
 from .html import page, text_table
 from .run import Run
@@ -42,6 +43,41 @@ def differences_of_group(rows: Sequence[VerdictRow], group: Sequence[FactConditi
     name = " and ".join(map(str, group))
     title = f"{name.replace('{', '{{').replace('}', '}}')}: {{0:,}} of {{2}}"
     return ShownDifferences(title, {"where": name}, ("group", "rest"), compare_group(rows, group, option))
+
+
+def differences_of_runs(
+    before: Mapping[str, Sequence[VerdictRow]], after: Mapping[str, Sequence[VerdictRow]]
+) -> list[ShownDifferences]:
+    """Compare the failed turns of two runs by each metric that got worse, then all turns, which have the key ``""``."""
+    metrics = sorted((before.keys() & after.keys()) - {""})
+    ps = holm([fisher(_failed(before[metric]), _failed(after[metric])) for metric in metrics])
+    found = []
+    for metric, p in zip(metrics, ps, strict=True):
+        (old, of_old), (new, of_new) = _failed(before[metric]), _failed(after[metric])
+        if p >= ALPHA or new * of_old <= old * of_new:
+            continue
+        title = f"{metric} got worse: {new:,} of {count(of_new, 'turn')} failed, {old:,} of {of_old:,} in the baseline"
+        failed = [row for row in after[metric] if row.bad]
+        failed += [row._replace(bad=False) for row in before[metric] if row.bad]
+        compared = compare_verdicts(metric, failed, selected=True)
+        sides = "failed", "failed in baseline"
+        if not compared.tested:  # nearly nothing failed before
+            compared, sides = compare_verdicts(metric, after[metric]), ("failed", "passed")
+        found.append(ShownDifferences(title, {"metric": metric}, sides, compared))
+    for title, one, other, sides in (
+        ("more frequent now", after[""], before[""], ("now", "baseline")),
+        ("more frequent in the baseline", before[""], after[""], ("baseline", "now")),
+    ):
+        rows = [*one, *other]
+        of_run = [True] * len(one) + [False] * len(other)
+        conversations = [row.conversation for row in rows]
+        compared = find_differences([row.facts for row in rows], of_run, draws=conversations, error=ERROR / 2, selected=True)
+        found.append(ShownDifferences(f"All turns, {title}: {{0:,}} of {{2}}", {"where": title}, sides, compared))
+    return found
+
+
+def _failed(rows: Sequence[VerdictRow]) -> tuple[int, int]:
+    return sum(row.bad for row in rows), len(rows)
 
 
 def facts_row(turn: Turn, attributes: Collection[str] = ()) -> VerdictRow:
@@ -126,14 +162,18 @@ def as_html(found: Sequence[ShownDifferences]) -> str:
     return page("Differences", ["<h1>Differences</h1>", *tables])
 
 
+def _keyed(one: ShownDifferences, *values: float) -> dict[str, float]:
+    return {side.replace(" ", "_"): value for side, value in zip(one.sides, values, strict=True)}
+
+
 def as_data(found: Sequence[ShownDifferences]) -> list[dict[str, Any]]:
     return [
         {
-            **one.about, one.sides[0]: one.found.bad, one.sides[1]: one.found.rest, "tested": one.found.tested,
+            **one.about, **_keyed(one, one.found.bad, one.found.rest), "tested": one.found.tested,
             "same": [fact._asdict() for fact in one.found.same],
             "findings": [
                 {
-                    "facts": [fact._asdict() for fact in finding.facts], one.sides[0]: finding.bad, one.sides[1]: finding.rest,
+                    "facts": [fact._asdict() for fact in finding.facts], **_keyed(one, finding.bad, finding.rest),
                     "interval": list(finding.interval), "p_adjusted": finding.p, "turns": list(finding.turns), "few": finding.few,
                     "also": [fact._asdict() for fact in finding.also], "effect": finding.effect,
                 }

@@ -190,6 +190,27 @@ def test_group_of_recorded_turns_is_compared_with_the_rest(tmp_path: Path, capsy
     assert found["findings"] == []
 
 
+def test_failed_turns_of_two_runs_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The new release calls another tool, with which turns fail. Its version is no finding."""
+    old, new = recorded(tmp_path / "1.jsonl", 400, "1"), recorded(tmp_path / "2.jsonl", 400, "2", 2, tool="pay", fails=0.8)
+    args = ["differences", new, "--baseline", old, "--metric", "code_turn_error"]
+    assert main([*args, "--format", "json"]) == 0
+    worse, now, before = json.loads(capsys.readouterr().out)
+    assert (worse["metric"], now["now"], now["baseline"], before["baseline"]) == ("code_turn_error", 400, 400, 400)
+    assert worse["failed"] > 4 * worse["failed_in_baseline"]
+    assert facts_of(worse["findings"][0]) == {("tool", "pay")}
+    assert [facts_of(one["findings"][0]) for one in (now, before)] == [{("tool", "pay")}, {("tool", "search")}]
+    assert {"attribute": "service.version", "value": "2"} in now["same"]
+    assert main(args) == 0
+    assert capsys.readouterr().out.startswith("code_turn_error got worse: ")
+
+
+def test_two_equal_runs_do_not_differ(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = [recorded(tmp_path / f"{seed}.jsonl", 300, "1", seed) for seed in (1, 2)]
+    assert main(["differences", files[1], "--baseline", files[0], "--metric", "code_turn_error", "--format", "json"]) == 0
+    assert [one["findings"] for one in json.loads(capsys.readouterr().out)] == [[], []]
+
+
 def test_scored_turns_give_differences_and_failure_modes() -> None:
     turns = []
     for number in range(200):
@@ -237,6 +258,7 @@ def test_names_in_recorded_traces_are_redacted(tmp_path: Path, capsys: pytest.Ca
         ([], "--store"),
         (["--store", "{store}", "--metric", "code_refusal"], "code_refusal"),
         (["--store", "{store}", "--group", "model"], "--group"),
+        (["--store", "{store}", "--baseline", "old.jsonl"], "--baseline"),
         (["--store", "{store}", "--group", "duration_s>long"], "--group"),
         (["--store", "{store}", "--group", "modle=small"], "model"),
         (["--store", "{store}", "--group", "model=small", "--metric", "code_refusal"], "--metric"),

@@ -23,8 +23,11 @@ _LEAST_BEFORE = 60.0
 """Seconds before the start of a change from which turns are read, if the change isn't older."""
 
 
-def compare_verdicts(metric: str, rows: Sequence[VerdictRow]) -> Differences:
-    """Compare the turns that failed a metric with those that passed it, without facts that follow from its definition."""
+def compare_verdicts(metric: str, rows: Sequence[VerdictRow], *, selected: bool = False) -> Differences:
+    """Compare the turns that failed a metric with those that passed it, without facts that follow from its definition.
+
+    ``selected`` is that of :func:`.find_differences`.
+    """
     known = indexed(metric.partition(".")[0])
     left_out = follows_from(known) if known is not None else frozenset[str]()
     facts = [{name: value for name, value in row.facts.items() if name not in left_out} for row in rows]
@@ -34,6 +37,7 @@ def compare_verdicts(metric: str, rows: Sequence[VerdictRow]) -> Differences:
         weights=[row.weight for row in rows],
         draws=[row.conversation for row in rows],
         effects=EFFECTS,
+        selected=selected,
     )
 
 
