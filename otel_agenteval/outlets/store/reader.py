@@ -14,7 +14,7 @@ from ...core.errors import ConfigError, StoreError
 from ...core.score import FIELDS, Direction, Score
 from ...evaluation.first_fault import Fault
 from .database import backend_of
-from .statements import CURRENT, EVERYTHING, SCORE_COLUMNS, TOP_LEVEL, Syntax, Where, among, is_vacuous, level_of, verdict_is
+from .statements import AT, CURRENT, EVERYTHING, SCORE_COLUMNS, TOP_LEVEL, Syntax, Where, among, is_vacuous, level_of, verdict_is
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -283,7 +283,7 @@ class StoreReader:
         )
         rows = self._db.execute(
             f"SELECT turn_id, fault, content, ({reason}) AS reason FROM turns WHERE failed IS NOT NULL AND {where} "
-            f"ORDER BY stored_at DESC LIMIT {self._sql.p}",
+            f"ORDER BY {AT} DESC LIMIT {self._sql.p}",
             [*where.values, most],
         )
         for row in rows:
