@@ -26,6 +26,7 @@ LEAST = 5
 STABLE = 0.6
 """Minimum stability of a new topic."""
 _MOST = 1_000  # texts that are clustered
+_ROUNDS = 3
 _RESAMPLES = 20
 _PART = 0.8
 _WORD = re.compile(r"[^\W\d_]{3,}")
@@ -56,12 +57,22 @@ def directions(vectors: Sequence[Sequence[float]], general: Sequence[Sequence[fl
 
 
 def new_topics(texts: np.ndarray, known: Sequence[Sequence[float]] = ()) -> list[NewTopic]:
-    """Return the stable topics of the texts that belong to no known topic, largest first.
+    """Return the stable topics of the texts that belong to no known topic.
 
     Args:
         texts: directions of the texts.
         known: the centers of the known topics.
     """
+    found: list[NewTopic] = []
+    for _ in range(_ROUNDS):  # until a later call with the same texts finds no more
+        more = _topics_of_free(texts, [*known, *(topic.center for topic in found)])
+        if not more:
+            break
+        found += more
+    return found
+
+
+def _topics_of_free(texts: np.ndarray, known: Sequence[Sequence[float]]) -> list[NewTopic]:
     free = np.array([at for at, position in enumerate(positions(texts, known)) if position is None], dtype=int)
     if len(free) < LEAST:
         return []

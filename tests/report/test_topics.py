@@ -76,6 +76,12 @@ def test_ids_stay_when_the_texts_change() -> None:
     assert {(topic.about.id, topic.about.name) for topic in first} <= {(topic.about.id, topic.about.name) for topic in later}
 
 
+def test_topics_are_the_same_in_a_second_run() -> None:
+    texts = texts_of(planted(("wrong language", "claimed but not done", "wrong format", "second part ignored")))
+    first = finder().topics_of("m", texts, [])
+    assert finder([topic.about for topic in first]).topics_of("m", texts, []) == first
+
+
 def test_new_topic_appears_beside_the_known_ones() -> None:
     known = [topic.about for topic in finder().topics_of("m", texts_of(planted()), [])]
     found = finder(known).topics_of("m", texts_of(planted((*TOPICS, "wrong format"))), [])
