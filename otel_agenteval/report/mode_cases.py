@@ -24,6 +24,7 @@ EXPECTED: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "tool_error": {"code_tool_success": {"repair_all": True}},
     "changed_number": {"code_ungrounded_numbers": {"threshold": 1.0}},
     "invented_number": {"code_ungrounded_numbers": {"threshold": 1.0}},
+    "wrong_tool": {"code_tool_selection": {"threshold": 1.0}},
     "failed_handoff": {"code_handoff_success_rate": {"threshold": 1.0}},
 }
 """Metrics, with parameters, that fail whenever a turn has a fault of a kind. Other kinds have them among the failed metrics,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,16 @@ import pytest
 
 import otel_agenteval as oa
 from otel_agenteval.cli.main import main
+from otel_agenteval.config.loader import load_config
 from otel_agenteval.core.errors import ConfigError
+from otel_agenteval.core.turn import Turn
+from otel_agenteval.evaluation.case_metrics import CaseMetrics
+from otel_agenteval.evaluation.datasets import cases_in
 from otel_agenteval.evaluation.first_fault import Fault
+from otel_agenteval.metrics.bound_metric import BoundMetric
 from otel_agenteval.report.mode_cases import case_of, distinct, gates_of, references_in
+from tests.report.test_failure_modes import turns_of
+from tests.support.faults import faulty_turns
 from tests.support.postgres import Anywhere
 from tests.support.process import environment
 from tests.support.stored_turns import failed_row, filled, score_row, turn_row
@@ -139,6 +147,30 @@ def test_gates_have_the_thresholds_under_which_the_turn_failed() -> None:
         {"code_contains": {"value": "refund"}, "name": "refund", "policy": "gate"},
         {"code_latency": {"threshold": 2.0}, "policy": "gate"},
     ]
+
+
+@pytest.mark.slow
+def test_gates_tell_a_planted_fault_from_the_turn_without_it(tmp_path: Path) -> None:
+    """The gates without the judge's verdict, which may pass by chance, on turns with a fault and on the same turns before."""
+    before = {turn.turn_id: turn for turn in turns_of(60, tmp_path)}
+    found: Counter[str] = Counter()
+    missed: Counter[str] = Counter()
+    for fault in faulty_turns(before.values(), 20):
+        ((turn, scores),) = oa.score_turns([fault.turn])
+        case = case_of(turn.to_dict(), [*scores, failed("llm_relevance", 0.5)], fault.kind, lambda _: {}, {})
+        if case is None:
+            assert not turn.input
+            continue
+        metrics = CaseMetrics(load_config({}), [], cases_in([case.row])).all
+
+        def fails(one: Turn, metrics: Sequence[BoundMetric] = metrics) -> bool:
+            return any(metric.evaluate(one).verdict is False for metric in metrics)
+
+        (found if fails(turn) else missed)[fault.kind] += 1
+        if fault.kind != "wrong_tool":  # planted in the turn's references
+            assert not fails(before[turn.turn_id])
+    assert set(missed) <= {"empty_retrieval", "missing_document", "obeyed_injection", "loop", "changed_number"}
+    assert found.total() >= 240
 
 
 def content(**more: Any) -> dict[str, Any]:
