@@ -115,7 +115,7 @@ def looked_at(path: Path, count: int) -> dict[str, float]:
     """Seconds of each request."""
     from otel_agenteval.outlets.store.views import Summer
 
-    found: dict[str, float] = {"scores": _fill(path, turns(round(count / 16.2))), "MB": path.stat().st_size / 1e6}
+    found: dict[str, float] = {"scores": fill_store(path, turns(round(count / 16.2))), "MB": path.stat().st_size / 1e6}
     summer, start, hours = Summer(path, lambda: NOW + 7_200), time.perf_counter(), 0
     while summer.sum_one():
         hours += 1
@@ -128,7 +128,7 @@ def hour_under_way(path: Path, count: int) -> dict[str, float]:
     """Seconds of each request, and of summing a minute."""
     from otel_agenteval.outlets.store.views import Summer
 
-    found: dict[str, float] = {"scores": _fill(path, turns(round(count / 16.2), NOW % 3_600))}
+    found: dict[str, float] = {"scores": fill_store(path, turns(round(count / 16.2), NOW % 3_600))}
     summer = Summer(path, lambda: NOW)
     with summer._file.transaction() as db:
         db.execute("UPDATE stale_minutes SET marks = marks + 1 WHERE minute >= ?", (NOW // 60 - 1,))
@@ -158,11 +158,12 @@ def _asked(path: Path, requests: dict[str, str]) -> dict[str, float]:
     return found
 
 
-def _fill(path: Path, rows: Iterator[Any]) -> int:
+def fill_store(path: Path, rows: Iterator[Any]) -> int:
     """Write a store; how many scores it has."""
     from otel_agenteval.core.sqlite import open_file
     from otel_agenteval.outlets.store.sqlite import SCHEMA
-    from otel_agenteval.outlets.store.statements import SCORE_COLUMNS, TURN_COLUMNS
+    from otel_agenteval.outlets.store.statements import SCORE_COLUMNS, TURN_COLUMNS, VERDICT_COLUMNS, level_of
+    from otel_agenteval.outlets.store.writer import verdict_of
 
     db = open_file(path, SCHEMA)
 
@@ -173,7 +174,11 @@ def _fill(path: Path, rows: Iterator[Any]) -> int:
     db.execute("BEGIN")
     for number, (turn, scores) in enumerate(rows):
         db.execute(put("turns", TURN_COLUMNS), turn)
-        db.executemany(put("scores", SCORE_COLUMNS), scores)
+        known = {"level": level_of(turn["turn_id"]), "at": turn["start"]}
+        db.executemany(
+            put("scores", {**SCORE_COLUMNS, **VERDICT_COLUMNS}),
+            [{**score, "verdict": verdict_of(score), **known} for score in scores],
+        )
         if number % 50_000 == 49_999:
             db.execute("COMMIT")
             db.execute("BEGIN")
