@@ -18,7 +18,7 @@ from ..core.turn import Turn
 from ..evaluation.first_fault import Fault, failure_of
 from ..evaluation.redaction import Redactor, leaving
 from ..evaluation.selection import select_metrics
-from ..outlets.store.reader import GROUPED_BY, MOST_VERDICTS, StoreReader, Wanted, store_path
+from ..outlets.store.reader import GROUPED_BY, MOST_VERDICTS, NO_CAUSES, StoreReader, Wanted, store_path
 from ..report.failure_modes import RENDERINGS, FailedTurn, FailureMode, as_data, counted, modes_of
 from ..report.formatting import count
 from ..report.mode_cases import ModeCase, case_of, distinct, references_in, stored_cases
@@ -125,6 +125,8 @@ def _stored(args: argparse.Namespace, config: Config, labels: Mapping[str, Mappi
     with StoreReader(store_path(args.store, config)) as reader:
         wanted = turns_wanted(args)
         modes = modes_of(reader.modes(wanted, args.by))
+        if not modes and not reader.keeps_causes():
+            raise AgentEvalError(NO_CAUSES)
         if args.cases is None:
             return modes, [], []
         turns = _turns_of(reader, replace(wanted, mode=args.mode))

@@ -22,6 +22,8 @@ class StoreOptions(Section):
     """Maximum memory of turns that wait while the store can't be written. Beyond it, the oldest are dropped and counted. With a journal, senders wait instead."""
     content: Switch = False
     """Store the messages of each turn, redacted by ``privacy.redact``."""
+    causes: Switch = True
+    """Store facts of each turn and the step that broke it, for ``differences`` and ``failure-modes``."""
 
     attributes: Annotated[tuple[str, ...], Before(name_list("attributes")), Kind("list of attributes")] = ()
     """Span or resource attributes to store with each turn, for ``compare --by``: ``gen_ai.prompt.version``."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 from ..core import jsonio
@@ -18,6 +19,7 @@ from .names import public_name
 
 OUTPUT = "output"
 _SIGNALS = ("code_injection_markers", "code_ungrounded_numbers")  # without a verdict
+_MOST_ERRORS = 100  # errors of tools among which the earliest is searched
 _NUMBER = re.compile(r"\d[\d.,]*")
 _WORD = re.compile(r"\w{3,}")
 _LEAK = "the answer leaks secrets, personal data or instructions"
@@ -100,7 +102,7 @@ def first_fault(turn: Turn, scores: Iterable[Score], redact: Collection[str] = (
     if first is None:
         return None
     step, error = (bounded_name(name) for name in names_at(turn, first.path))
-    return Fault(first.kind, first.path, *(public_name(text, redact) for text in (first.reason, step, error)))
+    return Fault(first.kind, first.path, *(public_name(text, redact) for text in (bounded_name(first.reason), step, error)))
 
 
 _NAMED_BY: Mapping[str, str] = {"tool_calls": "name", "llm_calls": "model", "handoffs": "to"}
@@ -142,15 +144,22 @@ def _of_tools(turn: Turn, failed: Mapping[str, Score]) -> Iterator[Fault]:
     if (score := failed.get("code_tool_schema_validity")) is not None:
         for at in score.detail.get("invalid_calls") or ():
             yield Fault("invalid_arguments", f"tool_calls[{at}]", f"{calls[at].name} was called with invalid arguments")
-    for at, call in enumerate(calls):
-        later = (one for one in calls[at + 1 :] if failure_of_call(one) is None)
-        if failure_of_call(call) is not None and not any(is_repaired(call, one) for one in later):
-            yield Fault("tool_error", f"tool_calls[{at}]", f"{call.name} failed and wasn't repaired")
+    yield from islice(_unrepaired(calls), _MOST_ERRORS)
     yield from _loops(calls, failed.get("code_repeated_tool_calls"))
     expected = turn.references.get("expected_tools")
     if isinstance(expected, list):
         names = [entry_name(one) for one in expected]
         yield from _first_call(calls, [call.name for call in calls if call.name not in names], "wrong_tool", "{} wasn't expected")
+
+
+def _unrepaired(calls: list[ToolCall]) -> Iterator[Fault]:
+    successes = [call for call in calls if failure_of_call(call) is None]
+    before = 0
+    for at, call in enumerate(calls):
+        if failure_of_call(call) is None:
+            before += 1
+        elif not any(is_repaired(call, later) for later in successes[before:]):
+            yield Fault("tool_error", f"tool_calls[{at}]", f"{call.name} failed and wasn't repaired")
 
 
 def _loops(calls: list[ToolCall], score: Score | None) -> Iterator[Fault]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from operator import eq, gt, le, lt
 from typing import Any, NamedTuple
 
+from ..core.bounded import bounded_name
 from ..core.errors import ConfigError, refusal
 from ..core.turn import Turn
 from ..detectors.refusal.evidence import language_of, plain
@@ -17,6 +18,8 @@ FactValue = str | float | list[str]
 _SIGNS: Mapping[str, Callable[[float, float], bool]] = {"=": eq, "<": lt, ">": gt, "≤": le}
 _CONDITION = re.compile(r"\s*([^=<>≤]+?)\s*([=<>≤])\s*(.+?)\s*", re.DOTALL)
 _READ = 2_000  # characters that decide the language
+_MOST_NAMES = 50
+"""Number of names that one attribute can have."""
 _MEASURED: Mapping[str, Collection[str]] = {
     "duration_s": ("duration_s",),
     "cost_usd": ("cost_usd", "usage"),
@@ -69,22 +72,32 @@ def facts_of(turn: Turn) -> dict[str, FactValue]:
         "documents": len(turn.retrieved_ids) if turn.retrieved_ids is not None else None,
         "top_score": max(_scores_in(turn), default=None),
     }
-    return {name: value for name, value in (names | numbers | _facts_of_tools(turn)).items() if value is not None and value != []}
+    known = names | numbers | _facts_of_tools(turn)
+    return {
+        name: bounded_name(value) if isinstance(value, str) else value
+        for name, value in known.items()
+        if value is not None and value != []
+    }
 
 
 def _facts_of_tools(turn: Turn) -> dict[str, Any]:
     if turn.tool_calls is None:
         return {}
-    tools = [call.name for call in turn.tool_calls]
-    failed = [(call.name, call.error.type) for call in turn.tool_calls if call.error is not None]
+    tools = [bounded_name(call.name) for call in turn.tool_calls]
+    failed = [(name, call.error.type) for name, call in zip(tools, turn.tool_calls, strict=True) if call.error is not None]
     return {
-        "tool": [*dict.fromkeys(tools)],
-        "tool failed": [*dict.fromkeys(name for name, _ in failed)],
-        "tool error": [*dict.fromkeys(error for _, error in failed if error)],
-        "tool after tool": [*dict.fromkeys(f"{one} → {other}" for one, other in itertools.pairwise(tools))],
+        "tool": _first_names(tools),
+        "tool failed": _first_names(name for name, _ in failed),
+        "tool error": _first_names(error for _, error in failed if error),
+        "tool after tool": _first_names(f"{one} → {other}" for one, other in itertools.pairwise(tools)),
         "tool_calls": len(tools),
         "tool_errors": len(failed),
     }
+
+
+def _first_names(found: Iterable[str]) -> list[str]:
+    """Return the first of the distinct names, each shortened if it is long."""
+    return [bounded_name(name) for name in itertools.islice(dict.fromkeys(found), _MOST_NAMES)]
 
 
 def _scores_in(turn: Turn) -> list[float]:

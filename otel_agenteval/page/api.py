@@ -22,7 +22,7 @@ from ..evaluation.turn_facts import FactCondition
 from ..judging.models.prompt import SYSTEM
 from ..metrics.descriptions import described, headline, value_of
 from ..metrics.registry import catalog
-from ..outlets.store.reader import fault_of_row
+from ..outlets.store.reader import NO_CAUSES, fault_of_row
 from ..outlets.store.statements import HOUR
 from ..outlets.store.views import Cursor, Filter, Order, SumCell, Views
 from ..outlets.turn_text import one_line
@@ -364,6 +364,8 @@ class Api:
         with self.views() as views:
             wanted = self._filter(request)
             rows = views.filtered_facts(wanted) if metric is None else views.filtered_verdicts(wanted)
+            if not rows:
+                _require_causes(views)
         try:
             conditions = [FactCondition.parse(text, "group") for text in group]
             found = differences_of_group(rows, conditions, "group") if metric is None else differences_of(metric, rows)
@@ -374,6 +376,8 @@ class Api:
     def failure_modes(self, request: Request) -> dict[str, Any]:
         with self.views() as views:
             found = views.filtered_modes(self._filter(request), request.given["by"])
+            if not found.modes:
+                _require_causes(views)
         return {"modes": modes_as_data(modes_of(found)), "turns": sum(found.totals), "middle": found.middle}
 
     def mode_cases(self, request: Request) -> FileResponse:
@@ -602,6 +606,11 @@ def _texts(content: Mapping[str, Any] | None, scores: list[dict[str, Any]]) -> d
 
 def _is_bad(score: Mapping[str, Any]) -> bool:
     return score["status"] == "error" or (score["passed"] is False and score["direction"] != "neutral")
+
+
+def _require_causes(views: Views) -> None:
+    if not views.keeps_causes():
+        raise Problem(404, NO_CAUSES)
 
 
 def _differences(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from otel_agenteval.cli.main import main
 from otel_agenteval.config.loader import load_config
-from otel_agenteval.core import semconv
+from otel_agenteval.core import jsonio, semconv
 from otel_agenteval.core.errors import StoreError
 from otel_agenteval.core.exchange import Exchange
 from otel_agenteval.core.score import Score
@@ -24,6 +25,7 @@ from otel_agenteval.outlets.store.reader import StoreReader, Wanted
 from otel_agenteval.outlets.store.writer import Retention, ScoreStore
 from tests.outlets.factories import SPAN_ID, TRACE_ID, scored_turn
 from tests.support.clock import FakeClock
+from tests.support.page import ServedPage
 from tests.support.postgres import Anywhere
 from tests.support.process import ROOT, environment
 from tests.support.rig import Rig
@@ -97,6 +99,39 @@ def test_judged_failure_has_the_turns_first_fault(kept: Kept, judged_first: bool
         ((fault, halves, _),) = reader.modes().modes
     assert (fault.kind, fault.step) == ("tool_error", "book")
     assert sum(half.represented for half in halves) == 4.0
+
+
+def test_store_without_causes_keeps_none(kept_in_file: Kept, clock: FakeClock, capsys: pytest.CaptureFixture[str]) -> None:
+    path = kept_in_file.path
+    kept = Kept(path, clock, causes=False)
+    kept.outlet.emit(
+        [scored_turn(score(value=0.0, passed=False), turn={"tool_calls": [{"name": "book", "error": {"type": "timeout"}}]})]
+    )
+    kept.outlet.close()
+    with kept.reader() as reader:
+        row = reader.turn(TURN)
+        assert row is not None
+        assert {row[name] for name in ("facts", "fault", "mode", "failed")} == {None}
+        assert not reader.keeps_causes()
+    for command in ("differences", "failure-modes"):
+        assert main([command, "--store", str(path)]) != 0
+        assert "outlets.store.causes" in capsys.readouterr().err
+    with ServedPage(str(path)) as served:
+        for route in ("differences?metric=code_a", "failure-modes"):
+            answer = served.client.get(f"/api/v1/{route}")
+            assert answer.status_code == 404
+            assert "outlets.store.causes" in answer.text
+
+
+@pytest.mark.parametrize("names", [[f"tool-{number}" for number in range(10_000)], ["x" * 500_000, "y" * 500_000]])
+def test_facts_are_bounded_for_many_or_long_names(kept_in_file: Kept, names: list[str]) -> None:
+    calls = {"tool_calls": [{"name": name, "error": {"type": name}} for name in names], "error": {"type": names[0]}}
+    kept_in_file.outlet.emit([scored_turn(score(value=0.0, passed=False), turn=calls)])
+    with kept_in_file.reader() as reader:
+        row = reader.turn(TURN)
+    assert row is not None
+    assert len(row["facts"]["tool"]) <= 50
+    assert len(jsonio.dumps(row["facts"])) + len(jsonio.dumps(row["fault"])) < 200_000
 
 
 def test_turn_that_only_passes_has_no_mode(kept: Kept) -> None:

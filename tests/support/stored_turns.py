@@ -77,7 +77,7 @@ def some_turns(
         turn = turn_row(
             number, start=at, stored_at=at + 2, agent=AGENTS[number % 3], model=MODELS[number % 2], service_version="1.4" if number < count * 0.7 else "1.5",
             tools=["search", "book"] if number % 4 == 0 else None, error="timeout" if number % 50 == 7 else None, conversation_id=f"conv-{number // 5}",
-            case_key=f"case-{number % 40}", duration_s=rng.expovariate(0.5), content=said if content else None,
+            case_key=f"case-{number % 40}", duration_s=rng.expovariate(0.5), content=said if content else None, facts={"tool_calls": number % 4},
         )  # fmt: skip
         passes = rng.random() > 0.05
         finding = Finding("output", 0, 6, "refusal", "critical" if turn["agent"] == "travel" else "warning")

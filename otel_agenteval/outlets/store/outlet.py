@@ -102,6 +102,7 @@ class StoreOutlet(Outlet):
         self.keeps_content = wanted.content
         self.keeps_spans = bool(wanted.attributes)
         self._attributes = wanted.attributes
+        self._causes = wanted.causes
         self._store = ScoreStore(wanted.path, Retention(wanted.max_age, wanted.max_bytes), clock)
         self._telemetry = telemetry
         self._instance_id = instance_id
@@ -306,7 +307,7 @@ class StoreOutlet(Outlet):
         call, usage = answering_call(turn), turn.usage
         skipped = {score.metric: str(score.detail.get("reason", "")) for score in scored.scores if score.status == "skipped"}
         tools = dict.fromkeys(call.name for call in turn.tool_calls or () if call.name)
-        fault = self._fault_of(scored)
+        facts, fault = (facts_of(turn) if scored.of_turn_itself else {}, self._fault_of(scored)) if self._causes else ({}, None)
         return {
             "turn_id": turn.turn_id, "tenant": root.tenant, "labels": _json(dict(root.labels)), "trace_id": f"{root.trace_id:032x}", "span_id": f"{root.span_id:016x}",
             "revision": turn.revision, "supersedes": scored.supersedes, "superseded_by": None,
@@ -320,9 +321,9 @@ class StoreOutlet(Outlet):
             # Later scores come without the turn's spans.
             "attributes": self._attributes_of(scored) if self._attributes and scored.of_turn_itself else None,
             "tools": _json([*tools]), "error": None if turn.error is None else turn.error.type or "error", "case_key": self._case_of(turn),
-            "facts": _json(facts_of(turn)) if scored.of_turn_itself else None,
+            "facts": _json(facts),
             "fault": None if fault is None else jsonio.dumps(fault._asdict()), "mode": None if fault is None else fault.mode,
-            "failed": _failed_turns(scored),
+            "failed": _failed_turns(scored) if self._causes else None,
             "instance_id": self._instance_id(), "stored_at": self._clock.time_ns() / 1e9,
         }  # fmt: skip
 

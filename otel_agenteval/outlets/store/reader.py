@@ -30,6 +30,9 @@ _MOST_READ = 10_000
 """Number of failures, of passes, or of turns that are searched for a sample."""
 _MOST_TURNS = 30_000
 """Number of turns below which a sample is taken from a list of them."""
+NO_CAUSES = "the store has no facts of its latest turns. Set outlets.store.causes to true"
+_RECENT = 200
+"""Number of turns that show if facts are stored."""
 _BLOCK = 2_000
 """Number of turns that one query reads."""
 _FIRST_LEVEL = 12
@@ -207,8 +210,23 @@ class StoreReader:
         every = _conditions(wanted, self._sql, of_scores=False)
         return self._modes(failed, every, "turns.stored_at", None if by is None else _grouping(by, self._sql))
 
-    def _modes(self, failed: Where, every: Where, at: str, by: tuple[str, list[Any]] | None = None) -> StoredModes:
-        """Return the failure modes of the turns that meet one condition, as shares of those that meet another."""
+    def _modes(
+        self,
+        failed: Where,
+        every: Where,
+        at: str,
+        by: tuple[str, list[Any]] | None = None,
+        sample: tuple[Where, int] | None = None,
+    ) -> StoredModes:
+        """Return the failure modes of the turns that meet one condition, as shares of those that meet another.
+
+        Args:
+            failed: the condition on failed turns.
+            every: the condition on all turns.
+            at: the time of a turn.
+            by: column and values of the groups, instead of two halves of the time.
+            sample: condition on a sample of the failed turns' scores, and how many each stands for. It is counted instead.
+        """
         p = self._sql.p
         middle = self._middle(every, at) if by is None else 0.0
         if by is None:
@@ -221,14 +239,17 @@ class StoreReader:
             column, given = by
             parts = [(column, given, f"{column} IS NOT NULL", given)]
             totals = self._group_sizes(every, at, column, given)
+        # The comparison with '' makes SQLite read the index of modes, without the turns' rows.
+        counted, tables, weight = failed, "turns", 1
+        if sample is not None:
+            (counted, weight), tables = sample, "scores CROSS JOIN turns"
         rows = [
             row
             for part, of_part, condition, values in parts
             for row in self._db.execute(
-                # The comparison with '' makes SQLite read the index of modes, without the turns' rows.
-                f"SELECT mode, {part} AS part, count(*), sum(failed), sum(failed * failed) FROM turns "
-                f"WHERE failed IS NOT NULL AND mode > '' AND {failed} AND {condition} GROUP BY 1, 2",
-                [*of_part, *failed.values, *values],
+                f"SELECT mode, {part} AS part, {weight} * count(*), {weight} * sum(failed), {weight * weight} * sum(failed * failed) "
+                f"FROM {tables} WHERE failed IS NOT NULL AND mode > '' AND {counted} AND {condition} GROUP BY 1, 2",
+                [*of_part, *counted.values, *values],
             )
         ]
         found: dict[str, dict[Any, FailedTurns]] = {}
@@ -252,6 +273,16 @@ class StoreReader:
         ]
         sizes = tuple(totals.values())
         return StoredModes(counts, sizes, middle=middle) if by is None else StoredModes(counts, sizes, tuple(map(str, totals)))
+
+    def _failed_sample(self, of_scores: Where, where: Where) -> tuple[Where, int]:
+        """Return the condition on a random sample of failed scores, and how many failures each of them stands for."""
+        level = _FIRST_LEVEL
+        while level and self._count("scores", of_scores, _MOST_READ + 1, _levels(0, level - 1, TOP_LEVEL)) <= _MOST_READ:
+            level -= 1
+        found = Where(self._sql, "scores.turn_id = turns.turn_id", CURRENT, _levels(0, level, TOP_LEVEL))
+        for one in (of_scores, where):
+            found.add(str(one), *one.values)
+        return found, 1 << level
 
     def _middle(self, where: Where, at: str) -> float:
         """Return the middle of the time of the turns, in Unix seconds."""
@@ -355,7 +386,7 @@ class StoreReader:
         found: list[sqlite3.Row] = []
         read, level, lowest = 0, TOP_LEVEL, _FIRST_LEVEL
         while level >= 0 and len(found) < most:
-            levels = f"scores.verdict = {verdict} AND scores.level IN ({', '.join(map(str, range(lowest, level + 1)))})"
+            levels = _levels(verdict, lowest, level)
             read += self._count("scores", of_scores, _MOST_READ + 1, levels)
             if read > _MOST_READ:
                 break
@@ -377,11 +408,17 @@ class StoreReader:
 
     def _facts(self, where: Where, at: str) -> list[VerdictRow]:
         rows = self._db.execute(
-            f"SELECT turn_id, conversation_id, service_version, attributes, facts, 1 AS verdict, 0 AS level, 1.0 FROM turns "
+            f"SELECT turn_id, conversation_id, service_version, attributes, facts, 1 AS verdict, 1.0 FROM turns "
             f"WHERE {where} AND facts IS NOT NULL ORDER BY {at} DESC LIMIT {self._sql.p}",
             [*where.values, _MOST_READ],
         )
         return [_verdict_of(row) for row in rows]
+
+    def keeps_causes(self) -> bool:
+        """Return False if no recent turn has facts or a first fault."""
+        recent = f"SELECT coalesce(facts, fault) AS cause FROM turns ORDER BY stored_at DESC LIMIT {_RECENT}"
+        count, known = self._db.execute(f"SELECT count(*), count(cause) FROM ({recent}) AS recent").fetchone()
+        return bool(known) or not count
 
     def has_metric(self, name: str) -> bool:
         return self._db.execute(f"SELECT 1 FROM scores WHERE metric = {self._sql.p} LIMIT 1", (name,)).fetchone() is not None
@@ -482,6 +519,11 @@ class VerdictRow(NamedTuple):
     """Conversation or, if unknown, the turn's own id."""
     weight: float
     """Number of turns that this one stands for."""
+
+
+def _levels(verdict: int, lowest: int, highest: int) -> str:
+    """Return the SQL condition on a verdict and a range of levels."""
+    return f"scores.verdict = {verdict} AND scores.level IN ({', '.join(map(str, range(lowest, highest + 1)))})"
 
 
 def _verdict_of(row: sqlite3.Row) -> VerdictRow:

@@ -302,7 +302,12 @@ class Views(StoreReader):
         for where in (failed, every):
             times = _of_time(wanted, self._sql)
             where.add(str(times), *times.values)
-        return self._modes(failed, every, AT, None if by is None else (GROUPS[by], []))
+        sample = None
+        if wanted.metric is not None and wanted.outcome == "fail" and not wanted.conversation:
+            of_scores = _of_time(wanted, self._sql, at="scores.at")
+            of_scores.add(f"scores.metric = {self._sql.p}", wanted.metric)
+            sample = self._failed_sample(of_scores, every)
+        return self._modes(failed, every, AT, None if by is None else (GROUPS[by], []), sample)
 
     def scores_of(self, turn_ids: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
         rows = self._db.execute(
