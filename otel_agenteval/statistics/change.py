@@ -347,7 +347,8 @@ class Series:
         own = math.sqrt(spread / self._block_size * _SMOOTHING / (2 - _SMOOTHING))
         away = abs(self._ewma - usual)
         if away > least + _limit(self._options.stake / 2 / self._block_size) * own + _SURE * math.sqrt(spread / known):
-            return self._found("ewma", self._run, self._run_since, self._exemplars)
+            side = self._low if self._ewma < usual else self._high  # its examples are scores beyond the usual mean
+            return self._found("ewma", self._run, self._run_since, side.exemplars or self._exemplars)
         if away <= own:
             self._run, self._run_since, self._exemplars = Moments(), 0.0, []
         return self._compare_release()

@@ -107,6 +107,15 @@ def test_a_change_says_what_was_before_what_is_now_since_when_and_where_to_look(
     assert all(int(one.turn_id[1:]) >= 990 and [*before, *after][int(one.turn_id[1:])] == 0 for one in change.exemplars)
 
 
+def test_examples_of_small_change_are_scores_beyond_the_usual_mean() -> None:
+    random = np.random.default_rng(0)
+    leaks = 0.3 * np.concatenate([random.random(1_500) < 0.01, random.random(3_000) < 0.06])
+    found = fed(Series(DetectorOptions()), leaks)
+    assert found is not None
+    assert found[1].detector == "ewma"
+    assert [leaks[int(one.turn_id[1:])] for one in found[1].exemplars] == [0.3] * 3
+
+
 def test_after_a_change_the_new_level_is_what_is_usual() -> None:
     series = Series(DetectorOptions())
     assert fed(series, [1.0] * 300) is None
