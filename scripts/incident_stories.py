@@ -41,6 +41,11 @@ def printed(commands: str, folder: Path) -> str:
     ).stdout
 
 
+def without_figures(text: str) -> str:
+    """Return a text without numbers and widths of columns, which change with the number of compared facts."""
+    return " ".join(re.sub(r"[−+]?\d[\d.,]*", "0", text).split())
+
+
 def main() -> int:
     """Play all incidents and write the page."""
     text = PAGE.read_text(encoding="utf-8")
