@@ -9,7 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from ..core.errors import ConfigError
 from ..core.finding import SEVERITIES
+from ..evaluation.turn_facts import FactCondition
 from ..outlets.store.views import Filter
 
 Kind = Literal["text", "number", "count", "time", "flag"]
@@ -152,10 +154,20 @@ OF_TURNS = (
     Parameter("above", "number", "turns with a value of `metric` above this"),
     Parameter("tool", "text", "turns that called this tool"),
     Parameter("mode", "text", "turns of this failure mode, by its id"),
+    Parameter(
+        "fact", "text", "turns with this fact, such as `language=de` or `duration_s>20` (repeatable, all must hold)", many=True
+    ),
     Parameter("error", "flag", "turns that ended with an error", default=False),
     Parameter("text", "text", "turns with this text in their content, if content is stored and shown"),
 )
 OF_SUMS = (*WHEN, *WHOSE, Parameter("metric", "text", "only this metric"))
+
+
+def _facts_in(texts: Sequence[str]) -> tuple[FactCondition, ...]:
+    try:
+        return tuple(FactCondition.parse(text, "fact") for text in texts)
+    except ConfigError as error:
+        raise Problem(400, str(error)) from None
 
 
 def filter_of(given: Mapping[str, Any], tenant: str | None) -> Filter:
@@ -163,5 +175,5 @@ def filter_of(given: Mapping[str, Any], tenant: str | None) -> Filter:
     return Filter(
         since=given.get("since"), until=given.get("until"), agents=given.get("agent", ()), services=given.get("service", ()), versions=given.get("version", ()),
         models=given.get("model", ()), tenant=tenant, conversation=given.get("conversation"), metric=given.get("metric"), outcome=given.get("outcome"),
-        severity=given.get("severity"), below=given.get("below"), above=given.get("above"), tool=given.get("tool"), mode=given.get("mode"), error=bool(given.get("error")), text=given.get("text"),
+        severity=given.get("severity"), below=given.get("below"), above=given.get("above"), tool=given.get("tool"), mode=given.get("mode"), error=bool(given.get("error")), facts=_facts_in(given.get("fact", ())), text=given.get("text"),
     )  # fmt: skip

@@ -11,6 +11,7 @@ import pytest
 
 from otel_agenteval.cli.main import main
 from otel_agenteval.core import jsonio
+from otel_agenteval.evaluation.turn_facts import FactCondition
 from otel_agenteval.outlets.store.views import Filter, Views
 from otel_agenteval.page.api import Reader
 from tests.support.browser import chromium
@@ -75,6 +76,30 @@ def test_group_of_turns_is_compared_as_by_the_command(tmp_path: Path, capsys: py
         assert [served.get("differences", group=group)] == jsonio.loads(capsys.readouterr().out)
         for params in ({"group": "model"}, {"group": "modle=m1"}, {"group": group, "metric": METRIC}):
             assert served.client.get("/api/v1/differences", params=params).status_code == 400
+
+
+def test_turns_with_a_fact_are_listed(anywhere: Anywhere) -> None:
+    rows = [
+        (turn, {**jsonio.loads(turn["attributes"]), **jsonio.loads(turn["facts"]), "service.version": turn["service_version"]})
+        for turn, _ in failing_turns("tool failed", "pay", PROMPT)
+    ]
+    with ServedPage(filled(anywhere(), failing_turns("tool failed", "pay", PROMPT))) as served:
+        for text in (
+            "tool failed=pay",
+            f"gen_ai.prompt.version = {PROMPT}",
+            "duration_s>0.5",
+            "duration_s ≤ 0.5",
+            "tool=pay",
+            "tool=pa",
+            "service.version=1.4",
+            "model<5",
+            "unknown=0",
+        ):
+            expected = {turn["turn_id"] for turn, facts in rows if FactCondition.parse(text, "").holds(facts)}
+            assert {turn["turn_id"] for turn in served.get("turns", fact=text, limit=500)["turns"]} == expected, text
+        both = served.get("turns", fact=["tool failed=pay", "duration_s>0.5"], limit=500)["turns"]
+        assert 0 < len(both) < 200
+        assert served.client.get("/api/v1/turns", params={"fact": "model"}).status_code == 400
 
 
 def test_metric_errors_are_no_failed_turns(anywhere: Anywhere) -> None:

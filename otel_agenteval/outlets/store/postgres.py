@@ -33,6 +33,7 @@ SYNTAX = Syntax(
     contains="strpos({}, {}) > 0",
     field="(replace({}, '\\u0000', '\\ufffd')::jsonb ->> {}::text)",
     field_name=str,
+    number="substring({} from '^-?[0-9]+(?:[.][0-9]+)?(?:[eE][-+]?[0-9]+)?$')::double precision",
     floor="floor({})::bigint",
     integer="({})::bigint",
     total="coalesce(sum(({})::double precision), 0)",

@@ -22,6 +22,7 @@ SYNTAX = Syntax(
     contains="instr({}, {}) > 0",
     field="json_extract({}, {})",
     field_name=lambda name: f"$.{jsonio.dumps(name)}",
+    number="(SELECT CASE WHEN typeof(v) <> 'text' THEN v END FROM (SELECT {} AS v))",
     floor="CAST({} AS INTEGER)",
     integer="CAST({} AS INTEGER)",
     total="total({})",

@@ -28,6 +28,8 @@ class Syntax:
     field: str
     """Text of a field of a JSON object. The second expression is the bound :attr:`field_name`."""
     field_name: Callable[[str], str]
+    number: str
+    """Number in such a field, or NULL if it is a text."""
     floor: str
     """Largest whole number up to a positive number."""
     integer: str

@@ -20,6 +20,7 @@ from typing import Any, Literal, NamedTuple
 
 from ...core import jsonio
 from ...core.finding import Severity
+from ...evaluation.turn_facts import FactCondition
 from ...statistics.weighted import Estimate, Sums
 from .database import backend_of
 from .reader import GroupValue, StoredModes, StoreReader, VerdictRow, plain
@@ -63,6 +64,7 @@ class Filter:
     tool: str | None = None
     mode: str | None = None
     """Id of a failure mode."""
+    facts: tuple[FactCondition, ...] = ()
     error: bool = False
     text: str | None = None
     """Text in the stored content."""
@@ -627,6 +629,8 @@ def _of_turns(wanted: Filter, sql: Syntax, table: str = "turns.") -> Where:
     where.compare("turns.conversation_id =", wanted.conversation)
     if wanted.mode is not None:
         where.add(f"turns.failed IS NOT NULL AND turns.mode = {sql.p}", wanted.mode)
+    for condition in wanted.facts:
+        _add_fact(where, condition)
     if wanted.error:
         where.add("turns.error IS NOT NULL")
     if wanted.tool is not None:
@@ -646,6 +650,25 @@ def _of_turns(wanted: Filter, sql: Syntax, table: str = "turns.") -> Where:
             *of_score.values,
         )
     return where
+
+
+def _add_fact(where: Where, condition: FactCondition) -> None:
+    sql, p, number = where.sql, where.sql.p, condition.number
+    known, names = "turns.service_version", []
+    if condition.name != "service.version":
+        known = f"coalesce({sql.field.format('turns.facts', p)}, {sql.field.format('turns.attributes', p)})"
+        names = 2 * [sql.field_name(condition.name)]
+    conditions: list[str] = []
+    values: list[Any] = []
+    if condition.sign == "=":  # a name, or one of a list
+        conditions, values = (
+            [f"{known} = {p}", sql.contains.format(known, p)],
+            [*names, condition.value, *names, jsonio.dumps(condition.value)],
+        )
+    if number is not None:
+        conditions.append(f"{sql.number.format(known)} {condition.sign.replace('≤', '<=')} {p}")
+        values += [*names, number]
+    where.add(f"({' OR '.join(conditions)})", *values)
 
 
 def _of_score(wanted: Filter, sql: Syntax, column: str = "{}") -> Where:
