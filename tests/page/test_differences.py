@@ -35,7 +35,7 @@ def facts_in(found: dict[str, Any]) -> list[set[tuple[str, str]]]:
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    path = filled(tmp_path_factory.mktemp("differences") / "s.db", failing_turns("tool failed", "pay", PROMPT))
+    path = filled(tmp_path_factory.mktemp("differences") / "s.db", failing_turns("model", "small", PROMPT))
     store = store_at(path)
     store.write([], [], changes=[CHANGE, {**CHANGE, "metric": "code_refusal", "verdict": "better"}])
     store.close()
@@ -58,18 +58,18 @@ def tab(browser: Any, url: str) -> Iterator[Any]:
 
 
 def test_findings_equal_those_of_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = filled(tmp_path / "s.db", failing_turns("tool failed", "pay", PROMPT))
+    path = filled(tmp_path / "s.db", failing_turns("model", "small", PROMPT))
     assert main(["differences", "--store", path, "--metric", METRIC, "--format", "json"]) == 0
     with ServedPage(path) as served:
         found = served.get("differences", metric=METRIC)
         assert [found] == jsonio.loads(capsys.readouterr().out)
-        assert facts_in(found)[0] == {("tool failed", "pay"), ("gen_ai.prompt.version", PROMPT)}
+        assert facts_in(found)[0] == {("model", "small"), ("gen_ai.prompt.version", PROMPT)}
         assert served.get("differences", metric="code_unknown")["findings"] == []
         assert served.client.get("/api/v1/differences").status_code == 400
 
 
 def test_group_of_turns_is_compared_as_by_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = filled(tmp_path / "s.db", failing_turns("tool failed", "pay", PROMPT))
+    path = filled(tmp_path / "s.db", failing_turns("model", "small", PROMPT))
     group = f"gen_ai.prompt.version = {PROMPT}"
     assert main(["differences", "--store", path, "--group", group, "--format", "json"]) == 0
     with ServedPage(path) as served:
@@ -81,11 +81,11 @@ def test_group_of_turns_is_compared_as_by_the_command(tmp_path: Path, capsys: py
 def test_turns_with_a_fact_are_listed(anywhere: Anywhere) -> None:
     rows = [
         (turn, {**jsonio.loads(turn["attributes"]), **jsonio.loads(turn["facts"]), "service.version": turn["service_version"]})
-        for turn, _ in failing_turns("tool failed", "pay", PROMPT)
+        for turn, _ in failing_turns("model", "small", PROMPT)
     ]
-    with ServedPage(filled(anywhere(), failing_turns("tool failed", "pay", PROMPT))) as served:
+    with ServedPage(filled(anywhere(), failing_turns("model", "small", PROMPT))) as served:
         for text in (
-            "tool failed=pay",
+            "model=small",
             f"gen_ai.prompt.version = {PROMPT}",
             "duration_s>0.5",
             "duration_s ≤ 0.5",
@@ -97,7 +97,7 @@ def test_turns_with_a_fact_are_listed(anywhere: Anywhere) -> None:
         ):
             expected = {turn["turn_id"] for turn, facts in rows if FactCondition.parse(text, "").holds(facts)}
             assert {turn["turn_id"] for turn in served.get("turns", fact=text, limit=500)["turns"]} == expected, text
-        both = served.get("turns", fact=["tool failed=pay", "duration_s>0.5"], limit=500)["turns"]
+        both = served.get("turns", fact=["model=small", "duration_s>0.5"], limit=500)["turns"]
         assert 0 < len(both) < 200
         assert served.client.get("/api/v1/turns", params={"fact": "model"}).status_code == 400
 
@@ -137,7 +137,7 @@ def test_filters_and_tenants_limit_the_turns(anywhere: Anywhere) -> None:
         anywhere(),
         [
             *failing_turns("language", "de", PROMPT, tenant="acme"),
-            *failing_turns("stop_kind", "length", PROMPT, tenant="globex", start=400, count=300),
+            *failing_turns("model", "tiny", PROMPT, tenant="globex", start=400, count=300),
         ],
     )
     with ServedPage(path) as served:
@@ -150,7 +150,7 @@ def test_filters_and_tenants_limit_the_turns(anywhere: Anywhere) -> None:
         served.client.headers["authorization"] = "Bearer t"
         found = served.get("differences", metric=METRIC)
         assert found["failed"] + found["passed"] == 300
-        assert ("stop_kind", "length") in facts_in(found)[0]
+        assert ("model", "tiny") in facts_in(found)[0]
         assert "language" not in jsonio.dumps(found)
 
 
@@ -163,13 +163,13 @@ def test_red_number_leads_to_facts_and_their_turns(tab: Any) -> None:
     tab.wait_for_url(f"**/differences?agent=travel&metric={METRIC}")
     row = tab.locator("main tbody tr").first
     row.wait_for()
-    assert {"tool failed = pay", f"gen_ai.prompt.version = {PROMPT}"} == {*row.locator("td").first.text_content().split(" and ")}
+    assert {"model = small", f"gen_ai.prompt.version = {PROMPT}"} == {*row.locator("td").first.text_content().split(" and ")}
     assert row.locator("svg.interval").count() == 1
     assert tab.title() == "Differences – otel-agenteval"
-    row.get_by_role("link", name="tool failed = pay").click()
-    tab.wait_for_url(f"**/turns?agent=travel&metric={METRIC}&outcome=fail&tool=pay")
+    row.get_by_role("link", name="model = small").click()
+    tab.wait_for_url(f"**/turns?agent=travel&metric={METRIC}&outcome=fail&model=small")
     tab.get_by_role("main").get_by_role("link", name="Differences").click()
-    tab.wait_for_url(f"**/differences?agent=travel&metric={METRIC}")
+    tab.wait_for_url(f"**/differences?agent=travel&metric={METRIC}**")
 
 
 def test_change_leads_to_the_facts_since_then(tab: Any) -> None:
@@ -229,10 +229,10 @@ def test_keys_alone_lead_to_the_turns(tab: Any) -> None:
     tab.locator("#main").focus()
     for _ in range(40):
         tab.keyboard.press("Tab")
-        if tab.evaluate("document.activeElement.textContent").startswith("tool failed"):
+        if tab.evaluate("document.activeElement.textContent").startswith("model = small"):
             break
     tab.keyboard.press("Enter")
-    tab.wait_for_url("**/turns?**tool=pay")
+    tab.wait_for_url("**/turns?**model=small**")
 
 
 def test_phone_scrolls_only_the_table(browser: Any, url: str) -> None:
