@@ -18,7 +18,7 @@ from ..core.turn import Turn
 from ..evaluation.first_fault import Fault, failure_of
 from ..evaluation.redaction import Redactor, leaving
 from ..evaluation.selection import select_metrics
-from ..outlets.store.reader import GROUPED_BY, MOST_VERDICTS, NO_CAUSES, StoreReader, Wanted, store_path
+from ..outlets.store.reader import GROUPED_BY, MOST_TEXTS, NO_CAUSES, StoreReader, Wanted, store_path
 from ..report.failure_modes import RENDERINGS, FailedTurn, FailureMode, as_data, counted, modes_of
 from ..report.formatting import count
 from ..report.mode_cases import ModeCase, case_of, distinct, references_in, stored_cases
@@ -220,7 +220,7 @@ def _split(modes: list[FailureMode], failed: Sequence[FailedTurn], args: argpars
     if args.files:
         texts: dict[str, list[FailureText]] = {mode: [] for mode in ids}
         for turn in failed:
-            if len(texts.get(turn.fault.mode, ())) < MOST_VERDICTS and turn.fault.mode in texts:
+            if len(texts.get(turn.fault.mode, ())) < MOST_TEXTS and turn.fault.mode in texts:
                 texts[turn.fault.mode].append(FailureText(turn.turn_id, turn.text))
         return with_topics(modes, texts, config, embedder, describe=args.describe)
     store, wanted, redact = store_path(args.store, config), turns_wanted(args), config.privacy.redact

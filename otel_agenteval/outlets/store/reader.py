@@ -26,6 +26,8 @@ EXAMPLES = 3
 """Number of turns that show a failure mode."""
 MOST_VERDICTS = 1_000
 """Number of failures, and of passes, from which a sample has enough."""
+MOST_TEXTS = 2_000
+"""Number of failed turns of a mode whose texts are compared."""
 _MOST_READ = 10_000
 """Number of failures, of passes, or of turns that are searched for a sample."""
 _MOST_TURNS = 30_000
@@ -305,7 +307,7 @@ class StoreReader:
         )
         return {name: int(turns) for name, turns in rows}
 
-    def failure_texts(self, wanted: Wanted, most: int = MOST_VERDICTS) -> Iterator[FailedContent]:
+    def failure_texts(self, wanted: Wanted, most: int = MOST_TEXTS) -> Iterator[FailedContent]:
         """Yield what is stored about the latest failed turns."""
         where = _conditions(replace(wanted, failed=bool(wanted.metrics)), self._sql, of_scores=False)
         reason = (
