@@ -13,6 +13,7 @@ import io
 import sys
 import tarfile
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ from otel_agenteval import instrument  # noqa: E402 - of this checkout
 from otel_agenteval.cli import demo, ui  # noqa: E402
 from otel_agenteval.cli.main import main as command  # noqa: E402
 from otel_agenteval.config.loader import load_config  # noqa: E402
+from otel_agenteval.core import jsonio  # noqa: E402
+from otel_agenteval.evaluation.first_fault import Fault  # noqa: E402
 from otel_agenteval.page.api import Options  # noqa: E402
 from tests.support.browser import chromium  # noqa: E402
 from tests.support.incidents import INCIDENTS, SINCE, play  # noqa: E402
@@ -61,6 +64,22 @@ def turn_of_demo(store: Path) -> str:
     return played["the answer is made up"]
 
 
+FAULTS = (
+    Fault("refusal", "output"),
+    Fault("tool_error", "tool_calls[0]", step="book", error="timeout"),
+    Fault("loop", "tool_calls[1]", step="search"),
+)
+
+
+def generated_turns() -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
+    """Yield turns of three days, some of which failed. One failure mode is new in the last release, one is gone."""
+    for number, (turn, scores) in enumerate(some_turns(3_000, content=True)):
+        if not scores[0]["passed"]:
+            fault = FAULTS[number % 2 + (turn["service_version"] == "1.5")]
+            turn.update(fault=jsonio.dumps(fault._asdict()), mode=fault.mode, failed=1.0)
+        yield turn, scores
+
+
 def main() -> int:
     """Take all pictures."""
     with tempfile.TemporaryDirectory() as temporary, chromium() as browser:
@@ -76,8 +95,9 @@ def main() -> int:
         turn_id = turn_of_demo(folder / "demo.db")
         with ServedPage(folder / "demo.db", options) as page:
             take(browser, "turn", f"{page.url}/turn/{turn_id}", height=1_020)
-        with ServedPage(filled(folder / "scores.db", some_turns(3_000, content=True)), options) as page:
+        with ServedPage(filled(folder / "scores.db", generated_turns()), options) as page:
             take(browser, "fleet", f"{page.url}/")
+            take(browser, "modes", f"{page.url}/failure-modes")
             take(browser, "compare", f"{page.url}/compare?by=version&before=1.4&after=1.5")
         for incident in INCIDENTS:
             play(incident, folder / f"{incident.name}.db")

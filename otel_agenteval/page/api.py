@@ -44,6 +44,8 @@ _BEGINNING = 240
 _MOST_EXPORTED = 10_000
 _CANDIDATES = 1_000
 """Number of latest turns that are candidates for the next label."""
+_LOW = 0.1
+"""Remaining share below which a judge budget is nearly used up."""
 _SCORE_FACTS = ("kind", "unit", "direction", "type", "threshold", "policy", "version")
 
 
@@ -271,18 +273,23 @@ class Api:
                 "since": extent[0] if extent is not None else None,
                 "until": extent[1] if extent is not None else None,
                 "content": self.options.content,
+                "causes": views.keeps_causes(),
                 "labels": self.labels is not None and request.reader.role == "label",
                 "tenant": request.reader.tenant,
-                "budget_usd": self._budget() if request.reader.tenant is None else None,
+                **self._warnings(request.reader),
                 "trace_url": self.options.trace_url,
                 "compared": self.options.compared,
             }
 
-    def _budget(self) -> float | None:
-        """Return the remaining US dollars of the tightest judge budget. None without one."""
-        more = self.status().get("more", {}) if self.status is not None else {}
-        left = [value for name, value in more.items() if name.startswith("budget.remaining.usd")]
-        return min(left, default=None)
+    def _warnings(self, reader: Reader) -> dict[str, Any]:
+        """Return the remaining US dollars of the tightest judge budget, budgets that are nearly used up, and unread traces."""
+        status = self.status() if self.status is not None and reader.tenant is None else {}
+        budgets = status.get("budgets", [])
+        return {
+            "budget_usd": min((one["remaining"] for one in budgets if one["unit"] == "usd"), default=None),
+            "low_budgets": [one for one in budgets if one["remaining"] < _LOW * one["limit"] and one["window"] != "minute"],
+            "unread_traces": sum(one["traces"] for one in status.get("unread_traces", [])),
+        }
 
     def estimates(self, request: Request) -> dict[str, Any]:
         with self.views() as views:

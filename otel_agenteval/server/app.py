@@ -6,7 +6,7 @@ import asyncio
 import logging
 import ssl
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
@@ -23,6 +23,7 @@ from ..dialects.capture import advice_on
 from ..engine.builder import engine_from
 from ..engine.engine import BEHIND_OTLP
 from ..evaluation.selection import select_metrics
+from ..judging.budget import bounds_of
 from ..outlets.prometheus import PrometheusOutlet
 from ..page.api import Api, Options, Reader
 from .admin import GetHandler, Metrics, api
@@ -49,8 +50,9 @@ _AT_START = (
     "grpc", "http", "metrics", "web", "insecure", "tls", "allowed_hosts", "allowed_origins", "max_body", "max_inflight", "max_connections",
     "client_connections", "journal", "journal_bytes", "page",
 )  # fmt: skip
+_REMAINING = {"usd": semconv.BUDGET_REMAINING, "tokens": semconv.BUDGET_TOKENS, "calls": semconv.BUDGET_CALLS}
 _SHOWN = (
-    semconv.BUDGET_REMAINING, semconv.BUDGET_CALLS, semconv.BUDGET_TOKENS, semconv.QUEUE_SIZE, semconv.QUEUE_CAPACITY, semconv.LOAD_LEVEL, semconv.JUDGE_REQUESTS,
+    *_REMAINING.values(), semconv.QUEUE_SIZE, semconv.QUEUE_CAPACITY, semconv.LOAD_LEVEL, semconv.JUDGE_REQUESTS,
 )  # fmt: skip
 """Metrics that the health view of the web UI shows next to the ledger."""
 _LOSSES = ("queue_full", "shutdown", "fault", "stuck", "too_long", "poisoned", "error")
@@ -235,7 +237,22 @@ class Service:
             {"scope": scope, "missing": part, "traces": traces, "fix": advice_on(part, [scope])}
             for (scope, part), traces in (unread.values.items() if unread is not None else ())
         ]
-        return {**self.ledger(), "more": more, "unread_traces": missing}
+        return {**self.ledger(), "more": more, "budgets": list(self._budgets()), "unread_traces": missing}
+
+    def _budgets(self) -> Iterator[dict[str, Any]]:
+        """Yield the limits of judge calls with what remains of them."""
+        for bound in bounds_of(self.engine.config.judge.budget):
+            account, unit = bound.counter.account, bound.counter.unit
+            family = self.engine.telemetry.read(_REMAINING[unit])
+            remaining = family.values.get((account, bound.window)) if family is not None else None
+            if remaining is not None:
+                yield {
+                    "metric": account or None,
+                    "unit": unit,
+                    "window": bound.window,
+                    "limit": bound.limit,
+                    "remaining": remaining,
+                }
 
     def _parameters(self, metric: str) -> Mapping[str, Any]:
         return next((bound.params for bound in select_metrics(self.engine.config) if bound.name == metric), {})

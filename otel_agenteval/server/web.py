@@ -39,7 +39,7 @@ _SAFE = [
     ("content-security-policy", POLICY), ("referrer-policy", "no-referrer"), ("cross-origin-opener-policy", "same-origin"),
     ("cross-origin-resource-policy", "same-origin"), ("x-frame-options", "DENY"),
 ]  # fmt: skip
-_VIEWS = frozenset(("", "turns", "turn", "differences", "compare", "label", "catalogue", "health"))
+_VIEWS = frozenset(("", "turns", "turn", "differences", "failure-modes", "compare", "label", "catalogue", "health"))
 _PACKED_FROM = 1_024
 _THREADS = 4
 _MAX_LIVE = 32

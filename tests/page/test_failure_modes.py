@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from otel_agenteval.cli.main import main
 from otel_agenteval.evaluation.first_fault import Fault
 from otel_agenteval.page.api import Options, Reader
+from tests.support.browser import chromium
 from tests.support.page import ServedPage
 from tests.support.postgres import Anywhere
 from tests.support.stored_turns import failed_row, filled, score_row, turn_row
 
-TIMEOUT = Fault("tool_error", "tool_calls[0]", "book failed and wasn't repaired", "book", "timeout")
+from .test_browser import AXE, opened
+
+METRIC = "code_tool_success"
+HOSTILE = "<img src=x onerror=\"document.title='owned'\">"
+TIMEOUT = Fault("tool_error", "tool_calls[1]", "book failed and wasn't repaired", "book", "timeout")
+AGAIN = Fault("loop", "tool_calls[1]", f"{HOSTILE} was called again", HOSTILE)
+NUMBER = Fault("changed_number", "output", "a number of the answer isn't in its sources")
+CONTENT = {
+    "input": "Book room 12.",
+    "output": "Room 21 is booked.",
+    "messages": [{"role": "user", "content": "Book room 12."}, {"role": "assistant", "content": "Room 21 is booked."}],
+    "tool_calls": [{"name": "search"}, {"name": "book", "error": {"type": "timeout"}}],
+    "retrievals": [{"query": f"room {number}", "documents": []} for number in range(30)],
+}
 
 
 def stored(path: str) -> str:
@@ -89,3 +105,177 @@ def test_cases_of_a_mode_are_a_data_set(anywhere: Anywhere, tmp_path: Path) -> N
         assert served.client.get("/api/v1/failure-modes/0/cases").status_code == 404
     with ServedPage(path, Options()) as served:
         assert served.client.get(cases).status_code == 404
+
+
+# --- the page
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """400 turns: a timeout that is new in the second half, and two modes that were there before."""
+    rows, more = [], dict[str, Any](content=CONTENT, facts={"language": "de"})
+    for number in range(400):
+        fault = (
+            TIMEOUT if number > 200 and number % 10 == 0 else AGAIN if number % 10 == 3 else NUMBER if number % 80 == 7 else None
+        )
+        more["service_version"] = "1.5" if number >= 200 else "1.4"
+        turn = turn_row(number, **more) if fault is None else failed_row(number, fault, **more)
+        rows.append((turn, [score_row(turn, METRIC, float(fault is None))]))
+    with ServedPage(filled(tmp_path_factory.mktemp("modes") / "s.db", rows)) as served:
+        yield served.url
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture
+def tab(browser: Any, url: str) -> Iterator[Any]:
+    yield from opened(browser, url)
+
+
+def enter(tab: Any, name: str) -> None:
+    """Press Tab up to the link of a name in the view, then Enter."""
+    tab.get_by_role("main").get_by_role("link", name=name).first.wait_for()
+    for _ in range(80):
+        tab.keyboard.press("Tab")
+        if tab.evaluate(
+            "name => (document.activeElement.ariaLabel ?? document.activeElement.textContent).startsWith(name)", name
+        ):
+            break
+    tab.keyboard.press("Enter")
+
+
+def restored(tab: Any, address: str) -> Any:
+    """Another tab with this address, in which the view is the same."""
+    tab.wait_for_url(f"**{address}")
+    other = tab.context.new_page()
+    other.goto(tab.url)
+    other.wait_for_load_state("networkidle")
+    shown = "document.querySelector('main').innerText"
+    tab.wait_for_function(f"shown => {shown} === shown", arg=other.evaluate(shown))
+    return other
+
+
+def test_five_keys_lead_from_fleet_to_the_step(tab: Any) -> None:
+    of_metric = f"metric={METRIC}&outcome=fail&mode={TIMEOUT.mode}"
+    tab.goto("/")
+    enter(tab, f"differences of {METRIC}, travel")
+    restored(tab, f"/differences?agent=travel&metric={METRIC}")
+    enter(tab, "Failure modes of these turns")
+    restored(tab, f"/failure-modes?agent=travel&metric={METRIC}")
+    enter(tab, "tool_error: book (timeout)")
+    restored(tab, f"/turns?agent=travel&{of_metric}")
+    enter(tab, "2026-")
+    restored(tab, f"/turn/*?agent=travel&{of_metric}")
+    enter(tab, "book failed")
+    for one in (tab, restored(tab, f"/turn/*?agent=travel&{of_metric}&step=tool_calls%5B1%5D")):
+        one.wait_for_function("() => document.activeElement.dataset.path === 'tool_calls[1]'")
+        step = one.locator(".steps .chosen")
+        assert step.locator("code").text_content() == "book"
+        assert 0 <= step.bounding_box()["y"] < 700
+
+
+def test_worse_modes_come_first_and_names_are_text(tab: Any) -> None:
+    tab.goto("/failure-modes")
+    rows = tab.locator("main tbody tr")
+    rows.first.wait_for()
+    assert [row.locator("td").first.text_content() for row in rows.all()] == [
+        "tool_error: book (timeout)", f"loop: {HOSTILE}", "changed_number",
+    ]  # fmt: skip
+    assert rows.locator(".mark").all_text_contents() == ["new", "steady", "steady"]
+    assert rows.locator(".mark.warn").count() == 1
+    assert rows.first.locator("td").nth(3).text_content() == "4.8 %"
+    assert tab.title() == "Failure modes – otel-agenteval"
+    assert tab.get_by_text("64 of 400 turns failed").count() == 1
+    rows.nth(1).get_by_role("link", name="40 turns").click()
+    tab.wait_for_url(f"**/turns?mode={AGAIN.mode}")
+    tab.wait_for_selector("text=40 turns")
+    tab.get_by_role("button", name=f"Remove filter mode loop: {HOSTILE}").click()
+    tab.wait_for_selector("text=200+ turns")
+    assert tab.title() == "Turns – otel-agenteval"
+
+
+def test_modes_by_version_are_in_the_address_and_give_cases(tab: Any) -> None:
+    tab.goto("/failure-modes?model=gpt-5")
+    tab.get_by_role("button", name="by version").click()
+    tab.wait_for_url("**/failure-modes?model=gpt-5&by=version")
+    tab.get_by_role("columnheader", name="of 1.5").wait_for()
+    row = restored(tab, "/failure-modes?model=gpt-5&by=version").locator("main tbody tr").first
+    assert [cell.text_content() for cell in row.locator("td.n").all()] == ["0.0 %", "9.5 %", "19"]
+    with tab.expect_download() as download:
+        tab.get_by_role("link", name="Download test cases of tool_error: book (timeout)").click()
+    assert json.loads(Path(download.value.path()).read_text(encoding="utf-8"))["input"] == "Book room 12."
+
+
+def test_example_leads_to_the_answer_and_back_to_its_mode(tab: Any) -> None:
+    tab.goto("/failure-modes?since=24h")
+    tab.locator("main tbody tr").nth(2).get_by_role("link", name="00000000").first.click()
+    tab.get_by_role("link", name="a number of the answer").click()
+    tab.wait_for_selector(".message.assistant.chosen")
+    assert tab.evaluate("document.activeElement.textContent").endswith("Room 21 is booked.")
+    tab.get_by_role("link", name="changed_number").click()
+    tab.wait_for_url(f"**/failure-modes?since=24h&mode={NUMBER.mode}")
+    tab.wait_for_function("() => document.activeElement.matches('tr.chosen')")
+    assert tab.locator("tr.chosen td").first.text_content() == "changed_number"
+
+
+def test_fleet_leads_to_new_modes_of_the_last_day(tab: Any) -> None:
+    tab.goto("/")
+    new = tab.get_by_role("region", name="New and growing failure modes in the last 24 hours")
+    new.wait_for()
+    assert new.locator("li").count() == 1
+    new.get_by_role("link", name="tool_error: book (timeout)").click()
+    tab.wait_for_url(f"**/failure-modes?since=24h&mode={TIMEOUT.mode}")
+
+
+def test_fleet_shows_warnings_only_if_there_are_some(browser: Any, tmp_path: Path) -> None:
+    low = {"metric": None, "unit": "usd", "window": "day", "limit": 5.0, "remaining": 0.25}
+    enough = {"metric": "llm_relevance", "unit": "calls", "window": "day", "limit": 50.0, "remaining": 20.0}
+    unread = {"scope": "haystack", "missing": "content", "traces": 3, "fix": "Set it."}
+    turn = turn_row(0)
+    with ServedPage(
+        filled(tmp_path / "s.db", [(turn, [score_row(turn)])]), readers={"a": Reader(), "t": Reader("read", "acme")}
+    ) as served:
+        served.api.status = lambda: {"budgets": [low, enough], "unread_traces": [unread]}
+        found = {
+            token: served.client.get("/api/v1/facets", headers={"authorization": f"Bearer {token}"}).json() for token in "at"
+        }
+        assert (found["a"]["low_budgets"], found["a"]["budget_usd"], found["a"]["unread_traces"]) == ([low], 0.25, 3)
+        assert (found["t"]["low_budgets"], found["t"]["budget_usd"], found["t"]["unread_traces"]) == ([], None, 0)
+        for token, titles in (("a", ["Warnings"]), ("t", [])):
+            for tab in opened(browser, served.url, extra_http_headers={"authorization": f"Bearer {token}"}):
+                tab.goto("/")
+                tab.get_by_role("heading", name="Estimates").wait_for()
+                tab.wait_for_load_state("networkidle")
+                worth = ("Changes for the worse", "New and growing failure modes", "Warnings", "Most failures")
+                assert [title for title in tab.locator("main h2").all_text_contents() if title.startswith(worth)] == titles
+                for name in ["$0.25 of $5.00 left this day", "3 traces gave no turn or no text"] if titles else []:
+                    assert tab.get_by_role("link", name=name).get_attribute("href") == "/health"
+
+
+def test_phone_scrolls_only_the_modes(browser: Any, url: str) -> None:
+    for tab in opened(browser, url):
+        tab.set_viewport_size({"width": 400, "height": 800})
+        tab.goto(f"/failure-modes?metric={METRIC}&mode={AGAIN.mode}")
+        tab.locator("main tbody tr").first.wait_for()
+        assert tab.evaluate("document.documentElement.scrollWidth") <= 400
+        mode = tab.locator("main tbody td").first.bounding_box()
+        assert mode["x"] + mode["width"] <= 400
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_in_failure_modes(scheme: str, browser: Any, url: str) -> None:
+    axe = (AXE / "axe.min.js").read_text(encoding="utf-8")
+    turn = turn_row(210)["turn_id"]
+    for tab in opened(browser, url, color_scheme=scheme, bypass_csp=True):
+        for view in ("/", f"/failure-modes?mode={AGAIN.mode}", f"/turn/{turn}?step=tool_calls[1]", f"/turns?mode={AGAIN.mode}"):
+            tab.goto(view)
+            tab.wait_for_selector("main h1")
+            tab.wait_for_load_state("networkidle")
+            tab.evaluate(axe)
+            found = tab.evaluate("axe.run()")["violations"]
+            assert [(one["id"], node["html"]) for one in found for node in one["nodes"]] == []

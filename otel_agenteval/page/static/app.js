@@ -4,12 +4,15 @@ import { Compare } from "./compare.js";
 import { Differences } from "./differences.js";
 import { Fleet } from "./fleet.js";
 import { LabelNext } from "./label.js";
+import { FailureModes } from "./modes.js";
 import { Catalogue, Health } from "./others.js";
 import { OneTurn } from "./turn.js";
 import { Turns } from "./turns.js";
 
 const VIEWS = [["/", "Fleet", "f"], ["/turns", "Turns", "t"], ["/differences", "Differences", "d"], ["/compare", "Compare", "c"], ["/label", "Label", "l"], ["/catalogue", "Metrics", "m"], ["/health", "Health", "h"]];
-const KEYS = [["g f", "fleet"], ["g t", "turns"], ["g d", "differences"], ["g c", "compare"], ["g l", "label"], ["g m", "metrics"], ["g h", "health"], ["/", "search"], ["j / k", "next / previous turn, in the list and on a turn's page"], ["Enter", "open the selected turn"], ["u", "back to the list"], ["l", "live list on and off"], ["p / f", "label: pass / fail"], ["?", "these keys"]];
+const FAILURES = ["/failure-modes", "Failure modes", "x"]; // reached from the others: on a phone, the navigation has no room for it
+const ALL = [...VIEWS, FAILURES];
+const KEYS = [["g f", "fleet"], ["g t", "turns"], ["g d", "differences"], ["g x", "failure modes"], ["g c", "compare"], ["g l", "label"], ["g m", "metrics"], ["g h", "health"], ["/", "search"], ["j / k", "next / previous turn, in the list and on a turn's page"], ["Enter", "open the selected turn"], ["u", "back to the list"], ["l", "live list on and off"], ["p / f", "label: pass / fail"], ["?", "these keys"]];
 
 function App() {
   const address = useAddress();
@@ -19,7 +22,7 @@ function App() {
   const first = useRef(true);
   const path = address.path.replace(/\/$/, "") || "/";
   useLayoutEffect(() => {
-    const view = VIEWS.find(([one]) => one === path);
+    const view = ALL.find(([one]) => one === path);
     document.title = `${view ? view[1] : path.startsWith("/turn/") ? `Turn ${path.slice(6, 14)}` : "otel-agenteval"} – otel-agenteval`;
     if (first.current) first.current = false;
     else { main.current?.focus({ preventScroll: true }); scrollTo(0, 0); }
@@ -28,7 +31,7 @@ function App() {
     let last = "";
     const press = (event) => {
       if (event.target.closest?.("input, select, textarea") || event.metaKey || event.ctrlKey || event.altKey) return;
-      if (last === "g") { const view = VIEWS.find(([, , key]) => key === event.key); if (view) { event.stopImmediatePropagation(); event.preventDefault(); go(link(view[0], new URLSearchParams(location.search))); } }
+      if (last === "g") { const view = ALL.find(([, , key]) => key === event.key); if (view) { event.stopImmediatePropagation(); event.preventDefault(); go(link(view[0], new URLSearchParams(location.search))); } }
       else if (event.key === "?") setHelp((on) => !on);
       else if (event.key === "Escape") setHelp(false);
       else if (event.key === "/") { event.preventDefault(); const search = document.getElementById("search"); search?.closest("details")?.setAttribute("open", ""); search?.focus(); }
@@ -39,9 +42,9 @@ function App() {
   }, []);
   const shared = { address, facets: facets.value };
   const view = path === "/" ? html`<${Fleet} ...${shared} />` : path === "/turns" ? html`<${Turns} ...${shared} />` : path.startsWith("/turn/") ? html`<${OneTurn} ...${shared} written=${path.slice(6)} />`
-    : path === "/differences" ? html`<${Differences} ...${shared} />` : path === "/compare" ? html`<${Compare} ...${shared} />` : path === "/label" ? html`<${LabelNext} ...${shared} />` : path === "/catalogue" ? html`<${Catalogue} ...${shared} />` : path === "/health" ? html`<${Health} />`
+    : path === "/differences" ? html`<${Differences} ...${shared} />` : path === "/failure-modes" ? html`<${FailureModes} ...${shared} />` : path === "/compare" ? html`<${Compare} ...${shared} />` : path === "/label" ? html`<${LabelNext} ...${shared} />` : path === "/catalogue" ? html`<${Catalogue} ...${shared} />` : path === "/health" ? html`<${Health} />`
     : html`<h1>Not found</h1><p><${Link} to="/">To the fleet</${Link}></p>`;
-  const current = path.startsWith("/turn/") ? "/turns" : path;
+  const current = path.startsWith("/turn/") ? "/turns" : path === FAILURES[0] ? "/differences" : path;
   return html`<a class="skip" href="#main">To the content</a>
     <header class="top"><${Link} class="brand" to=${link("/", address.query)}>otel-agenteval</${Link}>
       <nav aria-label="Views"><ul>${VIEWS.map(([to, text]) => html`<li><${Link} to=${link(to, address.query)} aria-current=${to === current ? "page" : undefined}>${text}</${Link}></li>`)}</ul></nav>

@@ -43,7 +43,7 @@ export function useAddress() {
 }
 
 // Filters that hold in every view; the others belong to one of them.
-export const FILTERS = ["since", "until", "agent", "service", "version", "model", "conversation", "metric", "outcome", "severity", "below", "above", "tool", "error", "text"];
+export const FILTERS = ["since", "until", "agent", "service", "version", "model", "conversation", "metric", "outcome", "severity", "below", "above", "tool", "mode", "error", "text"];
 const OF_SUMS = new Set(["since", "until", "agent", "service", "version", "model", "metric"]);
 
 export function filtersOf(query, only = FILTERS) {
@@ -159,7 +159,18 @@ export function time(at, withDay = true) {
   return withDay ? `${text.slice(0, 10)} ${text.slice(11, 19)}` : text.slice(11, 19);
 }
 export const bytes = (n) => (n < 1000 ? `${n} B` : n < 1e6 ? `${(n / 1000).toFixed(0)} kB` : `${(n / 1e6).toFixed(1)} MB`);
+export const points = (x) => `${x > 0 ? "+" : ""}${(100 * x).toFixed(1)} pp`;
 export const isBad = (score) => score.status === "error" || (score.passed === false && score.direction !== "neutral");
+
+export const isWorse = (mode) => mode.trend === "new" || mode.trend === "growing";
+export const modeName = ({ kind, step, error }) => `${step ? `${kind}: ${step}` : kind}${error ? ` (${error})` : ""}`;
+
+// Brings the element of a path, such as a step, into sight, and the keys to it.
+export function reach(path) {
+  const element = path && document.querySelector(`[data-path~="${CSS.escape(path)}"]`);
+  element?.scrollIntoView({ block: "center" });
+  element?.focus({ preventScroll: true });
+}
 
 // --- small parts
 

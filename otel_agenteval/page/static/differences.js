@@ -1,6 +1,6 @@
 // What the turns that failed a metric have in common, and those that passed don't.
 import { Interval } from "./charts.js";
-import { Link, Wait, count, html, link, percent, sumsOf, useGet } from "./core.js";
+import { Link, Wait, count, html, link, percent, points, sumsOf, useGet } from "./core.js";
 import { Filters } from "./filters.js";
 import { MostFailures } from "./fleet.js";
 
@@ -15,14 +15,14 @@ export function Differences({ address, facets }) {
     ${metric ? html`<${Wait} of=${found}>${(one) => html`<${Found} found=${one} query=${sumsOf(query)} />`}</${Wait}>` : html`<p class="empty">Select a metric.</p><${Wait} of=${all}>${(one) => html`<${MostFailures} found=${one} query=${query} />`}</${Wait}>`}`;
 }
 
-const points = (x) => `${x > 0 ? "+" : ""}${(100 * x).toFixed(1)} pp`;
 const written = (fact) => (">≤".includes(fact.value[0]) ? `${fact.attribute} ${fact.value}` : `${fact.attribute} = ${fact.value}`);
 const filterOf = ({ attribute, value }) => (FILTER_OF[attribute] ? { [FILTER_OF[attribute]]: attribute === "error" ? "true" : value } : {});
 
 function Found({ found, query }) {
   const failing = (fact) => link("/turns", query, { metric: found.metric, outcome: "fail", ...(fact ? filterOf(fact) : {}) });
   const of = count(found.failed + found.passed);
-  return html`<p class="bar"><${Link} to=${failing()}>${count(found.failed)} of ${of} turns failed <code>${found.metric}</code></${Link}></p>
+  return html`<p class="bar"><${Link} to=${failing()}>${count(found.failed)} of ${of} turns failed <code>${found.metric}</code></${Link}>
+      ${found.failed > 0 && html`<${Link} to=${link("/failure-modes", query)}>Failure modes of these turns</${Link}>`}</p>
     ${found.findings.length > 0 && html`<p class="dim">These facts are more frequent among the failed turns. A difference isn't proof of a cause.</p>`}
     ${found.findings.length === 0 ? html`<p class="empty">${found.tested ? `No difference shown. ${count(found.tested)} facts and pairs of facts were compared.` : "Too few turns failed or passed to compare them."}</p>` : html`<div class="scroll" tabindex="0" role="region" aria-label="Facts of failed turns"><table>
       <thead><tr><th scope="col">fact</th><th scope="col" class="n">of failed</th><th scope="col" class="n">of passed</th><th scope="col" class="n">difference</th><th scope="col">interval</th><th scope="col" class="n">p</th><th scope="col" class="n">failed turns</th><th scope="col" class="n">passed turns</th></tr></thead>

@@ -1,5 +1,5 @@
 // The bar of filters, the same in all views. It begins folded where there is little room.
-import { FILTERS, filtersOf, go, html, link, useRef, useState } from "./core.js";
+import { FILTERS, filtersOf, go, html, link, modeName, useGet, useRef, useState } from "./core.js";
 
 const TIMES = [["1h", "last hour"], ["24h", "last 24 hours"], ["7d", "last 7 days"], ["30d", "last 30 days"]];
 const ONE_OF = [["agent", "agents", "Agent"], ["service", "services", "Service"], ["version", "versions", "Version"], ["model", "models", "Model"]];
@@ -16,6 +16,8 @@ export function Filters({ address, facets, lists = true }) {
       <option value="">${all}</option>${options.map(([value, text]) => html`<option value=${value}>${text}</option>`)}
       ${query.get(name) && !options.some(([value]) => value === query.get(name)) && html`<option value=${query.get(name)}>${query.get(name)}</option>`}
     </select></label>`;
+  const mode = query.get("mode"), named = useGet(mode ? `failure-modes?${new URLSearchParams({ mode })}` : null);
+  const textOf = { since: TIMES.find(([one]) => one === since)?.[1], mode: mode && named.value?.modes.length ? modeName(named.value.modes[0]) : null };
   const chips = [...filtersOf(query)].filter(([name]) => FILTERS.includes(name));
   const submit = (event) => { event.preventDefault(); set("text", search.current.value.trim()); };
   const limit = (name, label) => html`<label class="filter"><span>${label}</span><input type="number" step="any" key=${query.get(name)} defaultValue=${query.get(name) ?? ""} onChange=${(event) => set(name, event.currentTarget.value)} /></label>`;
@@ -33,7 +35,7 @@ export function Filters({ address, facets, lists = true }) {
         ${facets?.content && html`<form class="filter" role="search" onSubmit=${submit}><label><span>Text</span><input id="search" ref=${search} type="search" key=${query.get("text")} defaultValue=${query.get("text") ?? ""} onChange=${submit} /></label></form>`}`}
     </div></details>
     ${chips.length > 0 && html`<ul class="chips" aria-label="Filters that hold">
-      ${chips.map(([name, value]) => html`<li><button type="button" onClick=${() => set(name, null)} aria-label=${`Remove filter ${name} ${value}`}><span class="dim">${name}</span> ${name === "since" ? (TIMES.find(([one]) => one === since)?.[1] ?? value) : value} <span aria-hidden="true">×</span></button></li>`)}
+      ${chips.map(([name, value]) => [name, textOf[name] ?? value]).map(([name, text]) => html`<li><button type="button" onClick=${() => set(name, null)} aria-label=${`Remove filter ${name} ${text}`}><span class="dim">${name}</span> <bdi>${text}</bdi> <span aria-hidden="true">×</span></button></li>`)}
       <li><button type="button" class="quiet" onClick=${() => go(path)}>Remove all</button></li>
     </ul>`}
   </section>`;

@@ -1,6 +1,6 @@
 // How all agents do: estimates with intervals, over time, with what changed and how many turns stand behind each number.
 import { Chart, Interval, colourOf } from "./charts.js";
-import { Link, Pick, Wait, cost, count, dollars, go, html, link, number, percent, seconds, sumsOf, time, useGet } from "./core.js";
+import { Link, Pick, Wait, cost, count, dollars, go, html, isWorse, link, modeName, number, percent, points, seconds, sumsOf, time, useGet } from "./core.js";
 import { Filters } from "./filters.js";
 
 const BY = [["agent", "agent"], ["version", "version"], ["model", "model"], ["service", "service"]];
@@ -12,13 +12,17 @@ export function Fleet({ address, facets }) {
   asked.set("by", by);
   const estimates = useGet(`estimates?${asked}`);
   const series = useGet(`series?${asked}`);
+  const lately = sumsOf(query);
+  lately.delete("metric");
+  if (!lately.has("since")) lately.set("since", "24h");
+  const modes = useGet(facets?.causes ? `failure-modes?${lately}` : null);
   const change = (value) => go(`${link("/", query)}${link("/", query).includes("?") ? "&" : "?"}by=${value}`);
   return html`<h1>Fleet</h1>
     <${Filters} address=${address} facets=${facets} lists=${false} />
     <div class="bar"><span id="by-label">Grouped by</span> <div class="tabs" role="group" aria-labelledby="by-label">${BY.map(([value, text]) => html`<button type="button" aria-pressed=${by === value} onClick=${() => change(value)}>${text}</button>`)}</div>
       ${facets?.budget_usd !== null && facets?.budget_usd !== undefined && html`<span class="dim">${dollars(facets.budget_usd)} left in the judge budget</span>`}</div>
     <${Wait} of=${estimates}>${(found) => html`
-      <${Attention} found=${found} changes=${series.value?.changes ?? []} query=${query} />
+      <${Attention} found=${found} changes=${series.value?.changes ?? []} modes=${modes.value?.modes ?? []} lately=${lately} facets=${facets} query=${query} />
       <${Groups} found=${found} by=${by} query=${query} />
       <${Wait} of=${series}>${(over) => html`<${Multiples} found=${found} over=${over} by=${by} query=${query} /><${Changes} title="Other changes" changes=${over.changes.filter((one) => one.verdict !== "worse")} query=${query} />`}</${Wait}>
       <${Table} found=${found} by=${by} query=${query} />
@@ -73,9 +77,27 @@ function Multiples({ found, over, by, query }) {
     })}</div></section>`;
 }
 
-// What to look at first: changes for the worse, then the metrics with the most failures.
-function Attention({ found, changes, query }) {
-  return html`<${Changes} title="Changes for the worse" changes=${changes.filter((one) => one.verdict === "worse")} query=${query} /><${MostFailures} found=${found} query=${query} />`;
+// What to look at first. Nothing is shown that is as it should be.
+function Attention({ found, changes, modes, lately, facets, query }) {
+  return html`<${Changes} title="Changes for the worse" changes=${changes.filter((one) => one.verdict === "worse")} query=${query} />
+    <${Growing} modes=${modes.filter(isWorse)} query=${lately} /><${Warnings} facets=${facets} /><${MostFailures} found=${found} query=${query} />`;
+}
+
+function Growing({ modes, query }) {
+  if (!modes.length) return null;
+  return html`<section aria-labelledby="growing"><h2 id="growing">New and growing failure modes${query.get("since") === "24h" && " in the last 24 hours"}</h2><ul class="changes">${modes.slice(0, 5).map((one) => html`<li>
+    <span class="mark warn">${one.trend}</span> <${Link} to=${link("/failure-modes", query, { mode: one.id })}><bdi>${modeName(one)}</bdi></${Link}> <span class="dim">${percent(one.rate, 1)} of all turns, change ${points(one.change[0])} … ${points(one.change[1])}</span></li>`)}
+    ${modes.length > 5 && html`<li><${Link} to=${link("/failure-modes", query)}>${count(modes.length - 5)} more</${Link}></li>`}</ul></section>`;
+}
+
+// Judge budgets that are nearly used up, and traces that couldn't be read.
+function Warnings({ facets }) {
+  const { low_budgets: budgets = [], unread_traces: unread = 0 } = facets ?? {};
+  if (!budgets.length && !unread) return null;
+  const amount = (n, unit) => (unit === "usd" ? dollars(n) : `${count(n)} ${unit}`);
+  return html`<section aria-labelledby="warnings"><h2 id="warnings">Warnings</h2><ul class="changes">
+    ${budgets.map((one) => html`<li><span class="mark warn">judge budget</span> <${Link} to="/health">${amount(one.remaining, one.unit)} of ${amount(one.limit, one.unit)} left this ${one.window}</${Link}>${one.metric && html` for <code>${one.metric}</code>`}</li>`)}
+    ${unread > 0 && html`<li><span class="mark warn">unread</span> <${Link} to="/health">${count(unread)} traces gave no turn or no text</${Link}></li>`}</ul></section>`;
 }
 
 export function MostFailures({ found, query }) {
@@ -84,7 +106,7 @@ export function MostFailures({ found, query }) {
   const most = [...sums].filter(([, [failed]]) => failed).sort(([, a], [, b]) => b[0] - a[0]).slice(0, 5);
   if (!most.length) return null;
   return html`<section aria-labelledby="failures"><h2 id="failures">Most failures</h2><ul class="changes">${most.map(([metric, [failed, scored]]) => html`<li>
-    <span class="mark bad">${count(failed)} failed</span> <${Link} to=${differences(query, { metric })}><code>${metric}</code></${Link}> <span class="dim">${percent(failed / scored, 1)} of ${count(scored)} scored turns</span></li>`)}</ul></section>`;
+    <span class="mark bad">${count(failed)} failed</span> <${Link} to=${differences(query, { metric })}><code>${metric}</code></${Link}> <span class="dim">${percent(failed / scored, 1)} of ${count(scored)} scored turns</span></li>`)}</ul><p><${Link} to=${link("/failure-modes", sumsOf(query))}>Failure modes of all failed turns</${Link}></p></section>`;
 }
 
 function Changes({ title, changes, query }) {

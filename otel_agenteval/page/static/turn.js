@@ -1,5 +1,5 @@
 // One turn: what was said, its steps, its scores and why, and its place in the conversation.
-import { Copy, Json, Link, Mark, Pick, Places, Rows, Text, Wait, bytes, cost, count, dollars, filtersOf, get, go, html, isBad, link, number, percent, seconds, short, spread, textOf, time, useContext, useEffect, useLayoutEffect, useGet, useMarks, useMemo, useState } from "./core.js";
+import { Copy, Json, Link, Mark, Pick, Places, Rows, Text, Wait, bytes, cost, count, dollars, filtersOf, get, go, html, isBad, link, modeName, number, percent, reach, seconds, short, spread, sumsOf, textOf, time, useContext, useEffect, useLayoutEffect, useGet, useMarks, useMemo, useState } from "./core.js";
 import { Evidence, Findings } from "./evidence.js";
 import { LabelForm } from "./label.js";
 
@@ -30,6 +30,8 @@ export function OneTurn({ address, facets, written }) {
 
 function Shown({ all, query, facets, again }) {
   const { turn, content, scores } = all;
+  const step = query.get("step");
+  useLayoutEffect(() => reach(step), [step]);
   const bad = scores.filter(isBad);
   return html`<header class="turn-head">
       <h1>Turn <code title=${turn.turn_id}>${short(turn.turn_id)}</code> ${turn.error && html`<span class="mark bad">${turn.error}</span>`} ${bad.length > 0 ? html`<span class="mark bad">${bad.length} failed</span>` : scores.length > 0 && html`<span class="mark good">nothing failed</span>`}</h1>
@@ -39,7 +41,8 @@ function Shown({ all, query, facets, again }) {
         <div><dt>service</dt><dd><${Pick} query=${query} name="service" value=${turn.service} /> ${turn.service_version && html`<${Pick} query=${query} name="version" value=${turn.service_version} />`}</dd></div>
         <div><dt>began (UTC)</dt><dd>${time(turn.start)}</dd></div><div><dt>took</dt><dd>${seconds(turn.duration_s)}</dd></div>
         <div><dt>tokens</dt><dd>${count(turn.input_tokens)} in, ${count(turn.output_tokens)} out</dd></div><div><dt>cost</dt><dd>${cost(turn)}</dd></div>
-        ${all.first_fault && html`<div><dt>first fault</dt><dd><span class="mark bad">${all.first_fault.reason}</span> <code class="small">${all.first_fault.path}</code></dd></div>`}
+        ${all.first_fault && html`<div><dt>first fault</dt><dd><${FirstFault} fault=${all.first_fault} to=${content && link(`/turn/${encodeURIComponent(turn.turn_id)}`, query, { step: all.first_fault.path })} /></dd></div>`}
+        ${turn.failed && turn.mode && html`<div><dt>failure mode</dt><dd><${Link} to=${link("/failure-modes", sumsOf(query), { mode: turn.mode })}><bdi>${modeName(turn.fault)}</bdi></${Link}></dd></div>`}
         <div><dt>closed by</dt><dd>${turn.close_reason ?? "–"}${turn.complete === false && html` <span class="mark warn">incomplete</span>`}${turn.revision > 1 && ` , revision ${turn.revision}`}</dd></div>
         ${content?.reading === "inferred" && html`<div><dt>reading</dt><dd><span class="mark" title="Read by the shape of its spans, without a parser for the framework">inferred</span></dd></div>`}
       </dl>
@@ -52,13 +55,18 @@ function Shown({ all, query, facets, again }) {
     </header>
     ${all.conversation && all.conversation.turns.length > 1 && html`<${Conversation} found=${all.conversation} id=${turn.turn_id} query=${query} />`}
     <div class="two">
-      <section aria-labelledby="said"><h2 id="said">Conversation</h2><${Chat} content=${content} kept=${all.content_kept} />${content && html`<${References} content=${content} />`}</section>
+      <section aria-labelledby="said"><h2 id="said">Conversation</h2><${Chat} content=${content} kept=${all.content_kept} step=${step} />${content && html`<${References} content=${content} />`}</section>
       <section aria-labelledby="scores"><h2 id="scores">Scores</h2>
         ${facets?.labels && html`<${LabelForm} turnId=${turn.turn_id} scores=${scores} labels=${all.labels} done=${again} />`}
         <${Scores} all=${all} query=${query} /></section>
     </div>
-    ${content && html`<${Steps} content=${content} />`}
+    ${content && html`<${Steps} content=${content} aimed=${step} />`}
     ${content?.spans?.length > 0 && html`<${Spans} spans=${content.spans} />`}`;
+}
+
+function FirstFault({ fault, to }) {
+  const inside = html`<span class="mark bad"><bdi>${fault.reason}</bdi></span> <code class="small">${fault.path}</code>`;
+  return to ? html`<${Link} to=${to} onClick=${() => reach(fault.path)}>${inside}</${Link}>` : inside;
 }
 
 function Conversation({ found, id, query }) {
@@ -102,35 +110,36 @@ function Media({ type, data }) {
   return html`<div class="media"><span class="mark">${type}</span> ${bytes(Math.round(data.length * 0.75))} ${image && html`<button type="button" class="quiet" onClick=${() => set(!open)}>${open ? "Hide" : "Show"}</button>`}${open && html`<img alt=${`${type} of this message`} src=${`data:${type};base64,${data}`} />`}</div>`;
 }
 
-function Chat({ content, kept }) {
+function Chat({ content, kept, step }) {
   const { byPath } = useContext(Places);
   if (!content) return html`<p class="dim">${kept ? "Messages are stored but hidden. Set serve.page.content to show them." : "Messages aren't stored. Set outlets.store.content to store them."}</p>`;
   const messages = content.messages ?? [];
   const last = messages.at(-1);
   const answered = last?.role === "assistant" && textOf(last.content) === textOf(content.output);
   const asked = messages.findLastIndex((message) => message.role === "user" && textOf(message.content) === textOf(content.input));
-  return html`<ol class="chat">
+  const nothing = content.output === undefined || content.output === null;
+  return html`<ol class="chat" tabindex="-1" data-path=${nothing ? "output" : undefined}>
     ${content.system && html`<li class="message system"><span class="who">system</span><${Json} value=${content.system} summary=${`${bytes(textOf(content.system).length)}, show`} path="system" /></li>`}
     ${(messages.length === 0 || (asked < 0 && byPath.has("input"))) && content.input !== undefined && html`<li class="message user"><span class="who">user</span><${Said} value=${content.input} paths=${["input"]} /></li>`}
-    ${messages.map((message, i) => html`<${Message} message=${message} path=${`messages[${i}]`} paths=${[...(i === asked ? ["input"] : []), ...(answered && message === last ? ["output"] : [])]} />`)}
+    ${messages.map((message, i) => html`<${Message} message=${message} step=${step} path=${`messages[${i}]`} paths=${[...(i === asked ? ["input"] : []), ...(answered && message === last ? ["output"] : [])]} />`)}
     ${content.reasoning && html`<li class="message reasoning"><span class="who">reasoning</span><${Said} value=${content.reasoning} paths=${["reasoning"]} /></li>`}
-    ${content.output !== undefined && content.output !== null && !answered && html`<li class="message assistant answer"><span class="who">answer</span><${Said} value=${content.output} paths=${["output"]} /></li>`}
+    ${!nothing && !answered && html`<li data-path="output" tabindex="-1" class=${`message assistant answer ${step === "output" ? "chosen" : ""}`}><span class="who">answer</span><${Said} value=${content.output} paths=${["output"]} /></li>`}
     ${content.error && html`<li class="message error"><span class="who">error</span><${Said} value=${content.error.message ?? content.error} paths=${["error.message"]} /></li>`}
   </ol>`;
 }
-function Message({ message, path, paths }) {
+function Message({ message, path, paths, step }) {
   const { byPath } = useContext(Places);
   const same = (value) => [...byPath].filter(([one, place]) => one.startsWith("tool_calls[") && place.text === (place.isText ? value : JSON.stringify(value))).map(([one]) => one);
-  const results = message.tool_results ?? [], own = `${path}.content`;
+  const results = message.tool_results ?? [], own = `${path}.content`, places = [path, ...paths];
   const twice = results.length === 1 && textOf(results[0].result) === textOf(message.content);
-  return html`<li class=${`message ${["user", "assistant", "system", "tool"].includes(message.role) ? message.role : "other"}`}><span class="who">${message.role}</span>
+  return html`<li data-path=${places.join(" ")} tabindex="-1" class=${`message ${["user", "assistant", "system", "tool"].includes(message.role) ? message.role : "other"} ${places.includes(step) ? "chosen" : ""}`}><span class="who">${message.role}</span>
     ${message.content !== undefined && message.content !== "" && !twice && html`<${Said} value=${message.content} paths=${[...paths, own, ...same(message.content)]} />`}
     ${(message.tool_calls ?? []).map((call) => html`<div class="call"><span class="mark">calls</span> <code>${call.name}</code><${Json} value=${call.arguments ?? {}} summary="arguments" /></div>`)}
     ${results.map((one) => html`<div class="call"><span class="mark">result</span> <${Said} value=${one.result} paths=${same(one.result)} /></div>`)}<${Below} path=${path} but=${twice ? [] : [own]} /></li>`;
 }
 
 const EXPECTED = ["ground_truth", "references", "relevant_ids", "retrieved_ids", "context", "history"];
-const ELSEWHERE = /^(input|output|reasoning|system|error\.message|(messages|agent_runs|llm_calls|tool_calls|retrievals)\[.*)$/; // where marked places are shown
+const ELSEWHERE = /^(input|output|reasoning|system|error\.message|(messages|agent_runs|llm_calls|tool_calls|retrievals|handoffs)\[.*)$/; // where marked places are shown
 function References({ content }) {
   const { byPath } = useContext(Places);
   const found = EXPECTED.filter((name) => content[name] && (typeof content[name] !== "object" || Object.keys(content[name]).length));
@@ -177,7 +186,7 @@ export function OneScore({ score, query, kept }) {
 
 // --- steps
 
-function Steps({ content }) {
+function Steps({ content, aimed }) {
   const { byPath } = useContext(Places);
   const listed = (name, kind, of) => (content[name] ?? []).map((one, i) => ({ kind, path: `${name}[${i}]`, ...of(one), ...one }));
   const steps = [
@@ -185,6 +194,7 @@ function Steps({ content }) {
     ...listed("llm_calls", "model", (call) => ({ name: call.model })),
     ...listed("tool_calls", "tool", () => ({})),
     ...listed("retrievals", "retrieval", (one) => ({ name: textOf(one.query).slice(0, 80) })),
+    ...listed("handoffs", "hand-off", (one) => ({ name: one.to })),
   ];
   if (!steps.length) return null;
   const spans = new Map((content.spans ?? []).map((span, i) => [span.id, { ...span, place: i }]));
@@ -201,7 +211,7 @@ function Steps({ content }) {
     return Math.min(found, 8);
   };
   const marked = new Set([...byPath.keys()].map((path) => path.split(".")[0]));
-  return html`<section aria-labelledby="steps"><h2 id="steps">Steps</h2><p class="dim small">${inTime ? `Start and duration of each step, in ${seconds(scale.all)} total.` : "Bars show each step's share of the turn."}</p><ol class="steps">${steps.filter((step, i) => i < 500 || marked.has(step.path)).map((step) => html`<li class=${step.error ? "bad" : ""} style=${{ "--in": `${depth(step) * 14}px` }}>
+  return html`<section aria-labelledby="steps"><h2 id="steps">Steps</h2><p class="dim small">${inTime ? `Start and duration of each step, in ${seconds(scale.all)} total.` : "Bars show each step's share of the turn."}</p><ol class="steps">${steps.filter((step, i) => i < 500 || step.path === aimed || marked.has(step.path)).map((step) => html`<li data-path=${step.path} tabindex="-1" class=${`${step.error ? "bad" : ""} ${step.path === aimed ? "chosen" : ""}`} style=${{ "--in": `${depth(step) * 14}px` }}>
     <span class="step-name"><span class="mark">${step.kind}</span> <code>${step.name ?? "–"}</code>${spans.get(step.span_id)?.inferred && html` <${Inferred} />`}</span> <${TimeBar} scale=${scale} start=${inTime ? begun(step) : 0} duration=${step.duration_s} /> <span class="n">${seconds(step.duration_s)}</span>
     <span class="dim small">${step.kind === "model" ? `${count(step.input_tokens)} in, ${count(step.output_tokens)} out${step.cost_usd ? `, ${dollars(step.cost_usd)}` : ""}${step.finish_reason ? `, ${step.finish_reason}` : ""}` : ""}${step.error ? ` ${textOf(step.error.type)} ${textOf(step.error.message ?? (typeof step.error === "string" ? step.error : ""))}` : ""}</span>
     ${step.kind === "tool" && html`<div class="step-texts">${step.arguments !== undefined && html`<${Json} value=${step.arguments} summary="arguments" path=${`${step.path}.arguments`} />`}${step.result !== undefined && html`<${Json} value=${step.result} summary="result" path=${`${step.path}.result`} />`}</div>`}

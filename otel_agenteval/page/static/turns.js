@@ -89,6 +89,7 @@ export function Turns({ address, facets }) {
       <label class="check"><input type="checkbox" checked=${live} onChange=${(event) => setLive(event.currentTarget.checked)} /> Live</label>
       ${waiting.length > 0 && html`<button type="button" onClick=${takeIn}>Show ${count(waiting.length)} new</button>`}
       ${metric && html`<${Link} to=${`/differences?${sumsOf(query)}`}>Differences</${Link}>`}
+      <${Link} to=${link("/failure-modes", sumsOf(query), { mode: query.get("mode") })}>Failure modes</${Link}>
       <details class="menu"><summary>Columns</summary><fieldset><legend class="hidden">Columns</legend>${COLUMNS.map(([name, text]) => html`<label class="check"><input type="checkbox" checked=${columns.includes(name)} onChange=${() => pick(name)} /> ${text}</label>`)}</fieldset></details>
       <details class="menu"><summary>Export</summary><ul><li><a href=${file("jsonl")}>JSON lines</a></li><li><a href=${file("csv")}>CSV</a></li>${facets?.content && html`<li><a href=${file("dataset")}>Export cases for experiment</a></li>`}</ul></details>
     </div>
