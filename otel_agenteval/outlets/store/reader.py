@@ -35,6 +35,8 @@ _MOST_TURNS = 30_000
 NO_CAUSES = "the store has no facts of its latest turns. Set outlets.store.causes to true"
 _RECENT = 200
 """Number of turns that show if facts are stored."""
+_FEW_FAILED = 500
+"""Number of failed turns that are read again for the examples of each failure mode."""
 _BLOCK = 2_000
 """Number of turns that one query reads."""
 _FIRST_LEVEL = 12
@@ -258,10 +260,12 @@ class StoreReader:
         for mode, name, *sums in rows:
             found.setdefault(mode, {})[name] = FailedTurns(*sums)
         most = sorted(found, key=lambda mode: (-sum(one.turns for one in found[mode].values()), mode))
+        if sum(one.turns for parts in found.values() for one in parts.values()) > _FEW_FAILED:
+            counted, tables = failed, "turns"  # with many turns, the index of modes soon has examples
         examples = (
             self._db.execute(
-                f"SELECT turn_id, fault FROM turns WHERE failed IS NOT NULL AND mode = {p} AND {failed} ORDER BY {at} DESC LIMIT {EXAMPLES}",
-                [mode, *failed.values],
+                f"SELECT turns.turn_id, fault FROM {tables} WHERE failed IS NOT NULL AND mode = {p} AND {counted} ORDER BY {at} DESC LIMIT {EXAMPLES}",
+                [mode, *counted.values],
             ).fetchall()
             for mode in most
         )

@@ -298,9 +298,6 @@ class Views(StoreReader):
             wanted = replace(wanted, outcome="fail")
         every = _of_turns(replace(wanted, metric=None, outcome=None), self._sql)
         failed = _of_turns(wanted, self._sql, self._sql.unindexed.format("turns."))  # SQLite shall use the index of modes
-        few = self._few(wanted)
-        if few is not None:
-            failed.add(among("turns.turn_id", few, self._sql), *few)
         for where in (failed, every):
             times = _of_time(wanted, self._sql)
             where.add(str(times), *times.values)
