@@ -209,7 +209,10 @@ def test_few_and_same_turns_are_marked(tab: Any) -> None:
     assert "few turns" in row.text_content()
     assert "can be an effect" in row.text_content()
     assert "same turns: language = de, language = de" in row.text_content()
-    assert tab.get_by_role("link", name="duration_s > 3").get_attribute("href") == f"/turns?metric={METRIC}&outcome=fail"
+    assert (
+        tab.get_by_role("link", name="duration_s > 3").get_attribute("href")
+        == f"/turns?metric={METRIC}&outcome=fail&fact=duration_s+%3E+3"
+    )
     assert row.locator("svg").get_attribute("aria-label") == "10 pp to 60 pp"
 
 

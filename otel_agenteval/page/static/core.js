@@ -43,7 +43,7 @@ export function useAddress() {
 }
 
 // Filters that hold in every view; the others belong to one of them.
-export const FILTERS = ["since", "until", "agent", "service", "version", "model", "conversation", "metric", "outcome", "severity", "below", "above", "tool", "mode", "error", "text"];
+export const FILTERS = ["since", "until", "agent", "service", "version", "model", "conversation", "metric", "outcome", "severity", "below", "above", "tool", "mode", "fact", "error", "text"];
 const OF_SUMS = new Set(["since", "until", "agent", "service", "version", "model", "metric"]);
 
 export function filtersOf(query, only = FILTERS) {

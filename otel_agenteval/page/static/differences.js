@@ -4,7 +4,7 @@ import { Link, Wait, count, html, link, percent, points, sumsOf, useGet } from "
 import { Filters } from "./filters.js";
 import { MostFailures } from "./fleet.js";
 
-const FILTER_OF = { agent: "agent", service: "service", "service.version": "version", model: "model", tool: "tool", "tool failed": "tool", error: "error" };
+const FILTER_OF = { agent: "agent", service: "service", "service.version": "version", model: "model", tool: "tool" };
 
 export function Differences({ address, facets }) {
   const { query } = address;
@@ -16,7 +16,7 @@ export function Differences({ address, facets }) {
 }
 
 const written = (fact) => (">≤".includes(fact.value[0]) ? `${fact.attribute} ${fact.value}` : `${fact.attribute} = ${fact.value}`);
-const filterOf = ({ attribute, value }) => (FILTER_OF[attribute] ? { [FILTER_OF[attribute]]: attribute === "error" ? "true" : value } : {});
+const filterOf = (fact) => (FILTER_OF[fact.attribute] ? { [FILTER_OF[fact.attribute]]: fact.value } : { fact: written(fact) });
 
 function Found({ found, query }) {
   const failing = (fact) => link("/turns", query, { metric: found.metric, outcome: "fail", ...(fact ? filterOf(fact) : {}) });
