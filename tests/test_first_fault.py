@@ -89,10 +89,12 @@ def test_turns_without_content_have_no_fault() -> None:
 
 def test_why_prints_the_first_fault(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fault = Fault("tool_error", "tool_calls[0]", "search failed and wasn't repaired", "search", "timeout")
-    bad, good = failed_row(1, fault), failed_row(2, fault, None)
+    bad, good = failed_row(1, fault, facts={"language": "de", "tool": ["search"]}), failed_row(2, fault, None)
     store = filled(tmp_path / "scores.db", [(bad, [score_row(bad, value=0.0)]), (good, [score_row(good)])])
     assert main(["why", bad["turn_id"], "--store", store]) == 0
-    assert "tool_calls[0]: search failed" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "tool_calls[0]: search failed" in printed
+    assert "language=de" in printed
     assert main(["why", bad["turn_id"], "--store", store, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["first_fault"]["kind"] == "tool_error"
     assert main(["why", good["turn_id"], "--store", store]) == 0

@@ -14,7 +14,7 @@ from ..core.processes import jobs_of
 from ..core.turn import Turn
 from ..evaluation.names import attributes_publicly, named_publicly
 from ..evaluation.turn_facts import FactCondition
-from ..outlets.store.reader import NO_CAUSES, StoreReader, VerdictRow, store_path
+from ..outlets.store.reader import MOST_OF_COMMAND, NO_CAUSES, StoreReader, VerdictRow, store_path
 from ..report.differences import (
     RENDERINGS,
     ShownDifferences,
@@ -108,7 +108,7 @@ def _stored(args: argparse.Namespace, config: Config) -> dict[str, list[VerdictR
                 known = ", ".join(sorted(failures)) or "none"
                 raise AgentEvalError(refusal("--metric", repr(name), f"must be a metric in the store: {known}"))
         most = [name for name in failures if failures[name]]
-        found = {name: reader.verdicts(name, wanted) for name in (args.metric or most[:_MOST_METRICS])}
+        found = {name: reader.verdicts(name, wanted, MOST_OF_COMMAND) for name in (args.metric or most[:_MOST_METRICS])}
         if not any(found.values()) and not reader.keeps_causes():
             raise AgentEvalError(NO_CAUSES)
         return found

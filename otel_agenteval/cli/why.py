@@ -6,10 +6,12 @@ The command reads a score store, or the latest turns of a running sidecar.
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
 import sys
+import textwrap
 import urllib.parse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..config.loader import load_config
@@ -24,6 +26,7 @@ from ..core.tenancy import qualified
 from ..core.terminal import escaped
 from ..core.turn import Turn, usd_text
 from ..evaluation.first_fault import Fault
+from ..evaluation.turn_facts import EFFECTS
 from ..outlets.store.postgres import without_password
 from ..outlets.store.reader import StoreReader, cost_in, fault_of_row, score_of_row, store_path
 from ..outlets.turn_text import colors_wanted, columns, render_outcomes
@@ -81,16 +84,7 @@ def run(args: argparse.Namespace) -> int:
         )
         print(escaped(f"turn {args.turn_id} not found in {where}"))
     else:
-        usd, estimated = found.cost.get("cost_usd"), found.cost.get("cost_estimated")
-        cost = "" if usd is None else f", {usd_text(usd, estimated)}{' estimated from tokens and prices' if estimated else ''}"
-        print(f"turn {escaped(found.turn_id)}{cost}")
-        scores = [score_of_row(row) for row in found.scores]
-        evidence = {row["metric"]: row.get("evidence", ()) for row in found.scores}
-        width, color = columns(sys.stdout), colors_wanted(sys.stdout)
-        if found.fault is not None:
-            by = ", by the judge" if found.by == "judge" else ""
-            print(escaped(f"first fault{by}: {found.fault.path}: {found.fault.reason}"))
-        print(render_outcomes(found.outcomes, scores, width, evidence=evidence, color=color), end="")
+        _print_results(found)
     return OK if found.outcomes is not None else FAILED
 
 
@@ -108,6 +102,28 @@ class _Found(NamedTuple):
     """The step that went wrong first, if the turn failed."""
     by: str = "rule"
     """``rule`` or ``judge``."""
+    start: str = ""
+    """When the turn started, for the first line."""
+    facts: Sequence[str] = ()
+    """Who answered the turn how, if a store was read."""
+
+
+def _print_results(found: _Found) -> None:
+    assert found.outcomes is not None  # callers check it
+    usd, estimated = found.cost.get("cost_usd"), found.cost.get("cost_estimated")
+    cost = "" if usd is None else f", {usd_text(usd, estimated)}{' estimated from tokens and prices' if estimated else ''}"
+    print(f"turn {escaped(found.turn_id)}{found.start}{cost}")
+    scores = [score_of_row(row) for row in found.scores]
+    evidence = {row["metric"]: row.get("evidence", ()) for row in found.scores}
+    width, color = columns(sys.stdout), colors_wanted(sys.stdout)
+    for line in textwrap.wrap(escaped(", ".join(found.facts)), width):
+        print(line)
+    if found.fault is not None:
+        by = ", by the judge" if found.by == "judge" else ""
+        print(escaped(f"first fault{by}: {found.fault.path}: {found.fault.reason}"))
+    elif any(score.verdict is False for score in scores):
+        print("first fault: unknown (--judge asks the judge)")
+    print(render_outcomes(found.outcomes, scores, width, evidence=evidence, color=color), end="")
 
 
 def _of_store(path: str | None, short: str, config: Config, asks: bool) -> _Found:
@@ -116,12 +132,24 @@ def _of_store(path: str | None, short: str, config: Config, asks: bool) -> _Foun
         turn = reader.turn(turn_id) or {}
         rows, content = reader.scores(turn_id), turn.get("content")
         found = _Found(turn_id, reader.why(turn_id), with_evidence(rows, content), cost_in(turn), fault_of_row(turn))
+        found = found._replace(start=_start_of(turn), facts=_facts_in(turn))
     scores = [score_of_row(row) for row in rows]
     if not asks or found.fault is not None or all(score.verdict is not False for score in scores):
         return found
     if not content:
         raise ConfigError(f"--judge: the store has no content of turn {turn_id}. Set outlets.store.content")
     return found._replace(fault=_judged(Turn.from_dict(content), scores, config), by="judge")
+
+
+def _facts_in(turn: Mapping[str, Any]) -> list[str]:
+    """Return the named facts of a stored turn, without those that a failure can change."""
+    facts = {"service.version": turn.get("service_version"), **(turn.get("attributes") or {}), **(turn.get("facts") or {})}
+    return [f"{name}={value}" for name, value in facts.items() if isinstance(value, str) and name not in EFFECTS]
+
+
+def _start_of(turn: Mapping[str, Any]) -> str:
+    start = turn.get("start")
+    return "" if start is None else f", {datetime.datetime.fromtimestamp(start, datetime.timezone.utc):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _judged(turn: Turn, scores: Sequence[Score], config: Config) -> Fault:

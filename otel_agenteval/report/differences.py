@@ -111,7 +111,7 @@ def causes_of(comparison: Comparison, run: Run) -> list[str]:
 
 
 def _heads(one: ShownDifferences) -> tuple[str, ...]:
-    return ("fact", *one.sides, "difference, interval", "p", "turns", "")
+    return ("fact", *(f"share of {side}" for side in one.sides), "difference, interval", "p", "turns with it", "")
 
 
 def _cells(one: Contrast) -> tuple[str, ...]:

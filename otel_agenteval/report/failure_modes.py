@@ -125,7 +125,7 @@ def _rows(modes: Sequence[FailureMode]) -> list[tuple[str, ...]]:
         "mode",
         "failed turns",
         *(map("of {}".format, groups) if groups else ["of all turns"]),
-        "trend",
+        f"trend, {groups[-2]} → {groups[-1]}" if len(groups) > 1 else "trend",
         "change, 95 % interval",
         "examples",
     )

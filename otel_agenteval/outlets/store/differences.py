@@ -11,7 +11,7 @@ from ...core.errors import ConfigError, refusal
 from ...evaluation.turn_facts import EFFECTS, FactCondition, follows_from
 from ...metrics.registry import indexed
 from ...statistics.differences import Differences, find_differences
-from .reader import VerdictRow
+from .reader import MOST_OF_COMMAND, VerdictRow
 from .views import Filter, Views
 
 if TYPE_CHECKING:
@@ -66,6 +66,6 @@ def explained(path: str, change: Change) -> Change:
     since = change.found.since - max(_LEAST_BEFORE, change.at - change.found.since)
     wanted = Filter(since=since, agents=agents, tenant=change.tenant, metric=change.metric)
     with contextlib.suppress(Exception), Views(path) as views:  # a change without them is better than none
-        findings = compare_verdicts(change.metric, views.filtered_verdicts(wanted)).findings[:MOST_NAMED]
+        findings = compare_verdicts(change.metric, views.filtered_verdicts(wanted, MOST_OF_COMMAND)).findings[:MOST_NAMED]
         return replace(change, facts=tuple(one.summary for one in findings))
     return change

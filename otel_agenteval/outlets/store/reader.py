@@ -26,6 +26,8 @@ EXAMPLES = 3
 """Number of turns that show a failure mode."""
 MOST_VERDICTS = 1_000
 """Number of failures, and of passes, from which a sample has enough."""
+MOST_OF_COMMAND = 4_000
+"""The same if nobody waits for a page. A larger sample shows weaker causes."""
 MOST_TEXTS = 2_000
 """Number of failed turns of a mode whose texts are compared."""
 _MOST_READ = 10_000

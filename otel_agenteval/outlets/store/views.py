@@ -23,7 +23,7 @@ from ...core.finding import Severity
 from ...evaluation.turn_facts import FactCondition
 from ...statistics.weighted import Estimate, Sums
 from .database import backend_of
-from .reader import GroupValue, StoredModes, StoreReader, VerdictRow, plain
+from .reader import MOST_VERDICTS, GroupValue, StoredModes, StoreReader, VerdictRow, plain
 from .statements import AT, CURRENT, DAY, HOUR, HOURLY_COLUMNS, MINUTE, TURN_COLUMNS, Syntax, Where, among, is_vacuous, verdict_is
 
 Outcome = Literal["pass", "fail", "error"]
@@ -273,7 +273,7 @@ class Views(StoreReader):
         where.compare("scores.metric =", wanted.metric)
         return self._values(GROUPS[by], (), groups, where)
 
-    def filtered_verdicts(self, wanted: Filter) -> list[VerdictRow]:
+    def filtered_verdicts(self, wanted: Filter, most: int = MOST_VERDICTS) -> list[VerdictRow]:
         """Return the verdicts of a metric, as :meth:`verdicts` does, for a filter of the web UI."""
         where, times = _of_facts(wanted, self._sql, "turns."), _of_time(wanted, self._sql)
         where.add(f"{CURRENT} AND {times}", *times.values)
@@ -281,7 +281,7 @@ class Views(StoreReader):
         if wanted.tenant is not None or len(wanted.agents) == 1:
             of_turns = _of_facts(replace(wanted, services=(), versions=(), models=()), self._sql, "turns.")
             of_turns.add(str(times), *times.values)
-        return self._verdicts(wanted.metric or "", where, of_turns, of_scores)
+        return self._verdicts(wanted.metric or "", where, of_turns, of_scores, most)
 
     def filtered_facts(self, wanted: Filter) -> list[VerdictRow]:
         """Return the facts of turns, as :meth:`facts` does, for a filter of the web UI."""
