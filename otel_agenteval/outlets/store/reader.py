@@ -37,8 +37,6 @@ _MOST_TURNS = 30_000
 NO_CAUSES = "the store has no facts of its latest turns. Set outlets.store.causes to true"
 _RECENT = 200
 """Number of turns that show if facts are stored."""
-_FEW_FAILED = 500
-"""Number of failed turns that are read again for the examples of each failure mode."""
 _BLOCK = 2_000
 """Number of turns that one query reads."""
 _FIRST_LEVEL = 12
@@ -223,6 +221,7 @@ class StoreReader:
         at: str,
         by: tuple[str, list[Any]] | None = None,
         sample: tuple[Where, int] | None = None,
+        few: bool = False,
     ) -> StoredModes:
         """Return the failure modes of the turns that meet one condition, as shares of those that meet another.
 
@@ -232,6 +231,7 @@ class StoreReader:
             at: the time of a turn.
             by: column and values of the groups, instead of two halves of the time.
             sample: condition on a sample of the failed turns' scores, and how many each stands for. It is counted instead.
+            few: True if ``failed`` names the turns, so that no other index is faster.
         """
         p = self._sql.p
         middle = self._middle(every, at) if by is None else 0.0
@@ -249,12 +249,13 @@ class StoreReader:
         counted, tables, weight = failed, "turns", 1
         if sample is not None:
             (counted, weight), tables = sample, "scores CROSS JOIN turns"
+        mode_column, order = (self._sql.unindexed.format(one) if few else one for one in ("turns.mode", at))
         rows = [
             row
             for part, of_part, condition, values in parts
             for row in self._db.execute(
                 f"SELECT mode, {part} AS part, {weight} * count(*), {weight} * sum(failed), {weight * weight} * sum(failed * failed) "
-                f"FROM {tables} WHERE failed IS NOT NULL AND mode > '' AND {counted} AND {condition} GROUP BY 1, 2",
+                f"FROM {tables} WHERE failed IS NOT NULL AND {mode_column} > '' AND {counted} AND {condition} GROUP BY 1, 2",
                 [*of_part, *counted.values, *values],
             )
         ]
@@ -262,12 +263,10 @@ class StoreReader:
         for mode, name, *sums in rows:
             found.setdefault(mode, {})[name] = FailedTurns(*sums)
         most = sorted(found, key=lambda mode: (-sum(one.turns for one in found[mode].values()), mode))
-        if sum(one.turns for parts in found.values() for one in parts.values()) > _FEW_FAILED:
-            counted, tables = failed, "turns"  # with many turns, the index of modes soon has examples
         examples = (
             self._db.execute(
-                f"SELECT turns.turn_id, fault FROM {tables} WHERE failed IS NOT NULL AND mode = {p} AND {counted} ORDER BY {at} DESC LIMIT {EXAMPLES}",
-                [mode, *counted.values],
+                f"SELECT turn_id, fault FROM turns WHERE failed IS NOT NULL AND {mode_column} = {p} AND {failed} ORDER BY {order} DESC LIMIT {EXAMPLES}",
+                [mode, *failed.values],
             ).fetchall()
             for mode in most
         )
@@ -278,6 +277,7 @@ class StoreReader:
                 [row["turn_id"] for row in of_mode],
             )
             for mode, of_mode in zip(most, examples, strict=True)
+            if of_mode  # otherwise they were deleted in the meantime
         ]
         sizes = tuple(totals.values())
         return StoredModes(counts, sizes, middle=middle) if by is None else StoredModes(counts, sizes, tuple(map(str, totals)))

@@ -301,12 +301,14 @@ class Views(StoreReader):
         for where in (failed, every):
             times = _of_time(wanted, self._sql)
             where.add(str(times), *times.values)
-        sample = None
-        if wanted.metric is not None and wanted.outcome == "fail" and not wanted.conversation:
+        sample, few = None, self._few(wanted)
+        if few is not None:
+            failed.add(among("turns.turn_id", few, self._sql), *few)
+        elif wanted.metric is not None and wanted.outcome == "fail" and not wanted.conversation:
             of_scores = _of_time(wanted, self._sql, at="scores.at")
             of_scores.add(f"scores.metric = {self._sql.p}", wanted.metric)
             sample = self._failed_sample(of_scores, every)
-        return self._modes(failed, every, AT, None if by is None else (GROUPS[by], []), sample)
+        return self._modes(failed, every, AT, None if by is None else (GROUPS[by], []), sample, few is not None)
 
     def scores_of(self, turn_ids: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
         rows = self._db.execute(
