@@ -204,7 +204,7 @@ def test_why_says_what_became_of_each_metric(store: str, capsys: Capture, monkey
     monkeypatch.setenv("OTEL_AGENTEVAL_OUTLETS__STORE", store)  # as configured
     assert main(["why", str(row["turn_id"])]) == 0
     said = capsys.readouterr().out
-    assert said.startswith(f"turn {row['turn_id']}\n")
+    assert said.startswith(f"turn {row['turn_id']}, 20")
     assert re.search(r"^  · code_latency +[0-9.e-]+ s$", said, re.MULTILINE), said
     assert re.search(r"^  ✓ code_turn_error +pass$", said, re.MULTILINE), said
     assert main(["why", "no-such-turn"]) == 1

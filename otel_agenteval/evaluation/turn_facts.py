@@ -16,7 +16,9 @@ from ..metrics.registry import Metric
 
 FactValue = str | float | list[str]
 _SIGNS: Mapping[str, Callable[[float, float], bool]] = {"=": eq, "<": lt, ">": gt, "≤": le}
-_CONDITION = re.compile(r"\s*([^=<>≤]+?)\s*([=<>≤])\s*(.+?)\s*", re.DOTALL)
+CONDITION = r"[^=<>≤]+(=[\s\S]+|[<>≤] ?-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?)"
+"""Pattern of a :class:`FactCondition`."""
+_SIGN = re.compile("[=<>≤]")
 _READ = 2_000  # characters that decide the language
 _MOST_NAMES = 50
 """Number of names that one attribute can have."""
@@ -119,11 +121,11 @@ class FactCondition(NamedTuple):
         Raises:
             ConfigError: the text is no condition. The message begins with ``option``.
         """
-        found = _CONDITION.fullmatch(text)
-        condition = cls(*found.groups()) if found is not None else None
-        if condition is None or (condition.sign != "=" and condition.number is None):
+        if re.fullmatch(CONDITION, text) is None:
             raise ConfigError(refusal(option, repr(text), "must be NAME=VALUE, NAME>NUMBER or NAME<NUMBER"))
-        return condition
+        sign = _SIGN.search(text)
+        assert sign is not None
+        return cls(text[: sign.start()].strip(), sign[0], text[sign.end() :].strip())
 
     @property
     def number(self) -> float | None:

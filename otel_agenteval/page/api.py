@@ -365,20 +365,25 @@ class Api:
         return {"by": by, "before": _side(before, cells), "after": _side(after, cells), "lines": lines}
 
     def differences(self, request: Request) -> dict[str, Any]:
-        metric, group = request.given["metric"], request.given["group"]
-        if (metric is None) == (not group):
-            raise Problem(400, "metric, group: one of them is required")
         with self.views() as views:
-            wanted = self._filter(request)
-            rows = views.filtered_facts(wanted) if metric is None else views.filtered_verdicts(wanted)
+            rows = views.filtered_verdicts(self._filter(request))
+            if not rows:
+                _require_causes(views)
+        return as_data([differences_of(request.given["metric"], rows)])[0]
+
+    def group_differences(self, request: Request) -> dict[str, Any]:
+        with self.views() as views:
+            rows = views.filtered_facts(self._filter(request))
             if not rows:
                 _require_causes(views)
         try:
-            conditions = [FactCondition.parse(text, "group") for text in group]
-            found = differences_of_group(rows, conditions, "group") if metric is None else differences_of(metric, rows)
+            conditions = [FactCondition.parse(text, "group") for text in request.given["group"]]
         except ConfigError as error:
             raise Problem(400, str(error)) from None
-        return as_data([found])[0]
+        try:
+            return as_data([differences_of_group(rows, conditions, "group")])[0]
+        except ConfigError as error:  # no turn has the fact
+            raise Problem(404, str(error)) from None
 
     def failure_modes(self, request: Request) -> dict[str, Any]:
         with self.views() as views:

@@ -6,6 +6,7 @@ from typing import Any
 
 from .. import __version__
 from ..core.finding import SEVERITIES
+from ..evaluation.turn_facts import CONDITION
 from .parameters import MOST_GIVEN, Parameter
 from .routes import BASE, ROUTES, Route
 
@@ -21,6 +22,7 @@ _TYPES: dict[str, dict[str, Any]] = {
         "examples": ["24h", "2026-11-21T02:57:01Z", "1795000000"],
     },
     "flag": {"type": "boolean"},
+    "condition": {"type": "string", "maxLength": 1_000, "pattern": f"^{CONDITION}$"},
 }
 _PROBLEM = {
     "description": "What is wrong with the request",
@@ -125,7 +127,7 @@ _GIVEN: dict[str, dict[str, Any]] = {
         "description": "facts that failed turns have more often, the largest difference first",
         "items": {
             "type": "object",
-            "required": ["facts", "failed", "passed", "interval", "p_adjusted", "turns", "few", "also", "effect"],
+            "required": ["facts", "interval", "p_adjusted", "turns", "few", "also", "effect"],
             "properties": {
                 "facts": {"type": "array", "items": _FACT, "minItems": 1, "maxItems": 2},
                 "failed": {**_SHARE, "description": "share of the failed turns with these facts"},
@@ -170,5 +172,5 @@ def _parameter(one: Parameter, where: str) -> dict[str, Any]:
     if one.default is not None:
         schema["default"] = one.default
     if one.many:
-        schema = {"type": "array", "items": schema, "maxItems": MOST_GIVEN}
+        schema = {"type": "array", "items": schema, "minItems": int(one.required), "maxItems": MOST_GIVEN}
     return {"name": one.name, "in": where, "description": one.about, "required": one.required, "schema": schema}

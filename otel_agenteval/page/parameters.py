@@ -14,7 +14,7 @@ from ..core.finding import SEVERITIES
 from ..evaluation.turn_facts import FactCondition
 from ..outlets.store.views import Filter
 
-Kind = Literal["text", "number", "count", "time", "flag"]
+Kind = Literal["text", "number", "count", "time", "flag", "condition"]
 _AGO = re.compile(r"(\d{1,6})(m|h|d)")
 _SECONDS = {"m": 60.0, "h": 3600.0, "d": 86400.0}
 _LONGEST = 1_000
@@ -122,12 +122,12 @@ def read(query: Mapping[str, Sequence[str]], parameters: Sequence[Parameter], no
         most = MOST_GIVEN if parameter.many else 1
         if len(given) > most:
             raise Problem(400, f"{name}: too many values, got {len(given)}; at most {most}")
+        if parameter.required and not given:
+            raise Problem(400, f"{name}: required parameter ({parameter.about})")
         if parameter.many:
             found[name] = tuple(parameter.read(text, now) for text in given)
         elif given:
             found[name] = parameter.read(given[0], now)
-        elif parameter.required:
-            raise Problem(400, f"{name}: required parameter ({parameter.about})")
         else:
             found[name] = parameter.default
     return found
@@ -155,7 +155,10 @@ OF_TURNS = (
     Parameter("tool", "text", "turns that called this tool"),
     Parameter("mode", "text", "turns of this failure mode, by its id"),
     Parameter(
-        "fact", "text", "turns with this fact, such as `language=de` or `duration_s>20` (repeatable, all must hold)", many=True
+        "fact",
+        "condition",
+        "turns with this fact, such as `language=de` or `duration_s>20` (repeatable, all must hold)",
+        many=True,
     ),
     Parameter("error", "flag", "turns that ended with an error", default=False),
     Parameter("text", "text", "turns with this text in their content, if content is stored and shown"),

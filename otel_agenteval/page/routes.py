@@ -16,9 +16,10 @@ BASE = "/api/v1"
 _TURN_ID = Parameter("turn_id", "text", "id of the turn, or its beginning", required=True)
 _GROUP = Parameter(
     "group",
-    "text",
-    "instead of `metric`: turns with this fact, such as `model=gpt-5` or `duration_s>20` (repeatable, all must hold). The response then has `where`, `group` and `rest` for `metric`, `failed` and `passed`",
+    "condition",
+    "turns with this fact, such as `model=gpt-5` or `duration_s>20` (repeatable, all must hold)",
     many=True,
+    required=True,
 )
 _CURSOR = Parameter("cursor", "text", "`next` of the previous page")
 _BY = Parameter("by", "text", "grouping", tuple(GROUPS), default="agent")
@@ -65,9 +66,12 @@ ROUTES = (
         *OF_SUMS, _BY, Parameter("step", "count", "hours per point; by default, chosen for at most 45 points", least=1, most=8_760),
     ), gives=("step_s", "since", "until", "changes", "releases", "series")),
     Route("GET", "/changes", Api.changes, "List detected changes of scores, the latest first", (Parameter("since", "time", "changes detected at or after this time"),), gives=("changes",)),
-    Route("GET", "/differences", Api.differences, "Find the facts, and pairs of facts, that set the turns that failed a metric apart from those that passed, or a group from the rest", (
-        *WHEN, *WHOSE, Parameter("metric", "text", "metric whose failed turns are compared"), _GROUP,
+    Route("GET", "/differences", Api.differences, "Find the facts, and pairs of facts, that set the turns that failed a metric apart from those that passed", (
+        *WHEN, *WHOSE, Parameter("metric", "text", "metric whose failed turns are compared", required=True),
     ), gives=("metric", "failed", "passed", "tested", "same", "findings")),
+    Route("GET", "/differences/group", Api.group_differences, "Find the facts, and pairs of facts, that set a group of turns apart from the rest. Findings have `group` and `rest` for `failed` and `passed`", (
+        *WHEN, *WHOSE, _GROUP,
+    ), gives=("where", "group", "rest", "tested", "same", "findings")),
     Route("GET", "/failure-modes", Api.failure_modes, "Group failed turns by their first fault, with the share of each group and its change from the first to the second half of the time", (
         *OF_TURNS, Parameter("by", "text", "compare the last two groups to appear, instead of the halves of the time", tuple(name for name in GROUPS if name != "judge")),
     ), gives=("modes", "turns", "middle")),

@@ -597,6 +597,7 @@ def test_the_document_names_every_route_and_what_it_gives(page: ServedPage) -> N
             params = {
                 "/compare": {"before": "1.4", "after": "1.5"},
                 "/differences": {"metric": "code_refusal"},
+                "/differences/group": {"group": "service.version=1.4"},
                 "/compare/cases": {"before": "1.4", "after": "1.5"},
                 "/turns/{turn_id}/question": {"metric": "llm_relevance"},
             }.get(route.path, {})

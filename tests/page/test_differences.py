@@ -73,7 +73,7 @@ def test_group_of_turns_is_compared_as_by_the_command(tmp_path: Path, capsys: py
     group = f"gen_ai.prompt.version = {PROMPT}"
     assert main(["differences", "--store", path, "--group", group, "--format", "json"]) == 0
     with ServedPage(path) as served:
-        assert [served.get("differences", group=group)] == jsonio.loads(capsys.readouterr().out)
+        assert [served.get("differences/group", group=group)] == jsonio.loads(capsys.readouterr().out)
         for params in ({"group": "model"}, {"group": "modle=m1"}, {"group": group, "metric": METRIC}):
             assert served.client.get("/api/v1/differences", params=params).status_code == 400
 
