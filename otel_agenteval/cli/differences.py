@@ -46,14 +46,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="CONDITION",
-        help="compare the turns with this fact with the rest: NAME=VALUE, NAME>NUMBER or NAME<NUMBER; repeatable, all must hold",
+        help="compare the turns that have this fact with the rest (NAME=VALUE, NAME>NUMBER or NAME<NUMBER). Repeatable, all must hold",
     )
     parser.add_argument(
         "--baseline",
         action="append",
         default=[],
         metavar="OLD",
-        help="recorded traces of an earlier run: compare the failed turns of each metric that got worse, and all turns, with its turns; repeatable",
+        help="recorded traces of an earlier run. Its turns are compared with those of FILE, and its failed turns by each metric that got worse. Repeatable",
     )
     add_turn_sources(parser)
 

@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--judge",
         action="store_true",
-        help="ask the configured judge for the first fault of a failed turn if no rule finds one; the store has to keep content",
+        help="ask the configured judge for the first fault of a failed turn if no rule finds one (requires stored content)",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
         AgentEvalError: the store or the sidecar can't be read, or neither is configured, or the judge failed.
     """
     if args.judge and args.url is not None:
-        raise ConfigError("--judge, --url: only one of them is allowed; the judge reads a store")
+        raise ConfigError("--judge: can't be combined with --url, because the judge reads stored content")
     config = load_config(args.config)
     if args.url is not None:
         found = _of_url(args.url, args.turn_id, config)

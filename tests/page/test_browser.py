@@ -7,7 +7,7 @@ import random
 import re
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -49,6 +49,27 @@ def opened(browser: Any, url: str, **options: Any) -> Iterator[Any]:
     yield tab
     context.close()
     assert said == []
+
+
+def violations(tab: Any, views: Iterable[str]) -> list[tuple[str, str]]:
+    """The rules that axe finds broken in some views, each with its element. The tab must bypass the CSP."""
+    found = []
+    for view in views:
+        tab.goto(view)
+        tab.wait_for_selector("main h1")
+        tab.wait_for_load_state("networkidle")
+        tab.evaluate((AXE / "axe.min.js").read_text(encoding="utf-8"))
+        found += [(one["id"], node["html"]) for one in tab.evaluate("axe.run()")["violations"] for node in one["nodes"]]
+    return found
+
+
+def assert_phone_scrolls_only_the_table(tab: Any, view: str) -> None:
+    tab.set_viewport_size({"width": 400, "height": 800})
+    tab.goto(view)
+    tab.locator("main tbody tr").first.wait_for()
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 400
+    cell = tab.locator("main tbody td").first.bounding_box()
+    assert cell["x"] + cell["width"] <= 400
 
 
 def rows_in(tab: Any) -> int:

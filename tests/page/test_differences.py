@@ -19,7 +19,7 @@ from tests.support.page import ServedPage
 from tests.support.postgres import Anywhere
 from tests.support.stored_turns import NOW, failing_turns, filled, store_at
 
-from .test_browser import AXE, opened
+from .test_browser import assert_phone_scrolls_only_the_table, opened, violations
 
 PROMPT = "<img src=x onerror=\"document.title='owned'\">"
 METRIC = "code_tool_success"
@@ -240,23 +240,11 @@ def test_keys_alone_lead_to_the_turns(tab: Any) -> None:
 
 def test_phone_scrolls_only_the_table(browser: Any, url: str) -> None:
     for tab in opened(browser, url):
-        tab.set_viewport_size({"width": 400, "height": 800})
-        tab.goto(f"/differences?metric={METRIC}")
-        tab.locator("main tbody tr").first.wait_for()
-        assert tab.evaluate("document.documentElement.scrollWidth") <= 400
-        fact = tab.locator("main tbody td").first.bounding_box()
-        assert fact["x"] + fact["width"] <= 400
+        assert_phone_scrolls_only_the_table(tab, f"/differences?metric={METRIC}")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_in_differences(scheme: str, browser: Any, url: str) -> None:
-    axe = (AXE / "axe.min.js").read_text(encoding="utf-8")
     for tab in opened(browser, url, color_scheme=scheme, bypass_csp=True):
-        for view in ("/", "/differences", f"/differences?metric={METRIC}"):
-            tab.goto(view)
-            tab.wait_for_selector("main h1")
-            tab.wait_for_load_state("networkidle")
-            tab.evaluate(axe)
-            found = tab.evaluate("axe.run()")["violations"]
-            assert [(one["id"], node["html"]) for one in found for node in one["nodes"]] == []
+        assert violations(tab, ("/", "/differences", f"/differences?metric={METRIC}")) == []

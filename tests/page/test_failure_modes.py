@@ -17,7 +17,7 @@ from tests.support.page import ServedPage
 from tests.support.postgres import Anywhere
 from tests.support.stored_turns import failed_row, filled, score_row, turn_row
 
-from .test_browser import AXE, opened
+from .test_browser import assert_phone_scrolls_only_the_table, opened, violations
 
 METRIC = "code_tool_success"
 HOSTILE = "<img src=x onerror=\"document.title='owned'\">"
@@ -258,24 +258,13 @@ def test_fleet_shows_warnings_only_if_there_are_some(browser: Any, tmp_path: Pat
 
 def test_phone_scrolls_only_the_modes(browser: Any, url: str) -> None:
     for tab in opened(browser, url):
-        tab.set_viewport_size({"width": 400, "height": 800})
-        tab.goto(f"/failure-modes?metric={METRIC}&mode={AGAIN.mode}")
-        tab.locator("main tbody tr").first.wait_for()
-        assert tab.evaluate("document.documentElement.scrollWidth") <= 400
-        mode = tab.locator("main tbody td").first.bounding_box()
-        assert mode["x"] + mode["width"] <= 400
+        assert_phone_scrolls_only_the_table(tab, f"/failure-modes?metric={METRIC}&mode={AGAIN.mode}")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_in_failure_modes(scheme: str, browser: Any, url: str) -> None:
-    axe = (AXE / "axe.min.js").read_text(encoding="utf-8")
     turn = turn_row(210)["turn_id"]
+    views = ("/", f"/failure-modes?mode={AGAIN.mode}", f"/turn/{turn}?step=tool_calls[1]", f"/turns?mode={AGAIN.mode}")
     for tab in opened(browser, url, color_scheme=scheme, bypass_csp=True):
-        for view in ("/", f"/failure-modes?mode={AGAIN.mode}", f"/turn/{turn}?step=tool_calls[1]", f"/turns?mode={AGAIN.mode}"):
-            tab.goto(view)
-            tab.wait_for_selector("main h1")
-            tab.wait_for_load_state("networkidle")
-            tab.evaluate(axe)
-            found = tab.evaluate("axe.run()")["violations"]
-            assert [(one["id"], node["html"]) for one in found for node in one["nodes"]] == []
+        assert violations(tab, views) == []
