@@ -1,8 +1,9 @@
 # make demo      a scripted agent, its turns and their scores, then /metrics until Ctrl-C   (make demo ARGS=--once exits, as without a terminal)
-# make test      all tests                                                                  (make test ARGS="-k config")
+# make test      the tests that take at most 5 seconds, with Debian's servers: ten minutes on a fresh machine   (make test ARGS="-k config")
+# make test-all  all tests with all servers, some of which are built first                  (make test-all ARGS="tests/servers")
 # make servers   the servers that tests run against, into a cache of this user               (make servers ARGS=redis)
 # make otelcol   the OpenTelemetry Collector of collector_config/builder.yaml, into that cache
-# make coverage  what the last `make test COVER=yes` ran of the package, held against pyproject.toml
+# make coverage  what the last `make test-all COVER=yes` ran of the package, held against pyproject.toml
 # make wheel     the built package with the lowest versions that it declares: core tests in a clean environment
 # make lint      ruff (rules and format), spelling, prose and mypy                           (make lint ARGS="--show 20" lists flagged sentences)
 # make house     the structure of the package: lines, import circles, complex functions, repeated names   (make house ARGS=--show)
@@ -19,7 +20,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test coverage wheel servers otelcol lint house unseen bench hosts quickstarts docs format pin tools
+.PHONY: help demo test test-all coverage wheel servers otelcol lint house unseen bench hosts quickstarts docs format pin tools
 
 # The processes of tests and benchmarks would each compile every module.
 unexport PYTHONDONTWRITEBYTECODE
@@ -30,6 +31,8 @@ CORE := $(VENV)/.installed-core
 DEV := $(VENV)/.installed-dev
 DOCS := $(VENV)/.installed-docs
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# uv takes a seventh of pip's time. It doesn't read pip's configuration, so pip tries what uv can't get.
+INSTALL = install() { $(BIN)/uv pip install --quiet --python $(BIN)/python "$$@" || { echo "==> uv couldn't, pip tries"; $(PIP) install "$$@"; }; }; install
 ARGS ?=
 
 # The first that runs, is new enough and can make a virtual environment; PYTHON=… chooses another.
@@ -44,20 +47,21 @@ $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "No Python 3.10 or newer with the venv module was found; name one: make PYTHON=/path/to/python3.11"; exit 1; }
 	@echo "==> making $(VENV) with $$($(PYTHON) -V)"
 	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) install --constraint requirements/dev.txt uv
 
 $(CORE): pyproject.toml requirements/dev.txt | $(BIN)/python
 	@echo "==> installing otel-agenteval, pinned (requirements/dev.txt)"
-	@$(PIP) install --constraint requirements/dev.txt --editable '.[structured,text]'
+	@$(INSTALL) --constraint requirements/dev.txt --editable '.[structured,text]'
 	@touch $@
 
 $(DEV): $(CORE)
 	@echo "==> installing what the tests need, pinned (requirements/dev.txt)"
-	@$(PIP) install --constraint requirements/dev.txt --editable '.[all,dev]'
+	@$(INSTALL) --constraint requirements/dev.txt --editable '.[all,dev]'
 	@touch $@
 
 $(DOCS): requirements/docs.txt $(CORE)
 	@echo "==> installing what builds the documentation, pinned (requirements/docs.txt)"
-	@$(PIP) install --requirement requirements/docs.txt
+	@$(INSTALL) --requirement requirements/docs.txt
 	@touch $@
 
 tools: $(DEV) $(DOCS)
@@ -66,19 +70,28 @@ demo: $(CORE)
 	@echo "==> running a scripted agent; no network, no key"
 	@$(BIN)/otel-agenteval demo $(ARGS)
 
-# What cannot be had is skipped in the tests, which list it with the reason; under AGENTEVAL_REQUIRE_SERVERS=1 it fails.
+# A server that can't be had is skipped by its tests, which list it with the reason. Under AGENTEVAL_REQUIRE_SERVERS=1 it fails them.
+# More processes than cores: while one waits for a server, another computes.
+PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal $(COVERING)
+WORKERS ?= 3
+
+# The servers come while the first tests run; a test that needs one waits for it.
 test: $(DEV)
-	@echo "==> the servers that tests run against"
+	@echo "==> running the tests that aren't slow, while the servers for them are fetched (make test-all runs all)"
+	@$(BIN)/python scripts/get_servers.py --packaged & $(PYTEST) -m "not slow" $(ARGS); status=$$?; wait; exit $$status
+
+test-all: $(DEV) $(DOCS)
+	@echo "==> fetching and building the servers that tests run against (ten minutes the first time)"
 	@$(BIN)/python scripts/get_servers.py || test "$${AGENTEVAL_REQUIRE_SERVERS:-0}" != 1
 	@echo "==> running all tests"
-	@$(BIN)/python -m pytest --numprocesses auto --dist loadfile $(COVERING) $(ARGS)
+	@$(PYTEST) $(ARGS)
 
-# Only a run of all tests says something about coverage: `make test` measures none unless it is asked to.
+# Only a run of all tests says something about coverage, so none is measured unless COVER asks for it.
 COVER ?=
 COVERING = $(if $(COVER),--cov --cov-report= --cov-fail-under 0 $(if $(filter append,$(COVER)),--cov-append))
 
 coverage: $(DEV)
-	@echo "==> coverage of lines and branches, by the last 'make test COVER=yes'"
+	@echo "==> coverage of lines and branches, by the last 'make test-all COVER=yes'"
 	@$(BIN)/python -m coverage report --skip-covered --sort=cover $(ARGS)
 
 wheel: $(DEV)
@@ -145,5 +158,4 @@ format: $(DEV)
 
 # Without $(DEV): it repairs a lock that can't be installed.
 pin: | $(BIN)/python
-	@$(PIP) install --constraint requirements/dev.txt uv
 	@$(BIN)/python requirements/pin.py $(ARGS)

@@ -9,6 +9,7 @@ what is in it, so that a second run finds it, and a new version does not mix wit
 
     python scripts/get_servers.py                  all of them; the exit status is 1 when one cannot be had
     python scripts/get_servers.py otelcol redis    these
+    python scripts/get_servers.py --packaged       those that needn't be built
     python scripts/get_servers.py --list           what is there, without getting anything
 """
 
@@ -72,6 +73,7 @@ class Kit:
         fetch: puts executables of those names into the folder's ``bin``, given the folder and its final place.
         names: other names on PATH that a program may have.
         usable: whether a program from PATH will do.
+        built: True if fetching compiles it for minutes.
     """
 
     programs: tuple[str, ...]
@@ -79,6 +81,7 @@ class Kit:
     fetch: Callable[[Path, Path], None]
     names: Callable[[str], tuple[str, ...]] = lambda program: (program,)
     usable: Callable[[Path], bool] = lambda path: True
+    built: bool = False
 
 
 def cache() -> Path:
@@ -100,8 +103,12 @@ def find(program: str) -> Path | None:
     return path if path.exists() else None
 
 
-def get(program: str) -> Path:
+def get(program: str, *, build: bool = True) -> Path:
     """A program from PATH or the cache, or got now.
+
+    Args:
+        program: its name.
+        build: if False, a program that would have to be compiled is unavailable.
 
     Raises:
         KeyError: no kit has it.
@@ -110,6 +117,8 @@ def get(program: str) -> Path:
     if found := find(program):
         return found
     name = _kit_of(program)
+    if KITS[name].built and not build:
+        raise Unavailable(f"it isn't built yet; 'make servers ARGS={name}' or 'make test-all' builds it")
     folder = _folder(name)
     folder.parent.mkdir(parents=True, exist_ok=True)
     failure = folder.with_name(f"{folder.name}.failed")
@@ -381,6 +390,7 @@ KITS = {
         _build_collector,
         names=lambda _: ("otelcol", "otelcol-contrib"),
         usable=_has_our_components,
+        built=True,
     ),
     "prometheus": Kit(
         ("prometheus", "promtool"),
@@ -392,8 +402,9 @@ KITS = {
         lambda: ALERTMANAGER,
         _build_alertmanager,
         names=lambda program: (program, f"prometheus-{program}"),
+        built=True,
     ),
-    "helm": Kit(("helm",), lambda: HELM, _build_helm),
+    "helm": Kit(("helm",), lambda: HELM, _build_helm, built=True),
     "redis": Kit(
         ("redis-server", "redis-cli"),
         lambda: "debian",
@@ -439,6 +450,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Get the servers that tests run against, into a cache of this user.")
     parser.add_argument("kits", nargs="*", metavar="NAME", help=f"one of {', '.join(KITS)} (all of them)")
     parser.add_argument("--list", action="store_true", help="say what is there, and get nothing")
+    parser.add_argument("--packaged", action="store_true", help="get only what needn't be built")
     options = parser.parse_args(arguments)
     for name in options.kits:
         if name not in KITS:
@@ -454,9 +466,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         took = time.monotonic() - began
         return True, f"{program}: {path or 'not here yet'}" + (f" (took {took:.0f} s)" if took > 1 else "")
 
+    names = options.kits or [name for name in KITS if not (options.packaged and (KITS[name].built or name == "go"))]
     there = True
     with ThreadPoolExecutor(_AT_ONCE) as pool:  # what is downloaded comes while others compile
-        for found, text in pool.map(line, [program for name in options.kits or KITS for program in KITS[name].programs]):
+        for found, text in pool.map(line, [program for name in names for program in KITS[name].programs]):
             there = there and found
             print(text, flush=True)
     return 0 if there else 1

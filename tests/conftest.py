@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import collections
 import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -19,36 +21,67 @@ settings.register_profile("project", deadline=None, derandomize=not {"CI", "AGEN
 settings.load_profile("project")
 
 
-@pytest.fixture(autouse=True)
-def _usual_looks_for_cycles() -> Iterator[None]:
-    """Commands that are called here change how often that is done in their process."""
-    before = gc.get_threshold()
-    yield
-    gc.set_threshold(*before)
+# Collecting makes a million objects that stay. Looking for cycles among them takes a quarter of the time.
+gc.disable()
+
+_slow: collections.Counter[str] = collections.Counter()
+"""Slow tests that this run leaves out, by folder."""
 
 
-@pytest.fixture(autouse=True)
-def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No OTEL_… variable of the machine reaches a test, and none that a test sets outlives it."""
-    for name in [name for name in os.environ if name.startswith("OTEL_")]:
-        monkeypatch.delenv(name)
+def pytest_collection_finish(session: pytest.Session) -> None:
+    gc.freeze()
+    gc.enable()
 
 
-@pytest.fixture(autouse=True)
-def _registry() -> Iterator[None]:
-    """Metrics that a test defines are gone after it."""
+def pytest_deselected(items: Sequence[pytest.Item]) -> None:
+    _slow.update(item.path.parent.name for item in items if item.get_closest_marker("slow"))
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if hasattr(session.config, "workeroutput"):  # a process of pytest-xdist, which reports to the first one
+        session.config.workeroutput["slow"] = dict(_slow)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    _slow.update({folder: count - _slow[folder] for folder, count in getattr(node, "workeroutput", {}).get("slow", {}).items()})
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if _slow:
+        folders = ", ".join(f"{count} in {folder}" for folder, count in sorted(_slow.items()))
+        terminalreporter.write_line(f"left out as slow: {folders}. 'make test-all' runs them.")
+
+
+@pytest.fixture(scope="session")
+def _metrics() -> tuple[dict[str, Any], dict[str, Any], list[Any]]:
+    """The registry of metrics as the package makes it."""
     registry.discover()
-    metrics, aliases, patterns = (
+    return (
         dict(registry._METRICS),
-        {k: list(v) for k, v in registry._ALIASES.items()},
+        {name: list(entries) for name, entries in registry._ALIASES.items()},
         list(registry._PATTERN_ALIASES),
     )
+
+
+@pytest.fixture(autouse=True)
+def _process(_metrics: tuple[dict[str, Any], dict[str, Any], list[Any]]) -> Iterator[None]:
+    """Hide the machine's OTEL_… variables, and undo what a test changes of its process: variables, metrics, the garbage collector."""
+    before, thresholds = dict(os.environ), gc.get_threshold()
+    for name in before:
+        if name.startswith("OTEL_"):
+            del os.environ[name]
     yield
-    registry._METRICS.clear()
-    registry._METRICS.update(metrics)
-    registry._ALIASES.clear()
-    registry._ALIASES.update(aliases)
-    registry._PATTERN_ALIASES[:] = patterns
+    gc.set_threshold(*thresholds)
+    if os.environ != before:
+        os.environ.clear()
+        os.environ.update(before)
+    metrics, aliases, patterns = _metrics
+    if metrics != registry._METRICS:
+        for changed, kept in ((registry._METRICS, metrics), (registry._ALIASES, aliases)):
+            changed.clear()
+            changed.update(kept)
+        registry._PATTERN_ALIASES[:] = patterns
 
 
 @pytest.fixture

@@ -32,12 +32,12 @@ _ports_held: set[int] = set()
 
 
 def program(name: str) -> Path:
-    """An executable: from PATH, from the cache, or got now (scripts/get_servers.py has the names).
+    """An executable: from PATH, from the cache, or got now if it needn't be built (scripts/get_servers.py has the names).
 
     Without it the test is skipped, with the reason; under ``AGENTEVAL_REQUIRE_SERVERS=1`` it fails.
     """
     try:
-        return get_servers.get(name)
+        return get_servers.get(name, build=False)
     except get_servers.Unavailable as error:
         reason = f"{name} cannot be had: {error}"
     if REQUIRED:
