@@ -1,6 +1,7 @@
 # make demo      a scripted agent, its turns and their scores, then /metrics until Ctrl-C   (make demo ARGS=--once exits, as without a terminal)
 # make test      the tests that take at most 5 seconds, with Debian's servers: ten minutes on a fresh machine   (make test ARGS="-k config")
 # make test-all  all tests with all servers, some of which are built first                  (make test-all ARGS="tests/servers")
+# make nightly   all tests, with 400 drawn examples of each property instead of 25
 # make servers   the servers that tests run against, into a cache of this user               (make servers ARGS=redis)
 # make otelcol   the OpenTelemetry Collector of collector_config/builder.yaml, into that cache
 # make coverage  what the last `make test-all COVER=yes` ran of the package, held against pyproject.toml
@@ -20,7 +21,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all coverage wheel servers otelcol lint house unseen bench hosts quickstarts docs format pin tools
+.PHONY: help demo test test-all nightly coverage wheel servers otelcol lint house unseen bench hosts quickstarts docs format pin tools
 
 # The processes of tests and benchmarks would each compile every module.
 unexport PYTHONDONTWRITEBYTECODE
@@ -85,6 +86,9 @@ test-all: $(DEV) $(DOCS)
 	@$(BIN)/python scripts/get_servers.py || test "$${AGENTEVAL_REQUIRE_SERVERS:-0}" != 1
 	@echo "==> running all tests"
 	@$(PYTEST) $(ARGS)
+
+nightly:
+	@AGENTEVAL_TEST_EXAMPLES=400 $(MAKE) test-all
 
 # Only a run of all tests says something about coverage, so none is measured unless COVER asks for it.
 COVER ?=

@@ -83,9 +83,9 @@ def pinned(names: Sequence[str]) -> list[str]:
 
 def environment(folder: Path, *requirements: str) -> Path:
     """The Python of a new environment with some packages."""
-    venv.create(folder, with_pip=True)
+    venv.create(folder)
     python = folder / "bin" / "python"
-    run(python, "-m", "pip", "install", "--disable-pip-version-check", "--quiet", *requirements)
+    run(sys.executable, "-m", "uv", "pip", "install", "--quiet", "--python", python, *requirements)
     return python
 
 
@@ -101,10 +101,9 @@ def run(*command: str | Path, cwd: Path = ROOT) -> None:
 
 def built(folder: Path) -> tuple[Path, Path]:
     """The source distribution and the wheel that was built from it, with the pinned tools."""
-    tools = environment(
-        folder / "builder", "--no-deps", "--require-hashes", "--requirement", str(ROOT / "requirements" / "build.txt")
-    )
-    run(tools, "-m", "pip", "install", "--disable-pip-version-check", "--quiet", *pinned(["build", "pyproject-hooks"]))
+    locked = str(ROOT / "requirements" / "build.txt")
+    tools = environment(folder / "builder", "--no-deps", "--require-hashes", "--requirement", locked)
+    environment(folder / "builder", "--no-deps", *pinned(["build", "pyproject-hooks"]))
     run(tools, "-m", "build", "--no-isolation", "--outdir", folder / "dist", ROOT)
     (source,), (wheel,) = (list((folder / "dist").glob(pattern)) for pattern in ("*.tar.gz", "*.whl"))
     return source, wheel
@@ -144,11 +143,12 @@ def main(arguments: Sequence[str]) -> int:
             print(f"==> installing the wheel with the {which} versions", flush=True)
             limits = [] if options.newest else constraints(folder)
             python = environment(folder / "clean", *limits, f"{wheel}[all]", *pinned(TEST_TOOLS))
-            run(python, "-m", "pip", "check", "--disable-pip-version-check")
+            run(sys.executable, "-m", "uv", "pip", "check", "--quiet", "--python", python)
             print("==> running the core tests against it", flush=True)
             (folder / "source").mkdir()
             run(
-                *(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--numprocesses", "auto", "--dist", "loadfile"),
+                *(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--numprocesses", "auto", "--dist", "worksteal"),
+                *("-m", "not slow"),
                 *(options.pytest or CORE_TESTS),
                 cwd=tests_of(source, folder / "source"),
             )

@@ -9,17 +9,23 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from otel_agenteval.metrics import registry
 from tests.support.clock import FakeClock
 from tests.support.judges import ScriptedModels
 from tests.support.postgres import Anywhere, PostgresServer, postgres_server
 
-# A machine that is busy is no failure, and what runs in CI is the same in every run.
-settings.register_profile("project", deadline=None, derandomize=not {"CI", "AGENTEVAL_REQUIRE_SERVERS"}.isdisjoint(os.environ))
+# A machine that is busy is no failure, and a build draws the same examples each time.
+_examples = int(os.environ.get("AGENTEVAL_TEST_EXAMPLES", "25"))
+settings.register_profile(
+    "project",
+    deadline=None,
+    max_examples=_examples,
+    derandomize=_examples == 25 and not {"CI", "AGENTEVAL_REQUIRE_SERVERS"}.isdisjoint(os.environ),
+    suppress_health_check=list(HealthCheck),
+)
 settings.load_profile("project")
-
 
 # Collecting makes a million objects that stay. Looking for cycles among them takes a quarter of the time.
 gc.disable()
