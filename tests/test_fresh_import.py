@@ -2,102 +2,76 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
 import pytest
 
-HEAVY = ("pydantic", "numpy", "opentelemetry", "orjson", "httpx", "grpc", "prometheus_client", "yaml")
-
-
-@pytest.mark.parametrize("module", ["otel_agenteval", "otel_agenteval.instrumentation.autoload"])
-def test_importing_brings_in_no_other_package_and_starts_no_thread(module: str) -> None:
-    program = f"import sys, threading, {module}; print(*sorted({{name.split('.')[0] for name in sys.modules}}), threading.active_count())"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
-    *modules, threads = done.stdout.split()
-    assert "otel_agenteval" in modules
-    assert set(modules) & set(HEAVY) == set()
-    assert threads == "1"
-
-
+HEAVY = {"pydantic", "numpy", "opentelemetry", "orjson", "httpx", "grpc", "prometheus_client", "yaml"}
+UNUSED = {
+    "numpy", "pydantic", "pydantic_core", "jsonschema_rs", "genai_prices", "httpx", "grpc", "google", "sqlite3", "yaml", "asyncio", "phonenumbers",
+    "prometheus_client", "ssl", "email", "difflib",
+}  # fmt: skip
+OF_THE_PACK = {"answer", "guards", "performance_cost", "privacy", "text_matching", "tool_trace"}
 INSTRUMENT = """
-import sys
+import json, sys
 from opentelemetry.sdk.trace import TracerProvider
 before = {*sys.modules}
 import otel_agenteval as oa
 handle = oa.instrument(tracer_provider=TracerProvider())
 handle.processor.engine.warm_up.stop()
+steps = [sorted({*sys.modules} - before)]
+oa.get_metric('code_bleu', threshold=0.2)
+steps.append(sorted({*sys.modules} - before))
+for step in handle.processor.engine.pipeline.evaluator.warm_up():
+    pass
+steps.append(sorted({*sys.modules} - before))
+print(json.dumps(steps))
 """
-UNUSED = (
-    "numpy",
-    "pydantic",
-    "pydantic_core",
-    "jsonschema_rs",
-    "genai_prices",
-    "httpx",
-    "grpc",
-    "google",
-    "sqlite3",
-    "yaml",
-    "asyncio",
-    "phonenumbers",
-    "prometheus_client",
-    "ssl",
-    "email",
-    "difflib",
-)
-OF_THE_PACK = {"answer", "guards", "performance_cost", "privacy", "text_matching", "tool_trace"}
 
 
-def after_instrument(more: str) -> set[str]:
-    """Modules that a fresh process has imported for ``instrument()``, and what it does then."""
-    program = f"{INSTRUMENT}{more}\nprint(*sorted({{*sys.modules}} - before))"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
-    return {*done.stdout.split()}
+def output_of(program: str) -> str:
+    """Return what a fresh process prints."""
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=100).stdout
 
 
-def metrics_in(modules: set[str]) -> set[str]:
-    """The families of metrics among them."""
+def packages(modules: list[str]) -> set[str]:
+    return {name.split(".")[0] for name in modules}
+
+
+def metrics_in(modules: list[str]) -> set[str]:
+    """Return the families of metrics among modules."""
     return {name.rpartition(".")[2] for name in modules if name.startswith("otel_agenteval.metrics.code.")}
 
 
-def test_a_configuration_that_nobody_gives_is_not_read_by_pydantic() -> None:
-    program = "import sys, otel_agenteval as oa; print(oa.load_config().exit_timeout, 'pydantic' in sys.modules, 'pydantic_core' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
-    assert done.stdout.split() == ["5.0", "False", "False"]
+@pytest.mark.parametrize("module", ["otel_agenteval", "otel_agenteval.instrumentation.autoload"])
+def test_importing_brings_in_no_other_package_and_starts_no_thread(module: str) -> None:
+    *modules, threads = output_of(f"import sys, threading, {module}; print(*sys.modules, threading.active_count())").split()
+    assert "otel_agenteval" in modules
+    assert packages(modules) & HEAVY == set()
+    assert threads == "1"
 
 
-def test_the_one_line_imports_no_metric_and_nothing_that_only_metrics_and_outlets_of_others_need() -> None:
-    modules = after_instrument("")
-    assert "otel_agenteval.metrics.registry" in modules
-    assert metrics_in(modules) == set()
-    assert {name.split(".")[0] for name in modules} & set(UNUSED) == set()
-    assert not {name for name in modules if name.startswith("otel_agenteval.judging")}
+def test_instrumenting_imports_only_what_the_configured_metrics_need() -> None:
+    instrumented, with_bleu, warm = json.loads(output_of(INSTRUMENT))
+    assert "otel_agenteval.metrics.registry" in instrumented
+    assert metrics_in(instrumented) == set()
+    assert packages(instrumented) & UNUSED == set()
+    assert not {name for name in instrumented if name.startswith("otel_agenteval.judging")}
+    assert metrics_in(with_bleu) == {"nlp_overlap"}
+    assert metrics_in(warm) == {*OF_THE_PACK, "nlp_overlap"}
+    assert not {name for name in warm if name.startswith(("otel_agenteval.metrics.llm", "otel_agenteval.metrics.embed"))}
 
 
-def test_the_default_pack_imports_its_own_families_only() -> None:
-    warm = "for step in handle.processor.engine.pipeline.evaluator.warm_up(): pass"
-    modules = after_instrument(warm)
-    assert metrics_in(modules) == OF_THE_PACK
-    assert not {name for name in modules if name.startswith(("otel_agenteval.metrics.llm", "otel_agenteval.metrics.embed"))}
-
-
-def test_a_metric_that_is_named_is_the_only_one_that_is_imported() -> None:
-    assert metrics_in(after_instrument("oa.get_metric('code_bleu', threshold=0.2)")) == {"nlp_overlap"}
-
-
-def test_the_help_of_the_sidecar_costs_the_import_of_no_server() -> None:
-    program = "import sys; from otel_agenteval.cli.main import main\ntry: main(['serve', '--help'])\nfinally: print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
-    modules = {name.split(".")[0] for name in done.stdout.splitlines()[-1].split()}
+def test_default_configuration_and_help_of_the_sidecar_import_no_server() -> None:
+    program = (
+        "import sys, otel_agenteval as oa; assert oa.load_config().exit_timeout == 5; from otel_agenteval.cli.main import main\n"
+        "try: main(['serve', '--help'])\nfinally: print(*sys.modules)"
+    )
+    modules = packages(output_of(program).splitlines()[-1].split())
     assert {"otel_agenteval", "argparse"} <= modules
-    assert modules & set(HEAVY) == set()
-
-
-def test_the_program_above_would_see_a_heavy_package() -> None:
-    program = "import sys, otel_agenteval.config.yaml, otel_agenteval as oa; oa.load_config({'exit_timeout': '1s'}); print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
-    assert {"pydantic", "yaml"} <= set(done.stdout.split())
+    assert modules & HEAVY == set()
 
 
 def test_the_garbage_collector_has_little_to_go_over() -> None:
@@ -111,10 +85,9 @@ handle = oa.instrument(tracer_provider=provider)
 for _ in range(20):
     with provider.get_tracer("app").start_as_current_span("invoke_agent a", attributes={"gen_ai.operation.name": "invoke_agent"}):
         pass
-assert handle.flush(30)
+assert handle.flush(60)
 handle.processor.engine.warm_up.stop()
 gc.collect()
 print(len(gc.get_objects()))
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
-    assert int(done.stdout) < 54_000, done.stdout
+    assert int(output_of(program)) < 54_000

@@ -39,17 +39,7 @@ from tests.support.spans import chat, span, turns_of
 
 NOW, TOKENS = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc), Tokens(10, 10)
 ANSWER = "On 12 May 2024 order 4711 of 1,249.50 EUR went to ada@example.org, see https://acme.example/orders/4711 and call +49 30 1234567."
-CANDIDATES: tuple[Any, ...] = (
-    "search",
-    1,
-    0.5,
-    ["search"],
-    {"type": "object"},
-    {"a": 1},
-    "code_word_count",
-    ["code_word_count"],
-    [{"tool": "search"}],
-)
+CANDIDATES: tuple[Any, ...] = ("search", 1, 0.5, ["search"], {"type": "object"}, {"a": 1}, "code_word_count", ["code_word_count"], [{"tool": "search"}])  # fmt: skip
 """Values for required parameters: the first that is allowed is taken."""
 
 
@@ -65,68 +55,39 @@ def redact(text: str) -> list[Any]:
     return list(finds(text, KINDS))
 
 
-def metric(name: str, field: str = "output") -> Callable[[str], oa.Score]:
+def metric(name: str, field: str = "output", **known: Any) -> Callable[[str], oa.Score]:
     bound = oa.get_metric(name)
-    return lambda text: bound.evaluate(oa.Turn(input="?", **{field: [text] if field == "context" else text}))
+    return lambda text: bound.evaluate(oa.Turn(input="?", **{**known, field: [text] if field == "context" else text}))
+
+
+def other_pages(text: str) -> oa.Score:
+    return oa.get_metric("code_ungrounded_urls").evaluate(oa.Turn(output=text.replace("/p", "/q"), context=[text]))
 
 
 @pytest.mark.parametrize(
     ("call", "make", "sizes"),
     [
-        pytest.param(find_credentials, lambda n: "0" + "-" * n + "|", (20, 80, 320), id="letters one by one"),
-        pytest.param(weigh, lambda n: '"' + '{\\"' * (n // 3) + "\\", (4_000, 16_000, 64_000), id="an open string of JSON"),
-        pytest.param(redact, lambda n: "eyJhbGciOiJIUzI1NiJ9\n" * (n // 21), SIZES, id="heads of tokens"),
-        pytest.param(redact, lambda n: f'{{"password": "a{"_0" * n}!"}}', (10, 40, 160), id="a name of many parts"),
-        pytest.param(values.opened, lambda n: "['" + "\\'\\'\\'" * (n // 6), SIZES, id="an open repr"),
-        pytest.param(
-            content.literal, lambda n: "[f'" + "{1}" * (n // 3) + "']", (8_000, 32_000, 128_000), id="fields of an f-string"
-        ),
-        pytest.param(metric("code_is_sql"), lambda n: "(000).0" * (n // 7), (600, 2_400, 9_600), id="calls of calls in SQL"),
-        pytest.param(
-            metric("code_injection_markers", "context"),
-            lambda n: f"The assistant reads a{'_' * n}bb.",
-            (20, 80, 320),
-            id="a letter and underscores",
-        ),
-        pytest.param(
-            metric("code_ungrounded_urls", "output"),
-            lambda n: f"```json\nhttps://a.example{chr(10) * n}x```",
-            SIZES,
-            id="a fence and blank lines",
-        ),
-        pytest.param(
-            lambda text: oa.get_metric("code_ungrounded_urls").evaluate(
-                oa.Turn(output="See https://acme.io/" + "a" * 60 + "%", context=[f"https://acme.io/{text}!"])
-            ),
-            lambda n: "{a}" * n,
-            (2, 8, 32),
-            id="a template with many open places",
-        ),
-        pytest.param(
-            lambda text: oa.get_metric("code_ungrounded_urls").evaluate(oa.Turn(output=text.replace("/p", "/q"), context=[text])),
-            lambda n: "".join(f"https://acme.io/p{i}/{i} " for i in range(n // 24)),
-            SIZES,
-            id="many pages of one host",
-        ),
-        pytest.param(
-            metric("code_pii_leakage", "output"),
-            lambda n: "".join(f"```a{i}@acme{i}.io``` " for i in range(n // 20)),
-            SIZES,
-            id="addresses in code",
-        ),
-        pytest.param(
-            lambda text: oa.get_metric("code_ungrounded_numbers").evaluate(
-                oa.Turn(input="When?", output=text, context=["On 3 May 2021 17 came."])
-            ),
-            lambda n: "".join(f"{i % 90}万 " for i in range(n // 4)),
-            SIZES,
-            id="numbers in myriads",
-        ),
-        pytest.param(
-            find_credentials, lambda n: "backup codes: 1234-5678 резервн" + "0резервн" * (n // 8), SIZES, id="stems of codes"
-        ),
+        (find_credentials, lambda n: "0" + "-" * n + "|", (20, 80, 320)),
+        (weigh, lambda n: '"' + '{\\"' * (n // 3) + "\\", (4_000, 16_000, 64_000)),
+        (redact, lambda n: "eyJhbGciOiJIUzI1NiJ9\n" * (n // 21), SIZES),
+        (redact, lambda n: f'{{"password": "a{"_0" * n}!"}}', (10, 40, 160)),
+        (values.opened, lambda n: "['" + "\\'\\'\\'" * (n // 6), SIZES),
+        (content.literal, lambda n: "[f'" + "{1}" * (n // 3) + "']", (8_000, 32_000, 128_000)),
+        (metric("code_is_sql"), lambda n: "(000).0" * (n // 7), (600, 2_400, 9_600)),
+        (metric("code_injection_markers", "context"), lambda n: f"The assistant reads a{'_' * n}bb.", (20, 80, 320)),
+        (metric("code_ungrounded_urls"), lambda n: f"```json\nhttps://a.example{chr(10) * n}x```", SIZES),
+        (metric("code_ungrounded_urls", "context", output=f"See https://acme.io/{'a' * 60}%"), lambda n: f"https://acme.io/{'{a}' * n}!", (2, 8, 32)),
+        (other_pages, lambda n: "".join(f"https://acme.io/p{i}/{i} " for i in range(n // 24)), SIZES),
+        (metric("code_pii_leakage"), lambda n: "".join(f"```a{i}@acme{i}.io``` " for i in range(n // 20)), SIZES),
+        (metric("code_ungrounded_numbers", context=["On 3 May 2021 17 came."]), lambda n: "".join(f"{i % 90}万 " for i in range(n // 4)), SIZES),
+        (find_credentials, lambda n: "backup codes: 1234-5678 резервн" + "0резервн" * (n // 8), SIZES),
     ],
-)
+    ids=[
+        "letters one by one", "an open string of JSON", "heads of tokens", "a name of many parts", "an open repr", "fields of an f-string",
+        "calls of calls in SQL", "a letter and underscores", "a fence and blank lines", "a template with many open places",
+        "many pages of one host", "addresses in code", "numbers in myriads", "stems of codes",
+    ],
+)  # fmt: skip
 def test_hostile_text_takes_linear_time(call: Callable[[str], Any], make: Callable[[int], str], sizes: tuple[int, ...]) -> None:
     assert steep(call, make, sizes) is None
 
@@ -146,19 +107,17 @@ def with_parameters(name: str) -> BoundMetric | None:
 
 
 def turn_that_says(text: str) -> oa.Turn:
-    """A turn whose answer is hostile."""
     return oa.Turn(input="How much?", output=text, ground_truth=text, context=[ANSWER], system=ANSWER)
 
 
 def turn_that_was_given(text: str) -> oa.Turn:
-    """A turn in which everything is hostile that an answer is compared with."""
+    """Return a turn in which everything is hostile that an answer is compared with."""
     said = [Message("system", text), Message("user", text), Message("tool", text)]
     calls = [ToolCall("search", {"query": text}, text)]
     return oa.Turn(input=text, output=ANSWER, ground_truth=ANSWER, context=[text], system=text, messages=said, tool_calls=calls)
 
 
 def turn_of_nothing_else(text: str) -> oa.Turn:
-    """A turn in which everything is hostile."""
     calls = [ToolCall("search", {"query": text}, text)]
     return oa.Turn(input=text, output=text, ground_truth=text, context=[text], system=text, tool_calls=calls)
 
@@ -195,9 +154,8 @@ def read_span(text: str) -> None:
 
 
 def read_unknown_span(text: str) -> None:
-    for turn in turns_of(
-        span(1, name=text[:200], attributes={"prompt": text, "response": text, "model": "gpt-4", text[:100]: text})
-    ):
+    attributes = {"prompt": text, "response": text, "model": "gpt-4", text[:100]: text}
+    for turn in turns_of(span(1, name=text[:200], attributes=attributes)):
         turn.to_dict()
 
 

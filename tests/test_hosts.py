@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -24,9 +23,3 @@ def test_a_turn_without_a_score_is_a_difference() -> None:
     assert hosts.difference(0, json.dumps(right), "") == ""
     assert "roots with scores" in hosts.difference(0, json.dumps({**right, "roots with scores": 39}), "")
     assert hosts.difference(1, "", "Traceback\nImportError: no module") == "ImportError: no module"
-
-
-def test_the_page_has_a_row_for_every_kind() -> None:
-    page = Path(hosts.PAGE).read_text(encoding="utf-8").partition("<!-- hosts -->")[2].partition("<!-- end of hosts -->")[0]
-    rows = [line.split("|")[1].strip() for line in page.splitlines() if line.startswith("| ")][1:]
-    assert rows == list(hosts.NEEDS)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-
 from otel_agenteval.core.identity import ByIdentity
 
 
@@ -28,7 +26,6 @@ def test_a_value_goes_with_its_object() -> None:
     kept.put(one, "second")
     assert kept.get(one) == "second"
     del one
-    gc.collect()
     assert len(kept) == 0
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import sqlite3
-from fractions import Fraction
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -68,7 +67,6 @@ class Odd:
         ({"b", "a"}, ["a", "b"]),
         (b"\x00\xff", "AP8="),
         (HTTPStatus.OK, 200),
-        (Fraction(1, 2), "1/2"),
         (Odd(), None),
     ],
 )
@@ -86,19 +84,11 @@ def test_plain_value_ends_at_a_depth() -> None:
     assert orjson.dumps(plain(deep)).count(b"[") == 200
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("{'a': (1, None)}", {"a": (1, None)}),
-        ("{(1, 2): {3}, 4: b'x'}", {"(1, 2)": [3], "4": "eA=="}),
-        ("1e999", None),
-    ],
-)
-def test_literal_has_json_types(text: str, expected: Any) -> None:
-    assert python_text.literal(text) == expected
+def test_literal_has_json_types() -> None:
+    assert python_text.literal("{(1, 2): {3}, 4: b'x', 'a': (1e999, None)}") == {"(1, 2)": [3], "4": "eA==", "a": (None, None)}
 
 
-@pytest.mark.parametrize("text", ["{[1]: 2}", "{{}: 2}", "x()", "[" * 9_999, "'\\N{no such name}'"])
+@pytest.mark.parametrize("text", ["{[1]: 2}", "x()", "[" * 9_999, "'\\N{no such name}'"])
 def test_literal_is_refused_if_it_is_none(text: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - the parser's own words
         python_text.literal(text)
@@ -126,17 +116,14 @@ def test_json_with_halves_is_json(document: str, expected: Any) -> None:
     for form in (document, document.encode()):
         assert jsonio.loads(form) == jsonio.loads_lenient(form) == expected
     assert jsonio.loads_or_text(document) == (expected, False)
-    broken = document[:-1] + ", NaN]" if document.startswith("[") else document
-    assert jsonio.loads_lenient(broken.encode()) is not None
     for invalid in (document[:-1], document + "x"):
         with pytest.raises(ValueError):  # noqa: PT011 - the parser's own words
             jsonio.loads(invalid)
 
 
 def test_raw_halves_and_bytes_are_replaced_too() -> None:
-    assert jsonio.loads(f'["{HALF}"]') == [GONE]
-    assert jsonio.loads(b'["\xed\xa0\xbd"]') == [GONE]
-    assert jsonio.loads(b'["\xff\xc3\xa9"]') == [f"{GONE}é"]
+    for raw in (f'["{HALF}é"]', b'["\xed\xa0\xbd\xc3\xa9"]', b'["\xff\xc3\xa9"]'):
+        assert jsonio.loads(raw) == [f"{GONE}é"]
     assert jsonio.dumps({HALF: [f"{HALF}é", 2**70]}) == f'{{"{GONE}":["{GONE}é",{2**70}]}}'
     assert jsonio.loads(jsonio.dumps({"a": HALF}).encode()) == {"a": GONE}  # as a job, or a line
 
@@ -145,22 +132,21 @@ def turn_as_json(text: str) -> dict[str, Any]:
     def attributes(**values: str) -> list[dict[str, Any]]:
         return [{"key": key.replace("__", "."), "value": {"stringValue": value}} for key, value in values.items()]
 
-    chat = {
-        "traceId": f"{1:032x}", "spanId": f"{2:016x}", "parentSpanId": f"{1:016x}", "name": "chat",
-        "attributes": attributes(gen_ai__operation__name="chat", openinference__span__kind="LLM", input__value=text, output__value=f"{text}!"),
-    }  # fmt: skip
-    agent = {
-        "traceId": f"{1:032x}",
-        "spanId": f"{1:016x}",
-        "name": text,
-        "attributes": attributes(gen_ai__operation__name="invoke_agent"),
-    }
-    return {
-        "resourceSpans": [{"resource": {"attributes": attributes(service__name=text)}, "scopeSpans": [{"spans": [chat, agent]}]}]
-    }
+    said = attributes(
+        gen_ai__operation__name="chat", openinference__span__kind="LLM", input__value=text, output__value=f"{text}!"
+    )
+    chat = {"spanId": f"{2:016x}", "parentSpanId": f"{1:016x}", "name": "chat", "attributes": said}
+    agent = {"spanId": f"{1:016x}", "name": text, "attributes": attributes(gen_ai__operation__name="invoke_agent")}
+    spans = [{"traceId": f"{1:032x}", **span} for span in (chat, agent)]
+    return {"resourceSpans": [{"resource": {"attributes": attributes(service__name=text)}, "scopeSpans": [{"spans": spans}]}]}
 
 
-def test_a_batch_in_json_is_taken_whole() -> None:
+def test_a_batch_in_json_and_a_line_of_a_file_are_taken_whole(tmp_path: Path) -> None:
+    file = tmp_path / "traces.jsonl"
+    file.write_text(json.dumps(turn_as_json(f"x{HALF}")) + "\n")
+    reading = Reading()
+    assert [turn.output for turn in load_turns(file, reading=reading)] == [f"x{GONE}!"]
+    assert (reading.bad, reading.spans) == (0, 2)
     with Sidecar() as sidecar:
         for trace, body in ((1, json.dumps(turn_as_json(HALF)).encode()), (2, json.dumps(turn_as_json("\xff")).encode())):
             sent = body.replace(b"\\u00ff", b"\xff").replace(f"{1:032x}".encode(), f"{trace:032x}".encode())
@@ -169,34 +155,20 @@ def test_a_batch_in_json_is_taken_whole() -> None:
         assert [(turn.service, turn.output) for turn in sidecar.turns()] == [(GONE, f"{GONE}!")] * 2
 
 
-def test_a_line_of_a_file_is_read(tmp_path: Path) -> None:
-    file = tmp_path / "traces.jsonl"
-    file.write_text(json.dumps(turn_as_json(f"x{HALF}")) + "\n")
-    reading = Reading()
-    assert [turn.output for turn in load_turns(file, reading=reading)] == [f"x{GONE}!"]
-    assert (reading.bad, reading.spans) == (0, 2)
-
-
-@pytest.mark.parametrize("bad", [b"\xff", b"\xed\xa0\xbd"])
-def test_protobuf_texts_that_are_not_utf_8_are_read(bad: bytes) -> None:
+def test_protobuf_texts_that_are_not_utf_8_are_read() -> None:
     spans = (
         {"id": 1, "name": "invoke_agent bot", "attributes": AGENT},
         {"id": 2, "parent": 1, "attributes": {**LLM, "input.value": "in@@", "output.value": "out@@", "k@@": "v"}},
     )
-    body = request(*spans, service="s@@").replace(b"@@", (bad * 2)[:2] if len(bad) == 1 else bad[:2])
-    if len(bad) == 3:  # the same length, so that protobuf's own counts stay true
-        body = request(*spans, service="s@@@").replace(b"@@@", bad).replace(b"@@", b"\xed\xa0")
+    # of the same length, so that protobuf's own counts stay true
+    body = request(*spans, service="s@@@").replace(b"@@@", b"\xed\xa0\xbd").replace(b"@@", b"\xff\xff")
     with Sidecar() as sidecar:
         assert sidecar.post("/v1/traces", body)[0] == 200
         [turn] = sidecar.turns()
-        assert (turn.agent, turn.output) == ("bot", f"out{GONE * 2}")
-        assert turn.service == ("s" + GONE * (2 if len(bad) == 1 else 1))
+        assert (turn.agent, turn.output, turn.service) == ("bot", f"out{GONE * 2}", f"s{GONE}")
         message = ExportLogsServiceRequest()
-        record = (
-            message.resource_logs.add()
-            .scope_logs.add()
-            .log_records.add(trace_id=(9).to_bytes(16, "big"), span_id=(1).to_bytes(8, "big"), event_name="gen_ai.user.message")
-        )
+        records = message.resource_logs.add().scope_logs.add().log_records
+        record = records.add(trace_id=(9).to_bytes(16, "big"), span_id=(1).to_bytes(8, "big"), event_name="gen_ai.user.message")
         record.attributes.add(key="k@@").value.string_value = "v@@"
         record.body.kvlist_value.values.add(key="content").value.string_value = "hello@@"
         status, _, answer = sidecar.post("/v1/logs", message.SerializeToString().replace(b"@@", b"\xff\xff"))
@@ -207,28 +179,21 @@ def test_protobuf_texts_that_are_not_utf_8_are_read(bad: bytes) -> None:
 def test_what_an_sdk_holds_leaves_through_every_outlet(models: ScriptedModels, tmp_path: Path) -> None:
     models.play({"score": 90, "reason": f"It answers {HALF}."})
     scores, store = tmp_path / "scores.jsonl", tmp_path / "store.db"
+    queue = {"backend": "sqlite", "path": str(tmp_path / "queue.db")}
     config = {
-        "metrics": ["llm_relevance"],
-        "judge": {
-            "base_url": models.url,
-            "model": "scripted",
-            "queue": {"backend": "sqlite", "path": str(tmp_path / "queue.db")},
-        },
+        "metrics": ["llm_relevance"], "inline": {"metrics": ["code_latency"]}, "privacy": {"redact": []},
+        "judge": {"base_url": models.url, "model": "scripted", "queue": queue},
         "outlets": {"jsonl": str(scores), "store": {"path": str(store), "content": True}, "log_events": True},
-        "inline": {"metrics": ["code_latency"]},
-        "privacy": {"redact": []},
-    }
+    }  # fmt: skip
     registry = CollectorRegistry()
     with Rig(config) as rig:
         rig.engine.outlets.add(PrometheusOutlet(rig.engine.telemetry, registry=registry))
-        with (
-            expect(ground_truth=f"Paris{HALF}"),
-            rig.agent(f"bot{HALF}", attributes={"gen_ai.conversation.id": f"c{HALF}"}) as span,
-        ):
+        said = {"gen_ai.conversation.id": f"c{HALF}"}
+        with expect(ground_truth=f"Paris{HALF}"), rig.agent(f"bot{HALF}", attributes=said) as span:
             span.add_event("exception", {"exception.message": f"x{HALF}"})
             rig.chat(f"where{HALF}", f"here{HALF}", attributes={f"k{HALF}": (f"v{HALF}",)})
-        assert rig.engine.drain(20, judges=True)
-        assert rig.engine.flush(20)
+        assert rig.engine.drain(60, judges=True)
+        assert rig.engine.flush(60)
         turn = rig.kept[0].turn
         assert (turn.agent, turn.conversation_id, turn.output) == (f"bot{GONE}", f"c{GONE}", f"here{GONE}")
         encode_logs(rig._logs.get_finished_logs())  # as the application's own exporter does
@@ -243,9 +208,8 @@ def test_what_an_sdk_holds_leaves_through_every_outlet(models: ScriptedModels, t
 
 
 def test_turns_and_configurations_hold_none(models: ScriptedModels) -> None:
-    turn = oa.Turn.from_dict(
-        {"input": f"q{HALF}", "output": "a", "messages": [{"role": "user", "content": f"q{HALF}"}], "metadata": {HALF: [HALF]}}
-    )
+    messages = [{"role": "user", "content": f"q{HALF}"}]
+    turn = oa.Turn.from_dict({"input": f"q{HALF}", "output": "a", "messages": messages, "metadata": {HALF: [HALF]}})
     assert (turn.input, turn.messages[0].content, turn.metadata) == (f"q{GONE}", f"q{GONE}", {GONE: [GONE]})
     assert models.score("llm_relevance", oa.Turn(input=f"q{HALF}", output="a"), {"score": 90}).value == 0.9
     assert f"q{GONE}" in models.asked[0]

@@ -32,17 +32,14 @@ def why(models: ScriptedModels, folder: Path, *options: str, fault: Fault = UNDE
     return main(["why", turn["turn_id"], "--store", store, "--config", str(file), *options])
 
 
-def test_judge_names_the_step_no_rule_finds(models: ScriptedModels, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_judge_reads_redacted_steps_and_names_the_step_no_rule_finds(
+    models: ScriptedModels, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     models.play(WRONG_AGENT)
     assert why(models, tmp_path, "--judge", "--json") == 0
     fault = json.loads(capsys.readouterr().out)["first_fault"]
     assert (fault["kind"], fault["path"], fault["step"], fault["by"]) == ("wrong_agent", "handoffs[0]", "sales", "judge")
     assert "ada@example.com" not in fault["reason"]
-
-
-def test_judge_reads_redacted_steps_on_one_line_each(models: ScriptedModels, tmp_path: Path) -> None:
-    models.play(WRONG_AGENT)
-    assert why(models, tmp_path, "--judge") == 0
     (asked,) = models.asked
     assert "tool_calls[0]: tool get_order" in asked
     assert "llm_task_completion: not refunded" in asked
@@ -62,7 +59,7 @@ def test_reply_without_a_real_step_is_an_error(
     assert f"judge's reply: '{next(iter(changed))}'" in capsys.readouterr().err
 
 
-def test_judge_is_called_only_if_no_rule_decides(models: ScriptedModels, tmp_path: Path) -> None:
+def test_judge_is_called_only_if_no_rule_decides_and_it_is_wanted(models: ScriptedModels, tmp_path: Path) -> None:
     models.play()
     assert why(models, tmp_path, "--judge", fault=Fault("tool_error", "tool_calls[0]", "get_order failed")) == 0
     (tmp_path / "scores.db").unlink()

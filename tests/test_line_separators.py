@@ -36,11 +36,8 @@ def test_a_label_is_kept_with_any_comment(file: Path) -> None:
     labels.add({"turn_id": "b", "label": "fail"}, "ann", 2.0)
     assert [label.get("comment") for label in labels.all()] == [TEXT, None]
     assert [label.turn for label in read_labels(str(file))] == ["a", "b"]
-
-
-def test_half_a_label_hides_no_other(file: Path) -> None:
     file.write_bytes(b'{"turn_id": "a", "label": "pass", "comment": "\xff"}\n{"turn_id": "b", "lab')
-    assert [label["turn_id"] for label in Labels(str(file)).all()] == ["a"]
+    assert [label["turn_id"] for label in Labels(str(file)).all()] == ["a"], "half a label hides no other"
 
 
 def test_scores_are_shown_with_any_explanation(file: Path, tmp_path: Path) -> None:
@@ -50,16 +47,11 @@ def test_scores_are_shown_with_any_explanation(file: Path, tmp_path: Path) -> No
         assert [score["explanation"] for score in reader.scores(row["turn_id"])] == [TEXT]
 
 
-def test_cases_of_the_drift_bench_may_hold_any_text(file: Path) -> None:
+def test_cases_data_sets_and_facts_may_hold_any_text(file: Path) -> None:
     row = {"metric": "llm_relevance", "turn": {"input": TEXT, "output": "y"}}
     assert [case.read_turn().input for case in own_cases(written(file, row, row))] == [TEXT, TEXT]
-
-
-def test_a_data_set_may_hold_any_text(file: Path) -> None:
     file.write_text(f'{{"input":\r"{TEXT}"}}\r\n', encoding="utf-8", newline="")
     assert [row["input"] for _, row in rows_in(str(file), "cases")] == [TEXT]
-
-
-def test_facts_about_a_program_may_hold_any_text(file: Path) -> None:
+    file.unlink()
     RecordFile(str(file)).add_fact({"python": TEXT})
     assert facts_about(file) == [{"python": TEXT}]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -29,24 +30,19 @@ def test_a_turn_survives_the_way_out_and_in():
     assert oa.Turn.from_dict(out).to_dict() == FULL
 
 
-@pytest.mark.parametrize("empty", [None, "", [], {}])
-def test_what_is_empty_is_unknown_and_left_out(empty):
-    for key, kind in (("agent", str), ("context", list), ("metadata", dict)):
-        if empty is None or isinstance(empty, kind):
-            assert oa.Turn.from_dict({key: empty}).to_dict() == {}
+def test_what_is_empty_is_unknown_and_left_out_except_three_facts():
+    for key, empty in (("agent", ""), ("context", []), ("metadata", {})):
+        assert oa.Turn.from_dict({key: empty}).to_dict() == oa.Turn.from_dict({key: None}).to_dict() == {}
+    facts = {"output": "", "tool_calls": [], "retrieved_ids": []}
+    assert oa.Turn.from_dict(facts).to_dict() == facts
 
 
 @pytest.mark.parametrize("make", [oa.Turn.from_dict, lambda data: oa.Turn(**data)], ids=["from_dict", "the constructor"])
 def test_a_field_that_no_turn_has_is_refused_with_the_nearest(make: Any) -> None:
-    with pytest.raises(oa.ConfigError, match=r"^turn\.agnet: unknown key. Did you mean 'agent'"):
+    with pytest.raises(oa.ConfigError, match=r"^turn\.agnet: .*'agent'"):
         make({"turn_id": "t1", "agnet": "bot"})
-    with pytest.raises(oa.ConfigError, match=r"^turn\._builder: unknown key"):
+    with pytest.raises(oa.ConfigError, match=r"^turn\._builder: "):
         make({"_builder": "x"})
-
-
-def test_three_empties_are_facts():
-    facts = {"output": "", "tool_calls": [], "retrieved_ids": []}
-    assert oa.Turn.from_dict(facts).to_dict() == facts
 
 
 @pytest.mark.parametrize(
@@ -71,10 +67,9 @@ def test_other_forms_are_taken_too(given, field, expected):
     ("call", "expected"),
     [
         ({"name": "t", "arguments": '{"q": 1}'}, {"name": "t", "arguments": {"q": 1}}),
-        ({"name": "t", "arguments": "not json"}, {"name": "t"}),
+        ({"name": "t", "arguments": "not json", "error": False}, {"name": "t"}),
         ({"name": "t", "arguments": {}}, {"name": "t", "arguments": {}}),
         ({"name": "t", "error": True}, {"name": "t", "error": True}),
-        ({"name": "t", "error": False}, {"name": "t"}),
         ({"name": "t", "error": "boom"}, {"name": "t", "error": "boom"}),
     ],
 )
@@ -83,53 +78,41 @@ def test_tool_calls_are_taken_as_instrumentations_write_them(call, expected):
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("given", "path"),
     [
-        ({"inptu": "x"}, r"turn\.inptu: unknown key. Did you mean 'input'"),
-        (
-            {"tool_calls": [{"name": "t", "argumens": {}}]},
-            r"turn\.tool_calls\[0\]\.argumens: unknown key. Did you mean 'arguments'",
-        ),
-        ({"tool_calls": [{}]}, r"turn\.tool_calls\[0\]\.name: must be a name"),
-        ({"tool_calls": {}}, r"turn\.tool_calls: must be a list"),
-        ({"duration_s": "fast"}, r"turn\.duration_s: must be a finite number, got .fast"),
-        ({"duration_s": float("nan")}, r"turn\.duration_s: .*got .nan"),
-        ({"usage": {"input_tokens": -1}}, r"turn\.usage\.input_tokens: must be a whole number from 0"),
-        ({"start": "yesterday"}, r"turn\.start: must be an ISO 8601 time"),
-        ({"input": 5}, r"turn\.input: must be text, got .5"),
-        ([], r"turn: must be an object, got list"),
+        ({"tool_calls": [{"name": "t", "argumens": {}}]}, "turn.tool_calls[0].argumens"),
+        ({"tool_calls": [{}]}, "turn.tool_calls[0].name"),
+        ({"tool_calls": {}}, "turn.tool_calls"),
+        ({"duration_s": "fast"}, "turn.duration_s"),
+        ({"duration_s": float("nan")}, "turn.duration_s"),
+        ({"usage": {"input_tokens": -1}}, "turn.usage.input_tokens"),
+        ({"start": "yesterday"}, "turn.start"),
+        ({"input": 5}, "turn.input"),
+        ([], "turn"),
     ],
 )
-def test_a_wrong_turn_is_refused_with_its_path(given, message):
-    with pytest.raises(oa.ConfigError, match=message):
+def test_a_wrong_turn_is_refused_with_its_path(given, path):
+    with pytest.raises(oa.ConfigError, match=rf"^{re.escape(path)}: "):
         oa.Turn.from_dict(given)
 
 
-def test_a_field_that_does_not_exist_is_an_attribute_error():
-    with pytest.raises(AttributeError, match="no_such"):
-        _ = oa.Turn().no_such
-
-
-def test_a_score_survives_the_way_out_and_in():
+def test_a_score_survives_the_way_out_and_in_and_absent_keys_take_defaults():
     score = oa.get_metric("code_tool_success").evaluate(oa.Turn.from_dict({"tool_calls": [{"name": "t", "error": "x"}]}))
     assert oa.Score.from_dict(score.to_dict()) == score
-
-
-def test_absent_keys_of_a_score_take_their_defaults():
     score = oa.Score.from_dict({"metric": "llm_x", "value": 1})
     assert (score.status, score.kind, score.type, score.passed, score.detail) == ("ok", "llm", "numeric", None, {})
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("given", "key"),
     [
-        ({"metric": "code_x", "valeu": 1}, r"score\.valeu: unknown key. Did you mean value"),
-        ({"value": 1}, r"score\.metric: must be a metric name"),
-        ({"metric": "code_x", "status": "fine"}, r"score\.status: must be one of ok, skipped, error, got .fine"),
-        ({"metric": "code_x", "value": "1"}, r"score\.value: must be a number, got .1"),
-        ({"metric": "code_x", "passed": "yes"}, r"score\.passed: .*got .yes"),
+        ({"valeu": 1}, "valeu"),
+        ({"metric": None}, "metric"),
+        ({"status": "fine"}, "status"),
+        ({"value": "1"}, "value"),
+        ({"passed": "yes"}, "passed"),
     ],
 )
-def test_a_wrong_score_is_refused(given, message):
-    with pytest.raises(oa.ConfigError, match=message):
-        oa.Score.from_dict(given)
+def test_a_wrong_score_is_refused(given, key):
+    with pytest.raises(oa.ConfigError, match=rf"^score\.{key}: "):
+        oa.Score.from_dict({"metric": "code_x", **given})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
@@ -24,14 +23,6 @@ def test_page_has_each_name_and_parameter(seed: str) -> None:
     of_all, by_metric = seeds().get(seed, ({}, {}))
     for theirs in (*of_all, *(name for spellings in by_metric.values() for name in spellings)):
         assert f"`{theirs}` →" in text
-
-
-@pytest.mark.parametrize("seed", presets())
-def test_differences_are_of_the_system_s_metrics(seed: str) -> None:
-    assert moving.FACTS[seed]["differences"].keys() <= moving.names_of(seed).keys()
-    text = " ".join(moving.FACTS[seed]["differences"].values())
-    for metric in re.findall(r"`((?:code|embed|llm)_\w+)`", text):
-        assert metric in moving.METRICS
 
 
 def test_parameters_of_documents_alone_are_refused_with_a_pointer() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
@@ -32,10 +31,7 @@ def test_a_frame_of_turns_has_a_row_for_each(turns: list[oa.Turn]) -> None:
     assert frame["input_tokens"].sum() == sum(turn.usage.input_tokens or 0 for turn in turns if turn.usage)
     assert frame["tool_calls"].map(len).sum() == sum(len(turn.tool_calls or ()) for turn in turns)
     assert str(frame["start"].dtype).startswith("datetime64")
-
-
-def test_a_frame_of_nothing_has_its_columns() -> None:
-    assert list(oa.turns_frame([]).columns)[:3] == ["turn_id", "trace_id", "conversation_id"]
+    assert list(oa.turns_frame([]).columns) == list(frame.columns)
     assert "metric" in oa.score_turns([]).frame().columns
 
 
@@ -44,18 +40,13 @@ def test_turns_are_scored_as_eval_does(turns: list[oa.Turn]) -> None:
     assert len(scored) == len(turns)
     assert scored.turns == turns
     frame = scored.frame()
-    failed = frame[frame["passed"].eq(False)]
-    assert "code_repeated_tool_calls" in set(failed["metric"])
-    skipped = frame[frame["status"] == "skipped"]
-    assert skipped["reason"].notna().all()
+    assert "code_repeated_tool_calls" in set(frame.loc[frame["passed"].eq(False), "metric"])
+    assert frame.loc[frame["status"] == "skipped", "reason"].notna().all()
     assert frame.loc[frame["status"] == "ok", "result_id"].notna().all()
     assert repr(scored).startswith(f"ScoredTurns({len(turns)} turns, {len(frame):,} scores, ")
     assert len(scored[:1]) == 1
-
-
-def test_a_table_has_a_column_for_each_metric(turns: list[oa.Turn]) -> None:
-    table = oa.score_turns(turns, ["code_latency", "code_word_count"]).table()
-    assert list(table.columns) == ["code_latency", "code_word_count"]
+    table = scored.table()
+    assert set(table.columns) == set(frame["metric"])
     assert list(table.index) == [turn.turn_id for turn in turns]
 
 
@@ -63,32 +54,19 @@ def test_metrics_are_those_of_the_configuration_or_those_that_are_named(turns: l
     given = {"inline": {"metrics": ["code_latency"]}, "metrics": [{"code_max_duration": {"max_seconds": 1e9}}]}
     assert set(oa.score_turns(turns, config=given).frame()["metric"]) == {"code_latency", "code_max_duration"}
     assert set(oa.score_turns(turns[0], ["code_max_duration"], config=given).frame()["passed"]) == {True}
-    with pytest.raises(oa.ConfigError, match="unknown metric 'code_latncy'"):
-        oa.score_turns(turns, ["code_latncy"])
 
 
-def test_judge_reads_the_turns_before_of_the_same_conversation(models: ScriptedModels) -> None:
+def test_given_judge_reads_the_turns_before_of_the_same_conversation(models: ScriptedModels) -> None:
     models.play(*[{"score": 0, "reason": "fine"}] * 2)
+    known = {"conversation_id": "c", "output": "no"}
     said = [
-        oa.Turn.from_dict(
-            {"turn_id": f"t{i}", "conversation_id": "c", "start": f"2026-11-21T02:5{i}:00Z", "input": f"part {i}", "output": "no"}
-        )
-        for i in range(2)
+        oa.Turn.from_dict({**known, "turn_id": f"t{i}", "start": f"2026-11-21T02:5{i}:00Z", "input": f"part {i}"}) for i in (0, 1)
     ]
-    oa.score_turns(said, ["llm_jailbreak_attempt"], judge=models.judge)
+    (score,) = oa.score_turns(said, ["llm_jailbreak_attempt"], judge=models.judge)[1][1]
+    assert (score.metric, score.status) == ("llm_jailbreak_attempt", "ok")
     assert ["1. user: part 0" in text for text in models.asked] == [False, True]
-
-
-def test_a_judge_can_be_given(turns: list[oa.Turn]) -> None:
-    models = ScriptedModels()
-    try:
-        models.play(*[{"reason": "yes", "score": 90}] * len(turns))
-        (score,) = oa.score_turns(turns[0], ["llm_relevance"], judge=models.judge)[0][1]
-        assert (score.metric, score.status) == ("llm_relevance", "ok")
-        (without,) = oa.score_turns(turns[0], ["llm_relevance"])[0][1]
-        assert without.detail["reason"] == "no_judge"
-    finally:
-        models.close()
+    (without,) = oa.score_turns(said[0], ["llm_relevance"])[0][1]
+    assert without.detail["reason"] == "no_judge"
 
 
 class Tags(HTMLParser):
@@ -123,18 +101,12 @@ def test_what_was_said_is_shown_as_text() -> None:
     assert len(turn._repr_html_()) < 8_000
 
 
-def test_pandas_is_not_needed_to_score_and_its_extra_is_named() -> None:
-    program = (
-        "import sys; sys.modules['pandas'] = None\n"
-        "import otel_agenteval as oa\n"
-        "scored = oa.score_turns(oa.Turn(turn_id='t', output='x'))\n"
-        "print(len(scored))\n"
-        "try: scored.frame()\n"
-        "except oa.MissingExtra as error: print(error)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
-    assert done.stdout.splitlines()[0] == "1"
-    assert "otel-agenteval[notebook]" in done.stdout
+def test_pandas_is_not_needed_to_score_and_its_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    scored = oa.score_turns(oa.Turn(turn_id="t", output="x"))
+    assert len(scored) == 1
+    with pytest.raises(oa.MissingExtra, match=r"otel-agenteval\[notebook\]"):
+        scored.frame()
 
 
 def is_short(turn: oa.Turn) -> bool:
@@ -143,16 +115,10 @@ def is_short(turn: oa.Turn) -> bool:
 
 
 def test_metrics_are_taken_in_every_form() -> None:
-    found = oa.score_turns(
-        oa.Turn(input="?", output="hello"),
-        ["code_word_count", {"code_contains": {"value": "hello"}}, oa.get_metric("code_contains", value="bye"), is_short],
-    )
-    ((_, scores),) = found
-    assert [(score.metric, score.verdict) for score in scores[1:]] == [
-        ("code_contains", True),
-        ("code_contains", False),
-        ("code_is_short", True),
-    ]
+    metrics = ["code_word_count", {"code_contains": {"value": "hello"}}, oa.get_metric("code_contains", value="bye"), is_short]
+    ((_, (_, *scores)),) = oa.score_turns(oa.Turn(input="?", output="hello"), metrics)
+    names = ["code_contains", "code_contains", "code_is_short"]
+    assert [(score.metric, score.verdict) for score in scores] == list(zip(names, [True, False, True], strict=True))
 
 
 @pytest.mark.parametrize("metric", ["code_nothing", 3, lambda turn: 1, {"code_contains": {"valu": 1}}, {"a": 1, "b": 2}])
@@ -166,10 +132,6 @@ def test_frame_has_no_verdict_for_a_neutral_metric() -> None:
 
 
 def test_configured_embedder_is_used() -> None:
-    found = oa.score_turns(
-        oa.Turn(input="?", output="a kitten", ground_truth="a cat"),
-        ["embed_answer_similarity"],
-        config={"embedder": {"model": "local/wordllama"}},
-    )
-    ((_, (score,)),) = found
+    turn = oa.Turn(input="?", output="a kitten", ground_truth="a cat")
+    ((_, (score,)),) = oa.score_turns(turn, ["embed_answer_similarity"], config={"embedder": {"model": "local/wordllama"}})
     assert score.status == "ok"

@@ -28,7 +28,7 @@ def test_processes_end_after_their_parent_was_killed() -> None:
         children = psutil.Process(process.pid).children()
         process.kill()
     assert len(children) >= 2
-    left = psutil.wait_procs(children, 20)[1]
+    left = psutil.wait_procs(children, 120)[1]
     for each in left:
         each.kill()
     assert not left

@@ -8,7 +8,6 @@ import signal
 import stat
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +16,7 @@ import pytest
 import otel_agenteval as oa
 from otel_agenteval.cli.main import main
 from tests.support.process import PRELUDE, ROOT, environment
+from tests.support.servers import until
 
 SET_UP = """
 trace.set_tracer_provider(TracerProvider())
@@ -68,16 +68,14 @@ def test_a_programs_turns_are_in_the_file_and_it_is_left_as_it_is(record: Record
     done = record(tmp_path, sys.executable, app, "--", "-o", "x")
     assert done.returncode == 3
     assert done.stdout == "out\n['app.py', '--', '-o', 'x']\n"
-    assert done.stderr == (
-        "err\nspans.jsonl: 2 spans, 0 log records, 1 turns (desk 1)\nto score them: otel-agenteval eval spans.jsonl\n"
-        "to print them: otel-agenteval turns spans.jsonl\n"
-    )
+    assert done.stderr.startswith("err\nspans.jsonl: 2 spans, 0 log records, 1 turns (desk 1)\n")
+    assert "otel-agenteval eval spans.jsonl\n" in done.stderr
     assert agents_in(tmp_path / "spans.jsonl") == ["desk"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["app.py", "spans.jsonl"]
     assert stat.S_IMODE((tmp_path / "spans.jsonl").stat().st_mode) == 0o600
 
     again = record(tmp_path, sys.executable, app)
-    assert "4 spans, 0 log records, 2 turns (desk 2), including earlier recordings in the file" in again.stderr
+    assert "4 spans, 0 log records, 2 turns (desk 2), including earlier" in again.stderr
 
 
 def test_all_processes_of_the_program_share_the_file(record: Record, tmp_path: Path) -> None:
@@ -128,58 +126,48 @@ def test_a_sitecustomize_that_was_there_runs_too(record: Record, tmp_path: Path)
 @pytest.mark.parametrize(
     ("code", "why"),
     [
-        ("pass", "the program made no TracerProvider of the OpenTelemetry SDK"),
-        (
-            "from opentelemetry.sdk.trace import TracerProvider; TracerProvider()",
-            "the program made a TracerProvider",
-        ),
+        ("pass", "made no TracerProvider"),
+        ("from opentelemetry.sdk.trace import TracerProvider; TracerProvider()", "made a TracerProvider"),
     ],
 )
 def test_why_nothing_was_recorded(record: Record, code: str, why: str, tmp_path: Path) -> None:
     done = record(tmp_path, sys.executable, "-c", code)
     assert done.returncode == 0
-    assert f"no span was recorded: {why}" in done.stderr
+    assert why in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 
-def test_programs_of_other_languages_are_no_recording(record: Record, tmp_path: Path) -> None:
-    done = record(tmp_path, "sh", "-c", "exit 7")
+@pytest.mark.parametrize("program", [["sh", "-c", "exit 7"], [sys.executable, "-S", "-c", "import sys; sys.exit(7)"]])
+def test_programs_without_our_package_are_no_recording(record: Record, program: list[str], tmp_path: Path) -> None:
+    done = record(tmp_path, *program)
     assert (done.returncode, "no Python with otel-agenteval ran" in done.stderr) == (7, True)
-
-
-def test_a_python_that_runs_nothing_of_ours_is_said(record: Record, tmp_path: Path) -> None:
-    done = record(tmp_path, sys.executable, "-S", "-c", "pass")
-    assert "no Python with otel-agenteval ran" in done.stderr
 
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--"], "PROGRAM: required"),
-        (["--", "no-such-program"], "no-such-program: can't be started: No such file or directory"),
+        (["--"], "PROGRAM: "),
+        (["--", "no-such-program"], "no-such-program: "),
         (["-o", "no/where.jsonl", "--", "true"], "no doesn't exist"),
     ],
 )
-def test_wrong_use(arguments: list[str], says: str, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "otel_agenteval", "record", *arguments],
-        capture_output=True, text=True, cwd=tmp_path, env={**environment(), "PYTHONPATH": str(ROOT)}, timeout=100, check=False,
-    )  # fmt: skip
-    assert (done.returncode, says in done.stderr) == (2, True), done.stderr
+def test_wrong_use(
+    arguments: list[str], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["record", *arguments]) == 2
+    assert says in capsys.readouterr().err
 
 
 def test_a_signal_reaches_the_program_and_its_exit_code_us(tmp_path: Path) -> None:
-    app = script(tmp_path, "import time\nturn(tracer, 'desk')\nopen('ready', 'w').close()\ntime.sleep(60)")
+    app = script(tmp_path, "import time\nturn(tracer, 'desk')\nopen('ready', 'w').close()\ntime.sleep(600)")
     process = subprocess.Popen(
         [sys.executable, "-m", "otel_agenteval", "record", "--", sys.executable, app],
         cwd=tmp_path, env={**environment(), "PYTHONPATH": str(ROOT)}, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    end = time.monotonic() + 60
-    while not (tmp_path / "ready").exists():
-        assert time.monotonic() < end
-        time.sleep(0.02)
+    until((tmp_path / "ready").exists, "the program has started")
     process.send_signal(signal.SIGTERM)
-    said = process.communicate(timeout=60)[1]
+    said = process.communicate(timeout=120)[1]
     assert process.returncode == 128 + signal.SIGTERM
     assert "1 turns (desk 1)" in said
     assert json.loads((tmp_path / "spans.jsonl").read_text().splitlines()[0])

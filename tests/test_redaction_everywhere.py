@@ -1,4 +1,4 @@
-"""Every text of a score is redacted before any outlet gets it, and only then."""
+"""Every text, name and id of a score or turn is redacted before any outlet or judge gets it, and only then."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
 
 import otel_agenteval as oa
 from otel_agenteval.backfill import score_batch
@@ -16,22 +18,28 @@ from otel_agenteval.cli.main import main
 from otel_agenteval.core import semconv
 from otel_agenteval.core.errors import MetricError
 from otel_agenteval.evaluation import redaction
-from otel_agenteval.evaluation.redaction import Redactor
-from otel_agenteval.outlets.otlp.outlet import OtlpOutlet
-from otel_agenteval.outlets.store.outlet import StoreOutlet
+from otel_agenteval.evaluation.names import public_id, public_name
+from otel_agenteval.evaluation.redaction import KINDS, Redactor
 from otel_agenteval.outlets.store.reader import StoreReader
 from otel_agenteval.report import FORMATS
 from otel_agenteval.spans.columnar import table_of
 from otel_agenteval.spans.record import SpanRecord
 from otel_agenteval.turns.recordings import Reading, read_items
+from tests.outlets.test_webhook import Receiver as Hook
 from tests.support.judges import ScriptedModels
 from tests.support.receiver import Receiver
 from tests.support.rig import Rig, chat_attributes
 
 TOKEN = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
-CARD = "4111 1111 1111 1111"
-SAID = f"See https://acme.test/reset?token={TOKEN}, card {CARD}, ada@example.org."
-LEAKS = (TOKEN, "4111 1111", "41111111", "ada@example.org")  # ids of a trace hold any four digits by chance
+SAID = f"See https://acme.test/reset?token={TOKEN}, card 4111 1111 1111 1111, ada@example.org."
+REDACTED = "See https://acme.test/reset?token=[SECRET_1], card [CARD_1], [EMAIL_1]."
+ADA, BOB, NUMBER = "ada@example.org", "bob@example.org", "+4915112345678"
+LEAKS = (TOKEN, "4111 1111", "41111111", "ada@", "bob@", "15112345678")  # ids of a trace hold any four digits by chance
+OF_AGENT = {
+    "gen_ai.agent.name": ADA, "gen_ai.conversation.id": NUMBER, "user.id": BOB, "session.id": NUMBER, "gen_ai.request.model": f"model-of-{ADA}",
+    "gen_ai.response.model": f"model-of-{ADA}", "error.type": f"NoSuchUser({BOB})",
+}  # fmt: skip
+QUOTING = ["code_quotes", "code_quotes_later", "code_quotes_in_an_error", "code_named"]
 
 
 @pytest.fixture(autouse=True)
@@ -55,16 +63,18 @@ def quoting() -> None:
 
     @oa.metric()
     def code_quotes_in_an_error(turn: oa.Turn) -> float:
-        """Fails with the answer."""
-        raise MetricError("quoting", f"cannot read {turn.output}")
+        """Fails with the answer and a name."""
+        raise MetricError(f"not found: {BOB}", f"cannot read {turn.output}")
+
+    @oa.metric()
+    def code_named(turn: oa.Turn) -> float:
+        """Sees the names as they are."""
+        return float((turn.agent, turn.conversation_id, turn.user_id) == (ADA, NUMBER, BOB))
 
     @oa.metric()
     def code_quotes_conversation(turn: oa.Turn) -> Any:
         """Quotes what was said."""
         return oa.Result(0.25, passed=False, explanation=turn.output)
-
-
-QUOTING = ["code_quotes", "code_quotes_later", "code_quotes_in_an_error"]
 
 
 @pytest.fixture
@@ -74,103 +84,104 @@ def receiver() -> Iterator[Receiver]:
     receiver.close()
 
 
-def everything(folder: Path) -> bytes:
-    return b"".join(file.read_bytes() for file in folder.rglob("*") if file.is_file())
+@pytest.fixture
+def hook() -> Iterator[Hook]:
+    hook = Hook()
+    yield hook
+    hook.close()
 
 
-def assert_nothing_leaks(what: str) -> None:
-    assert [leak for leak in LEAKS if leak in what] == []
+def everything(folder: Path) -> str:
+    return b"".join(file.read_bytes() for file in folder.rglob("*") if file.is_file()).decode("latin-1")
 
 
-def test_no_outlet_gets_what_a_score_quotes(tmp_path: Path, receiver: Receiver) -> None:
+def assert_nothing_leaks(what: object) -> None:
+    assert [leak for leak in LEAKS if leak in str(what)] == []
+
+
+def test_no_outlet_gets_what_a_score_quotes_or_a_name(
+    tmp_path: Path, receiver: Receiver, hook: Hook, models: ScriptedModels
+) -> None:
+    models.play({"score": 10, "reasoning": SAID})
     out = tmp_path / "out"
     out.mkdir()
+    spool = {"directory": str(out / "spool")}
     outlets = {
-        "log_events": True, "jsonl": str(out / "scores.jsonl"), "store": str(out / "scores.db"),
-        "otlp": {"endpoint": receiver.url, "protocol": "http", "evaluate_spans": "linked", "log_events": "all", "spool": {"directory": str(out / "spool")}},
+        "log_events": True, "jsonl": str(out / "scores.jsonl"), "store": {"path": str(out / "scores.db"), "content": True, "attributes": ["user.id", "service.name"]},
+        "otlp_file": str(out / "spans.jsonl"), "webhook": {"url": hook.url, "about": ["failed", "errors"], "every": 0}, "otlp_metrics": True,
+        "otlp": {"endpoint": receiver.url, "protocol": "http", "evaluate_spans": "linked", "log_events": "all", "spool": spool},
     }  # fmt: skip
     config = {
-        "inline": {"metrics": QUOTING}, "outlets": outlets, "conversation": {"metrics": ["code_quotes_conversation"]},
-        "metrics": [],
+        "inline": {"metrics": QUOTING}, "conversation": {"metrics": ["code_quotes_conversation"]}, "metrics": ["llm_relevance"], "outlets": outlets,
+        "judge": {"base_url": models.url, "model": "scripted", "queue": {"backend": "sqlite", "path": str(out / "queue.db")}},
     }  # fmt: skip
-    with Rig(config) as rig:
-        rig.run(says=SAID, attributes={"gen_ai.conversation.id": "c1"})
-        [scored] = rig.scored()
-        assert rig.engine.end_conversation("c1")
+    provider = TracerProvider(resource=Resource({"service.name": f"bot of {BOB}"}), shutdown_on_exit=False)
+    with Rig(config, provider=provider) as rig:
+        rig.run(says=SAID, attributes=OF_AGENT)
+        [scored, *_] = rig.scored()
+        assert rig.engine.drain(60, judges=True)
+        assert rig.engine.end_conversation(NUMBER)
         events = rig.score_events("invoke_agent bot")
+        receiver.wait_for(lambda: len(receiver.scores()) >= 5 and receiver.requests)
+        assert rig.engine.flush(60)
         logs = [dict(event.attributes) for event in rig.log_events()]
-        left = receiver.wait_for(lambda: len(receiver.scores()) >= 4 and receiver.requests)
-        assert rig.engine.flush(10)
-        held = everything(out)
+        exposed = [(family.instrument.name, family.values, family.distributions) for family in rig.engine.telemetry.collect()]
+        why = [rig.engine.why(turn_id) for turn_id in rig.engine.known_turns("")] + rig.engine.known_turns("")
+        kept = [score.to_dict() for kept in rig.kept for score in kept.scores]
     assert scored.turn.output == SAID
-    for where in (events, logs, left, [score.to_dict() for kept in rig.kept for score in kept.scores]):
-        assert_nothing_leaks(str(where))
-    assert_nothing_leaks(held.decode("latin-1"))
-    assert {event[semconv.EVALUATION_NAME] for event in logs} == {*QUOTING, "code_quotes_conversation"}
-    redacted = "See https://acme.test/reset?token=[SECRET_1], card [CARD_1], [EMAIL_1]."
-    assert events["code_quotes"][semconv.EXPLANATION] == redacted
-    assert [event[semconv.EXPLANATION] for event in logs if event[semconv.EVALUATION_NAME] == "code_quotes_later"] == [redacted]
+    for where in (events, logs, exposed, kept, why, receiver.requests, hook.raw, models.asked, everything(out)):
+        assert where
+        assert_nothing_leaks(where)
+    values = {event[semconv.EVALUATION_NAME]: event.get(semconv.SCORE_VALUE) for event in logs}
+    assert values.keys() == {*QUOTING, "code_quotes_conversation", "llm_relevance"}
+    assert values["code_named"] == 1.0
+    number, ada = public_id(NUMBER, KINDS), public_name(ADA, KINDS)
+    assert ada in str(exposed)
+    assert {(event[semconv.CONVERSATION_ID], event[semconv.AGENT_NAME]) for event in logs} == {(number, ada)}
+    assert events["code_quotes"][semconv.EXPLANATION] == REDACTED
+    assert [event[semconv.EXPLANATION] for event in logs if event[semconv.EVALUATION_NAME] == "code_quotes_later"] == [REDACTED]
     lines = [json.loads(line) for line in (out / "scores.jsonl").read_text().splitlines()]
     [line] = [line for line in lines if line["metric"] == "code_quotes"]
     assert line["detail"] == {
-        "said": {redacted: [redacted]}, "card": "[CARD_1]", "calls": 3, "start": 1_732_234_567_123, "trace_id": "4" * 32,
+        "said": {REDACTED: [REDACTED]}, "card": "[CARD_1]", "calls": 3, "start": 1_732_234_567_123, "trace_id": "4" * 32,
     }  # fmt: skip
-    assert line["also"]["inner"]["explanation"] == redacted
+    assert line["also"]["inner"]["explanation"] == REDACTED
     assert (line["value"], line["passed"], line["result_id"]) == (0.25, False, events["code_quotes"][semconv.RESULT_ID])
     with StoreReader(out / "scores.db") as reader:
+        turns = list(reader.turns())
         rows = {row["metric"]: row for row in reader.scores(scored.turn.turn_id)}
-    assert rows["code_quotes"]["explanation"] == redacted
-    assert [oct(stat.S_IMODE(file.stat().st_mode)) for file in out.rglob("*") if file.is_file()] == ["0o600"] * len(
-        [file for file in out.rglob("*") if file.is_file()]
-    )
-
-
-def test_what_a_judge_says_is_redacted_too(models: ScriptedModels, tmp_path: Path) -> None:
-    models.play({"score": 10, "reasoning": SAID})
-    judge = {"base_url": models.url, "model": "scripted"}
-    file = tmp_path / "scores.jsonl"
-    with Rig({"inline": {"metrics": []}, "metrics": ["llm_relevance"], "judge": judge, "outlets": {"jsonl": str(file)}}) as rig:
-        rig.run()
-        assert rig.engine.drain(30, judges=True)
-        assert_nothing_leaks(str([dict(event.attributes) for event in rig.log_events()]))
-    assert_nothing_leaks(file.read_text())
-    assert "[EMAIL_1]" in file.read_text()
+    assert rows["code_quotes"]["explanation"] == REDACTED
+    assert {(turn["conversation_id"], turn["agent"]) for turn in turns} == {(number, ada)}
+    assert f"conversation-{number}" in {turn["turn_id"] for turn in turns}
+    assert {oct(stat.S_IMODE(file.stat().st_mode)) for file in out.rglob("*") if file.is_file()} == {"0o600"}
 
 
 def test_a_find_has_the_same_marker_in_scores_content_and_judges_questions(models: ScriptedModels, tmp_path: Path) -> None:
     models.play({"score": 10})
-    judge = {"base_url": models.url, "model": "scripted"}
     config = {
-        "inline": {"metrics": ["code_quotes_later"]}, "metrics": ["llm_relevance"], "judge": judge,
+        "inline": {"metrics": ["code_quotes_later"]}, "metrics": ["llm_relevance"], "judge": {"base_url": models.url, "model": "scripted"},
         "outlets": {"store": {"path": str(tmp_path / "scores.db"), "content": True}}, "privacy": {"export_content": True},
     }  # fmt: skip
     with Rig(config) as rig:
         rig.run(user="I am bob@example.org.", says="Ask ada@example.org.")
         [scored, *_] = rig.scored()
-        assert rig.engine.drain(30, judges=True)
+        assert rig.engine.drain(60, judges=True)
         events = [dict(event.attributes) for event in rig.log_events()]
-    assert "ada@" not in str(events)
     with StoreReader(tmp_path / "scores.db") as reader:
         turn = reader.turn(scored.turn.turn_id)
     assert turn is not None
-    assert (turn["content"]["input"], turn["content"]["output"]) == ("I am [EMAIL_1].", "Ask [EMAIL_2].")
-    assert {(event[semconv.TURN_INPUT], event[semconv.TURN_OUTPUT]) for event in events} == {
-        ("I am [EMAIL_1].", "Ask [EMAIL_2].")
-    }
+    redacted = ("I am [EMAIL_1].", "Ask [EMAIL_2].")
+    assert (turn["content"]["input"], turn["content"]["output"]) == redacted
+    assert {(event[semconv.TURN_INPUT], event[semconv.TURN_OUTPUT]) for event in events} == {redacted}
     assert "Ask [EMAIL_2]." in models.asked[0]
     assert [event[semconv.EXPLANATION] for event in events if semconv.EXPLANATION in event] == ["Ask [EMAIL_2]."]
 
 
-def test_what_a_caller_gets_is_not_redacted() -> None:
+def test_neither_a_caller_nor_a_configuration_without_kinds_gets_redacted_scores() -> None:
     turn = oa.Turn.from_dict({"turn_id": "t", "output": SAID})
     score = oa.get_metric("code_quotes").evaluate(turn)
-    assert (score.explanation, score.detail["said"]) == (SAID, {SAID: [SAID]})
-    left = Redactor(redaction.KINDS).score(score)
-    assert_nothing_leaks(str(left.to_dict()))
+    assert_nothing_leaks(Redactor(KINDS).score(score).to_dict())
     assert (score.explanation, score.detail["said"], score.also["inner"].explanation) == (SAID, {SAID: [SAID]}, SAID)
-
-
-def test_nothing_is_redacted_where_nothing_is_to_be() -> None:
     with Rig({"inline": {"metrics": ["code_quotes"]}, "privacy": {"redact": []}}) as rig:
         rig.run(says=SAID)
         assert rig.score_events("invoke_agent bot")["code_quotes"][semconv.EXPLANATION] == SAID
@@ -187,33 +198,27 @@ def test_a_score_that_cannot_be_redacted_leaves_without_its_texts(monkeypatch: p
         rig.run(says=SAID)
         [event] = [event for event in rig.log_events() if event.attributes[semconv.EVALUATION_NAME] == "code_quotes"]
         assert (event.attributes[semconv.SCORE_VALUE], event.attributes[semconv.PASSED]) == (0.25, False)
-        assert_nothing_leaks(str(dict(event.attributes)))
+        assert_nothing_leaks(dict(event.attributes))
         assert rig.engine.outlets.errors[("redaction", "ValueError")] >= 1
-        assert rig.engine.flush(10)
-        assert_nothing_leaks(everything(tmp_path).decode("latin-1"))
+        assert rig.engine.flush(60)
+        assert_nothing_leaks(everything(tmp_path))
     assert {json.loads(line)["metric"] for line in file.read_text().splitlines()} == {"code_quotes", "code_latency"}
 
 
 def test_text_is_redacted_first_and_cut_after() -> None:
     key = "-----BEGIN PRIVATE KEY-----\n" + "Ab1/" * 1_600 + "\n-----END PRIVATE KEY-----"
     turn = oa.Turn.from_dict({"turn_id": "t", "output": f"{key} {'x ' * 800} {TOKEN} end"})
-    said = redaction.exported(turn, redaction.KINDS)[semconv.TURN_OUTPUT]
+    said = redaction.exported(turn, KINDS)[semconv.TURN_OUTPUT]
     assert TOKEN[:12] not in said
     assert len(said) <= redaction.MOST_EXPORTED
-
-
-def test_outlets_of_scores_know_nothing_of_redaction() -> None:
-    assert "redact" not in OtlpOutlet.__init__.__annotations__
-    assert "redact" in StoreOutlet.__init__.__annotations__  # of the content that it keeps
 
 
 @pytest.fixture
 def recording(tmp_path: Path) -> Path:
     """A turn that quotes, as a file of OTLP/JSON."""
-    known = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "bot", **chat_attributes("Hello.", SAID)}
+    known = {"gen_ai.operation.name": "invoke_agent", **chat_attributes("Hello.", SAID), **OF_AGENT}
     span = {
-        "traceId": "a" * 32, "spanId": "b" * 16, "name": "invoke_agent bot",
-        "startTimeUnixNano": "1000000000", "endTimeUnixNano": "2000000000",
+        "traceId": "a" * 32, "spanId": "b" * 16, "name": "invoke_agent", "startTimeUnixNano": "1000000000", "endTimeUnixNano": "2000000000",
         "attributes": [{"key": key, "value": {"stringValue": str(value)}} for key, value in known.items()],
     }  # fmt: skip
     file = tmp_path / "traces.jsonl"
@@ -232,6 +237,7 @@ def test_reports_of_the_command_line_are_redacted_and_their_owners_alone(recordi
 
 def test_results_of_a_backfill_are_redacted(recording: Path) -> None:
     table = table_of([item for item in read_items([str(recording)], Reading(), print) if isinstance(item, SpanRecord)])
-    rows = score_batch(table, {"inline": {"metrics": QUOTING}}).to_pylist()
+    rows: list[dict[str, Any]] = score_batch(table, {"inline": {"metrics": QUOTING}}).to_pylist()
     assert {row["metric"] for row in rows} == set(QUOTING)
-    assert_nothing_leaks(str(rows))
+    assert {row["conversation_id"] for row in rows} == {public_id(NUMBER, KINDS)}
+    assert_nothing_leaks(rows)

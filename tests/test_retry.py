@@ -20,7 +20,7 @@ def test_backoff_doubles_up_to_the_longest_pause(failures: int, longest: float) 
 @pytest.mark.parametrize(
     ("header", "seconds"),
     [
-        (None, 0), ("", 0), ("7", 7), (" 1.5 ", 1.5), ("-5", 0), ("nan", 0), ("inf", 3_600), ("1e300", 3_600), ("soon", 0),
+        (None, 0), ("", 0), ("7", 7), (" 1.5 ", 1.5), ("-5", 0), ("nan", 0), ("inf", 3_600), ("soon", 0),
         ("Mon, 99 Foo 2026", 0), ("Fri, 31 Dec 1999 23:59:59 GMT", 0), ("Fri, 31 Dec 99999 23:59:59 GMT", 0),
     ],
 )  # fmt: skip

@@ -49,14 +49,8 @@ def test_ordinary_text_stays_as_it_is() -> None:
 
 
 def score(**more: Any) -> oa.Score:
-    said = {
-        "metric": HOSTILE,
-        "label": HOSTILE,
-        "explanation": HOSTILE,
-        "error_type": HOSTILE,
-        "detail": {"reason": HOSTILE, "by": HOSTILE},
-    }
-    return oa.Score(**{**said, **more})
+    said = dict.fromkeys(("metric", "label", "explanation", "error_type"), HOSTILE)
+    return oa.Score(**said, detail={"reason": HOSTILE, "by": HOSTILE}, **more)
 
 
 SCORES = [
@@ -67,9 +61,11 @@ NAMES = ("turn_id", "agent", "input", "output", "close_reason", "error")
 TURN = oa.Turn.from_dict({**dict.fromkeys(NAMES, HOSTILE), "tool_calls": [{"name": HOSTILE}]})
 
 
-def test_no_table_of_a_turn_commands_the_terminal() -> None:
+def test_no_table_of_a_turn_and_no_log_line_commands_the_terminal() -> None:
     outcomes = {HOSTILE: HOSTILE, "code_x": HOSTILE}
-    for text in (render_turn(TURN, SCORES), render_scores(SCORES, title=HOSTILE), render_outcomes(outcomes, SCORES, evidence={})):
+    line = TextFormatter().format(logging.LogRecord("otel_agenteval", logging.WARNING, "", 1, "%s", (HOSTILE,), None))
+    tables = (render_turn(TURN, SCORES), render_scores(SCORES, title=HOSTILE), render_outcomes(outcomes, SCORES, evidence={}))
+    for text in (line, *tables):
         assert not OBEYED.search(text)
 
 
@@ -78,16 +74,15 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_an_exported_table_commands_no_terminal(tmp_path: Path) -> None:
+def test_neither_an_exported_table_nor_the_console_outlet_commands_a_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     row = turn_row(1, agent=HOSTILE)
     with StoreReader(filled(tmp_path / "s.db", [(row, [score_row(row)])])) as reader:
         terminal, file = Terminal(), io.StringIO()
         assert write_text(reader.rows(), "csv", terminal) == write_text(reader.rows(), "csv", file) == 1
     assert not OBEYED.search(terminal.getvalue())
     assert HOSTILE.replace("\r", "\n") in file.getvalue()
-
-
-def test_the_console_outlet_commands_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = io.StringIO()
     monkeypatch.setattr("sys.stderr", shown)
     scored = scored_turn(*SCORES)
@@ -95,11 +90,6 @@ def test_the_console_outlet_commands_no_terminal(monkeypatch: pytest.MonkeyPatch
     ConsoleOutlet("all").emit([scored])
     assert "txt.exe" in shown.getvalue()
     assert not OBEYED.search(shown.getvalue())
-
-
-def test_a_line_of_the_log_commands_no_terminal() -> None:
-    line = TextFormatter().format(logging.LogRecord("otel_agenteval", logging.WARNING, "", 1, "%s", (HOSTILE,), None))
-    assert not OBEYED.search(line)
 
 
 def test_the_doctor_commands_no_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

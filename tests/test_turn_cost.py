@@ -29,12 +29,8 @@ PRICES = {"gpt-4o": {"input": 1.0, "output": 2.0}}
 
 
 def of_model(model: str = "gpt-4o", **more: Any) -> dict[str, Any]:
-    return {
-        "attributes": {
-            "gen_ai.request.model": model, "gen_ai.provider.name": "openai", "gen_ai.usage.input_tokens": 1_000_000,
-            "gen_ai.usage.output_tokens": 100_000, **more,
-        }
-    }  # fmt: skip
+    usage = {"gen_ai.usage.input_tokens": 1_000_000, "gen_ai.usage.output_tokens": 100_000}
+    return {"attributes": {"gen_ai.request.model": model, "gen_ai.provider.name": "openai", **usage, **more}}
 
 
 def run(config: dict[str, Any], *calls: dict[str, Any]) -> Rig:
@@ -54,6 +50,12 @@ def turn_of(**more: Any) -> Turn:
 def test_estimated_cost_reaches_every_outlet(tmp_path: Path, capsys: Capture) -> None:
     store, file = tmp_path / "s.db", tmp_path / "scores.jsonl"
     config = {"outlets": {"store": str(store), "jsonl": str(file)}, "inline": {"metrics": ["code_turn_error"]}}
+
+    def printed(*command: str) -> str:
+        capsys.readouterr()
+        assert main([*command, "--store", str(store)]) == 0
+        return capsys.readouterr().out
+
     with run(config, of_model(), of_model(**{"operation.cost": 0.5})) as rig:
         by_cost = {scored.turn.cost_usd: scored.turn.cost_estimated for scored in rig.scored()}
         assert by_cost == {USD: True, 0.5: False}
@@ -62,19 +64,12 @@ def test_estimated_cost_reaches_every_outlet(tmp_path: Path, capsys: Capture) ->
         }  # fmt: skip
     lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     assert {line["cost_usd"]: line.get("cost_estimated") for line in lines} == {USD: True, 0.5: None}
-    capsys.readouterr()
-    assert main(["export", "--store", str(store), "--format", "csv"]) == 0
-    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    rows = list(csv.DictReader(io.StringIO(printed("export", "--format", "csv"))))
     assert {row["cost_estimated"]: float(row["cost_usd"]) for row in rows} == {"true": pytest.approx(USD), "false": 0.5}
-    assert main(["export", "--store", str(store), "--format", "parquet", "--out", str(tmp_path / "s.parquet")]) == 0
     estimated = next(row for row in rows if row["cost_estimated"] == "true")["turn_id"]
-    capsys.readouterr()
-    assert main(["why", estimated, "--store", str(store)]) == 0
-    assert f"≈${USD:.4f} estimated" in capsys.readouterr().out.splitlines()[0]
-    assert main(["why", estimated, "--store", str(store), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["cost_estimated"] is True
-    assert main(["turns", "--store", str(store)]) == 0
-    assert f"≈${USD:.4f}" in capsys.readouterr().out
+    assert f"≈${USD:.4f} estimated" in printed("why", estimated).splitlines()[0]
+    assert json.loads(printed("why", estimated, "--json"))["cost_estimated"] is True
+    assert f"≈${USD:.4f}" in printed("turns")
     with ServedPage(str(store)) as served:
         (group,) = served.get("estimates", by="agent")["groups"]
         assert (group["cost_usd"], group["priced"], group["cost_estimated"]) == (pytest.approx(USD + 0.5), 2, True)
@@ -101,25 +96,9 @@ def test_configured_prices_come_first_everywhere() -> None:
     assert scored.turn.cost_estimated
     (score,) = [score for score in scored.scores if score.metric == "code_cost"]
     assert (score.value, score.detail["price_source"]) == (pytest.approx(1.2), "prices")
-
-
-def test_no_estimate_if_configuration_forbids_it() -> None:
     with run({"metrics": [{"code_cost": {"estimate": False}}], "inline": {"metrics": ["code_cost"]}}, of_model()) as rig:
         assert rig.turn().cost_usd is None
         assert rig.count(semconv.TURN_COST) == {}
-
-
-def test_price_is_looked_up_once_for_turn_and_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
-    from otel_agenteval.core import turn_cost
-
-    asked: list[str] = []
-    real = turn_cost.table_cost
-    monkeypatch.setattr(turn_cost, "table_cost", lambda model, *args, **more: asked.append(model) or real(model, *args, **more))
-    metrics = [oa.get_metric("code_cost"), oa.get_metric("code_max_cost", max_cost_usd=5)]
-    turn = turn_of()
-    oa.score_turns([turn], metrics)
-    assert asked == ["gpt-4o"]
-    assert turn.cost_usd == pytest.approx(USD)
 
 
 @pytest.mark.parametrize(
@@ -151,17 +130,12 @@ def test_own_prices_replace_an_estimate_and_no_reported_cost() -> None:
     assert (forbidden.cost_usd, forbidden.cost_estimated) == (None, False)
 
 
-def test_conditions_read_the_estimated_cost() -> None:
-    turn = turn_of()
-    add_cost(turn)
-    for text, holds in (("cost_usd > 0.1", True), ("cost_usd > 0.1 and not cost_estimated", False), ("cost_usd > 9", False)):
-        assert Condition(text, (), "sample.always_if").holds(turn, Known()) is holds
-
-
-def test_turn_v1_marks_an_estimate_and_conversations_add_it_up() -> None:
+def test_turn_v1_and_conditions_know_an_estimate_and_conversations_add_it_up() -> None:
     turns = [turn_of(conversation_id="c"), turn_of(turn_id="u", conversation_id="c", cost_usd=1.0)]
     for turn in turns:
         add_cost(turn)
+    for text, holds in (("cost_usd > 0.1", True), ("cost_usd > 0.1 and not cost_estimated", False), ("cost_usd > 9", False)):
+        assert Condition(text, (), "sample.always_if").holds(turns[0], Known()) is holds
     assert turns[0].to_dict()["cost_estimated"] is True
     assert "cost_estimated" not in turns[1].to_dict()
     assert Turn.from_dict(turns[0].to_dict()).cost_estimated

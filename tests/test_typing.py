@@ -14,9 +14,8 @@ ROOT = Path(__file__).parent.parent
 ACCEPTED, REFUSED = ROOT / "tests" / "typing" / "accepts.py", ROOT / "tests" / "typing" / "refuses.py"
 
 
-@pytest.fixture(scope="module")
-def errors() -> dict[Path, set[tuple[int, str]]]:
-    """The line and the code of each error, for both files."""
+@pytest.mark.slow
+def test_right_programs_are_accepted_and_wrong_ones_refused_where_they_are_wrong() -> None:
     command = [sys.executable, "-m", "mypy", "--no-error-summary", "--no-pretty", str(ACCEPTED), str(REFUSED)]
     done = subprocess.run(
         command, cwd=ROOT, env={**os.environ, "NO_COLOR": "1"}, capture_output=True, text=True, check=False, timeout=300
@@ -27,15 +26,8 @@ def errors() -> dict[Path, set[tuple[int, str]]]:
         match = re.fullmatch(r"(.+?):(\d+): error: .+\[([a-z-]+)\]", line)
         if match is not None:
             found[ROOT / match[1]].add((int(match[2]), match[3]))
-    return found
-
-
-def test_programs_that_are_right_are_accepted(errors: dict[Path, set[tuple[int, str]]]) -> None:
-    assert errors[ACCEPTED] == set()
-
-
-def test_programs_that_are_wrong_are_refused_where_they_are_wrong(errors: dict[Path, set[tuple[int, str]]]) -> None:
+    assert found[ACCEPTED] == set()
     lines = enumerate(REFUSED.read_text(encoding="utf-8").splitlines(), 1)
     marked = {(number, match[1]) for number, line in lines if (match := re.search(r"# refused: ([a-z-]+)$", line)) is not None}
     assert len(marked) > 15
-    assert errors[REFUSED] == marked
+    assert found[REFUSED] == marked

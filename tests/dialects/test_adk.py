@@ -7,7 +7,7 @@ import json
 import pytest
 
 from otel_agenteval.dialects.content import decode, unwrap_result
-from otel_agenteval.dialects.reader import is_genai_scope, read, role_of
+from otel_agenteval.dialects.reader import read, role_of
 from otel_agenteval.spans.record import LogPart
 from tests.support.spans import span, turn_of
 
@@ -20,8 +20,6 @@ REQUEST = {
     },
     "contents": [{"parts": [{"text": "Weather in Paris?"}], "role": "user"}],
 }
-CALL = {"parts": [{"function_call": {"id": "c1", "args": {"city": "Paris"}, "name": "get_weather"}}], "role": "model"}
-RESULT = {"parts": [{"function_response": {"id": "c1", "name": "get_weather", "response": {"result": "sunny"}}}], "role": "user"}
 ANSWER = {"parts": [{"text": "so: ", "thought": True}, {"text": "Sunny."}], "role": "model"}
 
 
@@ -56,33 +54,6 @@ def tool(attributes, **more):
 )
 def test_roles_by_name(name, attributes, role):
     assert role_of(attributes, SCOPE, name) == role
-
-
-@pytest.mark.parametrize(
-    "scope", ["gcp.vertex.agent", "google_adk", "google.adk.runners", "openinference.instrumentation.google_adk"]
-)
-def test_its_scopes_are_known(scope):
-    assert is_genai_scope(scope)
-
-
-@pytest.mark.parametrize(
-    ("asked", "response", "model", "provider"),
-    [
-        pytest.param("openai/gpt-4o", None, "gpt-4o", "openai", id="LiteLLM's provider is not part of the model's name"),
-        pytest.param("openrouter/meta/llama", None, "meta/llama", "openrouter", id="only the first segment is the provider"),
-        pytest.param("gemini-2.5-flash", None, "gemini-2.5-flash", None, id="a bare name stays"),
-        pytest.param("projects/p/models/m", None, "projects/p/models/m", None, id="a resource path has no provider"),
-        pytest.param(
-            "openai/gpt-4o", '{"model_version":"gpt-4o-1","content":{}}', "gpt-4o-1", "openai", id="the response's model"
-        ),
-        pytest.param("openai/gpt-4o", "{}", "gpt-4o", "openai", id="content off"),
-        pytest.param("openai/gpt-4o", 7, "gpt-4o", "openai", id="a response of a wrong type"),
-    ],
-)
-def test_the_model_s_name(asked, response, model, provider):
-    attributes = {"gen_ai.system": "gcp.vertex.agent", "gen_ai.request.model": asked, "gcp.vertex.agent.llm_response": response}
-    step = read(span(2, name="call_llm", attributes=attributes, scope=SCOPE))
-    assert (step.model, step.provider) == (model, provider)
 
 
 @pytest.mark.parametrize(
@@ -136,92 +107,6 @@ def test_a_call_id_that_stands_for_none_is_none():
 def test_the_summary_of_parallel_calls_is_no_call():
     merged = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "(merged tools)"}
     assert read(span(3, name="execute_tool (merged)", attributes=merged, scope=SCOPE)).role == "inner"
-
-
-@pytest.mark.parametrize("value", [None, 5, True, [], ["x"], {"a": 1}, "<not serializable>", "{broken"])
-def test_no_value_is_too_wrong_to_read(value):
-    keys = ("llm_request", "llm_response", "tool_call_args", "tool_response", "session_id")
-    attributes = {f"gcp.vertex.agent.{key}": value for key in keys}
-    for name, more in (
-        ("call_llm", {"gen_ai.request.model": value}),
-        ("execute_tool x", {"gen_ai.operation.name": "execute_tool"}),
-    ):
-        record = span(1, name=name, attributes={**attributes, **more}, scope=SCOPE)
-        assert turn_of(record, call_llm(2, 1)) is not None
-
-
-def test_the_older_layout_makes_a_whole_turn():
-    records = (
-        span(1, name="invocation", scope=SCOPE, ms=100),
-        span(4, 1, "invoke_agent bot", {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "bot"}, scope=SCOPE, ms=99),
-        call_llm(5, 4, content=CALL, at=1),
-        span(
-            7,
-            5,
-            "generate_content m",
-            {"gen_ai.operation.name": "generate_content", "gen_ai.request.model": "m"},
-            scope=SCOPE,
-            at=2,
-        ),
-        tool(
-            {"gcp.vertex.agent.tool_call_args": '{"city": "Paris"}', "gcp.vertex.agent.tool_response": '{"result": "sunny"}'},
-            at=15,
-        ),
-        call_llm(6, 4, contents=[*REQUEST["contents"], CALL, RESULT], at=30),
-    )
-    turn = turn_of(*records)
-    assert (turn.input, turn.output, turn.system, turn.agent) == ("Weather in Paris?", "Sunny.", "Be brief.", "bot")
-    assert (turn.conversation_id, turn.reasoning, len(turn.llm_calls)) == ("s-1", "so: ", 2)
-    assert [(call.name, call.arguments) for call in turn.tool_calls] == [("get_weather", {"city": "Paris"})]
-    assert [definition["name"] for definition in turn.tool_definitions] == ["get_weather"]
-
-
-def test_calls_that_were_written_over_each_other_are_counted():
-    attributes = {
-        "openinference.span.kind": "LLM", "llm.model_name": "openai/gpt-4o", "llm.token_count.prompt": 9,
-        "llm.input_messages.0.message.role": "user", "llm.input_messages.0.message.content": "Weather in Paris?",
-        "llm.input_messages.1.message.role": "model",
-        "llm.input_messages.1.message.tool_calls.0.tool_call.function.name": "get_weather",
-        "llm.input_messages.2.message.role": "tool", "llm.input_messages.2.message.content": '{"result": "sunny"}',
-        "llm.output_messages.0.message.role": "model", "llm.output_messages.0.message.content": "Sunny.",
-    }  # fmt: skip
-    turn = turn_of(span(1, name="invoke_agent bot", attributes=attributes, scope=SCOPE))
-    assert [(call.model, call.input_tokens) for call in turn.llm_calls] == [("gpt-4o", None), ("gpt-4o", 9)]
-
-
-@pytest.mark.parametrize(
-    ("pieces", "content", "calls"),
-    [
-        pytest.param([("Sun", ""), ("ny.", "stop")], "Sunny.", 0, id="the last piece is the end"),
-        pytest.param([("Sun", ""), ("ny.", ""), ("Sunny.", "stop")], "Sunny.", 0, id="the last piece is the whole once more"),
-        pytest.param([("Sun", ""), ("n", "")], "Sunn", 0, id="nobody read to the end"),
-        pytest.param([(None, ""), (None, ""), ({"city": "Paris"}, "stop")], None, 1, id="a call whose arguments come last"),
-        pytest.param([({"city": "Paris"}, ""), ({"city": "Tokyo"}, "stop")], None, 2, id="two calls with the same made-up id"),
-    ],
-)
-def test_pieces_of_a_streamed_message_are_one_message(pieces, content, calls):
-    def part(piece):
-        if isinstance(piece, str):
-            return {"type": "text", "content": piece}
-        return {"type": "tool_call", "id": "get_weather_0", "name": "get_weather", "arguments": piece}
-
-    raw = json.dumps([{"role": "assistant", "parts": [part(piece)], "finish_reason": reason} for piece, reason in pieces])
-    [message] = decode(raw, "assistant").messages
-    assert (message.content, len(message.tool_calls)) == (content, calls)
-
-
-def test_two_choices_stay_two_messages():
-    raw = [{"role": "assistant", "parts": [{"type": "text", "content": word}], "finish_reason": "stop"} for word in ("a", "b")]
-    assert [message.content for message in decode(raw, "assistant").messages] == ["a", "b"]
-
-
-def test_google_s_parts_in_either_case_style():
-    snake, camel = (
-        decode([{"role": "model", "parts": [{key: {"name": "f", "args": {"a": 1}}}]}], "assistant").messages
-        for key in ("function_call", "functionCall")
-    )
-    assert snake[0].role == "assistant"
-    assert snake[0].tool_calls == camel[0].tool_calls
 
 
 def test_what_the_framework_says_in_the_user_s_place_is_not_the_user_s():

@@ -2,27 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from otel_agenteval.dialects.reader import read, role_of
 from tests.support.spans import agent, chat, span, turn_of
 
 SCOPE = "opentelemetry.instrumentation.ag2"
-
-
-@pytest.mark.parametrize(
-    ("kind", "role"),
-    [
-        pytest.param("agent", "agent", id="an agent"),
-        pytest.param("multi_conversation", "workflow", id="conversations one after the other"),
-        pytest.param("speaker_selection", "inner", id="a step of a group"),
-        pytest.param("channel", "inner", id="a step between agents"),
-        pytest.param("agent_lifetime", "setup", id="no turn"),
-        pytest.param(3, "inner", id="a wrong type"),
-    ],
-)
-def test_a_type_is_a_role(kind, role):
-    assert role_of({"ag2.span.type": kind}, SCOPE, "x") == role
 
 
 def test_bookkeeping_is_no_model_call():

@@ -163,17 +163,6 @@ def test_call_below_a_guard_isnt_the_answer(name, attributes, root):
     assert (turn.input, turn.output, len(turn.llm_calls)) == (ASKED, SAID, 3)
 
 
-def test_call_named_as_a_guard_isnt_the_answer():
-    turn = turn_of(
-        span(1, 0, "guardrails.request", ms=100),
-        span(2, 1, "guardrails.rail", {"rail.type": "generation"}, ms=40),
-        chat(3, 2, user=ASKED, says=SAID),
-        span(4, 1, "guardrails.rail", {"rail.type": "output"}, at=50, ms=40),
-        chat(5, 4, user=f"Block it? {SAID}", says="No", at=60, name="self_check_output gpt-4.1"),
-    )
-    assert (turn.input, turn.output, len(turn.llm_calls)) == (ASKED, SAID, 2)
-
-
 def test_call_whose_id_changes_in_the_next_prompt_is_one():
     renamed = {**WANTS, "tool_calls": [{**CALL, "id": "x9"}]}
     turn = turn_of(
@@ -182,28 +171,6 @@ def test_call_whose_id_changes_in_the_next_prompt_is_one():
         model(3, 1, [USER, renamed, {**TOLD, "tool_call_id": "x9"}], {"role": "assistant", "content": SAID}, at=40),
     )
     assert [(call.name, call.result) for call in turn.tool_calls] == [("weather", RESULT)]
-
-
-STATE = (
-    "{'messages': [HumanMessage(content='Weather in Paris?', additional_kwargs={}), AIMessage(content='', tool_calls=[{'name': "
-    "'weather', 'args': {'city': 'Paris'}, 'id': 'c1', 'type': 'tool_call'}]), ToolMessage(content='18 °C', name='weather', "
-    "tool_call_id='c1'), AIMessage(content='It is 18 °C.', additional_kwargs={})]}"
-)
-
-
-@pytest.mark.parametrize(
-    "wants", [WANTS, "\n\nTool calls: [{'name': 'weather', 'args': {'city': 'Paris'}, 'id': 'c1', 'type': 'tool_call'}]"]
-)
-@pytest.mark.parametrize("state", [STATE, json.dumps({"messages": [USER, WANTS, TOLD, {"role": "assistant", "content": SAID}]})])
-def test_results_come_from_a_run_whose_later_calls_are_missing(state, wants):
-    made = wants if isinstance(wants, str) else json.dumps([wants])
-    turn = turn_of(
-        fw(1, 0, "run", {"openinference.span.kind": "CHAIN", "input.value": ASKED, "output.value": SAID}, ms=100),
-        fw(2, 1, "graph", {"openinference.span.kind": "CHAIN", "input.value": ASKED, "output.value": state}, ms=90),
-        fw(3, 2, "m-1", {"openinference.span.kind": "LLM", "input.value": json.dumps([USER]), "output.value": made}),
-    )
-    assert (turn.input, turn.output) == (ASKED, SAID)
-    assert [(call.name, call.arguments, call.result) for call in turn.tool_calls] == [("weather", {"city": "Paris"}, RESULT)]
 
 
 @pytest.mark.parametrize("name", ["Agent: 'triage' generate", 'agent "triage"', "Agent `triage[2]`"])
@@ -373,46 +340,6 @@ def test_results_without_ids_follow_the_order_of_the_calls():
     assert found == [({"n": 1}, "one"), ({"n": 2}, "two")]
 
 
-def events(*, under=(2, 2), numbers=("1", "2"), data="data"):
-    """A run whose spans are events: a tool that fails and then succeeds, and a model's call for each step."""
-    wrapped = {"role": "user", "content": f"Message: {ASKED}\n\nSent at noon."}
-
-    def event(span_id, parent, name, value, at):
-        return fw(
-            span_id, parent, name, {data: json.dumps(value), "name": name.rpartition(".")[2].partition("-")[0]}, at=at, ms=0.1
-        )
-
-    called = {"tool": {"name": "weather", "description": "Weather."}, "input": {"city": "Paris"}}
-    said = {"role": "assistant", "content": SAID}
-    return (
-        fw(1, 0, "fw-Agent-7f", {"prompt": ASKED, "response": json.dumps(said), "history": json.dumps([wrapped, said])}, ms=100),
-        event(2, 1, "agent.fw.start-1", {"memory": {"messages": [wrapped]}}, 1),
-        event(3, 2, "backend.any.chat.start-1", {"input": {"messages": [wrapped]}}, 2),
-        event(4, 2, "backend.any.chat.newToken-3", {"value": {"messages": [said]}}, 3),
-        event(5, under[0], "backend.any.chat.success-1", {"value": {"messages": [said]}}, 4),
-        event(6, 1, "agent.fw.update-2", {"tool_name": "weather"}, 5),
-        event(7, 1, "agent.fw.toolStart-1", called, 6),
-        event(8, 7, "tool.dynamic.Weather.start-1", {"input": {"city": "Paris"}}, 7),
-        event(9, 7, "tool.dynamic.Weather.error-1", {"input": {"city": "Paris"}, "error": {"name": "ToolError"}}, 8),
-        event(10, 1, "agent.fw.toolError-1", {**called, "error": {"name": "ToolError"}}, 9),
-        event(11, under[1], f"agent.fw.toolStart-{numbers[1]}", called, 10),
-        event(12, under[1], f"agent.fw.toolSuccess-{numbers[0]}", {**called, "result": {"text": RESULT}}, 12),
-        event(13, 1, "agent.fw.success-1", {"data": said}, 13),
-    )
-
-
-@pytest.mark.parametrize("turned", [False, True])
-@pytest.mark.parametrize("more", [{}, {"under": (6, 6)}, {"under": (6, 1)}, {"numbers": ("2", "2")}, {"data": "payload"}])
-def test_spans_that_are_events_are_calls_by_their_stem(more, turned):
-    spans = events(**more)
-    turn = turn_of(*(reversed(spans) if turned else spans))
-    assert (turn.input, turn.output, len(turn.llm_calls)) == (ASKED, SAID, 1)
-    first, second = turn.tool_calls
-    assert [call.name for call in (first, second)] == ["weather", "weather"]
-    assert first.error is not None
-    assert (second.arguments, second.result, second.error) == ({"city": "Paris"}, {"text": RESULT}, None)
-
-
 @pytest.mark.parametrize(
     ("note", "input_"),
     [
@@ -424,40 +351,3 @@ def test_spans_that_are_events_are_calls_by_their_stem(more, turned):
 def test_notes_before_the_users_words_arent_theirs(note, input_):
     turn = turn_of(agent(1), chat(2, 1, user=note + ASKED, says=SAID))
     assert turn.input == (input_ or note + ASKED)
-
-
-def steps(tokens, *, name="session.turn", whole=(30, 12)):
-    """A run whose model calls have only token counts, below a span with their sum, and whose tool has several spans."""
-
-    def counted(span_id, parent, name, given, made, **more):
-        usage = {"gen_ai.usage.input_tokens": given, "gen_ai.usage.output_tokens": made}
-        return fw(span_id, parent, name, {**usage, **more}, at=span_id, ms=1)
-
-    turn = {"model": "gpt-4.1-mini", "fw.usage.input_tokens": whole[0], "fw.usage.output_tokens": whole[1]}
-    seen = SpanEvent("fw.tool_result", {"seq": "1", "success": "true", "tool_origin": "mcp", "call_id": "c1"})
-    given = SpanEvent("fw.tool_result", {"arguments": '{"city": "Paris"}', "output": RESULT, "tool_seq": "1", "call_id": "c1"})
-    return (
-        fw(1, 0, name, turn, ms=100),
-        *(counted(10 + at, 1, "receive", *pair) for at, pair in enumerate(tokens)),
-        fw(20, 1, "receive", {"tool_name": "weather", "fw.request.effort": "low"}, at=20, ms=1),
-        fw(
-            21,
-            1,
-            "srv__weather",
-            {"tool_name": "srvweather", "call_id": "c1", "turn_id": "t", "target": "fw::tools"},
-            at=21,
-            ms=9,
-        ),
-        fw(22, 21, "dispatch_tool", {"tool_name": "weather", "call_id": "c1"}, events=[seen, given], at=22, ms=5),
-    )
-
-
-@pytest.mark.parametrize(
-    ("tokens", "whole", "counts"),
-    [([(10, 5), (20, 7)], (30, 12), [10, 20]), ([(30, 12)], (30, 12), [30]), ([(10, 5), (20, 7)], (30, 13), [30])],
-)
-def test_spans_below_their_tokens_sum_are_the_calls(tokens, whole, counts):
-    turn = turn_of(*steps(tokens, whole=whole))
-    assert [call.input_tokens for call in turn.llm_calls] == counts
-    assert {call.model for call in turn.llm_calls} == {"gpt-4.1-mini"}
-    assert [(call.name, call.arguments, call.result) for call in turn.tool_calls] == [("weather", {"city": "Paris"}, RESULT)]

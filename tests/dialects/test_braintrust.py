@@ -18,33 +18,19 @@ def step(scope: str = "braintrust", **attributes: Any) -> Step:
     return read(SpanRecord(trace_id=1, span_id=2, name="search", scope=scope, start_ns=1_000, end_ns=2_000, attributes=marked))
 
 
+MODEL = {"braintrust.input_json": "[]", "braintrust.metadata": '{"model": "m"}'}
+
+
 @pytest.mark.parametrize(
     ("attributes", "scope", "role"),
     [
-        pytest.param({"braintrust.span_attributes": '{"type":"llm"}'}, "my.app", "llm", id="a model call"),
         pytest.param({"braintrust.span_attributes": '{"name": "x", "type": "tool"}'}, "my.app", "tool", id="a tool"),
-        pytest.param(
-            {"braintrust.span_attributes": '{"type": "score"}'}, "my.app", "guardrail", id="a score is no part of the answer"
-        ),
-        pytest.param({"braintrust.span_attributes": '{"type": "task"}'}, "my.app", "chain", id="a task can be the turn"),
+        pytest.param({"braintrust.span_attributes": '{"type": "score"}'}, "my.app", "guardrail", id="a score"),
         pytest.param({"braintrust.input_json": "[]"}, "my.app", "chain", id="an input alone"),
-        pytest.param(
-            {"braintrust.parent": "project_name:x"}, "my.app", None, id="what its exporter puts on every span says nothing"
-        ),
-        pytest.param({"braintrust.metrics": '{"prompt_tokens": 3}'}, "my.app", "llm", id="tokens"),
+        pytest.param({"braintrust.parent": "project_name:x"}, "my.app", None, id="what stands on every span"),
         pytest.param({"braintrust.metrics.prompt_tokens": 3}, "my.app", "llm", id="tokens in an attribute of their own"),
-        pytest.param(
-            {"braintrust.input_json": "[]", "braintrust.metadata": '{"model": "m"}'},
-            "braintrust",
-            "llm",
-            id="the SDK's own span with a model",
-        ),
-        pytest.param(
-            {"braintrust.input_json": "[]", "braintrust.metadata": '{"model": "m"}'},
-            "my.app",
-            "chain",
-            id="any other with a model",
-        ),
+        pytest.param(MODEL, "braintrust", "llm", id="the SDK's own span with a model"),
+        pytest.param(MODEL, "my.app", "chain", id="any other with a model"),
     ],
 )
 def test_role(attributes: dict[str, Any], scope: str, role: str | None) -> None:

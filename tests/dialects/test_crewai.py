@@ -39,48 +39,12 @@ def workflow(**more: object):
 @pytest.mark.parametrize(
     ("attributes", "scope", "name", "role"),
     [
-        pytest.param(kind("CHAIN"), OPENINFERENCE, "crew.kickoff", "chain", id="a crew, which counts when it holds a model call"),
-        pytest.param(kind("AGENT"), OPENINFERENCE, "writer._execute_core", "agent", id="an agent at a task"),
-        pytest.param(kind("TOOL"), OPENINFERENCE, "search.run", "tool", id="a tool"),
-        pytest.param(
-            kind("TOOL", **{"tool.name": "Delegate work to coworker"}),
-            OPENINFERENCE,
-            "x",
-            "agent",
-            id="delegated work is an agent's run",
-        ),
-        pytest.param(
-            kind("TOOL", **{"tool.name": "ask_question_to_coworker"}),
-            OPENINFERENCE,
-            "x",
-            "agent",
-            id="an answered question is one too",
-        ),
+        pytest.param(kind("TOOL", **{"tool.name": "Delegate work to coworker"}), OPENINFERENCE, "x", "agent", id="delegated"),
+        pytest.param(kind("TOOL", **{"tool.name": "ask_question_to_coworker"}), OPENINFERENCE, "x", "agent", id="a question"),
         pytest.param(kind("TOOL", **{"tool.name": ["x"]}), OPENINFERENCE, "x", "tool", id="a name of the wrong type"),
-        pytest.param(
-            {"gen_ai.operation.name": "invoke_agent"}, TRACELOOP, "crewai.workflow", "workflow", id="a crew is no agent"
-        ),
-        pytest.param(
-            {"traceloop.span.kind": "task", "gen_ai.operation.name": "invoke_agent"},
-            TRACELOOP,
-            "x.task",
-            "inner",
-            id="nor is a task",
-        ),
-        pytest.param(
-            {"traceloop.span.kind": "agent", "gen_ai.operation.name": "invoke_agent"},
-            TRACELOOP,
-            "writer.agent",
-            "agent",
-            id="an agent is",
-        ),
-        pytest.param({"gen_ai.operation.name": "chat"}, TRACELOOP, "m.llm", "llm", id="a model call"),
-        pytest.param(
-            {"crew_key": "k", "crew_id": "i"}, TELEMETRY, "Crew Created", None, id="product telemetry of a crew is no turn"
-        ),
-        pytest.param(
-            {"tool_name": "t", "llm": "m"}, TELEMETRY, "Tool Usage", None, id="product telemetry of a tool is none either"
-        ),
+        pytest.param({"gen_ai.operation.name": "invoke_agent"}, TRACELOOP, "crewai.workflow", "workflow", id="a crew"),
+        pytest.param({"crew_key": "k", "crew_id": "i"}, TELEMETRY, "Crew Created", None, id="telemetry of the product"),
+        pytest.param({"tool_name": "t", "llm": "m"}, TELEMETRY, "Tool Usage", None, id="of a tool in the product"),
     ],
 )
 def test_a_span_s_role(attributes, scope, name, role):
@@ -140,45 +104,11 @@ def test_a_crew_s_answer_is_the_text_of_its_output():
     assert (turn.input, turn.output, turn.error) == ("Why?", "Because.", None)
 
 
-def test_a_workflow_s_answer_and_what_it_used_in_all():
-    turn = turn_of(
-        workflow(tasks=tasks("Why?"), result="Because.", token_usage="total_tokens=9 prompt_tokens=7 completion_tokens=2"),
-        chat(2, 1),
-    )
-    assert (turn.input, turn.output) == ("Why?", "Because.")
-    assert turn.usage is not None
-    assert (turn.usage.input_tokens, turn.usage.output_tokens) == (7, 2)
-
-
 def test_what_the_calls_used_counts_before_what_the_run_says():
     used = {"gen_ai.usage.input_tokens": 3, "gen_ai.usage.output_tokens": 1}
     turn = turn_of(workflow(tasks=tasks("Why?"), token_usage="prompt_tokens=7 completion_tokens=2"), chat(2, 1, attributes=used))
     assert turn.usage is not None
     assert turn.usage.total_tokens == 4
-
-
-@pytest.mark.parametrize(
-    ("raw", "text"),
-    [
-        pytest.param(output("x"), "x", id="a crew's"),
-        pytest.param(json.dumps({"description": "d", "raw": "x", "pydantic": None, "agent": "a"}), "x", id="a task's"),
-        pytest.param(json.dumps({"raw": '{"a": 1}', "pydantic": {"a": 1}}), '{"a": 1}', id="one that was parsed too"),
-    ],
-)
-def test_outputs(raw, text):
-    assert [message.content for message in decode(raw, "assistant").messages] == [text]
-
-
-def test_delegated_work_names_the_coworker():
-    delegated = span(
-        3, 2, "Delegate work to coworker.run",
-        kind("TOOL", **{"tool.name": "Delegate work to coworker", "input.value": '{"task": "t", "coworker": "billing"}'}),
-        scope=OPENINFERENCE, at=5, ms=50,
-    )  # fmt: skip
-    worker = span(2, 1, "triage._execute_core", kind("AGENT", **{"graph.node.id": "triage"}), scope=OPENINFERENCE, ms=90)
-    turn = turn_of(crew(), worker, delegated, chat(4, 3, at=6))
-    assert [(run.name, run.parent) for run in turn.agent_runs] == [("triage", None), ("billing", "triage")]
-    assert turn.agent == "triage"
 
 
 CALL = (
@@ -208,22 +138,6 @@ def test_text_that_only_looks_like_tool_calls(raw):
     assert read(span(1, attributes=attributes, scope=TRACELOOP)).output_messages == attributes["gen_ai.output.messages"]
 
 
-@pytest.mark.parametrize("value", [5, True, ["a"], {"a": 1}, b"x"], ids=["int", "bool", "list", "object", "bytes"])
-def test_wrong_types_say_nothing(value):
-    keys = (
-        "crew_tasks",
-        "crew_inputs",
-        "output.value",
-        "graph.node.id",
-        "tool.name",
-        "crewai.crew.tasks",
-        "crewai.crew.tasks_output",
-    )
-    for name in ("CHAIN", "AGENT", "TOOL", "LLM"):
-        read(span(1, attributes=kind(name, **dict.fromkeys(keys, value)), scope=OPENINFERENCE))
-    read(span(1, name="crewai.workflow", attributes=dict.fromkeys((*keys, "crewai.crew.token_usage"), value), scope=TRACELOOP))
-
-
 def test_product_telemetry_makes_no_turn():
     assert turns_of(span(1, name="Crew Created", attributes={"crew_key": "k"}, scope=TELEMETRY)) == []
 
@@ -234,10 +148,8 @@ def test_product_telemetry_makes_no_turn():
         "\nCurrent Task: Why?",
         "\nCurrent Task: Why?\n\nThis is the expected criteria for your final answer: A text.\nyou MUST return it.",
         "\nCurrent Task: Why?\n\nThis is the expect criteria for your final answer: A text.",
-        "\nCurrent Task: Why?\n\nBegin! This is VERY important to you",
-        "\nCurrent Task: Why?\n\nProvide your complete response:",
     ],
-    ids=["alone", "with criteria", "with criteria, as they once were spelled", "with an appeal", "with a request"],
+    ids=["alone", "with criteria", "with criteria, as they once were spelled"],
 )
 def test_a_crew_s_prompt_holds_the_question(prompt):
     assert turn_of(chat(1, user=prompt, says="Because.")).input == "Why?"

@@ -6,37 +6,26 @@ import json
 
 import pytest
 
-from otel_agenteval.dialects.content import arguments_of, decode, unwrap_result
+from otel_agenteval.dialects.content import decode, unwrap_result
 from otel_agenteval.dialects.openinference import unflatten
 from otel_agenteval.dialects.reader import is_genai_scope, read, role_of
 from otel_agenteval.spans.record import LogPart
 from tests.support.spans import agent, chat, span, tool, turn_of
 
 CHAT = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
+CALLED = {"gen_ai.request.model": "m", "gen_ai.usage.output_tokens": 1}
 
 
 @pytest.mark.parametrize(
     ("attributes", "scope", "name", "role"),
     [
-        ({"gen_ai.operation.name": "chat"}, "acme", "x", "llm"),
-        ({"gen_ai.operation.name": "generate_content"}, "acme", "x", "llm"),
-        ({"gen_ai.operation.name": "invoke_agent"}, "acme", "x", "agent"),
-        ({"gen_ai.operation.name": "execute_tool"}, "acme", "x", "tool"),
-        ({"gen_ai.operation.name": "retrieval"}, "acme", "x", "retrieval"),
         ({"gen_ai.operation.name": "brand_new"}, "acme", "x", "chain"),
-        (
-            {"gen_ai.operation.name": "brand_new", "gen_ai.request.model": "m", "gen_ai.usage.output_tokens": 1},
-            "acme",
-            "x",
-            "llm",
-        ),
+        ({"gen_ai.operation.name": "new", **CALLED}, "acme", "x", "llm"),
         ({"gen_ai.operation.name": ["chat"]}, "acme", "x", "chain"),
         ({"gen_ai.request.model": "m"}, "acme", "x", "llm"),
-        ({"openinference.span.kind": "LLM"}, "acme", "x", "llm"),
         ({"openinference.span.kind": "agent"}, "acme", "x", "agent"),
         ({"openinference.span.kind": "TOOL"}, "acme", "handoff to billing", "handoff"),
         ({"openinference.span.kind": 5}, "acme", "x", "unknown"),
-        ({"traceloop.span.kind": "workflow"}, "acme", "x", "workflow"),
         ({"traceloop.span.kind": "task"}, "acme", "x", "chain"),
         ({"traceloop.span.kind": "tool", "gen_ai.operation.name": "execute_tool"}, "acme", "x", "tool"),
         ({"llm.request.type": "chat"}, "acme", "x", "llm"),
@@ -94,19 +83,6 @@ def test_a_fact_in_each_spelling(attributes, field, value):
     assert getattr(read(span(1, attributes=attributes)), field) == value
 
 
-def test_two_dialects_on_one_span_fill_each_other_s_gaps_and_count_once():
-    both = {
-        "openinference.span.kind": "LLM",
-        "llm.model_name": "m",
-        "llm.token_count.prompt": 5,
-        **CHAT,
-        "gen_ai.usage.input_tokens": 5,
-        "gen_ai.usage.output_tokens": 7,
-    }
-    turn = turn_of(agent(1), span(2, 1, attributes=both))
-    assert (turn.usage.input_tokens, turn.usage.output_tokens, len(turn.llm_calls)) == (5, 7, 1)
-
-
 def text(*parts, role="assistant"):
     return [(m.role, m.content) for m in decode(list(parts), role).messages]
 
@@ -121,23 +97,10 @@ def text(*parts, role="assistant"):
             id="the convention",
         ),
         pytest.param([{"role": "human", "content": "a"}], [("user", "a")], id="chat completions"),
-        pytest.param([{"role": "user", "content": [{"type": "text", "text": "a"}]}], [("user", "a")], id="content parts"),
         pytest.param({"messages": [{"type": "ai", "data": {"content": "a"}}]}, [("assistant", "a")], id="LangChain dump"),
-        pytest.param(
-            {"messages": [[{"lc": 1, "id": ["langchain", "HumanMessage"], "kwargs": {"content": "a"}}]]},
-            [("user", "a")],
-            id="LangChain constructor",
-        ),
-        pytest.param(
-            [{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "a"}]}],
-            [("assistant", "a")],
-            id="Responses item",
-        ),
         pytest.param([{"text": "a"}], [("user", "a")], id="Bedrock blocks"),
         pytest.param([json.dumps({"role": "user", "content": "a"})], [("user", "a")], id="JSON texts in a list"),
-        pytest.param(
-            '[{"role":"user","content":"{\\"q\\": 1}"}]', [("user", '{"q": 1}')], id="JSON that the user wrote stays text"
-        ),
+        pytest.param('[{"role":"user","content":"{\\"q\\": 1}"}]', [("user", '{"q": 1}')], id="JSON that the user wrote"),
         pytest.param({"question": "a"}, [("user", "a")], id="a chain's input"),
         pytest.param(5, [("user", "5")], id="a number"),
         pytest.param(None, [], id="nothing"),
@@ -145,59 +108,6 @@ def text(*parts, role="assistant"):
 )
 def test_messages_in_each_shape(raw, messages):
     assert [(m.role, m.content) for m in decode(raw, "user").messages] == messages
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        {"role": "assistant", "parts": [{"type": "tool_call", "id": "c", "name": "f", "arguments": {"a": 1}}]},
-        {"role": "assistant", "parts": [{"type": "tool_call", "id": "c", "name": "f", "arguments": '{"a": 1}'}]},
-        {
-            "role": "assistant",
-            "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}],
-        },
-        {"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "f", "input": {"a": 1}}]},
-        {"role": "assistant", "content": [{"toolUse": {"toolUseId": "c", "name": "f", "input": {"a": 1}}}]},
-        {"type": "function_call", "call_id": "c", "name": "f", "arguments": '{"a": 1}'},
-        {"type": "ai", "data": {"content": "", "tool_calls": [{"id": "c", "name": "f", "args": {"a": 1}}]}},
-    ],
-)
-def test_a_tool_request_in_each_shape(call):
-    (message,) = decode([call], "assistant").messages
-    (request,) = message.tool_calls
-    assert (message.role, request.call_id, request.name, arguments_of(request.arguments)) == ("assistant", "c", "f", {"a": 1})
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c", "response": "18"}]},
-        {"role": "user", "parts": [{"type": "tool_call_response", "id": "c", "name": "f", "result": "18"}]},
-        {"role": "tool", "tool_call_id": "c", "content": "18"},
-        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": [{"type": "text", "text": "18"}]}]},
-        {"role": "user", "content": [{"toolResult": {"toolUseId": "c", "content": [{"text": "18"}]}}]},
-        {"type": "function_call_output", "call_id": "c", "output": "18"},
-    ],
-)
-def test_a_tool_s_answer_in_each_shape(answer):
-    (message,) = decode([answer], "user").messages
-    assert [(r.call_id, r.result) for r in message.tool_results] == [("c", "18")]
-
-
-@pytest.mark.parametrize(
-    ("raw", "value"),
-    [
-        ('{"a": 1}', {"a": 1}),
-        ("{'a': 1}", {"a": 1}),
-        ('"{\\"a\\": 1}"', {"a": 1}),
-        ({"a": 1}, {"a": 1}),
-        ("Paris", None),
-        ("[1]", None),
-        (None, None),
-    ],
-)
-def test_arguments_in_each_shape(raw, value):
-    assert arguments_of(raw) == value
 
 
 @pytest.mark.parametrize(
@@ -222,11 +132,6 @@ def test_results_come_out_of_what_frameworks_wrap_around_them(raw, value):
 def test_flattened_attributes_with_gaps_are_closed_up():
     assert unflatten({"p.0.a": 1, "p.7.b.c": 2, "q.0": 3}, "p.") == [{"a": 1}, {"b": {"c": 2}}]
     assert unflatten({"q": 1}, "p.") is None
-
-
-def test_span_that_repeats_parallel_tools_is_no_tool():
-    attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "(merged tools)"}
-    assert read(span(1, 0, "execute_tool (merged tools)", attributes, scope="any")).role == "inner"
 
 
 def test_result_is_unwrapped_from_event_with_choices():

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from otel_agenteval.dialects.content import decode
-from otel_agenteval.dialects.reader import is_genai_scope, read, role_of
+from otel_agenteval.dialects.reader import read, role_of
 from tests.support.spans import span, turn_of
 
 SCOPE = "haystack"
@@ -48,79 +48,21 @@ def pipeline(given, gave=None):
 
 
 @pytest.mark.parametrize(
-    ("scope", "known"),
-    [("haystack", True), (OPENINFERENCE, True), ("haystack.acme", False), ("acme.haystack", False)],
-)
-def test_the_scopes(scope, known):
-    assert is_genai_scope(scope) is known
-
-
-@pytest.mark.parametrize(
     ("name", "kind", "role"),
     [
         pytest.param("haystack.pipeline.run", None, "chain", id="a pipeline is a turn when a model works in it"),
-        pytest.param("haystack.async_pipeline.run", None, "chain", id="an asynchronous pipeline"),
-        pytest.param("haystack.agent.run", None, "agent", id="an agent"),
         pytest.param("haystack.agent.step", None, "inner", id="a step of its loop"),
-        pytest.param("haystack.agent.step.llm", None, "llm", id="its model call"),
-        pytest.param("haystack.agent.step.tool", None, "tool", id="its tool call"),
         pytest.param("haystack.chat_generator.run", None, "llm", id="a model call inside a component"),
         pytest.param("haystack.agent.hook", None, "inner", id="a hook"),
         pytest.param("haystack.component.run", None, "unknown", id="a component that has not said its type yet"),
         pytest.param("haystack.component.run", "OpenAIChatGenerator", "llm", id="a chat generator"),
-        pytest.param("haystack.component.run", "HuggingFaceLocalGenerator", "llm", id="a generator"),
         pytest.param("haystack.component.run", "InMemoryBM25Retriever", "retrieval", id="a retriever"),
-        pytest.param("haystack.component.run", "SerperDevWebSearch", "retrieval", id="a web search"),
-        pytest.param("haystack.component.run", "OpenAITextEmbedder", "embedding", id="an embedder"),
-        pytest.param("haystack.component.run", "TransformersSimilarityRanker", "rerank", id="a ranker"),
-        pytest.param("haystack.component.run", "Agent", "agent", id="an agent in a pipeline"),
         pytest.param("haystack.component.run", "ToolInvoker", "chain", id="what calls tools is none of them"),
-        pytest.param("haystack.component.run", "PromptBuilder", "chain", id="a prompt builder"),
         pytest.param("haystack.component.run", 5, "unknown", id="a type that is none"),
     ],
 )
 def test_a_span_s_role(name, kind, role):
     assert role_of({"haystack.component.type": kind} if kind is not None else {}, SCOPE, name) == role
-
-
-@pytest.mark.parametrize(
-    ("name", "kind", "role"),
-    [
-        pytest.param("Pipeline.run", "CHAIN", "chain", id="a pipeline"),
-        pytest.param("Agent.run", "CHAIN", "agent", id="an agent, written as a chain"),
-        pytest.param("PromptBuilder.run", "LLM", "inner", id="a prompt builder, written as a model"),
-        pytest.param("OpenAIChatGenerator.run", "LLM", "llm", id="a model"),
-    ],
-)
-def test_openinference_s_kinds(name, kind, role):
-    assert role_of({"openinference.span.kind": kind}, OPENINFERENCE, name) == role
-
-
-@pytest.mark.parametrize(
-    "gave",
-    [
-        pytest.param({"replies": [ANSWER]}, id="messages that hold their facts"),
-        pytest.param({"replies": ["It is 3 degrees."], "meta": [META]}, id="texts with their facts beside them"),
-    ],
-)
-@pytest.mark.parametrize("prefix", ["haystack.component", "haystack.agent.step.llm"])
-def test_a_model_call(prefix, gave):
-    name = "haystack.component.run" if prefix == "haystack.component" else prefix
-    attributes = {
-        "haystack.component.type": "OpenAIGenerator",
-        f"{prefix}.input": json.dumps({"messages": [ASKED]}),
-        f"{prefix}.output": json.dumps(gave),
-    }
-    step = read(span(1, 0, name, attributes, scope=SCOPE))
-    assert (step.model, step.input_tokens, step.output_tokens, step.cached_tokens, step.finish_reason) == (
-        "m-1-2026",
-        7,
-        3,
-        2,
-        "stop",
-    )
-    turn = turn_of(step.record)
-    assert (turn.input, turn.output) == ("How warm is it?", "It is 3 degrees.")
 
 
 def test_a_streamed_call_s_input_is_the_text_of_a_dict():
@@ -134,15 +76,9 @@ def test_a_streamed_call_s_input_is_the_text_of_a_dict():
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        pytest.param(
-            {"retriever": {"query": "Why?"}, "prompt_builder": {"question": "Why?"}}, "Why?", id="what components are asked"
-        ),
+        pytest.param({"retriever": {"query": "Why?"}, "prompt_builder": {"question": "Why?"}}, "Why?", id="questions"),
         pytest.param({"llm": {"messages": [says("system", {"text": "Be short."}), ASKED]}}, "How warm is it?", id="messages"),
-        pytest.param(
-            {"prompt_builder": {"template": [ASKED], "template_variables": {"query": "Why?"}}},
-            "Why?",
-            id="a template's variables",
-        ),
+        pytest.param({"builder": {"template": [ASKED], "template_variables": {"query": "Why?"}}}, "Why?", id="a template"),
         pytest.param({"embedder": {"text": "Why?"}, "retriever": {"top_k": 3}}, "Why?", id="a text to embed"),
         pytest.param({"llm": {"prompt": "Why?", "system_prompt": "Be short."}}, "Why?", id="a prompt"),
         pytest.param({"part": {"topic": "Oslo"}}, "Oslo", id="a text of any other name"),
@@ -176,57 +112,6 @@ def test_an_agent_in_a_pipeline_is_one_run_with_the_component_s_name():
     tool = span(4, 2, "haystack.agent.step.tool", {"haystack.tool.name": "ask"}, scope=SCOPE, at=4, ms=4)
     turn = turn_of(component(1, 0, "Agent", ms=50), run, tool, other, span(3, 2, "haystack.agent.step.llm", scope=SCOPE))
     assert [(found.name, found.parent) for found in turn.agent_runs] == [("part", None), ("ask", "part")]
-
-
-@pytest.mark.parametrize(
-    ("attributes", "failed"),
-    [
-        pytest.param({"haystack.agent.step.tool.output": "3 degrees"}, False, id="a result"),
-        pytest.param(
-            {"haystack.tool.error": True, "haystack.agent.step.tool.output": '{"error": "no such city"}'}, True, id="an error"
-        ),
-        pytest.param({"haystack.tool.error": True}, True, id="an error without content"),
-    ],
-)
-def test_a_tool_call(attributes, failed):
-    given = {"haystack.tool.name": "weather", "haystack.agent.step.tool.input": '{"city": "Oslo"}'}
-    agent = span(1, 0, "haystack.agent.run", {"haystack.agent.max_steps": 5}, scope=SCOPE, ms=50)
-    (call,) = turn_of(agent, span(2, 1, "haystack.agent.step.tool", {**given, **attributes}, scope=SCOPE)).tool_calls
-    assert (call.name, call.arguments, call.result, call.error is not None) == (
-        "weather", {"city": "Oslo"}, attributes.get("haystack.agent.step.tool.output"), failed,
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("result", "value", "failed"),
-    [
-        pytest.param(RESULT, "3 degrees", False, id="a result"),
-        pytest.param(
-            {"tool_call_result": {**RESULT["tool_call_result"], "error": True}}, {"error": "3 degrees"}, True, id="an error"
-        ),
-    ],
-)
-@pytest.mark.parametrize("stopped", [False, True], ids=["answered afterwards", "stopped at its limit"])
-def test_calls_that_stand_only_in_messages(result, value, failed, stopped):
-    wished, back = says("assistant", WISH), says("tool", result)
-    output = {"haystack.agent.output": json.dumps({"messages": [ASKED, wished, back]})} if stopped else {}
-    records = [
-        span(1, 0, "haystack.agent.run", {"haystack.agent.max_steps": 5, **output}, scope=SCOPE, ms=50),
-        component(2, 1, "OpenAIChatGenerator", {"messages": [ASKED]}, {"replies": [wished]}, ms=2),
-        component(3, 1, "ToolInvoker", at=3, ms=2),
-    ]
-    if not stopped:
-        records.append(
-            component(4, 1, "OpenAIChatGenerator", {"messages": [ASKED, wished, back]}, {"replies": [ANSWER]}, at=6, ms=2)
-        )
-    (call,) = turn_of(*records).tool_calls
-    assert (call.name, call.arguments, call.call_id, call.result, call.error is not None) == (
-        "weather",
-        {"city": "Oslo"},
-        "c1",
-        value,
-        failed,
-    )
 
 
 def test_retrieved_documents():
@@ -264,41 +149,3 @@ def test_openinference_s_messages_are_the_text_of_python_objects(content, text, 
     assert [message.content for message in messages] == ([text] if text or calls or results else [])
     assert [(call.call_id, call.name, call.arguments) for message in messages for call in message.tool_calls] == calls
     assert [(found.call_id, found.name, found.result) for message in messages for found in message.tool_results] == results
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        None,
-        5,
-        True,
-        [],
-        ["a"],
-        "",
-        "{",
-        "{'a': ",
-        "{'a': __import__('os')}",
-        "[1]",
-        '{"messages": 5}',
-        '{"replies": [5], "meta": 5}',
-        "{'messages': [" + "[" * 5000,
-    ],
-)
-@pytest.mark.parametrize(
-    "name",
-    [
-        "haystack.pipeline.run",
-        "haystack.agent.run",
-        "haystack.agent.step.llm",
-        "haystack.agent.step.tool",
-        "haystack.component.run",
-    ],
-)
-def test_strange_values_never_raise(name, value):
-    keys = (
-        "haystack.component.type", "haystack.component.input", "haystack.component.output", "haystack.pipeline.input_data", "haystack.agent.input",
-        "haystack.agent.output", "haystack.agent.step.llm.output", "haystack.tool.name", "haystack.agent.tools",
-    )  # fmt: skip
-    attributes = dict.fromkeys(keys, value)
-    root = span(1, 0, "haystack.agent.run", attributes, scope=SCOPE, ms=50)
-    turn_of(root, span(2, 1, name, attributes, scope=SCOPE), component(3, 1, "OpenAIChatGenerator")).to_dict()

@@ -15,7 +15,7 @@ def test_wrong_closing_bracket_is_no_object(text):
     assert parsed(text) is None
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=60)
 @given(strategies.lists(strategies.sampled_from(PIECES), max_size=40).map("".join))
 def test_any_text_ends(text):
     for start in ("Call{a=", "[Call(a=", "{a="):

@@ -11,24 +11,6 @@ from tests.support.spans import chat, span, turn_of
 REQUEST = {"gen_ai.request.model": "gpt-4o", "llm.request.type": "completion", "hidden_params": "{}"}
 
 
-@pytest.mark.parametrize(
-    ("attributes", "scope", "name", "role"),
-    [
-        pytest.param(REQUEST, "litellm", "litellm_request", "llm", id="a model call"),
-        pytest.param({**REQUEST, "llm.request.type": "aembedding"}, "litellm", "litellm_request", "embedding", id="an embedding"),
-        pytest.param({**REQUEST, "llm.request.type": "anthropic_messages"}, "litellm", "x", "llm", id="a call whose type begins with a"),
-        pytest.param({"llm.openai.messages": "[]"}, "litellm", "my generation", "llm", id="a raw request by another name"),
-        pytest.param({"service": "redis", "call_type": "set"}, "litellm", "redis", "unknown", id="a service of its proxy"),
-        pytest.param({**REQUEST, "gen_ai.system": "openai"}, "shop", "POST /ask", "workflow", id="an application's span with its calls"),
-        pytest.param(
-            {**REQUEST, "gen_ai.operation.name": "invoke_agent"}, "pydantic-ai", "invoke_agent", "agent", id="another framework's span"
-        ),
-    ],
-)  # fmt: skip
-def test_what_a_span_is(attributes, scope, name, role):
-    assert role_of(attributes, scope, name) == role
-
-
 def test_the_spelling_before_1_80():
     step = read(
         span(
@@ -108,3 +90,19 @@ def test_a_raw_request_knows_better():
         ),
     )  # fmt: skip
     assert turn.output == "There."
+
+
+@pytest.mark.parametrize(
+    ("attributes", "scope", "name", "role"),
+    [
+        pytest.param({**REQUEST, "llm.request.type": "aembedding"}, "litellm", "litellm_request", "embedding", id="an embedding"),
+        pytest.param(
+            {**REQUEST, "llm.request.type": "anthropic_messages"}, "litellm", "x", "llm", id="a type that begins with a"
+        ),
+        pytest.param({"service": "redis", "call_type": "set"}, "litellm", "redis", "unknown", id="a service of its proxy"),
+        pytest.param({**REQUEST, "gen_ai.system": "openai"}, "shop", "POST /ask", "workflow", id="an application's span"),
+        pytest.param({**REQUEST, "gen_ai.operation.name": "invoke_agent"}, "pydantic-ai", "x", "agent", id="a framework's span"),
+    ],
+)
+def test_what_a_span_is(attributes, scope, name, role):
+    assert role_of(attributes, scope, name) == role

@@ -30,41 +30,8 @@ def run(*records):
     )
 
 
-@pytest.mark.parametrize(
-    ("name", "role"),
-    [
-        ("OpenAI Agents trace: {name}", "workflow"),
-        ("Agent run: {name!r}", "agent"),
-        ("Function: {name}", "tool"),
-        ("Handoff: {from_agent} → {to_agent}", "handoff"),
-        ("Guardrail {name!r} {triggered=}", "guardrail"),
-        ("Responses API", "llm"),
-        ("Chat completion with {gen_ai.request.model!r}", "llm"),
-        ("Turn {turn} for agent bot", "inner"),
-        ("MCP: list tools from server {server}", "unknown"),
-    ],
-)
-def test_a_span_s_role(name, role):
-    assert role_of({}, SCOPE, name) == role
-
-
 def test_another_scope_s_spans_are_not_the_sdk_s():
     assert role_of({}, "acme", "Function: {name}") is None
-
-
-def test_a_run_is_a_turn():
-    turn = run(made(5, 4, "Function: {name}", {"name": "get_weather", "input": '{"city": "Paris"}', "output": "sunny"}))
-    assert (turn.input, turn.output, turn.conversation_id, turn.agent) == ("Weather?", "Sunny.", "g-1", "bot")
-    assert [(call.name, call.arguments, call.result) for call in turn.tool_calls] == [("get_weather", {"city": "Paris"}, "sunny")]
-
-
-def test_the_chat_api_s_messages_stand_apart_from_what_came_back():
-    attributes = {
-        "gen_ai.request.model": "m", "input": json.dumps([{"role": "user", "content": "Weather?"}]),
-        "output": json.dumps([{"role": "assistant", "content": "Sunny."}]), "request_data": json.dumps({"messages": [{"role": "assistant", "content": "Sunny."}]}),
-    }  # fmt: skip
-    turn = turn_of(made(1, 0, "Chat completion with {gen_ai.request.model!r}", attributes))
-    assert (turn.input, turn.output) == ("Weather?", "Sunny.")
 
 
 def test_a_hand_off_names_both_agents():

@@ -11,7 +11,7 @@ import pytest
 from otel_agenteval.dialects.content import decode
 from otel_agenteval.metrics.lib.media import contents_of, media_of
 from tests.support.media import image, scenery
-from tests.support.spans import span, turn_of
+from tests.support.spans import agent, chat, span, turn_of
 
 PNG = image(scenery(32, 24))
 B64 = base64.b64encode(PNG).decode()
@@ -104,13 +104,7 @@ def test_a_turn_has_what_its_tools_returned_and_its_answer_as_before() -> None:
         {"role": "user", "parts": [{"type": "text", "content": "What is outside?"}]}, {"role": "assistant", "parts": [call]}, {"role": "tool", "parts": [seen]},
     ]  # fmt: skip
     says = json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": "A hill."}]}])
-    attributes = {
-        "gen_ai.operation.name": "chat",
-        "gen_ai.request.model": "m",
-        "gen_ai.input.messages": json.dumps(messages),
-        "gen_ai.output.messages": says,
-    }
-    turn = turn_of(span(1, name="chat m", attributes=attributes))
+    turn = turn_of(chat(1, attributes={"gen_ai.input.messages": json.dumps(messages), "gen_ai.output.messages": says}))
     assert (turn.input, turn.output) == ("What is outside?", "A hill.")
     assert [content.data for content in contents_of(turn, "image")] == [PNG]
 
@@ -128,15 +122,7 @@ def test_media_are_seen_on_the_agent_s_span_and_on_the_model_s(where: str) -> No
     def messages(here: str) -> dict[str, Any]:
         return {"gen_ai.input.messages": asked_with(part) if where in (here, "both") else plain, "gen_ai.output.messages": says}
 
-    turn = turn_of(
-        span(
-            1,
-            name="invoke_agent a",
-            attributes={"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "a", **messages("agent")},
-            ms=100,
-        ),
-        span(2, 1, "chat m", {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m", **messages("model")}, at=1, ms=50),
-    )
+    turn = turn_of(agent(1, attributes=messages("agent")), chat(2, 1, attributes=messages("model"), at=1, ms=50))
     assert (turn.input, turn.output) == ("What is this?", "A hill.")
     assert len(media_of(turn, "image")) == 1
     assert [content.data for content in contents_of(turn, "image")] == [PNG]

@@ -51,30 +51,6 @@ def test_a_request_that_streaming_lost_is_read_back_from_the_next_prompt():
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [
-        pytest.param({"args": ["Weather?"], "kwargs": {}}, id="one argument"),
-        pytest.param(
-            {"args": ["Weather?", ["get_weather"], [{"role": "user", "content": "Hi"}]], "kwargs": {}},
-            id="the user's words among others",
-        ),
-        pytest.param({"args": [], "kwargs": {"question": "Weather?"}}, id="a keyword"),
-    ],
-)
-def test_a_decorated_function_got(arguments):
-    root = {
-        "traceloop.span.kind": "workflow",
-        "traceloop.entity.name": "support",
-        "traceloop.entity.input": json.dumps(arguments),
-    }
-    turn = turn_of(
-        span(1, 0, "support.workflow", root, ms=100),
-        model(2, 1, {"gen_ai.prompt.0.role": "user", "gen_ai.prompt.0.content": "Weather?"}),
-    )
-    assert turn.input == "Weather?"
-
-
-@pytest.mark.parametrize(
     ("entity", "conversation"),
     [
         pytest.param({"inputs": {}, "metadata": {"session_id": "s-1"}}, "s-1", id="a session"),
@@ -88,3 +64,16 @@ def test_a_conversation_in_langchain_s_metadata(entity, conversation):
         span(1, 0, "LangGraph.workflow", {"traceloop.span.kind": "workflow", "traceloop.entity.input": json.dumps(entity)})
     )
     assert step.conversation_id == conversation
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param({"args": ["Weather?", ["get_weather"], [{"role": "user", "content": "Hi"}]], "kwargs": {}}, id="of several"),
+        pytest.param({"args": [], "kwargs": {"question": "Weather?"}}, id="a keyword"),
+    ],
+)
+def test_a_decorated_function_got(arguments):
+    root = {"traceloop.span.kind": "workflow", "traceloop.entity.name": "x", "traceloop.entity.input": json.dumps(arguments)}
+    call = model(2, 1, {"gen_ai.prompt.0.role": "user", "gen_ai.prompt.0.content": "Weather?"})
+    assert turn_of(span(1, 0, "x.workflow", root, ms=100), call).input == "Weather?"

@@ -7,15 +7,10 @@ import json
 import pytest
 
 from otel_agenteval.dialects.content import decode
-from tests.support.spans import span, turn_of
+from tests.support.spans import span
 
 SCOPE = "pydantic-ai"
 USER = {"event.name": "gen_ai.user.message", "role": "user", "content": "Weather?"}
-CALL = {
-    "role": "assistant",
-    "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "get_weather", "arguments": '{"city": "Paris"}'}}],
-}
-RESULT = {"event.name": "gen_ai.tool.message", "role": "tool", "id": "c1", "name": "get_weather", "content": "sunny"}
 
 
 def choice(message):
@@ -30,33 +25,6 @@ def model(span_id, *events, **more):
         **more.pop("attributes", {}),
     }
     return span(span_id, 1, "chat m", attributes, scope=SCOPE, **more)
-
-
-def test_a_turn_is_read_from_events():
-    definitions = {"function_tools": [{"name": "get_weather", "parameters_json_schema": {"type": "object"}}]}
-    turn = turn_of(
-        span(1, 0, "agent run", {"model_name": "m", "agent_name": "support"}, scope=SCOPE, ms=100),
-        model(2, USER, choice(CALL), attributes={"model_request_parameters": json.dumps(definitions)}),
-        span(
-            3,
-            1,
-            "running tool",
-            {"gen_ai.tool.name": "get_weather", "tool_arguments": '{"city": "Paris"}', "tool_response": "sunny"},
-            scope=SCOPE,
-            at=20,
-        ),
-        model(
-            4,
-            USER,
-            {"event.name": "gen_ai.assistant.message", **CALL},
-            RESULT,
-            choice({"role": "assistant", "content": "Sunny."}),
-            at=40,
-        ),
-    )
-    assert (turn.input, turn.output, turn.agent) == ("Weather?", "Sunny.", "support")
-    assert [(call.name, call.arguments, call.result) for call in turn.tool_calls] == [("get_weather", {"city": "Paris"}, "sunny")]
-    assert turn.tool_definitions[0]["parameters"] == {"type": "object"}
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from otel_agenteval.dialects.content import decode
 from otel_agenteval.dialects.reader import is_genai_scope, read, role_of
 from otel_agenteval.spans.record import LogPart
-from tests.support.spans import span, turn_of
+from tests.support.spans import span
 
 BOOT = "org.springframework.boot"
 
@@ -107,17 +107,3 @@ def test_a_tool_s_failure_is_no_json(result, failed):
     """Results are written as JSON, and an exception's message as it is."""
     step = step_of(spring__ai__kind="tool_call", spring__ai__tool__definition__name="t", spring__ai__tool__call__result=result)
     assert (step.error is not None) is failed
-
-
-def test_calls_of_an_application_s_own_that_follow_each_other_keep_their_tokens():
-    """Only a call that goes on after tools counts on; fewer tokens than before show that it does not."""
-
-    def call(number, given, reason):
-        return span(number, 1, name="chat", scope=BOOT, at=20.0 * number, ms=9, attributes={
-            "gen_ai.operation.name": "chat", "gen_ai.request.model": "m", "gen_ai.usage.input_tokens": given,
-            "gen_ai.usage.output_tokens": 5, "gen_ai.response.finish_reasons": f'["{reason}"]',
-        })  # fmt: skip
-
-    root = span(1, name="spring_ai chat_client", scope=BOOT, ms=200, attributes={"spring.ai.kind": "chat_client"})
-    turn = turn_of(root, call(2, 100, "STOP"), call(3, 150, "TOOL_CALLS"), call(4, 120, "STOP"), call(5, 300, "STOP"))
-    assert [one.input_tokens for one in turn.llm_calls] == [100, 150, 120, 300]

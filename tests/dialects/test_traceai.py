@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from otel_agenteval.dialects.content import decode, unwrap_result
+from otel_agenteval.dialects.content import decode
 from otel_agenteval.dialects.reader import read, role_of
 from otel_agenteval.dialects.step import Step
 from otel_agenteval.spans.record import SpanRecord
@@ -40,17 +40,6 @@ def test_a_streamed_call_of_a_tool_has_no_answer_that_could_be_read() -> None:
     assert step(gen_ai__span__kind="LLM", output__value="").output_messages is None
 
 
-def test_the_whole_answer_holds_calls_that_its_parts_have_lost() -> None:
-    whole = (
-        '{"generations": [[{"text": "", "type": "ChatGeneration", "generation_info": {"finish_reason": "tool_calls"}, "message": {"lc": 1, "type": "constructor", '
-        '"id": ["langchain", "schema", "messages", "AIMessage"], "kwargs": {"content": "", "tool_calls": '
-        '[{"name": "get_weather", "args": {"city": "Porto"}, "id": "c-1", "type": "tool_call"}]}}}]]}'
-    )
-    found = step(**{"gen_ai.span.kind": "LLM", "gen_ai.output.messages.0.message.role": "assistant", "output.value": whole})
-    message = decode(found.output_messages, "assistant").messages[0]
-    assert (message.tool_calls[0].name, message.finish_reason) == ("get_weather", "tool_calls")
-
-
 def test_the_model_of_a_failed_call_stands_among_its_parameters() -> None:
     assert step(gen_ai__span__kind="LLM", gen_ai__request__parameters='{"model": "m"}').model == "m"
 
@@ -59,15 +48,3 @@ def test_versions_before_wrote_openinferences_names() -> None:
     found = step(**{"fi.span.kind": "LLM", "llm.model_name": "m", "llm.token_count.prompt": 3, "llm.input_messages.0.message.role": "user",
                     "llm.input_messages.0.message.content": "hi"})  # fmt: skip
     assert (found.model, found.input_tokens, decode(found.input_messages, "user").messages[0].content) == ("m", 3, "hi")
-
-
-@pytest.mark.parametrize(
-    ("shown", "text"),
-    [
-        ("content='It\\'s 3 °C' name='get_weather' tool_call_id='c-1'", "It's 3 °C"),
-        ("content=\"It's\" name='w' tool_call_id='c-1'", "It's"),
-        ("content=[1] name='w' tool_call_id='c-1'", "content=[1] name='w' tool_call_id='c-1'"),
-    ],
-)
-def test_a_message_as_langchain_shows_it_is_its_text(shown: str, text: str) -> None:
-    assert unwrap_result(shown) == text

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from otel_agenteval.config.loader import load_config
+from otel_agenteval.config.outlets import OutletOptions
+from otel_agenteval.config.section import options_of
 from otel_agenteval.core import semconv
 from otel_agenteval.core.score import Score
 from otel_agenteval.core.telemetry import Telemetry
 from otel_agenteval.evaluation.scored_turn import ScoredTurn
-from otel_agenteval.outlets.base import Outlet, RecordAccount
+from otel_agenteval.outlets.base import Outlet, RecordAccount, Setup
+from otel_agenteval.outlets.factory import MODULES, outlets_from
 from otel_agenteval.outlets.fan_out import FanOut
 from tests.outlets.factories import scored_turn
 from tests.support.rig import Rig
-
-PACKAGE = Path(inspect.getfile(Outlet)).parent.parent
 
 
 class Least(Outlet):
@@ -80,68 +80,26 @@ class Asked(Least):
         self._called("after_fork_in_child")
 
 
-def test_a_new_outlet_implements_its_name_and_emit_alone() -> None:
-    outlet = Least()
-    all_of_it = FanOut([outlet], Telemetry())
-    all_of_it.start()
-    all_of_it.keep_all()
-    all_of_it.note_outcome("t", "llm_x", "sampled out")
-    assert all_of_it.can_emit()
-    all_of_it.emit([scored_turn(Score("code_a", 1.0))])
-    all_of_it.catch_up()
-    all_of_it.after_fork_in_child()
-    all_of_it.begin_exit()
-    assert (all_of_it.flush(1.0), all_of_it.end_exit(1.0), all_of_it.records(), all_of_it.keeps_content) == (
-        True,
-        True,
-        {},
-        False,
-    )
-    all_of_it.close()
-    assert len(outlet.batches) == 1
-    assert not all_of_it.errors
+CALLS = ["after_fork_in_child", "start", "keep_all", ("note_outcome", "t", "llm_x", "sampled out"), "emit", "flush", "begin_exit"]
 
 
-def test_every_outlet_is_asked_for_everything_in_its_order() -> None:
-    outlets = [Asked(), Asked()]
-    all_of_it = FanOut(outlets, Telemetry())
-    all_of_it.start()
-    all_of_it.keep_all()
-    all_of_it.note_outcome("t", "llm_x", "sampled out")
-    all_of_it.emit([scored_turn(Score("code_a", 1.0))])
-    all_of_it.flush(1.0)
-    all_of_it.after_fork_in_child()
-    all_of_it.begin_exit()
-    all_of_it.end_exit(1.0)
-    all_of_it.close()
-    for outlet in outlets:
-        assert outlet.calls == [
-            "start", "keep_all", ("note_outcome", "t", "llm_x", "sampled out"), "emit", "flush", "after_fork_in_child", "begin_exit",
-            "flush", "close",
-        ]  # fmt: skip
-
-
-@pytest.mark.parametrize("what", ["start", "keep_all", "emit", "flush", "after_fork_in_child", "begin_exit", "close"])
+@pytest.mark.parametrize("what", ["", *(call for call in CALLS if isinstance(call, str)), "close"])
 def test_an_outlet_that_fails_is_counted_and_the_next_one_is_asked_all_the_same(
     what: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     broken, sound = Asked(raises=what), Asked()
     all_of_it = FanOut([broken, sound], Telemetry())
-    if what == "after_fork_in_child":
-        all_of_it.after_fork_in_child()
-    else:
-        all_of_it.start()
-        all_of_it.keep_all()
-        all_of_it.emit([scored_turn(Score("code_a", 1.0))])
-        all_of_it.flush(1.0)
-        all_of_it.begin_exit()
-        all_of_it.close()
-    assert sound.calls == broken.calls
-    assert what in sound.calls
-    assert all_of_it.errors == {("asked", "OSError"): 1}
-    assert [record.getMessage() for record in caplog.records] == [
-        "outlet asked failed: OSError (further failures are only counted)"
-    ]
+    all_of_it.after_fork_in_child()
+    all_of_it.start()
+    all_of_it.keep_all()
+    all_of_it.note_outcome("t", "llm_x", "sampled out")
+    all_of_it.emit([scored_turn(Score("code_a", 1.0))])
+    all_of_it.flush(1.0)
+    all_of_it.begin_exit()
+    all_of_it.close()
+    assert sound.calls == broken.calls == [*CALLS, "close"]
+    assert all_of_it.errors == ({("asked", "OSError"): 1} if what else {})
+    assert "SECRETS" not in caplog.text
 
 
 def test_an_outlet_that_was_behind_is_waited_for_once() -> None:
@@ -196,24 +154,41 @@ def test_the_accounts_are_of_the_outlets_that_keep_one() -> None:
     assert FanOut([Least(), keeps], Telemetry()).records() == {"least": keeps.records}
 
 
-def test_a_running_engine_takes_another_outlet() -> None:
-    outlet = Least()
-    with Rig() as rig:
-        rig.engine.outlets.add(outlet)
-        rig.run()
-        rig.scored()
-    assert [scored.turn.agent for batch in outlet.batches for scored in batch] == ["bot"]
+def test_a_fault_counts_as_a_lost_span_only_where_it_costs_one() -> None:
+    with Rig({"inline": {"metrics": []}}) as rig:
+        rig.engine.failed("judge_queue", ConnectionError())
+        assert rig.count(semconv.SPANS_DROPPED) == {}
+        rig.engine.failed("on_end", RuntimeError())
+        rig.engine.failed("on_end", RuntimeError())
+        assert rig.count(semconv.SPANS_DROPPED) == {("error",): 2}
+        assert rig.count(semconv.FAULTS) == {("judge_queue",): 1, ("on_end",): 2}
 
 
-def test_no_outlet_is_probed_for_what_it_can_do() -> None:
-    """The contract is the class: neither ``getattr`` with a default nor ``isinstance`` of a part of it, and no callback set afterwards."""
-    asked = [*(PACKAGE / "engine").glob("*.py"), PACKAGE / "outlets" / "base.py", PACKAGE / "outlets" / "fan_out.py"]
-    probes = [
-        f"{file.name}:{node.lineno}"
-        for file in asked
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Call)
-        and getattr(node.func, "id", "") in {"getattr", "hasattr", "isinstance"}
-        and "outlet" in ast.unparse(node.args[0])
-    ]
-    assert probes == []
+# --- outlets as a configuration asks for them
+
+
+def made(**options: Any) -> list[Outlet]:
+    config = load_config({"outlets": {"log_events": False, "prometheus": None, **options}})
+    return outlets_from(Setup(config, Telemetry(), lambda: "i-1", "0"))
+
+
+def test_every_option_of_an_outlet_has_its_module_and_no_other() -> None:
+    assert {*MODULES, "span_events"} == options_of(OutletOptions).keys(), "span events are written where the root ends"
+
+
+@pytest.mark.parametrize("option", MODULES)
+def test_each_module_makes_its_own_outlet(option: str, tmp_path: Path) -> None:
+    wanted: dict[str, Any] = {
+        "log_events": True, "prometheus": {"port": 0}, "otlp_metrics": True, "jsonl": str(tmp_path / "scores"),
+        "otlp_file": str(tmp_path / "spans"),
+        "webhook": {"url": "http://127.0.0.1:1"},
+        "store": str(tmp_path / "store"), "console": True, "otlp": {"endpoint": "http://127.0.0.1:1"},
+    }  # fmt: skip
+    [outlet] = made(**{option: wanted[option]})
+    assert outlet.name == option
+    outlet.close()
+
+
+def test_scores_leave_in_the_order_of_the_table(tmp_path: Path) -> None:
+    outlets = made(jsonl=str(tmp_path / "scores"), log_events=True, otlp_metrics=True)
+    assert [outlet.name for outlet in outlets] == ["log_events", "otlp_metrics", "jsonl"]

@@ -34,21 +34,11 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 
 def test_a_line_says_where_the_score_belongs_and_what_it_is(path: Path, outlet: JsonLinesOutlet) -> None:
-    outlet.emit([scored_turn(PASSED)])
-    assert lines(path) == [
-        {
-            "turn_id": f"{TRACE_ID:032x}-{SPAN_ID:016x}",
-            "trace_id": "0af7651916cd43dd8448eb211c80319c",
-            "span_id": "00f067aa0ba902b7",
-            "service": "shop",
-            "agent": "travel",
-            "cost_usd": 0.25,
-            "close_reason": "root_ended",
-            "complete": True,
-            "revision": 1,
-            **PASSED.to_dict(),
-        }
-    ]
+    outlet.emit([scored_turn(PASSED, turn={"system": "SECRET SYSTEM"})])
+    trace, span = f"{TRACE_ID:032x}", f"{SPAN_ID:016x}"
+    turn = {"turn_id": f"{trace}-{span}", "trace_id": trace, "span_id": span, "service": "shop", "agent": "travel"}
+    state = {"cost_usd": 0.25, "close_reason": "root_ended", "complete": True, "revision": 1}
+    assert lines(path) == [{**turn, **state, **PASSED.to_dict()}]
 
 
 def test_the_score_can_be_read_back(path: Path, outlet: JsonLinesOutlet) -> None:
@@ -77,19 +67,6 @@ def test_each_batch_is_on_disk_at_once_and_what_was_there_stays(path: Path, outl
     outlet.close()
     outlet.emit([scored_turn(PASSED)])
     assert [line["metric"] for line in lines(path)] == ["code_before", *["code_a"] * 3, "code_other", "code_a"]
-
-
-def test_text_that_cannot_be_encoded_does_not_stop_the_batch(path: Path, outlet: JsonLinesOutlet) -> None:
-    odd = Score("code_a", 0.5, explanation="half a pair: \ud83d, two lines:\n.", detail={"when": object(), "rate": float("nan")})
-    outlet.emit([scored_turn(odd, PASSED)])
-    first, second = lines(path)
-    assert first["explanation"].endswith("two lines:\n.")
-    assert second["metric"] == "code_a"
-
-
-def test_the_turn_s_messages_are_not_written(path: Path, outlet: JsonLinesOutlet) -> None:
-    outlet.emit([scored_turn(PASSED, turn={"system": "SECRET SYSTEM"})])
-    assert "SECRET" not in path.read_text()
 
 
 def test_a_file_that_cannot_be_opened_is_told_and_tried_again_with_the_next_batch(tmp_path: Path) -> None:
@@ -148,15 +125,3 @@ def test_where_nothing_may_be_dropped_all_of_it_waits(path: Path) -> None:
     assert (outlet.full, outlet.records.waiting) == (True, 20)
     outlet.close()
     assert outlet.records.to_dict() == {"made": 20, "delivered": 0, "waiting": 0, "failed": {"shutdown": 20}}
-
-
-def test_a_disk_that_has_room_again_takes_what_waits_before_anything_is_dropped(path: Path) -> None:
-    path.mkdir()
-    outlet = JsonLinesOutlet(path, max_waiting=100)
-    with pytest.raises(OSError, match="scores"):
-        outlet.emit([scored_turn(PASSED)])
-    assert outlet.full
-    path.rmdir()
-    outlet.emit([scored_turn(PASSED)])
-    outlet.close()
-    assert (len(lines(path)), outlet.records.failed) == (outlet.records.made, {})

@@ -76,12 +76,6 @@ def test_what_may_not_leave_is_taken_out(tmp_path: Path) -> None:
     assert (turn.input, turn.output) == ("I am [EMAIL_1]", "Noted, [EMAIL_1] and [EMAIL_2].")
 
 
-def test_spans_are_kept_for_this_outlet_only() -> None:
-    with Rig() as rig:
-        a_turn(rig)
-        assert [scored.spans for scored in rig.scored()] == [()]
-
-
 def test_the_childs_turns_stand_beside_the_parents(tmp_path: Path) -> None:
     file = tmp_path / "spans.jsonl"
     output_of(
@@ -117,9 +111,3 @@ def test_a_full_disk_is_counted_and_what_waits_is_written_later(tmp_path: Path) 
         file.unlink()
         assert rig.processor.force_flush()
     assert [json.loads(line).keys() for line in file.read_text().splitlines()] == [{"resourceSpans"}]
-
-
-def test_a_folder_that_is_not_there_is_said_at_the_start(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    missing = tmp_path / "no" / "spans.jsonl"
-    with rig_with(missing):
-        assert f"outlets.otlp_file: folder {missing.parent} " in caplog.text

@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import HistogramDataPoint, InMemoryMetricReader, Metric, NumberDataPoint, Sum
+from opentelemetry.sdk.metrics.export import HistogramDataPoint, InMemoryMetricReader, Metric, NumberDataPoint
 from prometheus_client import CollectorRegistry
 
 from otel_agenteval.core import semconv
 from otel_agenteval.core.score import Score
 from otel_agenteval.core.semconv import INSTRUMENTS, prometheus_name
 from otel_agenteval.core.telemetry import Telemetry
-from otel_agenteval.evaluation.scored_turn import Root, ScoredTurn
+from otel_agenteval.evaluation.scored_turn import ScoredTurn
 from otel_agenteval.outlets.accounting import account
 from otel_agenteval.outlets.otlp_metrics import OtlpMetricsOutlet
 from otel_agenteval.outlets.prometheus import PrometheusOutlet
-from tests.outlets.factories import SPAN_ID, TRACE_ID, scored_turn
+from tests.outlets.factories import scored_turn
 
 
 class Metered:
@@ -70,23 +70,6 @@ def watch_everything(telemetry: Telemetry) -> None:
     telemetry.observe(semconv.LATE_SPAN_AGE, 2.0)
 
 
-def test_every_instrument_arrives_with_its_name_unit_and_buckets(metered: Metered, busy: list[ScoredTurn]) -> None:
-    telemetry = Telemetry()
-    outlet = OtlpMetricsOutlet(metered.provider, telemetry, "0.1.0")
-    watch_everything(telemetry)
-    emit(outlet, telemetry, *busy)
-    found = metered.metrics()
-    assert {name: metric.unit for name, metric in found.items()} == {i.name: i.unit for i in INSTRUMENTS}
-    for instrument in INSTRUMENTS:
-        for point in found[instrument.name].data.data_points:
-            assert tuple(point.attributes or {}) == instrument.attributes
-            if isinstance(point, HistogramDataPoint):
-                assert tuple(point.explicit_bounds) == instrument.buckets
-    turns = found[semconv.TURNS].data
-    assert isinstance(turns, Sum)
-    assert turns.is_monotonic
-
-
 def test_totals_and_label_sets_equal_the_prometheus_view(metered: Metered, busy: list[ScoredTurn]) -> None:
     telemetry, registry = Telemetry(max_values=2), CollectorRegistry()
     outlet = OtlpMetricsOutlet(metered.provider, telemetry, "0.1.0")
@@ -112,23 +95,13 @@ def test_totals_and_label_sets_equal_the_prometheus_view(metered: Metered, busy:
     assert any("__other__" in point for point in metered.points(semconv.TURNS))
 
 
-def test_exemplars_point_at_the_evaluated_root(metered: Metered) -> None:
-    telemetry = Telemetry()
-    outlet = OtlpMetricsOutlet(metered.provider, telemetry, "0.1.0")
-    emit(outlet, telemetry, scored_turn(Score("code_a", 0.5)))
-    emit(outlet, telemetry, scored_turn(Score("code_b", 0.5), root=Root(TRACE_ID + 1, SPAN_ID, sampled=False)))
-    points = metered.points(semconv.SCORE)
-    found = {labels[0]: [(e.trace_id, e.span_id, e.value) for e in point.exemplars] for labels, point in points.items()}
-    assert found == {"code_a": [(TRACE_ID, SPAN_ID, 0.5)], "code_b": []}
-
-
 def test_what_is_measured_of_ourselves_is_handed_over_once(metered: Metered) -> None:
     telemetry = Telemetry()
     outlet = OtlpMetricsOutlet(metered.provider, telemetry, "0.1.0")
     telemetry.observe(semconv.METRIC_DURATION, 0.5, kind="code")
     outlet.emit([])
     telemetry.observe(semconv.METRIC_DURATION, 0.25, kind="code")
-    assert outlet.flush(5)
+    assert outlet.flush(60)
     outlet.emit([])
     point = metered.points(semconv.METRIC_DURATION)[("code",)]
     assert (point.count, point.sum) == (2, 0.75)

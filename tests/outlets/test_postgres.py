@@ -20,7 +20,7 @@ from otel_agenteval.outlets.store import postgres as postgres_store
 from otel_agenteval.outlets.store.outlet import StoreOutlet
 from otel_agenteval.outlets.store.postgres import Connection, PostgresDatabase, is_address, without_password
 from otel_agenteval.outlets.store.reader import StoreReader
-from otel_agenteval.outlets.store.statements import VERSION, migrations
+from otel_agenteval.outlets.store.statements import migrations
 from otel_agenteval.outlets.store.views import Filter, Views
 from tests.outlets.factories import scored_turn
 from tests.support.page import ServedPage
@@ -36,16 +36,21 @@ def test_an_outage_delays_scores_and_loses_none() -> None:
         assert wanted is not None
         outlet = StoreOutlet(wanted, Telemetry(), lambda: "engine-1")
         outlet.emit([scored_turn(Score("code_a", 1.0, result_id="1" * 32))])
-        serving = psutil.Process(server.process.pid).children(recursive=True)
-        server.process.kill()
-        assert not psutil.wait_procs(serving, timeout=30)[1], "a connection outlives the server that made it, for a moment"
-        for number in (2, 3):
-            with pytest.raises(OSError, match=r"^PostgreSQL: \w+$"):
-                outlet.emit([scored_turn(Score(f"code_{number}", 1.0, result_id=str(number) * 32))])
-        assert outlet.flush(0) is False
-        server.start()
-        outlet.emit([scored_turn(Score("code_4", 1.0, result_id="4" * 32))])
-        outlet.close()
+        with ServedPage(address) as page:
+            serving = psutil.Process(server.process.pid).children(recursive=True)
+            server.process.kill()
+            assert not psutil.wait_procs(serving, timeout=60)[1], "a connection outlives the server that made it, for a moment"
+            response = page.client.get("/api/v1/turns")
+            assert response.status_code == 503
+            assert "secret" not in response.text
+            for number in (2, 3):
+                with pytest.raises(OSError, match=r"^PostgreSQL: \w+$"):
+                    outlet.emit([scored_turn(Score(f"code_{number}", 1.0, result_id=str(number) * 32))])
+            assert outlet.flush(0) is False
+            server.start()
+            outlet.emit([scored_turn(Score("code_4", 1.0, result_id="4" * 32))])
+            outlet.close()
+            assert len(page.get("turns")["turns"]) == 1
         with StoreReader(address) as reader:
             assert [row["metric"] for row in reader.rows()] == ["code_a", "code_2", "code_3", "code_4"]
 
@@ -57,7 +62,7 @@ def test_several_sidecars_write_at_once(postgres: PostgresServer) -> None:
     def write(writer: int) -> None:
         store = store_at(address)
         try:
-            for batch in range(20):
+            for batch in range(6):
                 turns = [turn_row(batch * 10 + number) for number in range(10)]  # all of them the same turns
                 store.write(turns, [score_row(turn, f"code_{writer}") for turn in turns])
         except BaseException as error:
@@ -65,17 +70,15 @@ def test_several_sidecars_write_at_once(postgres: PostgresServer) -> None:
         finally:
             store.close()
 
-    threads = [threading.Thread(target=write, args=(writer,)) for writer in range(4)]
+    threads = [threading.Thread(target=write, args=(writer,)) for writer in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert faults == []
     with Views(address) as views:
-        assert {cell.metric: (cell.turns, cell.scored) for cell in views.cells(Filter())} == {
-            "": (200, 0),
-            **{f"code_{writer}": (200, 200) for writer in range(4)},
-        }
+        found = {cell.metric: (cell.turns, cell.scored) for cell in views.cells(Filter())}
+    assert found == {"": (60, 0), **{f"code_{writer}": (60, 60) for writer in range(3)}}
 
 
 def test_an_engine_keeps_its_turns_and_every_command_reads_them(
@@ -84,8 +87,11 @@ def test_an_engine_keeps_its_turns_and_every_command_reads_them(
     address = postgres.database()
     with Rig({"outlets": {"store": {"path": address, "content": True}}}) as rig:
         rig.run()
-    with StoreReader(address) as reader:
-        (turn,) = reader.turns()
+        written = {record.attributes["agenteval.result.id"] for record in rig.log_events()}
+        with StoreReader(address) as reader:
+            (turn,) = reader.turns()
+            assert {row["result_id"] for row in reader.rows()} == written
+            assert reader.why(turn["turn_id"]) == rig.engine.why(turn["turn_id"])
     assert main(["why", turn["turn_id"][:40], "--store", address, "--json"]) == 0
     assert "scored" in json.loads(capsys.readouterr().out)["metrics"].values()
     assert main(["export", "--store", address]) == 0
@@ -96,19 +102,6 @@ def test_an_engine_keeps_its_turns_and_every_command_reads_them(
     with ServedPage(address) as page:
         assert page.get("turns")["turns"][0]["turn_id"] == turn["turn_id"]
         assert page.get(f"turns/{turn['turn_id']}")["content"]["turn_id"] == turn["turn_id"]
-
-
-def test_the_page_of_a_database_that_is_gone_says_so() -> None:
-    with postgres_server() as server:
-        address = filled(server.database(), some_turns(5))
-        with ServedPage(address) as page:
-            assert len(page.get("turns")["turns"]) == 5
-            server.process.kill()
-            response = page.client.get("/api/v1/turns")
-            assert response.status_code == 503
-            assert "secret" not in response.text
-            server.start()
-            assert len(page.get("turns")["turns"]) == 5
 
 
 def test_what_is_no_store_of_ours_is_said_without_the_password(
@@ -129,10 +122,9 @@ def test_store_of_a_later_version_is_refused(postgres: PostgresServer) -> None:
     address = filled(postgres.database(), some_turns(3))
     with closing(Connection(address, read_only=False)) as db:
         db.execute("UPDATE version SET number = 99")
-    newer = f"of a newer version, got 99, this program reads {VERSION}; upgrade otel-agenteval, or choose another database"
-    with pytest.raises(StoreError, match=newer):
+    with pytest.raises(StoreError, match="newer version, got 99"):
         StoreReader(address)
-    with closing(PostgresDatabase(address)) as database, pytest.raises(StoreError, match=newer), database.transaction():
+    with closing(PostgresDatabase(address)) as database, pytest.raises(StoreError, match="newer"), database.transaction():
         pass
 
 
@@ -142,7 +134,7 @@ def test_store_of_an_older_version_is_migrated_by_a_writer(postgres: PostgresSer
         db.execute("ALTER TABLE turns DROP COLUMN case_key")
     monkeypatch.setattr(postgres_store, "VERSION", 2)
     monkeypatch.setattr(postgres_store, "migrations", lambda sql: migrations(sql, [[("turns", "case_key")]]))
-    with pytest.raises(StoreError, match=r"of an older version, got 1, .*; start the process that writes to it"):
+    with pytest.raises(StoreError, match="older version"):
         StoreReader(address)
     filled(address, some_turns(3))
     with StoreReader(address) as reader:

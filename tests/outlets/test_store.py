@@ -14,7 +14,6 @@ import pytest
 from otel_agenteval.cli.main import main
 from otel_agenteval.config.loader import load_config
 from otel_agenteval.core import jsonio, semconv
-from otel_agenteval.core.errors import StoreError
 from otel_agenteval.core.exchange import Exchange
 from otel_agenteval.core.score import Score
 from otel_agenteval.core.telemetry import Telemetry
@@ -22,15 +21,14 @@ from otel_agenteval.evaluation.scored_turn import Judged, Root
 from otel_agenteval.outlets.store.outlet import StoreOutlet
 from otel_agenteval.outlets.store.postgres import is_address
 from otel_agenteval.outlets.store.reader import StoreReader, Wanted
-from otel_agenteval.outlets.store.writer import Retention, ScoreStore
 from tests.outlets.factories import SPAN_ID, TRACE_ID, scored_turn
 from tests.support.clock import FakeClock
 from tests.support.page import ServedPage
 from tests.support.postgres import Anywhere
 from tests.support.process import ROOT, environment
-from tests.support.rig import Rig
 
 TURN = f"{TRACE_ID:032x}-{SPAN_ID:016x}"
+TIMEOUT = [{"name": "book", "arguments": {}, "error": {"type": "timeout"}}]
 
 
 def score(number: int = 1, metric: str = "code_tool_success", **more: Any) -> Score:
@@ -77,9 +75,8 @@ def kept_in_file(tmp_path: Path, clock: FakeClock) -> Iterator[Kept]:
 
 
 def test_failed_turn_has_its_first_fault(kept: Kept) -> None:
-    calls = {"tool_calls": [{"name": "book", "arguments": {}, "error": {"type": "timeout"}}]}
-    failing = score(value=0.0, passed=False, label="fail")
-    kept.outlet.emit([scored_turn(failing, turn=calls)])
+    failing, calls = score(value=0.0, passed=False, label="fail"), {"tool_calls": TIMEOUT}
+    kept.outlet.emit([scored_turn(score(2), turn={**calls, "turn_id": "passes"}), scored_turn(failing, turn=calls)])
     with kept.reader() as reader:
         row = reader.turn(TURN)
         assert row is not None
@@ -90,8 +87,7 @@ def test_failed_turn_has_its_first_fault(kept: Kept) -> None:
 @pytest.mark.parametrize("judged_first", [False, True])
 def test_judged_failure_has_the_turns_first_fault(kept: Kept, judged_first: bool) -> None:
     """A fault that did no harm at first is the turn's mode when a judge fails it, in either order of arrival."""
-    calls = {"tool_calls": [{"name": "book", "arguments": {}, "error": {"type": "timeout"}}]}
-    passing = scored_turn(score(), turn=calls)
+    passing = scored_turn(score(), turn={"tool_calls": TIMEOUT})
     judged = scored_turn(score(2, "llm_helpfulness", value=0.0, passed=False), turn={}, judged=Judged("llm", 0.25))
     for one in (judged, passing) if judged_first else (passing, judged):
         kept.outlet.emit([one])
@@ -104,9 +100,7 @@ def test_judged_failure_has_the_turns_first_fault(kept: Kept, judged_first: bool
 def test_store_without_causes_keeps_none(kept_in_file: Kept, clock: FakeClock, capsys: pytest.CaptureFixture[str]) -> None:
     path = kept_in_file.path
     kept = Kept(path, clock, causes=False)
-    kept.outlet.emit(
-        [scored_turn(score(value=0.0, passed=False), turn={"tool_calls": [{"name": "book", "error": {"type": "timeout"}}]})]
-    )
+    kept.outlet.emit([scored_turn(score(value=0.0, passed=False), turn={"tool_calls": TIMEOUT})])
     kept.outlet.close()
     with kept.reader() as reader:
         row = reader.turn(TURN)
@@ -134,14 +128,9 @@ def test_facts_are_bounded_for_many_or_long_names(kept_in_file: Kept, names: lis
     assert len(jsonio.dumps(row["facts"])) + len(jsonio.dumps(row["fault"])) < 200_000
 
 
-def test_turn_that_only_passes_has_no_mode(kept: Kept) -> None:
-    kept.outlet.emit([scored_turn(score(), turn={"tool_calls": [{"name": "book", "error": {"type": "timeout"}}]})])
-    with kept.reader() as reader:
-        assert reader.modes().modes == []
-
-
 def test_a_turn_and_its_scores(kept: Kept, clock: FakeClock) -> None:
-    failed = score(2, "code_b", value=0.1, passed=False, label="fail", explanation="Ask ann@example.com.", detail={"who": ["ann@example.com"]}, threshold=0.5, policy="gate")  # fmt: skip
+    texts = {"explanation": "Ask ann@example.com.", "detail": {"who": ["ann@example.com"]}}
+    failed = score(2, "code_b", value=0.1, passed=False, label="fail", threshold=0.5, policy="gate", **texts)
     error = Score("code_c", status="error", error_type="boom", result_id="e" * 32)
     kept.outlet.emit([scored_turn(score(), failed, error, Score("code_d", status="skipped", detail={"reason": "no tools"}))])
     with kept.reader() as reader:
@@ -153,10 +142,7 @@ def test_a_turn_and_its_scores(kept: Kept, clock: FakeClock) -> None:
         found = {row["metric"]: row for row in reader.scores(TURN)}
         assert found.keys() == {"code_tool_success", "code_b", "code_c"}
         assert (found["code_b"]["passed"], found["code_b"]["threshold"], found["code_b"]["policy"]) == (False, 0.5, "gate")
-        assert (found["code_b"]["explanation"], found["code_b"]["detail"]) == (
-            "Ask ann@example.com.",
-            {"who": ["ann@example.com"]},
-        )
+        assert {name: found["code_b"][name] for name in texts} == texts
         assert (found["code_c"]["status"], found["code_c"]["value"], found["code_c"]["error_type"]) == ("error", None, "boom")
         assert reader.why(TURN) == {
             "code_tool_success": "scored", "code_b": "scored", "code_c": "error: boom", "code_d": "skipped: no tools",
@@ -215,7 +201,7 @@ def revision(number: int, **more: Any) -> Any:
     return scored_turn(score(number, value=number / 10), turn=turn, new=number == 1, **more)
 
 
-@pytest.mark.parametrize("order", [(1, 2, 3), (3, 2, 1), (2, 3, 1), (2, 2, 1, 3, 1)])
+@pytest.mark.parametrize("order", [(3, 2, 1), (2, 2, 1, 3, 1)])
 def test_a_revision_supersedes_in_whatever_order_they_come(kept: Kept, order: tuple[int, ...]) -> None:
     for number in order:
         kept.outlet.emit([revision(number, supersedes=TURN if number > 1 else None)])
@@ -256,23 +242,19 @@ def test_a_judged_score_that_comes_later_belongs_to_its_turn(kept: Kept) -> None
 
 
 def many(kept: Kept, count: int, **more: Any) -> None:
-    turns = [
-        scored_turn(
-            score(number, **more), turn={"turn_id": f"{number:032x}-{SPAN_ID:016x}"}, root=Root(number, SPAN_ID)
-        )
-        for number in range(count)
-    ]  # fmt: skip
+    ids = [f"{number:032x}-{SPAN_ID:016x}" for number in range(count)]
+    turns = [scored_turn(score(at, **more), turn={"turn_id": turn_id}, root=Root(at, SPAN_ID)) for at, turn_id in enumerate(ids)]
     for start in range(0, count, 100):
         kept.outlet.emit(turns[start : start + 100])
 
 
 def test_turns_go_when_they_are_old(kept: Kept, clock: FakeClock) -> None:
-    many(kept, 1_200)
+    many(kept, 300)
     kept.outlet.note_outcome("a turn that never came", "llm_relevance", "dropped: queue_full")
     kept.outlet.flush(1)
     clock.advance(29 * 86400)
     kept.outlet.emit([scored_turn(score(5_000))])
-    assert len(kept.rows()) == 1_201
+    assert len(kept.rows()) == 301
     clock.advance(2 * 86400)
     kept.outlet.emit([])
     kept.outlet.flush(1)
@@ -284,13 +266,13 @@ def test_turns_go_when_they_are_old(kept: Kept, clock: FakeClock) -> None:
 
 def test_the_oldest_turns_go_when_the_file_is_full_and_the_file_shrinks(tmp_path: Path, clock: FakeClock) -> None:
     kept = Kept(tmp_path / "scores.db", clock, max_bytes="2MB")
-    many(kept, 3_000, explanation="x" * 2_000)
+    many(kept, 1_500, explanation="x" * 4_000)
     for _ in range(20):
         clock.advance(61)
         kept.outlet.emit([])
     rows = kept.rows()
-    assert 200 < len(rows) < 500
-    assert rows[-1]["result_id"] == f"{2_999:032x}"
+    assert 100 < len(rows) < 500
+    assert rows[-1]["result_id"] == f"{1_499:032x}"
     kept.outlet.close()
     assert kept.path.stat().st_size < 3_000_000
 
@@ -301,6 +283,7 @@ def test_the_oldest_turns_go_when_the_file_is_full_and_the_file_shrinks(tmp_path
 def test_a_file_that_is_in_use_gets_the_scores_later(kept_in_file: Kept) -> None:
     kept = kept_in_file
     kept.outlet.emit([scored_turn(score(1))])
+    kept.outlet._store._file._db.execute("PRAGMA busy_timeout = 20")
     other = sqlite3.connect(kept.path, isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
     with pytest.raises(sqlite3.OperationalError):
@@ -314,44 +297,23 @@ def test_a_file_that_is_in_use_gets_the_scores_later(kept_in_file: Kept) -> None
 
 
 def test_what_can_never_be_written_is_bounded_and_counted(tmp_path: Path, clock: FakeClock) -> None:
-    kept = Kept(tmp_path / "no such folder" / "scores.db", clock, queue_bytes="12MB")
-    batch = [scored_turn(*[score(number) for number in range(1_000)])]
+    kept = Kept(tmp_path / "no such folder" / "scores.db", clock, queue_bytes="1MB")
+    batch = [scored_turn(*[score(number) for number in range(100)])]
     for _ in range(30):
         with pytest.raises(OSError):  # noqa: PT011 - whichever the system gives
             kept.outlet.emit(batch)
     (dropped,) = kept.outcomes().values()
-    assert 0 < dropped < 20_000
+    assert 0 < dropped < 2_500
     kept.outlet.close()
-    assert kept.outcomes() == {"queue_full": dropped, "shutdown": 30_000 - dropped}
-
-
-def test_a_file_of_somebody_else_is_left_alone(tmp_path: Path, clock: FakeClock) -> None:
-    path = tmp_path / "theirs.db"
-    with sqlite3.connect(path) as db:
-        db.execute("CREATE TABLE precious (x)")
-    db.close()
-    before = path.read_bytes()
-    kept = Kept(path, clock)
-    with pytest.raises(sqlite3.DatabaseError, match="must be a score store"):
-        kept.outlet.emit([scored_turn(score())])
-    assert path.read_bytes() == before
-    with pytest.raises(StoreError, match="must be a score store"):
-        StoreReader(path)
-    with pytest.raises(StoreError, match="file not found"):
-        StoreReader(tmp_path / "absent.db")
-    (tmp_path / "text").write_text("no database at all, however long this text may go on " * 30)
-    with pytest.raises(StoreError, match="text: "):
-        StoreReader(tmp_path / "text")
+    assert kept.outcomes() == {"queue_full": dropped, "shutdown": 3_000 - dropped}
 
 
 WRITER = """
 import os, signal, sys
-from otel_agenteval.outlets.store.writer import Retention
 from tests.outlets.test_store import Kept, many
 from tests.support.clock import FakeClock
-from pathlib import Path
-kept = Kept(Path(sys.argv[1]), FakeClock())
-many(kept, 500)
+kept = Kept(sys.argv[1], FakeClock())
+many(kept, 200)
 if sys.argv[2] == "kill":
     os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -360,12 +322,10 @@ if sys.argv[2] == "kill":
 def test_processes_share_a_file_and_a_kill_loses_nothing_that_was_written(tmp_path: Path, clock: FakeClock) -> None:
     path = tmp_path / "scores.db"
     command = [sys.executable, "-c", WRITER, str(path)]
-    running = [
-        subprocess.Popen([*command, how], cwd=ROOT, env=environment(), stderr=subprocess.PIPE) for how in ("end", "kill", "end")
-    ]
-    assert [(process.communicate(timeout=60)[1], process.returncode) for process in running] == [(b"", 0), (b"", -9), (b"", 0)]
+    running = [subprocess.Popen([*command, how], cwd=ROOT, env=environment(), stderr=subprocess.PIPE) for how in ("end", "kill")]
+    assert [(process.communicate(timeout=120)[1], process.returncode) for process in running] == [(b"", 0), (b"", -9)]
     with StoreReader(path) as reader:
-        assert len(list(reader.rows())) == 500, "all three wrote the same 500 results"
+        assert len(list(reader.rows())) == 200, "both wrote the same 200 results"
 
 
 # --- what readers get
@@ -397,30 +357,3 @@ def test_filters_and_sums(kept: Kept, clock: FakeClock) -> None:
 
 
 # --- through the engine
-
-
-def test_an_agent_s_turns_are_kept_with_every_door_s_result_ids(tmp_path: Path) -> None:
-    path = tmp_path / "scores.db"
-    with Rig({"outlets": {"store": {"path": str(path), "content": True}, "jsonl": str(tmp_path / "lines")}}) as rig:
-        rig.run(user="What is it?", says="Paris.")
-        written = {record.attributes["agenteval.result.id"] for record in rig.log_events()}
-        with StoreReader(path) as reader:
-            rows = list(reader.rows())
-            assert {row["result_id"] for row in rows} == written
-            (turn,) = reader.turns()
-            assert (turn["agent"], turn["content"]["output"]) == ("bot", "Paris.")
-            assert turn["start"] is not None
-            live = rig.engine.why(turn["turn_id"])
-            assert reader.why(turn["turn_id"]) == live
-            assert any(fate.startswith("skipped") for fate in live.values())
-
-
-def test_retention_is_only_looked_at_now_and_then(tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = []
-    monkeypatch.setattr(ScoreStore, "retain", lambda self: calls.append(1) or True)
-    kept = Kept(tmp_path / "scores.db", clock)
-    for _ in range(10):
-        kept.outlet.emit([scored_turn(score())])
-    assert len(calls) == 1
-    assert Retention(1.0, 1).max_bytes == 1
-    kept.outlet.close()

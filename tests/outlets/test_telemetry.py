@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from otel_agenteval.core import semconv
-from otel_agenteval.core.telemetry import MAX_TAPPED, Distribution, Telemetry, TelemetryGroup
+from otel_agenteval.core.telemetry import MAX_TAPPED, Telemetry, TelemetryGroup
 from tests.support.clock import FakeClock
 
 OF_A_SCORE = {"metric": "code_a", "kind": "code", "agent": "travel", "model": "gpt-5", "service_name": "shop"}
@@ -21,13 +21,6 @@ def turns_of(telemetry: Telemetry, agent: str) -> float:
 
 def add_turn(telemetry: Telemetry, agent: str) -> None:
     telemetry.add(semconv.TURNS, agent=agent, service_name="shop", close_reason="root_ended", complete="true")
-
-
-def test_a_counter_adds_up_per_label_set() -> None:
-    telemetry = Telemetry()
-    for outcome, amount in (("pass", 1), ("fail", 1), ("pass", 2.5)):
-        telemetry.add(semconv.RESULTS, amount, metric="code_a", agent="travel", outcome=outcome)
-    assert telemetry.read(semconv.RESULTS).values == {("code_a", "travel", "pass"): 3.5, ("code_a", "travel", "fail"): 1}
 
 
 @pytest.mark.parametrize(
@@ -49,17 +42,13 @@ def test_a_bucket_keeps_its_latest_exemplar(clock: FakeClock) -> None:
     telemetry.observe(semconv.SCORE, 0.33, **OF_A_SCORE)
     telemetry.observe(semconv.SCORE, 0.95, **OF_A_SCORE)
     found = telemetry.read(semconv.SCORE).distributions[KEY]
-    kept = [exemplar for exemplar in found.exemplars if exemplar is not None]
-    assert [(exemplar.labels, exemplar.value, exemplar.time_s) for exemplar in kept] == [
-        ({"trace_id": "new"}, 0.32, clock.time_ns() / 1e9)
-    ]
+    (kept,) = [exemplar for exemplar in found.exemplars if exemplar is not None]
+    assert (kept.labels, kept.value, kept.time_s) == ({"trace_id": "new"}, 0.32, clock.time_ns() / 1e9)
     assert found.sum == pytest.approx(1.91)
 
 
 @pytest.mark.parametrize(
-    ("name", "labels"),
-    [("agenteval.nothing", {}), (semconv.RESULTS, {"metric": "code_a", "agent": "travel"})],
-    ids=["name", "label"],
+    ("name", "labels"), [("agenteval.nothing", {}), (semconv.RESULTS, {"metric": "code_a", "agent": "travel"})]
 )
 def test_a_wrong_name_or_a_missing_label_is_told(name: str, labels: dict[str, str]) -> None:
     with pytest.raises(KeyError):
@@ -77,14 +66,6 @@ def test_label_values_past_the_cap_are_counted_as_other() -> None:
     assert telemetry.read(semconv.EMIT_ERRORS).values == {("metrics", "label_overflow"): 7}
 
 
-def test_the_cap_is_per_instrument_and_histograms_have_it_too() -> None:
-    telemetry = Telemetry(max_values=1)
-    add_turn(telemetry, "a")
-    for agent in ("b", "c"):
-        telemetry.observe(semconv.TURN_DURATION, 1, agent=agent, model="", service_name="")
-    assert set(telemetry.read(semconv.TURN_DURATION).distributions) == {("b", "", ""), ("__other__", "", "")}
-
-
 def test_labels_that_configuration_makes_have_no_cap() -> None:
     telemetry = Telemetry(max_values=3)
     for i in range(200):
@@ -100,14 +81,6 @@ def test_label_sets_are_bounded_even_when_each_value_is_within_its_cap() -> None
     assert len(values) == 11
     assert values[("__other__", "__other__", "__other__", "true")] == 20
     assert sum(values.values()) == 30
-
-
-def test_folded_says_what_a_label_set_is_counted_under_without_counting() -> None:
-    telemetry = Telemetry(max_values=1)
-    add_turn(telemetry, "a")
-    assert telemetry.folded(semconv.TURNS, ("b", "shop", "idle", "true")) == ("__other__", "shop", "idle", "true")
-    assert telemetry.folded(semconv.TURNS, ("a", "shop", "idle", "true")) == ("a", "shop", "idle", "true")
-    assert telemetry.read(semconv.EMIT_ERRORS).values == {}
 
 
 def test_watched_values_are_read_at_collection_and_added_to_what_was_counted() -> None:
@@ -185,10 +158,6 @@ def test_a_forked_child_starts_from_zero_and_from_a_free_lock() -> None:
     assert turns_of(telemetry, "another") == 1
 
 
-def test_collect_shows_every_instrument_in_the_table_s_order() -> None:
-    assert [family.instrument for family in Telemetry().collect()] == list(semconv.INSTRUMENTS)
-
-
 def test_a_group_adds_its_members_up(clock: FakeClock) -> None:
     group, one, two = TelemetryGroup(), Telemetry(clock), Telemetry(clock)
     group.join(one)
@@ -199,13 +168,12 @@ def test_a_group_adds_its_members_up(clock: FakeClock) -> None:
     two.observe(semconv.SCORE, 0.7, **{**OF_A_SCORE, "agent": "cook"})
     for telemetry in (one, two):
         add_turn(telemetry, "travel")
-    scores = group.read(semconv.SCORE)
-    turns = group.read(semconv.TURNS)
+    scores, turns = group.read(semconv.SCORE), group.read(semconv.TURNS)
     assert scores is not None
     assert turns is not None
     both = scores.distributions[KEY]
     assert (sum(both.counts), both.sum, [e.labels for e in both.exemplars if e]) == (2, 1.0, [{"trace_id": "two"}])
-    assert isinstance(scores.distributions[("code_a", "code", "cook", "gpt-5", "shop")], Distribution)
+    assert len(scores.distributions) == 2
     assert list(turns.values.values()) == [2]
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import subprocess
-import sys
 from pathlib import Path
 
 from otel_agenteval.cli.evaluation import Evaluation
@@ -15,10 +13,12 @@ from otel_agenteval.report import Run, compare
 from otel_agenteval.report.differences import causes_of
 from otel_agenteval.report.run import MOST_WITH_FACTS
 from tests.report.made_up import run_of
-from tests.support.process import environment
+from tests.support.process import ROOT, run
 
 APP = """
 from opentelemetry import trace
+
+WRONG = "nothing"
 
 def answer(question):
     with trace.get_tracer("app").start_as_current_span("invoke_agent guide") as span:
@@ -34,19 +34,21 @@ QUESTIONS = (
 def test_experiment_names_what_its_failed_turns_share(tmp_path: Path) -> None:
     cases = [{"case_id": f"c{n}", "input": f"{QUESTIONS[n % 3 == 0]} {n}", "ground_truth": "soon"} for n in range(90)]
     (tmp_path / "cases.jsonl").write_text("\n".join(map(json.dumps, cases)), encoding="utf-8")
-
-    def experiment(wrong: str, *args: str) -> str:
-        (tmp_path / "app.py").write_text(f"WRONG = {wrong!r}\n{APP}", encoding="utf-8")
-        command = [sys.executable, "-m", "otel_agenteval", "experiment", "app:answer", "cases.jsonl"]
-        command += ["--metrics", "code_equals_ground_truth", *args]
-        done = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=120, check=False)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    experiment("nothing", "--format", "jsonl", "--out", "before.jsonl")
-    files = ("--format", "markdown", "--out", "now.md", "--format", "html", "--out", "now.html", "--format", "table")
-    text = experiment("Bestellung", "--baseline", "before.jsonl", *files)
-    for report in (text, *((tmp_path / name).read_text(encoding="utf-8") for name in ("now.md", "now.html"))):
+    (tmp_path / "app.py").write_text(APP, encoding="utf-8")
+    command = ["experiment", "app:answer", "cases.jsonl", "--metrics", "code_equals_ground_truth"]
+    before = [*command, "--format", "jsonl", "--out", "before.jsonl"]
+    files = ["--format", "markdown", "--out", "now.md", "--format", "html", "--out", "now.html", "--format", "table"]
+    script = f"""
+import os; os.chdir({str(tmp_path)!r})
+from otel_agenteval.cli.main import main
+import app
+assert main({before}) == 0
+app.WRONG = "Bestellung"
+assert main({[*command, "--baseline", "before.jsonl", *files]}) == 0
+"""
+    done = run(script, env={"PYTHONPATH": f"{ROOT}:{tmp_path}"}, timeout=120)
+    assert done.returncode == 0, done.stderr
+    for report in (done.stdout, *((tmp_path / name).read_text(encoding="utf-8") for name in ("now.md", "now.html"))):
         assert "language = de (100 % of failed, 0 % of passed turns)" in " ".join(report.split())
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,15 +15,13 @@ from otel_agenteval.core.telemetry import Telemetry
 from otel_agenteval.core.turn import LlmCall, Turn
 from otel_agenteval.evaluation.scored_turn import Judged, Root, ScoredTurn
 from otel_agenteval.outlets.store.outlet import StoreOutlet
-from otel_agenteval.outlets.store.reader import StoreReader
 from otel_agenteval.spans.record import SpanRecord
-from tests.support.rig import Rig
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> str:
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Three versions of an agent: the second and third differ in relevance, and not in success."""
-    path = str(tmp_path / "scores.db")
+    path = str(tmp_path_factory.mktemp("store") / "scores.db")
     options = load_config({"outlets": {"store": {"path": path, "attributes": ["app.prompt"]}}}, {}).outlets.store
     assert options is not None
     outlet = StoreOutlet(options, Telemetry(), lambda: "engine-1")
@@ -86,26 +83,19 @@ def test_it_says_how_many_turns_an_effect_would_take(store: str, capsys: pytest.
     assert turns > 2_000
 
 
-@pytest.mark.parametrize(
-    ("by", "names"), [("model", ("m-1", "m-0")), ("gen_ai.request.model", ("m-1", "m-0")), ("app.prompt", ("p1", "p0"))]
-)
+@pytest.mark.parametrize(("by", "names"), [("gen_ai.request.model", {"m-1", "m-0"}), ("app.prompt", {"p1", "p0"})])
 def test_groups_may_be_models_or_attributes_that_the_store_keeps(
-    store: str, capsys: pytest.CaptureFixture[str], by: str, names: tuple[str, str]
+    store: str, capsys: pytest.CaptureFixture[str], by: str, names: set[str]
 ) -> None:
     code, found = run(capsys, "--by", by, "--store", store)
-    assert code == 0
-    assert {found["before"], found["after"]} == set(names)
-    assert found["turns"] == [600, 600]
+    assert (code, {found["before"], found["after"]}, found["turns"]) == (0, names, [600, 600])
 
 
 @pytest.mark.parametrize("form", ["table", "markdown", "html"])
-def test_it_can_be_read(store: str, tmp_path: Path, form: str) -> None:
-    out = tmp_path / "out"
-    assert main(["compare", "--store", store, "--format", form, "--out", str(out)]) == 0
-    said = out.read_text(encoding="utf-8")
-    assert "service.version: 1.1 (400 turns) and 1.2 (400 turns)" in said
-    assert "llm_relevance" in said
-    assert "worse" in said
+def test_it_can_be_read(store: str, form: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "--store", store, "--format", form]) == 0
+    said = capsys.readouterr().out
+    assert all(text in said for text in ("1.1 (400 turns) and 1.2 (400 turns)", "llm_relevance", "worse"))
 
 
 @pytest.mark.parametrize(
@@ -140,18 +130,3 @@ def test_estimates_say_what_the_scores_mean_for_all_turns(store: str, capsys: py
     assert "there is no score of such turns" in capsys.readouterr().err
     assert main(["estimates", "--store", store, "--out", "/nowhere/x"]) == 2
     assert "--out: /nowhere/x: " in capsys.readouterr().err
-
-
-def test_the_version_of_a_live_turn_is_kept(tmp_path: Path) -> None:
-    path = tmp_path / "scores.db"
-    config = {
-        "inline": {"metrics": ["code_latency"]},
-        "outlets": {"store": {"path": str(path), "attributes": ["app.prompt", "service.name"]}},
-    }
-    with Rig(config) as rig:
-        rig.run(attributes={"app.prompt": 3})
-        turn = rig.turn()
-    with StoreReader(path) as reader:
-        row = reader.turn(turn.turn_id)
-    assert row is not None
-    assert row["attributes"] == {"app.prompt": "3", "service.name": "shop"}

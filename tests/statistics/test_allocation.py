@@ -7,16 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from otel_agenteval.config.loader import load_config
 from otel_agenteval.core import semconv
 from otel_agenteval.core.errors import ConfigError
-from otel_agenteval.core.telemetry import Telemetry
 from otel_agenteval.judging.allocator import Allocator
 from otel_agenteval.statistics.allocation import FadingMoments, Stratum, allocate
-from otel_agenteval.statistics.estimates import Estimates
 from tests.support.clock import FakeClock
 from tests.support.judges import SteadyModels
 from tests.support.rig import Rig
@@ -32,6 +30,7 @@ def test_it_is_neymans_allocation_where_no_bound_is_met() -> None:
         assert turns == pytest.approx(2.0 * shares[key] / whole, rel=1e-6)
 
 
+@settings(max_examples=25)
 @given(
     st.dictionaries(
         st.integers(0, 30),
@@ -63,8 +62,6 @@ def test_older_scores_fade_and_few_say_little() -> None:
 
 # --- by simulation
 
-AGENTS = {"steady": (6_000, 0.99), "shaky": (1_500, 0.6), "small": (150, 0.8), "tiny": (12, 0.5)}
-"""Turns in an hour, and how many of them pass."""
 _USD = 0.001
 
 
@@ -72,48 +69,10 @@ def options(**more: Any) -> Any:
     return load_config({"judge": {"budget": {"usd_per_hour": 0.5, "allocate": {}, **more}}}, {}).judge.budget
 
 
-def play(
-    random: Any, allocator: Allocator | None, clock: FakeClock, share: float
-) -> tuple[float, dict[str, float], dict[str, int]]:
-    """Two hours of traffic: dollars of the second hour, half widths of the intervals, judged turns of the second hour."""
-    estimates, spent, counts = Estimates(3_600.0, clock), 0.0, dict.fromkeys(AGENTS, 0)
-    arrivals = sorted((random.random() * 7_200, agent) for agent, (turns, _) in AGENTS.items() for _ in range(2 * turns))
-    started = clock.monotonic()
-    for number, (at, agent) in enumerate(arrivals):
-        clock.advance(started + at - clock.monotonic())
-        p = share if allocator is None else allocator.rate("llm_x", agent, 1.0)
-        if random.random() >= p:
-            continue
-        value = float(random.random() < AGENTS[agent][1])
-        if allocator is not None:
-            allocator.judged("llm_x", agent, value, _USD, forced=False)
-        estimates.choose("llm_x", agent, p, "drawn", f"t{number}")
-        estimates.add("llm_x", agent, f"t{number}", f"t{number}", value, p)
-        if at >= 3_600:
-            spent += _USD
-            counts[agent] += 1
-    return spent, {key[1]: (found.high - found.low) / 2 for key, found in estimates.read().items()}, counts
-
-
-def test_the_widest_intervals_shrink_for_the_same_money_and_no_agent_is_starved() -> None:
-    random, clock = np.random.default_rng(1), FakeClock(time_ns=1_700_000_000 * 10**9)
-    allocator = Allocator(options(), clock)
-    spent, widths, counts = play(random, allocator, clock, 0.0)
-    budget = 0.5 * 0.8 * 0.95
-    assert 0.8 * budget <= spent <= 1.1 * budget
-    assert all(counts[agent] >= 5 for agent in AGENTS)
-    uniform_clock = FakeClock(time_ns=1_700_000_000 * 10**9)
-    uniform_spent, uniform, uniform_counts = play(random, None, uniform_clock, budget / _USD / sum(n for n, _ in AGENTS.values()))
-    assert uniform_spent == pytest.approx(spent, rel=0.2)
-    wide = max(widths[agent] for agent in ("shaky", "small"))
-    assert wide < 0.75 * max(uniform[agent] for agent in ("shaky", "small"))
-    assert uniform_counts["tiny"] < 5 <= counts["tiny"]
-
-
 def test_every_probability_is_right_while_plans_change() -> None:
     """The estimate of the whole hour, over many hours, is the truth: a share that follows what was seen favours nothing."""
     off = []
-    for seed in range(12):
+    for seed in range(8):
         random, clock = np.random.default_rng(seed), FakeClock(time_ns=1_700_000_000 * 10**9)
         allocator, weights, weighted = Allocator(options(usd_per_hour=0.2), clock), 0.0, 0.0
         for _ in range(4_000):
@@ -184,15 +143,3 @@ def test_without_anything_to_spread_the_configuration_is_refused() -> None:
     }
     with pytest.raises(ConfigError, match=r"judge\.budget\.allocate: .*usd_per_hour or calls_per_hour"):
         Rig(config)
-
-
-def test_the_plan_is_a_gauge() -> None:
-    clock, telemetry = FakeClock(time_ns=1_700_000_000 * 10**9), Telemetry()
-    allocator = Allocator(options(), clock)
-    allocator.watch(telemetry)
-    for _ in range(100):
-        clock.advance(1)
-        allocator.rate("llm_x", "bot", 1.0)
-        allocator.judged("llm_x", "bot", 1.0, 0.01, forced=False)
-    assert telemetry.read(semconv.ALLOCATED_RATE).values["llm_x", "bot"] < 0.1
-    assert telemetry.read(semconv.ALLOCATED_TURNS).values["llm_x", "bot"] == pytest.approx(0.5 * 0.8 * 0.95 / 0.01, rel=0.05)

@@ -56,13 +56,9 @@ def test_a_turn_closes_with_its_root_when_nothing_below_is_open():
     house.start("call", "root", "llm")
     assert house.end("call") == []
     (closed,) = house.end("root")
-    assert closed.reason == "root_ended"
-    assert closed.complete
-    assert closed.sole
-    assert closed.root is house.spans["root"]
+    assert (closed.reason, closed.complete, closed.sole, closed.root) == ("root_ended", True, True, house.spans["root"])
     assert house.names([closed]) == [["call", "root"]]
-    assert house.assembler.open_turns == 0
-    assert house.assembler.bytes == 0
+    assert (house.assembler.open_turns, house.assembler.bytes) == (0, 0)
 
 
 def test_a_stream_that_ends_after_its_parent_keeps_the_turn_open():
@@ -71,8 +67,7 @@ def test_a_stream_that_ends_after_its_parent_keeps_the_turn_open():
     house.start("stream", "root", "llm")
     assert house.end("root") == []
     (closed,) = house.end("stream")
-    assert closed.reason == "root_ended"
-    assert closed.complete
+    assert (closed.reason, closed.complete) == ("root_ended", True)
     assert house.names([closed]) == [["root", "stream"]]
 
 
@@ -85,8 +80,7 @@ def test_a_span_that_stays_open_is_waited_for_no_longer_than_the_delay():
     assert house.assembler.tick() == []
     house.clock.advance(0.2)
     (closed,) = house.assembler.tick()
-    assert closed.reason == "delay"
-    assert not closed.complete
+    assert (closed.reason, closed.complete) == ("delay", False)
     assert house.names([closed]) == [["root"]]
     assert house.end("stuck") == []
     assert house.assembler.late_spans == 1
@@ -142,8 +136,7 @@ def test_an_application_s_own_trace_closes_nothing_and_leaves_nothing():
     house.start("query", "request")
     assert house.end("query") == []
     assert house.end("request") == []
-    assert house.assembler.open_turns == 0
-    assert house.assembler.bytes == 0
+    assert (house.assembler.open_turns, house.assembler.bytes) == (0, 0)
 
 
 def test_a_trace_without_genai_keeps_a_bounded_number_of_spans():
@@ -225,9 +218,7 @@ def test_a_turn_that_never_ends_closes_at_max_duration():
     assert house.assembler.tick() == []
     house.clock.advance(2)
     (closed,) = house.assembler.tick()
-    assert closed.reason == "max_duration"
-    assert not closed.complete
-    assert closed.root is house.spans["root"]
+    assert (closed.reason, closed.complete, closed.root) == ("max_duration", False, house.spans["root"])
 
 
 @pytest.mark.parametrize("reason", ["shutdown", "exit"])
@@ -237,9 +228,7 @@ def test_the_end_evaluates_everything_that_is_open(reason):
     house.start("done", "root", "llm")
     house.end("done")
     (closed,) = house.assembler.close_all(reason)
-    assert closed.reason == reason
-    assert house.names([closed]) == [["done"]]
-    assert house.assembler.open_turns == 0
+    assert (closed.reason, house.names([closed]), house.assembler.open_turns) == (reason, [["done"]], 0)
 
 
 def test_spans_without_a_start_wait_for_their_local_root_and_then_a_moment():
@@ -275,8 +264,7 @@ def test_a_span_that_arrives_after_the_close_reopens_nothing():
     house.clock.advance(2)
     assembler.tick()
     assert list(assembler.add(T, Live("late", "llm"), 100, local_root=False)) == []
-    assert assembler.late_spans == 1
-    assert assembler.open_turns == 0
+    assert (assembler.late_spans, assembler.open_turns) == (1, 0)
 
 
 def test_a_span_that_was_open_before_us_joins_the_open_turn():
@@ -307,9 +295,7 @@ def test_what_comes_after_the_close_is_handed_out_once_no_more_is_expected():
     assert house.assembler.tick() == []
     house.clock.advance(1)
     (closed,) = house.assembler.tick()
-    assert closed.late
-    assert [span.name for span in closed.spans] == ["call", "query"]
-    assert list(closed.logs) == [1]
+    assert (closed.late, [span.name for span in closed.spans], list(closed.logs)) == (True, ["call", "query"], [1])
     assert (house.assembler.bytes, house.assembler.waiting) == (0, False)
 
 
@@ -330,8 +316,7 @@ def test_a_turn_that_was_closed_at_a_bound_is_not_revised():
         house.start(f"call {number}", "root", "llm")
         house.end(f"call {number}")
     house.end("root")
-    assert house.assembler.late_spans == 2
-    assert not house.assembler.waiting
+    assert (house.assembler.late_spans, house.assembler.waiting) == (2, False)
 
 
 def test_a_forked_child_forgets_what_was_open():

@@ -292,12 +292,6 @@ def test_a_prompt_s_question_is_the_turn_s_input():
     assert json.dumps(prompt) in json.dumps([message.content for message in turn.messages])
 
 
-def test_a_call_that_two_instrumentations_wrote_in_a_trace_each_is_one_call():
-    seen = {"gen_ai.response.id": "r1", "gen_ai.usage.input_tokens": 5}
-    (turn,) = turns(chat(1, trace_id=1, user="q", says="a", attributes=seen), chat(2, trace_id=2, at=1, ms=5, attributes=seen))
-    assert (turn.usage.input_tokens, len(turn.llm_calls), turn.output) == (5, 1, "a")
-
-
 # --- spans named as turns
 
 

@@ -63,28 +63,19 @@ CLOSERS = {
 }
 
 
-@pytest.mark.parametrize("reason", [name for name in CLOSERS if name != "idle"])
-def test_a_turn_of_which_all_was_seen_is_complete(reason):
+@pytest.mark.parametrize(
+    ("spans", "complete", "reason"),
+    [
+        *((WHOLE, True, reason) for reason in CLOSERS if reason != "idle"),
+        *((WITHOUT_ROOT, False, reason) for reason in CLOSERS if reason != "delay"),
+        *((WITHOUT_A_PARENT, False, reason) for reason in CLOSERS if reason != "idle"),
+    ],
+)
+def test_a_turn_is_complete_if_all_of_it_was_seen(spans, complete, reason):
     received = Received()
-    received.send(*WHOLE)
+    received.send(*spans)
     CLOSERS[reason](received)
-    assert received.turns()[0] == (reason, True)
-
-
-@pytest.mark.parametrize("reason", [name for name in CLOSERS if name != "delay"])
-def test_a_turn_whose_root_was_not_seen_is_not(reason):
-    received = Received()
-    received.send(*WITHOUT_ROOT)
-    CLOSERS[reason](received)
-    assert received.turns()[0] == (reason, False)
-
-
-@pytest.mark.parametrize("reason", [name for name in CLOSERS if name != "idle"])
-def test_nor_is_one_that_misses_the_parent_of_a_span(reason):
-    received = Received()
-    received.send(*WITHOUT_A_PARENT)
-    CLOSERS[reason](received)
-    assert received.turns()[0] == (reason, False)
+    assert received.turns()[0] == (reason, complete)
 
 
 def test_a_turn_that_reached_its_byte_limit_with_its_last_span_is_complete():

@@ -6,100 +6,99 @@ The floors are what the engine reaches less a little slack; they only go up.
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 import tarfile
 from pathlib import Path
 
 import pytest
 
+from tests.support import check_turns
 from tests.support.recordings import unpack_all
 
 TESTS = Path(__file__).parents[1]
+ARCHIVES = {
+    "corpus": [TESTS / "data" / "corpus.tar.xz"],  # 33 ways to instrument seven frameworks, 879 recordings
+    "corpus_b": [TESTS / "data" / "corpus_b.tar.xz"],  # 27 ways to instrument nine frameworks, 320 recordings
+    "frameworks": [TESTS / "data" / "frameworks.tar.xz"],  # a few recordings each of further ones
+    "recordings": sorted((TESTS / "data" / "recordings").glob("*.tar.xz")),  # one archive for each way (``tests/recording``)
+}
 INCOMPLETE = {
-    "openai_sdk-otel_v2": 98.5,  # no span for a call that parses its answer
-    "openai_sdk-otel_v2_legacy": 98.5,
-    "openai_sdk-traceloop-responses": 92.0,  # the span of an answer that was cut is never sent
-    "pydantic_ai-logfire": 99.5,  # an answer was scrubbed
+    ("corpus", "openai_sdk-otel_v2"): 98.5,  # no span for a call that parses its answer
+    ("corpus", "openai_sdk-otel_v2_legacy"): 98.5,
+    ("corpus", "openai_sdk-traceloop-responses"): 92.0,  # the span of an answer that was cut is never sent
+    ("corpus", "pydantic_ai-logfire"): 99.5,  # an answer was scrubbed
+    ("corpus_b", "crewai-traceloop"): 94.0,  # tools of a failed run, and of an agent with delegated work, are nowhere
+    ("corpus_b", "llama-index-otel-genai-agentonly"): 90.0,  # a retrieval alone is no turn: its model call has no span
+    ("corpus_b", "smolagents-otel-genai-agentonly"): 74.3,  # without a model's spans nothing shows a tool's call
 }
 """Sets in which something is not in the recording at all; the facts of all others are right to the last."""
-INCOMPLETE_B = {
-    "crewai-traceloop": 94.0,  # tools of a run that failed, and of an agent to which work was delegated, are written nowhere
-    "llama-index-otel-genai-agentonly": 90.0,  # a retrieval alone is no turn: its model call has no span
-    "smolagents-otel-genai-agentonly": 74.3,  # without a model's spans nothing shows a tool's call
-}
-"""The same of the second set."""
 
 
 def check(folder: Path) -> dict:
-    """What the checker says of the recordings in a folder."""
+    """Return what the checker says of the recordings in a folder."""
     out = folder / "result.json"
-    command = [sys.executable, str(TESTS / "support" / "check_turns.py"), str(folder), "--show", "0", "--json", str(out)]
-    environment = {**os.environ, "PYTHONPATH": str(TESTS.parent)}
-    subprocess.run(command, check=False, env=environment, capture_output=True, timeout=300)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.argv", ["check_turns.py", str(folder), "--show", "0", "--json", str(out)])
+        check_turns.main()
     return json.loads(out.read_text())
 
 
 @pytest.fixture(scope="module")
-def unpacked(tmp_path_factory):
-    """A folder for each archive."""
-    folders = {
-        archive: tmp_path_factory.mktemp("recordings") for archive in ("corpus.tar.xz", "corpus_b.tar.xz", "frameworks.tar.xz")
-    }
-    for archive, folder in folders.items():
-        unpack_all(TESTS / "data" / archive, folder)
-    return folders
+def folders(tmp_path_factory):
+    """A folder for each group of archives."""
+    found = {}
+    for group, archives in ARCHIVES.items():
+        found[group] = tmp_path_factory.mktemp(group)
+        for archive in archives:
+            unpack_all(archive, found[group])
+    return found
 
 
 @pytest.fixture(scope="module")
-def corpus(unpacked):
-    """The large set: 33 ways to instrument seven frameworks, 879 recordings."""
-    return check(unpacked["corpus.tar.xz"])
+def results(folders):
+    return {group: check(folder) for group, folder in folders.items()}
+
+
+def names_in(archive: Path) -> list[str]:
+    if archive.parent.name == "recordings":
+        return [archive.name.removesuffix(".tar.xz")]
+    with tarfile.open(archive) as packed:
+        return sorted({name.removeprefix("./").split("/")[0] for name in packed.getnames() if name.endswith("truth.json")})
+
+
+def sets() -> list[tuple[str, str]]:
+    return [(group, name) for group, archives in ARCHIVES.items() for archive in archives for name in names_in(archive)]
+
+
+def share(result: dict, name: str) -> float:
+    good, total = result["sets"][name]
+    assert total > 0
+    return 100 * good / total
+
+
+@pytest.mark.parametrize(("group", "name"), sets())
+def test_turns_of_a_set_of_recordings_come_out_right(folders, results, group, name):
+    truth = json.loads((folders[group] / name / "truth.json").read_text(encoding="utf-8"))
+    assert share(results[group], name) >= truth.get("floor", INCOMPLETE.get((group, name), 100.0)), truth.get("why")
+
+
+def rules() -> list[tuple[str, str]]:
+    """Each rule of docs/internals/turn-stitching-rules.md and the recording that shows it."""
+    text = (TESTS.parent / "docs" / "internals" / "turn-stitching-rules.md").read_text(encoding="utf-8")
+    lines = text.split("## Rules", 1)[1].split("\n## ", 1)[0].splitlines()
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")]
+    return [(rule, recording) for rule, _, recording in rows[1:]]
 
 
 @pytest.fixture(scope="module")
-def corpus_b(unpacked):
-    """The second set: 27 ways to instrument nine frameworks, 320 recordings."""
-    return check(unpacked["corpus_b.tar.xz"])
-
-
-@pytest.fixture(scope="module")
-def frameworks(unpacked):
-    """A few recordings each of further frameworks and instrumentations."""
-    return check(unpacked["frameworks.tar.xz"])
-
-
-RECORDINGS = sorted((TESTS / "data" / "recordings").glob("*.tar.xz"))
-
-
-@pytest.fixture(scope="module")
-def recordings(tmp_path_factory):
-    """One archive per way to instrument a framework or to send from a vendor's SDK (``tests/recording`` made them)."""
-    folder = tmp_path_factory.mktemp("further")
-    for archive in RECORDINGS:
-        unpack_all(archive, folder)
-    return folder, check(folder)
-
-
-@pytest.mark.parametrize("name", [archive.name.removesuffix(".tar.xz") for archive in RECORDINGS])
-def test_a_set_of_recordings_comes_out_right(recordings, name):
-    folder, result = recordings
-    truth = json.loads((folder / name / "truth.json").read_text(encoding="utf-8"))
-    assert share(result, name) >= truth.get("floor", INCOMPLETE.get(name, 100.0)), truth.get("why")
-
-
-@pytest.fixture(scope="module")
-def alone(unpacked, recordings, tmp_path_factory):
+def alone(folders, tmp_path_factory):
     """The recordings that show rules, each a set of its own."""
-    sets = tmp_path_factory.mktemp("rules")
+    target_of = tmp_path_factory.mktemp("rules")
     for _, recording in rules():
         name, file = recording.split("/")
-        folders = (*(unpacked[archive] for archive in ("corpus.tar.xz", "frameworks.tar.xz", "corpus_b.tar.xz")), recordings[0])
-        found = (folder / name for folder in folders)
-        source = next(folder for folder in found if (folder / file).exists())  # sets of the second one have names of others
-        target = sets / recording.replace("/", " ")
+        found = (folders[group] / name for group in ("corpus", "frameworks", "corpus_b", "recordings"))
+        source = next(folder for folder in found if (folder / file).exists())  # sets of corpus_b have names of others
+        target = target_of / recording.replace("/", " ")
         target.mkdir(exist_ok=True)
         for part in source.glob(f"{Path(file).stem}.*"):
             shutil.copy(part, target)
@@ -109,53 +108,7 @@ def alone(unpacked, recordings, tmp_path_factory):
         else:
             one = {"scenarios": {key: entry for key, entry in content["scenarios"].items() if entry["file"] == file}}
         (target / "truth.json").write_text(json.dumps(one))
-    return check(sets)
-
-
-def names_in(archive: str) -> list[str]:
-    with tarfile.open(TESTS / "data" / archive) as packed:
-        return sorted({name.removeprefix("./").split("/")[0] for name in packed.getnames() if name.endswith("truth.json")})
-
-
-def share(result: dict, name: str) -> float:
-    good, total = result["sets"][name]
-    assert total > 0
-    return 100 * good / total
-
-
-@pytest.mark.parametrize("name", names_in("corpus.tar.xz"))
-def test_turns_of_a_framework_come_out_right(corpus, name):
-    assert share(corpus, name) >= INCOMPLETE.get(name, 100.0)
-
-
-@pytest.mark.parametrize("name", names_in("corpus_b.tar.xz"))
-def test_turns_of_a_framework_of_the_second_set_come_out_right(corpus_b, name):
-    assert share(corpus_b, name) >= INCOMPLETE_B.get(name, 100.0)
-
-
-@pytest.mark.parametrize("name", names_in("frameworks.tar.xz"))
-def test_turns_of_a_further_framework_come_out_right(frameworks, name):
-    assert share(frameworks, name) >= INCOMPLETE.get(name, 100.0)
-
-
-def test_turns_of_all_frameworks_come_out_right_on_the_whole(corpus):
-    assert corpus["share"] >= 99.7
-
-
-def test_turns_of_the_second_set_come_out_right_on_the_whole(corpus_b):
-    assert corpus_b["share"] >= 99.4
-
-
-def rules() -> list[tuple[str, str]]:
-    """Each rule of docs/internals/turn-stitching-rules.md and the recording that shows it."""
-    text = (
-        (TESTS.parent / "docs" / "internals" / "turn-stitching-rules.md")
-        .read_text(encoding="utf-8")
-        .split("## Rules", 1)[1]
-        .split("\n## ", 1)[0]
-    )
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("| ")]
-    return [(rule, recording) for rule, _, recording in rows[1:]]
+    return check(target_of)
 
 
 @pytest.mark.parametrize(("rule", "recording"), rules())

