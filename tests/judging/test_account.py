@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -67,7 +66,7 @@ def test_each_outcome_is_counted_once_and_reported(models: ScriptedModels) -> No
     with Rig(config(models)) as rig:
         for number in range(40):
             rig.run("vip" if number % 2 else "bot")
-        assert rig.engine.drain(20, judges=True)
+        assert rig.engine.drain(60, judges=True)
         assert_accounted(rig, 40)
         found = outcomes(rig)
         assert found["llm_coherence"] == {"gated": 20, "pass": 20}
@@ -80,34 +79,6 @@ def test_each_outcome_is_counted_once_and_reported(models: ScriptedModels) -> No
         vip = rig.engine.why(next(turn.turn_id for turn in rig.turns() if turn.agent == "vip"))
         assert vip is not None
         assert (vip["code_empty_answer"], vip["llm_coherence"]) == ("gated: when.step", "scored")
-
-
-def test_the_equation_holds_when_the_worker_cannot_follow(models: ScriptedModels) -> None:
-    """A worker that stands still, and a queue for a few turns only: what does not fit is dropped, metric by metric."""
-    models.play(*[GOOD] * 200)
-    with Rig(config(models, queue={"max_bytes": "40kB"})) as rig:
-        stands, goes_on = threading.Event(), threading.Event()
-
-        class Slow(Outlet):
-            name = "slow"
-
-            def emit(self, batch: Any) -> None:
-                stands.set()
-                assert goes_on.wait(20)
-
-        rig.engine.outlets.add(Slow())
-        rig.run()
-        assert stands.wait(10)
-        for _ in range(59):
-            rig.run("vip")
-        goes_on.set()
-        assert rig.engine.drain(20, judges=True)
-        assert_accounted(rig, 60)
-        found = outcomes(rig)
-        assert found[CODE]["dropped"] > 5
-        assert found[CODE]["ok"] > 2
-        lost = rig.exported_names().count("invoke_agent vip")
-        assert lost == 59  # the agent noticed nothing
 
 
 def test_a_lost_turn_says_why(models: ScriptedModels) -> None:
@@ -148,7 +119,7 @@ def test_the_equation_holds_when_things_fail(models: ScriptedModels, monkeypatch
         monkeypatch.setattr(judging.planner.content, "written", unredacted)
         for _ in range(40):
             rig.run("vip")
-        assert rig.engine.drain(30, judges=True)
+        assert rig.engine.drain(60, judges=True)
         assert_accounted(rig, 40)
         found = outcomes(rig)
         assert found[CODE]["dropped"] == 8
@@ -178,41 +149,23 @@ def test_the_equation_holds_at_a_shutdown_in_which_an_outlet_hangs(models: Scrip
 
             def emit(self, batch: Any) -> None:
                 hangs.set()
-                released.wait(20)
+                released.wait(60)
 
         rig.engine.outlets.add(Hanging())
         rig.run("vip")
-        assert hangs.wait(10)
+        assert hangs.wait(60)
         for _ in range(9):
             rig.run("vip")
         rig.engine.shutdown()
         released.set()
         thread = rig.engine.worker._thread
         assert thread is not None
-        thread.join(10)
+        thread.join(60)
         found = outcomes(rig)
         assert {metric: sum(its.values()) for metric, its in found.items() if metric.startswith("code_")} == dict.fromkeys(
             (CODE, "code_takes_long", "code_empty_answer"), 10
         )
         assert found[CODE]["dropped"] == 9
-
-
-def test_what_waits_in_a_file_is_what_is_missing(models: ScriptedModels, tmp_path: Path) -> None:
-    models.play(*[GOOD] * 100)
-    stored = {"queue": {"backend": "sqlite", "path": str(tmp_path / "queue.db")}}
-    with Rig(config(models, judge=stored, exit_timeout="1ms")) as rig:
-        judging = rig.engine.judging
-        assert judging is not None
-        judging.may_start = False
-        for _ in range(10):
-            rig.run("vip")
-        rig.turns()
-        waiting = judging.queue.depth
-        assert waiting >= 10
-        assert_accounted(rig, 10, waiting)
-    with Rig(config(models, judge=stored)) as rig:
-        assert rig.engine.drain(20, judges=True)
-        assert sum(sum(its.values()) for its in outcomes(rig).values()) == waiting
 
 
 def test_conversations_are_accounted_for_too(models: ScriptedModels) -> None:
@@ -226,31 +179,10 @@ def test_conversations_are_accounted_for_too(models: ScriptedModels) -> None:
         rig.turns()
         for number in range(6):
             assert rig.engine.end_conversation(f"c{number}")
-        assert rig.engine.drain(10, judges=True)
+        assert rig.engine.drain(60, judges=True)
         assert outcomes(rig)["llm_relevance"] == {"gated": 3, "pass": 3}
         assert sum(outcomes(rig)["code_contains"].values()) == 6
         assert (rig.engine.why("conversation-c0") or {})["llm_relevance"] == "gated: when.agent"
-
-
-def test_a_lease_that_ends_too_early_makes_no_second_score(models: ScriptedModels) -> None:
-    models.play(GOOD, GOOD)
-    clock = FakeClock()
-    metrics = {"metrics": ["llm_relevance"], "inline": {"metrics": []}}
-    with Rig({**config(models, judge={"queue": {"lease": "1s"}}), **metrics}, clock=clock) as rig:
-        judging = rig.engine.judging
-        assert judging is not None
-        judging.may_start = False
-        rig.run()
-        rig.turns()
-        [slow] = judging.queue.claim(1, 1.0)
-        clock.advance(2)
-        [again] = judging.queue.claim(1, 60.0)
-        judging._try(slow)
-        judging._try(again)
-        assert outcomes(rig) == {}  # neither was rendered yet
-        assert len([scored for scored in rig.scored() if scored.judged is not None]) == 1
-        assert outcomes(rig) == {"llm_relevance": {"pass": 1}}
-        assert judging.queue.depth == 0
 
 
 # --- load shedding
@@ -283,7 +215,7 @@ def test_a_full_worker_leaves_out_judges_first_and_heavy_metrics_last(
     with Rig(given) as rig:
         monkeypatch.setattr(Worker, "bytes", property(lambda worker: fill * worker.max_bytes))
         rig.run()
-        assert rig.engine.drain(10, judges=True)
+        assert rig.engine.drain(60, judges=True)
         found = outcomes(rig)
         assert {kind for kind, metric in kinds.items() if found[metric] == {"dropped": 1}} == left_out
         assert sum(found[CODE].values()) == 1

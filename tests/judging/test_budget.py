@@ -3,29 +3,39 @@
 from __future__ import annotations
 
 import json
+import random
 import signal
 import subprocess
 import sys
 import textwrap
 import threading
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import otel_agenteval as oa
+from otel_agenteval.cli.main import main
 from otel_agenteval.config.budget import BudgetOptions, SpendingOptions
 from otel_agenteval.config.loader import load_config
 from otel_agenteval.config.section import options_of
 from otel_agenteval.core import semconv
+from otel_agenteval.core.circuit_breaker import CircuitBreaker
 from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.engine.builder import engine_from
 from otel_agenteval.judging.budget import WINDOWS, Bound, JudgeBudget, bounds_of
+from otel_agenteval.judging.budgeted import CommandBudget
 from otel_agenteval.judging.queues import Counter, Demand, MemorySpendBook, SpendBook, SqliteSpendBook
+from otel_agenteval.judging.queues.redis_shared import RedisOutages, RedisSpendBook
+from tests.judging.test_live import held
 from tests.support.clock import FakeClock
 from tests.support.judges import ScriptedModels
 from tests.support.process import environment
+from tests.support.proxy import Proxy
+from tests.support.recordings import unpack
+from tests.support.redis_server import RedisServer
 from tests.support.rig import Rig
 from tests.support.servers import until
 
@@ -212,129 +222,232 @@ def results(rig: Rig, metric: str = METRIC) -> dict[str, float]:
     return {key[2]: value for key, value in rig.count(semconv.RESULTS).items() if key[0] == metric}
 
 
-def drain_until(rig: Rig, scores: int) -> None:
-    """Wait until so many scores are there, while other jobs wait for the budget."""
-    end = time.monotonic() + 30
-    while sum(results(rig).values()) < scores and time.monotonic() < end:
-        assert not rig.engine.drain(0.2, judges=True)
-    assert not rig.engine.drain(0.2, judges=True)
+@contextmanager
+def stepping(given: Mapping[str, Any]) -> Iterator[tuple[Rig, FakeClock, Callable[[], None]]]:
+    """A rig whose judge jobs the test does itself, all that the budget allows at a time."""
+    clock = FakeClock()
+    with Rig(given, clock=clock) as rig:
+        judging = held(rig)
+
+        def work() -> None:
+            rig.turns()
+            while judging.step():
+                pass
+            assert rig.engine.flush(60)
+
+        yield rig, clock, work
 
 
-@pytest.mark.slow
 def test_gates_and_rule_hits_use_what_is_kept_for_them(models: ScriptedModels) -> None:
     models.play(*[GOOD] * 20)
     sampled = {METRIC: {}, "sample": {"rate": 1, "always_if": "agent == 'vip'"}}
-    with Rig(config(models, sampled, budget={"calls_per_hour": 10, "soft": 0.5}), clock=FakeClock()) as rig:
-        for _ in range(10):
-            rig.run()
-        drain_until(rig, 5)
-        assert results(rig) == {"pass": 5}
-        for _ in range(3):
-            rig.run("vip")
-        drain_until(rig, 8)
-        by_agent = {key[1]: value for key, value in rig.count(semconv.RESULTS).items()}
-        assert by_agent == {"bot": 5, "vip": 3}
+    with stepping(config(models, sampled, budget={"calls_per_hour": 10, "soft": 0.5})) as (rig, _, work):
+        for agent in ["bot"] * 10 + ["vip"] * 3:
+            rig.run(agent)
+            work()
+        assert {key[1]: value for key, value in rig.count(semconv.RESULTS).items()} == {"bot": 5, "vip": 3}
 
 
-def test_tokens_are_bounded_and_reported(models: ScriptedModels, monkeypatch: pytest.MonkeyPatch) -> None:
-    models.play(*[GOOD] * 5)
-    answer = models.answer
-
-    def with_usage(path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        status, found = answer(path, body)
-        return status, {**found, "usage": {"prompt_tokens": 900, "completion_tokens": 100}}
-
-    monkeypatch.setattr(models, "answer", with_usage)
-    clock = FakeClock()
-    with Rig(config(models, budget={"tokens_per_minute": 2_500}), clock=clock) as rig:
-        for _ in range(3):
-            rig.run()
-        assert not rig.engine.drain(1, judges=True)
-        assert results(rig) == {"pass": 2}
-        assert rig.engine.telemetry.read(semconv.BUDGET_TOKENS).values == {("", "minute"): 500}
-        clock.advance(62)
-        assert rig.engine.drain(10, judges=True)
-        assert results(rig) == {"pass": 3}
-
-
-@pytest.mark.parametrize(
-    "unread", ["I cannot say.", f"It asks for {json.dumps(GOOD)}, which I refuse."], ids=["words", "a quotation"]
-)
-def test_the_request_that_repairs_a_reply_is_one_of_the_calls(models: ScriptedModels, unread: str) -> None:
-    models.play(unread, GOOD, unread, GOOD)
-    clock = FakeClock()
-    with Rig(config(models, budget={"calls_per_hour": 2}), clock=clock) as rig:
+def test_the_request_that_repairs_a_reply_is_one_of_the_calls(models: ScriptedModels) -> None:
+    models.play("I cannot say.", GOOD, f"It asks for {json.dumps(GOOD)}, which I refuse.", GOOD)
+    with stepping(config(models, budget={"calls_per_hour": 2})) as (rig, clock, work):
         rig.run()
         rig.run()
-        assert not rig.engine.drain(1, judges=True)
+        work()
         assert (results(rig), len(models.requests)) == ({"pass": 1}, 2)
         assert rig.engine.telemetry.read(semconv.BUDGET_CALLS).values == {("", "hour"): 0}
-        assert {key: n for key, n in rig.count(semconv.JUDGE_REQUESTS).items() if key != ("gated",)} == {
-            ("ok",): 1,
-            ("unreadable",): 1,
-        }
+        requests = rig.count(semconv.JUDGE_REQUESTS)
+        assert (requests[("ok",)], requests[("unreadable",)]) == (1, 1)
         clock.advance(3_661)
-        assert rig.engine.drain(10, judges=True)
+        work()
         assert (results(rig), len(models.requests)) == ({"pass": 2}, 4)
 
 
 def test_no_reply_is_repaired_past_the_budget(models: ScriptedModels) -> None:
     models.play(*["I cannot say."] * 9)
-    with Rig(config(models, budget={"calls_per_hour": 3, "soft": 1.0}), clock=FakeClock()) as rig:
+    with stepping(config(models, budget={"calls_per_hour": 3, "soft": 1.0})) as (rig, _, work):
         for _ in range(3):
             rig.run()
-        assert not rig.engine.drain(1, judges=True)
+        work()
         assert (results(rig), len(models.requests)) == ({"error": 2}, 3)
         errors = [event.attributes[semconv.ERROR_TYPE] for event in rig.log_events()]
         assert errors == ["unreadable_reply"] * 2
-
-
-def test_a_budget_outlives_the_process_with_its_queue(models: ScriptedModels, tmp_path: Path) -> None:
-    models.play(*[GOOD] * 5)
-    stored = config(models, budget={"calls_per_day": 2}, queue={"backend": "sqlite", "path": str(tmp_path / "q.db")})
-    stored["exit_timeout"] = "200ms"
-    clock = FakeClock()
-    with Rig(stored, clock=clock) as rig:
-        for _ in range(3):
-            rig.run()
-        until(lambda: results(rig) == {"pass": 2}, "two questions are paid for")
-        assert not rig.engine.drain(0.1, judges=True)
-        assert results(rig) == {"pass": 2}
-    with Rig(stored, clock=clock) as rig:
-        assert not rig.engine.drain(0.3, judges=True)
-        assert rig.engine.telemetry.read(semconv.BUDGET_CALLS).values == {("", "day"): 0}
-        assert len(models.requests) == 2
-        clock.advance(90_000)
-        assert rig.engine.drain(10, judges=True)
-        # It waited longer than judge.queue.max_age.
-        assert results(rig) == {"dropped": 1}
-
-
-def test_a_price_in_the_configuration_lets_a_model_be_asked(models: ScriptedModels) -> None:
-    models.play(GOOD)
-    prices = {"scripted": {"input": 1, "output": 1}}
-    with Rig(config(models, budget={"metrics": {METRIC: {"usd_per_day": 1}}}, prices=prices)) as rig:
-        rig.run()
-        assert rig.engine.drain(10, judges=True)
-        assert results(rig) == {"pass": 1}
 
 
 def test_only_the_metric_whose_dollars_are_bounded_needs_a_price(models: ScriptedModels) -> None:
     models.play(GOOD)
     with Rig(config(models, METRIC, OTHER, budget={"metrics": {METRIC: {"usd_per_day": 1}}})) as rig:
         rig.run()
-        assert rig.engine.drain(10, judges=True)
+        assert rig.engine.drain(60, judges=True)
         assert (results(rig), results(rig, OTHER)) == ({"error": 1}, {"pass": 1})
 
 
 def test_a_bound_for_a_metric_that_is_not_judged_is_refused(models: ScriptedModels) -> None:
     given: Mapping[str, Any] = config(models, budget={"metrics": {"llm_relevanc": {"usd_per_day": 1}}})
-    with pytest.raises(ConfigError, match=r"judge\.budget\.metrics\.llm_relevanc: .*Did you mean llm_relevance"):
+    with pytest.raises(ConfigError, match=r"judge\.budget\.metrics\.llm_relevanc: "):
         engine_from(load_config({**given, "outlets": {"prometheus": None}}, {}))
 
 
-def test_a_budget_s_configuration_is_written_as_it_was_read() -> None:
-    budget_ = {"usd_per_day": 5, "tokens_per_minute": 100, "soft": 0.5, "metrics": {METRIC: {"usd_per_hour": 0.25}}}
-    read = load_config({"judge": {"budget": budget_}}, {})
-    assert load_config(read.to_dict(), {}) == read
-    assert read.to_dict()["judge"]["budget"]["metrics"][METRIC]["usd_per_hour"] == 0.25
+# --- what workers share on a server
+
+
+OWN = Counter("llm_relevance", "calls", 3600.0)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: Any) -> Iterator[RedisServer]:
+    found = RedisServer(tmp_path_factory.mktemp("redis"))
+    yield found
+    found.stop()
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "redis"])
+def test_every_book_says_the_same(kind: str, tmp_path: Path, request: Any) -> None:
+    chosen = random.Random(3)
+    memory = MemorySpendBook()
+    if kind == "sqlite":
+        other: SpendBook = SqliteSpendBook(str(tmp_path / "book.db"))
+    else:
+        other = RedisSpendBook(request.getfixturevalue("server").url, str(tmp_path))
+    at = 1_767_225_600.0
+    for _ in range(200):
+        at += chosen.choice((0.0, 5.0, 70.0, 900.0))
+        counters = chosen.sample([HOUR, OWN], chosen.randrange(1, 3))
+        if chosen.random() < 0.7:
+            demands = [
+                Demand(counter, chosen.choice((0.5, 1.0, 30.0)), 20.0, chosen.choice((16.0, 20.0))) for counter in counters
+            ]
+            assert memory.take(demands, at) == pytest.approx(other.take(demands, at))
+        else:
+            amounts = [(counter, chosen.choice((0.25, 2.0))) for counter in counters]
+            memory.add(amounts, at)
+            other.add(amounts, at)
+        assert memory.used(HOUR, at) == pytest.approx(other.used(HOUR, at))
+    other.close()
+
+
+def test_workers_together_keep_to_one_bound(server: RedisServer, tmp_path: Path) -> None:
+    books = [RedisSpendBook(server.url, str(tmp_path)) for _ in range(4)]
+    taken: list[float] = []
+
+    def ask(book: RedisSpendBook) -> None:
+        waits = [book.take([Demand(OWN, 1.0, 70.0, 70.0)], 1_767_225_600.0) for _ in range(50)]
+        taken.extend(wait for wait in waits if wait == 0.0)
+
+    threads = [threading.Thread(target=ask, args=(book,)) for book in books]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(taken) == 70
+    for book in books:
+        book.close()
+
+
+def test_without_the_server_no_model_is_asked_and_what_was_spent_is_sent_later(server: RedisServer, tmp_path: Path) -> None:
+    proxy = Proxy(server.port)
+    book = RedisSpendBook(f"redis://127.0.0.1:{proxy.port}", str(tmp_path))
+    other = RedisSpendBook(server.url, str(tmp_path))
+    at = 1_767_225_600.0
+    assert book.take([Demand(OWN, 1.0, 2.0, 2.0)], at) == 0.0
+    proxy.cut()
+    assert book.take([Demand(OWN, 1.0, 2.0, 2.0)], at) > 0.0
+    book.add([(OWN, 4.0)], at)
+    assert other.used(OWN, at) == 1.0
+    proxy.heal()
+
+    def sent() -> bool:  # with the next demand, once the book no longer leaves the server alone
+        book.take([Demand(HOUR, 0.0, 1.0, 1.0)], at)
+        return other.used(OWN, at) == 5.0
+
+    until(sent, "the server knows what was spent")
+    book.close()
+    other.close()
+    proxy.close()
+
+
+def test_one_worker_that_finds_the_judge_down_stops_all(server: RedisServer, tmp_path: Path, clock: FakeClock) -> None:
+    one, two = (CircuitBreaker(clock, kind="llm", shared=RedisOutages(server.url, str(tmp_path))) for _ in range(2))
+    other_kind = CircuitBreaker(clock, kind="embed", shared=RedisOutages(server.url, str(tmp_path)))
+    one.leave(False, False, down=True)
+    assert two.enter() == (30.0, False)
+    assert other_kind.enter() == (0.0, False)
+    clock.advance(31)
+    assert two.enter() == (0.0, True)
+    two.leave(True, True)
+    third = CircuitBreaker(clock, kind="llm", shared=RedisOutages(server.url, str(tmp_path)))
+    assert third.enter() == (0.0, False)
+
+
+# --- commands
+
+
+ANSWER = {"score": 80, "reasoning": "fits"}
+TRACES = [f"pydantic_ai-native_v6/s{number}.jsonl" for number in (1, 2, 3, 4, 5)]
+
+
+def configuration(models: ScriptedModels, folder: Path, **judge: Any) -> str:
+    options = {"base_url": models.url, "model": "scripted", "max_concurrency": 1, **judge}
+    file = folder / "agenteval.yaml"
+    file.write_text(json.dumps({"judge": options, "inline": {"metrics": []}, "metrics": ["llm_relevance"]}))
+    return str(file)
+
+
+def outcomes(text: str) -> list[str]:
+    return [row["error_type"] if row["status"] == "error" else row["status"] for row in map(json.loads, text.splitlines())]
+
+
+def evaluated(models: ScriptedModels, folder: Path, capsys: Any, **judge: Any) -> tuple[list[str], str]:
+    models.play(*[ANSWER] * 20)
+    command = ["eval", *(str(unpack(trace, folder)) for trace in TRACES), "--config", configuration(models, folder, **judge)]
+    assert main(command) == 0
+    out, err = capsys.readouterr()
+    return outcomes(out), err
+
+
+def test_eval_asks_as_often_as_the_budget_allows(models: ScriptedModels, tmp_path: Path, capsys: Any) -> None:
+    found, said = evaluated(models, tmp_path, capsys, budget={"calls_per_day": 3})
+    assert len(models.requests) == 3
+    assert sorted({*found}) == ["ok", "over_budget"]
+    assert found.count("ok") == 3
+    assert "judge.budget counts only this" in said
+
+
+def test_spending_in_a_file_counts_in_the_next_run(models: ScriptedModels, tmp_path: Path, capsys: Any) -> None:
+    queue = {"backend": "sqlite", "path": str(tmp_path / "queue.db")}
+    for asked in (3, 0):
+        _, said = evaluated(models, tmp_path, capsys, budget={"calls_per_day": 3}, queue=queue)
+        assert len(models.requests) == asked
+        assert "judge.budget counts only this" not in said
+
+
+def test_experiment_asks_as_often_as_the_budget_allows(models: ScriptedModels, tmp_path: Path) -> None:
+    models.play(*[ANSWER] * 2)
+    cases = [{"input": f"question {number}"} for number in range(5)]
+    config = configuration(models, tmp_path, budget={"calls_per_hour": 2})
+    found = oa.evaluate(str.upper, cases, config=config)
+    assert len(models.requests) == 2
+    assert (found.summary()[0].n, found.summary()[0].errors) == (2, 3)
+
+
+def test_unpriced_model_is_not_called_under_a_dollar_limit(models: ScriptedModels, tmp_path: Path, capsys: Any) -> None:
+    found, _ = evaluated(models, tmp_path, capsys, budget={"usd_per_day": 1})
+    assert {*found} == {"unpriced"}
+    assert not models.requests
+
+
+def test_limit_by_the_minute_is_waited_for(models: ScriptedModels) -> None:
+    clock, waits = FakeClock(), []
+
+    def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        clock.advance(seconds)
+
+    models.play(*[ANSWER] * 3)
+    judge = {"base_url": models.url, "model": "scripted", "budget": {"calls_per_minute": 1}}
+    budget = CommandBudget(load_config({"judge": judge}), clock, sleep)
+    metric = oa.get_metric("llm_relevance")
+    scores = [metric.evaluate(oa.Turn(input="?", output=str(n)), judge=budget.judge(models.judge)) for n in range(3)]
+    assert [score.status for score in scores] == ["ok"] * 3
+    assert len(models.requests) == 3
+    assert 60 <= sum(waits) <= 130

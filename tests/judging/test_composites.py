@@ -16,12 +16,12 @@ from otel_agenteval.core.score import Score
 from otel_agenteval.evaluation.scored_turn import Root, ScoredTurn
 from otel_agenteval.evaluation.selection import select_metrics
 from otel_agenteval.judging.composites import result_of
-from otel_agenteval.judging.job import Gathering, InnerOutcome, Payload, Waiting, key_of
+from otel_agenteval.judging.job import InnerOutcome, key_of
 from otel_agenteval.judging.sampling import Chance
+from tests.judging.test_live import held
 from tests.support.clock import FakeClock
 from tests.support.judges import ScriptedModels
 from tests.support.recordings import unpack
-from tests.support.redis_server import RedisServer
 from tests.support.rig import Rig
 
 MEAN, GATE, POLICY, ALL_PASS = "code_composite_mean", "code_threshold_gate", "code_safety_policy", "code_policy_must_always_pass"
@@ -29,7 +29,7 @@ ONE, TWO, SEVERE, BAD = "llm_made_one", "llm_made_two", "llm_made_severe", "llm_
 
 
 @pytest.fixture(autouse=True)
-def _metrics(_registry: None) -> None:
+def _judged_metrics(_process: None) -> None:
     """Metrics of one question each, whose values a test gives."""
 
     @oa.metric(needs=("output",), threshold=0.5)
@@ -59,7 +59,7 @@ def config(models: ScriptedModels, *metrics: Any, **more: Any) -> dict[str, Any]
 
 
 def drain(rig: Rig) -> None:
-    assert rig.engine.drain(15, judges=True)
+    assert rig.engine.drain(60, judges=True)
     assert rig.engine.failures == {}
 
 
@@ -113,35 +113,6 @@ def test_verdict_of_a_severity_makes_no_second_call(models: ScriptedModels, both
         assert event[semconv.EXPLANATION] == "a threat"
 
 
-def test_verdict_of_a_severity_shares_its_call_in_eval(models: ScriptedModels) -> None:
-    models.play({"score": 6, "reason": "a threat", "recommended_action": "block"})
-    names = ["llm_content_harm_passed", "hpd:ContentHarmEvaluator"]
-    ((_, scores),) = oa.score_turns(oa.Turn(turn_id="t", input="?", output="!"), names, judge=models.judge)
-    assert [(score.metric, score.value, score.label) for score in scores] == [
-        ("llm_content_harm_passed", 0.0, "block"),
-        ("llm_content_harm", 6.0, "unacceptable"),
-    ]
-    assert len(models.requests) == 1
-    ((_, scores),) = oa.score_turns(oa.Turn(turn_id="t", input="?", output="!"), names)
-    assert [score.detail for score in scores] == [{"reason": "no_judge"}] * 2
-
-
-def test_why_says_what_a_composite_waits_for(models: ScriptedModels) -> None:
-    models.play({"score": 0.2}, {"score": 0.4})
-    with Rig(config(models, ONE, {MEAN: {"metrics": [ONE, TWO]}})) as rig:
-        judging = rig.engine.judging
-        assert judging is not None
-        judging.may_start = False
-        rig.run()
-        assert why(rig)[MEAN] == f"waiting for {ONE}, {TWO}"
-        assert judging.step()
-        assert why(rig)[MEAN] == f"waiting for {TWO}"
-        assert why(rig)[ONE] == "scored"
-        assert judging.step()
-        assert why(rig)[MEAN] == "scored"
-        assert TWO not in why(rig)
-
-
 def test_a_composite_of_composites_and_gates_over_them(models: ScriptedModels) -> None:
     models.play({"score": 0.2}, {"score": 0.6})
     inner = {MEAN: {"metrics": [ONE, {"code_not": {"metric": TWO}}]}}
@@ -170,33 +141,6 @@ def test_an_inner_metric_that_was_not_drawn_is_missing(models: ScriptedModels, s
         assert len(models.requests) == (1 if own else 0), "what only the composite needs is not asked for in vain"
         outcomes = {key[2]: count for key, count in rig.count("agenteval.results").items() if key[0] == MEAN}
         assert outcomes == {"sampled_out" if own else "skipped": 1}
-
-
-def test_the_probability_is_the_lowest_of_what_was_needed(models: ScriptedModels) -> None:
-    models.play(*[{"score": 0.5}] * 200)
-    wanted = [{ONE: {}, "sample": {"rate": 0.7}}, {TWO: {}, "sample": {"rate": 0.4}}, {MEAN: {"metrics": [ONE, TWO]}}]
-    with Rig(config(models, *wanted)) as rig:
-        for _ in range(40):
-            rig.run()
-        drain(rig)
-        by_metric: dict[str, list[float]] = {ONE: [], TWO: [], MEAN: []}
-        for scored in rig.scored():
-            for score in scored.scores if scored.judged else ():
-                by_metric[score.metric].append(scored.judged.probability)  # type: ignore[union-attr]
-        assert 0 < len(by_metric[MEAN]) == len(by_metric[TWO]) < len(by_metric[ONE])
-        assert (set(by_metric[ONE]), set(by_metric[TWO]), set(by_metric[MEAN])) == ({0.7}, {0.4}, {0.4})
-
-
-def test_what_only_a_composite_needs_is_sampled_as_the_composite_is(models: ScriptedModels) -> None:
-    models.play(*[{"score": 0.5}] * 100)
-    with Rig(config(models, {MEAN: {"metrics": [ONE, TWO]}, "sample": {"rate": 0.5}})) as rig:
-        for _ in range(20):
-            rig.run()
-        drain(rig)
-        made = [scored for scored in rig.scored() if scored.judged and scored.scores]
-        assert 0 < len(made) < 20
-        assert {scored.judged.probability for scored in made if scored.judged} == {0.5}
-        assert len(models.requests) == 2 * len(made)
 
 
 def test_one_severe_rating_blocks_whatever_became_of_the_others(models: ScriptedModels) -> None:
@@ -234,16 +178,6 @@ def test_the_probability_of_a_policy_is_that_of_what_decided_it(
     assert result_of(policy, Chance(1.0, "rate"), found, conversation=False) is None, "it waits"
 
 
-def test_a_rating_that_is_missing_leaves_what_passes_so_far_open(models: ScriptedModels) -> None:
-    models.play({"score": 1})
-    ratings = [{SEVERE: {}}, {BAD: {}, "sample": {"rate": 0}}]
-    with Rig(config(models, *ratings, POLICY)) as rig:
-        rig.run()
-        drain(rig)
-        assert left(rig) == {SEVERE: (1.0, 1.0)}
-        assert why(rig)[POLICY] == f"skipped: missing {BAD} (sampled out (p=0))"
-
-
 def test_a_policy_without_metrics_is_about_those_beside_it() -> None:
     found = {
         metric.name: [one.name for one in metric.inner]
@@ -254,16 +188,6 @@ def test_a_policy_without_metrics_is_about_those_beside_it() -> None:
     }  # fmt: skip
     assert found[POLICY] == [SEVERE, BAD]
     assert found[ALL_PASS] == [ONE, "code_latency"]
-
-
-def test_a_composite_that_is_not_for_the_turn_is_missing_in_others(models: ScriptedModels) -> None:
-    models.play({"score": 0.6})
-    inner = {MEAN: {"metrics": [ONE]}, "policy": "gate"}
-    with Rig(config(models, {**inner, "when": {"agent": "nobody"}}, ALL_PASS, {GATE: {"metric": ONE, "threshold": 0.5}})) as rig:
-        rig.run()
-        drain(rig)
-        assert left(rig) == {GATE: (1.0, 1.0)}
-        assert why(rig)[ALL_PASS] == f"skipped: missing {MEAN} (gated: when.agent)"
 
 
 def test_an_inner_error_is_what_the_composite_says_of_errors(models: ScriptedModels) -> None:
@@ -292,9 +216,7 @@ def test_a_job_that_cannot_be_done_leaves_the_others_and_says_what_is_missing(mo
     models.play({"score": 0.4})
     clock = FakeClock()
     with Rig(config(models, ONE, TWO, {MEAN: {"metrics": [ONE, TWO]}}, judge={"queue": {"max_age": "60s"}}), clock=clock) as rig:
-        judging = rig.engine.judging
-        assert judging is not None
-        judging.may_start = False
+        judging = held(rig)
         rig.run()
         assert why(rig)[MEAN] == f"waiting for {ONE}, {TWO}"
         clock.advance(120)
@@ -316,9 +238,7 @@ def test_what_is_dropped_takes_its_composites_along(models: ScriptedModels, reas
     if reason == "queue_full":
         wanted["judge"]["queue"] = {"max_bytes": 100}
     with Rig(wanted) as rig:
-        judging = rig.engine.judging
-        assert judging is not None
-        judging.may_start = False
+        held(rig)
         rig.run()
         turn = rig.turn()
         if reason == "shutdown":
@@ -365,43 +285,6 @@ def test_a_composite_of_conversations(models: ScriptedModels) -> None:
         assert {scored.turn.turn_id for scored in rig.scored() if scored.judged} == {"conversation-c1"}
 
 
-@pytest.mark.slow
-def test_means_of_composites_are_weighted_as_they_were_sampled(models: ScriptedModels) -> None:
-    """Half of the turns fail and are always judged; the others, which are better, are judged at a rate of 0.25."""
-    wanted = [{ONE: {}, "sample": {"rate": 0.25, "always_if": "agent == 'bad'"}}, {MEAN: {"metrics": [ONE]}}]
-    with Rig(config(models, *wanted), clock=FakeClock()) as rig:
-        judging = rig.engine.judging
-        assert judging is not None
-        judging.may_start = False
-        weights: dict[str, list[float]] = {"bad": [], "good": []}
-        for number in range(200):
-            name = "good" if number % 2 else "bad"
-            models.unused = [{"score": 0.9 if number % 2 else 0.1}]
-            rig.run(name)
-            rig.scored()
-            while judging.step():
-                rig.scored()
-        for scored in rig.scored():
-            for score in scored.scores if scored.judged else ():
-                if score.metric == MEAN:
-                    assert scored.judged is not None
-                    weights[scored.turn.agent or ""].append(1 / scored.judged.probability)
-        assert set(weights["bad"]) == {1.0}
-        assert set(weights["good"]) == {4.0}
-        assert sum(weights["bad"]) == 100
-        assert sum(weights["good"]) == pytest.approx(100, abs=87)  # five standard deviations
-        assert {name for name, *_ in rig.engine.telemetry.read("agenteval.estimate.mean").values} >= {ONE, MEAN}
-
-
-def test_without_a_judge_a_composite_is_missing_what_was_not_asked(models: ScriptedModels) -> None:
-    with Rig({"metrics": [{MEAN: {"metrics": [ONE, "code_empty_answer"]}}], "inline": {"metrics": ["code_latency"]}}) as rig:
-        rig.run()
-        drain(rig)
-        assert why(rig)[MEAN] == f"skipped: missing {ONE} (no_judge)"
-    score = oa.get_metric(MEAN, metrics=[ONE, "code_empty_answer"]).evaluate(oa.Turn(input="a", output="b"))
-    assert (score.status, score.detail["reason"], score.detail["missing"]) == ("skipped", f"missing:{ONE}", {ONE: "no_judge"})
-
-
 @pytest.mark.parametrize("killed_after", [0, 1, 2])
 def test_a_kill_loses_no_composite(models: ScriptedModels, tmp_path: Path, killed_after: int) -> None:
     """A process is gone in the middle, whatever it held in memory; the next one finds in the queue's file all that is needed."""
@@ -410,8 +293,7 @@ def test_a_kill_loses_no_composite(models: ScriptedModels, tmp_path: Path, kille
     models.play({"score": 0.1}, {"score": 0.2}, {"score": 0.6})
     clock = FakeClock()
     first = Rig(wanted, clock=clock)
-    assert first.engine.judging is not None
-    first.engine.judging.may_start = False
+    held(first)
     first.run()
     first.scored()
     for _ in range(killed_after):
@@ -428,35 +310,6 @@ def test_a_kill_loses_no_composite(models: ScriptedModels, tmp_path: Path, kille
         assert {**{name: value for name, (value, _) in before.items()}, **found} == {ONE: 0.1, MEAN: pytest.approx(0.3)}
         assert len(models.requests) == 3
         assert rig.engine.judging.queue.depth == 0
-
-
-def test_another_process_makes_the_composite(models: ScriptedModels, tmp_path: Path) -> None:
-    """The agent's process only puts jobs into the queue on a server; two others do one each."""
-    server = RedisServer(tmp_path / "redis")
-    models.play({"score": 0.1}, {"score": 0.5})
-    metrics = [
-        {ONE: {}, "sample": {"rate": 1}},
-        {MEAN: {"metrics": [ONE, TWO, {"code_contains": {"value": "Paris"}}]}, "policy": "gate"},
-    ]
-    queue = {"backend": "redis", "url": server.url}
-    try:
-        with Rig(config(models, *metrics, judge={"queue": {**queue, "work": False}})) as agent:
-            agent.run()
-            turn = agent.turn()
-            assert agent.engine.flush_jobs()
-            assert left(agent) == {}
-            assert models.requests == []
-        made: dict[str, Any] = {}
-        for _ in range(2):
-            with Rig(config(models, *metrics, judge={"queue": queue})) as worker:
-                assert worker.engine.judging is not None
-                worker.engine.judging.may_start = False
-                assert worker.engine.judging.step()
-                for scored in worker.scored():
-                    made |= {score.metric: (scored.turn.turn_id, score.value, score.policy) for score in scored.scores}
-        assert made == {ONE: (turn.turn_id, 0.1, "trend"), MEAN: (turn.turn_id, pytest.approx(1.6 / 3), "gate")}
-    finally:
-        server.stop()
 
 
 def test_a_revision_has_a_composite_of_its_own(models: ScriptedModels) -> None:
@@ -495,18 +348,6 @@ def test_eval_makes_them_too_and_asks_once(models: ScriptedModels, tmp_path: Pat
     assert (rows[GATE]["status"], rows[GATE]["detail"]["missing"]) == ("skipped", {f"{ONE}.nobody": "gated: when.agent"})
     assert TWO not in rows
     assert len(models.requests) == 2
-
-
-def test_what_composites_wait_for_survives_writing(models: ScriptedModels) -> None:
-    score = oa.Score("code_x", 0.5, label="pass", passed=True, detail={"a": [1]}, direction="down")
-    chance = Chance(0.25, "rate")
-    gathering = Gathering(
-        (Waiting("turn code_y", "code_y", chance),),
-        {"turn code_x": InnerOutcome(score, chance, 0.1)},
-        (Waiting("turn llm_z", "llm_z", chance),),
-    )
-    assert Gathering.from_dict(json.loads(json.dumps(gathering.to_dict()))) == gathering
-    assert Payload.__dataclass_fields__["gathering"].default is None
 
 
 def test_a_composite_in_a_cascade_or_a_condition_is_refused(models: ScriptedModels) -> None:

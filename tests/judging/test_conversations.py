@@ -11,8 +11,8 @@ from otel_agenteval.config.loader import load_config
 from otel_agenteval.core import semconv
 from otel_agenteval.evaluation.selection import select_metrics
 from otel_agenteval.evaluation.signals import SIGNALS
-from otel_agenteval.metrics.registry import resolve
 from otel_agenteval.turns.conversations import Conversations
+from tests.judging.test_live import held
 from tests.support.clock import FakeClock
 from tests.support.judges import ScriptedModels
 from tests.support.rig import Rig
@@ -59,7 +59,7 @@ def test_session_metric_alone_turns_on_its_signals(models: ScriptedModels, place
     given["metrics"], given["conversation"] = ([name], {}) if place == "metrics" else ([], {"metrics": [name]})
     with Rig(given) as rig:
         converse(rig, "Please wait here.", "Please wait here.")
-        assert rig.engine.drain(10, judges=True)
+        assert rig.engine.drain(60, judges=True)
         assert rig.engine.end_conversation("c1")
         [scored] = whole_ones(rig)
     first, second = scored.scores[0].detail["per_trace_signals"].values()
@@ -85,17 +85,12 @@ def test_signals_follow_weights_selectors_and_configured_metrics() -> None:
     assert sorted(one.name for one in of_turns) == sorted(SIGNALS)
 
 
-def test_signals_are_those_that_the_source_knows() -> None:
-    for metric, signal in SIGNALS.items():
-        assert resolve(f"pandaprobe:{signal}")[0].name == metric
-
-
 def test_reliability_and_consistency_follow_from_the_signals_of_the_turns(models: ScriptedModels) -> None:
     models.play(confidence(1.0), confidence(0.2), confidence(0.9))
     clock = FakeClock()
     with Rig(config(models, "llm_confidence"), clock=clock) as rig:
         converse(rig, "Paris.", "Rome?", "Paris, I think.")
-        assert rig.engine.drain(10, judges=True)
+        assert rig.engine.drain(60, judges=True)
         clock.advance(601)
         rig.engine.intake.tick()
         [scored] = whole_ones(rig)
@@ -113,9 +108,7 @@ def test_a_signal_that_comes_after_the_end_revises_what_looks_at_signals(models:
     given = config(models, "llm_confidence")
     given["conversation"]["metrics"].append({"code_contains": {"value": "Paris"}})
     with Rig(given, clock=clock) as rig:
-        judging = rig.engine.judging
-        assert judging is not None
-        judging.may_start = False
+        judging = held(rig)
         converse(rig, "Paris.")
         assert rig.engine.end_conversation("c1")
         [first] = whole_ones(rig)
@@ -145,43 +138,17 @@ def test_what_judges_say_during_shutdown_still_counts(models: ScriptedModels) ->
     rig.provider.shutdown()
 
 
-def test_a_turn_s_judges_see_what_was_said_before_it(models: ScriptedModels) -> None:
-    """Loop detection compares an answer with those before it."""
-    models.play(vectors={"Please wait here.": [1.0, 0.0], "Paris of course.": [0.0, 1.0]})
-    given = config(models, "embed_loop_detection")
-    given["conversation"] = {}
-    with Rig(given) as rig:
-        converse(rig, "Please wait here.", "Paris of course.", "Please wait here.")
-        assert rig.engine.drain(10, judges=True)
-        found = [scored.scores[0].value for scored in rig.scored() if scored.judged is not None]
-        assert sorted(found) == [0.0, 1.0, 1.0]
-        assert not whole_ones(rig)
-
-
 def test_safety_judge_reads_the_redacted_turns_before(models: ScriptedModels) -> None:
     models.play(*[{"score": 0, "reason": "fine"}] * 2)
     given = config(models, "llm_jailbreak_attempt")
     given["conversation"] = {}
     with Rig(given) as rig:
         converse(rig, "First, write to mallory@evil.example.", "Now the second part.")
-        assert rig.engine.drain(10, judges=True)
+        assert rig.engine.drain(60, judges=True)
     first, second = models.asked
     assert "<<<EARLIER" not in first
     assert f"1. user: {QUESTION}\n2. assistant: First, write to [EMAIL_1]." in second
     assert "mallory" not in second
-
-
-def test_loops_are_a_signal_too(models: ScriptedModels) -> None:
-    models.play(vectors={"Please wait here.": [1.0, 0.0], QUESTION: [1.0, 0.0]})
-    with Rig(config(models, "embed_loop_detection", "embed_coherence")) as rig:
-        converse(rig, "Please wait here.", "Please wait here.")
-        assert rig.engine.drain(10, judges=True)
-        assert rig.engine.end_conversation("c1")
-        [scored] = whole_ones(rig)
-        shown = list(scored.scores[0].detail["per_trace_signals"].values())
-        assert [one["loop_detection"] for one in shown] == [1.0, 0.0]
-        assert [one["coherence"] for one in shown] == [1.0, 1.0]
-        assert values(scored)[RELIABILITY] == 0.0
 
 
 # --- the store
@@ -208,11 +175,3 @@ def test_signals_may_come_before_their_turn_and_go_with_it() -> None:
     [late] = store.due()
     assert (late.reason, late.turn.revision, late.supersedes) == ("signals", 2, "conversation-c1")
     assert store.due() == store.end_late() == []
-
-
-def test_without_signals_a_conversation_has_none() -> None:
-    store = Conversations(60.0, 10, 2, 1_000, FakeClock().monotonic)
-    store.add(turn(1), 1)
-    store.note(None, "t1", {"confidence": 1.0})
-    [ended] = store.end("c1")
-    assert ended.turn.session is None

@@ -5,15 +5,21 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from opentelemetry.trace import TraceState
 
-import otel_agenteval as oa
 from otel_agenteval.core import semconv
+from otel_agenteval.core.score import Score
 from otel_agenteval.evaluation import redaction
+from otel_agenteval.evaluation.scored_turn import Root
+from otel_agenteval.judging.dispatcher import Dispatcher
+from otel_agenteval.judging.job import VERSION, Decision, Gathering, InnerOutcome, NewerPayload, Payload, Waiting
 from otel_agenteval.judging.queues import Job
+from otel_agenteval.judging.sampling import Chance
 from otel_agenteval.outlets.store.reader import StoreReader
 from tests.support.clock import FakeClock
 from tests.support.judges import ScriptedModels
@@ -33,7 +39,15 @@ def config(models: ScriptedModels | None, *metrics: Any, judge: Mapping[str, Any
     }
 
 
-def drain(rig: Rig, timeout: float = 10.0) -> bool:
+def held(rig: Rig) -> Dispatcher:
+    """The rig's judging, whose threads do nothing: the test does what they would, by ``step``."""
+    judging = rig.engine.judging
+    assert judging is not None
+    judging.may_start = False
+    return judging
+
+
+def drain(rig: Rig, timeout: float = 60.0) -> bool:
     return rig.engine.drain(timeout, judges=True)
 
 
@@ -97,27 +111,6 @@ def test_without_a_judge_the_metric_is_skipped_and_says_so() -> None:
         assert (rig.engine.why(turn.turn_id) or {})[METRIC] == "skipped: no_judge"
 
 
-def test_flush_does_not_wait_for_judges(models: ScriptedModels) -> None:
-    models.play(GOOD)
-    with Rig(config(models, judge={"budget": {"calls_per_hour": 1}}), clock=FakeClock()) as rig:
-        rig.run()
-        rig.run()
-        assert rig.engine.flush(10)
-        assert len(events(rig, "code_latency")) == 2
-        assert not drain(rig, 0.3)
-
-
-def test_turns_that_are_not_sampled_are_counted(models: ScriptedModels) -> None:
-    models.play()
-    with Rig(config(models, {METRIC: {}, "sample": {"rate": 0}})) as rig:
-        rig.run()
-        assert drain(rig)
-        [turn] = rig.turns()
-        assert results(rig) == {"sampled_out": 1}
-        assert (rig.engine.why(turn.turn_id) or {})[METRIC] == "sampled out (p=0)"
-        assert models.requests == []
-
-
 def test_a_turn_that_the_condition_names_is_judged_with_probability_one(models: ScriptedModels) -> None:
     models.play(GOOD)
     with Rig(
@@ -144,9 +137,7 @@ def test_a_judge_that_fails_is_asked_again_later_and_then_answers(models: Script
     models.play(500, 500, 500, GOOD)
     clock = FakeClock()
     with Rig(config(models, judge={"deadline": "20s"}), clock=clock) as rig:
-        judging = rig.engine.judging
-        assert judging is not None
-        judging.may_start = False  # the test does what its threads would
+        judging = held(rig)
         rig.run()
         [turn] = rig.turns()
         assert judging.step()
@@ -171,51 +162,6 @@ def test_after_all_attempts_the_score_is_an_error(models: ScriptedModels) -> Non
         assert rig.engine.judging is not None
         [(_, reason)] = rig.engine.judging.queue.dead_letters()
         assert reason == "http_401"
-
-
-def test_past_the_budget_jobs_wait_for_the_next_hour(models: ScriptedModels) -> None:
-    models.play(GOOD, GOOD)
-    clock = FakeClock()
-    with Rig(config(models, judge={"budget": {"calls_per_hour": 1}, "max_concurrency": 1}), clock=clock) as rig:
-        rig.run()
-        rig.run()
-        assert not drain(rig, 1.0)
-        assert results(rig) == {"pass": 1}
-        assert rig.count("agenteval.judge.requests")[("gated",)] >= 1
-        assert rig.engine.telemetry.read("agenteval.budget.remaining.calls").values == {("", "hour"): 0}
-        clock.advance(3661)  # what was spent is counted by minutes
-        assert drain(rig)
-        assert results(rig) == {"pass": 2}
-
-
-def test_what_shutdown_leaves_behind_is_counted(models: ScriptedModels) -> None:
-    models.play(*[GOOD] * 5)
-    limited = config(models, judge={"budget": {"calls_per_hour": 1}}, exit_timeout="5s")
-    with Rig(limited, clock=FakeClock()) as rig:
-        for _ in range(5):
-            rig.run()
-        rig.engine.shutdown()
-        assert results(rig) == {"pass": 1, "dropped": 4}
-
-
-def test_a_full_queue_drops_and_counts(models: ScriptedModels) -> None:
-    models.play()
-    with Rig(config(models, judge={"queue": {"max_bytes": 100}})) as rig:
-        rig.run()
-        assert drain(rig)
-        [turn] = rig.turns()
-        assert results(rig) == {"dropped": 1}
-        assert (rig.engine.why(turn.turn_id) or {})[METRIC] == "dropped: queue_full"
-
-
-@pytest.mark.parametrize("rate", [0.0, 0.3, 1.0])
-def test_every_turn_is_accounted_for(models: ScriptedModels, rate: float) -> None:
-    models.play(*[GOOD, 400] * 20)
-    with Rig(config(models, {METRIC: {}, "sample": {"rate": rate}})) as rig:
-        for _ in range(20):
-            rig.run()
-        assert drain(rig, 20.0)
-        assert sum(results(rig).values()) == 20
 
 
 def test_dollars_are_bounded_and_reported(models: ScriptedModels, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,75 +190,11 @@ def test_dollars_are_bounded_and_reported(models: ScriptedModels, monkeypatch: p
         assert results(rig) == {"pass": 2}
 
 
-def test_a_model_without_a_price_is_not_asked_where_dollars_are_bounded(models: ScriptedModels) -> None:
-    models.play(GOOD)
-    with Rig(config(models, judge={"budget": {"usd_per_hour": 1}})) as rig:
-        rig.run()
-        assert drain(rig)
-        assert results(rig) == {"error": 1}
-        assert events(rig)[0][semconv.ERROR_TYPE] == "unpriced"
-        assert models.requests == []
-
-
-def test_a_whole_conversation_is_judged_when_it_ends(models: ScriptedModels) -> None:
-    models.play(GOOD)
-    given = {"conversation": {"metrics": [METRIC]}, **config(models)}
-    given["metrics"] = []
-    with Rig(given) as rig:
-        for text in ("one", "two"):
-            rig.run(says=text, attributes={"gen_ai.conversation.id": "c-1"})
-        rig.turns()
-        assert rig.engine.end_conversation("c-1")
-        assert drain(rig)
-        [event] = events(rig)
-        assert event[semconv.CONVERSATION_ID] == "c-1"
-        assert results(rig) == {"pass": 1}
-        assert sum(rig.count("agenteval.turns").values()) == 2
-
-
-def test_a_queue_whose_file_cannot_be_used_costs_only_judged_scores(models: ScriptedModels, tmp_path: Path) -> None:
-    models.play()
-    stored = {"queue": {"backend": "sqlite", "path": str(tmp_path / "missing" / "queue.db")}}
-    with Rig(config(models, judge=stored)) as rig:
-        rig.run()
-        assert not drain(rig, 0.2)
-        [turn] = rig.turns()
-        assert (rig.engine.why(turn.turn_id) or {}) == {"code_latency": "scored", METRIC: "waiting"}
-        assert results(rig) == {}
-        assert rig.engine.failures["judge_queue"] >= 1
-    assert results(rig) == {"dropped": 1}, "the process has ended before the file could be used"
-
-
-def test_references_reach_the_judged_score_which_names_their_source(models: ScriptedModels) -> None:
-    @oa.metric(needs=("ground_truth",))
-    def llm_same(turn: oa.Turn, judge: Any) -> float:
-        """Whether the answer says what is true."""
-        if turn.output == turn.ground_truth:
-            return 1.0
-        found = judge.ask(
-            "same", "Compare.", {"answer": turn.output, "truth": turn.references["ground_truth"]}, '{"score": 0-100}'
-        )
-        return float(found["score"]) / 100
-
-    models.play({"score": 40})
-    with Rig(config(models, {"llm_same": {}, "sample": {"rate": 1}}, references={"given": [{"ground_truth": "Paris."}]})) as rig:
-        rig.run()
-        rig.run(says="Lyon.")
-        assert drain(rig)
-        judged = [scored for scored in rig.scored() if scored.judged is not None]
-        assert [scored.scores[0].value for scored in judged] == [1.0, 0.4]
-        assert [scored.scores[0].detail["reference_from"] for scored in judged] == [{"ground_truth": "config"}] * 2
-        assert [event[semconv.SAMPLE_PROBABILITY] for event in events(rig, "llm_same")] == [1.0, 1.0]
-        assert len(models.requests) == 1
-
-
 def test_a_job_that_never_ends_is_given_up(models: ScriptedModels) -> None:
     models.play()
     clock = FakeClock()
     with Rig(config(models, judge={"attempts": 2}), clock=clock) as rig:
-        judging = rig.engine.judging
-        assert judging is not None
-        judging.may_start = False
+        judging = held(rig)
         rig.run()
         rig.turns()
         for _ in range(2):  # the process that claims it dies
@@ -323,35 +205,14 @@ def test_a_job_that_never_ends_is_given_up(models: ScriptedModels) -> None:
         assert models.requests == []
 
 
-def test_a_job_that_cannot_be_read_is_dropped_after_all_attempts(models: ScriptedModels) -> None:
-    models.play()
-    clock = FakeClock()
-    with Rig(config(models, judge={"attempts": 2}), clock=clock) as rig:
-        judging = rig.engine.judging
-        assert judging is not None
-        judging.may_start = False
-        rig.run()
-        rig.turns()
-        [job] = judging.queue.claim(1, 60.0)
-        judging.queue.ack(job.id)
-        judging.queue.put_many([Job("other", job.payload.partition(b"\n")[0] + b'\n{"turn_id": ')])
-        for _ in range(2):
-            assert judging.step()
-            clock.advance(10)
-        assert judging.queue.depth == 0
-        assert judging.queue.dead_letters() == [("other", "JSONDecodeError")]
-        assert results(rig) == {"dropped": 1}
-
-
 def test_what_a_stored_queue_holds_of_a_metric_that_is_gone_is_dropped(models: ScriptedModels, tmp_path: Path) -> None:
     models.play()
     stored = {"queue": {"backend": "sqlite", "path": str(tmp_path / "queue.db")}}
     with Rig(config(models, judge=stored, exit_timeout="1ms")) as rig:
-        assert rig.engine.judging is not None
-        rig.engine.judging.may_start = False
+        judging = held(rig)
         rig.run()
         rig.turns()
-        assert rig.engine.judging.queue.depth == 1
+        assert judging.queue.depth == 1
     with Rig(config(models, "llm_coherence", judge=stored)) as rig:
         assert drain(rig)
         assert results(rig) == {"dropped": 1}
@@ -426,3 +287,69 @@ def test_content_that_cannot_be_redacted_stays_here_and_its_scores_leave(
             [event] = events(rig, metric)
             assert semconv.TURN_INPUT not in event
         assert len(models.requests) == 1
+
+
+# --- payloads: one codec, which says its version
+
+
+ROOT = Root(0xA1, 0xB1, False, TraceState([("ot", "th:8")]), {"service.name": "shop"}, "blue", {"team": "sales"})
+PLAIN = Payload("turn llm_x 0 1", "llm_x", "t-1", 1, "bot", 5.0, 0.25, Chance(0.5, "rate"), Root(1, 2), b'{"turn_id":"t-1"}')
+FULL = replace(
+    PLAIN, revision=2, conversation=True, new=False, supersedes="t-0", counted_as="t", absorbs=("t-3",), root=ROOT,
+    sources={"ground_truth": "dataset"}, decided=Decision("embed_x", 0.24),
+    then=(Waiting("turn llm_y 0 1", "llm_y", Chance(0.1, "rate"), (Waiting("turn llm_z 0 1", "llm_z", Chance(1.0, "rule")),)),),
+)  # fmt: skip
+GATHERING = replace(
+    PLAIN, gathering=Gathering(
+        (Waiting("turn code_mean 0 1", "code_mean", Chance(0.5, "rate")),),
+        {"turn llm_y 0 1": InnerOutcome(Score("llm_y", 0.5, detail={"reason": "a"}), Chance(0.5, "rate"), 0.01)},
+        (Waiting("inner turn llm_z 0 1", "llm_z", Chance(1.0, "rule"), (), Decision("embed_x", None)),),
+    ),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("payload", [PLAIN, FULL, GATHERING], ids=["plain", "full", "with composites"])
+def test_a_payload_is_read_as_it_was_written(payload: Payload) -> None:
+    read = Payload.decode(payload.encode())
+    assert (read.root.trace_state or TraceState()).to_header() == (payload.root.trace_state or TraceState()).to_header()
+    assert replace(read, root=payload.root) == payload
+    assert replace(read.root, trace_state=None) == replace(payload.root, trace_state=None)
+
+
+def test_a_payload_of_a_later_version_is_not_guessed_at() -> None:
+    later = PLAIN.encode().replace(b'"v":1', b'"v":%d' % (VERSION + 1))
+    with pytest.raises(NewerPayload):
+        Payload.decode(later)
+
+
+def stored(models: ScriptedModels, path: Path) -> dict[str, Any]:
+    server = {"base_url": models.url, "model": "scripted", "queue": {"backend": "sqlite", "path": str(path)}}
+    return {"judge": {**server, "attempts": 2}, "inline": {"metrics": []}, "metrics": ["llm_relevance"]}
+
+
+def test_a_job_of_a_later_version_stays_for_a_process_that_can_read_it(models: ScriptedModels, tmp_path: Path) -> None:
+    models.play()
+    clock = FakeClock()
+    with Rig(stored(models, tmp_path / "jobs.db"), clock=clock) as rig:
+        judging = held(rig)
+        judging.queue.put_many([Job("later", b'{"v":99,"form":"another"}\n')])
+        for _ in range(5):
+            assert judging.step()
+            assert not judging.step()
+            clock.advance(301)
+        assert judging.queue.depth == 1
+        assert judging.queue.dead_letters() == []
+        assert rig.engine.failures == {}
+
+
+def test_a_payload_that_is_none_ends_as_a_dead_letter(models: ScriptedModels, tmp_path: Path) -> None:
+    models.play()
+    clock = FakeClock()
+    with Rig(stored(models, tmp_path / "jobs.db"), clock=clock) as rig:
+        judging = held(rig)
+        judging.queue.put_many([Job("broken", b"\xff\n{}")])
+        while judging.queue.depth:
+            judging.step()
+            clock.advance(301)
+        assert [name for name, _ in judging.queue.dead_letters()] == ["broken"]
+        assert rig.engine.failures == {"judging": 2}

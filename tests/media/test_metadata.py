@@ -55,21 +55,6 @@ def test_of_a_jpeg_only_which_side_is_up_stays(orientation: int) -> None:
     assert not any(word in found for word in TOLD)
 
 
-def test_a_progressive_jpeg_of_many_scans_stays_whole() -> None:
-    data = with_place(scenery(320, 240))
-    progressive = image(scenery(320, 240), "JPEG", progressive=True, comment=b"Erika")
-    assert progressive.count(b"\xff\xda") > 3
-    found = without_metadata(progressive)
-    assert b"Erika" not in found
-    assert (pixels(found) == pixels(progressive)).all()
-    assert len(found) < len(data) + len(progressive)
-
-
-def test_a_second_image_behind_the_first_goes_too() -> None:
-    data = image(PICTURE, "JPEG")
-    assert without_metadata(data + with_place(PICTURE)) == without_metadata(data)
-
-
 def profile(*, primaries: tuple[float, ...] = (), told: bytes = b"") -> bytes:
     """A color profile of real numbers, with texts of its own in every place that has room for one."""
     whole = bytearray(ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes())
@@ -142,14 +127,8 @@ def told_png() -> bytes:
         (b"eXIf", b"II*\0" + MARK), (b"iCCP", MARK + b"\0\0" + zlib.compress(profile(told=MARK))), (b"tIME", MARK[:7]), (b"pHYs", MARK[:9]),
         (b"sPLT", MARK), (b"hIST", MARK), (b"gAMA", MARK), (b"cHRM", MARK * 2), (b"sRGB", MARK), (b"sBIT", MARK), (b"bKGD", MARK), (b"prVt", MARK),
     ]  # fmt: skip
-    return (
-        data[:end]
-        + b"".join(itertools.starmap(chunk, chunks))
-        + data[end:-12]
-        + chunk(b"tEXt", b"x\0" + MARK)
-        + data[-12:]
-        + MARK
-    )
+    more, last = b"".join(itertools.starmap(chunk, chunks)), chunk(b"tEXt", b"x\0" + MARK)
+    return data[:end] + more + data[end:-12] + last + data[-12:] + MARK
 
 
 def told_jpeg() -> bytes:
@@ -209,44 +188,25 @@ def test_nothing_but_pixels_is_left(make: Callable[[], bytes]) -> None:
 
 
 @pytest.mark.parametrize("make", [told_png, told_jpeg, told_webp, told_gif])
-@pytest.mark.parametrize("edge", [1_000, 32])
-def test_a_judge_sees_nothing_but_pixels(make: Callable[[], bytes], edge: int) -> None:
+def test_a_judge_sees_nothing_but_pixels(make: Callable[[], bytes]) -> None:
     data = make()
-    with opening(Rules(max_edge=edge)):
-        seen = base64.b64decode(for_judge(MediaContent(data, type_of(data) or "")).partition(",")[2])
-    assert MARK[:6] not in seen
-    for text in re.findall(rb"[\x20-\x7e]{4,}", zlib_of(seen)):
-        assert text not in MARK
-
-
-def zlib_of(data: bytes) -> bytes:
-    """The color profile of an image, which PNG keeps compressed."""
-    found: bytes = opened(data).info.get("icc_profile", b"")
-    return found
+    for edge in (1_000, 32):
+        with opening(Rules(max_edge=edge)):
+            seen = base64.b64decode(for_judge(MediaContent(data, type_of(data) or "")).partition(",")[2])
+        assert MARK[:6] not in seen
+        kept = opened(seen).info.get("icc_profile", b"")  # which PNG keeps compressed
+        assert not any(text in MARK for text in re.findall(rb"[\x20-\x7e]{4,}", kept))
 
 
 @pytest.mark.parametrize(
-    "longer",
-    [
-        pytest.param(lambda data: data.replace(b"\xff\xdb\0\x43", b"\xff\xdb\0\x47" + bytes(4), 1), id="a table"),
-        pytest.param(lambda data: data.replace(b"\xff\xda\0\x0c", b"\xff\xda\0\x10" + bytes(4), 1), id="a scan's head"),
-    ],
+    ("part", "longer"),
+    [(b"\xff\xdb\0\x43", b"\xff\xdb\0\x47" + bytes(4)), (b"\xff\xda\0\x0c", b"\xff\xda\0\x10" + bytes(4))],
+    ids=["a table", "a scan's head"],
 )
-def test_a_jpeg_with_more_in_a_part_than_pixels_is_broken(longer: Callable[[bytes], bytes]) -> None:
+def test_a_jpeg_with_more_in_a_part_than_pixels_is_broken(part: bytes, longer: bytes) -> None:
     data = image(PICTURE, "JPEG")
-    assert longer(data) != data
-    assert fault_of(longer(data)) == "invalid_media"
-
-
-def test_texts_in_a_png_go() -> None:
-    from PIL.PngImagePlugin import PngInfo
-
-    info = PngInfo()
-    info.add_text("Author", "Erika")
-    info.add_itxt("XML:com.adobe.xmp", "<x>Erika</x>", zip=False)
-    data = image(PICTURE, "PNG", pnginfo=info)
-    assert b"Erika" in data
-    assert b"Erika" not in without_metadata(data)
+    assert part in data
+    assert fault_of(data.replace(part, longer, 1)) == "invalid_media"
 
 
 def test_an_animation_keeps_its_pictures_and_loses_its_comment() -> None:
@@ -259,17 +219,12 @@ def test_an_animation_keeps_its_pictures_and_loses_its_comment() -> None:
     assert (pixels(found) == pixels(out.getvalue())).all()
 
 
-def test_what_is_no_such_image_stays_as_it_is() -> None:
-    for data in (b"", b"hello", image(PICTURE, "BMP")):
-        assert without_metadata(data) is data
-
-
 @pytest.mark.parametrize("form", ["JPEG", "PNG", "WEBP", "GIF"])
 def test_every_cut_and_many_lies_end_in_one_kind_of_error(form: str) -> None:
     data = with_place(PICTURE, form) if form != "GIF" else image(PICTURE, "GIF")
     random = np.random.default_rng(3)
-    spoiled = [data[:length] for length in range(12, len(data), max(1, len(data) // 200))]
-    for _ in range(300):
+    spoiled = [data[:length] for length in range(12, len(data), max(1, len(data) // 100))]
+    for _ in range(100):
         other = bytearray(data)
         for place in random.integers(12, len(data), 5):
             other[place] = random.integers(0, 256)
@@ -284,9 +239,3 @@ def fault_of(data: bytes) -> str | None:
     except MetricError as error:
         return error.error_type
     return None
-
-
-def test_a_chunk_that_claims_more_than_there_is() -> None:
-    data = image(PICTURE, "PNG")
-    with pytest.raises(MetricError):
-        without_metadata(data[:8] + struct.pack(">I4s", 2**32 - 1, b"IHDR") + data[16:])

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import otel_agenteval as oa
+from otel_agenteval.cli.main import main
 from otel_agenteval.config.loader import load_config
 from otel_agenteval.core import semconv
 from otel_agenteval.core.errors import ConfigError
-from otel_agenteval.judging.models import JudgeGroup, judge_from
-from tests.models.wire import Request, Response, Server, said
+from otel_agenteval.judging.models import JudgeGroup, embedder_from, judge_from
+from tests.models.wire import KEY, Request, Response, Server, said
+from tests.support.recordings import unpack
 from tests.support.rig import Rig
 
 TURN = oa.Turn(input="q", output="a", agent="travel")
@@ -71,11 +74,6 @@ def score_of(options: dict[str, Any], metric: str = "llm_relevance", turn: oa.Tu
         judge.close()
 
 
-def test_without_any_of_it_there_is_one_judge(configured: Any) -> None:
-    judge = judge_from(load_config(configured({}), {}))
-    assert isinstance(judge, oa.Judge)
-
-
 # --- other models
 
 
@@ -96,7 +94,7 @@ def test_a_model_of_a_provider_without_a_server_is_refused_with_its_path(configu
         ({"second": {"model": "gemini/x"}}, r"judge\.second\.model"),
         ({"panel": {"models": ["small", "gemini/x"]}}, r"judge\.panel\.models\[1\]"),
     ):
-        with pytest.raises(ConfigError, match=f"{path}.*judge.servers.gemini"):
+        with pytest.raises(ConfigError, match=path):
             judge_from(load_config(configured({}, **options), {}))
 
 
@@ -171,8 +169,91 @@ def test_live_each_judge_of_a_panel_is_held_to_the_budget_and_counted(configured
     )
     with Rig({**options, "metrics": ["llm_relevance"], "inline": {"metrics": []}}) as rig:
         rig.run()
-        assert rig.engine.drain(20, judges=True)
+        assert rig.engine.drain(60, judges=True)
         [event] = rig.log_events()
         assert event.attributes[semconv.SCORE_VALUE] == 0.8
         assert rig.count("agenteval.judge.requests") == {("ok",): 3}
     assert [model for _, model in models.asked] == ["small", "large", "claude-x"]
+
+
+# --- from the configuration to a judge and an embedder, and to ``eval``
+
+
+Capture = pytest.CaptureFixture[str]
+
+
+def test_without_an_address_there_is_no_model() -> None:
+    config = load_config(env={})
+    assert judge_from(config) is None
+    assert embedder_from(config) is None
+
+
+def test_all_options_arrive(server: Server) -> None:
+    given = {
+        "base_url": server.url, "model": "m-1", "api_key": KEY, "timeout": "5s", "deadline": "20s", "max_concurrency": 3,
+        "requests_per_minute": 60, "tokens_per_minute": 1000, "prices": {"m-1": {"input": 1, "output": 2}},
+    }  # fmt: skip
+    config = load_config({"judge": {**given, "provider": "anthropic"}, "embedder": given}, {})
+    judge, embedder = judge_from(config), embedder_from(config)
+    assert judge is not None
+    assert embedder is not None
+    assert (judge.provider, judge.model, embedder.model) == ("anthropic", "m-1", "m-1")
+    for service in (judge.server, embedder._server):
+        assert (service._deadline, service.transport._timeout) == (20.0, 5.0)
+        assert service._prices == {"m-1": {"input": 1.0, "output": 2.0}}
+
+
+@pytest.mark.parametrize("section", ["judge", "embedder"])
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"model": "m-1"}, "base_url: required, because"),
+        ({"base_url": "http://h/v1"}, "model: required, because"),
+        (
+            {"base_url": "http://h/v1", "model": "m-1", "api_key": "ключ"},
+            "api_key: must contain only printable ASCII",
+        ),
+    ],
+)
+def test_half_a_configuration_is_an_error(section: str, given: dict[str, Any], said: str) -> None:
+    make = judge_from if section == "judge" else embedder_from
+    with pytest.raises(ConfigError) as caught:
+        make(load_config({section: given}, {}))
+    assert str(caught.value).startswith(f"{section}.{said}")
+    assert "ключ" not in str(caught.value)
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> str:
+    from tests.test_cli import GOOD
+
+    return str(unpack(GOOD, tmp_path))
+
+
+def written(tmp_path: Path, text: str) -> str:
+    file = tmp_path / "agenteval.yaml"
+    file.write_text(text, encoding="utf-8")
+    return str(file)
+
+
+def test_eval_asks_the_configured_judge(
+    recording: str, server: Server, tmp_path: Path, capsys: Capture, monkeypatch: Any
+) -> None:
+    monkeypatch.setenv("JUDGE_KEY", KEY)
+    server.reply({"score": 80, "reasoning": "fits"})
+    judge = f"{{base_url: '{server.url}', model: m-1, api_key: '${{env:JUDGE_KEY}}'}}"
+    file = written(tmp_path, f"judge: {judge}\nmetrics: [{{llm_relevance: {{}}, policy: gate}}]\n")
+    assert main(["eval", recording, "--config", file, "--metrics", "llm_relevance", "--gate"]) == 0
+    out, err = capsys.readouterr()
+    (score,) = map(json.loads, out.splitlines())
+    assert (score["metric"], score["value"], score["status"]) == ("llm_relevance", 0.8, "ok")
+    assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
+    assert "m-1: 1 requests, 0 without an answer, 120 tokens, cost unknown" in err
+
+
+def test_eval_says_what_it_cost(recording: str, server: Server, tmp_path: Path, capsys: Capture) -> None:
+    server.reply({"score": 80})
+    prices = "{m-1: {input: 1000, output: 5000, cached_input: 1000}}"
+    file = written(tmp_path, f"judge: {{base_url: '{server.url}', model: m-1, prices: {prices}}}\n")
+    main(["eval", recording, "--config", file, "--metrics", "llm_relevance"])
+    assert "0.2 USD" in capsys.readouterr().err

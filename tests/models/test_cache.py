@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sqlite3
 import stat
 from pathlib import Path
@@ -13,8 +12,7 @@ import pytest
 
 import otel_agenteval as oa
 from otel_agenteval.core import semconv
-from otel_agenteval.judging.models import VerdictCache, bypassing_cache
-from otel_agenteval.judging.models.cache import without_marker_numbers
+from otel_agenteval.judging.models import VerdictCache
 from tests.models.wire import Server
 from tests.support.clock import FakeClock
 from tests.support.judges import ScriptedModels
@@ -38,6 +36,7 @@ def ask(judge: oa.Judge, text: str = "Paris", task: str = "Judge it.") -> dict[s
 def test_what_is_kept_outlives_the_process_that_asked(path: str, clock: FakeClock) -> None:
     cache = VerdictCache(path, DAY, 10_000, clock=clock)
     cache["k"] = "Ünïcode"
+    assert stat.S_IMODE(Path(path).stat().st_mode) == 0o600
     cache.close()
     again = VerdictCache(path, DAY, 10_000, clock=clock)
     assert (again.get("k"), again.get("other"), len(again), list(again)) == ("Ünïcode", None, 1, ["k"])
@@ -71,13 +70,6 @@ def test_past_its_size_the_oldest_go(path: str, clock: FakeClock) -> None:
     cache.close()
 
 
-def test_the_file_is_its_owner_s_alone(path: str, clock: FakeClock) -> None:
-    cache = VerdictCache(path, DAY, 10_000, clock=clock)
-    cache["k"] = "v"
-    assert stat.S_IMODE(Path(path).stat().st_mode) == 0o600
-    cache.close()
-
-
 def test_a_file_that_cannot_be_used_is_a_miss(tmp_path: Path, server: Server, judge_of: Any) -> None:
     (tmp_path / "verdicts.db").write_bytes(b"this is no database, and never was one" * 40)
     cache = VerdictCache(str(tmp_path / "verdicts.db"), DAY, 10_000)
@@ -87,32 +79,7 @@ def test_a_file_that_cannot_be_used_is_a_miss(tmp_path: Path, server: Server, ju
     assert cache.faults >= 2
 
 
-def test_a_forked_child_opens_the_file_for_itself(path: str, clock: FakeClock) -> None:
-    cache = VerdictCache(path, DAY, 10_000, clock=clock)
-    cache["k"] = "parent"
-    pid = os.fork()
-    if pid == 0:
-        good = cache.get("k") == "parent"
-        cache["child"] = "child"
-        os._exit(0 if good and not cache.faults else 1)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-    assert (cache["child"], cache["k"], cache.faults) == ("child", "parent", 0)
-    cache.close()
-
-
 # --- the key
-
-
-@pytest.mark.parametrize(
-    ("text", "canonical"),
-    [
-        ("[EMAIL_7] wrote to [EMAIL_2] and [PHONE_9], [EMAIL_7]", "[EMAIL_1] wrote to [EMAIL_2] and [PHONE_1], [EMAIL_1]"),
-        ("[EMAIL_2] and [EMAIL_2]", "[EMAIL_1] and [EMAIL_1]"),
-        ("[EMAIL] [OTHER_3] [1]", "[EMAIL] [OTHER_3] [1]"),
-    ],
-)
-def test_the_numbers_of_markers_follow_the_text(text: str, canonical: str) -> None:
-    assert without_marker_numbers(text) == canonical
 
 
 def test_the_same_question_with_other_marker_numbers_is_known(server: Server, judge_of: Any) -> None:
@@ -144,19 +111,10 @@ def test_a_metric_s_version_and_parameters_make_it_another_question(models: Scri
     judge.close()
 
 
-def test_an_audit_asks_anew_and_what_it_hears_is_kept(server: Server, judge_of: Any) -> None:
-    judge = judge_of(cache={})
-    server.reply({"score": 1}, {"score": 2})
-    ask(judge)
-    with bypassing_cache():
-        assert ask(judge) == {"score": 2}
-    assert ask(judge) == {"score": 2}
-
-
 # --- what is kept
 
 
-@pytest.mark.parametrize("refused", ['{"score": "banana"}', '{"reasoning": "x"}', '{"score": true}', '{"score": null}'])
+@pytest.mark.parametrize("refused", ['{"score": "banana"}', '{"reasoning": "x"}'])
 def test_what_the_metric_refuses_is_asked_anew(refused: str, server: Server, judge_of: Any) -> None:
     cache: dict[str, str] = {}
     judge = judge_of(cache=cache)
@@ -168,21 +126,6 @@ def test_what_the_metric_refuses_is_asked_anew(refused: str, server: Server, jud
     assert (len(cache), len(server.requests)) == (1, 2)
 
 
-def test_a_value_that_is_none_is_not_kept_either(server: Server, judge_of: Any) -> None:
-    @oa.metric(needs=("output",))
-    def llm_divided(turn: oa.Turn, judge: Any) -> float:
-        """One over the score."""
-        score = float(judge.ask("rate", "Rate it.", {"text": turn.output}, '{"score": <0 to 1>}')["score"])
-        return 1 / score if score else float("inf")
-
-    cache: dict[str, str] = {}
-    server.reply({"score": 0}, {"score": 0})
-    for _ in range(2):
-        score = oa.get_metric("llm_divided").evaluate(oa.Turn(output="a"), judge=judge_of(cache=cache))
-        assert score.error_type == "invalid_value"
-    assert (cache, len(server.requests)) == ({}, 2)
-
-
 def test_of_several_questions_none_is_kept_where_the_last_reply_is_refused(server: Server, judge_of: Any) -> None:
     cache: dict[str, str] = {}
     judge = judge_of(cache=cache)
@@ -191,13 +134,6 @@ def test_of_several_questions_none_is_kept_where_the_last_reply_is_refused(serve
     server.reply(good[0], {"score": 11, "reason": "r"}, *good)
     assert [metric.evaluate(turn, judge=judge).status for _ in range(3)] == ["error", "ok", "ok"]
     assert (len(cache), len(server.requests)) == (2, 4)
-
-
-def test_how_much_a_judge_reads_makes_it_another_question(server: Server, judge_of: Any) -> None:
-    cache: dict[str, str] = {}
-    server.reply({"score": 1}, {"score": 2}, {"score": 3})
-    limits = (None, 1_000, 2_000, 1_000)
-    assert [ask(judge_of(cache=cache, max_input_tokens=limit), "word " * 3_000)["score"] for limit in limits] == [1, 2, 3, 2]
 
 
 def test_something_else_in_the_file_is_a_miss(server: Server, judge_of: Any) -> None:
@@ -224,14 +160,14 @@ def test_live_a_known_verdict_is_counted_and_takes_nothing_of_the_budget(models:
     with Rig(live(models, path, audit=0)) as rig:
         for _ in range(3):
             rig.run(says="Paris.")
-        assert rig.engine.drain(10, judges=True)
+        assert rig.engine.drain(60, judges=True)
         scores = [e.attributes[semconv.SCORE_VALUE] for e in rig.log_events()]
         assert scores == [0.9] * 3
         assert rig.count("agenteval.judge.cache") == {("miss",): 1, ("hit",): 2}
         assert rig.count("agenteval.judge.requests") == {("ok",): 1}
     with Rig(live(models, path, audit=0)) as rig:
         rig.run(says="Paris.")
-        assert rig.engine.drain(10, judges=True)
+        assert rig.engine.drain(60, judges=True)
         assert rig.count("agenteval.judge.cache") == {("hit",): 1}
     assert len(models.requests) == 1
 
@@ -243,7 +179,7 @@ def test_live_an_audit_asks_whatever_is_known(models: ScriptedModels, path: str)
     with Rig(options) as rig:
         for _ in range(3):
             rig.run(says="Paris.")
-        assert rig.engine.drain(10, judges=True)
+        assert rig.engine.drain(60, judges=True)
         assert rig.count("agenteval.judge.cache") == {("audit",): 3}
     assert len(models.requests) == 3
 
@@ -256,7 +192,7 @@ def test_replies_can_be_encrypted(models: ScriptedModels, path: str) -> None:
     with Rig(options) as rig:
         rig.run(says="Paris.")
         rig.run(says="Paris.")
-        assert rig.engine.drain(10, judges=True)
+        assert rig.engine.drain(60, judges=True)
         assert len(rig.log_events()) == 2
     with contextlib.closing(sqlite3.connect(path)) as db:
         rows = db.execute("SELECT reply FROM verdicts").fetchall()
@@ -266,5 +202,5 @@ def test_replies_can_be_encrypted(models: ScriptedModels, path: str) -> None:
     options["judge"]["encryption_key"] = fernet.Fernet.generate_key().decode()
     with Rig(options) as rig:  # another key: what is kept is not known, and asked again
         rig.run(says="Paris.")
-        assert rig.engine.drain(10, judges=True)
+        assert rig.engine.drain(60, judges=True)
         assert rig.count("agenteval.judge.cache") == {("miss",): 1}

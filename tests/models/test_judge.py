@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import traceback
 from typing import Any
@@ -11,9 +10,9 @@ import pytest
 
 import otel_agenteval as oa
 from otel_agenteval.core.errors import ConfigError, JudgeError
-from otel_agenteval.judging.models import recording
 from otel_agenteval.judging.models.connections import HttpConnection
 from tests.models.wire import KEY, Request, Response, Server, said
+from tests.support.clock import FakeClock
 
 SCHEMA = {"type": "object", "properties": {"score": {"type": "number"}}}
 SECRET_TEXT = "the patient's name is Erika"
@@ -30,63 +29,43 @@ def forms(server: Server) -> list[str]:
 # --- manners
 
 
-class Picky:
-    """A server that refuses some settings, in its own words."""
+def refusing(server: Server, refused: dict[str, str], status: int = 400) -> None:
+    """Let the server refuse some settings, in its own words."""
 
-    def __init__(self, server: Server, refused: dict[str, str], status: int = 400) -> None:
-        self.refused, self.status = refused, status
-        server.answering = self.answer
-
-    def answer(self, request: Request) -> Response:
-        for words, message in self.refused.items():
+    def answer(request: Request) -> Response:
+        for words, message in refused.items():
             if words in json.dumps(request.body):
-                return Response({"error": {"message": message}}, self.status)
+                return Response({"error": {"message": message}}, status)
         return Response(said("openai", '{"score": 1}'))
 
+    server.answering = answer
 
-@pytest.mark.parametrize("status", [400, 422])
+
 @pytest.mark.parametrize(
-    "message", ["Invalid value: 'json_schema'", "unknown field `response_format`", "unsupported", "Bad Request"]
+    ("status", "message"), [(400, "Invalid value: 'json_schema'"), (422, "unsupported"), (400, "Bad Request")]
 )
 def test_a_server_that_takes_no_schema_is_asked_for_json_and_that_is_remembered(
     status: int, message: str, server: Server, judge: oa.Judge
 ) -> None:
-    Picky(server, {"json_schema": message}, status)
+    refusing(server, {"json_schema": message}, status)
     assert ask(judge, schema=SCHEMA) == ask(judge, schema=SCHEMA) == {"score": 1}
     assert forms(server) == ["json_schema", "json_object", "json_object"]
 
 
 def test_a_server_that_takes_no_response_format_is_asked_without(server: Server, judge: oa.Judge) -> None:
-    Picky(server, {"response_format": "'response_format' is not known here"})
+    refusing(server, {"response_format": "'response_format' is not known here"})
     assert ask(judge) == ask(judge) == ask(judge, schema=SCHEMA) == {"score": 1}
     assert forms(server) == ["json_object", "plain", "plain", "plain"]
 
 
-def test_a_refusal_without_a_word_may_be_about_the_form(server: Server, judge: oa.Judge) -> None:
-    server.will(Response(b"", 400))
-    server.reply({"score": 1})
-    assert ask(judge) == {"score": 1}
-    assert forms(server) == ["json_object", "plain"]
-
-
-def test_a_model_that_takes_no_temperature_is_asked_without(server: Server, judge: oa.Judge) -> None:
-    Picky(server, {"temperature": "Unsupported value: 'temperature' does not support 0 with this model."})
-    assert ask(judge) == ask(judge) == {"score": 1}
-    assert ["temperature" in request.body for request in server.requests] == [True, False, False]
-    assert forms(server) == ["json_object"] * 3
-
-
-def test_both_can_be_refused(server: Server, judge: oa.Judge) -> None:
-    Picky(server, {"temperature": "no temperature", "response_format": "no response_format"})
+def test_temperature_and_form_can_be_refused(server: Server, judge: oa.Judge) -> None:
+    refusing(server, {"temperature": "Unsupported value: 'temperature'", "response_format": "no response_format"})
     assert ask(judge) == ask(judge)
-    assert len(server.requests) == 4
-    assert "temperature" not in server.requests[-1].body
-    assert forms(server)[-1] == "plain"
+    assert ["temperature" in request.body for request in server.requests] == [True, False, False, False]
+    assert forms(server) == ["json_object", "json_object", "plain", "plain"]
 
 
-@pytest.mark.parametrize(
-    "message", ["the key is disabled", "no credit left", "This model's maximum context length is 8192 tokens"]
-)
+@pytest.mark.parametrize("message", ["the key is disabled", "This model's maximum context length is 8192 tokens"])
 def test_a_refusal_about_something_else_is_not_repeated(message: str, server: Server, judge: oa.Judge) -> None:
     server.will(Response({"error": {"message": message}}, 400))
     with pytest.raises(JudgeError):
@@ -107,7 +86,7 @@ def test_what_was_accepted_before_is_not_the_reason(server: Server, judge: oa.Ju
 
 def test_a_server_that_refuses_everything_leaves_nothing_learned(server: Server, judge: oa.Judge) -> None:
     server.will(*[Response(b"", 400)] * 3)
-    with pytest.raises(JudgeError, match="status 400"):
+    with pytest.raises(JudgeError):
         ask(judge)
     assert len(server.requests) == 3
     server.reply({"score": 1})
@@ -141,16 +120,10 @@ def test_a_refusal_says_its_kind(status: int, body: Any, error_type: str, server
 def test_a_question_is_one_call_and_a_repair_is_the_only_other(server: Server, judge: oa.Judge) -> None:
     server.reply({"score": 1}, "no", "still no", {"score": 9})
     assert ask(judge) == {"score": 1}
-    with pytest.raises(JudgeError, match="one JSON object") as caught:
+    with pytest.raises(JudgeError) as caught:
         ask(judge)
     assert caught.value.error_type == "unreadable_reply"
     assert len(server.requests) == 3
-
-
-def test_nothing_is_kept_unless_a_cache_is_given(server: Server, judge: oa.Judge) -> None:
-    server.reply({"score": 1}, {"score": 2})
-    assert [ask(judge), ask(judge)] == [{"score": 1}, {"score": 2}]
-    judge.clear_cache()
 
 
 def test_a_cache_answers_the_same_question_and_can_be_cleared(server: Server, judge_of: Any) -> None:
@@ -163,14 +136,6 @@ def test_a_cache_answers_the_same_question_and_can_be_cleared(server: Server, ju
     judge.clear_cache()
     assert ask(judge) == {"score": 4}
     assert SECRET_TEXT not in str(cache.keys())
-
-
-def test_a_reply_that_could_not_be_read_is_not_cached(server: Server, judge_of: Any) -> None:
-    judge = judge_of(cache={})
-    server.reply("no", "no", {"score": 1})
-    with pytest.raises(JudgeError):
-        ask(judge)
-    assert ask(judge) == {"score": 1}
 
 
 def test_text_that_is_no_text_is_sent_all_the_same(server: Server, judge: oa.Judge) -> None:
@@ -194,13 +159,9 @@ def test_configured_prices_give_the_cost(server: Server, judge_of: Any) -> None:
 @pytest.mark.parametrize(
     "usage",
     [
-        None,
-        {},
-        {"prompt_tokens": 0},
-        {"prompt_tokens": 10**8, "completion_tokens": 5},
-        {"prompt_tokens": "9", "completion_tokens": -1},
+        None, {"prompt_tokens": 0}, {"prompt_tokens": 10**8, "completion_tokens": 5}, {"prompt_tokens": "9", "completion_tokens": -1},
     ],
-)
+)  # fmt: skip
 def test_what_a_server_miscounted_has_no_known_cost_and_budgets_are_charged_with_an_estimate(
     usage: Any, server: Server, judge_of: Any
 ) -> None:
@@ -247,47 +208,21 @@ def test_the_table_knows_public_servers() -> None:
     assert cost_of("no-such-model", "https://api.openai.com/v1", TokenUsage(1, 1, 0), {}) == (None, None)
 
 
-def test_a_recording_has_what_was_asked_inside_it(server: Server, judge: oa.Judge, embedder: oa.Embedder) -> None:
-    server.reply({"score": 1}, {"score": 2}, {"score": 3})
-    ask(judge)
-    with recording() as outer:
-        ask(judge)
-        with recording() as inner:
-            ask(judge)
-            server.will({"data": [{"index": 0, "embedding": [1.0]}], "usage": {"prompt_tokens": 3}})
-            embedder.embed(["a"])
-    assert [account.stage for account in outer] == ["relevance", "relevance", "embed"]
-    assert [account.stage for account in inner] == ["relevance", "embed"]
-    assert len(judge.accounts()) == 3
-
-
-def test_the_total_counts_failures_and_attempts(server: Server, judge: oa.Judge) -> None:
-    server.will(500, said("openai", "{}"), 401)
-    ask(judge)
-    with pytest.raises(JudgeError):
-        ask(judge)
-    total = judge.total()
-    assert (total.requests, total.failed, total.attempts) == (2, 1, 3)
-    assert (total.input_tokens, total.output_tokens, total.unpriced) == (100, 20, 1)
-
-
 # --- secrets
 
 
 @pytest.mark.parametrize(
-    "url", ["http://me:hunter2@h/v1", "http://hunter2@h/v1", "http://h/v1?key=hunter2", "h/v1", "file:///x", ""]
+    ("option", "url", "key"),
+    [
+        *(("base_url", url, None) for url in ("http://me:hunter2@h/v1", "http://h/v1?key=hunter2", "file:///hunter2", "")),
+        ("api_key", "http://h/v1", "hunter2\r\nX-Evil: 1"),
+    ],
 )
-def test_an_address_that_is_not_allowed_is_refused_without_being_shown(url: str) -> None:
+def test_secrets_are_not_shown_when_options_are_refused(option: str, url: str, key: str | None) -> None:
     for make in (oa.Judge, oa.Embedder):
-        with pytest.raises(ConfigError, match="base_url") as caught:
-            make(url, "m-1")
+        with pytest.raises(ConfigError, match=option) as caught:
+            make(url, "m-1", key)
         assert "hunter2" not in str(caught.value)
-
-
-def test_a_key_that_cannot_be_sent_is_refused_without_being_shown() -> None:
-    with pytest.raises(ConfigError, match="api_key") as caught:
-        oa.Judge("http://h/v1", "m-1", "hunter2\r\nX-Evil: 1")
-    assert "hunter2" not in str(caught.value)
 
 
 def test_a_newline_at_a_key_s_end_does_no_harm(server: Server) -> None:
@@ -299,7 +234,7 @@ def test_a_newline_at_a_key_s_end_does_no_harm(server: Server) -> None:
 
 
 @pytest.mark.parametrize(
-    "response", [500, 401, Response(b"garbage"), Response(b"half", cut=True), Response({"error": SECRET_TEXT}, 400)]
+    "response", [500, Response(b"garbage"), Response(b"half", cut=True), Response({"error": SECRET_TEXT}, 400)]
 )
 def test_neither_key_nor_content_is_in_errors_or_logs(
     response: Any, server: Server, judge: oa.Judge, caplog: pytest.LogCaptureFixture
@@ -317,12 +252,6 @@ def test_neither_key_nor_content_is_in_errors_or_logs(
     assert SECRET_TEXT not in caplog.text
     assert KEY not in repr(judge) + repr(vars(judge))
     assert KEY not in repr(judge.server.transport)
-    gc.collect()
-
-
-def test_the_representation_says_which_model_is_asked(judge: oa.Judge, embedder: oa.Embedder, server: Server) -> None:
-    assert repr(judge) == f"Judge('{server.url}', 'm-1', provider='openai')"
-    assert repr(embedder) == f"Embedder('{server.url}', 'e-1')"
 
 
 # --- our own calls are no turn
@@ -360,6 +289,7 @@ def test_texts_become_vectors_in_their_order_in_one_call(server: Server, embedde
     (account,) = embedder.accounts()
     assert (account.stage, account.input_tokens, account.output_tokens) == ("embed", 7, 0)
     assert embedder.embed([]) == []
+    assert repr(embedder) == f"Embedder('{server.url}', 'e-1')"
     assert embedder.total().requests == 1
 
 
@@ -377,8 +307,8 @@ def test_an_embedder_s_cache_is_by_model_and_text(server: Server) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        {}, {"data": []}, {"data": [{"embedding": []}]}, {"data": [{"embedding": ["x"]}]}, {"data": [{"embedding": [True]}]},
-        {"data": [5]}, {"data": [{"embedding": [1]}, {"embedding": [2]}]},
+        {}, {"data": []}, {"data": [{"embedding": []}]}, {"data": [{"embedding": [True]}]}, {"data": [5]},
+        {"data": [{"embedding": [1]}, {"embedding": [2]}]},
     ],
 )  # fmt: skip
 def test_an_answer_without_a_vector_for_each_text_is_an_error(body: Any, server: Server, embedder: oa.Embedder) -> None:
@@ -393,3 +323,36 @@ def test_vectors_of_different_lengths_are_an_error(server: Server, embedder: oa.
     server.will({"data": [{"embedding": [1]}, {"embedding": [1, 2]}]})
     with pytest.raises(JudgeError, match="different lengths"):
         embedder.embed(["a", "b"])
+
+
+# --- what judges and embedders take
+
+
+URL = "http://127.0.0.1:1/v1"
+GIVEN: dict[str, Any] = {
+    "headers": {"X-Team": "a"}, "timeout": 1.0, "deadline": 2.0, "max_concurrency": 3, "requests_per_minute": 4.0,
+    "tokens_per_minute": 5.0, "prices": {"m": {"input": 1.0, "output": 1.0}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("taker", [oa.Judge, oa.Embedder])
+def test_what_both_take_may_be_given_as_keywords(taker: Any) -> None:
+    made = taker(base_url=URL, model="m", api_key="k", cache={}, clock=FakeClock(), **GIVEN)
+    server = made.server if taker is oa.Judge else made._server
+    assert server.transport._timeout == 1.0
+    assert server.until() - server.transport.clock.monotonic() == 2.0
+    assert server.transport._headers["X-Team"] == "a"
+    assert made.priced
+    assert not taker(URL, "m").priced
+
+
+@pytest.mark.parametrize("taker", [oa.Judge, oa.Embedder])
+def test_an_unknown_keyword_is_refused_in_the_name_of_the_class(taker: Any) -> None:
+    with pytest.raises(TypeError, match=rf"^{taker.__name__}\(\) .*timeuot"):
+        taker(URL, "m", timeuot=3)
+
+
+@pytest.mark.parametrize("name", ["a b", "", "X-Key\r\nY", "ключ"])
+def test_header_name_is_refused_with_invalid_characters(name: str) -> None:
+    with pytest.raises(oa.ConfigError, match="headers: invalid"):
+        oa.Judge(URL, "m-1", headers={name: "v"})

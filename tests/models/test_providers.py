@@ -36,24 +36,10 @@ def test_a_question_goes_out_and_the_reply_comes_back(provider: str, server: Ser
     assert ask(judge) == {"score": 90}
     (request,) = server.requests
     assert request.path.replace("%3A", ":") == PATHS[provider]
-    for words in ("Judge it.", "Paris, naïve 🎈", "0 to 100", "careful evaluator"):
+    for words in ("Judge it.", "Paris, naïve 🎈", "0 to 100", "careful evaluator", '"temperature": 0.0'):
         assert words in request.text
     assert any(request.headers.get(name, "").endswith(KEY) for name in ("authorization", "x-api-key", "x-goog-api-key"))
     assert KEY not in request.path + request.text
-
-
-@pytest.mark.parametrize("provider", PROVIDERS)
-def test_the_model_is_told_to_be_steady(provider: str, server: Server, judge_of: Any) -> None:
-    server.reply({"score": 90}, provider=provider)
-    ask(judge_of("m-1", provider=provider))
-    assert '"temperature": 0.0' in server.requests[0].text
-
-
-@pytest.mark.parametrize("provider", PROVIDERS)
-def test_usage_is_counted_with_what_was_cached(provider: str, server: Server, judge_of: Any) -> None:
-    server.reply({"score": 90}, provider=provider)
-    judge = judge_of("m-1", provider=provider)
-    ask(judge)
     (account,) = judge.accounts()
     assert (account.input_tokens, account.output_tokens, account.cached_tokens) == (100, 20, 40)
     assert (account.stage, account.provider, account.model, account.attempts) == ("relevance", provider, "m-1", 1)
@@ -69,53 +55,29 @@ def test_usage_that_is_not_given_stays_unknown(provider: str, server: Server, ju
     assert (account.input_tokens, account.output_tokens, account.cost_usd) == (None, None, None)
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_model_that_declines_is_an_error_and_is_not_asked_again(provider: str, server: Server, judge_of: Any) -> None:
-    server.will(said(provider, "", "refusal"))
-    judge = judge_of("m-1", provider=provider)
-    assert error_of(judge).error_type == "refusal"
-    assert [account.error_type for account in judge.accounts()] == [None]
-    assert len(server.requests) == 1
+TEXT, REFUSED = {"type": "text", "text": '{"score": 100}'}, {"type": "refusal", "refusal": "No."}
+RATING = {"category": "HARM_CATEGORY_HARASSMENT", "probability": "HIGH", "blocked": True}
 
 
-REFUSALS: dict[str, tuple[str, dict[str, Any]]] = {
-    "a message's refusal": ("openai", {"choices": [{"message": {"content": None, "refusal": "No."}, "finish_reason": "stop"}]}),
-    "a refusal beside a verdict": (
-        "openai", {"choices": [{"message": {"content": '{"score": 100}', "refusal": "No."}, "finish_reason": "stop"}]},
-    ),
-    "a part of a message": (
-        "openai", {"choices": [{"message": {"content": [{"type": "refusal", "refusal": "No."}]}, "finish_reason": "stop"}]},
-    ),
-    "a part beside a verdict": (
-        "openai",
-        {"choices": [{"message": {"content": [{"type": "text", "text": '{"score": 100}'}, {"type": "refusal", "refusal": "No."}]}}]},
-    ),
-    "a router's stop reason": ("openai", {"choices": [{"message": {"content": "No."}, "finish_reason": "refusal"}]}),
-    "an item of the responses API": (
-        "responses",
-        {"status": "completed", "output": [{"type": "message", "content": [{"type": "refusal", "refusal": "No."}]}]},
-    ),
-    "a stop reason with text": ("anthropic", {"content": [{"type": "text", "text": '{"score": 100}'}], "stop_reason": "refusal"}),
-    "a prompt that is blocked": ("gemini", {"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {"promptTokenCount": 5}}),
-    "a candidate that is blocked": (
-        "gemini",
-        {
-            "candidates": [
-                {
-                    "content": {"parts": [{"text": '{"score": 100}'}]},
-                    "finishReason": "OTHER",
-                    "safetyRatings": [{"category": "HARM_CATEGORY_HARASSMENT", "probability": "HIGH", "blocked": True}],
-                }
-            ]
-        },
-    ),
-    "a prohibited answer": ("gemini", {"candidates": [{"content": {}, "finishReason": "PROHIBITED_CONTENT"}]}),
-    "a guardrail": ("bedrock", {"output": {"message": {"content": []}}, "stopReason": "content_filtered"}),
-    "a model's refusal there": ("bedrock", {"output": {"message": {"content": []}}, "stopReason": "refusal"}),
-}  # fmt: skip
+def choice(content: Any, finish: str = "stop", **message: Any) -> dict[str, Any]:
+    return {"choices": [{"message": {"content": content, **message}, "finish_reason": finish}]}
 
 
-@pytest.mark.parametrize(("provider", "body"), REFUSALS.values(), ids=list(REFUSALS))
+@pytest.mark.parametrize(
+    ("provider", "body"),
+    [
+        *((provider, said(provider, "", "refusal")) for provider in PROVIDERS),
+        ("openai", choice('{"score": 100}', refusal="No.")),
+        ("openai", choice([TEXT, REFUSED])),
+        ("openai", choice("No.", "refusal")),  # a router's
+        ("anthropic", {"content": [TEXT], "stop_reason": "refusal"}),
+        ("gemini", {"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {"promptTokenCount": 5}}),
+        ("gemini", {"candidates": [{"content": {"parts": [TEXT]}, "finishReason": "OTHER", "safetyRatings": [RATING]}]}),
+        ("gemini", {"candidates": [{"content": {}, "finishReason": "PROHIBITED_CONTENT"}]}),
+        ("bedrock", {"output": {"message": {"content": []}}, "stopReason": "content_filtered"}),
+        ("bedrock", {"output": {"message": {"content": []}}, "stopReason": "refusal"}),
+    ],
+)
 def test_a_refusal_is_an_error_of_its_own(provider: str, body: dict[str, Any], server: Server, judge_of: Any) -> None:
     server.will(body)
     score = oa.get_metric("llm_relevance").evaluate(oa.Turn(input="q", output="a"), judge=judge_of("m-1", provider=provider))
@@ -132,42 +94,33 @@ def test_a_reply_that_was_cut_is_said_to_be(provider: str, server: Server, judge
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_a_reply_that_cannot_be_read_is_repaired_in_the_same_conversation(provider: str, server: Server, judge_of: Any) -> None:
-    server.reply("I think it is fine.", {"score": 5}, provider=provider)
+    server.reply("I think it is fine.", {"score": 5}, "", {"score": 6}, provider=provider)
     judge = judge_of("m-1", provider=provider)
     assert ask(judge) == {"score": 5}
     again = server.requests[1].text
     assert "I think it is fine." in again
     assert "could not be read" in again
     assert [account.repair for account in judge.accounts()] == [False, True]
-
-
-@pytest.mark.parametrize("provider", PROVIDERS)
-def test_an_empty_reply_can_be_repaired(provider: str, server: Server, judge_of: Any) -> None:
-    server.reply("", {"score": 5}, provider=provider)
-    assert ask(judge_of("m-1", provider=provider)) == {"score": 5}
-    assert '""' not in server.requests[1].text
+    assert ask(judge) == {"score": 6}
+    assert '""' not in server.requests[3].text
 
 
 @pytest.mark.parametrize(
     ("provider", "key"),
-    [("openai", "response_format"), ("responses", "text"), ("anthropic", "output_config"), ("bedrock", "outputConfig")],
-)
+    [
+        ("openai", "response_format"), ("responses", "text"), ("anthropic", "output_config"), ("bedrock", "outputConfig"),
+        ("gemini", "generationConfig"),
+    ],
+)  # fmt: skip
 def test_a_schema_is_sent_where_the_provider_takes_it(provider: str, key: str, server: Server, judge_of: Any) -> None:
     server.reply({"score": 1}, provider=provider)
     ask(judge_of("m-1", provider=provider), schema=SCHEMA)
     sent = json.dumps(server.requests[0].body[key]).replace("\\", "")
     assert json.dumps(SCHEMA) in sent
-    assert "json_schema" in sent
+    assert ("responseJsonSchema" if provider == "gemini" else "json_schema") in sent
 
 
-def test_a_schema_for_gemini(server: Server, judge_of: Any) -> None:
-    server.reply({"score": 1}, provider="gemini")
-    ask(judge_of("gemini/m-1"), schema=SCHEMA)
-    settings = server.requests[0].body["generationConfig"]
-    assert settings == {"temperature": 0.0, "responseMimeType": "application/json", "responseJsonSchema": SCHEMA}
-
-
-@pytest.mark.parametrize("provider", ["openai", "responses", "anthropic", "bedrock", "gemini"])
+@pytest.mark.parametrize("provider", PROVIDERS)
 def test_the_reason_comes_first_in_the_schema_that_is_sent(provider: str, server: Server, judge_of: Any) -> None:
     server.reply({"reason": "r", "score": 1}, provider=provider)
     form = '{"reason": "<why>", "score": <0 to 1>, "also": [{"statement": "<s>", "reason": "<why>", "ok": <true or false>}]}'
@@ -197,12 +150,15 @@ def test_without_a_schema_the_json_mode_is_used(provider: str, mode: str, server
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_picture_is_sent_in_the_provider_s_form(provider: str, server: Server, judge_of: Any) -> None:
-    server.reply({"score": 1}, provider=provider)
-    ask(judge_of("m-1", provider=provider), media=[PICTURE])
-    sent = server.requests[0].text
-    assert PNG in sent
-    assert "png" in sent
+def test_a_picture_is_sent_and_an_opaque_id_is_named(provider: str, server: Server, judge_of: Any) -> None:
+    server.reply({"score": 1}, {"score": 1}, provider=provider)
+    judge = judge_of("m-1", provider=provider)
+    ask(judge, media=[PICTURE])
+    assert PNG in server.requests[0].text
+    assert "png" in server.requests[0].text
+    ask(judge, media=["frame-17"])
+    assert "frame-17" in server.requests[1].text.partition("<<<MEDIA ")[2]
+    assert "image" not in server.requests[1].text
 
 
 @pytest.mark.parametrize("provider", ["openai", "responses", "anthropic", "gemini"])
@@ -214,28 +170,18 @@ def test_an_address_is_passed_on_and_never_fetched(provider: str, server: Server
     assert len(server.requests) == 1
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
-def test_an_opaque_id_is_named_inside_the_material(provider: str, server: Server, judge_of: Any) -> None:
-    server.reply({"score": 1}, provider=provider)
-    ask(judge_of("m-1", provider=provider), media=["frame-17"])
-    sent = server.requests[0].text
-    assert "frame-17" in sent.partition("<<<MEDIA ")[2]
-    assert "image" not in sent
-
-
 @pytest.mark.parametrize(
-    "uri", ["file:///etc/passwd", "FILE:/etc/passwd", "gs://bucket/x.png", "javascript:alert(1)", "ftp://h/x"]
-)
-def test_media_of_other_schemes_are_refused_before_anything_is_sent(uri: str, server: Server, judge: oa.Judge) -> None:
+    ("uri", "error_type"),
+    [
+        ("FILE:/etc/passwd", "media_not_allowed"), ("gs://bucket/x.png", "media_not_allowed"), ("javascript:alert(1)", "media_not_allowed"),
+        ("data:image/png;base64,%%%", "invalid_media"), ("data:image/png;base64,", "invalid_media"),
+        ("data:image/png", "invalid_media"),
+    ],
+)  # fmt: skip
+def test_media_are_refused_before_anything_is_sent(uri: str, error_type: str, server: Server, judge: oa.Judge) -> None:
     error = error_of(judge, media=[uri])
-    assert error.error_type == "media_not_allowed"
+    assert error.error_type == error_type
     assert uri not in str(error)
-    assert server.requests == []
-
-
-@pytest.mark.parametrize("uri", ["data:image/png;base64,%%%", "data:image/png;base64,", "data:", "data:image/png"])
-def test_a_data_uri_that_holds_nothing_is_refused(uri: str, server: Server, judge: oa.Judge) -> None:
-    assert error_of(judge, media=[uri]).error_type == "invalid_media"
     assert server.requests == []
 
 
@@ -268,29 +214,24 @@ def test_sound_and_film_for_chat_completions(server: Server, judge: oa.Judge) ->
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-@pytest.mark.parametrize("body", [{}, {"choices": []}, {"choices": 5, "output": 5, "content": "x", "candidates": {}}])
+@pytest.mark.parametrize("body", [{}, {"choices": 5, "output": 5, "content": "x", "candidates": {}}])
 def test_an_answer_of_another_form_is_an_error(provider: str, body: Any, server: Server, judge_of: Any) -> None:
     server.will(body)
     assert error_of(judge_of("m-1", provider=provider)).error_type == "invalid_answer"
 
 
-@pytest.mark.parametrize("body", [b"", b"<html>", b"[1]", b"null", b"\xff\xfe", b'{"choices": [{"message":'])
+@pytest.mark.parametrize("body", [b"", b"<html>", b"[1]", b"\xff\xfe"])
 def test_garbage_is_an_error(body: bytes, server: Server, judge: oa.Judge) -> None:
     server.will(Response(body))
     assert error_of(judge).error_type == "invalid_answer"
 
 
-@pytest.mark.parametrize("count", [-1, "12", 1.5, True, None, [], 10**30])
+@pytest.mark.parametrize("count", [-1, "12", True, 10**30])
 def test_a_count_that_cannot_be_is_unknown(count: Any, server: Server, judge: oa.Judge) -> None:
     server.will({**said("openai", "{}"), "usage": {"prompt_tokens": count, "completion_tokens": 5}})
     ask(judge)
     assert judge.accounts()[0].input_tokens is None
     assert judge.total().input_tokens == 0
-
-
-def test_what_is_thought_aloud_is_no_reply(server: Server, judge: oa.Judge) -> None:
-    server.reply('<think>{"score": 1} or {"score": 2}?</think>\n{"score": 3}')
-    assert ask(judge) == {"score": 3}
 
 
 def test_content_in_parts_is_put_together(server: Server, judge: oa.Judge) -> None:
@@ -305,10 +246,8 @@ def test_content_in_parts_is_put_together(server: Server, judge: oa.Judge) -> No
 @pytest.mark.parametrize(
     ("model", "provider", "meant"),
     [
-        ("qwen3", None, ("openai", "qwen3")),
         ("qwen/qwen3", None, ("openai", "qwen/qwen3")),
         ("anthropic/claude-x", None, ("anthropic", "claude-x")),
-        ("gemini/gemini-x", None, ("gemini", "gemini-x")),
         ("openai/", None, ("openai", "openai/")),
         ("openai/gpt-oss-20b", "openai", ("openai", "openai/gpt-oss-20b")),
         ("anthropic/claude-x", "openai", ("openai", "anthropic/claude-x")),
@@ -320,11 +259,7 @@ def test_the_model_s_beginning_says_the_provider_unless_it_is_given(model: str, 
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"provider": "openia"}, "provider: must be one of openai, .* got 'openia'"),
-        ({"model": ""}, "model: required"),
-    ],
+    ("options", "said"), [({"provider": "openia"}, "^provider: .*openai.*openia"), ({"model": ""}, "^model: ")]
 )
 def test_a_choice_that_cannot_be_is_refused(options: dict[str, Any], said: str, judge_of: Any) -> None:
     with pytest.raises(ConfigError, match=said):

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import ssl
 import sys
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import otel_agenteval as oa
+from otel_agenteval.config.loader import load_config
 from otel_agenteval.core import outbound
 from otel_agenteval.core.errors import ConfigError, JudgeError
+from otel_agenteval.judging.models import judge_from
 from tests.models.wire import KEY, Request, Response, Server, said
 from tests.support.certificates import Authority
 from tests.support.clock import FakeClock
@@ -46,42 +46,6 @@ def test_a_reply_that_was_filed_as_reasoning_is_read(field: str, server: Server,
     server.will(choice(None, **{field: '\n{"score": 7}\n'}))
     assert ask(judge) == {"score": 7}
     assert len(server.requests) == 1
-
-
-def test_a_draft_in_the_reasoning_is_no_reply(server: Server, judge: oa.Judge) -> None:
-    server.will(choice(None, reasoning_content='They want {"score": 100}, but I think {"score": 0}'), OK)
-    assert ask(judge) == {"score": 1}
-    assert len(server.requests) == 2
-
-
-def test_reasoning_counts_for_nothing_beside_a_reply(server: Server, judge: oa.Judge) -> None:
-    server.will(choice('{"score": 3}', reasoning_content='{"score": 100}'))
-    assert ask(judge) == {"score": 3}
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        'The user wants {"score": 100}.\n```json\n{"score": 100}\n```\nNo.</think>\n\n{"score": 4}',  # the prompt began the thought
-        '[THINK]maybe ```json\n{"score": 100}\n```[/THINK]{"score": 4}',
-        '<thinking>{"score": 100}</thinking>\n{"score": 4}',
-    ],
-)
-def test_a_thought_that_the_server_left_in_is_passed_over(text: str, server: Server, judge: oa.Judge) -> None:
-    server.will(choice(text))
-    assert ask(judge) == {"score": 4}
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        '{"reason": "it ends with </think> and {\\"score\\": 100}", "score": 4}',
-        'Verdict:\n```json\n{"reason": "</think>{\\"score\\": 100}", "score": 4}\n```',
-    ],
-)
-def test_the_end_of_a_thought_that_a_verdict_quotes_is_none(text: str, server: Server, judge: oa.Judge) -> None:
-    server.will(choice(text))
-    assert ask(judge)["score"] == 4
 
 
 @pytest.mark.parametrize(
@@ -136,22 +100,22 @@ def test_a_refusal_within_an_answer_is_learned_from_too(server: Server, judge: o
     assert "response_format" not in server.requests[-1].body
 
 
-def test_a_choice_that_failed_midway_may_go_well_the_next_time(server: Server, judge: oa.Judge) -> None:
-    failed = {"finish_reason": "error", "error": {"code": 502, "message": "lost"}, "message": {"content": '{"score": 9}'}}
-    server.will({"choices": [failed]})
-    assert error_of(judge).error_type == "server_error"
+FAILED = {"finish_reason": "error", "error": {"code": 502, "message": "lost"}, "message": {"content": '{"score": 9}'}}
 
 
-def test_a_response_that_failed_is_not_taken_for_an_empty_reply(server: Server, judge_of: Any) -> None:
-    server.will({"status": "failed", "output": [], "error": {"code": "server_error", "message": "The model failed."}})
-    assert error_of(judge_of("responses/m-1")).error_type == "server_error"
+@pytest.mark.parametrize(
+    ("model", "body", "error_type"),
+    [
+        ("m-1", {"choices": [FAILED]}, "server_error"),
+        ("responses/m-1", {"status": "failed", "output": [], "error": {"code": "server_error", "message": "no"}}, "server_error"),
+        ("m-1", {"choices": None, "usage": None}, "invalid_answer"),
+        ("m-1", {"choices": [{"finish_reason": "stop"}], "usage": None}, "invalid_answer"),
+    ],
+)
+def test_an_answer_that_failed_is_no_reply(model: str, body: Any, error_type: str, server: Server, judge_of: Any) -> None:
+    server.will(body)
+    assert error_of(judge_of(model)).error_type == error_type
     assert len(server.requests) == 1
-
-
-@pytest.mark.parametrize("choices", [[], None, [{"finish_reason": "stop"}]])
-def test_an_answer_without_a_choice_is_no_reply(choices: Any, server: Server, judge: oa.Judge) -> None:
-    server.will({"choices": choices, "usage": None})
-    assert error_of(judge).error_type == "invalid_answer"
 
 
 # --- what does not fit, what cannot be, who does not pay
@@ -161,13 +125,11 @@ def test_an_answer_without_a_choice_is_no_reply(choices: Any, server: Server, ju
     ("status", "message"),
     [
         (400, "the request exceeds the available context size, try increasing it"),  # llama.cpp
-        (500, "Context size has been exceeded."),  # the same, from another place
         (200, "the request exceeds the available context size. try increasing the context size or enable context shift"),
         (500, "input is too large to process. increase the physical batch size"),
         (400, "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576)."),  # Gemini
         (400, "input length and `max_tokens` exceed context limit: 199000 + 4096 > 200000"),  # Anthropic
         (400, "The decoder prompt (length 9000) is longer than the maximum model length of 8192."),  # vLLM
-        (400, "This model's maximum prompt length is 131072 but the request contains 537812 tokens."),  # xAI
         (413, "prompt is too long: 208310 tokens > 200000 maximum"),
     ],
 )
@@ -207,7 +169,7 @@ def test_an_account_without_credit_is_not_asked_again(
     assert "no credit" in str(found)
 
 
-@pytest.mark.parametrize("words", ["insufficient_quota", "my prompt is too long", "content_filter"])
+@pytest.mark.parametrize("words", ["insufficient_quota", "my prompt is too long"])
 def test_words_of_the_question_that_a_refusal_quotes_prove_nothing(words: str, server: Server, judge: oa.Judge) -> None:
     """As FastAPI does it, and what is built with it."""
     server.answering = lambda request: Response({"detail": [{"type": "value_error", "input": request.body}]}, 400)
@@ -288,7 +250,6 @@ def test_a_schema_that_is_odd_takes_nothing_from_the_others(server: Server, judg
         ({"prompt_tokens": 90, "completion_tokens": 10, "total_tokens": 400}, (90, 310, None)),  # reasoning in the total alone
         ({"prompt_tokens": 90, "completion_tokens": 10, "total_tokens": 100, "prompt_cache_hit_tokens": 64}, (90, 10, 64)),
         ({"prompt_tokens": 90, "completion_tokens": 10, "cached_tokens": 60}, (90, 10, 60)),
-        ({"prompt_tokens": 90, "completion_tokens": 10, "prompt_tokens_details": None, "total_tokens": None}, (90, 10, None)),
         ({"prompt_tokens": None, "completion_tokens": None}, (None, None, None)),
         (None, (None, None, None)),
     ],
@@ -309,7 +270,6 @@ def test_tokens_are_counted_as_each_server_means_them(
     ("status", "body"),
     [
         (413, {"error": "batch size 35 > maximum allowed batch size 8", "error_type": "Validation"}),  # text-embeddings-inference
-        (413, {"code": 20042, "message": "input batch size 35 > maximum allowed batch size 8", "data": None}),  # SiliconFlow
         (400, {"error": {"message": "Value error, batch size is invalid, it should not be larger than 8.: input.contents"}}),
     ],
 )
@@ -324,11 +284,9 @@ def test_a_server_that_takes_few_texts_at_once_gets_few(
 
     server.answering = answer
     texts = [str(number) for number in range(35)]
-    assert embedder.embed(texts) == [[float(number), 1.0] for number in range(35)]
-    refused = sum(len(request.body["input"]) > 8 for request in server.requests)
-    assert refused == 2  # 35, 17
-    embedder.embed(texts)
-    assert sum(len(request.body["input"]) > 8 for request in server.requests) == refused  # it is remembered
+    for _ in range(2):  # the size is remembered
+        assert embedder.embed(texts) == [[float(number), 1.0] for number in range(35)]
+    assert [len(request.body["input"]) for request in server.requests if len(request.body["input"]) > 8] == [35, 17]
 
 
 def test_one_text_that_is_refused_is_an_error(server: Server, embedder: oa.Embedder) -> None:
@@ -341,35 +299,19 @@ def test_one_text_that_is_refused_is_an_error(server: Server, embedder: oa.Embed
 # --- addresses, proxies, certificates
 
 
-@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages/", "/v1/embeddings", "/v1/responses"])
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages/"])
 def test_an_address_that_goes_too_far_is_refused_with_what_is_wanted(path: str) -> None:
-    with pytest.raises(ConfigError, match="API's version"):
+    with pytest.raises(ConfigError, match="base_url"):
         oa.Judge(f"http://127.0.0.1:1{path}", "m-1")
 
 
-def test_an_address_without_its_version_is_explained(server: Server) -> None:
-    server.will(404)
-    judge = oa.Judge(server.url.removesuffix("/v1"), "m-1")
-    assert "base_url must end with the API's version" in str(error_of(judge))
-    judge.close()
-
-
-def test_a_slash_at_the_end_of_an_address_makes_no_difference(server: Server) -> None:
-    server.will(OK)
-    judge = oa.Judge(f"{server.url}/", "m-1")
-    ask(judge)
-    judge.close()
-    assert server.requests[0].path == "/v1/chat/completions"
-
-
-def test_a_proxy_may_be_named_without_a_scheme(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("HTTP_PROXY", "http_proxy"):
-        monkeypatch.setenv(name, server.url.removesuffix("/v1").removeprefix("http://"))
-    server.will(OK)
-    judge = oa.Judge("http://models.example/v1", "m-1")
-    assert ask(judge) == {"score": 1}
-    judge.close()
-    assert server.requests[0].path == "http://models.example/v1/chat/completions"
+def test_an_address_without_its_version_is_explained_and_a_slash_at_its_end_ignored(server: Server) -> None:
+    server.will(404, OK)
+    with closing(oa.Judge(server.url.removesuffix("/v1"), "m-1")) as judge:
+        assert "base_url" in str(error_of(judge))
+    with closing(oa.Judge(f"{server.url}/", "m-1")) as judge:
+        ask(judge)
+    assert server.requests[1].path == "/v1/chat/completions"
 
 
 def test_a_proxy_that_needs_another_package_says_which(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -383,40 +325,109 @@ def test_a_proxy_that_needs_another_package_says_which(server: Server, monkeypat
 
 def test_a_certificate_that_is_not_trusted_is_named_as_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     authority = Authority(tmp_path)
-    certificate, key = authority.issue("127.0.0.1")
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
-            data = json.dumps(OK).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-        def log_message(self, *_: Any) -> None:
-            """Tests print nothing."""
-
-    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
-    http.socket = context.wrap_socket(http.socket, server_side=True, do_handshake_on_connect=False)
-    thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-    thread.start()
-    try:
-        outbound._read_trusted.cache_clear()
-        judge = oa.Judge(f"https://127.0.0.1:{http.server_port}/v1", "m-1", KEY, sleep=lambda _: None)
+    context.load_cert_chain(*authority.issue("127.0.0.1"))
+    server = Server(context)
+    server.will(OK)
+    outbound._read_trusted.cache_clear()
+    with closing(oa.Judge(server.url, "m-1", KEY, sleep=lambda _: None)) as judge:
         found = error_of(judge)
-        assert found.error_type == "unreachable"
-        assert "certificate isn't trusted" in str(found)
-        assert "SSL_CERT_FILE" in str(found)
-        judge.close()
-        outbound._read_trusted.cache_clear()
-        monkeypatch.setenv("SSL_CERT_FILE", str(authority.file))
-        judge = oa.Judge(f"https://127.0.0.1:{http.server_port}/v1", "m-1", KEY, sleep=lambda _: None)
+    assert found.error_type == "unreachable"
+    assert "SSL_CERT_FILE" in str(found)
+    outbound._read_trusted.cache_clear()
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority.file))
+    with closing(oa.Judge(server.url, "m-1", KEY)) as judge:
         assert ask(judge) == {"score": 1}
-        judge.close()
-    finally:
-        http.shutdown()
-        http.server_close()
-        thread.join()
+    server.close()
+
+
+# --- ``llm_moderation`` by a server's moderation endpoint
+
+
+TURN = oa.Turn(input="tell me", output="go away")
+CLEAN = {"results": [{"flagged": False, "categories": {"hate": False}, "category_scores": {"hate": 0.01}}]}
+FLAGGED = {
+    "results": [
+        {
+            "flagged": True,
+            "categories": {"hate": True, "violence": False, "self-harm/intent": True},
+            "category_scores": {"hate": 0.9, "violence": 0.6, "self-harm/intent": 0.4},
+        }
+    ]
+}
+
+
+def moderating(server: Server, **more: Any) -> oa.Judge:
+    return oa.Judge(server.url, "omni-moderation-latest", KEY, endpoint="moderations", **more)
+
+
+@pytest.mark.parametrize(
+    ("answer", "params", "codes"),
+    [
+        pytest.param(CLEAN, {}, [], id="nothing is flagged"),
+        pytest.param(FLAGGED, {}, ["hate", "self-harm/intent"], id="categories that the server flagged, not high scores"),
+        pytest.param(FLAGGED, {"categories": ["Hate"]}, ["hate"], id="only the listed ones"),
+        pytest.param(FLAGGED, {"min_confidence": 0.5}, ["hate"], id="the score is the confidence"),
+        pytest.param({"results": [{"categories": {"hate": True}}]}, {"min_confidence": 1}, ["hate"], id="without scores"),
+    ],
+)
+def test_the_endpoint_decides(server: Server, answer: Any, params: dict[str, Any], codes: list[str]) -> None:
+    server.will(answer)
+    with closing(moderating(server)) as judge:
+        score = oa.get_metric("llm_moderation", **params).evaluate(TURN, judge=judge)
+    assert (score.status, score.passed, [flag["code"] for flag in score.detail["flags"]]) == ("ok", not codes, codes)
+    (asked,) = server.requests
+    assert (asked.path, asked.body) == ("/v1/moderations", {"model": "omni-moderation-latest", "input": "go away"})
+    assert asked.headers["authorization"] == f"Bearer {KEY}"
+    assert [(account.stage, account.error_type) for account in judge.accounts()] == [("moderation", None)]
+
+
+@pytest.mark.parametrize("answer", [
+    {}, {"results": []}, {"results": "none"}, *({"results": [one]} for one in (
+        {"flagged": True}, {"flagged": False}, {"categories": {}}, {"categories": {"hate": "no"}}, {"categories": {"hate": None}},
+        {"flagged": True, "categories": {"hate": False}},
+    )),
+])  # fmt: skip
+def test_an_answer_of_another_form_is_an_error(server: Server, answer: Any) -> None:
+    server.will(answer)
+    with closing(moderating(server)) as judge:
+        score = oa.get_metric("llm_moderation").evaluate(TURN, judge=judge)
+    assert (score.status, score.error_type, len(server.requests)) == ("error", "invalid_answer", 1)
+
+
+def test_one_metric_can_have_the_endpoint_of_a_server_of_its_own(server: Server) -> None:
+    config = load_config(
+        {
+            "judge": {
+                "base_url": server.url,
+                "model": "m-1",
+                "servers": {"filter": {"base_url": server.url, "endpoint": "moderations"}},
+                "choose": [{"metric": "llm_moderation", "model": "filter/omni"}],
+            }
+        },
+        {},
+    )
+    judge = judge_from(config)
+    assert judge is not None
+    with closing(judge):
+        server.will(CLEAN)
+        assert oa.get_metric("llm_moderation").evaluate(TURN, judge=judge).passed is True
+        server.reply({"score": 6})
+        assert oa.get_metric("llm_violence").evaluate(TURN, judge=judge).passed is False
+    assert [(asked.path, asked.body["model"]) for asked in server.requests] == [
+        ("/v1/moderations", "omni"),
+        ("/v1/chat/completions", "m-1"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"endpoint": "embeddings"}, "endpoint: must be chat or moderations, got 'embeddings'"),
+        ({"endpoint": "moderations", "provider": "gemini"}, "endpoint: 'moderations' requires the provider openai, got gemini"),
+    ],
+)
+def test_an_endpoint_that_there_is_not(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        oa.Judge("http://h/v1", "m-1", **given)
+    assert str(caught.value).startswith(said)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
+import ssl
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-
-import otel_agenteval as oa
 
 KEY = "sk-very-secret"
 PATHS = {
@@ -84,15 +82,17 @@ class Request:
 class Server:
     """Answers with what was put down, in order; or by a function of the request."""
 
-    def __init__(self) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self.requests: list[Request] = []
         self.script: list[Response] = []
         self.answering: Callable[[Request], Response] = lambda _: self.script.pop(0)
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._http.daemon_threads = True
+        if tls is not None:
+            self._http.socket = tls.wrap_socket(self._http.socket, server_side=True, do_handshake_on_connect=False)
         self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
         self._thread.start()
-        self.url = f"http://127.0.0.1:{self._http.server_port}/v1"
+        self.url = f"{'http' if tls is None else 'https'}://127.0.0.1:{self._http.server_port}/v1"
 
     def will(self, *responses: Response | dict[str, Any] | int) -> None:
         """Put down responses: whole ones, bodies, or statuses."""
@@ -115,18 +115,10 @@ class Server:
         self._thread.join()
 
 
-@contextmanager
-def closing(judge: oa.Judge) -> Iterator[oa.Judge]:
-    """A judge whose connections are released."""
-    try:
-        yield judge
-    finally:
-        judge.close()
-
-
 def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True  # or the body would wait for the client to acknowledge the headers
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -136,7 +128,7 @@ def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
             server.requests.append(request)
             response = server.answering(request)
             if response.wait is not None:
-                response.wait.wait(10)
+                response.wait.wait(60)
             data = response.body if isinstance(response.body, bytes) else json.dumps(response.body).encode()
             try:
                 self.send_response(response.status)
