@@ -126,7 +126,7 @@ def _text_of(content: Any) -> str:
 def _handler(models: ScriptedModels) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
+        disable_nagle_algorithm = True
 
         def do_POST(self) -> None:
             status, answer = models.answer(self.path, json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
