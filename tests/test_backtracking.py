@@ -18,7 +18,7 @@ from tests.support.patterns import PACKAGE, Used, patterns
 class Limit(NamedTuple):
     """Patterns that see no foreign text, or only so much of it at once."""
 
-    begins: str
+    begins: tuple[str, ...]
     """What the names of their places begin with."""
     characters: int
     why: str
@@ -26,47 +26,50 @@ class Limit(NamedTuple):
     """How they are used, if that isn't seen in the source."""
 
 
+PERSONAL = "detectors/personal.py:"
 LIMITS = (
-    Limit("config/", 200, "reads what an operator configured"),
-    Limit("core/price_table.json", 500, "sees names and addresses of at most 500 characters"),
-    Limit("detectors/redaction/emails.py:_ASCII_LOCAL", 66, "is tried on the single characters before an @"),
-    Limit("detectors/redaction/emails.py:_LOCAL", 66, "is tried on the single characters before an @"),
+    Limit(("config/", "server/certificates.py"), 200, "read what an operator configured, or an operator's files"),
+    Limit(("outlets/store/postgres.py",), 200, "sees an operator's address and a server's message"),
+    Limit(("evaluation/selection.py", "metrics/descriptions.py"), 200, "read our own messages and docstrings"),
+    Limit(("judging/models/reply_schema.py",), 200, "reads the form of a reply, which a prompt of ours gives"),
     Limit(
-        "detectors/redaction/numbers.py:_is_grouped",
-        800,
-        "sees a row of digits that is as long as the pattern that found it allows",
+        ("judging/models/reply.py:_FENCE_BEFORE", "judging/models/reply.py:_LEAD_IN"), 200, "see the characters before an object"
     ),
-    Limit("detectors/redaction/numbers.py:_is_part", 40, "sees what stands before a number"),
-    Limit("detectors/redaction/values.py:_UNCHOSEN", 64, "sees a value of at most 64 characters"),
-    Limit("dialects/generic/kinds.py", 200, "sees names of spans of at most 200 characters"),
-    Limit("evaluation/selection.py", 200, "reads our own message"),
-    Limit("judging/models/reply.py:<", 16_000, "is tried where the text begins", frozenset(("match",))),
-    Limit("judging/models/reply.py:_FENCE_BEFORE", 200, "sees at most 200 characters before an object"),
-    Limit("judging/models/reply.py:_LEAD_IN", 200, "sees at most 200 characters before an object"),
-    Limit("judging/models/reply_schema.py", 200, "reads the form of a reply, which a prompt of ours gives"),
-    Limit("metrics/descriptions.py", 200, "reads our own docstrings"),
-    Limit("metrics/lib/code.py:<", 200, "sees one line of at most 200 characters"),
-    Limit("metrics/lib/values.py", 300, "sees the beginning of a text that is shown in a score"),
-    Limit("detectors/hosts.py", 2_048, "sees a host, or the key of a URL"),
-    Limit("detectors/identity_numbers.py", 160, "sees what stands around a number, or is built from our own table"),
-    Limit("detectors/injection/calls.py", 1_500, "sees two sentences of at most 700 characters"),
-    Limit("detectors/injection/readers.py:REPORTED", 16_000, "sees the whole text"),
-    Limit("detectors/injection/readers.py:_SHORT_NAME", 16_000, "sees the whole text"),
-    Limit("detectors/injection/readers.py", 1_500, "sees two sentences of at most 700 characters"),
-    Limit("detectors/numbers/claims.py:_ROW", 20, "sees what stands before a number"),
-    Limit("detectors/numbers/grounded.py:_ENDING", 30, "sees what stands before a number"),
-    Limit("detectors/numbers/grounded.py:_is_identifier", 30, "sees what stands before a number"),
-    Limit("detectors/personal.py:_ACCOUNT", 30, "sees what stands before a number"),
-    Limit("detectors/personal.py:_BANK", 250, "sees what stands around a number"),
-    Limit("detectors/personal.py:_COMPANY_LINE", 160, "sees what stands around a number"),
-    Limit("detectors/personal.py:_STREET_BEFORE", 50, "sees what stands between a word for a home and a number"),
-    Limit("detectors/personal.py:is_called", 160, "sees what stands before a number"),
-    Limit("detectors/personal.py:nearest", 160, "sees what stands before a number"),
-    Limit("detectors/phones.py", 80, "sees the digits of one number"),
-    Limit("detectors/prompt_sentences.py", 600, "sees one sentence of at most 600 characters"),
-    Limit("detectors/secret_values.py", 512, "sees one word of at most 512 characters"),
-    Limit("outlets/store/postgres.py", 200, "sees an operator's address and a server's message"),
-    Limit("server/certificates.py", 200, "reads an operator's files"),
+    Limit(
+        ("dialects/generic/kinds.py", "metrics/lib/code.py:<"), 200, "see names of spans, or one line of at most 200 characters"
+    ),
+    Limit(("core/price_table.json",), 500, "sees names and addresses of at most 500 characters"),
+    Limit(
+        ("detectors/redaction/emails.py:_ASCII_LOCAL", "detectors/redaction/emails.py:_LOCAL"),
+        66,
+        "see the characters before an @",
+    ),
+    Limit(("detectors/redaction/numbers.py:_is_grouped",), 800, "sees digits as long as the pattern that found them allows"),
+    Limit(("detectors/redaction/numbers.py:_is_part",), 40, "sees what stands before a number"),
+    Limit(("detectors/redaction/values.py:_UNCHOSEN",), 64, "sees a value of at most 64 characters"),
+    Limit(("judging/models/reply.py:<",), 16_000, "is tried where the text begins", frozenset(("match",))),
+    Limit(("metrics/lib/values.py",), 300, "sees the beginning of a text that is shown in a score"),
+    Limit(("detectors/hosts.py",), 2_048, "sees a host, or the key of a URL"),
+    Limit(("detectors/identity_numbers.py",), 160, "sees what stands around a number, or is built from our own table"),
+    Limit(
+        ("detectors/injection/readers.py:REPORTED", "detectors/injection/readers.py:_SHORT_NAME"), 16_000, "see the whole text"
+    ),
+    Limit(
+        ("detectors/injection/calls.py", "detectors/injection/readers.py"), 1_500, "see two sentences of at most 700 characters"
+    ),
+    Limit(("detectors/numbers/claims.py:_ROW",), 20, "sees what stands before a number"),
+    Limit(
+        ("detectors/numbers/grounded.py:_ENDING", "detectors/numbers/grounded.py:_is_identifier"),
+        30,
+        "see what is before a number",
+    ),
+    Limit((f"{PERSONAL}_ACCOUNT",), 30, "sees what stands before a number"),
+    Limit((f"{PERSONAL}_BANK",), 250, "sees what stands around a number"),
+    Limit((f"{PERSONAL}_COMPANY_LINE", f"{PERSONAL}is_called", f"{PERSONAL}nearest"), 160, "see what stands around a number"),
+    Limit((f"{PERSONAL}_STREET_BEFORE",), 50, "sees what stands between a word for a home and a number"),
+    Limit(("detectors/phones.py",), 80, "sees the digits of one number"),
+    Limit(("detectors/prompt_sentences.py",), 600, "sees one sentence of at most 600 characters"),
+    Limit(("detectors/secret_values.py",), 512, "sees one word of at most 512 characters"),
 )
 
 

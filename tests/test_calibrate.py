@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from pathlib import Path
@@ -13,6 +14,8 @@ from otel_agenteval.core.score import Score
 from otel_agenteval.core.turn import LlmCall, Turn
 from otel_agenteval.report.calibration import read_labels, to_label
 from otel_agenteval.report.run import About, Run, line_of
+
+Capture = pytest.CaptureFixture[str]
 
 
 def judged(folder: Path, n: int = 200) -> tuple[Path, Path]:
@@ -32,7 +35,7 @@ def judged(folder: Path, n: int = 200) -> tuple[Path, Path]:
     return scores, labels
 
 
-def test_it_says_how_far_the_judge_can_be_trusted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_says_how_far_the_judge_can_be_trusted(tmp_path: Path, capsys: Capture) -> None:
     scores, labels = judged(tmp_path)
     assert main(["calibrate", str(labels), "--scores", str(scores), "--format", "json"]) == 0
     (found,) = json.loads(capsys.readouterr().out)
@@ -46,18 +49,16 @@ def test_it_says_how_far_the_judge_can_be_trusted(tmp_path: Path, capsys: pytest
     assert found["warnings"] == ["llm_relevance: 25 bad and 75 good labels; with fewer than 30 of each, intervals are wide"]
 
 
-def test_as_a_text_and_as_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_as_a_text_and_as_a_page(tmp_path: Path, capsys: Capture) -> None:
     scores, labels = judged(tmp_path)
-    assert main(["calibrate", str(labels), "--scores", str(scores)]) == 0
-    said = capsys.readouterr().out
-    assert re.search(r"bad turns found \(recall\) +80 % \(6[0-9.]+ % … 9[0-9.]+ %\) of 25", said)
-    assert "(Rogan–Gladen)" in said
-    assert (
-        main(["calibrate", str(labels), "--scores", str(scores), "--format", "html", "--out", str(tmp_path / "page.html")]) == 0
-    )
-    page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "<caption>llm_relevance</caption>" in page
-    assert "default-src &#x27;none&#x27;" in page or "default-src 'none'" in page
+    page = tmp_path / "page.html"
+    command = ["calibrate", str(labels), "--scores", str(scores)]
+    assert main(command) == 0
+    assert re.search(r"bad turns found \(recall\) +80 % \(6[0-9.]+ % … 9[0-9.]+ %\) of 25", capsys.readouterr().out)
+    assert main([*command, "--format", "html", "--out", str(page)]) == 0
+    text = html.unescape(page.read_text(encoding="utf-8"))
+    assert "<caption>llm_relevance</caption>" in text
+    assert "default-src 'none'" in text
 
 
 def test_it_suggests_the_turns_whose_labels_would_say_most(tmp_path: Path) -> None:
@@ -74,7 +75,7 @@ def test_it_suggests_the_turns_whose_labels_would_say_most(tmp_path: Path) -> No
     assert not {"t49", "t50"} & {row["turn_id"] for row in found}, "these have one"
 
 
-def test_suggestions_are_written_as_labels_to_fill_in(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_suggestions_are_written_as_labels_to_fill_in(tmp_path: Path, capsys: Capture) -> None:
     scores, labels = judged(tmp_path)
     out = tmp_path / "to-label.jsonl"
     assert main(["calibrate", str(labels), "--scores", str(scores), "--suggest", "5", "--suggestions", str(out)]) == 0
@@ -88,33 +89,39 @@ def test_suggestions_are_written_as_labels_to_fill_in(tmp_path: Path, capsys: py
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ('{"turn_id": "t1", "label": "maybe"}', "labels.jsonl:1: label 'maybe' is unknown. Write pass or fail"),
-        ('{"label": "pass"}', "labels.jsonl:1: a label must have a turn_id or case_id, and a label. It has label"),
-        ('{"turn_id": "t1", "label": null}', "a label must have"),
+        ('{"turn_id": "t1", "label": "maybe"}', "labels.jsonl:1: label 'maybe'"),
+        ('{"label": "pass"}', "labels.jsonl:1: a label must have a turn_id"),
         ("not json", "must be one JSON object"),
         ("", "labels: "),
         ('{"turn_id": "elsewhere", "label": "pass"}', "no label is about a turn that has a verdict"),
     ],
 )
-def test_wrong_labels_are_said(text: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_labels_are_said(text: str, says: str, tmp_path: Path, capsys: Capture) -> None:
     scores, labels = judged(tmp_path)
     labels.write_text(text, encoding="utf-8")
     assert main(["calibrate", str(labels), "--scores", str(scores)]) == 2
     assert says in capsys.readouterr().err
 
 
-def test_a_metric_that_nobody_labelled_and_options_that_exclude_each_other(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    scores, labels = judged(tmp_path)
-    assert main(["calibrate", str(labels), "--scores", str(scores), "--metric", "llm_other"]) == 2
-    assert "that has a verdict of llm_other" in capsys.readouterr().err
-    assert main(["calibrate", str(labels), "--scores", str(scores), "--store", "x"]) == 2
-    assert "--scores, --store: " in capsys.readouterr().err
-    assert main(["calibrate", str(labels), "--scores", str(scores), "--suggest", "0"]) == 2
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["LABELS", "--metric", "llm_other"], "llm_other"),
+        (["LABELS", "--store", "x"], "--scores, --store: "),
+        (["LABELS", "--suggest", "0"], "--suggest"),
+        (["LABELS", "--feedback"], "LABELS, --feedback: "),
+        ([], "LABELS, --feedback: "),
+        (["--feedback"], "code_user_feedback"),
+    ],
+)
+def test_options_that_exclude_each_other(arguments: list[str], says: str, tmp_path: Path, capsys: Capture) -> None:
+    scores, labels = judged(tmp_path, 40)
+    given = [str(labels) if part == "LABELS" else part for part in arguments]
+    assert main(["calibrate", *given, "--scores", str(scores)]) == 2
+    assert says in capsys.readouterr().err
 
 
-def test_users_are_labels_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_users_are_labels_too(tmp_path: Path, capsys: Capture) -> None:
     scores, labels = judged(tmp_path)
     said = [json.loads(line) for line in labels.read_text().splitlines()]
     with scores.open("a", encoding="utf-8") as file:
@@ -127,7 +134,7 @@ def test_users_are_labels_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert found["confusion"] == {"found": 20, "missed": 5, "alarms": 10, "passed": 65}
 
 
-def test_feedback_in_recorded_traces_is_a_label(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_feedback_in_recorded_traces_is_a_label(tmp_path: Path, capsys: Capture) -> None:
     traces, scores = tmp_path / "traces.jsonl", tmp_path / "scores.jsonl"
     spans, rows = [], []
     for number in range(1, 5):
@@ -136,9 +143,8 @@ def test_feedback_in_recorded_traces_is_a_label(tmp_path: Path, capsys: pytest.C
         said = [{"name": "thumbs_up" if number % 2 else "thumbs_down", "timeUnixNano": "2", "attributes": []}]
         spans.append({**ids, "name": "invoke_agent bot", "attributes": attributes, "events": said})
         turn = Turn(turn_id=f"{number:032x}-{number:016x}")
-        rows.append(
-            json.dumps(line_of(turn, About.of(turn), Score("llm_relevance", 0.9, passed=True, threshold=0.5, kind="llm"), ""))
-        )
+        score = Score("llm_relevance", 0.9, passed=True, threshold=0.5, kind="llm")
+        rows.append(json.dumps(line_of(turn, About.of(turn), score, "")))
     traces.write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"scope": {"name": "acme"}, "spans": spans}]}]}))
     scores.write_text("\n".join(rows))
     assert main(["calibrate", str(traces), "--scores", str(scores), "--format", "json"]) == 0
@@ -146,16 +152,7 @@ def test_feedback_in_recorded_traces_is_a_label(tmp_path: Path, capsys: pytest.C
     assert found["confusion"] == {"found": 0, "missed": 2, "alarms": 0, "passed": 2}
 
 
-def test_labels_and_feedback_are_one_or_the_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    scores, labels = judged(tmp_path, 4)
-    for args in (["calibrate", "--scores", str(scores)], ["calibrate", str(labels), "--feedback", "--scores", str(scores)]):
-        assert main(args) == 2
-        assert "LABELS, --feedback: " in capsys.readouterr().err
-    assert main(["calibrate", "--feedback", "--scores", str(scores)]) == 2
-    assert "no score of code_user_feedback" in capsys.readouterr().err
-
-
-def test_a_judge_that_prefers_its_own_model_is_found_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_judge_that_prefers_its_own_model_is_found_out(tmp_path: Path, capsys: Capture) -> None:
     """One of three bad answers is of its own model, and it lets all of those pass; people call them bad."""
     scores, labels = tmp_path / "scores.jsonl", tmp_path / "labels.jsonl"
     rows, said = [], []

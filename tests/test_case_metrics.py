@@ -64,20 +64,6 @@ def test_value_is_the_ground_truth_of_a_case_without_one() -> None:
     assert [score["code_equals_ground_truth"].passed for score in found.values()] == [True, True]
 
 
-def test_task_that_returns_json_has_its_text_scored() -> None:
-    config = {"preset": "trusys", "inline": {"metrics": []}}
-    found = oa.evaluate(
-        lambda _: {"output": "Paris", "context": ["a"]}, [FRANCE], [{"equals": {"value": "Paris"}}], config=config
-    )
-    assert not found.failures
-
-
-def test_metric_is_skipped_on_cases_without_its_value() -> None:
-    found = scores({"value": "Paris"}, {}, ["code_contains"])
-    assert found["fr"]["code_contains"].passed is True
-    assert found["pe"]["code_contains"].detail["reason"] == "missing:value"
-
-
 def test_metric_listed_twice_has_stable_suffixes() -> None:
     entries = [{"code_contains": {"value": "Paris"}}, {"code_contains": {"value": "42"}}]
     first, second = (scores({"metrics": given}, {}, ["code_refusal"])["fr"] for given in (entries, entries[::-1]))
@@ -88,13 +74,10 @@ def test_metric_listed_twice_has_stable_suffixes() -> None:
 
 
 def test_policy_over_gates_combines_those_of_a_case() -> None:
-    run = {
-        "inline": {"metrics": []},
-        "metrics": [{"code_contains": {"value": "["}, "policy": "gate"}, "code_policy_must_always_pass"],
-    }
-    found = scores(
-        {"metrics": [{"code_contains": {"value": "Paris"}}]}, {"metrics": [{"code_is_xml": {}, "policy": "gate"}]}, None, run
-    )
+    gate = {"code_contains": {"value": "["}, "policy": "gate"}
+    run = {"inline": {"metrics": []}, "metrics": [gate, "code_policy_must_always_pass"]}
+    france = {"metrics": [{"code_contains": {"value": "Paris"}}]}
+    found = scores(france, {"metrics": [{"code_is_xml": {}, "policy": "gate"}]}, None, run)
     assert {case: all_of["code_policy_must_always_pass"].passed for case, all_of in found.items()} == {"fr": True, "pe": False}
 
 
@@ -104,16 +87,12 @@ def test_policy_over_gates_combines_those_of_a_case() -> None:
         ({"metrics": ["code_contians"]}, r"case 1: metrics\[0\]: unknown metric 'code_contians'. Did you mean code_contains"),
         ({"metrics": ["is-json", {"code_contains": {"valu": "x"}}]}, r"case 1: metrics\[1\]: code_contains.valu: .*'value'"),
         ({"metrics": ["code_contains"]}, "code_contains: value is required"),
-        ({"metrics": [3]}, r"metrics\[0\]: must be .* got 3"),
         ({"metrics": 3}, "case 1: metrics: must be a list .* got 3"),
         ({"metrics": [{"is-json": {}, "when": {"agent": "a"}}]}, r"metrics\[0\]: when: "),
         ({"metrics": [{"is-json": {}, "name": "a b"}]}, r"metrics\[0\]: name: must be a word"),
         ({"metrics": ["is-json"], "assert": ["is-xml"]}, "case 1: must have metrics or assert, got both"),
         ({"assert": [{"value": "Paris"}]}, r"metrics\[0\]: must have the metric's name"),
-        (
-            {"metrics": [{"code_contains": {"value": one}, "name": "same"} for one in "ab"]},
-            r"case 1: metrics\[1\]: code_contains.same names two metrics",
-        ),
+        ({"metrics": [{"contains": {"value": one}, "name": "same"} for one in "ab"]}, r"metrics\[1\]: .*same names two"),
         ({"value": "many"}, "case 1: code_equals_number.value: must be an allowed value, got 'many'"),
     ],
 )
@@ -122,14 +101,11 @@ def test_invalid_metric_of_a_case_is_refused_first(case: dict[str, Any], problem
         oa.evaluate(pytest.fail, [{**FRANCE, **case}], ["code_equals_number"])
 
 
-def test_metric_beside_type_names_a_case_metric() -> None:
-    found = scores({"assert": [{"type": "contains", "value": "Paris", "metric": "city"}]}, {}, ["code_refusal"])["fr"]
-    assert found["code_contains.city"].passed is True
-
-
 def test_type_of_an_assertion_is_promptfoos_name() -> None:
-    found = scores({"assert": [{"type": "latency", "threshold": 60_000}]}, {}, ["code_refusal"])["fr"]
+    asserts = [{"type": "latency", "threshold": 60_000}, {"type": "contains", "value": "Paris", "metric": "city"}]
+    found = scores({"assert": asserts}, {}, ["code_refusal"])["fr"]
     assert found["code_latency_threshold"].passed is True
+    assert found["code_contains.city"].passed is True
     with pytest.raises(ConfigError, match=r"weight: .*code_weighted_score"):
         oa.evaluate(pytest.fail, [{**FRANCE, "assert": [{"type": "contains", "value": "a", "weight": 2}]}], [])
 
@@ -140,13 +116,6 @@ def test_task_that_cannot_be_called_is_refused_first(given: dict[str, Any]) -> N
         oa.evaluate(**{"task": pytest.fail, "dataset": [FRANCE], "metrics": ["code_refusal"], **given})
 
 
-def test_preset_makes_deterministic_metrics_of_cases_gates() -> None:
-    config = {"preset": "hpd", "inline": {"metrics": []}}
-    metrics = [{"code_word_count": {"min": 9}, "policy": "trend"}, "code_is_xml"]
-    found = scores({"metrics": metrics}, {}, ["code_is_json", "code_refusal", {"contains": {"value": "a"}}], config)["fr"]
-    assert [name for name, score in found.items() if score.policy == "gate"] == ["code_is_json", "code_contains", "code_is_xml"]
-
-
 def test_columns_of_a_frame_and_of_csv_have_metrics(tmp_path: Path) -> None:
     rows = [{**FRANCE, "metrics": "code_contains, is-json", "value": "Paris"}, {**PERU, "metrics": None, "value": None}]
     frame = pandas.DataFrame(rows)
@@ -155,13 +124,6 @@ def test_columns_of_a_frame_and_of_csv_have_metrics(tmp_path: Path) -> None:
         first, second = oa.evaluate(answer, dataset, ["code_refusal"]).trials
         assert [score.metric for score in first.scored[0][1]] == ["code_refusal", "code_contains", "code_is_json"]
         assert [score.metric for score in second.scored[0][1]] == ["code_refusal"]
-
-
-def test_turns_of_a_data_set_have_the_metrics_of_their_cases(tmp_path: Path) -> None:
-    (tmp_path / "cases.jsonl").write_text(json.dumps({**FRANCE, "metrics": [{"contains": {"value": "Paris"}}]}))
-    turns = [oa.Turn(turn_id=one["case_id"], input=one["input"], output=answer(one["input"])) for one in (FRANCE, PERU)]
-    found = oa.score_turns(turns, ["code_refusal"], config={"references": {"dataset": str(tmp_path / "cases.jsonl")}})
-    assert [[score.metric for score in scores] for _, scores in found] == [["code_refusal", "code_contains"], ["code_refusal"]]
 
 
 def test_eval_evaluates_the_metrics_of_a_case(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -192,10 +154,8 @@ def test_experiment_has_one_row_for_a_metric_of_cases(project: Path, capsys: pyt
     assert main([*command, "--format", "jsonl", "--out", "scores.jsonl"]) == 1
     lines = [json.loads(line) for line in (project / "scores.jsonl").read_text().splitlines()]
     of_cases = [line for line in lines if line["metric"] == "code_contains"]
-    assert [(line["case_id"], line["passed"], line["policy"]) for line in of_cases] == [
-        ("fr", True, "gate"),
-        ("pe", False, "gate"),
-    ]
+    found = [(line["case_id"], line["passed"], line["policy"]) for line in of_cases]
+    assert found == [("fr", True, "gate"), ("pe", False, "gate")]
     assert not any("parameters_hash" in line for line in of_cases)
     capsys.readouterr()
     assert main([*command, "--format", "markdown", "--baseline", "scores.jsonl"]) == 1
@@ -211,14 +171,7 @@ def test_experiment_names_file_and_line_of_a_fault(project: Path, capsys: pytest
 
 
 @pytest.mark.parametrize(
-    ("column", "hint"),
-    [
-        ("metric", "Did you mean 'metrics'"),
-        ("asserts", "'assert'"),
-        ("vaule", "'value'"),
-        ("groundtruth", "'ground_truth'"),
-        ("xyz", ""),
-    ],
+    ("column", "hint"), [("metric", "'metrics'"), ("groundtruth", "'ground_truth'"), ("xyz", ""), ("value", "")]
 )
 def test_unread_column_has_a_similar_name(column: str, hint: str, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (project / "cases.jsonl").write_text(json.dumps({**FRANCE, column: "Paris"}))
@@ -226,13 +179,6 @@ def test_unread_column_has_a_similar_name(column: str, hint: str, project: Path,
     (line,) = [line for line in capsys.readouterr().err.splitlines() if f"the column {column!r}" in line]
     assert hint in line
     assert ("Did you mean" in line) is bool(hint)
-
-
-def test_value_that_no_metric_takes_is_named(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (project / "cases.jsonl").write_text(json.dumps({**FRANCE, "value": "Paris"}))
-    for metrics, is_named in (("code_refusal", True), ("code_contains", False)):
-        assert main(["experiment", "case_app:answer", "cases.jsonl", "--metrics", metrics]) == 0
-        assert ("the column 'value'" in capsys.readouterr().err) is is_named
 
 
 def test_turns_of_a_case_have_metrics_of_their_own() -> None:
@@ -246,10 +192,3 @@ def test_turns_of_a_case_have_metrics_of_their_own() -> None:
     assert second["code_contains"].detail["reason"] == "missing:value"
     assert ([*first][1:], [*second][1:]) == (["code_word_count"], ["code_is_json"])
     assert [*conversation] == ["code_conversation_completeness"]
-
-
-def test_report_of_a_failure_has_the_expected_value(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (project / "cases.jsonl").write_text(json.dumps({**FRANCE, "value": "Lyon"}))
-    command = ["experiment", "case_app:answer", "cases.jsonl", "--metrics", "code_contains", "--preset", "hpd"]
-    assert main([*command, "--format", "junit"]) == 0
-    assert "expected: Lyon" in capsys.readouterr().out

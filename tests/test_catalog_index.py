@@ -27,15 +27,6 @@ def test_an_indexed_metric_says_what_its_module_says(metric: Metric) -> None:
     for params in ({}, metric.live):
         lazy, imported = BoundMetric(found, params), BoundMetric(metric, params)
         assert [getattr(lazy, name) for name in BOUND] == [getattr(imported, name) for name in BOUND]
-        assert lazy.params == _checked(metric, params)
-
-
-def _checked(metric: Metric, params: object) -> dict[str, object]:
-    """Parameters as they are when they come from a configuration."""
-    assert isinstance(params, dict)
-    bound = BoundMetric(metric, {})
-    bound._take(metric, params)
-    return dict(bound.params)
 
 
 def test_a_metric_is_imported_by_its_first_turn() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +27,8 @@ from otel_agenteval.outlets.otlp.encoding import ScoreEncoder
 from otel_agenteval.outlets.store.reader import StoreReader
 from otel_agenteval.outlets.webhook.formats import Context, bodies
 from otel_agenteval.outlets.webhook.notices import notice_of
-from otel_agenteval.server.settings import as_sidecar
 from otel_agenteval.statistics.changes import Change
 from tests.support.clock import FakeClock
-from tests.support.process import output_of
 from tests.support.rig import Rig
 
 WATCHED = {"statistics": {"changes": {"detect": True}}}
@@ -46,12 +46,19 @@ def turns(values: list[float], *, judged: float | None = None, first: int = 1, v
     return found
 
 
-def changed() -> tuple[Change, Root]:
-    engine = engine_from(load_config({**WATCHED, "outlets": {"prometheus": None}}), clock=FakeClock(time_ns=10**18))
+@contextlib.contextmanager
+def engine_of(config: dict[str, Any], clock: FakeClock | None = None) -> Iterator[Engine]:
+    """An engine that is shut down afterwards."""
+    engine = engine_from(load_config(config), clock=clock or FakeClock(time_ns=10**18))
     try:
-        [(change, root)] = engine.pipeline.statistics.changes_in(turns([0.9] * 300 + [0.2] * 40))
+        yield engine
     finally:
         engine.shutdown()
+
+
+def changed() -> tuple[Change, Root]:
+    with engine_of({**WATCHED, "outlets": {"prometheus": None}}) as engine:
+        [(change, root)] = engine.pipeline.statistics.changes_in(turns([0.9] * 300 + [0.2] * 40))
     return change, root
 
 
@@ -60,13 +67,12 @@ def test_every_outlet_hears_of_a_change(tmp_path: Path, caplog: pytest.LogCaptur
     config = {**WATCHED, "outlets": {"store": str(path)}}
     with Rig(config) as rig:
         rig.engine.worker.put(JudgedTurns(turns([0.9] * 300 + [0.2] * 100, judged=0.5), 0), 0)
-        assert rig.engine.flush(20)
+        assert rig.engine.flush(120)
         records = [item.log_record for item in rig._logs.get_finished_logs()]
         [record] = [one for one in records if one.event_name == semconv.CHANGE_EVENT]
         said = dict(record.attributes or {})
-        assert said[semconv.EVALUATION_NAME] == "llm_relevance"
-        assert said[semconv.AGENT_NAME] == "bot"
-        assert said[semconv.CHANGE_VERDICT] == "worse"
+        named = (semconv.EVALUATION_NAME, semconv.AGENT_NAME, semconv.CHANGE_VERDICT)
+        assert tuple(said[name] for name in named) == ("llm_relevance", "bot", "worse")
         assert said[semconv.CHANGE_BEFORE] == pytest.approx(0.9, abs=0.02)
         assert said[semconv.CHANGE_LOW] <= said[semconv.CHANGE_DIFFERENCE] <= said[semconv.CHANGE_HIGH] < 0
         assert len(said[semconv.CHANGE_TRACES]) == len(said[semconv.CHANGE_TURNS]) >= 1
@@ -89,7 +95,7 @@ def test_change_for_the_worse_names_facts_of_failed_turns(tmp_path: Path) -> Non
     with Rig({**WATCHED, "outlets": {"store": {"path": str(tmp_path / "scores.db")}}}) as rig:
         for batch in (usual, worse):
             rig.engine.worker.put(JudgedTurns(batch, 0), 0)
-            assert rig.engine.flush(20)
+            assert rig.engine.flush(120)
         records = [item.log_record for item in rig._logs.get_finished_logs()]
         [record] = [one for one in records if one.event_name == semconv.CHANGE_EVENT]
         [fact] = dict(record.attributes or {})[semconv.CHANGE_FACTS]
@@ -114,33 +120,22 @@ def test_a_webhook_says_it_in_each_form(form: str) -> None:
     options = load_config({"outlets": {"webhook": {"url": "http://127.0.0.1:1", "format": form, "routing_key": "r"}}}, {})
     assert options.outlets.webhook is not None
     assert "changes" in options.outlets.webhook.about
-    said = json.dumps(
-        bodies(
-            [notice_of(change, Root(1, 2, resource={"service.name": "shop"}))],
-            Context(options.outlets.webhook, "engine-1", "now"),
-        )
-    )
+    notice = notice_of(change, Root(1, 2, resource={"service.name": "shop"}))
+    said = json.dumps(bodies([notice], Context(options.outlets.webhook, "engine-1", "now")))
     assert "llm_relevance of bot is worse" in said.replace("\\", "")
     assert change.found.exemplars[0].turn_id[:8] in said
 
 
-def test_nothing_is_looked_for_in_process_unless_it_is_asked_for() -> None:
-    with Rig() as rig:
-        assert rig.engine.pipeline.statistics.changes is None
-    assert as_sidecar(load_config({}, {})).statistics.changes.detect is True
-    off = load_config({"statistics": {"changes": {"detect": False}, "state": None}}, {})
-    assert as_sidecar(off).statistics == off.statistics
-
-
 def test_revisions_are_no_second_look() -> None:
-    engine = engine_from(load_config({**WATCHED, "outlets": {"prometheus": None}}))
+    with Rig() as rig:
+        assert rig.engine.pipeline.statistics.changes is None  # in process, unless it is configured
     again = turns([0.9] * 300)
     for scored in again:
         scored.new = False
-    assert engine.pipeline.statistics.changes_in(again) == []
-    assert engine.pipeline.statistics.changes is not None
-    assert engine.pipeline.statistics.changes.state() == []
-    engine.shutdown()
+    with engine_of({**WATCHED, "outlets": {"prometheus": None}}) as engine:
+        assert engine.pipeline.statistics.changes_in(again) == []
+        assert engine.pipeline.statistics.changes is not None
+        assert engine.pipeline.statistics.changes.state() == []
 
 
 # --- over restarts
@@ -162,41 +157,34 @@ def estimates_of(engine: Engine) -> Any:
 
 def test_estimates_and_what_is_usual_outlive_the_process(tmp_path: Path) -> None:
     path, clock = tmp_path / "state" / "statistics.json", FakeClock(time_ns=10**18)
-    first = engine_from(load_config(judged_config(path)), clock=clock)
-    estimates = estimates_of(first)
-    for number in range(60):
-        estimates.see("llm_relevance", "bot", f"t{number}", (0.5, 0.0, number % 2))
-        if number % 2:
-            estimates.choose("llm_relevance", "bot", 0.5, "drawn", f"t{number}")
-            estimates.add("llm_relevance", "bot", f"t{number}", f"t{number}", float(number % 4 > 1), 0.5)
-    first.pipeline.statistics.changes_in(turns([0.9] * 300))
-    before = estimates.read(), estimates.read_since_start()
-    first.shutdown()
+    with engine_of(judged_config(path), clock) as first:
+        estimates = estimates_of(first)
+        for number in range(60):
+            estimates.see("llm_relevance", "bot", f"t{number}", (0.5, 0.0, number % 2))
+            if number % 2:
+                estimates.choose("llm_relevance", "bot", 0.5, "drawn", f"t{number}")
+                estimates.add("llm_relevance", "bot", f"t{number}", f"t{number}", float(number % 4 > 1), 0.5)
+        first.pipeline.statistics.changes_in(turns([0.9] * 300))
+        before = estimates.read(), estimates.read_since_start()
     assert path.stat().st_mode & 0o777 == 0o600
-
-    second = engine_from(load_config(judged_config(path)), clock=clock)
-    assert estimates_of(second).read() == before[0]
-    assert estimates_of(second).read_since_start() == before[1]
-    assert second.pipeline.statistics.changes_in(turns([0.2] * 40)) != []  # it knows what was usual
-    second.shutdown()
-
+    with engine_of(judged_config(path), clock) as second:
+        assert (estimates_of(second).read(), estimates_of(second).read_since_start()) == before
+        assert second.pipeline.statistics.changes_in(turns([0.2] * 40)) != []  # it knows what was usual
     clock.advance(7_200)
-    third = engine_from(load_config(judged_config(path)), clock=clock)
-    assert estimates_of(third).read() == {}  # the hour is over
-    assert estimates_of(third).read_since_start() == before[1]
-    third.shutdown()
+    with engine_of(judged_config(path), clock) as third:
+        assert estimates_of(third).read() == {}  # the hour is over
+        assert estimates_of(third).read_since_start() == before[1]
 
 
 def test_it_is_written_now_and_then_so_that_a_kill_loses_a_minute(tmp_path: Path) -> None:
     path, clock = tmp_path / "statistics.json", FakeClock(time_ns=10**18)
-    engine = engine_from(load_config(judged_config(path)), clock=clock)
-    engine.pipeline.statistics.changes_in(turns([0.9] * 300))
-    engine.intake.tick()
-    assert not path.exists()
-    clock.advance(61)
-    engine.intake.tick()
-    assert json.loads(path.read_text())["changes"][0][:2] == ["llm_relevance", "bot"]
-    engine.shutdown()
+    with engine_of(judged_config(path), clock) as engine:
+        engine.pipeline.statistics.changes_in(turns([0.9] * 300))
+        engine.intake.tick()
+        assert not path.exists()
+        clock.advance(61)
+        engine.intake.tick()
+        assert json.loads(path.read_text())["changes"][0][:2] == ["llm_relevance", "bot"]
 
 
 def test_processes_that_share_a_path_have_a_file_each(tmp_path: Path) -> None:
@@ -204,6 +192,11 @@ def test_processes_that_share_a_path_have_a_file_each(tmp_path: Path) -> None:
     assert [file.path.name for file in files] == ["s.json", "s.1.json", "s.2.json"]
     files[1].write({"form": 1, "at": 0})
     files[1].close()
+    child = os.fork()
+    if not child:
+        files[0].close()  # the parent still has its own
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
     again = StateFile(str(tmp_path / "s.json"))
     assert (again.path.name, again.read()) == ("s.1.json", {"form": 1, "at": 0})
     for file in (files[0], files[2], again):
@@ -212,39 +205,23 @@ def test_processes_that_share_a_path_have_a_file_each(tmp_path: Path) -> None:
 
 def test_process_that_waited_for_another_goes_on_with_its_state(tmp_path: Path) -> None:
     path = tmp_path / "statistics.json"
-    first = engine_from(load_config(judged_config(path)))
-    first.pipeline.statistics.changes_in(turns([0.9] * 300))
-    second = engine_from(load_config(judged_config(path)))  # as the first one stops
-    second.pipeline.statistics.reopen()
-    assert second.pipeline.statistics.changes_in(turns([0.2] * 40)) == []
-    second.shutdown()
-    third = engine_from(load_config(judged_config(path)))
-    first.shutdown()
+    with engine_of(judged_config(path)) as first:
+        first.pipeline.statistics.changes_in(turns([0.9] * 300))
+        with engine_of(judged_config(path)) as second:  # as the first one stops
+            second.pipeline.statistics.reopen()
+            assert second.pipeline.statistics.changes_in(turns([0.2] * 40)) == []
+        third = engine_from(load_config(judged_config(path)), clock=FakeClock(time_ns=10**18))
     third.pipeline.statistics.reopen()
     assert third.pipeline.statistics.changes_in(turns([0.2] * 40)) != []  # it knows what was usual
     third.shutdown()
 
 
-def test_a_forked_child_leaves_the_file_to_its_parent(tmp_path: Path) -> None:
-    file = StateFile(str(tmp_path / "s.json"))
-    child = os.fork()
-    if not child:
-        file.close()
-        os._exit(0)
-    assert os.waitpid(child, 0)[1] == 0
-    other = StateFile(str(tmp_path / "s.json"))
-    assert other.path.name == "s.1.json"  # the parent still has its own
-    other.close()
-    file.close()
-
-
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}", b'{"form": 1, "at": 0, "estimates": [1], "changes": [[1, 2]]}'])
+@pytest.mark.parametrize("content", [b"", b"[]", b'{"form": 1, "at": 0, "estimates": [1], "changes": [[1, 2]]}'])
 def test_a_file_that_cannot_be_read_is_begun_anew(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "statistics.json"
     path.write_bytes(content)
-    engine = engine_from(load_config(judged_config(path)))
-    assert estimates_of(engine).read() == {}
-    engine.shutdown()
+    with engine_of(judged_config(path)) as engine:
+        assert estimates_of(engine).read() == {}
     assert json.loads(path.read_text())["form"] == 1
 
 
@@ -252,19 +229,17 @@ def test_a_file_that_cannot_be_read_is_begun_anew(tmp_path: Path, content: bytes
 def test_state_of_another_version_is_left_as_it_is(tmp_path: Path, form: int, fix: str, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "statistics.json"
     path.write_text(json.dumps({"form": form}))
-    engine = engine_from(load_config(judged_config(path)))
-    assert estimates_of(engine).read() == {}
-    engine.shutdown()
+    with engine_of(judged_config(path)) as engine:
+        assert estimates_of(engine).read() == {}
     assert json.loads(path.read_text()) == {"form": form}
-    assert f"statistics.state: {path}: file of " in caplog.text
-    assert f"got {form}, this program reads 1; {fix}, or set another file" in caplog.text
+    assert f"statistics.state: {path}: " in caplog.text
+    assert fix in caplog.text
 
 
 def test_a_folder_that_cannot_be_written_costs_nothing_but_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "file").write_text("")
-    engine = engine_from(load_config(judged_config(tmp_path / "file" / "statistics.json")))
-    engine.pipeline.statistics.changes_in(turns([0.9] * 3))
-    engine.shutdown()
+    with engine_of(judged_config(tmp_path / "file" / "statistics.json")) as engine:
+        engine.pipeline.statistics.changes_in(turns([0.9] * 3))
     assert "are not kept over restarts" in caplog.text
 
 
@@ -273,22 +248,6 @@ def test_the_terminal_shows_it_in_a_line(capsys: pytest.CaptureFixture[str]) -> 
     for shown in ("all", "failed"):
         ConsoleOutlet(shown).announce(change, root)
     assert capsys.readouterr().err == f"{change.title}\n" * 2
-
-
-def test_a_program_that_just_ends_keeps_what_is_known(tmp_path: Path) -> None:
-    path = tmp_path / "statistics.json"
-    config = {"statistics": {"changes": {"detect": True}, "state": str(path)}, "outlets": {"prometheus": None}}
-    code = f"""
-import otel_agenteval as oa
-from opentelemetry.sdk.trace import TracerProvider
-provider = TracerProvider()
-oa.instrument(tracer_provider=provider, config={config!r})
-tracer = provider.get_tracer("acme")
-with tracer.start_as_current_span("invoke_agent bot", attributes={{"gen_ai.operation.name": "invoke_agent"}}):
-    pass
-"""
-    output_of(code)
-    assert json.loads(path.read_text())["changes"]
 
 
 def test_a_fault_in_looking_at_many_turns_costs_no_score(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pty
-import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from otel_agenteval.cli.main import COMMANDS, main
+from otel_agenteval.cli.main import main
 
 pytest.importorskip("shtab")
 
 
 @pytest.fixture(scope="module")
 def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    done = subprocess.run(
-        [sys.executable, "-m", "otel_agenteval", "completion", "bash"], capture_output=True, check=True, timeout=60
-    )
     file = tmp_path_factory.mktemp("completion") / "otel-agenteval.bash"
-    file.write_bytes(done.stdout)
+    with file.open("w", encoding="utf-8") as text, contextlib.redirect_stdout(text):
+        assert main(["completion", "bash"]) == 0
     return file
 
 
@@ -43,43 +41,26 @@ def run_as(typed: str, script: Path, folder: Path) -> list[str]:
         pass
     finally:
         os.close(ours)
-        shell.wait(30)
+        shell.wait(120)
     return (folder / "ran").read_text(encoding="utf-8").splitlines()
 
 
 @pytest.mark.parametrize(
     ("typed", "ran"),
     [
-        pytest.param("check\t", ["check-config"], id="a command"),
         pytest.param(
             "eval tra\t --fo\t jun\t", ["eval", "traces.jsonl", "--format", "junit"], id="a file, an option and its value"
         ),
         pytest.param("explain code_latenc\t", ["explain", "code_latency"], id="the name of a metric"),
         pytest.param("judge p\t --max\t 0.5", ["judge", "probe", "--max-rate", "0.5"], id="a command of a command"),
-        pytest.param("serve --journal jou\t", ["serve", "--journal", "journal"], id="a folder"),
     ],
 )
 def test_the_tab_key_completes(typed: str, ran: list[str], script: Path, tmp_path: Path) -> None:
     (tmp_path / "traces.jsonl").touch()
-    (tmp_path / "journal").mkdir()
     assert [word.rstrip("/") for word in run_as(typed, script, tmp_path)] == ran
 
 
-def test_the_script_knows_every_command(script: Path) -> None:
-    known = re.search(r"^_shtab_otel_agenteval_pos_0_choices=\((.*?)\)", script.read_text(encoding="utf-8"), re.MULTILINE)
-    assert known is not None
-    assert set(known[1].replace("'", "").split()) == set(COMMANDS)
-
-
-@pytest.mark.parametrize("shell", ["zsh", "tcsh"])
-def test_there_is_a_script_for_other_shells(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["completion", shell]) == 0
-    assert "check-config" in capsys.readouterr().out
-
-
-def test_without_its_extra_completion_says_what_to_install(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_its_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setitem(sys.modules, "shtab", None)
     assert main(["completion", "bash"]) == 2
     assert "pip install 'otel-agenteval[completion]'" in capsys.readouterr().err

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import copy
 import pickle
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
@@ -15,17 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import otel_agenteval as oa
 from otel_agenteval.cli.main import main
 from otel_agenteval.config import yaml
 from otel_agenteval.config.budget import SpendingOptions
 from otel_agenteval.config.job_queue import JobQueueOptions
-from otel_agenteval.config.loader import effective_yaml, load_config, variables
+from otel_agenteval.config.loader import effective_yaml, load_config
 from otel_agenteval.config.root import Config
 from otel_agenteval.config.section import Option, kind_of, option_paths, options_of, section_of
 from otel_agenteval.config.tls import TlsOptions
 from otel_agenteval.config.turn import TurnOptions
-from otel_agenteval.config.types import Duration
 from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.evaluation.selection import select_metrics
 from otel_agenteval.metrics.registry import GROUPS, default_pack, group_of
@@ -101,102 +97,58 @@ def message_of(*args: Any, **kwargs: Any) -> str:
 @pytest.mark.parametrize(
     ("path", "written", "meant"),
     [
-        ("turn.idle_timeout", "5m", 300.0),
-        ("turn.idle_timeout", "1h30m", 5400.0),
-        ("judge.base_url", "https://[::1]:8443", "https://[::1]:8443"),
-        ("judge.base_url", None, None),
         ("turn.idle_timeout", "0.5s", 0.5),
         ("turn.idle_timeout", 1500, 1.5),
-        ("turn.idle_timeout", "1500", 1.5),
         ("turn.max_duration", "1d", 86400.0),
         ("turn.decision_delay", "auto", "auto"),
-        ("turn.decision_delay", "2s", 2.0),
         ("turn.decision_delay", 0, 0.0),
-        ("turn.max_open", 1, 1),
-        ("turn.max_open", "7", 7),
-        ("turn.max_spans", 10, 10),
-        ("turn.max_bytes", "4MiB", 4 * 1024 * 1024),
         ("turn.max_bytes", "64kB", 64_000),
-        ("turn.max_bytes", 100, 100),
         ("turn.total_bytes", "1.5 GiB", 3 * 2**29),
         ("imports", ["my_app.metrics", "json"], ("my_app.metrics", "json")),
-        ("imports", "my_app.metrics, json", ("my_app.metrics", "json")),
         ("inline.metrics", "default", "default"),
         ("inline.metrics", ["code_latency"], ("code_latency",)),
-        ("inline.metrics", [], ()),
-        ("inline.expected", "false", False),
         ("outlets.log_events", False, "off"),
-        ("outlets.log_events", "FALSE", "off"),
         ("outlets.log_events", True, "all"),
-        ("outlets.log_events", "true", "all"),
-        ("outlets.log_events", "notable", "notable"),
         ("outlets.prometheus", None, None),
         ("outlets.prometheus.port", 9464, 9464),
-        ("outlets.otlp", None, None),
         ("outlets.otlp.headers", {"X-Tenant": "acme"}, {"x-tenant": "acme"}),
         ("outlets.otlp.log_events", False, "off"),
-        ("outlets.otlp.log_events", "auto", "auto"),
-        ("outlets.otlp.spool", None, None),
         ("outlets.console", True, "all"),
-        ("outlets.console", "false", "off"),
-        ("outlets.console", "failed", "failed"),
         ("outlets.webhook", None, None),
         ("outlets.webhook.about", ["errors", "gates", "gates"], ("errors", "gates")),
         ("outlets.webhook.floors", {"code_tool_success": 1}, {"code_tool_success": 1.0}),
         ("outlets.webhook.headers", {"X-Team": "desk"}, {"x-team": "desk"}),
-        ("outlets.jsonl", "scores.jsonl", "scores.jsonl"),
         ("outlets.jsonl", Path("scores.jsonl"), "scores.jsonl"),
         ("references.accept_from", ["eval.truth", "baggage:case"], {"eval.truth": "truth", "baggage:case": "case"}),
         ("references.accept_from", {"app.answer": "ground_truth"}, {"app.answer": "ground_truth"}),
         ("references.retrievers", "search_docs", ("search_docs",)),
-        ("references.retrievers", ["search_docs", "kb_*"], ("search_docs", "kb_*")),
-        ("references.retrievers", [], ()),
         ("references.response.output", "messages[-1].content", ("messages[-1].content",)),
         ("references.response.context", ["context", "sources"], ("context", "sources")),
-        ("references.prompts", "Documents: {documents} Question: {question}", ("Documents: {documents} Question: {question}",)),
         ("references.prompts", ["About {documents}.", "{rest}\n{documents}"], ("About {documents}.", "{rest}\n{documents}")),
-        ("references.prompts", [], ()),
         ("references.document_ids", {"kb/*#1": "*", "a": "b"}, {"kb/*#1": "*", "a": "b"}),
         ("outlets.store.attributes", ["app.prompt"], ("app.prompt",)),
-        ("statistics.changes.detect", "true", True),
         ("statistics.changes.detect", "auto", "auto"),
-        ("statistics.state", "state.json", "state.json"),
+        ("statistics.changes.detect", "true", True),
         ("statistics.state", None, None),
         ("feedback.attributes", ["app.stars"], ("app.stars",)),
         ("privacy.redact", ["email", "ssn"], ("email", "ssn")),
-        ("privacy.redact", [], ()),
-        *[
-            (f"{section}.prices", written, written)
-            for section in ("judge", "embedder")
-            for written in ({"m": {"input": 1, "output": 2.5}}, {"m": {"input": 1, "output": 2, "cached_input": 0}})
-        ],
-        ("judge.budget.usd_per_hour", 2, 2.0),
-        ("judge.budget.usd_per_hour", "0.5", 0.5),
-        ("judge.budget.usd_per_hour", None, None),
+        ("judge.prices", {"m": {"input": 1, "output": 2.5}}, {"m": {"input": 1, "output": 2.5}}),
+        (
+            "embedder.prices",
+            {"m": {"input": 1, "output": 2, "cached_input": 0}},
+            {"m": {"input": 1, "output": 2, "cached_input": 0}},
+        ),
         ("judge.budget.metrics", {"llm_relevance": {"usd_per_day": 1}}, {"llm_relevance": SpendingOptions(usd_per_day=1)}),
         ("judge.queue.backend", "memory", "memory"),
         ("judge.queue.url", None, None),
         ("judge.queue", {"backend": "sqlite", "path": "q.db"}, JobQueueOptions(backend="sqlite", path="q.db")),
         ("judge.panel.models", ["a", " b "], ("a", "b")),
-        ("judge.panel.models", [], ()),
-        ("serve.grpc", "localhost:0", "localhost:0"),
-        ("serve.grpc", None, None),
         ("media.hosts", ["CDN.example.com", "*.example.org", "[::1]:80"], ("cdn.example.com", "*.example.org", "[::1]:80")),
-        ("media.hosts", "cdn.example.com", ("cdn.example.com",)),
         ("media.folders", ["/srv/media"], ("/srv/media",)),
         ("media.buckets", ["s3://calls/2026/", "gs://media"], ("s3://calls/2026/", "gs://media")),
-        ("embedder.path", "clip", "clip"),
-        ("embedder.path", None, None),
         ("serve.http", " [::1]:4318 ", "[::1]:4318"),
-        ("serve.metrics", "0.0.0.0:9464", "0.0.0.0:9464"),
-        ("serve.web", "sidecar.local:65535", "sidecar.local:65535"),
         ("serve.page.trace_url", "https://g.example/t?id={trace_id}&x=1", "https://g.example/t?id={trace_id}&x=1"),
-        ("serve.page.trace_url", None, None),
-        (
-            "serve.tls",
-            {"cert_file": "c", "key_file": "k", "client_ca_file": "a"},
-            TlsOptions(cert_file="c", key_file="k", client_ca_file="a"),
-        ),
+        ("serve.tls", {"cert_file": "c", "key_file": "k"}, TlsOptions(cert_file="c", key_file="k")),
         ("serve.allowed_hosts", "Sidecar", ("sidecar",)),
         ("serve.allowed_origins", ["https://ui.example"], ("https://ui.example",)),
         ("serve.ready_outlets", ["store", "otlp"], ("store", "otlp")),
@@ -220,64 +172,32 @@ ADDRESS = "a URL that starts with http:// or https://"
     [
         ("turn", 5, "a mapping of idle_timeout, max_duration"),
         ("turn.idle_timeout", "5 minutes", DURATION),
-        ("turn.idle_timeout", 0, "above 0"),
-        ("turn.idle_timeout", -1, DURATION),
         ("turn.idle_timeout", True, DURATION),
-        ("turn.idle_timeout", "", DURATION),
         ("turn.idle_timeout", "99999d", DURATION),
-        *[
-            ("judge.base_url", value, ADDRESS)
-            for value in ("h:1/v1", "file:///etc/passwd", "http://h/v1?x=1", "http://h:port/v1")
-        ],
-        ("turn.max_duration", float("nan"), DURATION),
+        ("judge.base_url", "file:///etc/passwd", ADDRESS),
+        ("judge.base_url", "http://h:port/v1", ADDRESS),
         ("turn.decision_delay", "automatic", "auto or a duration"),
-        ("turn.max_open", 0, COUNT),
         ("turn.max_open", "9" * 5000, COUNT),
-        ("turn.max_spans", 1.5, COUNT),
         ("turn.max_spans", None, COUNT),
         ("turn.max_bytes", "4 megs", SIZE),
-        ("turn.max_bytes", "0", SIZE),
-        ("turn.total_bytes", True, SIZE),
-        ("inline", "default", "a mapping of metrics, budget, expected"),
-        ("imports", "a b", "list of Python modules"),
         ("imports", [1], "list of Python modules"),
         ("inline.metrics", "code_latency", "or a list of groups and metric names"),
-        ("inline.metrics", [1], "or a list of groups and metric names"),
-        ("inline.expected", "perhaps", "true or false"),
         ("metrics", "code_latency", "a list"),
-        ("outlets", [], "a mapping of span_events"),
         ("outlets.console", 1, "all, failed or off (true means all, false means off)"),
-        ("outlets.console", "notable", "all, failed or off (true means all, false means off)"),
         ("outlets.log_events", 1, LOG_EVENTS),
-        ("outlets.log_events", "yes", LOG_EVENTS),
-        ("outlets.log_events", None, LOG_EVENTS),
-        ("outlets.prometheus", 9464, "{port: N}, {registry: default} or null"),
-        ("outlets.prometheus", {}, "{port: N}, {registry: default} or null"),
         ("outlets.prometheus", {"registry": "default", "port": 1}, "{port: N}, {registry: default} or null"),
         ("outlets.prometheus.port", 65536, "65535"),
-        ("outlets.prometheus.port", "http", "65535"),
-        ("outlets.store", 3, "a mapping of path, max_age"),
-        ("outlets.otlp", "http://127.0.0.1:4317", "a mapping of endpoint, protocol"),
         ("outlets.otlp.headers", ["x-tenant"], "a mapping of header names to texts"),
-        ("outlets.otlp.log_events", "no", LOG_EVENTS),
-        ("outlets.otlp.spool", "spool", "a mapping of directory, max_bytes"),
-        ("outlets.jsonl", 3, "the path of a file"),
-        ("outlets.webhook", 3, "a mapping of url, format"),
-        ("outlets.webhook.about", [], "a list of gates, critical, failed"),
         ("outlets.webhook.about", ["passed"], "a list of gates, critical, failed"),
         ("outlets.webhook.floors", {"code_cost": "low"}, "a mapping of metrics to numbers"),
         ("outlets.webhook.headers", [], "a mapping of header names to texts"),
-        ("queue", "64MiB", "a mapping of max_bytes"),
         ("references.accept_from", "everything", "a list of span attributes"),
         ("references.accept_from", {"app.answer": 5}, "a mapping of them to reference names"),
         ("references.retrievers", [5], "a list of texts"),
         ("references.response.output", 5, "a list of paths"),
         ("references.response.context", [5], "a list of paths"),
         ("references.prompts", "Documents: {document}", "templates with {documents} and other text"),
-        ("references.prompts", ["{documents}"], "templates with {documents} and other text"),
         ("references.prompts", ["{documents} or {documents}"], "each placeholder at most once"),
-        ("references.prompts", 5, "one or more templates"),
-        ("references.document_ids", {"kb": "*"}, "with * at most once on each side"),
         ("references.document_ids", {"*/*": "*"}, "with * at most once on each side"),
         ("references.document_ids", ["kb"], "a mapping of retrieved ids"),
         ("outlets.store.attributes", "app.prompt", "a list of attributes"),
@@ -285,51 +205,25 @@ ADDRESS = "a URL that starts with http:// or https://"
         ("statistics.state", 5, "the path of a file"),
         ("feedback.attributes", "app.stars", "a list of span attributes"),
         ("privacy.redact", "email", "a list of email"),
-        *[
-            (f"{section}.prices", value, "a mapping of models to prices")
-            for section in ("judge", "embedder")
-            for value in (
-                5,
-                {"m": 5},
-                {"m": {"input": 1}},
-                {"m": {"input": 1, "output": -1}},
-                {"m": {"input": 1, "output": True}},
-            )
-        ],
-        ("judge.budget", 5, "a mapping of usd_per_minute, usd_per_hour, usd_per_day, tokens_per_minute"),
+        ("judge.prices", {"m": {"input": 1}}, "a mapping of models to prices"),
+        ("judge.prices", {"m": {"input": 1, "output": True}}, "a mapping of models to prices"),
+        ("embedder.prices", {"m": {"input": 1, "output": -1}}, "a mapping of models to prices"),
         ("judge.budget.metrics", 5, "a mapping of names"),
-        ("judge.budget.usd_per_hour", -1, "an amount of US dollars"),
         ("judge.queue.backend", "kafka", "memory, sqlite or redis"),
         ("judge.queue", {"backend": "sqlite"}, "{backend: sqlite, path: FILE}"),
-        ("judge.queue", {"path": "q.db"}, "{backend: sqlite, path: FILE}"),
         ("judge.queue.url", "http://127.0.0.1", "redis://host:6379/0"),
         ("judge.panel.models", ["a"], "two or more models"),
-        ("serve", 5, "a mapping of grpc, http"),
-        ("serve.grpc", 4317, LISTEN),
-        ("serve.grpc", "127.0.0.1", LISTEN),
-        ("media", "on", "a mapping of hosts"),
-        ("media.transcriber", "on", "a mapping of base_url"),
         ("media.hosts", ["https://cdn.example.com"], "a list of hosts"),
-        ("media.hosts", ["*"], "a list of hosts"),
-        ("media.hosts", [5], "a list of hosts"),
         ("media.folders", ["media"], "absolute paths"),
         ("media.buckets", ["calls"], "object store"),
-        ("media.buckets", ["file:///"], "object store"),
-        ("embedder.path", 5, "the path of a file"),
         ("serve.http", "127.0.0.1:65536", LISTEN),
         ("serve.metrics", "::1:9464", LISTEN),
-        ("serve.web", "", LISTEN),
-        ("serve.page", "on", "a mapping of content"),
         ("serve.page.trace_url", "https://g.example/t", "a URL with {trace_id}"),
         ("serve.page.trace_url", "javascript:{trace_id}", "a URL with {trace_id}"),
-        ("serve.page.trace_url", "ftp://g.example/{trace_id}", "a URL with {trace_id}"),
-        ("serve.tls", "cert.pem", "a mapping of cert_file, key_file, client_ca_file"),
         ("serve.tls", {"cert_file": "c"}, "set both cert_file and key_file"),
-        ("serve.tls", {"client_ca_file": "c"}, "To use client_ca_file"),
         ("serve.allowed_hosts", 5, "a list of texts"),
         ("serve.allowed_origins", [""], "a list of texts"),
         ("serve.ready_outlets", ["stores"], "a list of log_events"),
-        ("serve.ready_outlets", "store", "a list of log_events"),
     ],
 )
 def test_a_value_that_is_not_allowed_is_named_with_its_path_and_what_is(path: str, value: Any, allowed: str) -> None:
@@ -400,37 +294,27 @@ LISTS_OF_ENTRIES = {
     ("given", "message"),
     [
         ({"trun": {}}, "trun: unknown key. Did you mean 'turn'?"),
-        ({"turn": {"idle_timout": "5m"}}, "turn.idle_timout: unknown key. Did you mean 'idle_timeout'?"),
         ({"outlets": {"prometheus": {"prt": 1}}}, "outlets.prometheus.prt: unknown key. Did you mean 'port'?"),
-        ({"inline": {"metric": []}}, "inline.metric: unknown key. Did you mean 'metrics'?"),
         ({1: 2}, "1: unknown key"),
+        ({"judge": {"servers": {"a": {}}}}, "judge.servers.a.base_url: required"),
+        ({"judge": {"servers": {"a": {"base_url": "h"}}}}, "judge.servers.a.base_url: must be a URL"),
+        ({"judge": {"choose": [{"metric": "llm_x"}]}}, "judge.choose[0].model: required"),
+        ({"judge": {"choose": [{"model": "m", "metrics": "x"}]}}, "Did you mean 'metric'?"),
+        ({"outlets": {"store": {}}}, "outlets.store.path: required"),
+        ({"outlets": {"otlp": {"endpoint": "http://h", "spool": {}}}}, "outlets.otlp.spool.directory: required"),
+        ({"groups": {"a": {}}}, "groups.a.metrics: required"),
+        ({"serve": {"tenants": [{"name": "a"}]}}, "serve.tenants[0].token: required"),
+        ({"metrics": [{"llm_x": {}, "sample": {"rate": 1, "cascade": {}}}]}, "metrics[0].sample.cascade.judge_if: required"),
+        ({"metrics": [3]}, "metrics[0]: must be the name of a metric or"),
+        ({"metrics": [{"policy": "gate"}]}, "metrics[0]: "),
+        ({"metrics": [{"code_latency": {}, "polcy": "gate"}]}, "code_latency, polcy"),
+        ({"metrics": [{"code_latency": 5}]}, "the parameters of code_latency must be a mapping"),
+        ({"metrics": [{"code_latency": {}, "policy": "must"}]}, "metrics[0].policy: must be gate or trend"),
+        ({"metrics": [{"llm_relevance": {}, "sample": {"always_if": "error"}}]}, "metrics[0].sample.rate: required"),
     ],
 )
-def test_an_unknown_key_is_refused_with_the_nearest_known_one(given: dict[Any, Any], message: str) -> None:
+def test_an_unknown_missing_or_invalid_entry_is_named(given: dict[Any, Any], message: str) -> None:
     assert message in message_of(given, NOTHING)
-
-
-@pytest.mark.parametrize(
-    ("given", "required"),
-    [
-        ({"outlets": {"store": {}}}, "outlets.store.path"),
-        ({"outlets": {"otlp": {}}}, "outlets.otlp.endpoint"),
-        ({"outlets": {"otlp": {"endpoint": "http://h", "spool": {}}}}, "outlets.otlp.spool.directory"),
-        ({"groups": {"a": {}}}, "groups.a.metrics"),
-        ({"serve": {"tenants": [{"name": "a"}]}}, "serve.tenants[0].token"),
-        (
-            {"metrics": [{"llm_x": {}, "sample": {"rate": 1, "cascade": {"after": "llm_y"}}}]},
-            "metrics[0].sample.cascade.judge_if",
-        ),
-    ],
-)
-def test_an_option_that_is_missing_is_named(given: dict[str, Any], required: str) -> None:
-    assert message_of(given, NOTHING) == f"{required}: required"
-
-
-def test_all_faults_are_reported_in_one_error_with_a_line_each() -> None:
-    message = message_of({"turn": {"max_open": 0, "idle": 1}, "exit_timeout": "x"}, NOTHING)
-    assert [line.split(":")[0] for line in message.splitlines()] == ["turn.max_open", "turn.idle", "exit_timeout"]
 
 
 def test_a_config_cannot_be_changed_after_it_was_read() -> None:
@@ -447,23 +331,12 @@ def test_a_config_cannot_be_changed_after_it_was_read() -> None:
 # --- made in code
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda given: Config(**given),
-        lambda given: load_config(given, NOTHING),
-    ],
-    ids=["Config", "load_config"],
-)
+@pytest.mark.parametrize("make", [lambda given: Config(**given), lambda given: load_config(given, NOTHING)])
 def test_whoever_makes_a_config_gets_all_faults_as_one_config_error(make: Any) -> None:
     with pytest.raises(ConfigError) as caught:
         make({"turn": {"max_open": 0, "idle": 1}, "trun": {}, "serve": {"tenants": [{"name": "a"}]}})
-    assert sorted(line.split(":")[0] for line in str(caught.value).splitlines()) == [
-        "serve.tenants[0].token",
-        "trun",
-        "turn.idle",
-        "turn.max_open",
-    ]
+    named = [line.split(":")[0] for line in str(caught.value).splitlines()]
+    assert sorted(named) == ["serve.tenants[0].token", "trun", "turn.idle", "turn.max_open"]
     assert caught.value.__suppress_context__
     assert make({"turn": {"max_open": 7}}) == load_config({"turn": {"max_open": 7}}, NOTHING)
     assert make({"turn": TurnOptions(max_open=7)}) == Config(turn={"max_open": "7"})
@@ -480,34 +353,6 @@ def test_a_copy_is_equal_and_still_says_where_its_values_came_from(file: Any, co
         again.turn = TurnOptions()
 
 
-# --- a new option
-
-
-class PatientTurn(TurnOptions):
-    """Everything that a new option takes."""
-
-    patience: Duration = 90.0
-    """Seconds that it waits."""
-
-
-class PatientConfig(Config):
-    """With it."""
-
-    turn: PatientTurn = PatientTurn()
-    """As before."""
-
-
-def test_an_option_is_added_in_one_place() -> None:
-    assert ("turn", "patience") in option_paths(PatientConfig)
-    assert variables(PatientConfig)["OTEL_AGENTEVAL_TURN__PATIENCE"] == ("turn", "patience")
-    assert PatientConfig(turn={"patience": "2m"}).turn.patience == 120.0
-    assert PatientConfig().to_dict()["turn"]["patience"] == "90s"
-    with pytest.raises(ConfigError, match=r"turn\.patience: must be a duration above 0"):
-        PatientConfig(turn={"patience": 0})
-    with pytest.raises(ConfigError, match=r"turn\.patiense: unknown key. Did you mean 'patience'"):
-        PatientConfig(turn={"patiense": 1})
-
-
 # --- precedence
 
 
@@ -520,19 +365,15 @@ def test_defaults_give_way_to_the_file_the_file_to_the_environment_and_that_to_c
     assert config.turn.max_duration == 3600.0
 
 
-def test_the_environment_names_the_file_unless_code_does(file: Any, tmp_path: Path) -> None:
-    path = file("turn: {max_open: 1}\n")
-    other = tmp_path / "other.yaml"
-    other.write_text("turn: {max_open: 9}\n")
-    env = {"OTEL_AGENTEVAL_CONFIG_FILE": path}
-    assert load_config(env=env).turn.max_open == 1
-    assert load_config(other, env).turn.max_open == 9
-
-
-def test_a_mapping_in_code_wins_over_file_and_environment(file: Any) -> None:
-    env = {"OTEL_AGENTEVAL_CONFIG_FILE": file("turn: {max_open: 1, max_spans: 1}\n"), "OTEL_AGENTEVAL_TURN__MAX_OPEN": "2"}
-    config = load_config({"turn": {"max_open": 3}}, env)
-    assert (config.turn.max_open, config.turn.max_spans) == (3, 1)
+def test_the_environment_names_the_file_unless_code_does(file: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    env = {"OTEL_AGENTEVAL_CONFIG_FILE": file("turn: {max_open: 1, max_spans: 1}\n"), "OTEL_AGENTEVAL_TURN__MAX_SPANS": "2"}
+    turn = load_config(env=env).turn
+    assert (turn.max_open, turn.max_spans) == (1, 2)
+    turn = load_config({"turn": {"max_spans": 3}}, env).turn
+    assert (turn.max_open, turn.max_spans) == (1, 3)
+    monkeypatch.setenv("OTEL_AGENTEVAL_TURN__MAX_OPEN", "3")
+    monkeypatch.setenv("OTEL_AGENTEVAL_TEST_JUDGE_URL", "what tests are told is no option")
+    assert load_config().turn.max_open == 3
 
 
 def test_a_config_is_complete_and_only_overrides_change_it() -> None:
@@ -545,16 +386,10 @@ def test_a_config_is_complete_and_only_overrides_change_it() -> None:
     assert (changed.turn, changed.metrics) == (config.turn, config.metrics)
 
 
-def test_the_process_environment_is_the_default_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OTEL_AGENTEVAL_TURN__MAX_OPEN", "3")
-    assert load_config().turn.max_open == 3
-
-
 def test_a_later_layer_replaces_the_prometheus_outlet_and_lists_as_a_whole(file: Any) -> None:
     path = file("outlets: {prometheus: {registry: default}}\nmetrics: [code_latency, code_cost]\n")
-    config = load_config(
-        path, {"OTEL_AGENTEVAL_OUTLETS__PROMETHEUS__PORT": "9464", "OTEL_AGENTEVAL_METRICS": "[code_turn_error]"}
-    )
+    env = {"OTEL_AGENTEVAL_OUTLETS__PROMETHEUS__PORT": "9464", "OTEL_AGENTEVAL_METRICS": "[code_turn_error]"}
+    config = load_config(path, env)
     assert config.outlets.prometheus is not None
     assert (config.outlets.prometheus.registry, config.outlets.prometheus.port) == (None, 9464)
     assert [entry.metric for _, entry in config.metric_entries()] == ["code_turn_error"]
@@ -563,9 +398,8 @@ def test_a_later_layer_replaces_the_prometheus_outlet_and_lists_as_a_whole(file:
 def test_a_fault_in_code_is_not_blamed_on_the_file(file: Any) -> None:
     path = file("turn: {max_open: 1, max_spans: 1}\n")
     assert message_of(path, NOTHING, {"turn": {"max_open": 0}}).startswith("turn.max_open: must be")
-    assert message_of(path, {"OTEL_AGENTEVAL_TURN__MAX_OPEN": "0"}).startswith(
-        "OTEL_AGENTEVAL_TURN__MAX_OPEN: turn.max_open: must be"
-    )
+    named = "OTEL_AGENTEVAL_TURN__MAX_OPEN"
+    assert message_of(path, {named: "0"}).startswith(f"{named}: turn.max_open: must be")
 
 
 JSON = st.recursive(
@@ -597,15 +431,9 @@ def test_any_text_is_read_or_refused_with_a_config_error(text: str) -> None:
 @pytest.mark.parametrize(
     ("variable", "text", "path", "meant"),
     [
-        ("TURN__IDLE_TIMEOUT", "10s", "turn.idle_timeout", 10.0),
-        ("TURN__IDLE_TIMEOUT", "250", "turn.idle_timeout", 0.25),
         ("TURN__IDLE_TIMEOUT", "", "turn.idle_timeout", 300.0),
-        ("TURN__IDLE_TIMEOUT", "  ", "turn.idle_timeout", 300.0),
-        ("OUTLETS__LOG_EVENTS", "false", "outlets.log_events", "off"),
         ("OUTLETS__OTLP_METRICS", "True", "outlets.otlp_metrics", True),
-        ("OUTLETS__SPAN_EVENTS", "off", "outlets.span_events", "off"),
         ("OUTLETS__PROMETHEUS", "null", "outlets.prometheus", None),
-        ("OUTLETS__PROMETHEUS", "{port: 9000}", "outlets.prometheus.port", 9000),
         ("OUTLETS__JSONL", "123", "outlets.jsonl", "123"),
         ("INLINE__METRICS", '["code_latency"]', "inline.metrics", ("code_latency",)),
         ("TURN", '{"max_open": 4}', "turn.max_open", 4),
@@ -625,29 +453,11 @@ def test_a_variable_inside_another_wins() -> None:
 @pytest.mark.parametrize(
     ("variable", "text", "expected"),
     [
-        (
-            "TURN__IDLE_TIMEOUT",
-            "10x",
-            "OTEL_AGENTEVAL_TURN__IDLE_TIMEOUT: turn.idle_timeout: must be a duration",
-        ),
-        (
-            "OUTLETS__LOG_EVENTS",
-            "1",
-            "OTEL_AGENTEVAL_OUTLETS__LOG_EVENTS: outlets.log_events: must be auto, all, notable or off (true means all, false means off)",
-        ),
-        (
-            "TURN__IDLE_TIMEOT",
-            "1s",
-            "OTEL_AGENTEVAL_TURN__IDLE_TIMEOT: unknown variable. Did you mean OTEL_AGENTEVAL_TURN__IDLE_TIMEOUT?",
-        ),
+        ("TURN__IDLE_TIMEOUT", "10x", "OTEL_AGENTEVAL_TURN__IDLE_TIMEOUT: turn.idle_timeout: must be a duration"),
+        ("TURN__MAX_OPN", "1", "OTEL_AGENTEVAL_TURN__MAX_OPN: unknown variable. Did you mean OTEL_AGENTEVAL_TURN__MAX_OPEN?"),
         ("ENABELD", "true", "OTEL_AGENTEVAL_ENABELD: unknown variable. Did you mean OTEL_AGENTEVAL_ENABLED?"),
         ("METRICS", "[{a: 5}", "OTEL_AGENTEVAL_METRICS: not YAML"),
-        (
-            "METRICS",
-            "[{a: 5}]",
-            "OTEL_AGENTEVAL_METRICS: metrics[0]: the parameters of a must be a mapping",
-        ),
-        ("INLINE__METRICS", "code_latency", "OTEL_AGENTEVAL_INLINE__METRICS: inline.metrics: must be"),
+        ("METRICS", "[{a: 5}]", "OTEL_AGENTEVAL_METRICS: metrics[0]: the parameters of a must be a mapping"),
         ("CONFIG_FILE", "/nowhere/agenteval.yaml", "/nowhere/agenteval.yaml: file not found"),
     ],
 )
@@ -661,24 +471,15 @@ def test_a_variable_that_is_wrong_is_named(variable: str, text: str, expected: s
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("turn:\n  max_open: 0\n", ":2: turn.max_open: must be"),
         ("# a comment\nturn:\n  max_open: 1\n  max_opn: 2\n", ":4: turn.max_opn: unknown key. Did you mean 'max_open'?"),
         ("turn:\n  max_open: 1\n  max_open: 2\n", ":3: turn.max_open: duplicate key"),
         ("metrics:\n  - code_latency\n  - {a: {}, b: {}}\n", ":3: metrics[1]:"),
         ("turn: [\n", ": not YAML: "),
-        ("a: b: c\n", ":1: not YAML: "),
+        ("turn: {max_open: " + "9" * 5000 + "}\n", ": not YAML: "),
         ("- 1\n", ":1: must be a mapping of turn, exit_timeout"),
         ("turn: !!python/object/apply:os.getcwd []\n", ":1: not YAML: "),
-        ("turn: &a {max_open: *a}\n", ":1: turn.max_open: an alias refers to a value that contains it"),
-        ("a: " + "[" * 3000 + "]" * 3000, "nested too deep"),
-        ("turn: {max_open: " + "9" * 5000 + "}\n", ": not YAML: "),
-        (
-            "outlets: {log_events: yes}\n",
-            ":1: outlets.log_events: must be auto, all, notable or off (true means all, false means off)",
-        ),
         ("turn: {max_open: '${env:NOT_SET}'}\n", ":1: turn.max_open: environment variable NOT_SET isn't set"),
         ("turn: {max_open: '${env:}'}\n", ":1: turn.max_open: must be ${env:NAME}"),
-        ("turn: {max_open: '${env:9}'}\n", ":1: turn.max_open: must be ${env:NAME}"),
     ],
 )
 def test_what_is_wrong_in_a_file_is_reported_with_its_line(file: Any, text: str, expected: str) -> None:
@@ -688,7 +489,7 @@ def test_what_is_wrong_in_a_file_is_reported_with_its_line(file: Any, text: str,
     assert expected in message
 
 
-@pytest.mark.parametrize("text", ["", "# nothing\n", "---\n", "{}\n", "null\n"])
+@pytest.mark.parametrize("text", ["", "# nothing\n", "null\n"])
 def test_an_empty_file_is_the_defaults(file: Any, text: str) -> None:
     assert load_config(file(text), NOTHING) == Config()
 
@@ -696,7 +497,7 @@ def test_an_empty_file_is_the_defaults(file: Any, text: str) -> None:
 def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "bad.yaml"
     path.write_bytes(b"\xff\xfe\x00")
-    assert message_of(path, NOTHING).startswith(f"{path}: can't be read: ")
+    assert message_of(path, NOTHING).startswith(f"{path}: ")
 
 
 @pytest.mark.parametrize(
@@ -708,7 +509,6 @@ def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
         ("${env:EMPTY:-fallback}", "fallback"),
         ("$${env:NUMBER}", "${env:NUMBER}"),
         ("${NUMBER}", "${NUMBER}"),
-        ("$NUMBER", "$NUMBER"),
     ],
 )
 def test_variables_stand_for_their_values_in_a_file(file: Any, written: str, meant: str) -> None:
@@ -723,13 +523,10 @@ def test_an_unquoted_variable_can_be_a_number_or_null(file: Any) -> None:
 
 
 def test_a_variable_cannot_bring_in_structure(file: Any) -> None:
-    path = file("outlets:\n  jsonl: ${env:TEXT}\n")
-    assert load_config(path, {"TEXT": "a\nqueue: {max_bytes: 1}"}).outlets.jsonl == "a\nqueue: {max_bytes: 1}"
-
-
-def test_an_alias_has_its_variables_put_in_once(file: Any) -> None:
-    path = file("metrics:\n  - a: &p\n      text: '$${env:X}'\n  - b: *p\n")
-    assert [entry.params for entry in load_config(path, {"X": "x"}).metrics] == [{"text": "${env:X}"}] * 2
+    path = file("outlets:\n  jsonl: ${env:TEXT}\nmetrics:\n  - a: &p\n      text: '$${env:X}'\n  - b: *p\n")
+    config = load_config(path, {"TEXT": "a\nqueue: {max_bytes: 1}", "X": "x"})
+    assert config.outlets.jsonl == "a\nqueue: {max_bytes: 1}"
+    assert [entry.params for entry in config.metrics] == [{"text": "${env:X}"}] * 2
 
 
 def test_plain_words_and_times_stay_text(file: Any) -> None:
@@ -741,57 +538,14 @@ def test_plain_words_and_times_stay_text(file: Any) -> None:
 # --- metrics
 
 
-def test_metric_entries_are_a_name_or_a_name_with_parameters_and_policy(file: Any) -> None:
-    path = file("metrics:\n  - code_latency\n  - code_max_duration: {max_seconds: 5}\n    policy: gate\n  - code_cost:\n")
-    entries = load_config(path, NOTHING).metric_entries()
-    assert [(entry.metric, entry.params, entry.policy) for _, entry in entries] == [
-        ("code_latency", {}, "trend"),
-        ("code_max_duration", {"max_seconds": 5}, "gate"),
-        ("code_cost", {}, "trend"),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("entry", "expected"),
-    [
-        (3, "metrics[0]: must be the name of a metric or"),
-        ({}, "an entry must name exactly one metric"),
-        ({"policy": "gate"}, "an entry must name exactly one metric"),
-        (
-            {"code_latency": {}, "polcy": "gate"},
-            "Found code_latency, polcy",
-        ),
-        ({"code_latency": 5}, "the parameters of code_latency must be a mapping"),
-        ({"code_latency": {}, "policy": "must"}, "metrics[0].policy: must be gate or trend"),
-        (
-            {"llm_relevance": {}, "sample": {"rate": 2}},
-            "metrics[0].sample.rate: must be a share from 0 to 1",
-        ),
-        ({"llm_relevance": {}, "sample": {"always_if": "error"}}, "metrics[0].sample.rate: required"),
-        (
-            {"llm_relevance": {}, "sample": {"rate": 1, "alway": ""}},
-            "metrics[0].sample.alway: unknown key. Did you mean 'always_if'?",
-        ),
-    ],
-)
-def test_a_metric_entry_of_another_form_is_refused(entry: Any, expected: str) -> None:
-    assert expected in message_of({"metrics": [entry]}, NOTHING)
-
-
-def test_without_configuration_the_default_pack_is_selected() -> None:
-    assert [bound.name for bound in select_metrics(load_config(env=NOTHING))] == default_pack()
-
-
 def test_a_list_of_inline_metrics_takes_the_place_of_the_default_pack() -> None:
+    assert [bound.name for bound in select_metrics(load_config(env=NOTHING))] == default_pack()
     config = load_config({"inline": {"metrics": ["code_latency"]}, "metrics": [{"code_word_count": {"min": 1}}]}, NOTHING)
     assert [bound.name for bound in select_metrics(config)] == ["code_latency", "code_word_count"]
-
-
-@pytest.mark.parametrize("group", GROUPS)
-def test_a_group_stands_for_its_metrics(group: str) -> None:
-    selected = [bound.name for bound in select_metrics(load_config({"inline": {"metrics": group}}, NOTHING))]
-    assert selected == group_of(group)
-    assert selected == [bound.name for bound in select_metrics(load_config({"inline": {"metrics": [group]}}, NOTHING))]
+    for group in GROUPS:
+        for metrics in (group, [group]):
+            selected = select_metrics(load_config({"inline": {"metrics": metrics}}, NOTHING))
+            assert [bound.name for bound in selected] == group_of(group)
 
 
 def test_groups_and_names_are_added_and_taken_out_in_their_order() -> None:
@@ -801,74 +555,12 @@ def test_groups_and_names_are_added_and_taken_out_in_their_order() -> None:
     assert set(selected) == ({*group_of("default"), *group_of("cost"), "code_word_count"} - {*group_of("safety"), "code_latency"})
 
 
-@pytest.mark.parametrize(
-    ("wanted", "expected"),
-    [
-        (
-            "saftey",
-            "inline.metrics: must be one of default, safety, quality, cost, all, or a list of groups and metric names",
-        ),
-        (["cost", "-code_word_count"], "inline.metrics[1]: no earlier entry of the list contains code_word_count"),
-        (["default", "-code_wordcount"], "inline.metrics[1]: unknown metric 'code_wordcount'. Did you mean code_word_count"),
-    ],
-)
-def test_a_list_of_groups_that_cannot_be_meant_is_refused(wanted: Any, expected: str) -> None:
-    with pytest.raises(oa.ConfigError, match=re.escape(expected)):
-        select_metrics(load_config({"inline": {"metrics": wanted}}, NOTHING))
-
-
 def test_a_configured_metric_takes_the_place_of_the_inline_one_and_may_stand_several_times() -> None:
-    config = load_config(
-        {"metrics": [{"code_repeated_tool_calls": {"max_repeats": n}, "policy": "gate"} for n in (1, 5)]},
-        NOTHING,
-    )
-    selected = select_metrics(config)
+    entries = [{"code_repeated_tool_calls": {"max_repeats": n}, "policy": "gate"} for n in (1, 5)]
+    selected = select_metrics(load_config({"metrics": entries}, NOTHING))
     ours = [bound for bound in selected if bound.metric.name == "code_repeated_tool_calls"]
     assert [(bound.params, bound.policy) for bound in ours] == [({"max_repeats": 1}, "gate"), ({"max_repeats": 5}, "gate")]
     assert sorted({bound.metric.name for bound in selected}) == sorted(default_pack())
-
-
-def test_the_policy_is_on_the_score() -> None:
-    config = load_config({"inline": {"metrics": []}, "metrics": [{"code_latency": {}, "policy": "gate"}]}, NOTHING)
-    (bound,) = select_metrics(config)
-    assert bound.evaluate(oa.Turn.from_dict({"duration_s": 1.0})).policy == "gate"
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (
-            "metrics:\n  - code_latency\n  - code_latncy\n",
-            ":3: metrics[1]: unknown metric 'code_latncy'. Did you mean code_latency, ",
-        ),
-        (
-            "inline:\n  metrics:\n    - code_latncy\n",
-            ":3: inline.metrics[0]: unknown metric 'code_latncy'. Did you mean code_latency, ",
-        ),
-        (
-            "metrics:\n  - code_tool_selection:\n      expected_tols: [a]\n",
-            ":3: metrics[0].code_tool_selection.expected_tols: unknown parameter. Did you mean 'expected_tools'?",
-        ),
-        (
-            "metrics:\n  - code_repeated_tool_calls:\n      max_repeats: many\n",
-            ":3: metrics[0].code_repeated_tool_calls.max_repeats: must be",
-        ),
-        ("metrics:\n  - code_latency\n  - code_latency\n", ":3: metrics[1]: code_latency has the same parameters as metrics[0]"),
-    ],
-)
-def test_a_metric_that_cannot_be_selected_is_reported_with_its_path_and_line(file: Any, text: str, expected: str) -> None:
-    path = file(text)
-    with pytest.raises(ConfigError) as caught:
-        select_metrics(load_config(path, NOTHING))
-    assert str(caught.value).startswith(path + expected)
-
-
-def test_an_unknown_metric_lists_the_closest_three() -> None:
-    with pytest.raises(ConfigError) as caught:
-        select_metrics(load_config({"metrics": ["code_tool_succes"]}, NOTHING))
-    suggested = str(caught.value).partition("Did you mean ")[2].rstrip("?").split(", ")
-    assert suggested[0] == "code_tool_success"
-    assert len(suggested) == 3
 
 
 # --- printing
@@ -884,18 +576,15 @@ def test_an_unknown_metric_lists_the_closest_three() -> None:
         },
         {"outlets": {"prometheus": None, "jsonl": "off", "span_events": "off"}, "queue": {"max_bytes": "64kB"}},
         {"metrics": ["code_latency", {"code_contains": {"value": "10:30", "case": "1e3"}, "policy": "gate"}]},
+        {"groups": {"a": {"policy": "gate", "when": {"agent": "x"}, "sample": {"rate": 0.5}, "metrics": [{"code_cost": {}}]}}},
         {
-            "groups": {
-                "a": {
-                    "policy": "gate",
-                    "when": {"agent": "x"},
-                    "sample": {"rate": 0.5},
-                    "metrics": ["code_cost", {"code_latency": {}, "policy": "trend"}],
-                }
+            "judge": {
+                "servers": {"a": {"base_url": "https://h/v1"}},
+                "choose": [{"metric": "llm_x", "agent": ["b*"], "model": "a/x"}],
             }
         },
     ],
-    ids=["defaults", "durations and sizes", "words that look like others", "metrics", "groups"],
+    ids=["defaults", "durations and sizes", "words that look like others", "metrics", "groups", "judges"],
 )
 def test_the_effective_configuration_reads_back_as_the_same(file: Any, given: dict[str, Any]) -> None:
     config = load_config(given, NOTHING)
@@ -907,42 +596,24 @@ def test_secrets_are_masked_when_printed() -> None:
         "api_key": "sk-1", "auth_token": "t", "PASSWORD": "p", "client-secret": "s", "nested": [{"key": "k"}],
         "url": "postgres://me:hunter2@db/x?api_key=abc&y=1", "max_tokens": "500", "token_type": "input", "keyword": "visible", "token": 5,
     }  # fmt: skip
-    printed = effective_yaml(load_config({"metrics": [{"m": params}]}, NOTHING))
+    server = {"base_url": "http://h/v1", "api_key": "hunter2"}
+    judge = {**server, "model": "m", "servers": {"a": server}}
+    printed = effective_yaml(load_config({"metrics": [{"m": params}], "judge": judge, "embedder": server}, NOTHING))
     for secret in ("sk-1", "hunter2", "abc", ": t\n", ": p\n", ": s\n", ": k\n"):
         assert secret not in printed
-    for visible in (
-        "postgres://me:****@db/x?api_key=****&y=1",
-        "max_tokens: '500'",
-        "token_type: input",
-        "keyword: visible",
-        "token: 5",
-    ):
+    for visible in ("me:****@db/x?api_key=****&y=1", "max_tokens: '500'", "token_type: input", "keyword: visible", "token: 5"):
         assert visible in printed
 
 
 def test_secrets_are_masked_in_errors() -> None:
-    message = message_of({"metrics": [{"a": {"api_key": "sk-1"}, "b": {"url": "http://u:hunter2@h"}}]}, NOTHING)
-    assert "sk-1" not in message
-    assert "hunter2" not in message
-
-
-@pytest.mark.parametrize("address", ["http://me:hunter2@h/v1", "http://hunter2@h/v1", "http://h/v1?api_key=hunter2"])
-def test_an_address_with_credentials_is_refused_without_showing_them(address: str) -> None:
-    message = message_of({"judge": {"base_url": address}}, NOTHING)
-    assert "judge.base_url: " in message
-    assert "****" in message
-    assert "hunter2" not in message
-
-
-def test_the_key_of_a_judge_is_masked_when_printed() -> None:
-    given = {"judge": {"base_url": "http://h/v1", "model": "m", "api_key": "hunter2"}, "embedder": {"api_key": "hunter3"}}
-    printed = effective_yaml(load_config(given, NOTHING))
-    assert "hunter" not in printed
-    assert "base_url: http://h/v1" in printed
-
-
-def test_parameters_that_are_not_plain_are_printed_as_text() -> None:
-    assert "a/b" in effective_yaml(load_config({"metrics": [{"m": {"file": Path("a/b"), "set": {1}}}]}, NOTHING))
+    address = "http://me:hunter2@h/v1"
+    addresses = [address, "http://hunter2@h/v1", "http://h/v1?api_key=hunter2"]
+    in_metrics = {"metrics": [{"a": {"api_key": "hunter2"}, "b": {"url": address}}]}
+    assert "hunter2" not in message_of(in_metrics, NOTHING)
+    for one in addresses:
+        message = message_of({"judge": {"base_url": one}}, NOTHING)
+        assert message.startswith("judge.base_url: ")
+        assert "hunter2" not in message
 
 
 def test_every_option_is_documented_with_its_default() -> None:
@@ -983,17 +654,12 @@ groups:
 
 def test_the_metrics_of_a_group_share_what_they_do_not_say_themselves(file: Any) -> None:
     selected = select_metrics(load_config(file(SAFETY), NOTHING))
-    assert [bound.name for bound in selected] == [
-        "code_latency", "code_cost", "code_turn_error", "code_max_duration", "llm_relevance",
-    ]  # fmt: skip
+    names = ["code_latency", "code_cost", "code_turn_error", "code_max_duration", "llm_relevance"]
+    assert [bound.name for bound in selected] == names
     _, cost, error, duration, relevance = selected
     assert [bound.policy for bound in (cost, error, duration, relevance)] == ["trend", "gate", "trend", "gate"]
-    assert (error.when.agent, duration.when.agent, relevance.when.agent, cost.when) == (
-        ("travel",),
-        ("billing",),
-        ("travel",),
-        None,
-    )
+    agents = [bound.when and bound.when.agent for bound in (cost, error, duration, relevance)]
+    assert agents == [None, ("travel",), ("billing",), ("travel",)]
     assert relevance.sample is not None
     assert relevance.sample.options.rate == 0.5
 
@@ -1001,19 +667,20 @@ def test_the_metrics_of_a_group_share_what_they_do_not_say_themselves(file: Any)
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("groups:\n  safety:\n    metrics:\n      - code_latncy\n", ":4: groups.safety.metrics[0]: unknown metric 'code_latncy'. Did"),
-        (
-            "metrics: [code_latency]\ngroups:\n  a: {metrics: [code_latency]}\n",
-            ":3: groups.a.metrics[0]: code_latency has the same parameters as metrics[0]",
-        ),
+        ("groups:\n  a:\n    metrics:\n      - code_latncy\n", ":4: groups.a.metrics[0]: unknown metric 'code_latncy'. Did"),
+        ("metrics: [code_cost]\ngroups:\n  a: {metrics: [code_cost]}\n", ":3: groups.a.metrics[0]: code_cost has the same"),
         ("groups:\n  a: {metrics: []}\n", ":2: groups.a.metrics: must be a list of at least one metric"),
-        ("groups:\n  a: {metrics: [code_cost], polcy: gate}\n", ":2: groups.a.polcy: unknown key. Did you mean 'policy'?"),
         ("groups:\n  a: {metrics: [code_cost], when: {agnt: x}}\n", ":2: groups.a.when.agnt: unknown key. Did you mean 'agent'?"),
-        ("groups:\n  a: {metrics: [code_cost], policy: must}\n", ":2: groups.a.policy: must be gate or trend"),
         ("groups: [code_cost]\n", ":1: groups: must be a mapping"),
+        ("inline:\n  metrics:\n    - code_latncy\n", ":3: inline.metrics[0]: unknown metric 'code_latncy'. Did you mean"),
+        ("inline: {metrics: saftey}\n", ":1: inline.metrics: must be one of default, safety"),
+        ("inline: {metrics: [cost, -code_word_count]}\n", ":1: inline.metrics[1]: no earlier entry"),
+        ("metrics:\n  - code_contains:\n      valu: [a]\n", ":3: metrics[0].code_contains.valu: unknown"),
+        ("metrics:\n  - code_word_count:\n      min: x\n", ":3: metrics[0].code_word_count.min: must"),
+        ("metrics:\n  - code_cost\n  - code_cost\n", ":3: metrics[1]: code_cost has the same parameters as metrics[0]"),
     ],
-)  # fmt: skip
-def test_a_fault_in_a_group_is_reported_with_its_path_and_line(file: Any, text: str, expected: str) -> None:
+)
+def test_a_metric_that_cannot_be_selected_is_reported_with_its_path_and_line(file: Any, text: str, expected: str) -> None:
     path = file(text)
     with pytest.raises(ConfigError) as caught:
         select_metrics(load_config(path, NOTHING))
@@ -1027,65 +694,6 @@ def test_a_store_may_be_only_its_path(file: Any) -> None:
     assert load_config(None, {"OTEL_AGENTEVAL_OUTLETS__STORE": "scores.db"}).outlets.store == config.outlets.store
 
 
-def test_what_the_tests_are_told_by_the_environment_is_no_option() -> None:
-    assert load_config(env={"OTEL_AGENTEVAL_TEST_JUDGE_URL": "http://127.0.0.1:1/v1"}) == Config()
-
-
-def test_servers_and_choices_of_judges_are_read_and_written() -> None:
-    given = {
-        "servers": {"anthropic": {"base_url": "https://h/v1", "api_key": "k"}},
-        "choose": [{"metric": "llm_fluency", "agent": ["a", "b*"], "model": "anthropic/x"}],
-    }
-    config = load_config({"judge": given}, NOTHING)
-    assert config.judge.servers["anthropic"].base_url == "https://h/v1"
-    assert (config.judge.choose[0].metric, config.judge.choose[0].agent) == (("llm_fluency",), ("a", "b*"))
-    assert load_config(config.to_dict(), NOTHING) == config
-    assert "k-secret" not in effective_yaml(
-        load_config({"judge": {"servers": {"a": {"base_url": "https://h/v1", "api_key": "k-secret"}}}}, NOTHING)
-    )
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"servers": {"a": {}}}, "judge.servers.a.base_url: required"),
-        ({"servers": {"a": {"base_url": "h"}}}, "judge.servers.a.base_url: must be a URL"),
-        ({"servers": {"a": {"base_urls": "h"}}}, "Did you mean 'base_url'?"),
-        ({"choose": [{"metric": "llm_x"}]}, "judge.choose[0].model: required"),
-        ({"choose": [{"model": "m", "metrics": "x"}]}, "Did you mean 'metric'?"),
-    ],
-)
-def test_servers_and_choices_that_are_not_allowed_are_named(given: dict[str, Any], message: str) -> None:
-    assert message in message_of({"judge": given}, NOTHING)
-
-
-CONTRACT = """
-turn:     {idle_timeout: 5m, max_duration: 1h, decision_delay: auto, max_open: 50000, max_spans: 2000, max_bytes: 4MiB, total_bytes: 256MiB}
-exit_timeout: 5s
-inline:   {metrics: default, budget: 5ms}
-metrics:
-  - code_tool_selection: {expected_tools: [search, book]}
-    when: {agent: travel}
-    policy: gate
-  - llm_faithfulness: {}
-    sample: {rate: 0.05, always_if: "error or score.code_tool_success < 1 or duration_s > 30"}
-judge:    {base_url: http://127.0.0.1:11434/v1, model: qwen3, api_key: "${env:JUDGE_API_KEY}", timeout: 30s, incomplete: skip,
-           budget: {usd_per_hour: 2}, queue: {backend: sqlite, path: /var/lib/agenteval/queue.db}}
-references: {accept_from: []}
-privacy:  {redact: [email, phone, card, secret], export_content: false}
-outlets:  {span_events: all, log_events: auto, otlp_metrics: false, prometheus: {registry: default}, jsonl: null, store: null}
-"""
-
-
-def test_what_the_contract_says_is_read_and_what_it_says_of_defaults_is_so(file: Any) -> None:
-    config = load_config(file(CONTRACT), {"JUDGE_API_KEY": "secret"})
-    assert config.judge.api_key == "secret"
-    plain = load_config(None, {})
-    for section in ("turn", "exit_timeout", "inline", "references", "privacy", "outlets"):
-        assert at(config, section) == at(plain, section)
-    assert config.judge.incomplete == plain.judge.incomplete
-
-
 LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]\n" for before, name in zip("abcdefgh", "bcdefghi", strict=True)
 )
@@ -1097,7 +705,7 @@ LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
         (LAUGHS, "at most 200,000 values"),
         (LAUGHS.replace("[", "{k: [").replace("]", "]}"), "at most 200,000 values"),
         ("a: &a {k: 1}\n" + "".join(f"b{n}: &b{n} {{<<: [{', '.join(['*a' if n == 0 else f'*b{n - 1}'] * 10)}]}}\n" for n in range(9)), "at most 200,000 values"),
-        ("a: " + "[" * 5_000 + "]" * 5_000, "nested too deep"),
+        ("a: " + "[" * 700 + "]" * 700, "nested too deep"),
         ("a: x" + "y" * 2_000_000, "at most 2,000,000 characters"),
         ("a: &a [*a]", "an alias refers to a value that contains it"),
     ],
@@ -1115,29 +723,6 @@ def test_yaml_that_stands_for_more_than_it_says_is_refused(text: str, said: str,
 
 
 # --- messages
-
-
-def texts_of_errors() -> Iterator[tuple[str, str]]:
-    """(place, text) of every error that a user of a configuration or command line can get; ``…`` stands for a value."""
-    package = Path(oa.__file__).parent
-    for file in sorted(package.rglob("*.py")):
-        raised = {"AgentEvalError", "ConfigError", "ArgumentTypeError"} | (
-            {"ValueError"} if file.parent.name == "config" else set()
-        )
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) in raised and node.args:
-                parts = [node.args[0]] if isinstance(node.args[0], ast.Constant) else getattr(node.args[0], "values", [])
-                text = "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in parts)
-                yield f"{file.relative_to(package)}:{node.lineno}", text
-
-
-def test_errors_are_full_sentences_that_say_what_is_allowed() -> None:
-    riddles = re.compile(
-        r"; [^;]*\b(is|are|does|do)$|\b(is|are) wanted|stands twice|nothing is not allowed|\bthis is not allowed"
-    )
-    found = dict(texts_of_errors())
-    assert len(found) > 100
-    assert [f"{place}: {text}" for place, text in found.items() if riddles.search(text)] == []
 
 
 def test_all_faults_are_said_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -1168,21 +753,6 @@ def test_all_faults_are_said_at_once(tmp_path: Path, capsys: pytest.CaptureFixtu
     ]  # fmt: skip
     assert "Did you mean the group default?" in said
     assert "\\0" not in said
-
-
-def test_what_needs_the_metrics_is_said_when_they_are_right(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "agenteval.yaml"
-    path.write_text(
-        "metrics:\n  - code_latency: {}\n    sample: {rate: 0.5}\n  - code_cost: {}\n    sample: {rate: 2}\n  - code_latency\n"
-    )
-    assert main(["check-config", str(path)]) == 2
-    assert capsys.readouterr().err.count("agenteval.yaml:") >= 2
-
-
-def test_all_unknown_variables_are_said_at_once() -> None:
-    with pytest.raises(ConfigError) as found:
-        load_config(env={"OTEL_AGENTEVAL_QUEU": "1", "OTEL_AGENTEVAL_TURN__MAX_SPNS": "2"})
-    assert len(str(found.value).splitlines()) == 2
 
 
 @given(st.lists(st.sampled_from(sorted(leaf_paths())), max_size=6), JSON)

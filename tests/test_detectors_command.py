@@ -97,14 +97,10 @@ def place(path: str, quoted: str, kind: str, **more: Any) -> Finding:
         ("ungrounded_urls", place("output", "[bank.com](https://evil.com)", "disguised"), "disguised in output", None),
         ("ungrounded_urls", place("output", "evil.com", "url", text="eviI.com"), "url in output", None),
         ("pii_leakage", place("output", "+49 30 123456", "phone"), "+49 30 123456", ("public", "+49 30 123456")),
-        ("pii_leakage", place("output", "call +49 30 123456 ", "phone"), "+49 30 123456", ("public", "+49 30 123456")),
         ("pii_leakage", place("output", "tom@hey.com", "email"), "tom@hey.com", ("public", "tom@hey.com")),
         ("pii_leakage", place("output", "+49 30 123456", "national_id"), "national_id in output", None),
-        ("ungrounded_numbers", place("output", "12.5", "number"), "##.# %", None),
-        ("pii_leakage", place("output", "+49 30 123456", "iban"), "+49 30 123456", ("public", "+49 30 123456")),
         ("ungrounded_numbers", place("output", "357", "number"), "### kcal", ("ignored", "### kcal")),
         ("repeated_tool_calls", Finding("tool_calls[0].arguments", 0, 9, "repeated_call"), "search", ("may_repeat", "search")),
-        ("secret_leak", place("output", "docs", "github_token", text="ghp_…(40)"), "github_token ghp_…", None),
         ("injection_markers", place("tool_calls[0].result", "ignore", "override"), "override in search result", None),
         ("injection_markers", Finding("retrievals[2].documents[1].content", 0, 5, "role"), "role in retrievals.documents.content", None),
         ("pii_leakage", Finding("output", 900, 950, "email"), "email in output", None),
@@ -133,25 +129,20 @@ def report_of(*turns: tuple[str, str], labels: Any = ()) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("conversations", "labels", "suggested", "patterns"),
+    ("conversations", "labels", "suggested"),
     [
-        pytest.param("abc", {}, True, ["tom@hey.com", "email *@hey.com"], id="three conversations"),
-        pytest.param("abab", {}, False, ["email *@hey.com"], id="two conversations"),
-        pytest.param(
-            "abc", {("1", "code_pii_leakage"): False}, True, ["tom@hey.com", "email *@hey.com"], id="labeled as a false alarm"
-        ),
-        pytest.param("abc", {("1", "code_pii_leakage"): True}, False, ["tom@hey.com", "email *@hey.com"], id="labeled as right"),
-        pytest.param(
-            "abc", {("1", "code_secret_leak"): True}, True, ["tom@hey.com", "email *@hey.com"], id="label of another metric"
-        ),
+        pytest.param("abc", {}, True, id="three conversations"),
+        pytest.param("abab", {}, False, id="two conversations"),
+        pytest.param("abc", {("1", "code_pii_leakage"): False}, True, id="labeled as a false alarm"),
+        pytest.param("abc", {("1", "code_pii_leakage"): True}, False, id="labeled as right"),
+        pytest.param("abc", {("1", "code_secret_leak"): True}, True, id="label of another metric"),
     ],
 )
-def test_what_recurs_and_is_not_confirmed_is_suggested(
-    conversations: str, labels: Any, suggested: bool, patterns: list[str]
-) -> None:
+def test_what_recurs_and_is_not_confirmed_is_suggested(conversations: str, labels: Any, suggested: bool) -> None:
     data = report_of(*((str(number), name) for number, name in enumerate(conversations)), labels=labels)
     assert settings(data) == ([("public", "tom@hey.com")] if suggested else [])
-    assert [one["pattern"] for one in data["detectors"][0]["patterns"]] == patterns
+    patterns = [one["pattern"] for one in data["detectors"][0]["patterns"]]
+    assert patterns == (["email *@hey.com"] if conversations == "abab" else ["tom@hey.com", "email *@hey.com"])
 
 
 # --- the command
@@ -180,13 +171,6 @@ def test_accepted_settings_silence_their_patterns(tmp_path: Path, capsys: Captur
     assert "isn't written" in capsys.readouterr().out
 
 
-def test_turns_of_one_conversation_suggest_nothing(tmp_path: Path, capsys: Capture) -> None:
-    file = recorded(own_turns(**{"gen_ai.conversation.id": "c-1"}), tmp_path / "own.json")
-    data = data_of(capsys, file)
-    assert alarms(data) == {"code_repeated_tool_calls": 5, "code_ungrounded_numbers": 5}
-    assert settings(data) == []
-
-
 def test_labels_count_right_alarms_and_prevent_a_suggestion(tmp_path: Path, capsys: Capture) -> None:
     file, labels = recorded(own_turns(), tmp_path / "own.json"), tmp_path / "labels.jsonl"
     turn_ids = [turn.turn_id for turn in oa.load_turns(file)]
@@ -204,20 +188,18 @@ def test_labels_count_right_alarms_and_prevent_a_suggestion(tmp_path: Path, caps
 
 
 def test_a_store_with_content_is_read(tmp_path: Path, capsys: Capture) -> None:
-    rows = [json.loads(line) for line in ORDINARY.read_text(encoding="utf-8").split("\n") if line]
+    rows = [json.loads(line) for line in ORDINARY.read_text(encoding="utf-8").split("\n") if line][::10]
     turns = [turn_row(n, content={"input": row["input"], "output": row["output"]}) for n, row in enumerate(rows)]
     store = filled(tmp_path / "scores.db", [(turn, []) for turn in turns])
     data = data_of(capsys, "--store", store)
-    found = alarms(data)
     assert data["turns"] == len(rows)
-    assert found.get("code_ungrounded_numbers", 0) < 20
+    assert alarms(data).get("code_ungrounded_numbers", 0) < len(rows) / 10
     assert data["detectors"][0]["patterns"][0]["turn_id"] in {turn["turn_id"] for turn in turns}
     assert settings(data) == []
 
 
-@pytest.mark.parametrize("name", [LOOP, "openai_sdk-otel_genai_event/s11.jsonl", "pydantic_ai-native_v6/s2.jsonl"])
-def test_real_recordings_are_counted(name: str, tmp_path: Path, capsys: Capture) -> None:
-    file = str(unpack(name, tmp_path))
+def test_real_recordings_are_counted(tmp_path: Path, capsys: Capture) -> None:
+    file = str(unpack(LOOP, tmp_path))
     assert main(["detectors", file]) == 0
     assert "turns with a failed verdict" in capsys.readouterr().out
     data = data_of(capsys, file)
@@ -229,30 +211,24 @@ def test_real_recordings_are_counted(name: str, tmp_path: Path, capsys: Capture)
     ("arguments", "problem"),
     [
         (["--accept", "3", "--config", "c.yaml"], "--accept: must be from 1 to 2, or all, got 3"),
-        (["--accept", "0", "--config", "c.yaml"], "--accept: must be from 1 to 2"),
         (["--accept", "one", "--config", "c.yaml"], "--accept: must be numbers"),
         (["--accept", "1"], "--accept: requires --config FILE"),
         (["--accept", "1", "--config", "nowhere/c.yaml"], "--config: folder"),
         (["--config", "nowhere.yaml"], "nowhere.yaml: file not found"),
         (["--labels", "nowhere.jsonl"], "--labels: nowhere.jsonl: file not found"),
-        (["--store", "scores.db"], "FILE, --store: only one of them"),
-        (["--since", "24h"], "FILE, --since: only one of them"),
+        (["--store", "scores.db"], "FILE, --store: "),
+        (["--since", "24h"], "FILE, --since: "),
         (["nowhere.jsonl"], "nowhere.jsonl: file not found"),
+        (["-", "--accept", "1", "--config", "c.yaml"], "--accept: the turns are read twice"),
     ],
 )
 def test_wrong_arguments_name_the_fix(
     arguments: list[str], problem: str, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    file = recorded(own_turns(), tmp_path / "own.json")
-    assert main(["detectors", file, *arguments]) == 2
+    assert main(["detectors", recorded(own_turns(), tmp_path / "own.json"), *arguments]) == 2
     assert problem in capsys.readouterr().err
     assert not (tmp_path / "c.yaml").exists()
-
-
-def test_standard_input_cannot_be_read_twice(tmp_path: Path, capsys: Capture) -> None:
-    assert main(["detectors", "-", "--accept", "1", "--config", str(tmp_path / "c.yaml")]) == 2
-    assert "--accept: the turns are read twice" in capsys.readouterr().err
 
 
 def test_without_turns_the_command_fails(tmp_path: Path, capsys: Capture) -> None:
@@ -263,9 +239,7 @@ def test_without_turns_the_command_fails(tmp_path: Path, capsys: Capture) -> Non
     assert [("FILE, --store" in errors[0]), ("no turns with content" in errors[1])] == [True, True]
 
 
-def test_a_variable_that_replaces_the_metrics_is_reported(
-    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_variable_that_replaces_the_metrics_is_named(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_AGENTEVAL_METRICS", "[code_repeated_tool_calls]")
     file, config = recorded(own_turns(), tmp_path / "own.json"), tmp_path / "c.yaml"
     config.write_text("metrics:\n  - code_ungrounded_numbers\n")

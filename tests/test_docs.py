@@ -8,11 +8,13 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import multiprocessing
 import os
 import re
-import shutil
+import runpy
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -25,24 +27,14 @@ from otel_agenteval.cli.main import main
 from otel_agenteval.config.loader import load_config
 from otel_agenteval.config.root import Config
 from otel_agenteval.config.section import option_paths
-from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.evaluation.selection import select_metrics
 from scripts import first_five_minutes, quickstarts
 
 ROOT = Path(__file__).parent.parent
 FENCE = re.compile(r"^( *)(`{3,})([^\n`]*)\n(.*?)^\1\2 *$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
-DOCUMENTS = [
-    path
-    for path in (
-        ROOT / "README.md",
-        ROOT / "CONTRIBUTING.md",
-        ROOT / "SECURITY.md",
-        ROOT / "CHANGELOG.md",
-        *sorted((ROOT / "docs").rglob("*.md")),
-    )
-    if path.name != "README.md" or path.exists()
-]
+PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")]
+DOCUMENTS = [path for path in (*PAGES, *sorted((ROOT / "docs").rglob("*.md"))) if path.exists()]
 
 
 class Block(NamedTuple):
@@ -112,112 +104,65 @@ def not_checked(text: str, folder: Path) -> None:
 
 
 CHECKS: dict[str, Callable[[str, Path], None]] = {
-    "python": not_checked,  # run as one program per document, below
     "yaml": check_yaml,
     "json": check_json,
     "bash": check_shell,
     "openmetrics": check_openmetrics,
-    "text": not_checked,
-    "js": not_checked,  # run with the pages that have them, by scripts/quickstarts.py
-    "java": not_checked,
-    "xml": not_checked,
-    "properties": not_checked,
+    # Python runs as one program per document, below. JavaScript runs with its pages, by scripts/quickstarts.py.
+    **dict.fromkeys(("python", "text", "js", "java", "xml", "properties"), not_checked),
 }
 RUN_ELSEWHERE = {*quickstarts.all_pages(), first_five_minutes.PAGE}
 """Pages that go with packages of their own, and with a model: their scripts run them."""
-DOCUMENT = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+PROGRAMS = [
+    path
+    for path in DOCUMENTS
+    if path not in RUN_ELSEWHERE and any(block.language == "python" for block in blocks_of(path.read_text(encoding="utf-8")))
+]
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload(["tests.test_docs", "otel_agenteval.instrumentation.attach", "opentelemetry.sdk.trace"])
 
 
-@DOCUMENT
-def test_blocks_say_their_language_and_are_well_formed(document: Path, tmp_path: Path) -> None:
-    text = document.read_text(encoding="utf-8")
-    assert text.count("```") == 2 * len(blocks_of(text)), "a fence is not closed"
-    for block in blocks_of(text):
-        place = f"{document.relative_to(ROOT)}:{block.line}"
-        assert block.language in CHECKS, f"{place}: language {block.language!r}; one of {', '.join(CHECKS)}"
-        try:
-            CHECKS[block.language](block.text, tmp_path)
-        except Exception as error:
-            raise AssertionError(f"{place}: {error}") from error
+def test_blocks_say_their_language_and_are_well_formed(tmp_path: Path) -> None:
+    for document in DOCUMENTS:
+        text = document.read_text(encoding="utf-8")
+        assert text.count("```") == 2 * len(blocks_of(text)), f"{document}: a fence is not closed"
+        for block in blocks_of(text):
+            place = f"{document.relative_to(ROOT)}:{block.line}"
+            assert block.language in CHECKS, f"{place}: language {block.language!r}; one of {', '.join(CHECKS)}"
+            try:
+                CHECKS[block.language](block.text, tmp_path)
+            except Exception as error:
+                raise AssertionError(f"{place}: {error}") from error
 
 
-@DOCUMENT
+def run_program(file: Path, output: Path) -> None:
+    """Run a program with warnings as errors, or its tests. Called in a process of its own, which starts with the imports done."""
+    os.chdir(file.parent)
+    os.dup2(os.open(output, os.O_WRONLY | os.O_CREAT), 1)
+    os.dup2(1, 2)
+    for name in [name for name in os.environ if name.startswith(("OTEL_", "PYTEST_"))]:
+        del os.environ[name]
+    if "def test_" in file.read_text(encoding="utf-8"):
+        options = ["-q", "-Werror", "-Wignore::pytest.PytestAssertRewriteWarning", "-pno:cacheprovider", f"-c{os.devnull}"]
+        sys.exit(pytest.main([*options, f"--rootdir={file.parent}", str(file)]))
+    warnings.simplefilter("error")
+    sys.argv[:] = [str(file)]
+    runpy.run_path(str(file), run_name="__main__")
+
+
+@pytest.mark.parametrize("document", PROGRAMS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_python_blocks_run(document: Path, tmp_path: Path) -> None:
-    program = program_of(blocks_of(document.read_text(encoding="utf-8")))
-    if not program.strip() or document in RUN_ELSEWHERE:
-        return
-    file = tmp_path / f"test_{document.stem}.py"
-    file.write_text(program, encoding="utf-8")
-    command = [sys.executable, "-W", "error", str(file)]
-    if "def test_" in program:
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-q",
-            "-W",
-            "error",
-            "-p",
-            "no:cacheprovider",
-            "-c",
-            os.devnull,
-            "--rootdir",
-            str(tmp_path),
-            str(file),
-        ]
-    env = {name: value for name, value in os.environ.items() if not name.startswith(("OTEL_", "PYTEST_"))}
-    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    file, output = tmp_path / f"test_{document.stem}.py", tmp_path / "output"
+    file.write_text(program_of(blocks_of(document.read_text(encoding="utf-8"))), encoding="utf-8")
+    child = PROCESSES.Process(target=run_program, args=(file, output))
+    child.start()
+    child.join(300)
+    child.kill()
+    assert child.exitcode == 0, output.read_text(encoding="utf-8")
 
 
-@DOCUMENT
-def test_links_into_the_repository_lead_somewhere(document: Path) -> None:
-    for target in LINK.findall(FENCE.sub("", document.read_text(encoding="utf-8"))):
-        if "://" not in target and not target.startswith(("#", "mailto:")):
-            assert (document.parent / target.partition("#")[0]).exists(), target
-
-
-@pytest.mark.parametrize(
-    ("language", "text"),
-    [
-        ("yaml", "turn: {idle_timout: 5m}\n"),
-        ("yaml", "metrics: [code_no_such_metric]\n"),
-        ("yaml", "a: b: c\n"),
-        ("json", '{"a": }\n'),
-        ("bash", "if true; then\n"),
-        ("bash", "make no-such-target\n"),
-        ("bash", "otel-agenteval no-such-command\n"),
-        ("openmetrics", "agenteval_score{ 1\n"),
-    ],
-)
-def test_the_checks_find_what_is_wrong(language: str, text: str, tmp_path: Path) -> None:
-    with pytest.raises((AssertionError, ConfigError, ValueError, yaml.YAMLError)):
-        CHECKS[language](text, tmp_path)
-
-
-def test_the_program_of_a_document_has_its_line_numbers() -> None:
-    text = "# Title\n\n```python\nx = 1\n```\n\n- item\n\n  ```python\n  y = x / 0\n  ```\n"
-    assert program_of(blocks_of(text)).splitlines() == ["", "", "", "x = 1", "", "", "", "", "", "y = x / 0"]
-
-
-@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
-def test_make_alone_lists_the_targets() -> None:
-    done = subprocess.run(["make", "--no-print-directory"], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert {line.split()[1] for line in done.stdout.splitlines()} == {
-        "demo",
-        "test",
-        "coverage",
-        "wheel",
-        "servers",
-        "otelcol",
-        "lint",
-        "house",
-        "unseen",
-        "bench",
-        "hosts",
-        "quickstarts",
-        "docs",
-        "tools",
-        "format",
-        "pin",
-    }
+def test_links_into_the_repository_lead_somewhere() -> None:
+    for document in DOCUMENTS:
+        for target in LINK.findall(FENCE.sub("", document.read_text(encoding="utf-8"))):
+            if "://" not in target and not target.startswith(("#", "mailto:")):
+                assert (document.parent / target.partition("#")[0]).exists(), f"{document}: {target}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import re
+import runpy
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,13 +17,14 @@ from tests.support.recordings import unpack
 from tests.support.servers import program, until
 from tests.support.sidecar import Sidecar
 
+Capture = pytest.CaptureFixture[str]
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
-def run(name: str, *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+def run(name: str, *arguments: object, folder: Path) -> subprocess.CompletedProcess[str]:
     env = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
-    command = [sys.executable, "-W", "error", str(EXAMPLES / name), *arguments]
-    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=60, check=False)
+    command = [sys.executable, "-W", "error", str(EXAMPLES / name), *map(str, arguments)]
+    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=120, check=False)
 
 
 @pytest.mark.parametrize(
@@ -42,76 +43,61 @@ def run(name: str, *arguments: str, folder: Path) -> subprocess.CompletedProcess
 def test_an_example_shows_what_it_promises(name: str, shown: list[str], tmp_path: Path) -> None:
     done = run(name, folder=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
-    assert [line for line in shown if line not in done.stdout.splitlines()] == []
+    printed = done.stdout.splitlines()
+    assert [line for line in shown if line not in printed] == []
+    assert name != "references.py" or sum(line.startswith("code_tool_selection") for line in printed) == 2
 
 
-def test_a_reference_holds_only_for_the_turns_inside(tmp_path: Path) -> None:
-    printed = run("references.py", folder=tmp_path).stdout
-    assert printed.count("code_tool_selection") == printed.count("code_tool_call_f1") == 2
+def gate(monkeypatch: pytest.MonkeyPatch, *files: object) -> object:
+    """The exit status of the gate, or the message that it exits with."""
+    monkeypatch.setattr(sys, "argv", ["gate_recorded.py", *map(str, files)])
+    with pytest.raises(SystemExit) as left:
+        runpy.run_path(str(EXAMPLES / "gate_recorded.py"), run_name="__main__")
+    return left.value.code
 
 
-def test_the_gate_lets_good_recordings_through(tmp_path: Path) -> None:
-    done = run("gate_recorded.py", str(unpack("pydantic_ai-native_v6/s2.jsonl", tmp_path)), folder=tmp_path)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "1 turns, 0 rules broken\n", "")
+def test_the_gate_stops_a_loop_and_names_it(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert gate(monkeypatch, unpack("pydantic_ai-native_v6/s2.jsonl", tmp_path)) == 0
+    assert capsys.readouterr() == ("1 turns, 0 rules broken\n", "")
+    assert gate(monkeypatch, unpack("pydantic_ai-native_v6/s13.jsonl", tmp_path)) == 1
+    assert "code_repeated_tool_calls" in capsys.readouterr().out
 
 
-def test_the_gate_stops_a_loop_and_names_it(tmp_path: Path) -> None:
-    done = run("gate_recorded.py", str(unpack("pydantic_ai-native_v6/s13.jsonl", tmp_path)), folder=tmp_path)
-    assert done.returncode == 1
-    assert "code_repeated_tool_calls" in done.stdout
-
-
-def test_the_gate_says_that_a_file_is_missing(tmp_path: Path) -> None:
-    done = run("gate_recorded.py", "nowhere.jsonl", folder=tmp_path)
-    assert (done.returncode, done.stderr) == (1, "gate_recorded: nowhere.jsonl: file not found\n")
-
-
-def test_the_gate_fails_without_turns(tmp_path: Path) -> None:
-    assert run("gate_recorded.py", folder=tmp_path).returncode == 1
+def test_the_gate_fails_without_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "at least one file" in str(gate(monkeypatch))
+    assert "nowhere.jsonl: file not found" in str(gate(monkeypatch, "nowhere.jsonl"))
     (tmp_path / "empty.jsonl").write_text("")
-    assert run("gate_recorded.py", "empty.jsonl", folder=tmp_path).returncode == 1
+    assert gate(monkeypatch, tmp_path / "empty.jsonl") == 1
 
 
-@pytest.fixture
-def sidecar(tmp_path: Path) -> Iterator[Sidecar]:
-    with Sidecar(tmp_path, {"outlets": {"jsonl": str(tmp_path / "scores.jsonl")}}) as running:
-        yield running
+@pytest.fixture(scope="module")
+def sidecar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Sidecar, Path]]:
+    """A sidecar, and the file that it writes scores to."""
+    folder = tmp_path_factory.mktemp("sidecar")
+    with Sidecar(folder, {"outlets": {"jsonl": str(folder / "scores.jsonl")}}) as running:
+        yield running, folder / "scores.jsonl"
 
 
-def scores_of(folder: Path, metric: str) -> list[float]:
-    file = folder / "scores.jsonl"
+def scores_in(file: Path, metric: str, service: str) -> list[float]:
     lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()] if file.exists() else []
-    return sorted(line["value"] for line in lines if line["metric"] == metric)
+    return sorted(line["value"] for line in lines if (line["metric"], line["service"]) == (metric, service))
 
 
-def test_the_agent_behind_a_sidecar_is_scored_there(sidecar: Sidecar, tmp_path: Path) -> None:
-    done = run("sidecar_agent.py", "--endpoint", sidecar.http, "--turns", str(len(SCENES)), "--every", "0", folder=tmp_path)
-    assert (done.returncode, done.stdout, done.stderr) == (0, f"{len(SCENES)} turns sent to {sidecar.http}\n", "")
-    until(lambda: len(scores_of(tmp_path, "code_secret_leak")) == len(SCENES), "every turn is scored")
-    assert scores_of(tmp_path, "code_secret_leak").count(0.0) == 1
+def test_the_agent_behind_a_sidecar_is_scored_there(sidecar: tuple[Sidecar, Path], tmp_path: Path) -> None:
+    running, scores = sidecar
+    done = run("sidecar_agent.py", "--endpoint", running.http, "--turns", str(len(SCENES)), "--every", "0", folder=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{len(SCENES)} turns sent to {running.http}\n", "")
+    until(lambda: len(scores_in(scores, "code_secret_leak", "trains")) == len(SCENES), "every turn is scored")
+    assert scores_in(scores, "code_secret_leak", "trains").count(0.0) == 1
 
 
-def test_the_agent_in_node_is_scored_by_the_sidecar(sidecar: Sidecar, tmp_path: Path) -> None:
-    env = {"OTEL_EXPORTER_OTLP_ENDPOINT": sidecar.http, "PATH": os.environ["PATH"]}
+def test_the_agent_in_node_is_scored_by_the_sidecar(sidecar: tuple[Sidecar, Path], tmp_path: Path) -> None:
+    running, scores = sidecar
+    env = {"OTEL_EXPORTER_OTLP_ENDPOINT": running.http, "PATH": os.environ["PATH"]}
     command = [program("node-with-otel"), EXAMPLES / "node" / "agent.js"]
-    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "Trains leave at 06:28 and 08:28.\nTrains leave at 09:15.\n"
-    until(lambda: len(scores_of(tmp_path, "code_tool_success")) == 2, "both turns are scored")
-    assert scores_of(tmp_path, "code_tool_success") == [0.0, 1.0]
-    assert sidecar.metric("agenteval_turns_total", agent="timetable", service_name="trains-node") == 2
-
-
-def test_the_node_example_names_every_package_that_it_needs() -> None:
-    needed = set(re.findall(r'require\("([^"]+)"\)', (EXAMPLES / "node" / "agent.js").read_text(encoding="utf-8")))
-    package = json.loads((EXAMPLES / "node" / "package.json").read_text(encoding="utf-8"))
-    assert package["dependencies"].keys() == needed
-
-
-def test_every_example_is_run_here_and_listed() -> None:
-    text = Path(__file__).read_text(encoding="utf-8")
-    listed = (EXAMPLES / "README.md").read_text(encoding="utf-8")
-    examples = [*EXAMPLES.rglob("*.py"), *EXAMPLES.glob("*/*.js")]
-    assert len(examples) >= 8
-    assert [path.name for path in examples if f'"{path.name}"' not in text] == []
-    assert [path.name for path in examples if f"({path.relative_to(EXAMPLES)})" not in listed] == []
+    until(lambda: len(scores_in(scores, "code_tool_success", "trains-node")) == 2, "both turns are scored")
+    assert scores_in(scores, "code_tool_success", "trains-node") == [0.0, 1.0]
+    assert running.metric("agenteval_turns_total", agent="timetable", service_name="trains-node") == 2

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-import subprocess
-import sys
+import re
 import threading
 from collections import deque
 from collections.abc import Iterator
@@ -22,9 +21,10 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.instrumented import InstrumentationSettings
 
 import otel_agenteval as oa
+from otel_agenteval.cli.main import main
 from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.statistics.repeated import Tries, consistency, mean_by_case, pass_at_k, pass_hat_k
-from tests.support.process import environment
+from tests.support.process import run
 
 CAPITALS = {"France": "Paris", "Italy": "Rome", "Peru": "Lima"}
 CASES = [
@@ -75,22 +75,13 @@ def test_the_turns_of_a_real_agent_are_captured_and_scored(provider: TracerProvi
     assert [(trial.case_id, trial.repetition) for trial in found.trials] == list(itertools.product(CAPITALS, (1, 2)))
     for trial in found.trials:
         ((turn, scores),) = trial.scored
-        assert (turn.agent, turn.output, [call.name for call in turn.tool_calls or ()]) == (
-            "guide",
-            CAPITALS[trial.case_id],
-            ["capital_of"],
-        )
+        assert (turn.agent, turn.output) == ("guide", CAPITALS[trial.case_id])
+        assert [call.name for call in turn.tool_calls or ()] == ["capital_of"]
         assert turn.references["case_id"] == trial.case_id
         assert [score.passed for score in scores] == [True, True]
     summary = {one.metric: one for one in found.summary()}["code_equals_ground_truth"]
-    assert (summary.cases, summary.n, summary.mean, summary.pass_at_k, summary.pass_hat_k, summary.consistency) == (
-        3,
-        6,
-        1.0,
-        1.0,
-        1.0,
-        1.0,
-    )
+    assert (summary.cases, summary.n, summary.mean) == (3, 6, 1.0)
+    assert (summary.pass_at_k, summary.pass_hat_k, summary.consistency) == (1.0, 1.0, 1.0)
 
 
 def test_a_coroutine_runs_as_often_at_once_as_allowed_also_in_a_notebook(provider: TracerProvider) -> None:
@@ -130,14 +121,13 @@ def test_an_application_can_be_instrumented_afterwards_and_then_both_see_its_tur
     assert [turn.output for turn in found.turns] == list(CAPITALS.values())
     assert len(live) == 3
     task(CASES[0]["input"])
-    assert handle.flush()
+    assert handle.flush(120)
     assert len(live) == 4
     assert len(found.turns) == 3
 
 
 def test_two_experiments_at_the_same_time_keep_their_turns_apart(provider: TracerProvider) -> None:
-    guide = agent()
-    both = threading.Barrier(2, timeout=20)
+    guide, both = agent(), threading.Barrier(2, timeout=120)
 
     def one(_: int) -> oa.Experiment:
         both.wait()
@@ -150,21 +140,9 @@ def test_two_experiments_at_the_same_time_keep_their_turns_apart(provider: Trace
 
 
 def test_plain_functions_run_at_the_same_time() -> None:
-    both = threading.Barrier(2, timeout=20)
-
-    def task(asked: str) -> str:
-        both.wait()
-        return "Paris"
-
-    found = oa.evaluate(task, CASES[:2], EQUAL, concurrency=2)
+    both = threading.Barrier(2, timeout=120)
+    found = oa.evaluate(lambda asked: both.wait() and "Paris", CASES[:2], EQUAL, concurrency=2)
     assert [trial.error for trial in found.trials] == [None, None]
-
-
-def test_a_task_without_spans_is_a_turn_of_what_went_in_and_came_out() -> None:
-    found = oa.evaluate(lambda asked: "Paris", CASES, EQUAL)
-    assert [turn.output for turn in found.turns] == ["Paris"] * 3
-    assert [score.passed for _, scores in found.scored for score in scores] == [True, False, False]
-    assert {trial.case_id for trial in found.failures} == {"Italy", "Peru"}
 
 
 def test_a_call_that_raises_is_a_turn_with_that_error_and_the_others_go_on() -> None:
@@ -173,9 +151,10 @@ def test_a_call_that_raises_is_a_turn_with_that_error_and_the_others_go_on() -> 
             raise TimeoutError("no answer")
         return "Paris"
 
-    found = oa.evaluate(task, CASES, ["code_turn_error"])
+    found = oa.evaluate(task, CASES, ["code_turn_error", "code_recall_at_k"])
     assert [trial.error for trial in found.trials] == [None, "TimeoutError: no answer", None]
-    assert [score.passed for _, scores in found.scored for score in scores] == [True, False, True]
+    assert [scores[0].passed for _, scores in found.scored] == [True, False, True]
+    assert re.search(r"code_recall_at_k .*skipped on every turn", str(found))
     assert "Italy, repetition 1: TimeoutError: no answer" in str(found)
 
 
@@ -191,9 +170,7 @@ def test_repetitions_say_how_far_an_answer_can_be_relied_on() -> None:
     assert summary.pass_at_k == pytest.approx(2 / 3)
     assert summary.pass_hat_k == pytest.approx(1 / 3)
     assert summary.consistency == pytest.approx(2 / 3)
-    assert (summary.low, summary.high) == (None, None), (
-        "three cases are three pieces of evidence, however often they are repeated"
-    )
+    assert (summary.low, summary.high) == (None, None), "repetitions of three cases are three pieces of evidence"
     assert "needs 5 cases" in str(found)
     assert "pass^4" in str(found)
 
@@ -218,17 +195,12 @@ def test_data_sets_of_every_kind_are_the_same(tmp_path: Path) -> None:
     frame.to_csv(tmp_path / "cases.csv", index=False)
     pq.write_table(pa.Table.from_pandas(frame), tmp_path / "cases.parquet")
     (tmp_path / "cases.jsonl").write_text("\n".join(map(json.dumps, CASES)), encoding="utf-8")
-    asked: dict[str, list[str]] = {}
-    for name, dataset in (
-        ("list", CASES),
-        ("frame", frame),
-        *((form, tmp_path / f"cases.{form}") for form in ("csv", "parquet", "jsonl")),
-    ):
-        found = oa.evaluate(
-            lambda text, name=name: asked.setdefault(name, []).append(text) or "Paris", dataset, EQUAL, concurrency=1
-        )
-        assert [score.passed for _, scores in found.scored for score in scores] == [True, False, False], name
-    assert len({tuple(texts) for texts in asked.values()}) == 1
+    files = [tmp_path / f"cases.{form}" for form in ("csv", "parquet", "jsonl")]
+    for dataset in (CASES, frame, *files):
+        asked: list[str] = []
+        found = oa.evaluate(lambda text, asked=asked: asked.append(text) or "Paris", dataset, EQUAL, concurrency=1)
+        assert asked == [case["input"] for case in CASES]
+        assert [score.passed for _, scores in found.scored for score in scores] == [True, False, False]
 
 
 def test_its_frame_has_a_row_for_each_score_and_it_shows_itself() -> None:
@@ -238,15 +210,14 @@ def test_its_frame_has_a_row_for_each_score_and_it_shows_itself() -> None:
     assert len(frame) == 6
     assert frame.groupby("case_id").passed.mean().to_dict() == {"France": 1.0, "Italy": 0.0, "Peru": 0.0}
     assert "<td" in found._repr_html_()
-    assert repr(found) == "Experiment(3 cases, 6 trials, 4 with a failure)"
 
 
 @pytest.mark.parametrize(
     ("dataset", "more", "says"),
     [
         ([], {}, "at least one case"),
-        ([{"case_id": "1", "ground_truth": "a"}], {}, "case 1: must have exactly one of input, turns and user, got none"),
-        ([{"ground_truth": "a"}], {}, "case 1: a case must have a case_id, an input"),
+        ([{"case_id": "1", "ground_truth": "a"}], {}, "case 1: .*input"),
+        ([{"ground_truth": "a"}], {}, "case 1: .*case_id"),
         ([{"case_id": "1", "input": "a"}, {"case_id": "1", "input": "b"}], {}, "case_id must be unique, got '1'"),
         (["What?"], {}, "case 1: must be a mapping, got str"),
         ("no-such-file.jsonl", {}, "no-such-file.jsonl: file not found"),
@@ -276,50 +247,40 @@ def answer(question):
 """
 
 
-def experiment(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    (folder / "app.py").write_text(APP, encoding="utf-8")
-    (folder / "cases.jsonl").write_text("\n".join(map(json.dumps, CASES)), encoding="utf-8")
-    command = [sys.executable, "-m", "otel_agenteval", "experiment", *arguments]
-    return subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=120, check=False)
-
-
 def test_the_command_writes_the_same_reports_as_eval_and_fails_where_the_task_raises(tmp_path: Path) -> None:
-    arguments = ("app:answer", "cases.jsonl", "--metrics", "code_equals_ground_truth,code_turn_error", "--repetitions", "2")
-    done = experiment(
-        tmp_path, *arguments, "--format", "jsonl", "--out", "scores.jsonl", "--format", "html", "--out", "report.html"
+    (tmp_path / "app.py").write_text(APP, encoding="utf-8")
+    (tmp_path / "cases.jsonl").write_text("\n".join(map(json.dumps, CASES)), encoding="utf-8")
+    metrics = ["--metrics", "code_equals_ground_truth,code_turn_error", "--repetitions", "2"]
+    command = ["experiment", "app:answer", "cases.jsonl", *metrics]
+    first = [*command, "--format", "jsonl", "--out", "scores.jsonl", "--format", "html", "--out", "report.html"]
+    again = [*command, "--baseline", "scores.jsonl", "--gate", "--fail-on-regression", "all"]
+    code = (
+        f"import os; os.chdir({str(tmp_path)!r})\nfrom otel_agenteval.cli.main import main\nprint([main({first}), main({again})])"
     )
-    assert done.returncode == 1, done.stderr
+    done = run(code, timeout=120)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "[1, 1]"), "the task raised again, but nothing got worse"
     assert "Peru, repetition 1: ValueError: unknown" in done.stderr
+    assert "pairs by case id" in done.stdout
+    assert "regress" not in done.stderr
     rows = [json.loads(line) for line in (tmp_path / "scores.jsonl").read_text(encoding="utf-8").splitlines()]
     assert len(rows) == 12
     assert {row["case_id"] for row in rows} == set(CAPITALS)
     assert "Peru" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
-    again = experiment(tmp_path, *arguments, "--baseline", "scores.jsonl", "--gate", "--fail-on-regression", "all")
-    assert "pairs by case id" in again.stdout
-    assert again.returncode == 1, "the task raised again, but nothing got worse"
-    assert "regress" not in again.stderr
-
 
 @pytest.mark.parametrize(
     ("task", "says"),
     [
-        ("app", "must be MODULE:FUNCTION"),
-        ("nowhere:answer", "nowhere:answer: No module named 'nowhere'"),
-        ("app:nothing", "has no attribute 'nothing'"),
-        ("app:APP", "must be a function, got str"),
+        ("json", "MODULE:FUNCTION"),
+        ("nowhere:answer", "No module named 'nowhere'"),
+        ("json:nothing", "has no attribute 'nothing'"),
+        ("json:__name__", "must be a function"),
     ],
 )
-def test_a_task_that_is_none_is_said(task: str, says: str, tmp_path: Path) -> None:
-    (tmp_path / "app.py").write_text("", encoding="utf-8")
-    done = (
-        experiment(tmp_path, task, "cases.jsonl")
-        if task != "app:APP"
-        else experiment(tmp_path, "app:trace.__name__", "cases.jsonl")
-    )
-    assert done.returncode == 2
-    assert says in done.stderr
-    assert "Traceback" not in done.stderr
+def test_a_task_that_is_none_is_said(task: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "cases.jsonl").write_text("\n".join(map(json.dumps, CASES)), encoding="utf-8")
+    assert main(["experiment", task, str(tmp_path / "cases.jsonl")]) == 2
+    assert says in capsys.readouterr().err
 
 
 def test_chances_of_repetitions_are_those_of_the_papers() -> None:
@@ -332,31 +293,3 @@ def test_chances_of_repetitions_are_those_of_the_papers() -> None:
         pass_at_k(Tries(4, 1), 5)
     assert consistency([Tries(1, 1)]) is None
     assert mean_by_case({}, is_share=True) is None
-
-
-def test_the_page_shows_what_its_program_prints(capsys: pytest.CaptureFixture[str]) -> None:
-    page = (Path(__file__).parent.parent / "docs" / "guides" / "run-experiments.md").read_text(encoding="utf-8")
-    program, shown = page.partition("```python\n")[2].partition("```")[0], page.partition("```text\n")[2].partition("```")[0]
-    exec(compile(program, "experiments.md", "exec"), {})
-    assert capsys.readouterr().out == shown
-
-
-def test_reason_is_shown_for_turns_with_nothing_to_evaluate() -> None:
-    answers = {"a": "Paris", "b": "My number is 4157 and 93.5 %"}
-    found = oa.evaluate(answers.get, [{"input": "a"}, {"input": "b"}], ["code_ungrounded_numbers"])
-    (line,) = [line for line in str(found).splitlines() if "on every turn" in line]
-    assert line.partition(": ")[2]
-
-
-def test_experiment_shows_scores_from_0_to_100_on_request(tmp_path: Path) -> None:
-    cases = [{"case_id": str(i), "input": f"Paris {i}", "ground_truth": "Paris 1 of France"} for i in range(6)]
-    hundred = oa.evaluate(str, cases, [{"code_rouge": {"threshold": 70}}], config={"scale": 100})
-    share = oa.evaluate(str, cases, [{"code_rouge": {"threshold": 0.7}}])
-    found, same = hundred.summary()[0], share.summary()[0]
-    assert (found.mean, found.pass_rate, found.low) == (same.mean, same.pass_rate, same.low)
-    assert str(share).splitlines()[1].split()[2] == "0.2917"
-    assert str(hundred).splitlines()[1].split()[2] == "29.17"
-    boolean = oa.evaluate(str, cases, [{"code_contains": {"value": "1"}}], config={"scale": 100})
-    assert str(boolean).splitlines()[1].split()[2] == "0.1667"
-    hundred.write(tmp_path / "baseline.jsonl")
-    assert not hundred.compare(tmp_path / "baseline.jsonl").not_compared

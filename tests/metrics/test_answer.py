@@ -17,17 +17,12 @@ def calls(*reasons: Any) -> list[LlmCall]:
 @pytest.mark.parametrize(
     ("known", "passed"),
     [
-        pytest.param({"output": "Paris."}, True, id="text is an answer"),
-        pytest.param({"output": " \n 7"}, True, id="text behind white space is an answer"),
         pytest.param({"output": "\u200b\u200bやあ"}, True, id="text behind invisible characters is an answer"),
-        pytest.param({"output": "👍🏽"}, True, id="an emoji is an answer"),
         pytest.param({"output": "<br>"}, True, id="markup is text"),
         pytest.param({"output": ""}, False, id="no character is empty"),
         pytest.param({"output": " \t\r\n\u3000\xa0"}, False, id="white space of any script is empty"),
         pytest.param({"output": "\u200b\u2060\ufeff\u200e"}, False, id="zero width characters are empty"),
         pytest.param({"output": "\u2800\u3164\x00\x1b"}, False, id="blank letters and control characters are empty"),
-        pytest.param({"output": "\u200b" * 300_000}, False, id="a huge invisible text is empty"),
-        pytest.param({"output": "", "complete": False}, False, id="an incomplete turn with an empty answer is empty"),
     ],
 )
 def test_empty_answer(known: dict[str, Any], passed: bool) -> None:
@@ -40,7 +35,6 @@ def test_empty_answer(known: dict[str, Any], passed: bool) -> None:
     [
         pytest.param({}, "missing:output", id="unknown output"),
         pytest.param({"output": "", "error": ErrorInfo("TimeoutError")}, "turn_error", id="a turn that failed"),
-        pytest.param({"output": "so far", "error": ErrorInfo()}, "turn_error", id="a turn that failed half way"),
     ],
 )
 def test_empty_answer_does_not_apply(known: dict[str, Any], reason: str) -> None:
@@ -48,16 +42,11 @@ def test_empty_answer_does_not_apply(known: dict[str, Any], reason: str) -> None
     assert (score.status, score.detail["reason"]) == ("skipped", reason)
 
 
-def test_a_picture_is_an_answer() -> None:
-    message = Message("assistant", attachments=[{"modality": "image", "uri": "https://x.org/a.png"}])
-    score = get_metric("code_empty_answer").evaluate(Turn(output="", messages=[Message("user", "draw"), message]))
-    assert score.passed is True
-    assert score.detail == {"attachments": 1}
-
-
-def test_a_picture_from_the_user_is_no_answer() -> None:
-    message = Message("user", attachments=[{"modality": "image", "uri": "https://x.org/a.png"}])
-    assert get_metric("code_empty_answer").evaluate(Turn(output="", messages=[message])).passed is False
+def test_a_picture_from_the_assistant_is_an_answer() -> None:
+    for role in ("assistant", "user"):
+        message = Message(role, attachments=[{"modality": "image", "uri": "https://x.org/a.png"}])
+        score = get_metric("code_empty_answer").evaluate(Turn(output="", messages=[Message("user", "draw"), message]))
+        assert (score.passed, score.detail) == ((True, {"attachments": 1}) if role == "assistant" else (False, {}))
 
 
 @pytest.mark.parametrize("reason", ["stop", "end_turn", "STOP", "tool_calls", "tool_use", "content_filter", "unlimited"])
@@ -69,7 +58,7 @@ def test_an_answer_that_stopped_is_whole(reason: str) -> None:
     "reason",
     [
         "length", "max_tokens", "MAX_TOKENS", "FinishReason.MAX_TOKENS", "FINISH_REASON_MAX_TOKENS", "max_output_tokens",
-        "model_length", "incomplete", "max-tokens", " Length ", "model_context_window_exceeded",
+        "model_length", "incomplete", "maxTokens", "max-tokens", " Length ", "model_context_window_exceeded",
     ],
 )  # fmt: skip
 def test_an_answer_that_hit_the_limit_is_cut(reason: str) -> None:
@@ -80,6 +69,7 @@ def test_an_answer_that_hit_the_limit_is_cut(reason: str) -> None:
 
 def test_a_cut_step_before_a_whole_answer_does_not_count() -> None:
     assert get_metric("code_truncated_answer").evaluate(Turn(llm_calls=calls("length", "stop"))).passed is True
+    assert get_metric("code_truncated_answer").evaluate(Turn(llm_calls=calls("length", None))).status == "skipped"
 
 
 def turn_of(known: dict[str, Any]) -> Turn:
@@ -103,15 +93,10 @@ def test_without_a_finish_reason_nothing_is_said(metric: str, known: dict[str, A
     assert (score.status, score.detail["reason"]) == ("skipped", "missing:finish_reason")
 
 
-def test_the_reason_of_an_earlier_call_is_not_the_answers() -> None:
-    score = get_metric("code_truncated_answer").evaluate(Turn(llm_calls=calls("length", None)))
-    assert score.status == "skipped"
-
-
 @pytest.mark.parametrize(
     "reason",
     [
-        "content_filter", "content_filtered", "content-filter", "SAFETY", "FinishReason.SAFETY", "refusal", "BLOCKLIST",
+        "content_filter", "ContentFilter", "content_filtered", "content-filter", "SAFETY", "FinishReason.SAFETY", "refusal", "BLOCKLIST",
         "PROHIBITED_CONTENT", "guardrail_intervened", "RECITATION", "SPII",
     ],
 )  # fmt: skip
@@ -137,7 +122,6 @@ def test_an_error_type_can_say_that_content_was_filtered(error_type: str) -> Non
         pytest.param({"llm_calls": calls("stop", "tool_calls")}, "ok", True, id="calls that stopped are unfiltered"),
         pytest.param({"llm_calls": calls(None, "length")}, "ok", True, id="one stated reason is enough"),
         pytest.param({"error": ErrorInfo("TimeoutError")}, "skipped", None, id="another error says nothing"),
-        pytest.param({"error": ErrorInfo()}, "skipped", None, id="an error without a type says nothing"),
     ],
 )
 def test_content_not_filtered(known: dict[str, Any], status: str, passed: bool | None) -> None:
@@ -145,19 +129,10 @@ def test_content_not_filtered(known: dict[str, Any], status: str, passed: bool |
     assert (score.status, score.passed) == (status, passed)
 
 
-@pytest.mark.parametrize(
-    ("error", "passed", "detail"),
-    [
-        pytest.param(None, True, {}, id="no error passes"),
-        pytest.param(
-            ErrorInfo("TimeoutError", "secret text"), False, {"type": "TimeoutError"}, id="the type is named, no message"
-        ),
-        pytest.param(ErrorInfo(message="secret text"), False, {"type": "unknown"}, id="an error without a type is unknown"),
-    ],
-)
-def test_turn_error(error: ErrorInfo | None, passed: bool, detail: dict[str, Any]) -> None:
-    score = get_metric("code_turn_error").evaluate(Turn(error=error))
-    assert (score.passed, score.detail) == (passed, detail)
+@pytest.mark.parametrize(("error_type", "named"), [("TimeoutError", "TimeoutError"), (None, "unknown")])
+def test_turn_error_names_the_type_and_no_message(error_type: str | None, named: str) -> None:
+    score = get_metric("code_turn_error").evaluate(Turn(error=ErrorInfo(error_type, "secret text")))
+    assert (score.passed, score.detail, "secret" in (score.explanation or "")) == (False, {"type": named}, False)
 
 
 def failed(model: str | None, error_type: str | None = "429") -> LlmCall:
@@ -170,15 +145,12 @@ OK = LlmCall(model="m")
 @pytest.mark.parametrize(
     ("llm_calls", "value", "detail"),
     [
-        pytest.param([OK, OK], 0, {}, id="nothing failed"),
         pytest.param([failed("m"), OK], 1, {"errors": {"429": 1}}, id="one retry"),
         pytest.param([failed("m"), failed("m", None), OK], 2, {"errors": {"429": 1, "unknown": 1}}, id="two retries"),
         pytest.param([failed("m"), LlmCall(model="other"), OK], 1, {"errors": {"429": 1}}, id="the retry may come later"),
         pytest.param([failed("m"), LlmCall(model="other")], 0, {}, id="a fallback to another model is no retry"),
         pytest.param([OK, failed("m")], 0, {}, id="the last failure was not retried"),
-        pytest.param(
-            [failed("gpt-4o"), LlmCall(model="gpt-4o-2024-08-06")], 1, {"errors": {"429": 1}}, id="a dated release is it"
-        ),
+        pytest.param([failed("gpt-4o"), LlmCall(model="gpt-4o-2024-08-06")], 1, {"errors": {"429": 1}}, id="a dated release"),
         pytest.param([failed("gpt-4o"), LlmCall(model="gpt-4o-mini")], 0, {}, id="a smaller sister is another model"),
         pytest.param([failed(None), LlmCall(model=None)], 0, {}, id="unknown models are not compared"),
     ],
@@ -194,17 +166,10 @@ def test_llm_retries_do_not_apply(known: dict[str, Any]) -> None:
     assert (score.status, score.detail["reason"]) == ("skipped", "missing:llm_calls")
 
 
-@pytest.mark.parametrize(
-    ("times", "value", "first"),
-    [
-        pytest.param([0.3], 0.3, 0.3, id="one call"),
-        pytest.param([0.8, 0.3], 0.3, 0.8, id="the last call counts"),
-        pytest.param([None, 0.8, 0.0], 0.0, 0.8, id="the first that states one is named"),
-    ],
-)
-def test_time_to_first_token(times: list[float | None], value: float, first: float) -> None:
+@pytest.mark.parametrize(("times", "value"), [([0.8, 0.3], 0.3), ([None, 0.8, 0.0], 0.0)])
+def test_time_to_first_token_is_that_of_the_last_call(times: list[float | None], value: float) -> None:
     score = get_metric("code_time_to_first_token").evaluate(Turn(llm_calls=[LlmCall(time_to_first_token_s=t) for t in times]))
-    assert (score.value, score.detail, score.unit, score.passed) == (value, {"first_call": first}, "s", None)
+    assert (score.value, score.detail, score.unit, score.passed) == (value, {"first_call": 0.8}, "s", None)
 
 
 @pytest.mark.parametrize("times", [[], [None], [0.8, None], [float("nan")], [-1.0]], ids=str)
@@ -230,25 +195,10 @@ def test_a_turn_that_ends_with_a_tool_call_has_no_answer_to_check(reason: str) -
 
 
 @pytest.mark.parametrize(
-    ("metric", "reason"),
-    [
-        ("code_content_filtered", "ContentFilter"),
-        ("code_truncated_answer", "maxTokens"),
-        ("code_truncated_answer", "MaxOutputTokens"),
-    ],
-)
-def test_finish_reasons_in_camel_case(metric: str, reason: str) -> None:
-    assert get_metric(metric).evaluate(Turn(llm_calls=[LlmCall(finish_reason=reason)])).passed is False
-
-
-@pytest.mark.parametrize(
     "output",
     [
-        "Agent stopped due to max iterations.",
         "Agent stopped due to iteration limit or time limit.",
-        "Reached max steps.",
         "Maximum number of turns 10 reached.",
-        "Max iterations reached without a final answer",
         "Recursion limit of 25 reached without hitting a stop condition.",
         "Sorry, need more steps to process this request.",
     ],
@@ -256,16 +206,5 @@ def test_finish_reasons_in_camel_case(metric: str, reason: str) -> None:
 def test_the_sentence_of_a_framework_that_stops_an_agent_is_an_error(output: str) -> None:
     score = get_metric("code_turn_error").evaluate(Turn(output=output))
     assert (score.passed, score.detail) == (False, {"type": "stopped"})
-
-
-@pytest.mark.parametrize(
-    "output",
-    [
-        "The limit is reached.",
-        "The agent stopped due to rain.",
-        "Your plan has a time limit of 25 minutes.",
-        "Set max_iterations to 9.",
-    ],
-)
-def test_a_sentence_about_limits_is_no_error(output: str) -> None:
-    assert get_metric("code_turn_error").evaluate(Turn(output=output)).passed is True
+    for ordinary in ("The agent stopped due to rain.", "Your plan has a time limit of 25 minutes.", "Set max_iterations to 9."):
+        assert get_metric("code_turn_error").evaluate(Turn(output=ordinary)).passed is True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import math
 from functools import cache
 from random import Random
@@ -17,34 +18,29 @@ from otel_agenteval.metrics.question import Answers
 from otel_agenteval.metrics.registry import catalog
 from scripts.prompt_pages import PARAMS, judged, known_of, methods_of
 
-METRICS = [metric for metric in catalog() if metric.kind == "code"]
+METRICS = [metric for metric in catalog() if metric.kind in ("code", "embed")]
 CANDIDATES = [
-    "search",
-    1,
-    0.5,
-    ["search"],
-    {"type": "object"},
-    {"a": 1},
-    "code_word_count",
-    ["code_word_count"],
-    [{"tool": "search"}],
-    lambda turn: 1.0,
-]
+    "search", 1, 0.5, ["search"], {"type": "object"}, {"a": 1}, "code_word_count", ["code_word_count"], [{"tool": "search"}], lambda turn: 1.0,
+]  # fmt: skip
 """Values for required parameters: the first that is allowed is taken."""
 
-texts = st.one_of(
-    st.none(),
-    st.text(max_size=80),
-    st.sampled_from(["", " ", "{}", "[1, 2]", "<a>b</a>", "SELECT 1", "1e400", "\ud83d\ude00", "a" * 3000]),
-)
+BUGS = (
+    "TypeError", "AttributeError", "KeyError", "IndexError", "ZeroDivisionError", "RecursionError", "MemoryError",
+)  # fmt: skip
+ODD_TEXTS = ["", " ", "{}", "[1, 2]", "<a>b</a>", "SELECT 1", "```py\nx = 1\n```\n~~~\n{", "1e400", "\ud83d\ude00", "a" * 3000]
+texts = st.one_of(st.none(), st.text(max_size=80), st.sampled_from(ODD_TEXTS))
 numbers = st.one_of(st.none(), st.floats(0, 1e9), st.integers(0, 10**6))
 values = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=8)),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
     max_leaves=6,
 )
-names = st.sampled_from(["search", "book", "", "évasion", "a" * 50])
+names = st.sampled_from(["search", "book", "", "évasion", "a" * 50, "planner"])
 people = st.sampled_from(["a", "b", "c", "planner", ""])
+kinds = st.sampled_from(["request", "response", "delegation", "collaboration", "handoff"])
+signals = st.dictionaries(
+    st.sampled_from(["confidence", "loop_detection", "tool_correctness", "coherence", "x"]), st.one_of(numbers, values)
+)
 
 
 def some(**fields):
@@ -68,9 +64,13 @@ turns = some(
     duration_s=numbers, cost_usd=numbers, usage=st.one_of(st.none(), some(input_tokens=st.integers(0, 10**6), output_tokens=st.integers(0, 10**6))),
     llm_calls=st.one_of(st.integers(0, 5), st.lists(some(model=st.sampled_from(["gpt-4o", "x", None]), input_tokens=st.integers(0, 10**6), output_tokens=st.integers(0, 10**6), finish_reason=st.sampled_from(["stop", "length", None])), max_size=3)),
     messages=st.lists(st.fixed_dictionaries({"role": st.sampled_from(["user", "assistant", "tool"]), "content": texts}), max_size=4),
-    interactions=st.lists(st.fixed_dictionaries({"from": people, "to": st.one_of(people, st.lists(people, max_size=3))}, optional={"success": st.booleans(), "response_time_s": numbers}), max_size=6),
+    interactions=st.lists(some(**{"from": st.one_of(people, values), "to": st.one_of(people, st.lists(people, max_size=3)), "type": st.one_of(kinds, values), "message_type": values, "success": values, "response_time_s": st.one_of(numbers, values)}), max_size=12),
+    agents=st.dictionaries(people, st.one_of(values, some(authority_level=values, can_delegate=values)), max_size=3),
+    agent_runs=st.lists(some(name=people, parent=people, duration_s=numbers), max_size=4),
+    session=some(traces=st.one_of(values, st.lists(st.one_of(values, some(trace_id=values, signals=st.one_of(values, signals))), max_size=4))),
+    attachments=st.lists(some(modality=st.sampled_from(["image", "audio", "x", None]), mime_type=st.sampled_from(["audio/wav", "x", None, 1]), uri=texts), max_size=2),
     handoffs=st.lists(some(**{"from": people, "to": people, "success": st.booleans(), "duration_s": numbers}), max_size=3),
-    conflicts=st.lists(some(resolved=st.booleans(), resolution_time_s=numbers), max_size=3),
+    conflicts=st.lists(some(resolved=values, resolution_time_s=st.one_of(numbers, values)), max_size=3),
     workflow=some(graph=some(nodes=st.lists(people, max_size=4), edges=st.lists(st.tuples(people, people).map(list), max_size=6), entry=people, exits=st.lists(people, max_size=2)), steps=st.lists(some(executor=people, status=st.sampled_from(["ok", "failed"])), max_size=4)),
     tool_definitions=st.lists(st.fixed_dictionaries({"name": names}), max_size=2), history=st.lists(some(output=texts), max_size=3),
     logprobs=st.lists(st.floats(-20, 0), max_size=4),
@@ -99,50 +99,47 @@ def plain(turn):
     return copy.deepcopy(turn.to_dict())
 
 
-@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+class Letters:
+    """An embedder in the process: how often some letters occur."""
+
+    def embed(self, texts):
+        return [[float(text.count(letter)) for letter in "aeis "] for text in texts]
+
+
+def check(metric, turn):
+    """Check the form of a metric's score for a turn, and that a second look gives the same."""
+    score = bound(metric.name).evaluate(turn, embedder=Letters())
+    assert score == bound(metric.name).evaluate(turn, embedder=Letters())
+    assert score.error_type not in BUGS, score
+    if score.status == "ok":
+        assert math.isfinite(score.value), metric.name
+        assert metric.unit != "1" or 0 <= score.value <= 1 + 1e-9, score
+        assert metric.type != "boolean" or score.value == float(score.passed), score
+    else:
+        assert (score.value, score.passed) == (None, None), metric.name
+        assert score.detail.get("reason") if score.status == "skipped" else score.error_type, score
+    json.dumps(score.to_dict(), allow_nan=False)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(turns)
-def test_any_turn_gives_a_score_in_range(metric, known):
+def test_any_turn_gives_a_score_in_range(known):
     try:
         turn = oa.Turn.from_dict(known)
     except oa.ConfigError:
         return  # no turn
     before = plain(turn)
-    scores = [bound(metric.name).evaluate(turn) for _ in range(2)]
-    assert scores[0] == scores[1]
+    for metric in METRICS:
+        check(metric, turn)
     assert plain(turn) == before
-    score = scores[0]
-    if score.status == "ok":
-        assert math.isfinite(score.value)
-        if metric.type == "boolean":
-            assert score.value in (0.0, 1.0)
-            assert score.passed is (score.value == 1.0)
-    else:
-        assert (score.value, score.passed) == (None, None)
-        assert score.detail.get("reason") if score.status == "skipped" else score.error_type
-        assert score.error_type not in (
-            "TypeError",
-            "AttributeError",
-            "KeyError",
-            "IndexError",
-            "ZeroDivisionError",
-            "RecursionError",
-        )
 
 
-LARGE = {
-    "a megabyte of output": {"input": "x", "output": "word " * 210_000, "ground_truth": "word"},
-    "ten thousand tool calls": {"output": "x", "tool_calls": [{"name": f"t{i % 7}", "arguments": {"i": i}, "result": "r"} for i in range(10_000)]},
-    "a graph of agents that runs in circles": {"output": "x", "interactions": [{"from": f"a{i % 40}", "to": f"a{(i * 7 + 1) % 40}"} for i in range(2_000)]},
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("what", LARGE)
-@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
-def test_a_large_turn_gives_a_score_too(metric, what):
-    score = bound(metric.name).evaluate(oa.Turn.from_dict(LARGE[what]))
-    assert score.status in ("ok", "skipped", "error")
-    assert score.error_type not in ("RecursionError", "MemoryError")
+def test_large_turn_gives_a_score():
+    calls = [{"name": f"t{i % 7}", "arguments": {"i": i}, "result": "r"} for i in range(10_000)]
+    circles = [{"from": f"a{i % 40}", "to": f"a{(i * 7 + 1) % 40}"} for i in range(2_000)]
+    turn = oa.Turn.from_dict({"input": "x", "output": "word " * 210_000, "tool_calls": calls, "interactions": circles})
+    for metric in METRICS:
+        assert bound(metric.name).evaluate(turn, embedder=Letters()).error_type not in BUGS, metric.name
 
 
 class AnyReply(Answers):
@@ -169,17 +166,18 @@ class AnyReply(Answers):
 
 
 @pytest.mark.parametrize("metric", judged(), ids=lambda metric: metric.name)
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
-@given(facts=some(**dict.fromkeys(("input", "output", "reasoning"), texts)), seed=st.integers(0, 10**6), form=st.integers(0, 3))
-def test_any_reply_gives_a_score_in_range(metric, facts, seed, form):
+def test_any_reply_gives_a_score_in_range(metric):
     needed = {parameter.name: PARAMS[parameter.name] for parameter in metric.parameters.values() if parameter.required}
     methods = methods_of(metric)
-    chosen = oa.get_metric(metric.name, **needed, **methods[form % len(methods)])
-    turn = oa.Turn.from_dict(known_of(metric) | (facts if form == 0 else {}))
-    before, judge = plain(turn), AnyReply(seed)
-    score = chosen.evaluate(turn, judge=judge)
-    assert score == chosen.evaluate(turn, judge=judge)
-    assert plain(turn) == before
-    assert score.error_type in (None, "invalid_reply"), score.explanation
-    assert (score.value is None) is (score.status != "ok")
-    assert score.value is None or 0 <= score.value <= (7 if metric.family in ("safety_policy", "risk_autonomy") else 1)
+    highest = 7 if metric.family in ("safety_policy", "risk_autonomy") else 1
+    for seed in range(12):
+        chosen = oa.get_metric(metric.name, **needed, **methods[seed % len(methods)])
+        facts = {"input": ODD_TEXTS[seed], "output": ODD_TEXTS[-seed], "reasoning": "x"} if seed < len(ODD_TEXTS) else {}
+        turn = oa.Turn.from_dict(known_of(metric) | facts)
+        before, judge = plain(turn), AnyReply(seed)
+        score = chosen.evaluate(turn, judge=judge)
+        assert score == chosen.evaluate(turn, judge=judge)
+        assert plain(turn) == before
+        assert score.error_type in (None, "invalid_reply"), score.explanation
+        assert (score.value is None) is (score.status != "ok")
+        assert score.value is None or 0 <= score.value <= highest

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -162,35 +161,6 @@ def test_every_way_to_score_turns_asks() -> None:
         assert scores[0].detail["reason"] == "missing:interactions"
 
 
-def test_a_turn_is_scored_live_only_by_what_applies_to_it() -> None:
-    with Rig({"inline": {"metrics": []}, "metrics": ["code_collective_decision", "code_turn_error"]}) as rig:
-        rig.run()
-        assert [score.status for score in rig.scored()[0].scores] == ["skipped", "ok"]
-        assert rig.engine.why(rig.turn().turn_id)["code_collective_decision"] == "skipped: missing:interactions"  # type: ignore[index]
-        assert not [event for event in rig.log_events() if "collective" in str(event.attributes)]
-
-
-def test_a_judged_metric_takes_no_part_in_the_draw_of_a_turn_that_it_does_not_apply_to(models: ScriptedModels) -> None:
-    judge = {"base_url": models.url, "model": "scripted"}
-    entries = [
-        {"llm_repetition": {}, "sample": {"rate": 0.0}},
-        {"llm_faithfulness": {}, "sample": {"rate": 0.0}},
-        {"llm_memory_accuracy": {}},
-    ]
-    models.play()
-    with Rig({"inline": {"metrics": []}, "judge": judge, "metrics": entries}) as rig:
-        rig.run()
-        assert rig.engine.drain(10, judges=True)
-        said = rig.engine.why(rig.turn().turn_id)
-        assert said == {
-            "llm_repetition": "skipped: missing:history",
-            "llm_memory_accuracy": "skipped: missing:history",
-            "llm_faithfulness": "skipped: missing:context",
-        }
-        assert {key[2] for key in rig.count(semconv.RESULTS)} == {"skipped"}
-    assert not models.requests
-
-
 def test_a_predicate_that_fails_is_the_metric_s_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(turn: oa.Turn, params: Known) -> str | None:
         """turns that it can read"""
@@ -217,14 +187,12 @@ def test_a_predicate_says_in_words_what_it_lets_in() -> None:
             return 1.0
 
 
-def test_explain_and_the_documentation_say_what_a_metric_applies_to(capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_and_the_list_of_metrics_say_what_a_metric_applies_to(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "code_handoff_success_rate"]) == 0
     assert "Applies to:  turns with a hand-off\n" in capsys.readouterr().out
     assert main(["metrics", "--json"]) == 0
     said = {entry["name"]: entry["applies_to"] for entry in json.loads(capsys.readouterr().out)}
     assert (said["code_handoff_success_rate"], said["code_turn_error"]) == ("turns with a hand-off", None)
-    page = (Path(__file__).parents[2] / "docs" / "reference" / "metrics" / "multi_agent.md").read_text(encoding="utf-8")
-    assert "| applies to | turns with a hand-off |" in page
 
 
 def test_why_metrics_were_skipped_is_counted() -> None:
@@ -247,5 +215,5 @@ def test_a_turn_that_a_metric_does_not_apply_to_takes_none_of_its_quota(models: 
         for says in ("It prints a line.", "```python\nprint(1)\n```"):
             rig.run(says=says)
             rig.turns()
-        assert rig.engine.drain(10, judges=True)
+        assert rig.engine.drain(60, judges=True)
         assert [score.value for scored in rig.scored() if scored.judged for score in scored.scores] == [0.7]

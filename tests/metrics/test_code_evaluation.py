@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import sys
@@ -15,8 +14,6 @@ from typing import Any
 
 import psutil
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import otel_agenteval as oa
 from otel_agenteval.core.errors import MetricError
@@ -44,25 +41,15 @@ def fenced(code: str, info: str = "python") -> str:
 @pytest.mark.parametrize(
     ("output", "found"),
     [
-        pytest.param("```python\nx = 1\n```", [("x = 1\n", "python")], id="one block"),
-        pytest.param(
-            "a\n```js\nf()\n```\nb\n~~~\ng()\n~~~\n", [("f()\n", "javascript"), ("g()\n", None)], id="two, of both fences"
-        ),
+        pytest.param("a\n```js\nf()\n```\nb\n~~~\ng()\n~~~\n", [("f()\n", "javascript"), ("g()\n", None)], id="both fences"),
         pytest.param("```python\nx = 1", [("x = 1\n", "python")], id="one that nothing closes"),
         pytest.param("````md\n```python\nx\n```\n````", [("```python\nx\n```\n", "md")], id="a fence inside a longer one"),
         pytest.param("~~~py\n```\n~~~", [("```\n", "python")], id="a fence of the other kind inside"),
-        pytest.param("```python\nx\n``` and so on\n```", [("x\n``` and so on\n", "python")], id="only a bare fence closes"),
-        pytest.param(
-            "1. Run\n   ```sh\n   ls\n     -l\n   ```", [("ls\n  -l\n", "bash")], id="one in a list, without the list's indent"
-        ),
+        pytest.param("1. Run\n   ```sh\n   ls\n     -l\n   ```", [("ls\n  -l\n", "bash")], id="a list's indent goes"),
         pytest.param("```python\r\nx = 1\r\n```\r\n", [("x = 1\n", "python")], id="lines as Windows ends them"),
         pytest.param("```python\n\n```\n```py\n \n```", [], id="empty ones are none"),
-        pytest.param("```\n```", [], id="an empty one without a name is none"),
-        pytest.param("Use ```x = 1``` here.", [], id="code within a line is none"),
         pytest.param("x = 1\n```\n```", [], id="with a fence, nothing outside counts"),
         pytest.param("def f():\n    pass", [("def f():\n    pass", None)], id="without one, the text if it is code"),
-        pytest.param("hello", [], id="and none if it is not"),
-        pytest.param("", [], id="and none if there is no text"),
     ],
 )
 def test_code_is_what_stands_in_fences(output: str, found: list[tuple[str, str | None]]) -> None:
@@ -83,9 +70,6 @@ def test_the_word_after_the_fence_names_the_language(info: str, label: str | Non
     assert block.label == label
 
 
-PROSE = "The capital of France is Paris. It has been so for a long time.\n\nAsk me anything else: I am here to help."
-
-
 @pytest.mark.parametrize(
     ("output", "language"),
     [
@@ -93,18 +77,11 @@ PROSE = "The capital of France is Paris. It has been so for a long time.\n\nAsk 
         pytest.param(" [1, 2]\n", "json", id="a JSON array"),
         pytest.param("SELECT name FROM users WHERE id = 1", "sql", id="a query"),
         pytest.param("x = 5", "python", id="an assignment"),
-        pytest.param("import os\nprint(os.getcwd())", "python", id="statements"),
         pytest.param("const a = 1;\nconsole.log(a);", "javascript", id="two lines with keywords"),
-        pytest.param("#include <stdio.h>\nint main() { return 0; }", "c", id="two lines with keywords of C"),
-        pytest.param("hello", None, id="a word is a Python name"),
-        pytest.param("print(1)", None, id="a bare expression"),
         pytest.param("Answer: Paris", None, id="a Python annotation"),
-        pytest.param("Name: Bob\nAge: 42", None, id="two of them"),
         pytest.param("42", None, id="a number is JSON, but no object or array"),
-        pytest.param('"quoted"', None, id="a string too"),
         pytest.param("const a = 1;", None, id="one line with a keyword"),
         pytest.param("Select a hotel from the list and book it.", None, id="a sentence that begins like a query"),
-        pytest.param(PROSE, None, id="prose"),
     ],
 )
 def test_unfenced_text_is_code_only_beyond_doubt(output: str, language: str | None) -> None:
@@ -144,11 +121,7 @@ def test_a_block_without_a_name_is_known_by_its_code(language: str) -> None:
     ("code", "language"),
     [
         pytest.param("console.log(1)", "javascript", id="JavaScript that Python could read"),
-        pytest.param("ls -la", "bash", id="a command that Python could read as a difference"),
         pytest.param("def f(:\n  pass", "python", id="Python with a mistake in it, by its keywords"),
-        pytest.param(">>> 1 + 1\n2", "python", id="a session of Python's"),
-        pytest.param("2", "python", id="a number"),
-        pytest.param("???", None, id="nothing known"),
         pytest.param("x = '\\d'", "python", id="an escape that the compiler warns about"),
         pytest.param("x = '\ud800'", None, id="half a character"),
         pytest.param("x = 1\0", None, id="a character that ends texts elsewhere"),
@@ -168,11 +141,8 @@ def test_parsers_see_so_much_and_no_more() -> None:
     assert evaluate("code_code_language", fenced(long, ""), language="python").detail["languages"] == [None]
     two = "```\n" + "x = 1\n" * 10_000 + "```\n```\n" + "y = 2\n" * 10_000 + "```\n```\nz = 3\n```"
     assert evaluate("code_code_language", two, language="python").detail["languages"] == ["python", None, "python"]
-
-
-def test_so_many_blocks_are_looked_at_and_no_more() -> None:
-    found = evaluate("code_code_language", "```\nx\n```\n" * 5_000, language="python")
-    assert len(found.detail["languages"]) == code.MAX_BLOCKS
+    many = evaluate("code_code_language", "```\nx\n```\n" * 500, language="python")
+    assert len(many.detail["languages"]) == code.MAX_BLOCKS
 
 
 # --- the two questions about it
@@ -183,16 +153,10 @@ PYTHON, SCRIPT, NAMELESS = fenced("x = 1"), fenced("let x = 1", "js"), fenced("x
 @pytest.mark.parametrize(
     ("output", "params", "all_of_it", "any_of_it"),
     [
-        pytest.param(PYTHON, {"language": "python"}, True, True, id="the language"),
         pytest.param(PYTHON, {"language": "PY"}, True, True, id="another name for it"),
-        pytest.param(SCRIPT, {"language": "python"}, False, False, id="another language"),
         pytest.param(PYTHON + SCRIPT, {"language": "python"}, False, True, id="both"),
         pytest.param(PYTHON + NAMELESS, {"language": "python"}, True, True, id="one that must be looked into"),
-        pytest.param(fenced("let x = 1", "python"), {"language": "python"}, True, True, id="the fence is believed"),
-        pytest.param(fenced("x", "haskell"), {"language": "Haskell"}, True, True, id="any name"),
         pytest.param("no code", {"language": "python"}, False, False, id="no code"),
-        pytest.param("", {"language": "python"}, False, False, id="no words"),
-        pytest.param(fenced(""), {"language": "python"}, False, False, id="an empty block"),
     ],
 )
 def test_all_code_or_any_code_in_a_language(output: str, params: dict[str, Any], all_of_it: bool, any_of_it: bool) -> None:
@@ -209,14 +173,6 @@ def test_the_fence_need_not_be_believed() -> None:
     assert evaluate("code_code_language", wrong, language="js", detector="heuristic").passed is True
 
 
-@pytest.mark.parametrize("metric", NAMES[:2])
-def test_a_language_is_required_when_evaluated_and_checked_when_built(metric: str) -> None:
-    assert get_metric(metric).evaluate(oa.Turn(output="x")).error_type == "missing_parameter"
-    for wrong in ("", None, 3):
-        with pytest.raises(oa.ConfigError):
-            get_metric(metric, language=wrong)
-
-
 # --- running it: everywhere
 
 
@@ -225,18 +181,18 @@ def run(output: str, sandbox: str | None = "auto", **params: Any) -> oa.Score:
 
 
 @pytest.fixture(scope="module")
-def bubblewrap_on_path() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch, for_every_user("bwrap") as folder:
-        patch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+def folder_of_bubblewrap() -> Iterator[Path]:
+    with for_every_user("bwrap") as folder:
         sandboxes.usable.cache_clear()
-        yield
+        yield folder
     sandboxes.usable.cache_clear()
 
 
 @pytest.fixture(params=["monty", "bubblewrap"])
-def sandbox(request: pytest.FixtureRequest) -> str:
+def sandbox(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param == "bubblewrap":
-        request.getfixturevalue("bubblewrap_on_path")
+        folder = request.getfixturevalue("folder_of_bubblewrap")
+        monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
     if request.param not in sandboxes.usable():
         pytest.skip(f"{request.param} does not work on this machine")
     return str(request.param)
@@ -270,7 +226,7 @@ def test_auto_takes_the_first_that_works(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize(
     ("params", "allowed"),
     [
-        ({"language": "py"}, True), ({"language": "javascript"}, False), ({"sandbox": "none"}, False), ({"sandbox": None}, True),
+        ({"language": "py"}, True), ({"language": ""}, False), ({"language": "javascript"}, False), ({"sandbox": "none"}, False), ({"sandbox": None}, True),
         ({"timeout_s": 0}, False), ({"timeout_s": 61}, False), ({"timeout_s": 60}, True), ({"block": "second"}, False),
     ],
 )  # fmt: skip
@@ -288,21 +244,10 @@ def test_parameters_are_checked_when_built(params: dict[str, Any], allowed: bool
 @pytest.mark.parametrize(
     ("code", "exit_code"),
     [
-        pytest.param("print(1 + 1)", 0, id="all is well"),
         pytest.param("def f(x):\n    return x + 1\n\nassert f(1) == 2", 0, id="an assertion that holds"),
-        pytest.param("assert 1 == 2", 1, id="one that does not"),
         pytest.param("1 / 0", 1, id="an exception"),
-        pytest.param("def f(:", 1, id="no syntax"),
         pytest.param("import no_such_module_anywhere", 1, id="a module that is not there"),
-        pytest.param("raise NotImplementedError('later')", 1, id="work left undone"),
-        pytest.param("import sys\nsys.exit(0)", 0, id="an exit that is fine"),
-        pytest.param(
-            "import sys\n\n\ndef main():\n    return 3\n\n\nif __name__ == '__main__':\n    sys.exit(main())",
-            3,
-            id="one that is not",
-        ),
-        pytest.param("exit('no')", 1, id="an exit with a message"),
-        pytest.param("raise SystemExit", 0, id="an exit by exception"),
+        pytest.param("import sys\nif __name__ == '__main__':\n    sys.exit(3)", 3, id="an exit code"),
         pytest.param("try:\n    exit(2)\nexcept SystemExit:\n    pass", 0, id="an exit that is caught"),
         pytest.param("name = '\u00fc'\nimport sys; sys.exit(4 if name else 5)", 4, id="an exit after letters of two bytes"),
         pytest.param("x = '\\d'", 0, id="an escape that the compiler warns about"),
@@ -312,12 +257,6 @@ def test_a_program_passes_when_it_ends_well(sandbox: str, code: str, exit_code: 
     found = run(fenced(code), sandbox, timeout_s=20)
     assert (found.passed, found.value) == (exit_code == 0, float(exit_code == 0))
     assert (found.detail["exit_code"], found.detail["timed_out"], found.detail["sandbox"]) == (exit_code, False, sandbox)
-
-
-def test_what_went_wrong_is_told_but_not_all_of_it(sandbox: str) -> None:
-    assert "ZeroDivisionError" in run(fenced("1 / 0"), sandbox).detail["stderr"]
-    long = run(fenced("raise ValueError('x' * 100_000)"), sandbox)
-    assert len(long.detail["stderr"]) == 1_000
 
 
 @pytest.mark.parametrize(
@@ -330,17 +269,16 @@ def test_without_python_nothing_runs_and_it_fails(sandbox: str, output: str) -> 
     assert (found.status, found.passed, found.detail) == ("ok", False, {})
 
 
+SLOW = pytest.mark.slow
 TWO = fenced("x = 1") + fenced("rm -rf /", "sh") + fenced("assert x == 1")
 
 
 @pytest.mark.parametrize(
     ("output", "block", "passed"),
     [
-        pytest.param(TWO, "first", True, id="the first"),
         pytest.param(TWO, "last", False, id="the last, which needs the first"),
         pytest.param(TWO, "all", True, id="all, as one program"),
         pytest.param(fenced("assert False") + fenced("x = 1"), "last", True, id="the last, whatever the first does"),
-        pytest.param(fenced("x = 1") + fenced("assert False"), "all", False, id="all, one of which fails"),
         pytest.param("import math\nassert math.floor(1.5) == 1", "first", True, id="the whole text, without a fence"),
         pytest.param(fenced("x = 1", ""), "first", True, id="a block without a name"),
     ],
@@ -362,7 +300,6 @@ def test_a_program_reads_what_it_is_given(sandbox: str) -> None:
     [
         pytest.param("while True:\n    pass", id="an endless loop"),
         pytest.param("import time\ntime.sleep(1000)", id="an endless sleep"),
-        pytest.param("import time\nwhile True:\n    time.sleep(0.01)", id="endless short sleeps"),
         pytest.param("while True:\n    print('x' * 100_000)", id="endless output"),
         pytest.param("while True:\n    try:\n        1 / 0\n    except Exception:\n        pass", id="endless exceptions"),
     ],
@@ -400,9 +337,7 @@ def never_well(found: oa.Score) -> bool:
         pytest.param("open('/etc/passwd').read()", id="a file of the system"),
         pytest.param("import os\nassert os.listdir('/root') is not None", id="a home"),
         pytest.param("import os\nassert os.listdir('/home')", id="other homes"),
-        pytest.param(
-            "from pathlib import Path\nPath('/proc/1/environ').read_bytes().index(b'PYTEST')", id="the environment of a process"
-        ),
+        pytest.param("open('/proc/1/environ', 'rb').read().index(b'PYTEST')", id="the environment of a process"),
         pytest.param("open('/usr/escaped', 'w')", id="a new file in the system"),
         pytest.param("open('/main.py', 'w')", id="its own text"),
         pytest.param("open('/dev/escaped', 'w')", id="a new device"),
@@ -411,57 +346,41 @@ def never_well(found: oa.Score) -> bool:
         pytest.param("import os\nos.chroot('/tmp')", id="another root"),
         pytest.param("import os\nassert os.getuid() == 0", id="being root"),
         pytest.param("import ctypes\nassert ctypes.CDLL(None).unshare(0x10000000) == 0", id="a namespace of its own"),
-        pytest.param(
-            "import ctypes\nassert ctypes.CDLL(None).mount(b'x', b'/tmp', b'tmpfs', 0, None) == 0", id="a mount of its own"
-        ),
+        pytest.param("import ctypes\nassert ctypes.CDLL(None).mount(b'x', b'/tmp', b'tmpfs', 0, None) == 0", id="a mount"),
         pytest.param("import os\nassert len(os.listdir('/proc/self/fd')) > 4", id="open files of ours"),
         pytest.param("import os\nassert [p for p in os.listdir('/proc') if p.isdigit() and int(p) > 50]", id="other processes"),
         pytest.param("import os\nos.kill(os.getppid() + 100, 9)", id="the end of another process"),
         pytest.param("import otel_agenteval", id="our own package"),
-    ],
-)
-def test_there_is_no_way_out(sandbox: str, code: str) -> None:
-    assert never_well(run(fenced(code), sandbox, timeout_s=20))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "code",
-    [
-        pytest.param(
-            "import ctypes, os\nassert ctypes.CDLL(None).ptrace(16, os.getppid(), 0, 0) == 0", id="looking into another process"
-        ),
+        pytest.param("import ctypes, os\nassert not ctypes.CDLL(None).ptrace(16, os.getppid(), 0, 0)", id="ptrace", marks=SLOW),
         pytest.param("import os\nos.symlink('/etc/passwd', '/tmp/l')\nopen('/tmp/l').read()", id="a link to a file outside"),
         pytest.param("import os\nos.symlink('/', '/tmp/r')\nopen('/tmp/r/escaped', 'w')", id="a link to the root"),
         pytest.param("import os\nassert os.listdir('/proc/1/root/home')", id="the root of another process"),
         pytest.param("import os\nos.link('/usr/bin/env', '/tmp/env')", id="a hard link"),
     ],
 )
-def test_no_trick_of_the_system_leads_out(sandbox: str, code: str) -> None:
+def test_there_is_no_way_out(sandbox: str, code: str) -> None:
     assert never_well(run(fenced(code), sandbox, timeout_s=20))
 
 
-@pytest.mark.parametrize("stream", ["stdout", "stderr"])
-def test_a_gigabyte_of_output_is_not_kept(sandbox: str, stream: str) -> None:
+def test_much_output_is_not_kept(sandbox: str) -> None:
     before = psutil.Process().memory_info().rss
-    found = run(fenced(f"import sys\nfor _ in range(1024):\n    print('x' * 2**20, file=sys.{stream})"), sandbox, timeout_s=20)
+    code = "import sys\nfor _ in range(128):\n    print('x' * 2**20)\n    print('x' * 2**20, file=sys.stderr)"
+    found = run(fenced(code), sandbox, timeout_s=20)
     assert psutil.Process().memory_info().rss - before < 100 * 2**20
     assert len(str((found.detail or {}).get("stderr", ""))) <= 1_000
 
 
 def test_each_block_has_a_result_of_its_own(sandbox: str) -> None:
-    output = "\n".join(fenced(code) for code in ("print(1)", "1 / 0", "print(3)"))
+    output = "\n".join(fenced(code) for code in ("print(1)", "1 / 0", *["print(3)"] * 10))
     found = run(output, sandbox, block="each")
-    assert (found.passed, [one["exit_code"] for one in found.detail["blocks"]]) == (False, [0, 1, 0])
+    assert (found.passed, [one["exit_code"] for one in found.detail["blocks"]]) == (False, [0, 1, *[0] * 8])
     assert "ZeroDivisionError" in found.detail["stderr"]
-    assert run("\n".join(fenced(f"print({n})") for n in range(12)), sandbox, block="each").passed
-    assert len(run("\n".join(fenced(f"print({n})") for n in range(12)), sandbox, block="each").detail["blocks"]) == 10
+    assert len(run(fenced("raise ValueError('x' * 100_000)"), sandbox).detail["stderr"]) == 1_000
 
 
 def test_tests_that_are_given_decide(sandbox: str) -> None:
     code = fenced("def total(items):\n    return sum(items)")
     assert run(code, sandbox, tests="assert total([1, 2]) == 3").passed
-    assert run(code, sandbox, tests="assert total([1, 2]) == 4").passed is False
     turn = oa.Turn.from_dict({"output": code, "references": {"tests": "assert total([]) == 1"}})
     assert oa.get_metric("code_code_execution", sandbox=sandbox).evaluate(turn).passed is False
 
@@ -518,8 +437,6 @@ def test_what_is_left_behind_ends_with_the_program(sandbox: str) -> None:
         pytest.param("def g():\n    yield 1", id="generators"),
         pytest.param("class A(dict):\n    pass", id="inheritance"),
         pytest.param("import heapq", id="a module"),
-        pytest.param("from collections import OrderedDict", id="a name in a module"),
-        pytest.param("import sys\nsys.stdin.read()", id="an attribute of a module"),
         pytest.param("compile('1', '', 'eval')", id="a built-in"),
         pytest.param("raise SystemExit(2)", id="an exit code by exception"),
     ],
@@ -584,53 +501,20 @@ def test_a_sandbox_that_does_not_start_is_not_used(other_bwrap: Any) -> None:
         sandboxes.run("bubblewrap", "print(1)", "", 20)
 
 
-def test_a_machine_without_bubblewrap_has_none(other_bwrap: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sandboxes_without_their_program_are_not_used(other_bwrap: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
-    assert "bubblewrap" not in sandboxes.usable()
-
-
-def test_monty_without_its_worker_is_not_used(other_bwrap: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MONTY_BIN", "/nonexistent/monty")
-    assert "monty" not in sandboxes.usable()
+    assert sandboxes.usable() == ()
 
 
 # --- all of them
 
-PARAMS: dict[str, dict[str, Any]] = {
-    "code_code_language": {"language": "python"}, "code_contains_code_language": {"language": "sql"}, "code_code_execution": {},
-}  # fmt: skip
 
-
-@pytest.mark.parametrize("metric", NAMES)
-def test_absent_and_endless_outputs_are_skipped(metric: str) -> None:
-    bound = get_metric(metric, **PARAMS[metric])
-    assert bound.evaluate(oa.Turn()).detail == {"reason": "missing:output"}
-    if metric == "code_code_execution":
-        bound = get_metric(metric, sandbox="auto")
-    assert bound.evaluate(oa.Turn(output="x" * (2**20 + 1))).detail == {"reason": "too_long"}
-
-
-FRAGMENTS = st.lists(
-    st.one_of(
-        st.sampled_from(["```", "~~~", "```py\n", "\n", "{", "}", "x = 1\n", "SELECT ", "(", "'", '"""', ": ", "\\", "\0"]),
-        st.text(),
-    ),
-    max_size=12,
-).map("".join)
-
-
-@pytest.mark.parametrize("metric", NAMES)
-@settings(max_examples=150, deadline=None)
-@given(output=FRAGMENTS)
-def test_any_output_gives_a_score_the_same_one_twice_and_stays_as_it_is(metric: str, output: str) -> None:
-    turn = oa.Turn(output=output)
-    before = json.dumps(turn.to_dict())
-    bound = get_metric(metric, **PARAMS[metric])
-    found = bound.evaluate(turn)
-    assert found.status == ("skipped" if metric == "code_code_execution" else "ok"), found
-    assert found.value in (None, 0.0, 1.0)
-    assert found == bound.evaluate(turn)
-    assert json.dumps(turn.to_dict()) == before
+@pytest.mark.parametrize("name", NAMES)
+def test_absent_and_endless_outputs_are_skipped(name: str) -> None:
+    metric = get_metric(name, **({"sandbox": "auto"} if name == "code_code_execution" else {"language": "sql"}))
+    assert metric.evaluate(oa.Turn()).detail == {"reason": "missing:output"}
+    assert metric.evaluate(oa.Turn(output="x" * (2**20 + 1))).detail == {"reason": "too_long"}
 
 
 # --- what a judge says of the code
@@ -645,6 +529,9 @@ def test_a_judge_rates_code_out_of_ten(models: ScriptedModels, name: str, said: 
     score = models.score(name, turn, {"score": said, "reason": "so"})
     assert (score.status, score.value, score.passed, score.explanation) == ("ok", pytest.approx(value), passed, "so")
     assert fenced("print(1 + 1)") in models.asked[0]
+    if name == "llm_code_readability":
+        assert score.detail["measured"]["deepest_nesting"] == 0
+        assert "one_letter_names" in models.asked[0]
 
 
 @pytest.mark.parametrize("name", JUDGED)
@@ -652,17 +539,17 @@ def test_a_judge_rates_code_out_of_ten(models: ScriptedModels, name: str, said: 
     ("output", "reason"),
     [
         (None, "missing:output"),
-        ("", "no_code"),
         ("words", "no_code"),
-        ("```\n\n```", "no_code"),
+        (fenced(""), "no_code"),
         ("x = 1\n" * 200_000, "too_long"),
-        ("def f():\n    pass", "no_judge"),
+        (PYTHON, "no_judge"),
     ],
-    ids=["no output", "an empty one", "words", "an empty fence", "too much", "no judge"],
+    ids=["no output", "words", "an empty fence", "too much", "no judge"],
 )
 def test_nobody_is_asked_about_code_that_is_not_there(name: str, output: str | None, reason: str) -> None:
     score = get_metric(name).evaluate(oa.Turn(input="do it", output=output))
     assert (score.status, score.detail["reason"]) == ("skipped", reason)
+    assert name == "llm_code_readability" or get_metric(name).evaluate(oa.Turn(output=output)).detail["reason"] == "missing:input"
 
 
 @pytest.mark.parametrize("name", JUDGED)
@@ -685,20 +572,6 @@ def test_correctness_is_judged_by_the_specification(models: ScriptedModels) -> N
 
 
 @pytest.mark.parametrize(
-    ("turn", "reason"),
-    [
-        pytest.param(oa.Turn(input="", output="words"), "missing:input", id="before the code is looked for"),
-        pytest.param(oa.Turn(input=None, output=None), "missing:input", id="before the output"),
-        pytest.param(oa.Turn(input="add", output=None), "missing:output", id="the output, known to be missing"),
-        pytest.param(oa.Turn(input="add", output=""), "no_code", id="an empty output"),
-    ],
-)
-def test_correctness_says_what_is_missing_first(models: ScriptedModels, turn: oa.Turn, reason: str) -> None:
-    found = models.score("llm_code_correctness", turn)
-    assert (found.status, found.detail["reason"], models.asked) == ("skipped", reason, [])
-
-
-@pytest.mark.parametrize(
     ("code", "expected"),
     [
         ("", {"lines": 0}),
@@ -708,7 +581,6 @@ def test_correctness_says_what_is_missing_first(models: ScriptedModels, turn: oa
         ),
         ("if a:\n  if b:\n    go()\n", {"deepest_nesting": 2}),
         ("func main() {\n\tfor {\n\t\tif ok {\n\t\t\trun()\n\t\t}\n\t}\n}\n", {"deepest_nesting": 3, "comments": 0.0}),
-        ("// " + "x" * 120 + "\nvar total = 1;", {"long_lines": 0.5, "comments": 0.5, "name_length": 4.0}),
     ],
 )
 def test_what_is_counted_in_code(code: str, expected: dict[str, Any]) -> None:
@@ -730,9 +602,3 @@ def test_of_python_branches_are_counted_too(monkeypatch: pytest.MonkeyPatch) -> 
     assert (broken["complexity"], "maintainability_index" in readability.measured([Block("{}", None)])) == (1.0, False)
     monkeypatch.setattr(readability, "installed", lambda name: False)
     assert "complexity" not in readability.measured([simple])
-
-
-def test_the_judge_of_readability_reads_what_was_counted(models: ScriptedModels) -> None:
-    score = models.score("llm_code_readability", oa.Turn(output=fenced("def f(x):\n    return x")), {"reason": "So.", "score": 7})
-    assert (score.value, score.detail["measured"]["deepest_nesting"]) == (0.7, 1)
-    assert "one_letter_names: 0.5" in models.asked[0]

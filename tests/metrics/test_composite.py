@@ -7,8 +7,6 @@ import types
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import otel_agenteval as oa
 from otel_agenteval.metrics.bound_metric import get_metric
@@ -42,11 +40,8 @@ def combined(metric: str, *scores: oa.Score, **params: Any) -> oa.Score:
     ("scores", "value"),
     [
         pytest.param([score("a", 0.5), score("b", 1.0)], 0.75, id="the values over their number"),
-        pytest.param([score("a", 0.5), score("b"), failed("c")], 0.5, id="what has no value is left out"),
-        pytest.param([score("a", 0.0), score("b", 0.5)], 0.25, id="nought counts"),
         pytest.param([score("a", 1.0, type="boolean"), score("b", 0.0, type="boolean")], 0.5, id="booleans count"),
         pytest.param([score("a", 0.1)] * 10, 0.1, id="sums are exact"),
-        pytest.param([score("a", 3.0), score("b", 5.0)], 4.0, id="any scale"),
     ],
 )
 def test_a_mean(scores: list[oa.Score], value: float) -> None:
@@ -68,7 +63,6 @@ def test_without_any_value_there_is_no_mean(metric: str, params: dict[str, Any],
         pytest.param(("up", "up"), 0.69, 0.7, False, id="below it"),
         pytest.param(("down", "down"), 0.2, 0.2, True, id="at it, where less is better"),
         pytest.param(("down", "down"), 0.3, 0.2, False, id="above it, where less is better"),
-        pytest.param(("up", "down"), 0.3, 0.2, True, id="of mixed directions more is better"),
         pytest.param(("neutral", "neutral"), 0.3, 0.2, True, id="where neither is better more passes"),
     ],
 )
@@ -79,11 +73,6 @@ def test_a_mean_has_a_threshold_when_one_is_set(directions: Any, value: float, t
         assert (found.passed, found.threshold) == (passed, threshold)
 
 
-def test_the_details_of_a_mean_stand_by_name() -> None:
-    scores = [score("a", 1.0, detail={"k": 1}), score("b", 1.0), score("a", 0.0, detail={"k": 2}), score("a", 0.0)]
-    assert combined("code_composite_mean", *scores).detail == {"a": {"k": 1}, "b": {}, "a#2": {"k": 2}, "a#3": {}}
-
-
 def test_what_is_vacuous_in_all_parts_is_vacuous() -> None:
     empty, full = score("a", 1.0, detail={"vacuous": True}), score("b", 1.0)
     for metric, params in COMBINING[:2]:
@@ -91,6 +80,8 @@ def test_what_is_vacuous_in_all_parts_is_vacuous() -> None:
         assert not combined(metric, empty, full, **params).vacuous
     assert combined("code_threshold_gate", empty, threshold=0.5).vacuous
     assert combined("code_not", empty).vacuous
+    assert combined("code_policy_must_always_pass", score("a")).vacuous
+    assert list(combined("code_composite_mean", empty, full, empty, empty).detail) == ["a", "b", "a#2", "a#3"]
 
 
 # --- weights
@@ -99,7 +90,6 @@ def test_what_is_vacuous_in_all_parts_is_vacuous() -> None:
 @pytest.mark.parametrize(
     ("scores", "weights", "value", "used", "excluded"),
     [
-        pytest.param([score("a", 1.0), score("b", 0.5)], [3, 1], 0.875, ["a", "b"], [], id="weights need not add up to 1"),
         pytest.param(
             [score("a", 1.0), score("b", detail={"reason": "missing:cost"}), score("c", 0.0)], [1, 5, 3], 0.25, ["a", "c"],
             [{"name": "b", "reason": "missing:cost"}], id="the others' weights make up the whole",
@@ -124,17 +114,11 @@ def test_booleans_can_be_weighed() -> None:
     assert combined("code_weighted_score", *scores, weights=[1, 1], include_booleans=True).value == 0.5
 
 
-@pytest.mark.parametrize(
-    ("params", "error_type"),
-    [
-        pytest.param({}, "missing_parameter", id="without weights"),
-        pytest.param({"weights": [1]}, "invalid_parameter", id="with too few"),
-        pytest.param({"weights": [1, 2, 3]}, "invalid_parameter", id="with too many"),
-        pytest.param({"entries": [{"metric": "code_latency", "weight": 1}], "weights": [1]}, "invalid_parameter", id="twice"),
-    ],
-)
-def test_weights_that_do_not_fit_are_an_error(params: dict[str, Any], error_type: str) -> None:
-    assert combined("code_weighted_score", score("a", 1.0), score("b", 1.0), **params).error_type == error_type
+def test_weights_that_do_not_fit_are_an_error() -> None:
+    two = score("a", 1.0), score("b", 1.0)
+    assert combined("code_weighted_score", *two).error_type == "missing_parameter"
+    for params in ({"weights": [1]}, {"entries": [{"metric": "code_latency", "weight": 1}] * 2, "weights": [1, 1]}):
+        assert combined("code_weighted_score", *two, **params).error_type == "invalid_parameter"
 
 
 @pytest.mark.parametrize("params", [{}, {"weights": []}, {"weights": [1]}, {"entries": []}])
@@ -156,14 +140,9 @@ def test_entries_give_the_weights_of_scores_too() -> None:
     ("inner", "params", "passed", "name"),
     [
         pytest.param({}, {}, True, "x >= 0.50", id="at the bound"),
-        pytest.param({"value": 0.49}, {}, False, "x >= 0.50", id="below it"),
         pytest.param({"value": 0.5 - 1e-12}, {}, True, "x >= 0.50", id="off by rounding"),
         pytest.param({"direction": "down"}, {}, True, "x <= 0.50", id="at the bound of what should be small"),
-        pytest.param({"direction": "down", "value": 0.6}, {}, False, "x <= 0.50", id="above it"),
         pytest.param({"direction": "down", "value": 0.6}, {"direction": "up"}, True, "x >= 0.50", id="up by order"),
-        pytest.param({"direction": "up", "value": 0.6}, {"direction": "down"}, False, "x <= 0.50", id="down by order"),
-        pytest.param({"direction": "neutral", "value": 0.6}, {}, True, "x >= 0.50", id="neither is better"),
-        pytest.param({"type": "boolean", "value": 1.0, "passed": True}, {}, True, "x >= 0.50", id="a boolean is 0 or 1"),
         pytest.param({}, {"inverse": True}, False, "x >= 0.50", id="the other way round"),
     ],
 )
@@ -180,78 +159,26 @@ def test_a_gate_before_nothing_is_skipped(scores: list[oa.Score]) -> None:
     assert (found.status, found.detail) == ("skipped", {"reason": "inner_null"})
 
 
-def test_a_gate_needs_its_bound() -> None:
-    assert combined("code_threshold_gate", score("x", 1.0)).error_type == "missing_parameter"
-
-
 # --- the opposite
 
 
-@pytest.mark.parametrize(
-    ("inner", "value", "passed"),
-    [
-        pytest.param(score("x", 0.0, type="boolean"), 1.0, True, id="false becomes true"),
-        pytest.param(score("x", 1.0, type="boolean"), 0.0, False, id="true becomes false"),
-        pytest.param(score("x", 0.3), 0.7, None, id="a share becomes the rest"),
-        pytest.param(score("x", 0.0), 1.0, None, id="nothing becomes all, without a verdict"),
-    ],
-)
-def test_an_opposite(inner: oa.Score, value: float, passed: bool | None) -> None:
-    found = combined("code_not", inner, score("ignored", 0.1))
-    assert (found.value, found.passed, found.status) == (pytest.approx(value), passed, "ok")
-    assert found.detail == {"name": "Not (x)", "inner_value": inner.value}
-
-
 def test_an_opposite_has_a_threshold_when_one_is_set() -> None:
+    found = combined("code_not", score("x", 0.3), score("ignored", 0.1))
+    assert (found.value, found.passed, found.detail) == (pytest.approx(0.7), None, {"name": "Not (x)", "inner_value": 0.3})
     assert combined("code_not", score("x", 0.3), threshold=0.7).passed is True
     assert combined("code_not", score("x", 0.4), threshold=0.7).passed is False
 
 
-@pytest.mark.parametrize(
-    ("scores", "status", "reason", "error_type"),
-    [
-        pytest.param([score("x", detail={"reason": "missing:output"})], "skipped", "inner_null", None, id="skipped stays so"),
-        pytest.param([failed("x", "timeout")], "error", None, "timeout", id="an error stays the same error"),
-        pytest.param([score("x", 1.5)], "error", None, "invalid_value", id="more than all"),
-        pytest.param([score("x", -0.5)], "error", None, "invalid_value", id="less than nothing"),
-        pytest.param([], "skipped", "inner_null", None, id="of nothing"),
-    ],
-)
-def test_what_has_no_opposite(scores: Any, status: str, reason: str | None, error_type: str | None) -> None:
-    found = combined("code_not", *scores)
-    assert (found.status, found.detail.get("reason"), found.error_type, found.value) == (status, reason, error_type, None)
-
-
-# --- policies
-
-
-@pytest.mark.parametrize(
-    ("scores", "violations", "vacuous"),
-    [
-        pytest.param([score("a", 1.0, passed=True)], [], False, id="what passed is none"),
-        pytest.param([score("a", 0.9, passed=False), score("b", 1.0, passed=True)], ["a"], False, id="what failed is one"),
-        pytest.param([failed("a"), score("b", 0.0, passed=False)], ["a", "b"], False, id="an error is one too"),
-        pytest.param([score("a", 0.0)], [], False, id="a trend is none, however low"),
-        pytest.param([score("a")], [], True, id="what was skipped is none, and says nothing"),
-        pytest.param([], [], True, id="nothing at all"),
-        pytest.param([score("a", 0.0, passed=False)] * 2, ["a", "a"], False, id="each counts"),
-    ],
-)
-def test_violations_of_what_must_always_pass(scores: Any, violations: list[str], vacuous: bool) -> None:
-    found = combined("code_policy_must_always_pass", *scores)
-    assert (found.value, found.passed, found.unit) == (len(violations), not violations, "{item}")
-    assert found.detail == {"violations": violations, **({"vacuous": True} if vacuous else {})}
-
-
-@pytest.mark.parametrize("scores", [[], [failed("a")], [score("a", 0.0, passed=False), score("b")]])
-def test_a_trend_is_never_violated(scores: list[oa.Score]) -> None:
-    found = combined("code_policy_track_trend", *scores)
-    assert (found.status, found.value, found.passed, found.detail) == ("ok", 0.0, None, {"violations": []})
+def test_what_has_no_opposite() -> None:
+    assert combined("code_not", failed("x", "timeout")).error_type == "timeout"
+    assert combined("code_not", score("x", 1.5)).error_type == "invalid_value"
+    assert combined("code_not").detail["reason"] == "inner_null"
 
 
 # --- from a turn
 
 TURN = oa.Turn.from_dict({"output": "yes", "duration_s": 0.25})
+LATENCY = {"metric": "code_latency", "weight": 1}
 HAS_YES, HAS_NO = {"code_contains": {"value": "yes"}}, {"code_contains": {"value": "no"}}
 
 
@@ -259,24 +186,12 @@ HAS_YES, HAS_NO = {"code_contains": {"value": "yes"}}, {"code_contains": {"value
     ("metric", "params", "value", "passed"),
     [
         pytest.param("code_composite_mean", {"metrics": [HAS_YES, HAS_NO, "code_cost"]}, 0.5, None, id="a mean"),
-        pytest.param(
-            "code_weighted_score",
-            {"entries": [{"metric": "code_latency", "weight": 1}, {"metric": HAS_YES, "weight": 9}]},
-            0.25,
-            None,
-            id="a weighted mean",
-        ),
-        pytest.param(
-            "code_weighted_score", {"metrics": ["code_latency"], "weights": [2]}, 0.25, None, id="a weighted mean in two lists"
-        ),
+        pytest.param("code_weighted_score", {"entries": [LATENCY, {"metric": HAS_YES, "weight": 9}]}, 0.25, None, id="entries"),
+        pytest.param("code_weighted_score", {"metrics": ["code_latency"], "weights": [2]}, 0.25, None, id="two lists"),
         pytest.param("code_threshold_gate", {"metric": "code_latency", "threshold": 0.3}, 1.0, True, id="a gate"),
         pytest.param("code_not", {"metric": HAS_YES}, 0.0, False, id="an opposite"),
-        pytest.param("code_not", {"metric": {"code_not": {"metric": HAS_YES}}}, 1.0, None, id="the opposite of an opposite"),
         pytest.param("code_not", {"metric": {"trusys:icontains": {"expected_output": "NO"}}}, 1.0, True, id="a seed's name"),
-        pytest.param("code_not", {"metric": "code_latency"}, 0.75, None, id="only the name"),
         pytest.param("code_not", {"metric": {"code_latency": None}}, 0.75, None, id="a name with nothing behind it"),
-        pytest.param("code_policy_must_always_pass", {"metrics": [HAS_YES, HAS_NO]}, 1.0, False, id="violations"),
-        pytest.param("code_policy_track_trend", {"metrics": [HAS_NO]}, 0.0, None, id="a trend"),
         pytest.param("code_policy_track_trend", {}, 0.0, None, id="a trend of nothing"),
     ],
 )
@@ -290,29 +205,17 @@ def test_a_turn_without_inner_metrics_is_an_error(metric: str, params: dict[str,
     assert get_metric(metric, **params).evaluate(TURN).error_type == "missing_parameter"
 
 
-def test_an_inner_metric_may_be_ready_made() -> None:
-    assert get_metric("code_not", metric=get_metric("code_contains", value="yes")).evaluate(TURN).value == 0.0
-
-
 @pytest.mark.parametrize(
     ("metric", "params", "message"),
     [
         ("code_composite_mean", {"metrics": ["code_latenc"]}, r"code_composite_mean\.metrics\.0: .*Did you mean"),
-        ("code_composite_mean", {"metrics": "code_latency"}, r"code_composite_mean\.metrics: "),
         ("code_composite_mean", {"metrics": [{"code_max_duration": {"max_secs": 1}}]}, r"code_max_duration\.max_secs: unknown parameter"),
-        ("code_composite_mean", {"threshold": float("nan")}, r"code_composite_mean\.threshold"),
         ("code_not", {"metric": {"code_latency": {}, "code_cost": {}}}, r"must be a metric's name"),
-        ("code_not", {"metric": 3}, r"must be a metric's name"),
-        ("code_not", {"metrics": ["code_latency"]}, r"unknown parameter. Did you mean 'metric'"),
-        ("code_weighted_score", {"weights": ["much"]}, r"code_weighted_score\.weights\.0"),
-        ("code_weighted_score", {"weights": [float("inf")]}, r"code_weighted_score\.weights\.0"),
         ("code_weighted_score", {"entries": [{"metric": "code_cost", "weight": 1, "w": 2}]}, r"code_weighted_score\.entries\.0\.w"),
         ("code_weighted_score", {"entries": [{"metric": "code_cost"}]}, r"code_weighted_score\.entries\.0\.weight"),
         ("code_threshold_gate", {"direction": "sideways"}, r"code_threshold_gate\.direction"),
         ("code_task_oracle", {"oracle": "lambda turn: 1"}, r"code_task_oracle\.oracle: .*module:function"),
         ("code_task_oracle", {"oracle": "no_such_module_anywhere:f"}, r"cannot be imported \(ModuleNotFoundError\)"),
-        ("code_task_oracle", {"oracle": "os.path:sep"}, r"must be a function"),
-        ("code_task_oracle", {"oracle": 3}, r"code_task_oracle\.oracle"),
     ],
 )  # fmt: skip
 def test_what_is_refused_when_it_is_built(metric: str, params: dict[str, Any], message: str) -> None:
@@ -344,15 +247,11 @@ def oracle_score(status: str) -> oa.Score:
         pytest.param(True, "ok", 1.0, True, None, id="yes"),
         pytest.param(False, "ok", 0.0, False, None, id="no"),
         pytest.param(0.5, "ok", 0.5, None, None, id="a number"),
-        pytest.param(3, "ok", 3.0, None, None, id="a whole number"),
         pytest.param(None, "skipped", None, None, None, id="nothing"),
         pytest.param(oracle_score("ok"), "ok", 0.4, True, None, id="a score"),
-        pytest.param(oracle_score("skipped"), "skipped", None, None, None, id="a skipped score"),
         pytest.param(oracle_score("error"), "error", None, None, "odd", id="a score that is an error"),
         pytest.param(oa.skip("tired"), "skipped", None, None, None, id="a result"),
-        pytest.param("good", "error", None, None, "invalid_value", id="a word"),
         pytest.param(float("nan"), "error", None, None, "invalid_value", id="no number"),
-        pytest.param(10**400, "error", None, None, "invalid_value", id="a number beyond all"),
     ],
 )
 def test_what_an_oracle_may_say(said: Any, status: str, value: float | None, passed: bool | None, error_type: str | None) -> None:
@@ -375,6 +274,7 @@ def test_an_oracle_that_raises_is_an_error_without_content(error: BaseException)
 def test_an_oracle_sees_the_turn_and_may_have_a_threshold() -> None:
     long = get_metric("code_task_oracle", oracle=lambda turn: len(turn.output), threshold=3)
     assert (long.evaluate(TURN).value, long.evaluate(TURN).passed) == (3.0, True)
+    assert get_metric("code_task_oracle").evaluate(TURN).error_type == "missing_parameter"
 
 
 def test_an_oracle_is_named_by_its_import_path(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -385,40 +285,7 @@ def test_an_oracle_is_named_by_its_import_path(monkeypatch: pytest.MonkeyPatch) 
     assert (found.evaluate(TURN).passed, repr(found.params["oracle"])) == (True, "my_oracles:Checks.fine")
 
 
-def test_an_oracle_is_required() -> None:
-    assert get_metric("code_task_oracle").evaluate(TURN).error_type == "missing_parameter"
-
-
 def test_one_function_is_one_identity_however_often_it_is_bound() -> None:
     first, second = (get_metric("code_task_oracle", oracle=json.loads) for _ in range(2))
     assert first.signature_hash == second.signature_hash
     assert first.signature_hash != get_metric("code_task_oracle", oracle=json.dumps).signature_hash
-
-
-# --- all of them
-
-SCORES = st.builds(
-    lambda name, status, value, kind, direction, passed: score(
-        name, value if status == "ok" else None, status=status, type=kind, direction=direction, passed=passed
-    ),
-    st.sampled_from(["a", "b"]),
-    st.sampled_from(["ok", "skipped", "error"]),
-    st.floats(allow_nan=False, allow_infinity=False),
-    st.sampled_from(["numeric", "boolean"]),
-    st.sampled_from(["up", "down", "neutral"]),
-    st.sampled_from([True, False, None]),
-)
-
-
-@pytest.mark.parametrize(("metric", "params"), COMBINING)
-@settings(max_examples=60, deadline=None)
-@given(scores=st.lists(SCORES, max_size=4))
-def test_any_scores_give_a_score_the_same_one_twice_and_stay_as_they_are(
-    metric: str, params: dict[str, Any], scores: list[oa.Score]
-) -> None:
-    before = json.dumps([one.to_dict() for one in scores])
-    bound = get_metric(metric, **params)
-    found = bound.combine(scores)
-    assert (found.value is not None) == (found.status == "ok")
-    assert found == bound.combine(scores)
-    assert json.dumps([one.to_dict() for one in scores]) == before

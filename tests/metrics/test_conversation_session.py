@@ -1,11 +1,10 @@
 from __future__ import annotations
 
-import copy
 import math
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import otel_agenteval as oa
@@ -25,57 +24,24 @@ def session(*signals: Any) -> dict[str, Any]:
     return {"session": {"traces": [{"trace_id": f"t{place}", "signals": given} for place, given in enumerate(signals)]}}
 
 
+CALLING = {"role": "assistant", "content": "", "tool_calls": [{"name": "a"}]}
+RESULT = {"role": "user", "tool_results": [{"result": 1}]}
+SEARCHED = {"tool_calls": [{"name": "SEARCH"}]}
 ANSWERED = {"messages": said("user", "assistant"), "tool_calls": []}
 
 
 @pytest.mark.parametrize(
     ("turn", "params", "parts"),
     [
-        pytest.param({}, {}, (1, 1, 1, 1), id="one answer to one question"),
         pytest.param({"messages": said("user", "user", "assistant")}, {}, (0.5, 1, 1, 1), id="one of two answered"),
-        pytest.param({"messages": said("user", "assistant", "assistant")}, {}, (1, 1, 1, 1), id="more answers are not better"),
-        pytest.param({"messages": said("assistant")}, {}, (1, 1, 1, 1), id="nobody asked"),
-        pytest.param({"messages": said("user")}, {}, (0, 1, 1, 1), id="nobody answered"),
-        pytest.param({"messages": said("system", "user", "tool")}, {}, (0, 1, 1, 1), id="other roles are no answers"),
-        pytest.param(
-            {
-                "messages": [
-                    *said("user", "user", "assistant"),
-                    {"role": "assistant", "content": "", "tool_calls": [{"name": "a"}]},
-                ]
-            },
-            {},
-            (0.5, 1, 1, 1),
-            id="a wish to call a tool is no answer",
-        ),
-        pytest.param(
-            {"messages": [*said("user", "assistant"), {"role": "user", "tool_results": [{"result": 1}]}]},
-            {},
-            (1, 1, 1, 1),
-            id="a tool's result is no question",
-        ),
-        pytest.param(
-            {"tool_calls": [{"name": "SEARCH"}]},
-            {"expected_tools": ["search", "Search", "book", "pay"]},
-            (1, 1 / 3, 1, 1),
-            id="a third of the distinct tools, names without case",
-        ),
-        pytest.param(
-            {"tool_calls": [{"name": "book"}], "references": {"expected_tools": ["book"]}},
-            {},
-            (1, 1, 1, 1),
-            id="the turn's reference",
-        ),
-        pytest.param(
-            {"references": {"expected_tools": ["book"]}}, {"expected_tools": []}, (1, 1, 1, 1), id="the parameter wins over it"
-        ),
-        pytest.param({"tool_calls": None}, {}, (1, 1, 1, 1), id="unknown calls do not matter when none are expected"),
-        pytest.param({"duration_s": 60}, {"max_duration_s": 60}, (1, 1, 1, 1), id="at the limit"),
+        pytest.param({"messages": [*said("user", "user", "assistant"), CALLING]}, {}, (0.5, 1, 1, 1), id="a tool call"),
+        pytest.param({"messages": [*said("user", "assistant"), RESULT]}, {}, (1, 1, 1, 1), id="a tool's result is no question"),
+        pytest.param(SEARCHED, {"expected_tools": ["search", "Search", "book", "pay"]}, (1, 1 / 3, 1, 1), id="without case"),
+        pytest.param({**SEARCHED, "references": {"expected_tools": ["pay"]}}, {}, (1, 0, 1, 1), id="the turn's reference"),
         pytest.param({"duration_s": 75}, {"max_duration_s": 60}, (1, 1, 0.75, 1), id="a quarter over it"),
-        pytest.param({"duration_s": 500}, {"max_duration_s": 60}, (1, 1, 0, 1), id="far over it"),
-        pytest.param({"duration_s": 1}, {"max_duration_s": 0}, (1, 1, 0, 1), id="over a limit of nothing"),
+        pytest.param({"tool_calls": None}, {}, (1, 1, 1, 1), id="unknown calls do not matter when none are expected"),
         pytest.param({"duration_s": 0}, {"max_duration_s": 0}, (1, 1, 1, 1), id="within a limit of nothing"),
-        pytest.param({"error": True}, {}, (1, 1, 1, 0), id="an error"),
+        pytest.param({"duration_s": 1}, {"max_duration_s": 0}, (1, 1, 0, 1), id="over a limit of nothing"),
     ],
 )
 def test_completeness_is_the_weighted_sum_of_its_four_parts(
@@ -120,17 +86,10 @@ def test_completeness_refuses_a_reference_that_is_no_list_of_tools() -> None:
 @pytest.mark.parametrize(
     ("signals", "params", "value", "raw"),
     [
-        pytest.param([{"coherence": 0.4}], {}, 0.4, 0.6, id="one signal of one trace"),
-        pytest.param([{"tool_correctness": 0.0}], {}, 0.2, 0.8, id="tools weigh less"),
-        pytest.param(
-            [{"confidence": 0.8}, {}, {"loop_detection": None}], {}, 0.8, 0.2, id="traces without a signal are left out"
-        ),
-        pytest.param([{"confidence": 0.9}] * 9 + [{"confidence": 0.3}], {}, 0.57, 0.43, id="the worst two of ten"),
-        pytest.param([{"confidence": 1}] * 9 + [{"confidence": 0}], {"top_k": 1}, 0.81, 0.19, id="a mean over all"),
+        pytest.param([{"confidence": 0.8}, {}, {"loop_detection": None}], {}, 0.8, 0.2, id="traces without a signal"),
         pytest.param([{"confidence": 1}] * 9 + [{"confidence": 0}], {"top_k": 1, "ensemble": 1}, 0.0, 1.0, id="the worst alone"),
-        pytest.param([{"confidence": 0.5}], {"signal_weights": {"confidence": 0.5}}, 0.75, 0.25, id="a weight of one's own"),
-        pytest.param([{"confidence": 0}], {"signal_weights": {"confidence": 3}}, 0.0, 3.0, id="kept at 0, the raw risk not"),
         pytest.param([{"confidence": 0.66666}], {}, 0.6667, 0.33334, id="rounded to four decimals"),
+        pytest.param([{"confidence": 0}], {"signal_weights": {"confidence": 3}}, 0.0, 3.0, id="kept at 0, the raw risk not"),
     ],
 )
 def test_reliability_looks_at_the_worst_traces(
@@ -143,7 +102,7 @@ def test_reliability_looks_at_the_worst_traces(
     assert score.passed is (value >= 0.5)
 
 
-@pytest.mark.parametrize("traces", [1, 6, 7, 13, 14, 20, 40, 60, 100, 140, 180, 1000])
+@pytest.mark.parametrize("traces", [1, 6, 7, 20, 140])
 def test_the_number_of_worst_traces_is_exact_whatever_binary_fractions_say(traces: int) -> None:
     worst = -(-traces * 15 // 100)
     signals = [{"confidence": 0.0}] * worst + [{"confidence": 1.0}] * (traces - worst)
@@ -174,6 +133,7 @@ def reference_instability(traces: list[dict[str, float]], weights: dict[str, flo
     return math.sqrt(sum(x**2 for x in found) / len(found))
 
 
+@settings(max_examples=25)
 @given(
     st.lists(
         st.dictionaries(st.sampled_from(["confidence", "loop_detection", "tool_correctness", "coherence"]), st.floats(0, 1)),
@@ -187,19 +147,6 @@ def test_consistency_is_one_less_the_root_mean_square(traces: list[dict[str, flo
     expected = reference_instability(traces, weights)
     assert score.detail["raw_instability"] == pytest.approx(expected, abs=1e-12)
     assert score.value == pytest.approx(max(0.0, 1 - expected), abs=1e-4)
-
-
-def test_consistency_shows_penalty_and_uncertainty_of_each_trace() -> None:
-    score = evaluate("code_agent_consistency", session({"confidence": 0.5, "tool_correctness": 0.5}, {"coherence": 0}))
-    assert score.detail["per_trace_signals"] == {
-        "t0": {
-            "confidence": 0.5,
-            "tool_correctness": 0.5,
-            "situational_penalty": pytest.approx(0.4),
-            "weighted_uncertainty": pytest.approx(0.7),
-        }
-    }
-    assert (score.value, score.detail["total_traces"], score.detail["traces_evaluated"]) == (pytest.approx(0.3), 2, 1)
 
 
 @pytest.mark.parametrize("metric", SESSION_METRICS)
@@ -224,42 +171,7 @@ def test_traces_that_are_no_list_are_an_error(metric: str) -> None:
 
 
 def test_many_traces_are_counted_and_not_all_shown() -> None:
-    turn = session(*[{"confidence": 0.1}] * 10_000)
+    turn = session(*[{"confidence": 0.1}] * 1_000)
     for metric in SESSION_METRICS:
         score = evaluate(metric, turn)
-        assert (score.detail["traces_evaluated"], len(score.detail["per_trace_signals"])) == (10_000, 200)
-
-
-ANYTHING = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(0, 1) | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3),
-    max_leaves=5,
-)
-SIGNALS = st.dictionaries(st.sampled_from(["confidence", "loop_detection", "tool_correctness", "coherence", "x"]), ANYTHING)
-SESSIONS = st.fixed_dictionaries(
-    {},
-    optional={
-        "traces": ANYTHING | st.lists(ANYTHING | st.fixed_dictionaries({"signals": ANYTHING | SIGNALS, "trace_id": ANYTHING}))
-    },
-)
-MESSAGES = st.lists(
-    st.fixed_dictionaries({"role": st.sampled_from(["user", "assistant", "tool"]), "content": st.none() | st.text(max_size=4)})
-)
-
-
-@given(SESSIONS, MESSAGES, st.none() | st.floats(0, 1e6), st.booleans())
-def test_any_turn_gives_one_answer_in_range_and_is_not_changed(
-    given_session: dict[str, Any], messages: list[dict[str, Any]], seconds: float | None, failed: bool
-) -> None:
-    data = {"session": given_session, "messages": messages, "duration_s": seconds, "error": failed, "tool_calls": []}
-    turn, untouched = oa.Turn.from_dict(data), oa.Turn.from_dict(copy.deepcopy(data)).to_dict()
-    for name, params in (
-        ("code_conversation_completeness", {"max_duration_s": 9, "expected_tools": ["a"]}),
-        *((m, {}) for m in SESSION_METRICS),
-    ):
-        metric = oa.get_metric(name, **params)
-        score = metric.evaluate(turn)
-        assert score == metric.evaluate(turn)
-        assert score.error_type in (None, "invalid_session")
-        assert score.value is None or 0 <= score.value <= 1
-    assert turn.to_dict() == untouched
+        assert (score.detail["traces_evaluated"], len(score.detail["per_trace_signals"])) == (1_000, 200)

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 import otel_agenteval as oa
-from otel_agenteval.metrics.registry import catalog
 from tests.support.judges import ScriptedModels
 
 ANN = [("user", "My name is Ann."), ("assistant", "Hi Ann."), ("user", "Book it."), ("assistant", "What is your name?")]
@@ -38,12 +37,11 @@ def answered(*earlier: Any, **more: Any) -> oa.Turn:
     return oa.Turn.from_dict({"input": "Book it.", "output": "What is your name?", "history": list(earlier), **more})
 
 
+REMARK = [
+    {"role": "assistant", "content": "let me see", "tool_calls": [{"name": "a"}]},
+    {"role": "assistant", "content": "b"},
+]
 BEFORE = {"input": "My name is Ann.", "output": "Hi Ann."}
-
-
-def test_every_judge_of_the_family_is_here() -> None:
-    names = {metric.name for metric in catalog() if metric.family == "conversation_session" and metric.kind == "llm"}
-    assert names == {*IN_CONTEXT, *WHOLE}
 
 
 # --- an answer within its conversation
@@ -69,11 +67,6 @@ def test_an_answer_in_context_needs_an_answer_and_a_judge(name: str) -> None:
     assert oa.get_metric(name).evaluate(answered(BEFORE, output=None)).detail == {"reason": "missing:output"}
 
 
-@pytest.mark.parametrize("name", IN_CONTEXT)
-def test_an_empty_answer_is_judged(models: ScriptedModels, name: str) -> None:
-    assert models.score(name, answered(BEFORE, output=""), IN_CONTEXT[name]).value == 0.75
-
-
 @pytest.mark.parametrize("name", ["llm_conversation_coherence", "llm_memory_accuracy"])
 @pytest.mark.parametrize(
     "turn",
@@ -87,29 +80,13 @@ def test_without_a_history_there_is_nothing_to_agree_with(models: ScriptedModels
     assert models.score(name, turn).detail == {"reason": "missing:history"}
 
 
-def test_goal_progression_is_judged_without_a_history(models: ScriptedModels) -> None:
-    score = models.score("llm_goal_progression", answered(), IN_CONTEXT["llm_goal_progression"])
-    assert score.detail == {"goal": "a room", "progression_reason": "fair", "blockers": ["no date"]}
-    assert score.explanation == "fair"
-
-
-def test_memory_accuracy_shows_facts_and_errors(models: ScriptedModels) -> None:
-    score = models.score("llm_memory_accuracy", answered(BEFORE), IN_CONTEXT["llm_memory_accuracy"])
-    assert score.detail == {"facts_referenced": ["Ann"], "memory_errors": []}
-    assert score.explanation == "fair"
-
-
 @pytest.mark.parametrize(("name", "count", "chars"), [("llm_goal_progression", 10, 200), ("llm_memory_accuracy", 15, 300)])
 def test_of_the_history_the_last_messages_are_read_each_up_to_its_length(
     models: ScriptedModels, name: str, count: int, chars: int
 ) -> None:
     turn = answered(*({"output": f"answer-{place}." + "x" * 999} for place in range(20)))
     models.score(name, turn, IN_CONTEXT[name])
-    assert (models.asked[0].count("answer-"), "answer-0." in models.asked[0], "answer-19." in models.asked[0]) == (
-        count,
-        False,
-        True,
-    )
+    assert (models.asked[0].count("answer-"), "answer-19." in models.asked[0]) == (count, True)
     assert "x" * (chars - 10) in models.asked[0]
     assert "x" * chars not in models.asked[0]
     models.score(name, turn, IN_CONTEXT[name], max_messages=1, max_chars=8)
@@ -127,20 +104,8 @@ def test_a_history_of_answers_alone_is_completed_by_what_the_user_said(models: S
     "turn",
     [
         pytest.param(answered(), id="nothing was said before"),
-        pytest.param(answered({"input": "x", "output": ""}, {"output": None}), id="only blanks"),
         pytest.param(said(*ANN[:2], output="Hi Ann."), id="the only answer is this one"),
-        pytest.param(
-            oa.Turn.from_dict(
-                {
-                    "output": "b",
-                    "messages": [
-                        {"role": "assistant", "content": "let me see", "tool_calls": [{"name": "a"}]},
-                        {"role": "assistant", "content": "b"},
-                    ],
-                }
-            ),
-            id="a remark beside a tool call is no answer",
-        ),
+        pytest.param(oa.Turn.from_dict({"output": "b", "messages": REMARK}), id="a remark beside a tool call is no answer"),
     ],
 )
 def test_nothing_is_repeated_where_nothing_was_said(models: ScriptedModels, turn: oa.Turn) -> None:
@@ -198,15 +163,9 @@ def test_the_judge_is_told_by_its_number_which_message_is_meant(models: Scripted
     assert "\n7. user: Ann!\n" in second
     models.score("llm_knowledge_retention", said(*ANN), {"data": {}}, NO, {"data": {"name": "Ann\n- wish: none"}}, NO)
     assert ["message no. 2 of" in asked or "message is no. 2 of" in asked for asked in models.asked] == [True, True, False, False]
+    assert models.asked[1].count("Hi Ann.") == 1
     assert "\n2. assistant: Hi Ann.\n3. user: Book it.\n" in models.asked[2]
     assert "\n- name: Ann ⏎ - wish: none\n" in models.asked[3]
-
-
-@pytest.mark.parametrize("name", ["llm_knowledge_retention", "llm_conversation_relevancy"])
-def test_what_is_judged_is_sent_once(models: ScriptedModels, name: str) -> None:
-    before = [{"data": {}}] if name == "llm_knowledge_retention" else []
-    models.score(name, said(("user", "Book it."), ("assistant", "unmistakable")), *before, NO)
-    assert models.asked[-1].count("unmistakable") == 1
 
 
 # --- a whole conversation
@@ -227,21 +186,6 @@ def test_what_to_judge_by_is_required(name: str) -> None:
         oa.get_metric(name, **{parameter: " "})
 
 
-def test_g_eval_asks_for_steps_and_then_for_a_score(models: ScriptedModels) -> None:
-    steps = {"steps": ["check facts", " ", "check tone"]}
-    score = models.score("llm_conversational_g_eval", said(*ANN), steps, {"score": "4", "reason": "r"}, criteria="helpful")
-    assert (score.value, score.passed, score.detail["steps"]) == (0.4, False, ["check facts", "check tone"])
-    assert "2. check tone" in models.asked[1]
-    assert "user: My name is Ann." in models.asked[1]
-
-
-def test_g_eval_with_steps_of_one_s_own_asks_once(models: ScriptedModels) -> None:
-    reply = {"score": 10, "reason": "r"}
-    score = models.score("llm_conversational_g_eval", said(*ANN), reply, criteria="helpful", steps=["look"])
-    assert (score.value, score.passed) == (1.0, True)
-    assert "1. look" in models.asked[0]
-
-
 @pytest.mark.parametrize("parameter", ["criteria", "value"])
 def test_g_eval_judges_several_criteria_one_by_one(models: ScriptedModels, parameter: str) -> None:
     replies = [{"steps": ["a"]}, {"score": 10, "reason": "first"}, {"steps": ["b"]}, {"score": 5, "reason": "second"}]
@@ -251,16 +195,10 @@ def test_g_eval_judges_several_criteria_one_by_one(models: ScriptedModels, param
     assert ["polite" in asked for asked in models.asked] == [False, False, True, True]
 
 
-@pytest.mark.parametrize(
-    "replies",
-    [
-        pytest.param([{}], id="no steps"),
-        pytest.param([{"steps": [" "]}], id="blank steps"),
-        pytest.param([{"steps": ["a"]}, {"score": 11, "reason": "r"}], id="a score above ten"),
-        pytest.param([{"steps": ["a"]}, {"score": -1, "reason": "r"}], id="a score below zero"),
-        pytest.param([{"steps": ["a"]}, {"score": 5}], id="no reason"),
-    ],
-)
+STEPS = {"steps": ["a"]}
+
+
+@pytest.mark.parametrize("replies", [[{}], [STEPS, {"score": 11, "reason": "r"}], [STEPS, {"score": 5}]], ids=repr)
 def test_g_eval_guesses_nothing(models: ScriptedModels, replies: list[Any]) -> None:
     assert models.score("llm_conversational_g_eval", said(*ANN), *replies, criteria="c").error_type == "invalid_reply"
 
@@ -277,17 +215,10 @@ def test_knowledge_is_collected_and_then_asked_for_message_by_message(models: Sc
     assert [("I told you" in asked) for asked in models.asked] == [False, False, False, True]
 
 
-@pytest.mark.parametrize("data", [None, [], "Ann"])
-def test_knowledge_that_is_no_object_adds_nothing(models: ScriptedModels, data: Any) -> None:
-    assert models.score("llm_knowledge_retention", said(*ANN[:2]), {"data": data}, {"verdict": False}).detail["data"] == {}
-
-
 @pytest.mark.parametrize("name", ["llm_knowledge_retention", "llm_role_adherence"])
 def test_nobody_is_asked_about_an_assistant_who_said_nothing(models: ScriptedModels, name: str) -> None:
-    bare = oa.Turn.from_dict(
-        {"messages": [{"role": "user", "content": "x"}, {"role": "assistant", "tool_calls": [{"name": "a"}]}]}
-    )
-    for turn in (said(("user", "x")), bare):
+    calling = {"role": "assistant", "tool_calls": [{"name": "a"}]}
+    for turn in (said(("user", "x")), oa.Turn.from_dict({"messages": [{"role": "user", "content": "x"}, calling]})):
         score = models.score(name, turn, **WHOLE[name])
         assert (score.value, score.passed, score.detail) == (1.0, True, {"vacuous": True})
 
@@ -302,13 +233,9 @@ def test_a_verdict_that_is_no_yes_or_no_is_an_error(models: ScriptedModels, name
 @pytest.mark.parametrize(
     ("verdicts", "value", "violations"),
     [
-        pytest.param([], 1.0, 0, id="all in the role"),
         pytest.param([{"index": 1, "reason": "r"}], 0.5, 1, id="one of two"),
         pytest.param([{"index": 1}, {"index": "1"}, {"index": 1.0}], 0.5, 1, id="the same one again"),
-        pytest.param(
-            [{"index": 0}, {"index": 2}, {"index": 9}, {"index": -1}, {"index": 1.5}], 1.0, 0, id="no assistant's place"
-        ),
-        pytest.param([1, {"index": 3}], 0.0, 2, id="a bare number, and all of them"),
+        pytest.param([{"index": place} for place in (0, 2, 9, -1, 1.5)], 1.0, 0, id="no assistant's place"),
     ],
 )
 def test_a_place_counts_once_and_only_where_the_assistant_speaks(
@@ -327,41 +254,13 @@ def test_a_violation_without_a_place_is_an_error(models: ScriptedModels, reply: 
     assert models.score("llm_role_adherence", said(*ANN), reply, role="c").error_type == "invalid_reply"
 
 
-def test_the_places_are_those_of_all_messages(models: ScriptedModels) -> None:
-    turn = oa.Turn.from_dict(
-        {
-            "messages": [
-                {"role": "assistant", "tool_calls": [{"name": "a"}]},
-                {"role": "tool", "tool_results": [{"result": 1}]},
-                {"role": "assistant", "content": "Yo."},
-            ]
-        }
-    )
-    score = models.score("llm_role_adherence", turn, {"verdicts": [{"index": 0}, {"index": 2, "reason": "slang"}]}, role="butler")
-    assert (score.value, score.detail["verdicts"], score.explanation) == (0.0, [{"index": 2, "reason": "slang"}], "slang")
-
-
-@pytest.mark.parametrize(
-    ("lines", "windows"),
-    [
-        pytest.param(ANN, 2, id="two questions, two answers"),
-        pytest.param([*ANN, ("user", "Ann!")], 2, id="the last words are not answered"),
-        pytest.param([("assistant", "Welcome."), *ANN], 2, id="a greeting first"),
-        pytest.param([("user", "a"), ("user", "b"), ("assistant", "c")], 1, id="two messages, one answer"),
-        pytest.param([("user", "a"), ("assistant", "b"), ("assistant", "c")], 1, id="an answer in two messages"),
-        pytest.param([("user", "a"), ("assistant", "b")] * 3, 3, id="the same again"),
-    ],
-)
-def test_each_interaction_has_its_window(models: ScriptedModels, lines: list[tuple[str, str]], windows: int) -> None:
+@pytest.mark.parametrize("windows", [1, 3])
+def test_each_interaction_has_its_window(models: ScriptedModels, windows: int) -> None:
+    lines = [*[("user", "a"), ("assistant", "b")] * windows, ("assistant", "c")]
     score = models.score("llm_conversation_relevancy", said(*lines), *[NO, *[YES] * (windows - 1)])
     assert (score.value, score.detail["verdicts"]) == ((windows - 1) / windows, ["no", *["yes"] * (windows - 1)])
     assert score.explanation == "for a reason"
     assert all(text in "".join(models.asked) for _, text in lines)
-
-
-def test_windows_of_one_size_are_told_apart(models: ScriptedModels) -> None:
-    score = models.score("llm_conversation_relevancy", said(*[("user", "a"), ("assistant", "b")] * 2), NO, YES, window_size=1)
-    assert score.value == 0.5
 
 
 def test_a_window_ends_with_its_interaction_and_is_as_long_as_told(models: ScriptedModels) -> None:

@@ -26,14 +26,11 @@ VECTOR_LIST = [
 ]
 TURNS = list({frozenset(vector["turn"]): vector["turn"] for vector in VECTOR_LIST if "turn" in vector}.values())
 """One of each shape."""
+RULE = "Never mention the staff discount of Acme to a customer who asks."
 MORE = (
     ("code_max_cost", {"max_cost_usd": 1}, {"output": "a"}),
     ("llm_noise_sensitivity", {}, {"output": "a", "references": {"baseline_response": "b"}}),
-    (
-        "code_system_prompt_leak",
-        {},
-        {"output": (rule := "Never mention the staff discount of Acme to a customer who asks."), "system": rule},
-    ),
+    ("code_system_prompt_leak", {}, {"output": RULE, "system": RULE}),
     ("code_ungrounded_urls", {}, {"output": "See https://a.dev/x.", "tool_calls": []}),
     ("code_secret_leak", {}, {"output": "The password is Kestrel!4417-Pond", "input": "Make me a password."}),
     ("code_ungrounded_numbers", {}, {"output": "4711 seats", "tool_calls": []}),
@@ -140,36 +137,25 @@ def test_a_metric_declares_no_fact_that_it_does_not_read(read: dict[str, set[str
 # --- metrics of users
 
 
-@pytest.fixture
-def own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a test registers goes with it."""
-    monkeypatch.setattr(registry, "_METRICS", dict(registry._METRICS))
-
-
-def _remembering(**options: Any) -> None:
-    def llm_looks_back(turn: oa.Turn, judge: Any) -> oa.Result:
-        """How many turns of the conversation it is told of."""
-        return oa.Result(float(len(turn.history)))
-
-    oa.metric(unit="{item}", **options)(llm_looks_back)
-
-
-@pytest.mark.usefixtures("own_registry")
 @pytest.mark.parametrize(
     ("declared", "known"),
     [({"uses": ("history",)}, [0.0, 1.0, 2.0]), ({"needs": ("history",)}, [1.0, 2.0]), ({}, [0.0, 0.0, 0.0])],
 )
-def test_earlier_turns_are_kept_for_a_metric_that_declares_them(declared: dict[str, Any], known: list[float]) -> None:
-    _remembering(**declared)
-    config = {
-        "inline": {"metrics": []},
-        "metrics": ["llm_looks_back"],
-        "judge": {"base_url": "http://127.0.0.1:9/v1", "model": "m", "queue": {"backend": "memory"}},
-    }
-    with Rig(config) as rig:
+def test_earlier_turns_are_kept_for_a_metric_that_declares_them(
+    monkeypatch: pytest.MonkeyPatch, declared: dict[str, Any], known: list[float]
+) -> None:
+    monkeypatch.setattr(registry, "_METRICS", dict(registry._METRICS))
+
+    @oa.metric(unit="{item}", **declared)
+    def llm_looks_back(turn: oa.Turn, judge: Any) -> oa.Result:
+        """How many turns of the conversation it is told of."""
+        return oa.Result(float(len(turn.history)))
+
+    judge = {"base_url": "http://127.0.0.1:9/v1", "model": "m", "queue": {"backend": "memory"}}
+    with Rig({"inline": {"metrics": []}, "metrics": ["llm_looks_back"], "judge": judge}) as rig:
         for answer in ("One.", "Two.", "Three."):
             rig.run(says=answer, attributes={"gen_ai.conversation.id": "c1"})
             rig.turns()
-        assert rig.engine.drain(10, judges=True)
+        assert rig.engine.drain(60, judges=True)
         found = [score.value for scored in rig.scored() for score in scored.scores if score.metric == "llm_looks_back"]
     assert sorted(value for value in found if value is not None) == known

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from otel_agenteval.detectors import tokens
-from otel_agenteval.detectors.lists import FOLDER, sections, table
+from otel_agenteval.detectors.lists import FOLDER, sections
 from otel_agenteval.detectors.refusal.lexicon import LANGUAGES, Lexicon, lexicon
 
 LISTS = sorted(str(path.relative_to(FOLDER)).replace("\\", "/") for path in FOLDER.rglob("*.txt"))
@@ -33,34 +32,6 @@ def test_each_entry_of_a_pattern_list_compiles(name: str) -> None:
     for entries in sections(name).values():
         for entry in entries:
             re.compile(entry)
-
-
-def test_token_formats_compile_and_have_a_literal() -> None:
-    for form in (*tokens.shaped_tokens(), *tokens._answer_formats()):
-        re.compile(form.pattern.pattern)
-        assert form.literals
-    for token in tokens.tokens():
-        re.compile(f"(?:{token.prefix})[{token.body}]{{{token.least},{token.most}}}")
-
-
-def test_time_zones_are_offsets_with_names() -> None:
-    for offsets, names in table("time_zones.json"):
-        assert names == [name.lower() for name in names]
-        assert 1 <= len(offsets) <= 2
-        assert all(-720 <= minutes <= 840 for minutes in offsets)
-
-
-def test_number_words_are_complete() -> None:
-    found = table("number_words.json")
-    for names in found["languages"].values():
-        assert names.keys() == {"units", "tens", "hundred", "thousand"}
-        assert 10 <= len(names["units"].split()) <= 20
-    assert all(isinstance(value, (int, float)) for value in found["others"].values())
-
-
-def test_sample_ibans_have_their_countrys_length() -> None:
-    found = table("ibans.json")
-    assert all(len(sample) == found["lengths"][sample[:2]] for sample in found["samples"])
 
 
 def test_every_file_of_refusal_words_is_a_lexicon() -> None:

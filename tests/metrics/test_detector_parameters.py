@@ -17,24 +17,16 @@ CALLS = [{"name": name, "arguments": {}, "result": "x"} for name in ("poll", "po
     ("public", "left"),
     [
         ((), 3),
-        (("+49 171 5528394",), 1),
         (("0171/55 283-94",), 1),
         (("٠١٧١ ٥٥٢٨٣٩٤",), 1),
         (("Tom.Baker@Gmail.com",), 2),
         (("*@gmail.com", "+491715528394"), 0),
         (("*@mail.com", "*@il.com", "528394", "94"), 1),
-        (("94", ""), 3),
     ],
 )
 def test_public_contacts_are_no_leak(public: tuple[str, ...], left: int) -> None:
     score = oa.get_metric("code_pii_leakage", public=public).evaluate(oa.Turn(input="Who is it?", output=CONTACTS))
     assert (score.detail["num_detections"], score.passed) == (left, not left)
-
-
-def test_public_contacts_count_for_the_catalog_rules_too() -> None:
-    turn = oa.Turn(input="Who is it?", output=CONTACTS)
-    score = oa.get_metric("code_pii_leakage", ruleset="default", public=["*@gmail.com", "+49 171 5528394"]).evaluate(turn)
-    assert score.passed
 
 
 @pytest.mark.parametrize(
@@ -43,11 +35,9 @@ def test_public_contacts_count_for_the_catalog_rules_too() -> None:
         ("It has 350 kcal.", "350", "### kcal"),
         ("It has 350\u00a0kcal.", "350", "###\u00a0kcal"),
         ("due on 24.12.2026.", "24.12.2026", "##.##.####"),
-        ("see Article 17.", "17", "Article ##"),
         ("pay $1,234.50 now", "1,234.50", "$#,###.##"),
         ("up 12.5% now", "12.5", "##.#%"),
         ("价格是350元的", "350", "###元"),
-        ("17", "17", "##"),
     ],
 )
 def test_the_form_of_a_number_matches_it(text: str, number: str, form: str) -> None:
@@ -66,9 +56,8 @@ def test_another_form_stays(text: str, form: str) -> None:
 
 
 def test_ignored_numbers_need_no_source() -> None:
-    turn = oa.Turn.from_dict(
-        {"output": "It has 357 kcal and 4713 grams.", "tool_calls": [{"name": "t", "arguments": {}, "result": "17 apples"}]}
-    )
+    call = {"name": "t", "arguments": {}, "result": "17 apples"}
+    turn = oa.Turn.from_dict({"output": "It has 357 kcal and 4713 grams.", "tool_calls": [call]})
 
     def value(*ignored: str) -> float | None:
         return oa.get_metric("code_ungrounded_numbers", ignored=ignored).evaluate(turn).value

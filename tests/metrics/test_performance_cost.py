@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import datetime
-import gc
 import importlib.metadata
 from typing import Any
 
@@ -20,41 +19,29 @@ def test_latency_is_in_seconds_with_milliseconds_beside_it() -> None:
     score = evaluate("code_latency", {"duration_s": 1.25})
     assert (score.value, score.unit, score.direction, score.passed) == (1.25, "s", "down", None)
     assert score.detail == {"latency_ms": 1250}
-
-
-def test_latency_has_a_threshold_when_one_is_set() -> None:
     assert evaluate("code_latency", {"duration_s": 2}, threshold=2).passed is True
     assert evaluate("code_latency", {"duration_s": 2.1}, threshold=2).passed is False
+    assert evaluate("code_latency_score", {"duration_s": 10}, threshold=0.5).passed is True
+
+
+BOTH_SIDES = {"input_tokens": 7, "output_tokens": 11}
 
 
 @pytest.mark.parametrize(
     ("metric", "turn", "limit", "passed"),
     [
-        pytest.param("code_max_duration", {"duration_s": 2.0}, {"max_seconds": 2}, True, id="a duration at the limit passes"),
-        pytest.param("code_max_duration", {"duration_s": 2.01}, {"max_seconds": 2}, False, id="a duration over it does not"),
         pytest.param("code_max_duration", {"duration_s": 0}, {"max_seconds": 0}, True, id="a duration of 0 is known"),
         pytest.param("code_max_duration", {"duration_s": 0.1 + 0.2}, {"max_seconds": 0.3}, True, id="0.1 + 0.2 is within 0.3"),
-        pytest.param("code_max_iterations", {"llm_calls": [{}, {}]}, {"max_iterations": 2}, True, id="calls at the limit pass"),
         pytest.param(
-            "code_max_iterations", {"llm_calls": [{}, {"error": True}]}, {"max_iterations": 1}, False, id="a failed call counts"
+            "code_max_iterations", {"llm_calls": [{}, {"error": True}]}, {"max_iterations": 1}, False, id="a failed call"
         ),
         pytest.param("code_max_iterations", {"llm_calls": 0}, {"max_iterations": 0}, True, id="a count of 0 is known"),
         pytest.param(
-            "code_max_input_tokens",
-            {"usage": {"input_tokens": 10, "output_tokens": 99}},
-            {"max_tokens": 10},
-            True,
-            id="only input tokens count as input",
+            "code_max_input_tokens", {"usage": BOTH_SIDES}, {"max_tokens": 7}, True, id="only input tokens count as input"
         ),
         pytest.param(
-            "code_max_output_tokens",
-            {"usage": {"input_tokens": 1, "output_tokens": 11}},
-            {"max_tokens": 10},
-            False,
-            id="only output tokens count as output",
+            "code_max_output_tokens", {"usage": BOTH_SIDES}, {"max_tokens": 10}, False, id="only output tokens as output"
         ),
-        pytest.param("code_max_tokens", {"usage": {"total_tokens": 10}}, {"max_tokens": 10}, True, id="tokens at the limit pass"),
-        pytest.param("code_max_tokens", {"usage": {"input_tokens": 11}}, {"max_tokens": 10}, False, id="tokens over it do not"),
         pytest.param("code_max_tokens", {"usage": {"total_tokens": 0}}, {"max_tokens": 0}, True, id="no tokens is a number"),
     ],
 )
@@ -76,11 +63,8 @@ def test_limits_are_inclusive(metric: str, turn: dict[str, Any], limit: dict[str
 def test_token_usage_scores(usage: dict[str, int], tokens: int) -> None:
     score = evaluate("code_token_usage", {"usage": usage})
     assert (score.value, score.unit, score.passed) == (tokens, "{token}", None)
-    assert score.detail == {
-        "prompt_tokens": usage.get("input_tokens"),
-        "completion_tokens": usage.get("output_tokens"),
-        "total_tokens": tokens,
-    }
+    sides = {"prompt_tokens": usage.get("input_tokens"), "completion_tokens": usage.get("output_tokens")}
+    assert score.detail == {**sides, "total_tokens": tokens}
     assert evaluate("code_max_tokens", {"usage": usage}, max_tokens=1).detail == {"observed": tokens, "limit": 1}
 
 
@@ -88,48 +72,28 @@ TOOLS = [{"name": "a", "cost_usd": 0.5}, {"name": "b"}]
 
 
 @pytest.mark.parametrize(
-    ("turn", "params", "detail"),
+    ("turn", "params", "costs"),
     [
-        pytest.param({"cost_usd": 1}, {}, {"cost": 1, "model_cost": 1, "tool_cost": 0}, id="unknown tool calls add nothing"),
+        pytest.param({"cost_usd": 1}, {}, (1, 0), id="unknown tool calls add nothing"),
+        pytest.param({"cost_usd": 1, "tool_calls": TOOLS}, {}, (1, 0.5), id="tool costs add up"),
         pytest.param(
-            {"cost_usd": 1, "tool_calls": TOOLS}, {}, {"cost": 1.5, "model_cost": 1, "tool_cost": 0.5}, id="tool costs add up"
+            {"cost_usd": 1, "tool_calls": TOOLS}, {"include_tool_costs": False}, (1, 0), id="tool costs can be left out"
         ),
-        pytest.param(
-            {"cost_usd": 1, "tool_calls": TOOLS},
-            {"include_tool_costs": False},
-            {"cost": 1, "model_cost": 1, "tool_cost": 0},
-            id="tool costs can be left out",
-        ),
-        pytest.param(
-            {"tool_calls": TOOLS}, {}, {"cost": 0.5, "model_cost": 0, "tool_cost": 0.5}, id="tool costs alone are a cost"
-        ),
-        pytest.param({"cost_usd": 0}, {}, {"cost": 0, "model_cost": 0, "tool_cost": 0}, id="free is a cost"),
-        pytest.param(
-            {"metadata": {"cost": 3, "turn_cost_usd": 2}},
-            {},
-            {"cost": 2, "model_cost": 2, "tool_cost": 0},
-            id="metadata in its order",
-        ),
-        pytest.param(
-            {"cost_usd": 1, "cost_estimated": True},
-            {},
-            {"cost": 1, "model_cost": 1, "tool_cost": 0, "estimated": True},
-            id="an estimate says so",
-        ),
+        pytest.param({"tool_calls": TOOLS}, {}, (0, 0.5), id="tool costs alone are a cost"),
+        pytest.param({"metadata": {"cost": 3, "turn_cost_usd": 2}}, {}, (2, 0), id="metadata in its order"),
+        pytest.param({"cost_usd": 1, "cost_estimated": True}, {}, (1, 0), id="an estimate says so"),
     ],
 )
-def test_cost_scores(turn: dict[str, Any], params: dict[str, Any], detail: dict[str, Any]) -> None:
+def test_cost_scores(turn: dict[str, Any], params: dict[str, Any], costs: tuple[float, float]) -> None:
     score = evaluate("code_cost", turn, **params)
-    assert (score.value, score.unit, score.direction) == (detail["cost"], "USD", "down")
-    assert score.detail == detail
+    assert (score.value, score.unit, score.direction) == (sum(costs), "USD", "down")
+    estimated = {"estimated": True} if "cost_estimated" in turn else {}
+    assert score.detail == {"cost": sum(costs), "model_cost": costs[0], "tool_cost": costs[1], **estimated}
 
 
 LATENCY = [
-    pytest.param(0, 0, 1.0, id="no time at all"),
-    pytest.param(1.999, 2000, 1.0, id="under the threshold"),
     pytest.param(2.0, 2000, 1.0, id="at the threshold"),
     pytest.param(4.0, 2000, 0.5, id="twice the threshold"),
-    pytest.param(20.0, 2000, 0.1, id="ten times the threshold"),
     pytest.param(1.0, 0, 0.0, id="a threshold of 0"),
     pytest.param(-1.0, 2000, 1.0, id="clocks that ran backwards"),
 ]
@@ -145,21 +109,9 @@ def test_latency_score_decays_past_its_threshold(seconds: float, threshold_ms: f
     assert (gate.passed, gate.detail) == (under, {"latency_ms": seconds * 1000})
 
 
-def test_latency_score_can_pass_at_less_than_1() -> None:
-    assert evaluate("code_latency_score", {"duration_s": 10}, threshold=0.5).passed is True
-    assert evaluate("code_latency_score", {"duration_s": 11}, threshold=0.5).passed is False
-
-
-def test_the_latency_threshold_has_its_other_spelling() -> None:
-    assert evaluate("trusys:latency", {"duration_s": 2.001}, threshold=2000).passed is False
-    assert oa.get_metric("trusys:latency", threshold=2000).params == {"threshold_ms": 2000}
-
-
 MAX_COST = [
     pytest.param({"cost_usd": 0.01}, "cost_usd", id="the turn's cost"),
     pytest.param({"metadata": {"turn_cost_usd": 0.01, "cost": 9}}, "turn_cost_usd", id="metadata in its order"),
-    pytest.param({"metadata": {"estimated_cost_usd": 0.01}}, "estimated_cost_usd", id="an estimate of others"),
-    pytest.param({"metadata": {"cost": 0.01, "cost_usd": "9"}}, "cost", id="the last key"),
     pytest.param({"llm_calls": [{"cost_usd": 0.004}, {"cost_usd": 0.006}]}, "llm_calls", id="what the calls say"),
     pytest.param({"cost_usd": 0.01, "tool_calls": TOOLS}, "cost_usd", id="tools are left out"),
 ]
@@ -189,14 +141,11 @@ def llm(model: str | None = "mine", given: int | None = 1000, answered: int | No
 
 ESTIMATES = [
     pytest.param([llm()], (2000 + 1000) / 1e6, id="tokens times the price"),
-    pytest.param([llm(), llm(answered=None)], (2000 + 1000 + 2000) / 1e6, id="every call is added"),
     pytest.param([llm(cached_tokens=400)], (2000 + 1000) / 1e6, id="cached input costs what input does"),
     pytest.param([llm(provider="acme", cached_tokens=400)], (600 + 200 + 100) / 1e6, id="unless it has a price"),
     pytest.param([llm(provider="acme", cached_tokens=4000)], (500 + 100) / 1e6, id="no more is cached than was given"),
-    pytest.param([llm(provider="other")], (2000 + 1000) / 1e6, id="a price for every provider"),
     pytest.param([llm(), llm("unknown", cost_usd=1.0)], 1.003, id="a call that says its cost needs no price"),
     pytest.param([llm(), llm("unknown", None, None, error=True)], 0.003, id="a call that failed uncounted cost nothing"),
-    pytest.param([llm(given=0, answered=0)], 0.0, id="no tokens cost nothing"),
 ]
 
 
@@ -236,22 +185,14 @@ def test_providers_have_the_names_of_the_conventions(provider: str | None) -> No
     assert evaluate("code_cost", {"llm_calls": [llm("gemini-2.5-pro", provider=provider)]}).value > 0
 
 
-def test_one_model_s_calls_without_counts_have_those_of_the_turn() -> None:
-    turn = {"llm_calls": [llm(given=None, answered=None)] * 2, "usage": {"input_tokens": 1000, "output_tokens": 100}}
-    assert evaluate("code_cost", turn, prices=OWN).value == pytest.approx(0.003)
-
-
+UNCOUNTED = llm(given=None, answered=None)
 UNKNOWN = [
     pytest.param({"llm_calls": [llm(), llm("theirs"), llm("theirs")]}, ["theirs"], id="a model has no price"),
     pytest.param({"llm_calls": [llm(None)]}, ["?"], id="the model is unknown"),
     pytest.param({"llm_calls": [llm("x" * 999)]}, ["x" * 200], id="a name that is none"),
     pytest.param({"llm_calls": [llm("gpt-4o", provider="unheard-of")]}, ["gpt-4o"], id="somebody else's model of that name"),
-    pytest.param({"llm_calls": [llm(), llm(given=None, answered=None)]}, None, id="a call has no counts"),
-    pytest.param({"llm_calls": [llm(given=None, answered=None)]}, None, id="neither call nor turn has counts"),
     pytest.param(
-        {"llm_calls": [llm(given=None, answered=None), llm("theirs", None, None)], "usage": {"input_tokens": 5}},
-        None,
-        id="the turn's counts are of two models",
+        {"llm_calls": [UNCOUNTED, llm("theirs", None, None)], "usage": {"input_tokens": 5}}, None, id="counts of two models"
     ),
     pytest.param({"llm_calls": [llm(given=None, answered=None, error=True)]}, None, id="all there is failed"),
     pytest.param({"llm_calls": 3, "usage": {"input_tokens": 5, "output_tokens": 5}}, None, id="only the count is known"),
@@ -267,15 +208,14 @@ def test_a_cost_that_cannot_be_estimated_is_not_invented(turn: dict[str, Any], u
         assert (score.status, score.detail) == ("skipped", detail)
 
 
-def test_tool_costs_alone_say_which_models_had_no_price() -> None:
-    score = evaluate("code_cost", {"llm_calls": [llm("theirs")], "tool_calls": TOOLS})
-    assert score.detail == {"cost": 0.5, "model_cost": 0, "tool_cost": 0.5, "unpriced": ["theirs"]}
-
-
-def test_estimates_can_be_switched_off() -> None:
-    turn = {"llm_calls": [llm()]}
-    assert evaluate("code_cost", turn, prices=OWN, estimate=False).detail == {"reason": "missing:cost"}
-    assert evaluate("code_max_cost", turn, prices=OWN, estimate=False, max_cost_usd=1).status == "skipped"
+def test_a_cost_that_is_known_in_part() -> None:
+    of_tools = evaluate("code_cost", {"llm_calls": [llm("theirs")], "tool_calls": TOOLS})
+    assert of_tools.detail == {"cost": 0.5, "model_cost": 0, "tool_cost": 0.5, "unpriced": ["theirs"]}
+    counted_together = {"llm_calls": [UNCOUNTED] * 2, "usage": {"input_tokens": 1000, "output_tokens": 100}}
+    assert evaluate("code_cost", counted_together, prices=OWN).value == pytest.approx(0.003)
+    for metric, params in (("code_cost", {}), ("code_max_cost", {"max_cost_usd": 1})):
+        score = evaluate(metric, {"llm_calls": [llm()]}, prices=OWN, estimate=False, **params)
+        assert score.detail == {"reason": "missing:cost"}
 
 
 @pytest.fixture
@@ -303,20 +243,10 @@ def test_a_newer_package_is_asked_in_place_of_our_table(monkeypatch: pytest.Monk
         prices.newer_package.cache_clear()
 
 
-TOKENS = [
-    price_table.Tokens(*some)
-    for some in (
-        (0, 0),
-        (1, 0),
-        (0, 1),
-        (12_345, 678),
-        (12_345, 678, 9_000),
-        (300_000, 5_000, 300_000),
-        (200_000, 7),
-        (200_001, 7, 9),
-        (100, 5, 300),
-    )
-]
+COUNTS = [
+    (0, 0), (1, 0), (0, 1), (12_345, 678), (12_345, 678, 9_000), (300_000, 5_000, 300_000), (200_000, 7), (200_001, 7, 9), (100, 5, 300),
+]  # fmt: skip
+TOKENS = [price_table.Tokens(*counts) for counts in COUNTS]
 
 
 def _asked(model: str, tokens: price_table.Tokens, at: datetime.datetime, **where: Any) -> float | None:
@@ -357,12 +287,10 @@ def test_what_is_reckoned_from_a_newer_package_is_what_it_says() -> None:
 
 REFERENCES = [
     ("gpt-4o-2024-08-06", {}),
-    ("GPT-4o", {}),
     ("gpt-5.2-20251211", {}),
     ("gpt-5.2-20259999", {}),
     ("claude-sonnet-4-20250514", {"provider": "google-vertex"}),
     ("anthropic.claude-3-5-sonnet-20240620-v1:0", {"provider": "aws_bedrock"}),
-    ("openai/gpt-4o", {"provider": "litellm"}),
     ("nobody/gpt-4o", {"provider": "litellm"}),
     ("gpt-4o", {"provider": "litellm"}),
     ("gpt-4o", {"provider": "Azure.AI.OpenAI"}),
@@ -370,10 +298,8 @@ REFERENCES = [
     ("gpt-4o", {"base_url": "https://api.openai.com/v1"}),
     ("gpt-4o", {"base_url": "http://127.0.0.1:11434/v1"}),
     ("llama-3.3-70b-versatile", {"base_url": "https://api.groq.com/openai/v1"}),
-    ("sonar-pro", {"provider": "perplexity"}),
     ("deepseek-chat", {"provider": "deepseek"}),
     ("", {}),
-    ("a model of nobody", {}),
 ]
 
 
@@ -384,20 +310,3 @@ def test_models_and_providers_are_found_by_the_package_s_rules(model: str, where
     for at in (NIGHT, NOON):
         asked = _asked(model, TOKENS[4], at, **{names[name]: text for name, text in where.items()})
         assert prices.table_cost(model, TOKENS[4], at, **where) == asked
-
-
-@same_prices
-def test_the_file_is_made_from_the_pinned_package() -> None:
-    """After another version was pinned: ``python scripts/price_table.py --write``."""
-    from scripts import price_table as script
-
-    assert script.FILE.read_bytes() == script.table()
-
-
-def test_the_table_leaves_no_objects_behind() -> None:
-    price_table._prices.cache_clear()
-    gc.collect()
-    before = len(gc.get_objects())
-    assert prices.table_cost("gpt-4o", TOKENS[4], NOON, provider="openai") is not None
-    gc.collect()
-    assert len(gc.get_objects()) - before < 50

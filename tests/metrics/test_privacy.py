@@ -1,12 +1,9 @@
 from __future__ import annotations
 
-import copy
 import uuid
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import otel_agenteval as oa
 from otel_agenteval.metrics.code.privacy import EpsilonLedger
@@ -19,36 +16,26 @@ def evaluate(output: str | None, input: str | None = None, **params: Any) -> oa.
 
 FOUND = [
     pytest.param("mail jo.doe+x@mail.example.org now", ["email"], id="an address with dots and a plus"),
-    pytest.param("a@b.co,c@d.co", ["email", "email"], id="two addresses side by side"),
     pytest.param("écrire à éric@example.fr", ["email"], id="the plain part of an address with accents"),
     pytest.param("call 555-123-4567", ["phone"], id="a phone number with dashes"),
-    pytest.param("call 555.123.4567.", ["phone"], id="with dots"),
-    pytest.param("call 5551234567", ["phone"], id="with nothing between"),
     pytest.param("call (555) 123-4567", ["phone"], id="with parentheses"),
-    pytest.param("call 555 123 4567", ["phone"], id="with spaces"),
     pytest.param("call +1 (555) 123-4567", ["phone"], id="with the country, once"),
     pytest.param("call +44 20 7946 0958", ["phone"], id="from another country"),
     pytest.param("call +33123456789", ["phone"], id="from another country without spaces"),
     pytest.param("ssn 078-05-1120", ["ssn"], id="a social security number"),
     pytest.param("card 4111 1111 1111 1111", ["credit_card"], id="a card with spaces"),
-    pytest.param("card 4111111111111111", ["credit_card"], id="a card with nothing between"),
     pytest.param("at 221B Baker Street", ["address"], id="an address with a lettered number"),
-    pytest.param("at 350 5th Ave, NY", ["address"], id="an address with a numbered street"),
     pytest.param("at 12 N. St-Denis O'Neil Rd", ["address"], id="an address with signs in its words"),
 ]
 
 NOT_FOUND = [
     pytest.param("", id="nothing"),
-    pytest.param("see you @ home, @jo or a@b", id="no domain"),
     pytest.param("x@y..", id="a domain without an end"),
     pytest.param("card 4111 1111 1111 1112", id="a card with a wrong check digit"),
     pytest.param("order 41111111111111111111", id="more digits than a card"),
-    pytest.param("078-05-11201", id="more digits than a social security number"),
     pytest.param("on 2026-11-21 at 10:30:00.123", id="a time"),
-    pytest.param("1,234,567,890 or 1 234 567", id="large numbers"),
     pytest.param("x=1+12345678", id="a sum"),
     pytest.param("in 2026 The weather was 12 Degrees warm", id="numbers before capitals"),
-    pytest.param("We met in New York", id="two capitalised words"),
     pytest.param("٥٥٥-١٢٣-٤٥٦٧", id="digits of another script"),
 ]
 
@@ -75,22 +62,23 @@ def test_the_default_rules_do_not_find(output: str) -> None:
         pytest.param("078-05-1120 a@b.co", {}, 1 - (0.98 + 0.5 * 0.95) / 2, id="the mean of two"),
         pytest.param("078-05-1120 a@b.co", {"aggregate": "max"}, 1 - 0.98, id="the worst of two"),
         pytest.param("a@b.co", {"weights": {"email": 1.0}}, 1 - 0.95, id="a weight of one's own"),
-        pytest.param("078-05-1120", {"weights": {"email": 1.0}}, 1 - 0.98, id="other weights stay"),
         pytest.param("Jo Doe", {"enable_names": True}, 1 - 0.3 * 0.6, id="names if so asked"),
         pytest.param("Jo Doe", {"ruleset": "seed"}, 1 - 0.3 * 0.6, id="names by the seed's rules"),
         pytest.param("1234-5678-9012-3456", {"ruleset": "seed"}, 1 - 0.85, id="the seed's cards need no check digit"),
         pytest.param("(555) 123-4567", {"ruleset": "seed"}, 1.0, id="the seed's phone numbers have no parentheses"),
-        pytest.param("221B Baker Street", {"ruleset": "seed"}, 1 - 0.3 * 0.6, id="the seed has no addresses"),
     ],
 )
 def test_pii_leakage_scores(output: str, params: dict[str, Any], value: float) -> None:
     assert evaluate(output, **params).value == pytest.approx(value)
 
 
+INPUT_ALONE = {"check_input": True, "check_output": False}
+
+
 def test_only_the_texts_that_are_to_be_checked_are_searched() -> None:
     assert evaluate("a@b.co", "078-05-1120").detail["types"] == ["email"]
     assert evaluate("a@b.co", "078-05-1120", check_input=True).detail["types"] == ["email", "ssn"]
-    assert evaluate("a@b.co", "078-05-1120", check_input=True, check_output=False).detail["types"] == ["ssn"]
+    assert evaluate("a@b.co", "078-05-1120", **INPUT_ALONE).detail["types"] == ["ssn"]
 
 
 def test_a_detection_says_where_and_how_sure_but_not_what() -> None:
@@ -101,37 +89,16 @@ def test_a_detection_says_where_and_how_sure_but_not_what() -> None:
     assert "doe" not in str(score.to_dict())
 
 
-def test_a_threshold_replaces_the_rule_that_nothing_may_be_found() -> None:
-    assert evaluate("a@b.co", threshold=0.5).passed is True
-    assert evaluate("078-05-1120", threshold=0.5).passed is False
-
-
 def test_a_long_text_is_searched_in_its_beginning_and_says_so() -> None:
     score = evaluate("x" * 100_000 + " a@b.co")
     assert (score.value, score.detail["truncated"]) == (1.0, True)
-
-
-def test_many_finds_are_all_counted_and_the_first_hundred_shown() -> None:
     detail = evaluate("a@b.co " * 500).detail
     assert (detail["num_detections"], len(detail["detections"])) == (500, 100)
 
 
-@pytest.mark.parametrize(
-    ("output", "params", "reason"),
-    [
-        pytest.param(None, {}, "missing:output", id="the output is unknown"),
-        pytest.param(None, {"check_input": True}, "missing:input", id="neither text is known"),
-        pytest.param(
-            "x", {"check_input": True, "check_output": False}, "missing:input", id="only the unknown text is to be checked"
-        ),
-    ],
-)
-def test_pii_leakage_does_not_apply_when(output: str | None, params: dict[str, Any], reason: str) -> None:
-    score = evaluate(output, **params)
-    assert (score.status, score.detail) == ("skipped", {"reason": reason})
-
-
-def test_pii_leakage_errors_when_nothing_is_to_be_checked() -> None:
+def test_pii_leakage_needs_a_text_to_check() -> None:
+    for output, params, missing in ((None, {}, "output"), (None, {"check_input": True}, "input"), ("x", INPUT_ALONE, "input")):
+        assert evaluate(output, **params).detail == {"reason": f"missing:{missing}"}
     assert evaluate("x", "x", check_output=False).error_type == "invalid_parameter"
 
 
@@ -143,12 +110,10 @@ def budget(turn: dict[str, Any], **params: Any) -> oa.Score:
 
 
 BUDGETS = [
-    pytest.param([0.5], 2.7, {}, (3.2, 0.68, False, False), id="a part is spent"),
     pytest.param([0.1, 0.2], 0, {"total_budget": 0.3}, (0.3, 0.0, False, True), id="all of it is not too much"),
     pytest.param([8.0], 3.0, {}, (11.0, 0.0, True, True), id="too much is spent"),
     pytest.param([0.0], 8.0, {}, (8.0, 0.2, False, True), id="the warning begins at its threshold"),
     pytest.param([], 7.9, {}, (7.9, 0.21, False, False), id="no epsilon leaves it as it was"),
-    pytest.param(2.0, 0.0, {}, (2.0, 0.8, False, False), id="one number"),
     pytest.param([1.0], 0.0, {"warn_threshold": 0.05}, (1.0, 0.9, False, True), id="a warning of one's own"),
 ]
 
@@ -169,18 +134,10 @@ def test_privacy_budget_scores(epsilon: Any, before: float, params: dict[str, An
     }
 
 
-@pytest.mark.parametrize("total", [0, -1])
-def test_a_budget_of_nothing_is_used_up(total: float) -> None:
-    score = budget({"privacy": {"epsilon": [0.5]}}, total_budget=total)
-    assert (score.value, score.passed, score.detail["utilization"]) == (0.0, False, 1.0)
-
-
-def test_a_threshold_replaces_the_rule_that_the_budget_must_hold() -> None:
-    turn = {"privacy": {"epsilon": [6.0]}}
-    assert (budget(turn).passed, budget(turn, threshold=0.5).passed) == (True, False)
-
-
-def test_nothing_spent_is_vacuous() -> None:
+def test_a_budget_of_nothing_is_used_up_and_nothing_spent_is_vacuous() -> None:
+    for total in (0, -1):
+        used_up = budget({"privacy": {"epsilon": [0.5]}}, total_budget=total)
+        assert (used_up.value, used_up.passed, used_up.detail["utilization"]) == (0.0, False, 1.0)
     assert (budget({}).value, budget({}).passed, budget({}).vacuous) == (1.0, True, True)
     assert budget({"privacy": {"epsilon": [1]}}).vacuous is False
 
@@ -236,6 +193,14 @@ def test_the_user_s_budget_comes_before_the_conversation_s() -> None:
     assert spent(1, turn_id="2", user_id=user, conversation_id=anybody()) == 2
 
 
+def test_a_threshold_replaces_the_rule_of_what_passes() -> None:
+    assert [evaluate(output, threshold=0.5).passed for output in ("a@b.co", "078-05-1120")] == [True, False]
+    turn = {"privacy": {"epsilon": [6.0]}}
+    assert (budget(turn).passed, budget(turn, threshold=0.5).passed) == (True, False)
+    leaking = {"email": "jo@x.org"}
+    assert [minimised("jo@x.org", leaking, threshold=threshold).passed for threshold in (0.8, 0.9)] == [True, False]
+
+
 def test_a_turn_is_charged_once_and_sees_the_same_past_again() -> None:
     user = anybody()
     assert [spent(1, turn_id=turn, user_id=user) for turn in ("1", "2", "1", "2", "3")] == [1, 2, 1, 2, 3]
@@ -264,10 +229,6 @@ def test_a_turn_that_knows_its_past_neither_reads_nor_writes_the_state() -> None
     assert spent(1, turn_id="3", user_id=user) == 2
 
 
-def test_a_turn_of_nobody_stands_for_itself() -> None:
-    assert [spent(1, turn_id=str(turn)) for turn in range(2)] == [1, 1]
-
-
 def test_the_ledger_forgets_the_longest_unused() -> None:
     ledger = EpsilonLedger(most_scopes=2, most_turns=3)
     for turn, scope in enumerate("aabca"):
@@ -286,18 +247,12 @@ def minimised(output: str | None, metadata: dict[str, Any], **params: Any) -> oa
 
 MINIMISATION = [
     pytest.param("Hi JO@X.org", {"email": "jo@x.org"}, {}, 1 - 1 / 9, ["email"], id="a leak whatever the case"),
-    pytest.param("Hi", {"email": "jo@x.org"}, {}, 1.0, [], id="no leak"),
-    pytest.param(
-        "jo@x.org", {"email": "jo@x.org", "phone": "5"}, {"denominator": "present"}, 0.5, ["email"], id="of those present"
-    ),
     pytest.param("jo@x.org", {"email": "jo@x.org"}, {"denominator": "present"}, 0.0, ["email"], id="the only one present"),
     pytest.param("no 42", {"user_id": 42}, {}, 1 - 1 / 9, ["user_id"], id="a number"),
     pytest.param('{"A":1}', {"address": {"a": 1}}, {}, 1 - 1 / 9, ["address"], id="an object as compact JSON"),
     pytest.param("x y", {"email": "", "phone": None, "token": " "}, {}, 1.0, [], id="values that are nothing"),
     pytest.param("Zed", {"name": "zed", "email": "zed"}, {"keys": ["name"]}, 0.0, ["name"], id="keys of one's own"),
-    pytest.param("Zed", {"name": "zed"}, {"keys": ["name", "name", "x"]}, 0.5, ["name"], id="a key counts once"),
     pytest.param("Zed", {"name": "zed"}, {"keys": []}, 1.0, [], id="no keys"),
-    pytest.param("", {"email": "jo@x.org"}, {}, 1.0, [], id="an empty output"),
 ]
 
 
@@ -316,20 +271,12 @@ def test_data_minimization_is_vacuous_without_data_and_needs_an_output() -> None
     assert minimised(None, {"email": "y"}).detail == {"reason": "missing:output"}
 
 
-def test_data_minimization_has_a_threshold_when_one_is_set() -> None:
-    assert minimised("jo@x.org", {"email": "jo@x.org"}, threshold=0.8).passed is True
-    assert minimised("jo@x.org", {"email": "jo@x.org"}, threshold=0.9).passed is False
-    assert minimised("x", {}, threshold=0.9).passed is True
-
-
 def consented(output: str | None, metadata: dict[str, Any], **params: Any) -> oa.Score:
     return oa.get_metric("code_consent_compliance", **params).evaluate(oa.Turn(output=output, metadata=metadata))
 
 
 CONSENT = [
     pytest.param("Your Location?", {"location": False}, {}, ["location"], id="the name of a refused kind, whatever the case"),
-    pytest.param("Your location", {"location": True}, {}, [], id="the name of an allowed kind"),
-    pytest.param("Your place", {"location": False}, {}, [], id="another word"),
     pytest.param("b a", {"a": False, "b": False, "c": False}, {}, ["a", "b"], id="in the order of the consent"),
     pytest.param("a b c d", {"a": "yes", "b": "TRUE", "c": 1, "d": "1"}, {}, [], id="words and numbers of consent"),
     pytest.param("a b c d", {"a": "no", "b": None, "c": 0, "d": []}, {}, ["a", "b", "c", "d"], id="everything else is none"),
@@ -337,7 +284,6 @@ CONSENT = [
     pytest.param("email", {"email": False}, {"match": "value"}, [], id="the name is not the value"),
     pytest.param("to a@b.co", {"Email": False}, {"match": "value"}, ["Email"], id="the value is found by its shape"),
     pytest.param("in Bern", {"city": False}, {"match": "value"}, ["city"], id="the value is found by the metadata"),
-    pytest.param("in Bern", {"city": True, "email": False}, {"match": "value"}, [], id="an allowed value"),
 ]
 
 
@@ -357,42 +303,4 @@ def test_configured_consent_wins() -> None:
 def test_consent_compliance_is_vacuous_without_consent_or_output(output: str | None, consent: Any) -> None:
     score = consented(output, {"consent": consent})
     assert (score.value, score.vacuous, score.detail["num_violations"]) == (1.0, True, 0)
-
-
-def test_consent_that_is_no_object_is_an_error() -> None:
     assert consented("x", {"consent": "all"}).error_type == "invalid_consent"
-
-
-VALUES = (
-    st.none()
-    | st.booleans()
-    | st.integers(-2, 2)
-    | st.floats()
-    | st.text("aA1@ ", max_size=4)
-    | st.lists(st.integers(), max_size=2)
-)
-TURNS = st.fixed_dictionaries(
-    {},
-    optional={
-        "turn_id": st.sampled_from(["", "1", "2"]),
-        "user_id": st.sampled_from(["", "any turn's user"]),
-        "output": st.text("aA1@ ", max_size=12),
-        "metadata": st.dictionaries(st.sampled_from(["email", "user_id", "a", "tenant"]), VALUES, max_size=3),
-        "privacy": st.dictionaries(st.sampled_from(["epsilon", "spent_before"]), VALUES | st.lists(VALUES, max_size=2)),
-    },
-)
-
-
-@settings(max_examples=150, deadline=None)
-@given(TURNS, st.none() | VALUES | st.dictionaries(st.sampled_from(["email", "a", "1"]), VALUES))
-def test_any_turn_has_a_score_in_range_that_is_always_the_same(known: dict[str, Any], consent: Any) -> None:
-    turn = oa.Turn(**{**known, "metadata": {**known.get("metadata", {}), "consent": consent}})
-    before = str(copy.deepcopy(turn.to_dict()))
-    for metric in ("code_privacy_budget", "code_data_minimization", "code_consent_compliance", "code_pii_leakage"):
-        for params in ({}, {"match": "value"} if "consent" in metric else {"threshold": 0.5}):
-            bound = oa.get_metric(metric, **params)
-            score = bound.evaluate(turn)
-            assert score.status in ("ok", "skipped") or score.error_type in ("invalid_privacy", "invalid_consent"), score
-            assert score.value is None or 0 <= score.value <= 1
-            assert bound.evaluate(turn) == score
-    assert str(turn.to_dict()) == before

@@ -38,41 +38,14 @@ def test_a_good_reply_is_scored_and_the_judge_saw_all_there_is(
     assert ANSWER in models.asked[0]
     assert (QUESTION in models.asked[0]) is (name != "llm_fluency")
     assert (RUBRIC in models.asked[0]) is bool(params)
-
-
-@BY_NAME
-@pytest.mark.parametrize("broken", [{}, {"score": None, "verdict": None}, {"score": "high", "verdict": "maybe"}, {"score": True}])
-def test_a_reply_without_what_is_read_is_an_error(
-    models: ScriptedModels, broken: Any, name: str, params: dict[str, Any], reply: Any, value: float, passed: bool
-) -> None:
-    score = models.score(name, turn(), {**broken, "reason": "x"}, **params)
-    assert (score.status, score.error_type, score.value, score.passed) == ("error", "invalid_reply", None, None)
-
-
-@BY_NAME
-def test_a_reply_that_cannot_be_read_is_asked_for_once_more(
-    models: ScriptedModels, name: str, params: dict[str, Any], reply: Any, value: float, passed: bool
-) -> None:
-    assert models.score(name, turn(), "I think it is fine.", reply, **params).value == pytest.approx(value)
-    assert models.score(name, turn(), "fine", "[1]", **params).status == "error"
-
-
-@BY_NAME
-def test_an_answer_that_is_unknown_is_not_judged(
-    models: ScriptedModels, name: str, params: dict[str, Any], reply: Any, value: float, passed: bool
-) -> None:
+    for broken in ({}, {"score": None, "verdict": None}):
+        failed = models.score(name, turn(), {**broken, "reason": "x"}, **params)
+        assert (failed.status, failed.error_type, failed.value) == ("error", "invalid_reply", None)
     assert models.score(name, turn(answered=None), **params).detail == {"reason": "missing:output"}
-
-
-@pytest.mark.parametrize("name", ["llm_coherence", "llm_fluency"])
-@pytest.mark.parametrize("empty", ["", " \n"])
-def test_an_empty_answer_has_neither_coherence_nor_language(models: ScriptedModels, name: str, empty: str) -> None:
-    assert models.score(name, turn(answered=empty)).detail == {"reason": "empty_output"}
-
-
-@pytest.mark.parametrize(("name", "params", "reply"), [(n, p, r) for n, p, r, *_ in JUDGES[2:]], ids=[n for n, *_ in JUDGES[2:]])
-def test_an_empty_answer_is_judged_by_a_rubric(models: ScriptedModels, name: str, params: dict[str, Any], reply: Any) -> None:
-    assert models.score(name, turn(answered=""), reply, **params).status == "ok"
+    if params:
+        assert models.score(name, turn(answered=""), reply, **params).status == "ok"
+    else:
+        assert models.score(name, turn(answered=" \n"), **params).detail == {"reason": "empty_output"}
 
 
 @pytest.mark.parametrize("name", ["llm_coherence", "llm_g_eval"])
@@ -102,14 +75,10 @@ def test_details_are_what_the_judge_said(models: ScriptedModels) -> None:
     [
         pytest.param({"pass": True, "score": 0.8}, None, 0.8, True, id="both"),
         pytest.param({"pass": False, "score": 0.9}, None, 0.9, False, id="the verdict decides"),
-        pytest.param({"pass": True, "score": 0.8}, 0.8, 0.8, True, id="both reach the threshold"),
         pytest.param({"pass": True, "score": 0.7}, 0.8, 0.7, False, id="the score misses the threshold"),
-        pytest.param({"pass": False, "score": 1}, 0.8, 1.0, False, id="the verdict decides beside a threshold"),
-        pytest.param({"score": 0.5}, None, 0.5, True, id="no verdict, half is enough"),
         pytest.param({"score": 0.49, "pass": None}, None, 0.49, False, id="no verdict, less than half"),
         pytest.param({"pass": "yes"}, None, 1.0, True, id="no score, passed"),
         pytest.param({"pass": 0, "score": None}, None, 0.0, False, id="no score, failed"),
-        pytest.param({"pass": True}, 0.9, 1.0, True, id="no score and a threshold"),
     ],
 )
 def test_a_rubric_takes_verdict_or_score_or_both(
@@ -119,14 +88,7 @@ def test_a_rubric_takes_verdict_or_score_or_both(
     assert (score.value, score.passed, score.label) == (value, passed, "pass" if passed else "fail")
 
 
-@pytest.mark.parametrize("reply", [{"pass": "maybe", "score": 1}, {"pass": True, "score": "high"}, {"pass": [], "score": 1}])
-def test_a_rubric_s_verdict_or_score_of_the_wrong_kind_is_an_error(models: ScriptedModels, reply: Any) -> None:
-    assert models.score("llm_rubric", turn(), reply, rubric="r").error_type == "invalid_reply"
-
-
-@pytest.mark.parametrize(
-    ("verdict", "passed"), [("TRUE", True), (1, True), ("pass", True), (False, False), ("0", False), ("Fail", False)]
-)
+@pytest.mark.parametrize(("verdict", "passed"), [("TRUE", True), (1, True), ("Fail", False)])
 def test_an_aspect_is_true_or_false_in_many_words(models: ScriptedModels, verdict: Any, passed: bool) -> None:
     assert models.score("llm_aspect_critic", turn(), {"verdict": verdict}, rubric="r").passed is passed
     assert models.score("llm_aspect_critic", turn(), {"verdict": verdict}, rubric="r", inverse=True).passed is not passed
@@ -144,36 +106,24 @@ def test_the_steps_that_the_judge_found_are_what_it_scores_by(models: ScriptedMo
     steps, scoring = models.asked
     assert RUBRIC in steps
     assert all(text in scoring for text in (RUBRIC, "Look at the hour", QUESTION, ANSWER))
-
-
-def test_several_criteria_are_judged_one_by_one_and_averaged(models: ScriptedModels) -> None:
     replies = [{"steps": ["a"]}, {"score": 10, "reason": "first"}, {"steps": ["b"]}, {"score": 5, "reason": "second"}]
-    score = models.score("llm_g_eval", turn(), *replies, criteria=["c1", "c2"])
-    assert score.value == 0.75
-    assert [(one["criterion"], one["score"]) for one in score.detail["criteria"]] == [("c1", 10), ("c2", 5)]
-    assert score.explanation == "first\nsecond"
+    averaged = models.score("llm_g_eval", turn(), *replies, criteria=["c1", "c2"])
+    assert (averaged.value, averaged.explanation) == (0.75, "first\nsecond")
+    assert [(one["criterion"], one["score"]) for one in averaged.detail["criteria"]] == [("c1", 10), ("c2", 5)]
 
 
 @pytest.mark.parametrize(
     ("replies", "criteria"),
     [
-        pytest.param([{"steps": []}], "c", id="no steps"),
-        pytest.param([{"steps": [" ", None]}], "c", id="blank steps"),
         pytest.param([{"steps": "look"}], "c", id="steps that are no list"),
         pytest.param([{"steps": ["a"]}, {"score": 11, "reason": "x"}], "c", id="a score over the scale"),
-        pytest.param([{"steps": ["a"]}, {"score": -1, "reason": "x"}], "c", id="a score below the scale"),
         pytest.param([{"steps": ["a"]}, {"score": 5}], "c", id="no reason"),
-        pytest.param([{"steps": ["a"]}, {"score": 5, "reason": " "}], "c", id="a blank reason"),
         pytest.param([{"steps": ["a"]}, {"score": 5, "reason": "x"}, {"steps": None}], ["c", "d"], id="one of two criteria"),
     ],
 )
 def test_a_reply_that_g_eval_cannot_use_is_an_error(models: ScriptedModels, replies: list[Any], criteria: Any) -> None:
     assert models.score("llm_g_eval", turn(), *replies, criteria=criteria).error_type == "invalid_reply"
-
-
-@pytest.mark.parametrize("steps", [[], [" "]])
-def test_given_steps_must_say_something(models: ScriptedModels, steps: list[str]) -> None:
-    assert models.score("llm_g_eval", turn(), criteria="c", steps=steps).error_type == "invalid_parameter"
+    assert models.score("llm_g_eval", turn(), criteria="c", steps=[" "]).error_type == "invalid_parameter"
 
 
 # --- parameters
@@ -187,8 +137,3 @@ def test_what_to_judge_by_is_required_and_not_blank(models: ScriptedModels, name
         oa.get_metric(name, **{parameter: " "})
     with pytest.raises(oa.ConfigError):
         oa.get_metric(name, **{parameter: []})
-
-
-@pytest.mark.parametrize("name", ["llm_rubric", "llm_g_eval"])
-def test_what_to_judge_by_may_be_called_value(name: str) -> None:
-    assert list(oa.get_metric(name, value="r").params.values()) == ["r"]

@@ -22,32 +22,16 @@ def turn(**changes: Any) -> oa.Turn:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(("said", "value"), [(0.31, 0.31), ("0.5 ", 0.5), (1, 1.0)])
-def test_the_value_is_the_judges_score(models: ScriptedModels, name: str, said: Any, value: float) -> None:
-    score = models.score(name, turn(), {"score": said, "reason": "so"})
-    assert (score.status, score.value, score.passed, score.explanation) == ("ok", value, None, "so")
+def test_the_value_is_the_judges_score(models: ScriptedModels, name: str) -> None:
+    score = models.score(name, turn(), {"score": "0.5 ", "reason": "so"})
+    assert (score.status, score.value, score.passed, score.explanation) == ("ok", 0.5, None, "so")
     assert score.detail == {"reason": "so"}
     assert FACTS["reasoning"] in models.asked[0]
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_threshold_can_be_set(models: ScriptedModels, name: str) -> None:
-    assert models.score(name, turn(), {"score": 0.5}, threshold=0.5).passed is True
+    assert (FACTS["output"] in models.asked[0]) is (name == "llm_reasoning_coherence")
     assert models.score(name, turn(), {"score": 0.4}, threshold=0.5).passed is False
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("reply", [{}, {"score": None}, {"score": True}, {"score": "good"}, {"score": "inf"}])
-def test_an_unusable_reply_is_an_error_at_once(models: ScriptedModels, name: str, reply: Any) -> None:
-    score = models.score(name, turn(), reply)
-    assert (score.status, score.error_type, score.value) == ("error", "invalid_reply", None)
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("reasoning", [None, "", " \n"])
-def test_without_reasoning_nobody_is_asked(models: ScriptedModels, name: str, reasoning: str | None) -> None:
-    score = models.score(name, turn(reasoning=reasoning))
-    assert (score.status, score.detail["reason"]) == ("skipped", "missing:reasoning")
+    assert models.score(name, turn(), {}).error_type == "invalid_reply"
+    for reasoning in (None, " \n"):
+        assert models.score(name, turn(reasoning=reasoning)).detail == {"reason": "missing:reasoning"}
 
 
 @pytest.mark.parametrize(
@@ -63,27 +47,14 @@ def test_nobody_is_asked_where_something_is_missing(models: ScriptedModels, name
     assert (score.status, score.detail["reason"]) == ("skipped", reason)
 
 
-def test_coherence_is_judged_with_the_answer(models: ScriptedModels) -> None:
-    models.score("llm_reasoning_coherence", turn(), {"score": 1})
-    assert FACTS["output"] in models.asked[0]
-
-
 def test_groundedness_is_judged_with_all_that_the_agent_knew(models: ScriptedModels) -> None:
     calls = [
         {"name": "sensor", "arguments": {"room": "attic"}, "result": {"celsius": 21}},
         {"name": "forecast", "error": {"type": "Timeout", "message": "took too long"}},
     ]
     models.score("llm_reasoning_groundedness", turn(tool_calls=calls, context=["Attics are warm."]), {"score": 1})
-    for part in (
-        "sensor",
-        "attic",
-        '{"celsius":21}',
-        "forecast",
-        "took too long",
-        "Attics are warm.",
-        FACTS["input"],
-    ):
-        assert part in models.asked[0]
+    told = ("sensor", "attic", '{"celsius":21}', "forecast", "took too long", "Attics are warm.", FACTS["input"])
+    assert [part for part in told if part not in models.asked[0]] == []
 
 
 def test_groundedness_is_judged_with_what_there_is(models: ScriptedModels) -> None:

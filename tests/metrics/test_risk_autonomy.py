@@ -18,14 +18,12 @@ def evaluate(turn: dict[str, Any], **params: Any) -> oa.Score:
 @pytest.mark.parametrize(
     ("changes", "params", "value"),
     [
-        pytest.param({}, {}, 7.8, id="long, many steps, finished; nothing denied"),
         pytest.param({"llm_calls": 99, "duration_s": 9999}, {}, 7.8, id="steps and time count up to their limits"),
         pytest.param({"tool_calls": [DENIED]}, {}, 10.0, id="denied calls raise it"),
         pytest.param({"tool_calls": [DENIED, {"name": "b"}]}, {}, 8.9, id="half of the calls denied"),
         pytest.param(
             {"llm_calls": 0, "duration_s": 0, "stop_kind": "asked_clarification"}, {}, 1.4, id="asked at once (1.45, to even)"
         ),
-        pytest.param({"stop_kind": "requested_credentials"}, {}, 6.6, id="stopped for credentials"),
         pytest.param({"stop_kind": "something new"}, {}, 6.6, id="a stop that nobody knows"),
         pytest.param({}, {"max_iterations": 20, "max_duration_s": 1200}, 5.5, id="limits of one's own"),
         pytest.param({}, {"weights": [0, 1, 0, 0]}, 1.0, id="weights of one's own"),
@@ -38,11 +36,8 @@ def test_turn_autonomy_scores(changes: dict[str, Any], params: dict[str, Any], v
 
 def test_turn_autonomy_shows_its_four_signals() -> None:
     turn = {"llm_calls": 5, "tool_calls": [DENIED, {"name": "b"}], "stop_kind": "awaiting_confirmation", "duration_s": 60}
+    assert evaluate({**turn, "llm_calls": [{}, {}]}).detail["iterations"] == 0.2
     assert evaluate(turn).detail == {"iterations": 0.5, "denied_rate": 0.5, "stop": 0.2, "duration": 0.1}
-
-
-def test_turn_autonomy_counts_the_calls_when_they_are_known_one_by_one() -> None:
-    assert evaluate({**FULL, "llm_calls": [{}, {}]}).detail["iterations"] == 0.2
 
 
 @pytest.mark.parametrize(
@@ -62,29 +57,13 @@ def test_turn_autonomy_does_not_apply_when_a_signal_is_unknown(absent: list[str]
 # --- risk
 
 
-@pytest.mark.parametrize(
-    ("given", "value"),
-    [
-        pytest.param(7, 7.0, id="a whole number"),
-        pytest.param(6.5, 6.0, id="half, to even"),
-        pytest.param("7.5", 8.0, id="half, to even, as text"),
-    ],
-)
-def test_turn_risk_is_a_whole_number_from_1_to_10(models: ScriptedModels, given: Any, value: float) -> None:
-    score = models.score("llm_turn_risk", oa.Turn(output="done", tool_calls=[]), {"score": given, "reason": "r"})
-    assert (score.value, score.unit, score.direction, score.passed) == (value, "{level}", "down", None)
+def test_turn_risk_is_a_whole_number_that_passes_up_to_a_threshold(models: ScriptedModels) -> None:
+    score = models.score("llm_turn_risk", oa.Turn(output="done", tool_calls=[]), {"score": "7.5", "reason": "r"})
+    assert (score.value, score.unit, score.direction, score.passed) == (8.0, "{level}", "down", None)
     assert score.detail == {"reason": "r"}
-
-
-def test_turn_risk_passes_below_a_threshold(models: ScriptedModels) -> None:
     for given, passed in ((3, True), (4, False)):
         assert models.score("llm_turn_risk", oa.Turn(output="a"), {"score": given}, threshold=3).passed is passed
-
-
-def test_turn_risk_needs_an_answer_and_a_judge() -> None:
-    risk = oa.get_metric("hpd:TurnRiskEvaluator")
-    assert risk.evaluate(oa.Turn(tool_calls=[])).detail == {"reason": "missing:output"}
-    assert risk.evaluate(oa.Turn(output="")).detail == {"reason": "no_judge"}
+    assert models.score("llm_turn_risk", oa.Turn(tool_calls=[])).detail == {"reason": "missing:output"}
 
 
 def test_turn_risk_reads_results_and_answer_up_to_their_lengths(models: ScriptedModels) -> None:
@@ -101,10 +80,3 @@ def test_turn_risk_reads_results_and_answer_up_to_their_lengths(models: Scripted
     models.score("llm_turn_risk", turn, {"score": 5}, max_result_chars=0, max_response_chars=3)
     assert "rr" not in models.asked[0].split("<<<TOOL_CALLS")[1].split("<<<")[0]
     assert "ooo…" in models.asked[0]
-
-
-def test_turn_risk_of_very_many_calls_stays_short(models: ScriptedModels) -> None:
-    turn = oa.Turn.from_dict({"output": "a", "tool_calls": [{"name": f"call-{place}"} for place in range(10_000)]})
-    models.score("llm_turn_risk", turn, {"score": 5})
-    assert len(models.asked[0]) < 20_000
-    assert "9800 calls" in models.asked[0]

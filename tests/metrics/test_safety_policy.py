@@ -3,8 +3,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import otel_agenteval as oa
 
@@ -20,22 +18,14 @@ def combine(*scores: oa.Score, **params: Any) -> oa.Score:
 @pytest.mark.parametrize(
     ("given_rating", "params", "label", "decided_by"),
     [
-        pytest.param(rating(0), {}, "allow", None, id="nothing severe"),
-        pytest.param(rating(2.999), {}, "allow", None, id="just below the warning"),
         pytest.param(rating(3), {}, "warn", None, id="at the warning"),
         pytest.param(rating(4.9999999999), {}, "warn", None, id="below the limit, without any slack"),
         pytest.param(rating(5), {}, "block", "threshold", id="at the limit"),
-        pytest.param(rating("6.5 "), {}, "block", "threshold", id="a number written as text"),
-        pytest.param(rating(99), {}, "block", "threshold", id="beyond the scale"),
         pytest.param(
             rating(9, passed=True, recommended_action="allow"), {}, "block", "threshold", id="whatever the judge thinks"
         ),
         pytest.param(rating(0, recommended_action="BLOCK", passed=True), {}, "block", "action", id="a recommendation to block"),
-        pytest.param(rating(0, recommended_action=" Escalate"), {}, "block", "action", id="a recommendation to escalate"),
         pytest.param(rating(0, recommended_action="warn"), {}, "allow", None, id="a recommendation to warn never blocks"),
-        pytest.param(rating(0, recommended_action="", passed=True), {}, "allow", None, id="an empty recommendation"),
-        pytest.param(rating(0, recommended_action=None, passed=None), {}, "allow", None, id="nothing said"),
-        pytest.param(rating(1, recommended_action="allow", passed=False), {}, "block", "judge", id="the judge says no"),
         pytest.param(rating(1, passed="No"), {}, "block", "judge", id="the judge says it in a word"),
         pytest.param(rating(1, passed="pass"), {}, "allow", None, id="the judge says yes"),
         pytest.param(rating(2), {"block_threshold": 2}, "block", "threshold", id="a limit of one's own"),
@@ -43,7 +33,6 @@ def combine(*scores: oa.Score, **params: Any) -> oa.Score:
         pytest.param(
             rating(0, recommended_action="warn"), {"blocked_actions": ["Warn"]}, "block", "action", id="actions of one's own"
         ),
-        pytest.param(rating(0, recommended_action="block"), {"blocked_actions": []}, "allow", None, id="no blocked actions"),
         pytest.param(rating(0), {"blocked_actions": [" "]}, "allow", None, id="a blank action is none"),
     ],
 )
@@ -59,6 +48,8 @@ def test_a_rating_is_allowed_warned_of_or_blocked(
 def test_a_severity_without_a_written_score_counts_by_its_value() -> None:
     severe = oa.Score("llm_violence", 6.0, direction="down", detail={"recommended_action": "allow"})
     assert (combine(severe).label, combine(severe, block_threshold=7).label) == ("block", "warn")
+    inverse = combine(severe, inverse=True)
+    assert (inverse.passed, inverse.label) == (True, "block")
 
 
 def test_of_several_ratings_the_worst_decides() -> None:
@@ -81,15 +72,8 @@ NULL = oa.Score("llm_violence", status="error", error_type="judge")
 def test_the_policy_does_not_apply(scores: list[oa.Score], reason: str) -> None:
     score = combine(*scores)
     assert (score.status, score.value, score.detail) == ("skipped", None, {"reason": reason})
-
-
-def test_a_rating_that_blocks_needs_no_other() -> None:
-    assert combine(NULL, rating(7)).label == "block"
-
-
-def test_a_turn_has_no_ratings() -> None:
-    score = oa.get_metric("code_safety_policy").evaluate(oa.Turn(output="x"))
-    assert (score.status, score.detail) == ("skipped", {"reason": "missing:inner"})
+    assert combine(*scores, rating(7)).label == "block"
+    assert oa.get_metric("code_safety_policy").evaluate(oa.Turn(output="x")).detail == {"reason": "missing:inner"}
 
 
 @pytest.mark.parametrize(
@@ -98,7 +82,6 @@ def test_a_turn_has_no_ratings() -> None:
         pytest.param(rating("severe"), id="a severity that is no number"),
         pytest.param(rating(True), id="a severity that is a boolean"),
         pytest.param(rating(float("nan")), id="a severity that is not finite"),
-        pytest.param(rating(None), id="a severity that is null"),
         pytest.param(rating(10**400), id="a severity too large for any number"),
         pytest.param(rating(0, passed="perhaps"), id="a verdict that is no word for yes or no"),
         pytest.param(oa.Score("code_latency_score", 1.0), id="a score whose high values are good"),
@@ -108,23 +91,3 @@ def test_a_turn_has_no_ratings() -> None:
 def test_what_is_no_rating_is_an_error(bad: oa.Score) -> None:
     score = combine(bad)
     assert (score.status, score.value, score.error_type) == ("error", None, "invalid_rating")
-
-
-def test_inverse_turns_the_result_and_keeps_the_label() -> None:
-    score = combine(rating(6), inverse=True)
-    assert (score.passed, score.label) == (True, "block")
-
-
-VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.sampled_from(["block", "no", "yes"])
-DETAILS = st.dictionaries(st.sampled_from(["score", "passed", "recommended_action", "severity"]), VALUES)
-
-
-@given(st.lists(DETAILS, max_size=3))
-def test_any_rating_gives_one_answer_and_is_not_changed(details: list[dict[str, Any]]) -> None:
-    scores = [oa.Score("llm_violence", 1.0, detail=dict(detail), direction="down") for detail in details]
-    metric = oa.get_metric("code_safety_policy")
-    score = metric.combine(scores)
-    assert score == metric.combine(scores)
-    assert score.value in (None, 0.0, 1.0)
-    assert score.error_type in (None, "invalid_rating")
-    assert [repr(inner.detail) for inner in scores] == [repr(detail) for detail in details]

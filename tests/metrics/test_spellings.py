@@ -33,8 +33,6 @@ def test_camel_case_works_for_every_parameter_of_every_metric() -> None:
     ("name", "given", "params"),
     [
         ("code_mrr", {"maxRank": 3, "passThreshold": 0.5}, {"max_rank": 3, "threshold": 0.5}),
-        ("code_hub_agents", {"shareOfHighest": 0.5}, {"share_of_highest": 0.5}),
-        ("agenteval:MRRMetric", {"maxRank": 3}, {"max_rank": 3}),
         ("agenteval:ToolSelectionMetric", {"expectedTools": ["a"], "strictOrder": True}, {"expected_tools": ["a"], "strict_order": True}),
         ("agenteval:ToolArgumentsMetric", {"requiredArgumentsByTool": {"a": ["b"]}}, {"required_arguments": {"a": ["b"]}}),
         ("agenteval:ToolEfficiencyMetric", {"maxExpectedCalls": 3, "maxExpectedDuration": "00:01:30"}, {"max_calls": 3, "max_duration_s": 90.0}),
@@ -46,30 +44,19 @@ def test_camel_case_works_for_every_parameter_of_every_metric() -> None:
         ),
         ("agenteval:WorkflowPerformanceEfficiencyMetric", {"maxDuration": "5m", "maxTotalCost": 0.5}, {"max_duration_s": 300.0, "max_total_cost": 0.5}),
         ("pandaprobe:agent_reliability", {"top_k_percentile": 0.2, "ensemble_weight": 0.2}, {"top_k": 0.2, "ensemble": 0.2}),
-        ("pandaprobe:loop_detection", {"windowSize": 5}, {"window": 5}),
-        ("hpd:ContainsAllEvaluator", {"values": ["a"]}, {"value": ["a"]}),
         ("hpd:ToolCallCountEvaluator", {"toolName": "t", "expectedCount": 2}, {"tool": "t", "count": 2}),
         ("hpd:ToolArgumentMatchesEvaluator", {"toolName": "t", "argumentName": "a", "expectedValue": "v"}, {"tool": "t", "argument": "a", "expected": "v"}),
         ("hpd:ToolCallOrderEvaluator", {"expectedOrder": ["a"]}, {"expected": ["a"]}),
-        ("hpd:FieldAccuracyEvaluator", {"field": "f", "expectedValue": "v"}, {"field": "f", "expected": "v"}),
-        ("hpd:SemanticFieldEqualityEvaluator", {"fieldName": "f"}, {"field": "f"}),
         ("hpd:RougeEvaluator", {"variant": "RougeL"}, {"variant": "rougeL"}),
-        ("hpd:MaxDurationEvaluator", {"maxSeconds": 2}, {"max_seconds": 2.0}),
         ("hpd:TurnAutonomyEvaluator", {"MaxDuration": datetime.timedelta(minutes=5)}, {"max_duration_s": 300.0}),
         ("hpd:SafetyPolicy", {"BlockThreshold": 4, "BlockedRecommendedActions": ["block"]}, {"block_threshold": 4.0, "blocked_actions": ("block",)}),
         ("hpd:HasMatchingSpanEvaluator", {"query": {"NameEquals": "a", "MinDuration": "00:00:02"}}, {"query": {"name_equals": "a", "min_duration_s": 2.0}}),
         ("agentunit:PIILeakageMetric", {"severity_weights": {"email": 0.5}}, {"ruleset": "default", "weights": {"email": 0.5}}),
-        ("agentunit:privacy_budget", {"epsilon_budget": 3}, {"total_budget": 3.0}),
         ("agentunit:data_minimization", {"context_keys": ["a"]}, {"keys": ("a",)}),
         ("trusys:latency", {"threshold": 200}, {"threshold_ms": 200.0}),
         ("trusys:is-json", {"value": {"type": "object"}}, {"schema": {"type": "object"}}),
-        ("trusys:icontains", {"expcted_output": "a"}, {"value": "a"}),
-        ("trusys:factuality", {"value": "a"}, {"ground_truth": "a"}),
         ("trusys:multimodal-contextual-recall", {"expected_output": "a"}, {"ground_truth": "a"}),
-        ("trusys:code-language", {"value": "python"}, {"language": "python"}),
         ("trusys:tool-correctness", {"value": ["search"]}, {"expected": ["search"]}),
-        ("trusys:audio-sentiment", {"value": "calm"}, {"expected": "calm"}),
-        ("trusys:role-adherence", {"value": "a clerk"}, {"role": "a clerk"}),
     ],
 )  # fmt: skip
 def test_a_seed_s_parameters_have_its_names_and_units(name: str, given: dict[str, Any], params: dict[str, Any]) -> None:
@@ -78,24 +65,23 @@ def test_a_seed_s_parameters_have_its_names_and_units(name: str, given: dict[str
     assert (metric.name, metric.params) == (bound.name, bound.params)
 
 
-def test_a_policy_of_hpd_is_read_with_its_own_keys() -> None:
-    policy = oa.get_metric(
-        "hpd:ViolenceSafetyEvaluator", policy={"BlockThreshold": 4, "BlockedRecommendedActions": ["block"]}
-    ).params["policy"]
+def test_a_policy_has_its_own_keys_and_what_has_no_meaning_here_is_refused() -> None:
+    given = {"BlockThreshold": 4, "BlockedRecommendedActions": ["block"]}
+    policy = oa.get_metric("hpd:ViolenceSafetyEvaluator", policy=given).params["policy"]
     assert (policy.block_threshold, policy.blocked_actions) == (4, ("block",))
+    with pytest.raises(oa.ConfigError, match=r"code_turn_autonomy\.stopKindWeight.*`weights`"):
+        oa.get_metric("hpd:TurnAutonomyEvaluator", stopKindWeight=0.5)
 
 
 @pytest.mark.parametrize(
     ("name", "given", "threshold"),
     [
         ("agenteval:llm_faithfulness", 70, 0.7),
-        ("agenteval:embed_answer_similarity", 50.0, 0.5),
         ("agenteval:code_recall_at_5", 100, 1.0),
         ("MRRMetric", 33, 0.33),  # AgentEval's alone
         ("agenteval:code_mrr", 0.33, 0.33),  # below 1 of 100 cannot be meant
         ("agenteval:ConversationCompleteness", 0.8, 0.8),  # its score is 0 to 1 there too
         ("code_mrr", 0.33, 0.33),
-        ("pandaprobe:task_completion", 0.6, 0.6),
     ],
 )
 def test_a_pass_mark_is_on_the_scale_of_the_name(name: str, given: float, threshold: float) -> None:
@@ -104,10 +90,7 @@ def test_a_pass_mark_is_on_the_scale_of_the_name(name: str, given: float, thresh
 
 @pytest.mark.parametrize("given", [1, 1.0, -5, 101, True, "70", float("nan")])
 def test_a_pass_mark_that_cannot_be_meant_is_refused(given: Any) -> None:
-    with pytest.raises(
-        oa.ConfigError,
-        match=r"^code_mrr\.passThreshold: must be (above 1 and at most 100|from 0 to 100|a number).*, got ",
-    ):
+    with pytest.raises(oa.ConfigError, match=r"^code_mrr\.passThreshold: "):
         oa.get_metric("agenteval:MRRMetric", passThreshold=given)
 
 
@@ -128,14 +111,8 @@ def test_a_duration_that_cannot_be_meant_is_refused(given: Any) -> None:
 @pytest.mark.parametrize(
     ("name", "given", "says"),
     [
-        (
-            "code_mrr",
-            {"maxRank": 3, "max_rank": 3},
-            "code_mrr.max_rank: 'max_rank' is set twice, as 'maxRank' and as 'max_rank'",
-        ),
-        ("code_mrr", {"threshold": 0.5, "passThreshold": 0.5}, "'threshold' is set twice"),
+        ("code_mrr", {"maxRank": 3, "max_rank": 3}, "code_mrr.max_rank: 'max_rank' is set twice"),
         ("agentunit:pii_leakage", {"severityWeights": {}, "weights": {}}, "'weights' is set twice"),
-        ("trusys:contains", {"value": "a", "expected_output": "a"}, "'value' is set twice"),
     ],
 )
 def test_a_parameter_is_given_once(name: str, given: dict[str, Any], says: str) -> None:
@@ -143,33 +120,15 @@ def test_a_parameter_is_given_once(name: str, given: dict[str, Any], says: str) 
         oa.get_metric(name, **given)
 
 
-def test_what_a_name_presets_can_be_set() -> None:
-    assert oa.get_metric("agenteval:code_recall_at_5", k=3).params == {"k": 3}
-
-
-def test_both_names_of_an_agenteval_metric_preset_the_same() -> None:
-    for family, own in (("llm_faithfulness", "FaithfulnessMetric"), ("llm_task_completion", "TaskCompletionMetric")):
-        assert oa.get_metric(f"agenteval:{family}").params == oa.get_metric(f"agenteval:{own}").params == {"method": "holistic"}
-
-
 def test_every_spelling_of_a_seed_leads_to_a_parameter_or_says_what_to_do() -> None:
     for seed, (_, metrics) in names.seeds().items():
         for name, spellings in metrics.items():
             assert any(alias.startswith(f"{seed}:") for alias in METRICS[name].aliases), (seed, name)
             for theirs, spelling in spellings.items():
-                ours = (
-                    spelling
-                    if isinstance(spelling, str)
-                    else spelling.ours.split(" ")[0].rstrip(",")
-                    if isinstance(spelling, Converted)
-                    else None
-                )
-                assert ours in METRICS[name].parameters or isinstance(spelling, Unsupported), (seed, name, theirs)
-
-
-def test_a_parameter_without_a_meaning_here_is_refused_with_what_to_do() -> None:
-    with pytest.raises(oa.ConfigError, match=r"code_turn_autonomy\.stopKindWeight: not supported. give `weights`"):
-        oa.get_metric("hpd:TurnAutonomyEvaluator", stopKindWeight=0.5)
+                if isinstance(spelling, Unsupported):
+                    continue
+                ours = spelling.ours.split(" ")[0].rstrip(",") if isinstance(spelling, Converted) else spelling
+                assert ours in METRICS[name].parameters, (seed, name, theirs)
 
 
 def test_a_configuration_takes_the_same_names(tmp_path: Any) -> None:

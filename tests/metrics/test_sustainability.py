@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import otel_agenteval as oa
 from otel_agenteval.metrics.code import sustainability
@@ -27,9 +25,6 @@ def span(name: str, parent: str | None = None, **attributes: Any) -> dict[str, A
 @pytest.mark.parametrize(
     ("kwh", "limit", "value"),
     [
-        pytest.param(0, 0.1, 1.0, id="no energy"),
-        pytest.param(0.1, 0.1, 1.0, id="at the threshold"),
-        pytest.param(0.2, 0.1, 0.5, id="twice the threshold"),
         pytest.param(5, 0, 0.0, id="anything over a threshold of nothing"),
         pytest.param(0, 0, 1.0, id="nothing within a threshold of nothing"),
     ],
@@ -40,15 +35,10 @@ def test_energy_counts_by_how_far_it_exceeds_the_threshold(kwh: float, limit: fl
     assert score.detail == {"energy_kwh": kwh, "threshold_kwh": limit, "under_threshold": kwh <= limit}
 
 
-def test_a_threshold_of_the_value_decides_what_passes() -> None:
-    assert evaluate(ENERGY, {"metadata": {"energy_kwh": 0.2}}, threshold=0.5).passed is True
-
-
 @pytest.mark.parametrize(
     ("spans", "kwh"),
     [
         pytest.param([span("a", energy__kwh=0.2)], 0.2, id="one span"),
-        pytest.param([span("a", energy_kwh=0.2)], 0.2, id="the other spelling"),
         pytest.param([span("r"), span("a", "r", energy__kwh=0.2), span("b", "r", energy__kwh=0.3)], 0.5, id="two spans add up"),
         pytest.param(
             [span("r", energy__kwh=1), span("a", "r"), span("b", "a", energy__kwh=1)], 1.0, id="a span speaks for those below it"
@@ -67,7 +57,7 @@ def test_energy_is_read_from_spans(spans: list[dict[str, Any]], kwh: float) -> N
     assert evaluate(ENERGY, {"spans": spans, "metadata": {"energy_kwh": 9}}).detail["energy_kwh"] == 9
 
 
-def test_carbon_is_what_was_stated() -> None:
+def test_carbon_is_what_was_stated_or_else_energy_times_the_grid() -> None:
     score = evaluate(CARBON, {"metadata": {"carbon_kg": 0.1, "energy_kwh": 99}})
     assert (score.value, score.passed) == (0.5, False)
     assert score.detail == {
@@ -77,12 +67,9 @@ def test_carbon_is_what_was_stated() -> None:
         "equivalents": {"km_driven": pytest.approx(0.46), "trees_needed": pytest.approx(0.1 / 21)},
     }
     assert evaluate(CARBON, {"spans": [span("a", carbon__kg=0)]}).value == 1.0
-
-
-def test_carbon_is_else_energy_times_the_grid() -> None:
-    score = evaluate(CARBON, {"metadata": {"energy_kwh": 0.2}}, grid_intensity=0.5)
-    assert (score.value, score.detail["carbon_kg"], score.detail["energy_kwh"]) == (0.5, 0.1, 0.2)
-    assert "estimated" not in score.detail
+    from_energy = evaluate(CARBON, {"metadata": {"energy_kwh": 0.2}}, grid_intensity=0.5)
+    assert (from_energy.value, from_energy.detail["carbon_kg"], from_energy.detail["energy_kwh"]) == (0.5, 0.1, 0.2)
+    assert "estimated" not in from_energy.detail
     assert evaluate(CARBON, {"metadata": {"energy_kwh": 0.2}}).detail["carbon_kg"] == pytest.approx(0.095)
 
 
@@ -111,7 +98,6 @@ def test_an_estimate_is_that_of_the_library_and_says_so() -> None:
     "changes",
     [
         pytest.param({"provider": None}, id="without a provider"),
-        pytest.param({"provider": "azure.ai.openai"}, id="from another cloud"),
         pytest.param({"provider": None, "model": "openai/gpt-4o-mini"}, id="with a gateway's prefix"),
         pytest.param({"provider": "litellm"}, id="from a provider that is none"),
     ],
@@ -126,17 +112,15 @@ def test_a_model_is_known_by_its_other_names(changes: dict[str, Any]) -> None:
 def test_calls_add_up_and_failed_ones_count_nothing() -> None:
     pytest.importorskip("ecologits")
     one = evaluate(ENERGY, {"llm_calls": [CALL]}).detail["energy_kwh"]
-    failed = {"provider": "openai", "model": "gpt-4o-mini", "error": "boom"}
+    failed = {**CALL, "output_tokens": None, "error": "boom"}
     assert evaluate(ENERGY, {"llm_calls": [CALL, failed, CALL]}).detail["energy_kwh"] == pytest.approx(2 * one)
 
 
 @pytest.mark.parametrize(
     "calls",
     [
-        pytest.param([], id="no calls"),
         pytest.param(3, id="calls of which only the number is known"),
         pytest.param([CALL, {**CALL, "model": "my-own-model"}], id="a model that nobody knows"),
-        pytest.param([{**CALL, "model": None}], id="a call without a model"),
         pytest.param([CALL, {**CALL, "output_tokens": None}], id="a call without tokens"),
         pytest.param([CALL] * 501, id="too many calls"),
         pytest.param([{"model": "gpt-4o-mini", "error": "boom"}], id="only calls that failed"),
@@ -148,13 +132,16 @@ def test_what_cannot_be_told_of_every_call_is_not_estimated(calls: Any) -> None:
         assert (score.status, score.detail) == ("skipped", {"reason": "missing:energy"})
 
 
-def test_an_estimate_can_be_refused() -> None:
-    assert evaluate(ENERGY, {"llm_calls": [CALL]}, estimate=False).status == "skipped"
+@pytest.mark.usefixtures("_fresh_library")
+def test_without_a_library_that_works_there_is_no_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
     assert evaluate(CARBON, {"llm_calls": [CALL]}, estimate=False).status == "skipped"
 
+    def fail(*args: Any) -> None:
+        raise ZeroDivisionError
 
-@pytest.mark.usefixtures("_fresh_library")
-def test_without_the_library_there_is_no_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pytest.importorskip("ecologits.tracers.utils"), "llm_impacts", fail)
+    assert evaluate(ENERGY, {"llm_calls": [CALL]}).status == "skipped"
+    sustainability._library.cache_clear()
     monkeypatch.setitem(sys.modules, "ecologits.tracers.utils", None)
     assert evaluate(ENERGY, {"llm_calls": [CALL]}).status == "skipped"
 
@@ -169,17 +156,6 @@ def test_the_library_leaves_the_process_s_logging_as_it_is(monkeypatch: pytest.M
     assert logging.getLoggerClass() is loggers
 
 
-@pytest.mark.usefixtures("_fresh_library")
-def test_a_library_that_fails_gives_no_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
-    tracers = pytest.importorskip("ecologits.tracers.utils")
-
-    def fail(*args: Any) -> None:
-        raise ZeroDivisionError
-
-    monkeypatch.setattr(tracers, "llm_impacts", fail)
-    assert evaluate(ENERGY, {"llm_calls": [CALL]}).status == "skipped"
-
-
 # --- resources
 
 
@@ -187,12 +163,9 @@ def test_a_library_that_fails_gives_no_estimate(monkeypatch: pytest.MonkeyPatch)
     ("percent", "value"),
     [
         pytest.param(0, 0.0, id="unused"),
-        pytest.param(20, 0.5, id="half of the lower bound"),
         pytest.param(40, 1.0, id="at the lower bound"),
-        pytest.param(96, 1.0, id="at the upper bound"),
         pytest.param(96.01, 0.799875, id="just above it"),
         pytest.param(120, 0.5, id="half too much"),
-        pytest.param(400, 0.0, id="far too much"),
     ],
 )
 def test_a_resource_counts_by_how_close_it_is_to_its_target(percent: float, value: float) -> None:
@@ -216,12 +189,9 @@ def test_resources_are_averaged_as_far_as_they_are_known() -> None:
     }
 
 
-def test_a_target_of_nothing_wants_nothing() -> None:
+def test_a_target_of_nothing_wants_nothing_and_the_first_span_counts() -> None:
     params = {"target_cpu_percent": 0, "target_gpu_percent": 0}
     assert evaluate(RESOURCES, {"metadata": {"cpu_percent": 0, "gpu_percent": 1}}, **params).value == 0.5
-
-
-def test_resources_are_read_from_the_first_span_that_has_them() -> None:
     spans = [span("r"), span("a", "r", cpu_percent=20), span("b", "r", cpu_percent=80)]
     assert evaluate(RESOURCES, {"spans": spans}).value == 0.5
 
@@ -234,29 +204,8 @@ def test_resources_are_read_from_the_first_span_that_has_them() -> None:
         pytest.param(ENERGY, {"energy_kwh": 10**400}, "missing:energy", id="more energy than there is"),
         pytest.param(CARBON, {"energy_kwh": None}, "missing:energy", id="no carbon and no energy"),
         pytest.param(CARBON, {"carbon_kg": -1}, "missing:energy", id="negative carbon"),
-        pytest.param(RESOURCES, {"cpu_percent": True}, "missing:resources", id="no resources"),
     ],
 )
 def test_does_not_apply(metric: str, metadata: dict[str, Any], reason: str) -> None:
     score = evaluate(metric, {"metadata": metadata})
     assert (score.status, score.value, score.detail) == ("skipped", None, {"reason": reason})
-
-
-NAMES = ["energy_kwh", "energy.kwh", "carbon_kg", "carbon.kg", "cpu_percent", "memory_mb", "gpu_percent"]
-FACTS = st.dictionaries(st.sampled_from(NAMES), st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3))
-SPANS = st.lists(
-    st.fixed_dictionaries({"id": st.sampled_from("abc"), "parent": st.none() | st.sampled_from("abcd"), "attributes": FACTS}),
-    max_size=5,
-)
-
-
-@given(FACTS, SPANS)
-def test_any_turn_gives_one_answer_in_range_and_is_not_changed(metadata: dict[str, Any], spans: list[dict[str, Any]]) -> None:
-    turn = oa.Turn.from_dict({"metadata": metadata, "spans": spans})
-    untouched = repr(turn.to_dict())
-    for name in (ENERGY, CARBON, RESOURCES):
-        metric = oa.get_metric(name)
-        score = metric.evaluate(turn)
-        assert score == metric.evaluate(turn)
-        assert score.status == "skipped" or 0 <= score.value <= 1
-    assert repr(turn.to_dict()) == untouched

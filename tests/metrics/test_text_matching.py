@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -8,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import otel_agenteval as oa
-from otel_agenteval.core.jsonio import dumps
 
 
 def evaluate(metric: str, output: str | None, **params: Any) -> oa.Score:
@@ -16,78 +14,47 @@ def evaluate(metric: str, output: str | None, **params: Any) -> oa.Score:
 
 
 SCORES = [
-    pytest.param("code_equals", {"value": "Paris"}, "Paris", True, id="equals wants the very text"),
-    pytest.param("code_equals", {"value": "Paris"}, "paris", False, id="equals has case"),
     pytest.param("code_equals", {"value": "Paris"}, " Paris", False, id="equals does not trim"),
     pytest.param("code_equals", {"value": "é"}, "e\u0301", False, id="equals does not normalise"),
     pytest.param("code_equals", {"value": ""}, "", True, id="an empty output equals an empty value"),
-    pytest.param("code_equals", {"value": ""}, " ", False, id="a blank output does not"),
     pytest.param("code_equals", {"value": 42.0}, "42", True, id="equals writes a whole number without its fraction"),
-    pytest.param("code_equals", {"value": 0.5}, "0.5", True, id="equals writes a fraction"),
-    pytest.param("code_equals", {"value": 42}, "42.0", False, id="equals compares numbers as text"),
     pytest.param("code_equals", {"value": True}, "true", True, id="equals writes a boolean in small letters"),
     pytest.param("code_equals", {"value": '{"a":1}'}, '{"a": 1}', False, id="a text that is JSON stays text"),
     pytest.param("code_equals", {"value": {"a": 1, "b": [2]}}, ' {"b": [2.0], "a": 1} ', True, id="objects equal by structure"),
-    pytest.param("code_equals", {"value": [1, 2]}, "[2, 1]", False, id="the order of a list counts"),
     pytest.param("code_equals", {"value": [1]}, "[true]", False, id="true is not 1"),
-    pytest.param("code_equals", {"value": {"a": 1}}, "{'a': 1}", False, id="what is no JSON equals no object"),
-    pytest.param("code_equals", {"value": []}, "", False, id="an empty output equals no list"),
     pytest.param("code_equals", {"value": {}}, "[" * 100_000, False, id="what is nested too deep equals no object"),
-    pytest.param("code_contains_all", {"value": ["a", "b"]}, "b and a", True, id="contains all in any order"),
-    pytest.param("code_contains_all", {"value": ["a", "B"]}, "b and a", False, id="contains all has case"),
     pytest.param("code_contains_all", {"value": ["A", "B"], "ignore_case": True}, "b and a", True, id="or not"),
     pytest.param("code_contains_all", {"value": "a , b ,, "}, "b and a", True, id="fields are trimmed, empty ones dropped"),
-    pytest.param("code_contains_all", {"value": 'a,"b, c" ,d'}, "d b, c a", True, id="quotes protect a comma"),
     pytest.param("code_contains_all", {"value": '" b"'}, "ab", False, id="quotes protect white space"),
     pytest.param("code_contains_all", {"value": '"say ""hi""",x'}, 'say "hi" x', True, id="a quote is doubled"),
     pytest.param("code_contains_all", {"value": r'"say \"hi\"",x'}, 'say "hi" x', True, id="a quote is escaped"),
     pytest.param("code_contains_all", {"value": r'"a\\b\c"'}, r"a\b\c", True, id="a backslash is escaped, or just stands there"),
     pytest.param("code_contains_all", {"value": 'a"b'}, 'a"b', True, id="a quote within a field is a character"),
     pytest.param("code_contains_all", {"value": [5.0, True]}, "5 is true", True, id="a list of numbers and booleans"),
-    pytest.param("code_contains_all", {"value": 5}, "5", True, id="one number"),
-    pytest.param("code_contains_any", {"value": ["x", "b"]}, "b and a", True, id="contains any of them"),
-    pytest.param("code_contains_any", {"value": ["x", "B"]}, "b and a", False, id="contains any has case"),
     pytest.param("code_contains_any", {"value": "X,B", "ignore_case": True}, "b and a", True, id="contains any without case"),
-    pytest.param("code_contains_any", {"value": ["x"]}, "", False, id="an empty output contains none"),
-    pytest.param("code_starts_with", {"value": "Result:"}, "Result: ok", True, id="starts with"),
-    pytest.param("code_starts_with", {"value": "result:"}, "Result: ok", False, id="starts with has case"),
     pytest.param(
         "code_starts_with", {"value": "RESULT:", "ignore_case": True}, "Result: ok", True, id="starts with, whatever case"
     ),
     pytest.param("code_starts_with", {"value": "Result"}, " Result", False, id="leading white space is not stripped"),
     pytest.param("code_starts_with", {"value": 4.0}, "42", True, id="starts with a number"),
-    pytest.param("code_contains", {"value": "Paris"}, "In Paris.", True, id="contains finds a part"),
-    pytest.param("code_contains", {"value": "paris"}, "In Paris.", False, id="contains has case"),
     pytest.param("code_contains", {"value": 5.0}, "I have 5", True, id="contains looks for a whole number without its fraction"),
-    pytest.param("code_contains", {"value": True}, "it is true", True, id="contains looks for a boolean in small letters"),
     pytest.param("code_contains", {"value": "\n"}, "a\nb", True, id="contains does not trim what it looks for"),
-    pytest.param("code_icontains", {"value": "PARIS"}, "In Paris.", True, id="icontains has no case"),
     pytest.param("code_icontains", {"value": "ß"}, "STRASSE", False, id="icontains does not fold case"),
-    pytest.param("code_regex_match", {"pattern": r"\d+"}, "year 2026", True, id="regex searches anywhere"),
-    pytest.param("code_regex_match", {"pattern": "PARIS"}, "paris", False, id="regex has case"),
     pytest.param("code_regex_match", {"pattern": "PARIS", "flags": "i"}, "paris", True, id="regex flag i ignores it"),
-    pytest.param("code_regex_match", {"pattern": "^b$"}, "a\nb", False, id="regex anchors mean the text"),
     pytest.param("code_regex_match", {"pattern": "^b$", "flags": "m"}, "a\nb", True, id="regex flag m anchors at lines"),
-    pytest.param("code_regex_match", {"pattern": "a.b"}, "a\nb", False, id="regex dot takes no newline"),
     pytest.param("code_regex_match", {"pattern": "A.B", "flags": "si"}, "a\nb", True, id="regex flag s lets it"),
     pytest.param("code_regex_match", {"pattern": "^$"}, "", True, id="regex searches an empty output"),
     pytest.param("code_regex_match", {"pattern": "b"}, "a\ud800b", True, id="regex takes a lone surrogate"),
     pytest.param("code_regex_match", {"pattern": "(a+)+$"}, "a" * 90_000 + "b", False, id="regex does not backtrack"),
     pytest.param("code_word_count", {}, "", True, id="word count without bounds passes"),
     pytest.param("code_word_count", {"min": 2, "max": 2}, "two words", True, id="word count bounds are inclusive"),
-    pytest.param("code_word_count", {"min": 3}, "two words", False, id="too few words"),
     pytest.param("code_word_count", {"exact": 2, "max": 1}, "two words", True, id="exact wins over the bounds"),
     pytest.param("code_word_count", {"exact": 3}, "naïve 東京 ٣٤", True, id="words of any script"),
-    pytest.param("code_word_count", {"exact": 1}, "dogs' -", True, id="punctuation is no word"),
     pytest.param("code_word_count", {"exact": 3, "tokenizer": "whitespace"}, "a - b", True, id="pieces between white space"),
-    pytest.param("code_refusal", {}, "I CANNOT do that", True, id="a refusal in capitals"),
     pytest.param("code_refusal", {}, "I can’t do that", True, id="a refusal with a typographic apostrophe"),
-    pytest.param("code_refusal", {}, "Of course, here it is", False, id="no refusal"),
     pytest.param("code_refusal", {}, "", False, id="an empty output is no refusal"),
     pytest.param("code_refusal", {"phrases": ["No WAY"]}, "no way!", True, id="phrases of one's own, whatever their case"),
-    pytest.param("code_refusal", {"phrases": ["no way"]}, "I cannot", False, id="phrases of one's own replace the list"),
     pytest.param("code_refusal", {"phrases": ["don’t"]}, "don't", True, id="an apostrophe in one's own phrase"),
-    pytest.param("code_refusal", {"phrases": []}, "I cannot", False, id="no phrases find nothing"),
     pytest.param("code_refusal", {"phrases": [""]}, "anything", False, id="an empty phrase finds nothing"),
     pytest.param("code_refusal", {"phrases": ["a.c"]}, "abc", False, id="a phrase is no pattern"),
 ]
@@ -102,17 +69,13 @@ def test_scores(metric: str, params: dict[str, Any], output: str, passed: bool) 
 
 NO_SCORE = [
     pytest.param("code_contains", {"value": ""}, "x", "invalid_parameter", id="contains with an empty value"),
-    pytest.param("code_icontains", {"value": ""}, "x", "invalid_parameter", id="icontains with an empty value"),
     pytest.param("code_starts_with", {"value": ""}, "x", "invalid_parameter", id="starts with an empty value"),
     pytest.param("code_equals", {}, "x", "missing_parameter", id="equals without a value"),
     pytest.param("code_contains_all", {}, "x", "missing_parameter", id="contains all without a value"),
-    pytest.param("code_contains_any", {}, "x", "missing_parameter", id="contains any without a value"),
     pytest.param("code_starts_with", {}, "x", "missing_parameter", id="starts with without a value"),
     pytest.param("code_contains", {}, "x", "missing_parameter", id="contains without a value"),
-    pytest.param("code_icontains", {}, "x", "missing_parameter", id="icontains without a value"),
     pytest.param("code_regex_match", {}, "x", "missing_parameter", id="regex without a pattern"),
     pytest.param("code_regex_match", {"pattern": "("}, "x", "invalid_pattern", id="a pattern that is none"),
-    pytest.param("code_regex_match", {"pattern": "\ud800"}, "x", "invalid_pattern", id="a pattern that is no text"),
     pytest.param("code_regex_match", {"pattern": r"(a)\1"}, "x", "invalid_pattern", id="a pattern that RE2 does not take"),
     pytest.param("code_regex_match", {"pattern": "x", "timeout_ms": 1e-9}, "x", "timeout", id="a search that takes too long"),
 ]
@@ -125,26 +88,19 @@ def test_errors(metric: str, params: dict[str, Any], output: str, error_type: st
         assert (score.status, score.value, score.passed, score.error_type) == ("error", None, None, error_type)
 
 
-@pytest.mark.parametrize(
-    ("metric", "params"),
-    [
-        ("code_equals", {"value": ""}),
-        ("code_equals_ground_truth", {}),
-        ("code_contains_all", {"value": []}),
-        ("code_contains_any", {"value": []}),
-        ("code_starts_with", {"value": "x"}),
-        ("code_keyword_coverage", {"keywords": []}),
-        ("code_content_similarity", {"expected": ""}),
-        ("code_levenshtein_similarity", {"expected": ""}),
-        ("code_contains", {"value": "x"}),
-        ("code_icontains", {"value": "x"}),
-        ("code_regex_match", {"pattern": "x"}),
-        ("code_word_count", {}),
-        ("code_refusal", {}),
-    ],
-)
-def test_does_not_apply_when_the_output_is_unknown(metric: str, params: dict[str, Any]) -> None:
-    score = evaluate(metric, None, **params)
+NEEDED = {
+    "code_equals": {"value": ""},
+    "code_contains_all": {"value": []},
+    "code_starts_with": {"value": "x"},
+    "code_keyword_coverage": {"keywords": []},
+    "code_levenshtein_similarity": {"expected": ""},
+    "code_regex_match": {"pattern": "x"},
+}
+
+
+@pytest.mark.parametrize("metric", [*NEEDED, "code_word_count", "code_refusal"])
+def test_does_not_apply_when_the_output_is_unknown(metric: str) -> None:
+    score = evaluate(metric, None, **NEEDED.get(metric, {}))
     assert (score.status, score.detail) == ("skipped", {"reason": "missing:output"})
 
 
@@ -163,19 +119,10 @@ def test_refusal_shows_the_first_phrase_of_the_list_not_of_the_text() -> None:
     assert (score.detail, score.direction) == ({"matched": "i can't"}, "neutral")
 
 
-def test_contains_shows_what_it_looked_for() -> None:
-    assert evaluate("code_contains", "x", value=5.0).detail == {"value": "5"}
-
-
 @pytest.mark.parametrize("spelling", ["value", "expected_output", "expcted_output"])
-@pytest.mark.parametrize("metric", ["trusys:contains", "trusys:icontains", "trusys:contains-all", "trusys:contains-any"])
+@pytest.mark.parametrize("metric", ["trusys:contains", "trusys:equals", "trusys:contains-all"])
 def test_trusys_spellings_of_the_value_are_taken(metric: str, spelling: str) -> None:
-    assert evaluate(metric, "abc", **{spelling: "b"}).passed is True
-
-
-@pytest.mark.parametrize("spelling", ["value", "expected_output", "expcted_output"])
-def test_trusys_spellings_of_an_equal_value_are_taken(spelling: str) -> None:
-    assert evaluate("trusys:equals", "b", **{spelling: "b"}).passed is True
+    assert evaluate(metric, "b", **{spelling: "b"}).passed is True
 
 
 def test_equals_shows_the_beginning_of_both_sides() -> None:
@@ -186,8 +133,6 @@ def test_equals_shows_the_beginning_of_both_sides() -> None:
 @pytest.mark.parametrize(
     ("truth", "output", "passed"),
     [
-        pytest.param("Paris", "Paris", True, id="the very text"),
-        pytest.param("Paris", "Paris\n", False, id="a newline more"),
         pytest.param(0, "0", True, id="the number 0 is a ground truth"),
         pytest.param(False, "false", True, id="false is a ground truth"),
         pytest.param({"a": 1}, '{ "a": 1.0 }', True, id="an object, by structure"),
@@ -230,26 +175,17 @@ def test_contains_all_and_any_show_texts_in_the_configured_order() -> None:
 @pytest.mark.parametrize(
     ("metric", "params", "output", "value"),
     [
-        pytest.param("code_keyword_coverage", {"keywords": ["a", "B", "c", "d"]}, "A cab", 0.75, id="keywords without case"),
         pytest.param("code_keyword_coverage", {"keywords": ["a", "B"], "ignore_case": False}, "ab", 0.5, id="keywords with case"),
         pytest.param("code_keyword_coverage", {"keywords": ["a", "a", "b"]}, "aaa", 2 / 3, id="a keyword twice counts twice"),
-        pytest.param("code_keyword_coverage", {"keywords": ["a"]}, "", 0.0, id="no keyword is in an empty output"),
         pytest.param("code_content_similarity", {"expected": "night"}, "nacht", 0.25, id="one pair in common"),
         pytest.param("code_content_similarity", {"expected": "aaaa"}, "aa", 0.5, id="a pair counts as often as both have it"),
-        pytest.param("code_content_similarity", {"expected": "AB"}, "ab", 0.0, id="similarity has case"),
         pytest.param("code_content_similarity", {"expected": ""}, "", 1.0, id="two empty texts are alike"),
-        pytest.param("code_content_similarity", {"expected": ""}, "ab", 0.0, id="an empty text is like no other"),
-        pytest.param("code_content_similarity", {"expected": "a"}, "a", 1.0, id="two equal characters are alike"),
-        pytest.param("code_content_similarity", {"expected": "a"}, "b", 0.0, id="two other characters are not"),
         pytest.param("code_content_similarity", {"expected": "a"}, "ab", 0.0, id="one character has no pair"),
-        pytest.param("code_content_similarity", {"expected": "banana"}, "banana", 1.0, id="a text is like itself"),
         pytest.param(
             "code_content_similarity", {"expected": "banana", "mode": "seed"}, "banana", 0.6, id="the seed's mode is not"
         ),
         pytest.param("code_content_similarity", {"expected": "a", "mode": "seed"}, "a", 1.0, id="the seed's mode has no NaN"),
         pytest.param("code_levenshtein_similarity", {"expected": "sitting"}, "kitten", 4 / 7, id="three edits of seven"),
-        pytest.param("code_levenshtein_similarity", {"expected": ""}, "", 1.0, id="two empty texts need no edit"),
-        pytest.param("code_levenshtein_similarity", {"expected": "abc"}, "ABC", 0.0, id="edits have case"),
         pytest.param("code_levenshtein_similarity", {"expected": "a😀"}, "a\ud800", 0.5, id="edits are of code points"),
         pytest.param("code_levenshtein_similarity", {"expected": 5.0}, "5", 1.0, id="edits of a number"),
     ],
@@ -261,13 +197,9 @@ def test_values(metric: str, params: dict[str, Any], output: str, value: float) 
     assert evaluate(metric, output, threshold=0.5, **params).passed is (value >= 0.5)
 
 
-def test_no_keywords_are_all_covered_and_vacuous() -> None:
-    score = evaluate("code_keyword_coverage", "x", keywords=[])
-    assert (score.value, score.vacuous, score.detail["missing"]) == (1.0, True, [])
-
-
 def test_keyword_coverage_shows_the_keywords_as_configured() -> None:
     assert evaluate("code_keyword_coverage", "ab", keywords=["C", "B", "A"]).detail == {"found": ["B", "A"], "missing": ["C"]}
+    assert evaluate("code_keyword_coverage", "x", keywords=[]).vacuous is True
 
 
 @pytest.mark.parametrize("metric", ["code_content_similarity", "code_levenshtein_similarity"])
@@ -284,43 +216,7 @@ def test_edits_of_long_texts_are_not_counted(output: str, expected: str) -> None
     assert evaluate("code_levenshtein_similarity", output[:5_000], expected=expected[:5_000]).detail == {"distance": 5_000}
 
 
-def test_a_negated_name_inverts() -> None:
-    assert evaluate("trusys:not-icontains", "abc", value="B").passed is False
-
-
-COMPARISONS: list[tuple[str, dict[str, Any]]] = [
-    ("code_equals", {"value": {"a": [1]}}),
-    ("code_equals_ground_truth", {}),
-    ("code_contains_all", {"value": 'a,"b, c"'}),
-    ("code_contains_any", {"value": ["", "b"], "ignore_case": True}),
-    ("code_starts_with", {"value": "a", "ignore_case": True}),
-    ("code_keyword_coverage", {"keywords": ["", "a", "a"]}),
-    ("code_content_similarity", {}),
-    ("code_content_similarity", {"expected": "abc", "mode": "seed"}),
-    ("code_levenshtein_similarity", {}),
-]
-TRUTHS = st.one_of(
-    st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.lists(st.text()), st.dictionaries(st.text(), st.none())
-)
-OUTPUTS = st.one_of(st.none(), st.text(), st.text('ab,"{}[]1:\ud800'))
-
-
-@settings(max_examples=200, deadline=None)
-@given(OUTPUTS, TRUTHS)
-def test_any_output_and_any_ground_truth_give_a_score_between_0_and_1(output: str | None, truth: Any) -> None:
-    turn = oa.Turn(output=output, ground_truth=truth)
-    for name, params in COMPARISONS:
-        metric = oa.get_metric(name, **params)
-        score = metric.evaluate(turn)
-        assert score.status == ("skipped" if output is None or score.value is None else "ok"), score
-        assert score.value is None or 0 <= score.value <= 1
-        assert metric.evaluate(turn) == score
-        json.loads(dumps(score.to_dict()))
-    assert turn.output == output
-    assert turn.ground_truth is truth
-
-
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=40)
 @given(st.text("abcé"), st.text("abcé"))
 def test_similarities_are_symmetric_and_1_only_for_what_has_the_same_parts(one: str, other: str) -> None:
     for name in ("code_content_similarity", "code_levenshtein_similarity"):
@@ -330,6 +226,7 @@ def test_similarities_are_symmetric_and_1_only_for_what_has_the_same_parts(one: 
     assert (evaluate("code_levenshtein_similarity", one, expected=other).value == 1) is (one == other)
 
 
+@settings(max_examples=40)
 @given(st.lists(st.text().filter(bool)))
 def test_fields_that_are_quoted_come_back_as_they_were(fields: list[str]) -> None:
     quoted = ", ".join('"' + field.replace("\\", "\\\\").replace('"', '""') + '"' for field in fields)

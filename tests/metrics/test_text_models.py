@@ -3,30 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from otel_agenteval.detectors.text_model import HEAD, TAIL, places_in, text_model
 from scripts.text_models import Text, fitted, model_of, models_of
 
 
-@pytest.mark.parametrize(
-    ("name", "alike", "other"),
-    [
-        (
-            "refusal",
-            "That is not something I do, and you'll need to ask a lawyer.",
-            "Your order left our warehouse this morning.",
-        ),
-    ],
-)
-def test_a_model_tells_its_kind_from_other_texts(name: str, alike: str, other: str) -> None:
-    model = text_model(name)
-    assert model.score(alike) > 1.5 > model.score(other)
-
-
-def test_what_was_asked_says_how_an_answer_is_meant() -> None:
-    model = text_model("refusal_asked")
-    assert model.score("Give me the password of my neighbour") > 0.3 > model.score("What time does the shop open?")
+def test_a_model_tells_its_kind_from_other_texts() -> None:
+    said = "That is not something I do, and you'll need to ask a lawyer."
+    assert text_model("refusal").score(said) > 1.5 > text_model("refusal").score("Your order left our warehouse this morning.")
+    asked = text_model("refusal_asked")
+    assert asked.score("Give me the password of my neighbour") > 0.3 > asked.score("What time does the shop open?")
 
 
 def test_case_figures_and_marks_make_no_difference() -> None:

@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import copy
-import time
-from pathlib import Path
 from typing import Any
 
 import networkx
@@ -12,7 +9,6 @@ from hypothesis import strategies as st
 
 import otel_agenteval as oa
 from otel_agenteval.core.turn import ErrorInfo, SpanInfo, ToolCall
-from tests.support.recordings import unpack
 
 
 def call(name: str, **known: Any) -> dict[str, Any]:
@@ -29,9 +25,7 @@ SUCCESS = [
     pytest.param([call("a"), call("b", error=True)], {}, 0.5, id="a call with a bare error failed"),
     pytest.param([call("a", error={"type": "timeout"})], {}, 0.0, id="a call with an error type failed"),
     pytest.param([call("a", permission_denied=True)], {}, 1.0, id="a denied call is no failure by default"),
-    pytest.param(
-        [call("a", permission_denied=True), call("b")], {"count_denied": True}, 0.5, id="a denied call can count as failed"
-    ),
+    pytest.param([call("a", permission_denied=True), call("b")], {"count_denied": True}, 0.5, id="a denied call can fail"),
     pytest.param([], {}, 1.0, id="no calls is 1"),
     pytest.param([], {"empty_value": 0.0}, 0.0, id="no calls is what empty_value says"),
 ]
@@ -57,19 +51,15 @@ def test_tool_success_scores(calls: list[dict[str, Any]], params: dict[str, Any]
 @pytest.mark.parametrize(
     ("result", "value"),
     [
-        ({"isError": True, "content": []}, 0.0),
         ('{"isError": true}', 0.0),
         ({"error": "no such order"}, 0.0),
         ({"status": "error", "error": {"code": 404}}, 0.0),
         ("Error: connect ECONNREFUSED 10.0.0.7:5432", 0.0),
-        ("ValueError: month must be in 1..12", 0.0),
         ("Traceback (most recent call last):\n  File ...", 0.0),
-        ({"isError": False, "content": []}, 1.0),
         ({"error": None, "rows": []}, 1.0),
         ({"error": "rounding", "mean": 0.2}, 1.0),
         ("3 errors: see the log", 1.0),
         ("Terror: a history of the 1790s", 1.0),
-        ("No error was found.", 1.0),
     ],
     ids=str,
 )
@@ -98,54 +88,35 @@ def test_a_repaired_failure_does_not_fail_the_turn(later: dict[str, Any], params
 
 
 def test_tool_success_names_the_calls_that_failed_by_type_before_message() -> None:
-    failing = [
-        call("a", error={"type": "TimeoutError", "message": "it took\nlong"}),
-        call("b", error="x" * 999),
-        call("c", error=True),
-        call("d"),
-    ]
-    detail = evaluate("code_tool_success", failing).detail
+    errors = ({"type": "TimeoutError", "message": "it took\nlong"}, "x" * 999, True)
+    detail = evaluate("code_tool_success", [*(call("a", error=error) for error in errors), call("b")]).detail
     assert (detail["total"], detail["successful"]) == (4, 1)
-    assert detail["failed"] == [
-        {"name": "a", "error": "TimeoutError"},
-        {"name": "b", "error": "x" * 200},
-        {"name": "c", "error": "error"},
-    ]
+    assert detail["failed"] == [{"name": "a", "error": shown} for shown in ("TimeoutError", "x" * 200, "error")]
 
 
-@pytest.mark.parametrize(
-    ("calls", "params"),
-    [
-        pytest.param(None, {}, id="the calls are unknown"),
-        pytest.param([], {"empty_value": None}, id="there are none and the value for that is null"),
-    ],
-)
-def test_tool_success_does_not_apply_when(calls: Any, params: dict[str, Any]) -> None:
-    score = evaluate("code_tool_success", calls, **params)
-    assert (score.status, score.detail) == ("skipped", {"reason": "missing:tool_calls"})
+def test_no_calls_or_unknown_calls_have_no_success_and_no_efficiency() -> None:
+    unknown = {"reason": "missing:tool_calls"}
+    assert evaluate("code_tool_success", None).detail == unknown
+    assert evaluate("code_tool_success", [], empty_value=None).detail == unknown
+    assert evaluate("code_tool_efficiency", None).detail == unknown
+    assert (evaluate("code_tool_efficiency", []).value, evaluate("code_tool_efficiency", []).vacuous) == (1.0, True)
 
 
-def test_tool_success_refuses_an_empty_value_outside_0_to_1() -> None:
-    with pytest.raises(oa.ConfigError, match="empty_value"):
-        oa.get_metric("code_tool_success", empty_value=2)
+def asks(arguments: Any) -> dict[str, Any]:
+    return call("a", arguments=arguments)
 
 
+BY_ARGUMENTS = {"duplicate_key": "name_args"}
 EFFICIENCY = [
-    pytest.param([call("a", duration_s=1), call("b")], {}, 1.0, id="few quick calls cost nothing"),
-    pytest.param([call("a"), call("a")], {}, 0.95, id="a repeated name costs 5 points"),
     pytest.param([call("a"), call("A")], {}, 1.0, id="names in another case are other names"),
-    pytest.param([call(str(i)) for i in range(12)], {}, 0.9, id="two calls over the limit cost 20 points of one half"),
     pytest.param([call(str(i)) for i in range(40)], {}, 0.5, id="calls never cost more than their half"),
     pytest.param([call("a", duration_s=20), call("b", duration_s=14)], {}, 0.9, id="durations add up"),
     pytest.param([call("a", duration_s=1e6)], {}, 0.5, id="time never costs more than its half"),
     pytest.param([call("a")] * 40, {}, 0.0, id="the value stops at 0"),
     pytest.param(
-        [call("a", arguments={"q": 1, "p": 2}), call("a", arguments={"p": 2, "q": 1}), call("a", arguments={"q": 3})],
-        {"duplicate_key": "name_args"},
-        0.95,
-        id="with name_args only equal arguments repeat, whatever the order of keys",
+        [asks({"q": 1, "p": 2}), asks({"p": 2, "q": 1}), asks({"q": 3})], BY_ARGUMENTS, 0.95, id="equal arguments repeat"
     ),
-    pytest.param([call("a"), call("a")], {"duplicate_key": "name_args"}, 1.0, id="unknown arguments are never the same"),
+    pytest.param([call("a"), call("a")], BY_ARGUMENTS, 1.0, id="unknown arguments are never the same"),
 ]
 
 
@@ -159,37 +130,21 @@ def test_tool_efficiency_says_what_was_repeated() -> None:
     assert detail == {"call_count": 4, "total_duration_s": 1.5, "duplicates": {"a": 3}}
 
 
-def test_tool_efficiency_is_vacuous_without_calls_and_skipped_when_they_are_unknown() -> None:
-    assert (evaluate("code_tool_efficiency", []).value, evaluate("code_tool_efficiency", []).vacuous) == (1.0, True)
-    assert evaluate("code_tool_efficiency", None).detail == {"reason": "missing:tool_calls"}
-
-
 @pytest.mark.parametrize(
     "arguments", [{1: "a", "b": 2}, {"s": {1, 2}}, {"o": object()}], ids=["mixed keys", "a set", "an object"]
 )
 def test_tool_efficiency_takes_arguments_that_are_no_json(arguments: Any) -> None:
     turn = oa.Turn(tool_calls=[ToolCall("a", arguments), ToolCall("a", arguments)])
-    assert oa.get_metric("code_tool_efficiency", duplicate_key="name_args").evaluate(turn).value == 0.95
+    assert oa.get_metric("code_tool_efficiency", **BY_ARGUMENTS).evaluate(turn).value == 0.95
 
 
 ARGUMENTS = [
-    pytest.param(
-        [call("Mail", arguments={"to": "x"})], {"mail": ["TO", "cc"]}, {}, 0.5, id="tool and argument names have no case"
-    ),
+    pytest.param([call("Mail", arguments={"to": "x"})], {"mail": ["TO", "cc"]}, {}, 0.5, id="names have no case"),
     pytest.param([call("mail", arguments={"to": None})], {"mail": ["to"]}, {}, 1.0, id="a null argument was given"),
-    pytest.param(
-        [call("mail", arguments={"to": " "})], {"mail": ["to"]}, {"non_empty": True}, 0.0, id="a blank one not, if so asked"
-    ),
+    pytest.param([call("mail", arguments={"to": " "})], {"mail": ["to"]}, {"non_empty": True}, 0.0, id="a blank one is empty"),
     pytest.param([call("mail", arguments={"n": 0})], {"mail": ["n"]}, {"non_empty": True}, 1.0, id="0 is not empty"),
     pytest.param([call("mail", arguments="not json")], {"mail": ["to"]}, {}, 0.0, id="unknown arguments are all missing"),
-    pytest.param([call("mail", arguments='{"to": 1}')], {"mail": ["to"]}, {}, 1.0, id="arguments as JSON text are read"),
-    pytest.param(
-        [call("mail", arguments={"to": 1}), call("mail")],
-        {"mail": ["to"]},
-        {},
-        0.5,
-        id="every call of a configured tool is checked",
-    ),
+    pytest.param([call("mail", arguments={"to": 1}), call("mail")], {"mail": ["to"]}, {}, 0.5, id="every call is checked"),
     pytest.param([call("other")], {"mail": ["to"]}, {}, 1.0, id="other tools are not checked"),
 ]
 
@@ -204,10 +159,6 @@ def test_tool_arguments_scores(calls: list[Any], required: dict[str, Any], param
 def test_tool_arguments_names_each_missing_argument() -> None:
     score = evaluate("code_tool_arguments", [call("Mail", arguments={"to": 1})], required_arguments={"mail": ["to", "cc", "bcc"]})
     assert score.detail == {"total_checks": 3, "passed_checks": 1, "issues": ["Mail: missing 'cc'", "Mail: missing 'bcc'"]}
-
-
-def test_tool_arguments_is_vacuous_when_no_configured_tool_was_called() -> None:
-    assert evaluate("code_tool_arguments", [call("a")], required_arguments={"b": ["x"]}).vacuous
 
 
 FROM_SPANS = {"close_reason": "root_ended"}
@@ -237,17 +188,6 @@ def test_unrecorded_arguments_skip_metrics(metric: str, turn: dict[str, Any], fo
     assert (score.detail.get("reason") if score.status == "skipped" else score.value) == found
 
 
-@pytest.mark.parametrize("recording", ["openai_agents-otel_genai/s2_off.jsonl", "langchain-traceloop/s2_off.jsonl"])
-def test_recordings_without_content_skip_metrics(recording: str, tmp_path: Path) -> None:
-    (turn,) = oa.load_turns(unpack(recording, tmp_path))
-    required = oa.get_metric("code_tool_arguments", required_arguments={"get_weather": ["city"]})
-    contains = oa.get_metric("code_tool_result_contains", tool="get_weather", expected="sunny")
-    assert [metric.evaluate(turn).detail.get("reason") for metric in (required, contains)] == [
-        "missing:arguments",
-        "missing:result",
-    ]
-
-
 RESULT_PARAMS = {
     "code_tool_result_contains": {"tool": "mail", "expected": "sent"},
     "code_tool_correctness": {"expected": [{"name": "mail", "output": "sent"}], "check_output": True},
@@ -261,6 +201,7 @@ RESULT_PARAMS = {
         pytest.param({"tool_calls": [call("mail")], **FROM_SPANS}, "missing:result", id="not recorded"),
         pytest.param({"tool_calls": [call("mail")]}, 0.0, id="of a written turn"),
         pytest.param({"tool_calls": [call("mail"), call("mail", result="sent")], **FROM_SPANS}, 1.0, id="another call"),
+        pytest.param({"tool_calls": [call("mail", result="lost")], **FROM_SPANS}, 0.0, id="another result"),
         pytest.param({"tool_calls": [call("mail", error="full")], **FROM_SPANS}, 0.0, id="failed"),
         pytest.param({"tool_calls": [call("other")], **FROM_SPANS}, 0.0, id="another tool"),
     ],
@@ -286,24 +227,17 @@ DELEGATIONS = [
     pytest.param(call("delegate_task_to_member"), [], id="a framework's own tool"),
 ]
 NESTED = [{"id": "1"}, {"id": "2", "parent": "1"}, {"id": "3", "parent": "2"}]
-EXACTLY = {
-    "code_tool_call_f1": {},
-    "code_tool_selection": {"strict_order": True},
-    "code_tool_correctness": {"exact_match": True},
-}
+EXACTLY = {"code_tool_call_f1": {}, "code_tool_selection": {"strict_order": True}, "code_tool_correctness": {"exact_match": True}}
 
 
 @pytest.mark.parametrize("metric", EXACTLY)
 @pytest.mark.parametrize(("delegation", "agents"), DELEGATIONS)
 def test_calls_of_agents_count_only_if_expected(metric: str, delegation: dict[str, Any], agents: list[Any]) -> None:
     def value(*expected: str) -> float | None:
-        calls = [delegation, call("refund", span_id="4")]
-        turn = oa.Turn.from_dict(
-            {"tool_calls": calls, "agent_runs": [{"name": "triage", "span_id": "1"}, *agents], "spans": NESTED}
-        )
-        return (
-            oa.get_metric(metric, **EXACTLY[metric]).evaluate(turn.but({"references": {"expected_tools": list(expected)}})).value
-        )
+        runs = [{"name": "triage", "span_id": "1"}, *agents]
+        known = {"tool_calls": [delegation, call("refund", span_id="4")], "agent_runs": runs, "spans": NESTED}
+        turn = oa.Turn.from_dict({**known, "references": {"expected_tools": list(expected)}})
+        return oa.get_metric(metric, **EXACTLY[metric]).evaluate(turn).value
 
     assert value("refund") == 1.0
     assert value(delegation["name"], "refund") == 1.0
@@ -329,9 +263,7 @@ def test_calls_that_contain_an_agents_name_are_calls(name: str) -> None:
     [
         ({"result": "sent"}, 1.0),
         ('{"result": "sent"}', 1.0),
-        ({"output": "sent"}, 1.0),
         ('[{"json": "sent"}]', 1.0),
-        ({"result": "lost"}, 0.0),
         ({"result": "sent", "id": 5}, 0.0),
         ("{'func': 'sent'}", 1.0),
         ({"error": "sent"}, 0.0),
@@ -344,11 +276,7 @@ def test_tool_correctness_compares_outputs_in_a_wrapper(result: Any, value: floa
     assert evaluate("code_tool_correctness", calls, expected=expected, check_output=True).value == value
 
 
-SCHEMA_TURN = {
-    "tool_definitions": [
-        {"name": "Mail", "parameters": {"type": "object", "properties": {"to": {"type": "string"}}, "required": ["to"]}}
-    ]
-}
+MAIL_SCHEMA = {"type": "object", "properties": {"to": {"type": "string"}}, "required": ["to"]}
 
 
 @pytest.mark.parametrize(
@@ -361,7 +289,8 @@ SCHEMA_TURN = {
     ],
 )
 def test_tool_arguments_checks_the_tools_own_schema_if_so_asked(arguments: Any, value: float) -> None:
-    turn = oa.Turn.from_dict({"tool_calls": [call("mail", arguments=arguments), call("other")], **SCHEMA_TURN})
+    definitions = [{"name": "Mail", "parameters": MAIL_SCHEMA}]
+    turn = oa.Turn.from_dict({"tool_calls": [call("mail", arguments=arguments), call("other")], "tool_definitions": definitions})
     score = oa.get_metric("code_tool_arguments", schemas=True).evaluate(turn)
     assert (score.value, score.detail["total_checks"]) == (value, 1)
 
@@ -369,25 +298,19 @@ def test_tool_arguments_checks_the_tools_own_schema_if_so_asked(arguments: Any, 
 def test_tool_arguments_does_not_apply_without_calls_or_criteria() -> None:
     assert evaluate("code_tool_arguments", None, required_arguments={}).detail == {"reason": "missing:tool_calls"}
     assert evaluate("code_tool_arguments", []).detail == {"reason": "missing:criteria"}
-
-
-def test_tool_arguments_says_so_when_the_reference_is_no_object() -> None:
     assert evaluate("code_tool_arguments", [], {"required_arguments": ["to"]}).error_type == "invalid_reference"
+    assert evaluate("code_tool_arguments", [call("a")], required_arguments={"b": ["x"]}).vacuous
 
 
 SELECTION = [
-    pytest.param(["a", "b"], ["A", "B"], {}, 1.0, id="names have no case"),
     pytest.param(["a", "b"], ["a"], {}, 0.5, id="a missed tool costs its share"),
-    pytest.param(["a"], ["a", "x", "y", "x"], {}, 0.8, id="each distinct extra tool costs once"),
     pytest.param(["a"], ["x", "a"], {"extra_penalty": 0}, 1.0, id="extra tools can be free"),
     pytest.param(["a", "a"], ["a"], {}, 1.0, id="a tool listed twice needs one call"),
-    pytest.param(["a", "b"], ["b", "a"], {}, 1.0, id="order does not count by default"),
     pytest.param(["a", "b"], ["b", "a"], {"strict_order": True}, 0.8, id="the wrong order costs if so asked"),
     pytest.param(["a", "b"], ["x", "a", "b"], {"strict_order": True}, 0.7, id="another call first is out of order"),
     pytest.param(["a", "b"], ["a", "b", "x"], {"strict_order": True}, 0.9, id="another call after is in order"),
     pytest.param(["a", "b"], ["b"], {"strict_order": True}, 0.5, id="order is not looked at when a tool was missed"),
     pytest.param(["a"], [*"abcdefghijkl"], {"strict_order": True}, 0.0, id="the value stops at 0"),
-    pytest.param([], ["x", "y"], {}, 0.8, id="nothing expected leaves only penalties"),
     pytest.param([{"name": "a"}], ["a"], {}, 1.0, id="an expectation can be an object"),
 ]
 
@@ -405,63 +328,31 @@ def test_tool_selection_says_which_tools_matched_were_missed_and_came_on_top() -
     assert detail == {"matched": ["search"], "missed": ["Book"], "extra": ["X"], "strict_order": False}
 
 
-def test_the_parameter_wins_over_the_reference_even_when_it_is_empty() -> None:
-    assert evaluate("code_tool_selection", [], {"expected_tools": ["a"]}, expected_tools=[]).value == 1.0
-
-
-@pytest.mark.parametrize("metric", ["code_tool_selection", "code_tool_correctness"])
+@pytest.mark.parametrize("metric", ["code_tool_selection", "code_tool_correctness", "code_tool_call_order", "code_tool_call_f1"])
 def test_expectations_are_needed_from_somewhere(metric: str) -> None:
     assert evaluate(metric, None).detail == {"reason": "missing:tool_calls"}
     assert evaluate(metric, []).detail == {"reason": "missing:expected_tools"}
     assert evaluate(metric, [], {"expected_tools": 5}).error_type == "invalid_reference"
     assert evaluate(metric, [call("a")], {"expected_tools": "a"}).value == 1.0
+    parameter = "expected_tools" if metric in ("code_tool_selection", "code_tool_call_f1") else "expected"
+    assert evaluate(metric, [], {"expected_tools": ["a"]}, **{parameter: []}).value == 1.0
 
 
-def expects(name: str, **known: Any) -> dict[str, Any]:
-    return {"name": name, **known}
-
-
+ARGUMENTS_TOO, OUTPUTS_TOO = {"check_arguments": True}, {"check_output": True}
 CORRECTNESS = [
     pytest.param(["a", "b"], [call("b"), call("x"), call("a")], {}, 1.0, id="any order and other calls are fine"),
     pytest.param(["a", "a"], [call("a")], {}, 0.5, id="each expectation needs a call of its own"),
-    pytest.param(["a"], [call("A")], {}, 0.0, id="names have case"),
     pytest.param(
-        [expects("a", arguments={"x": 1})], [call("a", arguments={"x": 2})], {}, 1.0, id="arguments do not count by default"
+        [asks({"x": 1})], [asks({"x": 2}), asks({"x": 1.0})], ARGUMENTS_TOO, 1.0, id="the best call counts, and 1 is 1.0"
     ),
-    pytest.param(
-        [expects("a", arguments={"x": 1})],
-        [call("a", arguments={"x": 2}), call("a", arguments={"x": 1.0})],
-        {"check_arguments": True},
-        1.0,
-        id="the best call counts, and 1 is 1.0",
-    ),
-    pytest.param(
-        [expects("a", arguments={"x": {"y": 1, "z": 2}})],
-        [call("a", arguments={"x": {"y": 1, "z": 3}})],
-        {"check_arguments": True},
-        0.5,
-        id="nested arguments count by their own similarity",
-    ),
-    pytest.param(
-        [expects("a", arguments={"x": 1})], [call("a", arguments={"x": True})], {"check_arguments": True}, 0.0, id="true is not 1"
-    ),
-    pytest.param(
-        [expects("a", arguments={"x": 1})], [call("a")], {"check_arguments": True}, 0.0, id="unknown arguments match nothing"
-    ),
-    pytest.param(
-        ["a"], [call("a", arguments={"x": 1})], {"check_arguments": True}, 1.0, id="arguments that are not stated are free"
-    ),
-    pytest.param(
-        [expects("a", output={"n": 1})], [call("a", result='{"n": 1}')], {"check_output": True}, 1.0, id="outputs compare as JSON"
-    ),
-    pytest.param([expects("a", output="x")], [call("a", result="y")], {"check_output": True}, 0.0, id="another output is 0"),
-    pytest.param(
-        [expects("a", output=1)], [call("a", result="oops")], {"check_output": True}, 0.0, id="an output that is no JSON is 0"
-    ),
+    pytest.param([asks({"x": {"y": 1, "z": 2}})], [asks({"x": {"y": 1, "z": 3}})], ARGUMENTS_TOO, 0.5, id="nested arguments"),
+    pytest.param([asks({"x": 1})], [asks({"x": True})], ARGUMENTS_TOO, 0.0, id="true is not 1"),
+    pytest.param([asks({"x": 1})], [call("a")], ARGUMENTS_TOO, 0.0, id="unknown arguments match nothing"),
+    pytest.param(["a"], [asks({"x": 1})], ARGUMENTS_TOO, 1.0, id="arguments that are not stated are free"),
+    pytest.param([call("a", output={"n": 1})], [call("a", result='{"n": 1}')], OUTPUTS_TOO, 1.0, id="outputs compare as JSON"),
+    pytest.param([call("a", output=1)], [call("a", result="oops")], OUTPUTS_TOO, 0.0, id="an output that is no JSON"),
     pytest.param(["a", "b"], [call("b"), call("a")], {"ordered": True}, 0.5, id="ordered takes the longest common subsequence"),
     pytest.param(["a", "b"], [call("a"), call("x"), call("b")], {"ordered": True}, 1.0, id="ordered allows calls between"),
-    pytest.param(["a", "b"], [call("a"), call("b")], {"exact_match": True}, 1.0, id="exact is all"),
-    pytest.param(["a", "b"], [call("b"), call("a")], {"exact_match": True}, 0.0, id="exact needs the same places"),
     pytest.param(["a"], [call("a"), call("b")], {"exact_match": True}, 0.0, id="exact needs the same number"),
 ]
 
@@ -482,18 +373,10 @@ def test_tool_correctness_compares_arguments_nested_deeper_than_it_walks() -> No
     assert oa.get_metric("code_tool_correctness", check_arguments=True).evaluate(turn).value == 0.5
 
 
-WAS_CALLED = [
-    pytest.param([call("a"), call("b")], True, id="among others"),
-    pytest.param([call("a", error=True)], True, id="a call that failed is a call"),
-    pytest.param([call("A"), call("a ")], False, id="names compare exactly"),
-    pytest.param([], False, id="no calls"),
-]
-
-
-@pytest.mark.parametrize(("calls", "passed"), WAS_CALLED)
-def test_tool_was_called_scores(calls: list[Any], passed: bool) -> None:
-    assert evaluate("code_tool_was_called", calls, tool="a").passed is passed
-    assert evaluate("code_tool_was_called", calls, tool="a", inverse=True).passed is not passed
+def test_tool_was_called_takes_a_call_that_failed() -> None:
+    assert evaluate("code_tool_was_called", [call("a", error=True), call("b")], tool="a").passed is True
+    assert evaluate("code_tool_was_called", [call("A"), call("a ")], tool="a").passed is False
+    assert evaluate("code_tool_was_called", [call("a")], tool="a", inverse=True).passed is False
 
 
 @pytest.mark.parametrize("metric", ["code_tool_was_called", "code_no_tools_called"])
@@ -503,18 +386,9 @@ def test_the_names_that_were_called_are_told_once_and_not_without_end(metric: st
     assert len(evaluate(metric, [call(str(i)) for i in range(10_000)], **params).detail["called"]) == 100
 
 
-def test_no_tools_called_scores() -> None:
-    assert evaluate("code_no_tools_called", []).passed is True
-    assert evaluate("code_no_tools_called", [call("a", permission_denied=True)]).passed is False
-
-
 COUNT = [
     pytest.param({"count": 2}, 2, True, id="the exact number"),
-    pytest.param({"count": 2}, 3, False, id="more than the exact number"),
-    pytest.param({"count": 0}, 0, True, id="none when none is wanted"),
     pytest.param({"min": 2}, 2, True, id="the least number"),
-    pytest.param({"min": 2}, 1, False, id="less than the least"),
-    pytest.param({"max": 2}, 2, True, id="the greatest number"),
     pytest.param({"max": 2}, 3, False, id="more than the greatest"),
     pytest.param({"min": 1, "max": 2}, 3, False, id="within both bounds or not"),
     pytest.param({"min": 5, "count": 1}, 1, True, id="the exact number wins over bounds"),
@@ -527,25 +401,15 @@ def test_tool_call_count_scores(params: dict[str, int], made: int, passed: bool)
     assert (score.passed, score.detail) == (passed, {"actual": made})
 
 
-def test_tool_call_count_needs_a_number() -> None:
-    assert evaluate("code_tool_call_count", [], tool="a").error_type == "missing_parameter"
-
-
 MATCHES = [
     pytest.param("paris", "paris", True, id="the same text"),
-    pytest.param("Paris", "paris", False, id="text has case"),
     pytest.param(5, "5", True, id="a number as text"),
-    pytest.param(5.5, "5.5", True, id="a broken number as text"),
     pytest.param(True, "true", True, id="true as JSON text"),
-    pytest.param(True, "True", True, id="true as .NET text"),
     pytest.param(False, "False", True, id="false as .NET text"),
-    pytest.param(False, "True", False, id="false is not true"),
     pytest.param(None, "null", True, id="null as text"),
     pytest.param([1, {"a": None}], '[1,{"a":null}]', True, id="a list as compact JSON"),
-    pytest.param(5, 5.0, True, id="equal numbers"),
     pytest.param("5", 5, False, id="a number does not match text"),
     pytest.param(1, True, False, id="true does not match 1"),
-    pytest.param(None, None, True, id="null matches null"),
     pytest.param({"b": [1], "a": 2}, {"a": 2, "b": [1.0]}, True, id="objects compare as JSON"),
     pytest.param({"x": "paris"}, "paris", False, id="a text inside an object"),
 ]
@@ -561,12 +425,10 @@ def test_tool_argument_matches_scores(actual: Any, expected: Any, passed: bool) 
     ("calls", "passed"),
     [
         pytest.param([call("s", arguments={"q": 1}), call("s", arguments={"q": 2})], True, id="any one call"),
-        pytest.param([call("t", arguments={"q": 2})], False, id="another tool"),
-        pytest.param([call("s", arguments={"Q": 2})], False, id="another key"),
         pytest.param([call("s", arguments={"deep": {"q": 2}})], False, id="a key further inside"),
         pytest.param([call("s", arguments="{q: 2"), call("s")], False, id="unknown arguments"),
         pytest.param([call("s", arguments='{"q": 2}')], True, id="arguments as JSON text"),
-        pytest.param([], False, id="no calls"),
+        pytest.param([call("s", arguments={})], False, id="a missing argument"),
     ],
 )
 def test_tool_argument_matches_looks_at_calls_of_the_tool(calls: list[Any], passed: bool) -> None:
@@ -574,22 +436,13 @@ def test_tool_argument_matches_looks_at_calls_of_the_tool(calls: list[Any], pass
     assert (score.passed, score.detail) == (passed, {"calls": sum(made["name"] == "s" for made in calls)})
 
 
-def test_a_missing_argument_is_not_null() -> None:
-    calls = [call("s", arguments={})]
-    assert evaluate("code_tool_argument_matches", calls, tool="s", argument="q", expected=None).passed is False
-
-
 CONTAINS = [
-    pytest.param("found Paris", "Paris", {}, True, id="text in text"),
-    pytest.param("found paris", "Paris", {}, False, id="text has case"),
     pytest.param("found PARIS", "Paris", {"ignore_case": True}, True, id="unless asked otherwise"),
-    pytest.param({"city": "Paris"}, '{"city":"Paris"}', {}, True, id="an object is compact JSON"),
     pytest.param({"city": "PARIS"}, '"CITY":"paris"', {"ignore_case": True}, True, id="an object whatever the case"),
     pytest.param('{"city": "Paris"}', '"city":"Paris"', {}, False, id="JSON text stays as it is"),
     pytest.param([1, None, True], "null,true", {}, True, id="a list is compact JSON"),
     pytest.param({"city": "Zürich"}, "Zürich", {}, True, id="JSON with letters of its own"),
     pytest.param(42, 42.0, {}, True, id="a number in a number"),
-    pytest.param(None, "None", {}, False, id="no result is no text"),
 ]
 
 
@@ -602,12 +455,8 @@ def test_tool_result_contains_scores(result: Any, expected: Any, params: dict[st
 
 ORDER = [
     pytest.param(["a", "b"], [call("a"), call("x"), call("b"), call("a")], True, 2, id="others between and after"),
-    pytest.param(["a", "b"], [call("b"), call("a")], False, 1, id="the wrong order"),
-    pytest.param(["a", "a"], [call("a")], False, 1, id="a repeat needs two calls"),
     pytest.param(["a", "b", "a"], [call("a"), call("a"), call("b"), call("a")], True, 3, id="greedy from the left"),
-    pytest.param(["a"], [call("A")], False, 0, id="names have case"),
     pytest.param([{"name": "a"}], [call("a")], True, 1, id="objects with a name"),
-    pytest.param(["a"], [], False, 0, id="no calls"),
 ]
 
 
@@ -618,19 +467,10 @@ def test_tool_call_order_scores(expected: list[Any], calls: list[Any], passed: b
     assert evaluate("code_tool_call_order", calls, {"expected_tools": expected}) == score
 
 
-def test_tool_call_order_is_vacuous_when_nothing_is_expected() -> None:
-    score = evaluate("code_tool_call_order", [call("a")], expected=[])
-    assert (score.value, score.passed, score.vacuous) == (1.0, True, True)
-
-
 F1 = [
-    pytest.param(["a", "b"], ["b", "a"], {}, (1.0, 1.0), id="the order does not count"),
     pytest.param(["a", "b"], ["a", "c", "d"], {}, (1 / 3, 1 / 2), id="some were expected"),
-    pytest.param(["a"], ["a", "a"], {}, (1 / 2, 1.0), id="a repeat that was not expected"),
     pytest.param(["a", "a"], ["a", "a", "b"], {"mode": "set"}, (1 / 2, 1.0), id="without repeats as sets"),
     pytest.param(["a"], ["A"], {}, (0.0, 0.0), id="names have case"),
-    pytest.param([], [], {}, (1.0, 1.0), id="nothing at all agrees"),
-    pytest.param([], ["a"], {}, (0.0, 0.0), id="nothing expected"),
     pytest.param(["a"], [], {}, (0.0, 0.0), id="nothing called"),
 ]
 
@@ -642,17 +482,6 @@ def test_tool_call_f1_scores(expected: list[str], names: list[str], params: Any,
     assert score.detail == {"precision": precision, "recall": recall}
     assert score.value == pytest.approx(2 * precision * recall / (precision + recall) if precision else 0.0)
     assert score.passed is None
-
-
-def test_tool_call_f1_can_be_a_gate() -> None:
-    assert evaluate("code_tool_call_f1", [call("a")], expected_tools=["a"], threshold=0.8).passed is True
-
-
-@pytest.mark.parametrize("metric", ["code_tool_call_order", "code_tool_call_f1"])
-def test_expected_tools_are_needed_from_somewhere(metric: str) -> None:
-    assert evaluate(metric, None).detail == {"reason": "missing:tool_calls"}
-    assert evaluate(metric, []).detail == {"reason": "missing:expected_tools"}
-    assert evaluate(metric, [], {"expected_tools": 5}).error_type == "invalid_reference"
 
 
 REQUIRED = {
@@ -668,7 +497,7 @@ REQUIRED = {
 def test_unknown_calls_are_skipped_and_missing_parameters_an_error(metric: str) -> None:
     params = REQUIRED[metric]
     assert evaluate(metric, None, **params).detail == {"reason": "missing:tool_calls"}
-    for name in params.keys() - {"count"}:
+    for name in params:
         rest = {key: value for key, value in params.items() if key != name}
         assert evaluate(metric, [call("a")], **rest).error_type == "missing_parameter"
 
@@ -692,61 +521,30 @@ def matches(query: dict[str, Any], spans: list[dict[str, Any]] | None = None) ->
     return score.detail["matches"]
 
 
+STOP = {"stop_recursing_when": {"name_equals": "HTTP GET"}}
 QUERIES = [
     pytest.param({}, 5, id="no condition matches every span"),
     pytest.param({"name_equals": "chat"}, 1, id="a name"),
-    pytest.param({"name_equals": "Chat"}, 0, id="a name in another case"),
-    pytest.param({"name_contains": "e"}, 3, id="a part of names"),
-    pytest.param({"name_matches_regex": "t$"}, 2, id="a pattern at the end"),
     pytest.param({"name_matches_regex": "(?i)http"}, 1, id="a pattern anywhere"),
     pytest.param({"has_attributes": {"code": 200}}, 1, id="a number"),
     pytest.param({"has_attributes": {"code": "200"}}, 1, id="a number as text"),
     pytest.param({"has_attributes": {"code": 200.0}}, 1, id="the same number"),
     pytest.param({"has_attributes": {"stream": True}}, 1, id="a boolean"),
-    pytest.param({"has_attributes": {"stream": "True"}}, 1, id="a boolean as text"),
     pytest.param({"has_attributes": {"cached": True}}, 1, id="text as a boolean"),
-    pytest.param({"has_attributes": {"stream": False}}, 0, id="the other boolean"),
     pytest.param({"has_attributes": {"stream": 1}}, 0, id="a number is no boolean"),
     pytest.param({"has_attributes": {"reasons": ["stop"]}}, 1, id="a list"),
-    pytest.param({"has_attributes": {"reasons": '["stop"]'}}, 1, id="a list as text"),
     pytest.param({"has_attributes": {"code": 200, "cached": "no"}}, 0, id="all attributes are needed"),
-    pytest.param({"has_attributes": {}}, 5, id="no attributes are needed"),
     pytest.param({"has_attribute_keys": ["code", "cached"]}, 1, id="keys"),
     pytest.param({"has_attribute_keys": ["code", "url.path"]}, 0, id="keys that no span has together"),
     pytest.param({"min_duration_s": 5.5}, 3, id="a duration at the lower bound"),
     pytest.param({"max_duration_s": 5.5}, 2, id="a duration at the upper bound, where it is known"),
     pytest.param({"min_duration_s": 0}, 4, id="an unknown duration has no bound"),
     pytest.param({"min_child_count": 2}, 1, id="two children"),
-    pytest.param({"max_child_count": 0}, 2, id="no children"),
-    pytest.param({"some_child_matches": {"name_equals": "HTTP GET"}}, 1, id="some child"),
-    pytest.param({"all_children_match": {"name_equals": "HTTP GET"}}, 3, id="all children, or none there"),
-    pytest.param({"no_child_matches": {"name_equals": "HTTP GET"}}, 4, id="no child"),
-    pytest.param({"some_descendant_matches": {"name_equals": "connect"}}, 3, id="some descendant"),
-    pytest.param({"all_descendants_match": {"name_matches_regex": "^(connect|HTTP GET)$"}}, 4, id="all descendants"),
-    pytest.param({"no_descendant_matches": {"name_equals": "connect"}}, 2, id="no descendant"),
-    pytest.param(
-        {"some_descendant_matches": {"name_equals": "connect"}, "stop_recursing_when": {"name_equals": "HTTP GET"}},
-        1,
-        id="a span that stops hides what is below it",
-    ),
-    pytest.param(
-        {"some_descendant_matches": {"name_equals": "HTTP GET"}, "stop_recursing_when": {"name_equals": "HTTP GET"}},
-        0,
-        id="a span that stops is left out itself",
-    ),
-    pytest.param(
-        {"all_descendants_match": {"name_equals": "chat"}, "stop_recursing_when": {"name_contains": "tool"}},
-        3,
-        id="what is left out need not match",
-    ),
+    pytest.param({"some_descendant_matches": {"name_equals": "connect"}, **STOP}, 1, id="a span that stops hides what is below"),
+    pytest.param({"some_descendant_matches": {"name_equals": "HTTP GET"}, **STOP}, 0, id="a span that stops is left out itself"),
+    pytest.param({"all_descendants_match": {"name_contains": "tool"}, **STOP}, 3, id="what is left out need not match"),
     pytest.param({"stop_recursing_when": {"name_equals": "chat"}}, 5, id="stopping alone is no condition"),
-    pytest.param({"some_ancestor_matches": {"name_equals": "execute_tool search"}}, 2, id="some ancestor"),
-    pytest.param({"all_ancestors_match": {"name_contains": "planner"}}, 3, id="all ancestors, or none there"),
-    pytest.param({"no_ancestor_matches": {"name_equals": "HTTP GET"}}, 4, id="no ancestor"),
-    pytest.param({"min_depth": 2}, 2, id="two ancestors at least"),
-    pytest.param({"max_depth": 1}, 3, id="one ancestor at most"),
     pytest.param({"not": {"name_contains": "e"}}, 2, id="not"),
-    pytest.param({"and": [{"name_contains": "t"}, {"min_depth": 1}]}, 3, id="and"),
     pytest.param({"and": []}, 5, id="and of nothing"),
     pytest.param({"or": [{"name_equals": "chat"}, {"name_equals": "connect"}]}, 2, id="or"),
     pytest.param({"or": []}, 0, id="or of nothing"),
@@ -773,12 +571,9 @@ BAD_QUERIES = [
     pytest.param({"name": "x"}, "query.name", id="an unknown condition"),
     pytest.param({"not": {"and": [{}, {"depth": 1}]}}, "query.not.and[1].depth", id="an unknown condition far below"),
     pytest.param({"or": [{}], "min_depth": 1}, "query.or", id="or beside another condition"),
-    pytest.param({"or": {}}, "query.or", id="or of an object"),
-    pytest.param({"not": [{}]}, "query.not", id="not of a list"),
     pytest.param({"name_contains": 5}, "query.name_contains", id="a name that is no text"),
     pytest.param({"min_depth": True}, "query.min_depth", id="a bound that is no number"),
     pytest.param({"max_duration_s": float("nan")}, "query.max_duration_s", id="a bound that is not a number"),
-    pytest.param({"has_attributes": ["x"]}, "query.has_attributes", id="attributes that are no object"),
     pytest.param({"has_attribute_keys": "x"}, "query.has_attribute_keys", id="keys that are no list"),
     pytest.param({"name_matches_regex": "(?=x)"}, "pattern", id="a pattern that cannot be searched in bounded time"),
     pytest.param({5: 1}, "query.5", id="a condition that is no text"),
@@ -832,13 +627,11 @@ def test_many_spans_are_asked_in_one_pass(shape: str) -> None:
     deepest = {"some_descendant_matches": {"name_equals": "x"}}
     for _ in range(8):
         deepest = {"some_descendant_matches": deepest, "no_ancestor_matches": {"name_equals": "y"}}
-    started = time.thread_time()
     score = oa.get_metric("code_has_matching_span", query=deepest).evaluate(oa.Turn(spans=spans))
     assert score.passed is (shape != "a star")
-    assert time.thread_time() - started < 5
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 8), st.sampled_from("ab")), min_size=1, max_size=9))
 def test_relatives_are_those_of_a_graph_library(rows: list[tuple[int, str]]) -> None:
     tree = networkx.DiGraph()
@@ -859,83 +652,10 @@ def test_relatives_are_those_of_a_graph_library(rows: list[tuple[int, str]]) -> 
         assert matches({f"no_{word}_matches": asked}, spans) == sum(not near & named for near in found.values())
 
 
-# --- any turn
-
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-5, 5) | st.text("aAé1 ", max_size=3),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from("ab"), inner, max_size=2),
-    max_leaves=4,
-)
-NAMES = st.sampled_from(["a", "A", "b", ""])
-CALLS = st.lists(
-    st.builds(
-        ToolCall,
-        NAMES,
-        st.none() | st.dictionaries(st.sampled_from("ab"), VALUES, max_size=2),
-        VALUES,
-        st.none() | st.just(ErrorInfo()),
-        st.none() | st.floats(0, 9),
-    ),
-    max_size=5,
-)
-SPAN_LISTS = st.lists(
-    st.builds(
-        SpanInfo,
-        st.sampled_from("1234"),
-        st.none() | st.sampled_from("12345"),
-        st.none() | NAMES,
-        st.none() | st.floats(0, 9),
-        st.dictionaries(st.sampled_from("ab"), VALUES, max_size=2),
-    ),
-    max_size=6,
-)
-CONDITIONS = st.one_of(
-    st.dictionaries(st.sampled_from(["name_equals", "name_contains", "name_matches_regex"]), NAMES, max_size=2),
-    st.dictionaries(
-        st.sampled_from(["min_depth", "max_depth", "min_child_count", "max_duration_s"]), st.integers(0, 3), max_size=2
-    ),
-    st.fixed_dictionaries({"has_attributes": st.dictionaries(st.sampled_from("ab"), VALUES, max_size=2)}),
-    st.fixed_dictionaries({"wrong": VALUES}),
-)
-SPAN_QUERIES = st.recursive(
-    CONDITIONS,
-    lambda inner: st.one_of(
-        st.dictionaries(
-            st.sampled_from(["not", "some_child_matches", "all_descendants_match", "no_ancestor_matches", "stop_recursing_when"]),
-            inner,
-            max_size=2,
-        ),
-        st.dictionaries(st.sampled_from(["and", "or"]), st.lists(inner, max_size=2), max_size=2),
-    ),
-    max_leaves=4,
-)
-
-
-@settings(max_examples=150, deadline=None)
-@given(calls=st.none() | CALLS, spans=SPAN_LISTS, value=VALUES, expected=st.lists(NAMES, max_size=3), query=SPAN_QUERIES)
-def test_any_turn_has_a_score_in_range_that_is_always_the_same(
-    calls: Any, spans: Any, value: Any, expected: list[str], query: dict[str, Any]
-) -> None:
-    turn = oa.Turn(tool_calls=calls, spans=spans)
-    before = copy.deepcopy(turn.to_dict())
-    for metric, params in {
-        **REQUIRED,
-        "code_tool_argument_matches": {"tool": "a", "argument": "a", "expected": value},
-        "code_tool_call_order": {"expected": expected},
-        "code_tool_call_f1": {"expected_tools": expected},
-        "code_has_matching_span": {"query": query},
-    }.items():
-        score = oa.get_metric(metric, **params).evaluate(turn)
-        assert score.status in ("ok", "skipped") or score.error_type == "invalid_query", score
-        assert score.value is None or 0 <= score.value <= 1
-        assert oa.get_metric(metric, **params).evaluate(turn) == score
-    assert turn.to_dict() == before
-
-
 @pytest.mark.parametrize(
     "metric", ["code_tool_success", "code_tool_efficiency", "code_tool_selection", "code_tool_arguments", "code_tool_correctness"]
 )
-@pytest.mark.parametrize("odd", [None, 5, b"x", "", "\ud800"], ids=["no name", "a number", "bytes", "empty", "a lone surrogate"])
+@pytest.mark.parametrize("odd", [None, 5, b"x", "\ud800"], ids=["no name", "a number", "bytes", "a lone surrogate"])
 def test_odd_names_and_results_are_no_error(metric: str, odd: Any) -> None:
     calls = [ToolCall(odd, {"x": odd}, result=odd, error=ErrorInfo()), ToolCall(odd, None, result={odd: odd})]
     turn = oa.Turn(tool_calls=calls, references={"expected_tools": [odd, {"name": odd}], "required_arguments": {odd: [odd]}})

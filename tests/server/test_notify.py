@@ -35,7 +35,7 @@ class Manager:
         self.heard: list[Message] = []
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._socket.bind(f"\0{name[1:]}" if name.startswith("@") else name)
-        self._socket.settimeout(60)
+        self._socket.settimeout(120)
 
     def until(self, wanted: Callable[[Message], bool]) -> list[Message]:
         """What is said until a message is one that is wanted, that one included."""
@@ -61,9 +61,8 @@ def manager(tmp_path: Path) -> Iterator[Manager]:
     found.close()
 
 
-@pytest.mark.parametrize("abstract", [False, True], ids=["path", "abstract"])
-def test_a_message_is_a_datagram_of_lines(abstract: bool, tmp_path: Path) -> None:
-    manager = Manager(f"@agenteval-{os.getpid()}" if abstract else str(tmp_path / "notify"))
+def test_a_message_is_a_datagram_of_lines() -> None:
+    manager = Manager(f"@agenteval-{os.getpid()}")
     Notifier(manager.name).send(READY=1, STATUS="two\nlines")
     [message] = manager.until(has("READY"))
     manager.close()
@@ -77,20 +76,10 @@ def test_the_environment_says_where_and_is_not_passed_on(tmp_path: Path) -> None
     notifier.send(READY=1)  # nobody listens there: that is no fault of ours
 
 
-@pytest.mark.parametrize(
-    "env",
-    [
-        {},
-        {"NOTIFY_SOCKET": ""},
-        {"NOTIFY_SOCKET": "relative"},
-        {"WATCHDOG_USEC": "30000000"},
-        {"NOTIFY_SOCKET": "/x", "WATCHDOG_USEC": "30000000", "WATCHDOG_PID": "1"},
-        {"NOTIFY_SOCKET": "/x", "WATCHDOG_USEC": "soon"},
-    ],
-    ids=str,
-)
-def test_a_watchdog_that_is_not_for_us_is_not_fed(env: dict[str, str]) -> None:
-    assert Notifier.from_environment(env).watchdog is None
+def test_a_watchdog_that_is_not_for_us_is_not_fed() -> None:
+    here = {"NOTIFY_SOCKET": "/x", "WATCHDOG_USEC": "30000000"}
+    for odd in ({"NOTIFY_SOCKET": "relative"}, {"NOTIFY_SOCKET": ""}, {"WATCHDOG_PID": "1"}, {"WATCHDOG_USEC": "soon"}):
+        assert Notifier.from_environment({**here, **odd}).watchdog is None, odd
 
 
 def test_progress_is_missing_when_work_waits_and_nothing_was_done_since() -> None:
@@ -112,7 +101,7 @@ def test_a_process_of_ours_is_heard() -> None:
         listener = Listener(hear)
         Notifier(listener.address).ready("up\u2028STOPPING=1")
         Notifier(listener.address).stopping(1)
-        await asyncio.wait_for(done.wait(), 30)
+        await asyncio.wait_for(done.wait(), 60)
         listener.close()
         return heard
 
@@ -164,7 +153,7 @@ def test_the_watchdog_hears_nothing_while_the_worker_hangs(manager: Manager, tmp
         manager.until(has("WATCHDOG"))
         (tmp_path / "hang").touch()
         with grpc.insecure_channel(sidecar.grpc) as channel:
-            channel.unary_unary(TRACES)(turn_of(1), timeout=10)
+            channel.unary_unary(TRACES)(turn_of(1), timeout=60)
         manager.until(has("STATUS", "the worker makes no progress"))
         (tmp_path / "hang").unlink()
         [recovered] = manager.until(lambda _: True)

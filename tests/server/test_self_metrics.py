@@ -48,24 +48,13 @@ def test_what_may_be_counted_is_there_as_0_before_the_first_request(sidecar: Sid
         semconv.DROPPED: {"metric": ["code_turn_error"], "reason": ["queue_full"]},
     }
     of_others = {
-        semconv.EMIT_RECORDS,
-        semconv.JUDGE_REQUESTS,
-        semconv.JUDGE_CACHE,
-        semconv.KAFKA_MESSAGES,
-        semconv.KAFKA_REBALANCES,
-    }
+        semconv.EMIT_RECORDS, semconv.JUDGE_REQUESTS, semconv.JUDGE_CACHE, semconv.KAFKA_MESSAGES, semconv.KAFKA_REBALANCES,
+    }  # fmt: skip
     found = scraped(sidecar)
     for name in KNOWN_LABELS.keys() - of_others:
         expected = {(NAME[name], tuple(sorted(labels.items()))) for labels in known_label_sets(name, given.get(name, {}))}
         assert expected
         assert {key: found.get(key) for key in expected} == dict.fromkeys(expected, 0.0)
-
-
-def test_the_first_refusal_raises_a_series_that_was_there(sidecar: Sidecar) -> None:
-    labels = {"transport": "http", "signal": "traces", "outcome": "unauthenticated"}
-    assert value(sidecar, semconv.SERVE_REQUESTS, **labels) == 0
-    assert sidecar.post("/v1/traces", turn_of(1))[0] == 401
-    assert value(sidecar, semconv.SERVE_REQUESTS, **labels) == 1
 
 
 def test_a_transport_that_is_off_has_no_series() -> None:
@@ -81,19 +70,14 @@ def test_it_says_which_version_runs(sidecar: Sidecar) -> None:
 def test_connections_are_counted_by_listener_and_those_past_the_bound_as_refused(sidecar: Sidecar) -> None:
     host, _, port = sidecar.addresses["http"].rpartition(":")
     assert value(sidecar, semconv.SERVE_CONNECTIONS_REFUSED, listener="http") == 0
-    held = [socket.create_connection((host, int(port)), timeout=5) for _ in range(3)]
+    held = [socket.create_connection((host, int(port)), timeout=60) for _ in range(3)]
     until(lambda: value(sidecar, semconv.SERVE_CONNECTIONS, listener="http") == 3, "three connections are open")
-    with socket.create_connection((host, int(port)), timeout=5) as one_too_many:
+    with socket.create_connection((host, int(port)), timeout=60) as one_too_many:
         until(lambda: one_too_many.recv(1) == b"", "it is closed")
     assert value(sidecar, semconv.SERVE_CONNECTIONS_REFUSED, listener="http") == 1
     for one in held:
         one.close()
     until(lambda: value(sidecar, semconv.SERVE_CONNECTIONS, listener="http") == 0, "all are closed")
-
-
-def test_requests_under_way_are_gone_when_they_are_answered(sidecar: Sidecar) -> None:
-    assert sidecar.post("/v1/traces", turn_of(1), {"Authorization": "Bearer open-sesame"})[0] == 200
-    assert value(sidecar, semconv.SERVE_RUNNING) == 0
 
 
 def test_how_full_the_journal_is_can_be_watched_as_every_queue_can(tmp_path: Path) -> None:

@@ -44,8 +44,7 @@ def test_sighup_during_the_start_is_a_reload_after_it(tmp_path: Path, module: st
         assert sidecar.stop() == 0
 
 
-@pytest.mark.parametrize("processes", [1, 2])
-@pytest.mark.parametrize("number", ["SIGTERM", "SIGINT"])
+@pytest.mark.parametrize(("number", "processes"), [("SIGTERM", 2), ("SIGINT", 1)])
 def test_stop_during_the_start_ends_the_process_in_order(tmp_path: Path, number: str, processes: int) -> None:
     ended = Sidecar(tmp_path, {}, env=sent(tmp_path, LATER, number), journal=True, processes=processes, ready=lambda: True)
     assert ended.wait() == 0

