@@ -188,7 +188,7 @@ def test_labels_count_right_alarms_and_prevent_a_suggestion(tmp_path: Path, caps
 
 
 def test_a_store_with_content_is_read(tmp_path: Path, capsys: Capture) -> None:
-    rows = [json.loads(line) for line in ORDINARY.read_text(encoding="utf-8").split("\n") if line][::10]
+    rows = [json.loads(line) for line in ORDINARY.read_text(encoding="utf-8").split("\n") if line][3::10]
     turns = [turn_row(n, content={"input": row["input"], "output": row["output"]}) for n, row in enumerate(rows)]
     store = filled(tmp_path / "scores.db", [(turn, []) for turn in turns])
     data = data_of(capsys, "--store", store)

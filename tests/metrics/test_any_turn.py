@@ -9,7 +9,7 @@ from functools import cache
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import otel_agenteval as oa
@@ -121,7 +121,6 @@ def check(metric, turn):
     json.dumps(score.to_dict(), allow_nan=False)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(turns)
 def test_any_turn_gives_a_score_in_range(known):
     try:

@@ -4,7 +4,7 @@ import sys
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import otel_agenteval as oa
@@ -48,7 +48,6 @@ def test_the_word_error_rate_counts(said: Any, heard: str, wer: float) -> None:
 WORDS = st.lists(st.sampled_from(["a", "b", "ab", "ba", "é"]), max_size=12).map(" ".join)
 
 
-@settings(max_examples=25)
 @given(WORDS.filter(bool), WORDS)
 def test_both_rates_are_the_edits_over_the_length_of_the_reference(said: str, heard: str) -> None:
     detail = evaluate(said, heard).detail

@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import otel_agenteval as oa
@@ -133,7 +133,6 @@ def reference_instability(traces: list[dict[str, float]], weights: dict[str, flo
     return math.sqrt(sum(x**2 for x in found) / len(found))
 
 
-@settings(max_examples=25)
 @given(
     st.lists(
         st.dictionaries(st.sampled_from(["confidence", "loop_detection", "tool_correctness", "coherence"]), st.floats(0, 1)),

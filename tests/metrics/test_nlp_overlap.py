@@ -5,7 +5,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import otel_agenteval as oa
@@ -263,7 +263,6 @@ CONFIGURED: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@settings(max_examples=25)
 @given(st.lists(st.sampled_from(["alpha", "beta", "42", "東京"]), min_size=4, max_size=10).map(" ".join))
 def test_a_text_overlaps_fully_with_itself(text: str) -> None:
     for name, params in CONFIGURED:

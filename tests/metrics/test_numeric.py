@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import otel_agenteval as oa
@@ -110,7 +110,6 @@ def test_names_and_spellings_of_other_catalogues_resolve(metric: str, spelling: 
     assert negated.passed is not plain.passed
 
 
-@settings(max_examples=40)
 @given(st.integers() | st.floats(allow_nan=False, allow_infinity=False))
 def test_a_number_equals_itself_however_it_is_written(number: float) -> None:
     assert evaluate("code_equals_number", repr(number), value=number).passed is True

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import otel_agenteval as oa
@@ -186,7 +186,6 @@ CALLS = st.lists(st.fixed_dictionaries({"name": NAMES, "arguments": ARGUMENTS, "
 SCHEMAS = st.dictionaries(st.sampled_from(["type", "properties", "required", "items", "enum"]), VALUES, max_size=5)
 
 
-@settings(max_examples=40, deadline=None)
 @given(spans=SPANS, calls=CALLS, schema=SCHEMAS)
 def test_any_turn_has_steps_of_one_line_each(spans: list[Any], calls: list[Any], schema: dict[str, Any]) -> None:
     found = turn(spans=spans, tool_calls=calls, tool_definitions=[{"name": "t", "description": "a\nb", "parameters": schema}])

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_agenteval import Score, Turn, get_metric
@@ -149,7 +149,6 @@ def test_answers_in_which_nothing_declines_are_read_no_further_and_are_no_refusa
 # --- what is looked for in less time
 
 
-@settings(max_examples=40)
 @given(
     st.text(max_size=20), st.from_regex(requested._DECLINING_TEXT) | st.from_regex(requested._OTHER_WORDS), st.text(max_size=20)
 )
@@ -165,7 +164,6 @@ def _tables() -> dict[str, LexiconTable]:
     return {name: table for name, table in found.items() if table is not None}
 
 
-@settings(max_examples=40)
 @given(st.data())
 def test_one_class_is_found_as_all_classes_are(data: st.DataObject) -> None:
     table = data.draw(st.sampled_from(list(_tables().values())))

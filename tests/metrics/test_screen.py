@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_agenteval.core.turn import Turn
@@ -111,7 +111,6 @@ def test_a_group_that_is_made_later_is_not_ruled_out_by_an_earlier_look(monkeypa
 LETTERS = st.lists(st.integers(1, 6), min_size=3, max_size=7).map(bytes)
 
 
-@settings(max_examples=40)
 @given(pieces=st.lists(LETTERS, min_size=1, max_size=40), text=st.lists(st.integers(1, 6), max_size=60).map(bytes))
 def test_pieces_are_found_just_where_they_stand(pieces: list[bytes], text: bytes) -> None:
     """Those of fewer than four letters too, which need letters behind them."""

@@ -8,7 +8,7 @@ from xml.etree.ElementTree import ParseError
 
 import pytest
 from defusedxml.ElementTree import fromstring
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import otel_agenteval as oa
@@ -125,7 +125,6 @@ JSON_PIECES = st.sampled_from([
 ])  # fmt: skip
 
 
-@settings(max_examples=100)
 @given(st.lists(JSON_PIECES, max_size=20).map("".join))
 @example('[ "see [1, " x')
 @example('{"a" [1]}')
@@ -248,13 +247,11 @@ def shortest_elements(text: str) -> list[tuple[int, int]]:
     return found
 
 
-@settings(max_examples=60)
 @given(st.lists(XML_PIECES, max_size=14).map("".join))
 def test_contains_xml_finds_every_element_that_the_parser_takes(text: str) -> None:
     assert xml.elements(text) == shortest_elements(text)
 
 
-@settings(max_examples=60)
 @given(st.lists(XML_PIECES, max_size=8).map(lambda pieces: f"<r>{''.join(pieces)}</r>"))
 def test_is_xml_agrees_with_defusedxml(text: str) -> None:
     try:
@@ -518,7 +515,6 @@ def sorted_form(value: Any) -> str:
     return json.dumps(value)
 
 
-@settings(max_examples=50)
 @given(JSON_VALUES, JSON_VALUES, st.randoms(use_true_random=False))
 def test_json_equals_is_equality(one: Any, other: Any, random: Any) -> None:
     mixed = rearranged(one, lambda items: random.sample(items, len(items)))

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import otel_agenteval as oa
@@ -216,7 +216,6 @@ def test_edits_of_long_texts_are_not_counted(output: str, expected: str) -> None
     assert evaluate("code_levenshtein_similarity", output[:5_000], expected=expected[:5_000]).detail == {"distance": 5_000}
 
 
-@settings(max_examples=40)
 @given(st.text("abcé"), st.text("abcé"))
 def test_similarities_are_symmetric_and_1_only_for_what_has_the_same_parts(one: str, other: str) -> None:
     for name in ("code_content_similarity", "code_levenshtein_similarity"):
@@ -226,7 +225,6 @@ def test_similarities_are_symmetric_and_1_only_for_what_has_the_same_parts(one: 
     assert (evaluate("code_levenshtein_similarity", one, expected=other).value == 1) is (one == other)
 
 
-@settings(max_examples=40)
 @given(st.lists(st.text().filter(bool)))
 def test_fields_that_are_quoted_come_back_as_they_were(fields: list[str]) -> None:
     quoted = ", ".join('"' + field.replace("\\", "\\\\").replace('"', '""') + '"' for field in fields)

@@ -4,7 +4,7 @@ from typing import Any
 
 import networkx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import otel_agenteval as oa
@@ -631,7 +631,6 @@ def test_many_spans_are_asked_in_one_pass(shape: str) -> None:
     assert score.passed is (shape != "a star")
 
 
-@settings(max_examples=20, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 8), st.sampled_from("ab")), min_size=1, max_size=9))
 def test_relatives_are_those_of_a_graph_library(rows: list[tuple[int, str]]) -> None:
     tree = networkx.DiGraph()

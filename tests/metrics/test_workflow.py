@@ -6,7 +6,7 @@ from typing import Any
 
 import networkx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import otel_agenteval as oa
@@ -91,7 +91,6 @@ def test_structure_reads_nodes_and_edges_that_are_objects() -> None:
     assert evaluate(STRUCTURE, turn, expected_edges=[["A", "B"]]).value == 1.0
 
 
-@settings(max_examples=40)
 @given(st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), max_size=20), st.integers(0, 7))
 def test_what_is_reachable_is_what_a_graph_library_says(edges: list[tuple[int, int]], entry: int) -> None:
     known = networkx.DiGraph(edges)
@@ -155,7 +154,6 @@ def test_order_says_what_is_missing_and_what_was_not_expected() -> None:
     }
 
 
-@settings(max_examples=40)
 @given(st.text("abc", min_size=1, max_size=15), st.text("abcd", max_size=15))
 def test_the_common_subsequence_is_that_of_the_plain_table(expected: str, executed: str) -> None:
     row = [0] * (len(executed) + 1)
@@ -367,7 +365,6 @@ WORKFLOWS = some(graph=ANYTHING | GRAPHS, steps=ANYTHING | STEPS, errors=ANYTHIN
 RUNS = st.lists(some(name=st.sampled_from("AB"), parent=st.sampled_from("ABC")))
 
 
-@settings(max_examples=40)
 @given(WORKFLOWS, RUNS)
 def test_any_turn_gives_one_answer_in_range_and_is_not_changed(workflow: dict[str, Any], runs: list[dict[str, str]]) -> None:
     data = {"workflow": workflow, "agent_runs": runs, "tool_calls": [{"name": "A"}], "duration_s": 1}

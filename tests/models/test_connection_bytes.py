@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from otel_agenteval.core import outbound
@@ -195,7 +195,6 @@ def test_reply_is_refused_above_the_limit_and_a_rejection_truncated(sent: bytes)
     assert reply_to(b"HTTP/1.1 400 No\r\n" + sent)[::2] == (400, b"a" * 10)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     st.lists(
         st.sampled_from([

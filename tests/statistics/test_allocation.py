@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_agenteval.config.loader import load_config
@@ -30,7 +30,6 @@ def test_it_is_neymans_allocation_where_no_bound_is_met() -> None:
         assert turns == pytest.approx(2.0 * shares[key] / whole, rel=1e-6)
 
 
-@settings(max_examples=25)
 @given(
     st.dictionaries(
         st.integers(0, 30),

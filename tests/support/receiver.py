@@ -162,6 +162,7 @@ def _service(received: Received, signal: str, base: type, response: type) -> Any
 def _handler(received: Received) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
