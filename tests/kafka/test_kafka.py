@@ -29,9 +29,15 @@ PASSWORD = "s3cret/with:odd@signs"
 
 
 @pytest.fixture(scope="module")
-def kafka(tmp_path_factory: Any) -> Iterator[Kafka]:
-    """A broker with four partitions for each topic."""
-    with Kafka(tmp_path_factory.mktemp("kafka"), partitions=4) as broker:
+def authority(tmp_path_factory: Any) -> Authority:
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture(scope="module")
+def kafka(authority: Authority, tmp_path_factory: Any) -> Iterator[Kafka]:
+    """A broker with four partitions for each topic, and one more address that wants TLS and an account."""
+    folder = tmp_path_factory.mktemp("kafka")
+    with Kafka(folder, partitions=4, account=("reader", PASSWORD), certificate=authority.issue("broker")) as broker:
         yield broker
 
 
@@ -300,26 +306,16 @@ def test_turns_do_not_age_while_their_partition_is_away(
     assert written(scores) == wanted
 
 
-@pytest.fixture(scope="module")
-def secure(tmp_path_factory: Any) -> Iterator[tuple[Kafka, Path]]:
-    """A broker that wants TLS and an account, and the file of the authority that signed its certificate."""
-    folder = tmp_path_factory.mktemp("secure")
-    authority = Authority(folder)
-    with Kafka(folder / "kafka", partitions=4, account=("reader", PASSWORD), certificate=authority.issue("broker")) as broker:
-        yield broker, authority.file
-
-
-def test_a_broker_behind_tls_and_an_account(secure: tuple[Kafka, Path], topic: str, tmp_path: Path, capsys: Any) -> None:
+def test_a_broker_behind_tls_and_an_account(kafka: Kafka, authority: Authority, topic: str, tmp_path: Path, capsys: Any) -> None:
     """Spans as protobuf and as JSON give the scores that ``eval`` gives, and only with the right password."""
-    broker, authority = secure
     messages = messages_of(20)
-    produce(broker, topic, messages, lambda i: "json" if i % 2 else "proto")
-    options = f"&ssl.ca.location={authority}&sasl.mechanism=SCRAM-SHA-512"
-    wrong = SpanWorker(tmp_path, f"reader:wr0ng-one@{broker.secure}", topic, "wrong", options, "kafkas")
-    worker = SpanWorker(tmp_path, f"reader:${{env:KAFKA_PASSWORD}}@{broker.secure}", topic, "right", options, "kafkas")
+    produce(kafka, topic, messages, lambda i: "json" if i % 2 else "proto")
+    options = f"&ssl.ca.location={authority.file}&sasl.mechanism=SCRAM-SHA-512"
+    wrong = SpanWorker(tmp_path, f"reader:wr0ng-one@{kafka.secure}", topic, "wrong", options, "kafkas")
+    worker = SpanWorker(tmp_path, f"reader:${{env:KAFKA_PASSWORD}}@{kafka.secure}", topic, "right", options, "kafkas")
     try:
         wanted = expected(messages, tmp_path, capsys)
-        all_is_done(broker, topic, wanted, worker)
+        all_is_done(kafka, topic, wanted, worker)
         until(lambda: worker.metric("agenteval_kafka_lag") == 0, "no lag")
         until(lambda: "Authentication failed" in wrong.text(), "the log tells")
     finally:

@@ -47,7 +47,6 @@ PERSON = {"type": "object", "properties": {"age": {"type": "integer", "minimum":
 @pytest.mark.parametrize(
     ("schema", "output", "passed"),
     [
-        pytest.param(PERSON, '{"age": "x"}', False, id="of the wrong type"),
         pytest.param(PERSON, "not json", False, id="no document at all"),
         pytest.param(False, "[]", False, id="the schema that allows nothing"),
         pytest.param({"$ref": "#/$defs/n", "$defs": {"n": {"type": "number"}}}, "5", True, id="a reference within the schema"),
@@ -188,7 +187,6 @@ def test_xml_declarations_are_refused_before_they_are_read(output: str) -> None:
         pytest.param(["analysis.rating", "analysis.text.p:q"], [], id="dotted paths"),
         pytest.param("rating, analysis.text", [], id="a text with commas"),
         pytest.param(["q"], ["q"], id="a name without its prefix"),
-        pytest.param(["p:q"], ["p:q"], id="a single name further down"),
         pytest.param(["rating.stars", "Rating", "text"], ["rating.stars", "Rating"], id="a path that does not begin at the root"),
     ],
 )
@@ -268,7 +266,6 @@ def test_is_xml_agrees_with_defusedxml(text: str) -> None:
 IS_SQL = [
     pytest.param("SELECT name FROM users WHERE id = 1", {}, 1, ["users"], id="a query"),
     pytest.param("  select 1;\n-- done\nSELECT 2;; ", {}, 2, [], id="two statements and a comment"),
-    pytest.param("(SELECT a FROM t) UNION SELECT b FROM db.u", {}, 1, ["t", "db.u"], id="a union"),
     pytest.param("WITH x AS (SELECT 1 FROM t) SELECT * FROM x", {}, 1, ["t"], id="a CTE is no table"),
     pytest.param("WITH t AS (SELECT * FROM t) SELECT * FROM t", {}, 1, ["t"], id="a CTE that hides the table it reads"),
     pytest.param(
@@ -282,7 +279,6 @@ IS_SQL = [
     pytest.param("DELETE t", {"dialect": "TransactSQL"}, 1, ["t"], id="a delete without FROM where that is allowed"),
     pytest.param("SELECT a::int FROM t", {"dialect": "PostgreSQL"}, 1, ["t"], id="a dialect by another name"),
     pytest.param("SELECT a AS b FROM t", {}, 1, ["t"], id="an alias with AS"),
-    pytest.param("SELECT 'select a b from' FROM t", {}, 1, ["t"], id="SQL in a text"),
     pytest.param("SELECT first last FROM users", {"strict": False}, 1, ["users"], id="two names, where that is allowed"),
 ]
 
@@ -329,7 +325,6 @@ def test_is_sql_keeps_to_tables(output: str, refused: list[str]) -> None:
     ("output", "refused"),
     [
         pytest.param("SELECT u.id, Name FROM users u WHERE id = 1", [], id="the columns"),
-        pytest.param("SELECT COUNT(*) FROM users", [], id="counting is no column"),
         pytest.param("SELECT COUNT(id) AS n FROM users GROUP BY name HAVING n > 1 ORDER BY n", [], id="an alias further on"),
         pytest.param("SELECT x FROM (SELECT id AS x FROM users) q", [], id="a column of a subquery"),
         pytest.param("WITH c(y) AS (SELECT id FROM users) SELECT y, c.*, * FROM c", [], id="a column of a CTE"),
@@ -404,7 +399,6 @@ def test_is_sql_goes_by_the_shape_without_the_parser(output: str, passed: bool) 
 SQL_SHAPE = [
     pytest.param(" \nMERGE INTO t USING s ON t.a = s.a", "", id="another verb"),
     pytest.param("SELECT ')' FROM t", "", id="a parenthesis in a text"),
-    pytest.param("SELECT 'it''s (' FROM t", "", id="a quote in a text"),
     pytest.param("with x as (select 1) select * from x", "", id="WITH and AS"),
     pytest.param("With pleasure", "starts_with_verb", id="WITH without AS"),
     pytest.param("With great measures", "starts_with_verb", id="as inside of a word"),
@@ -431,7 +425,6 @@ def test_sql_shape_scores(output: str, fault: str) -> None:
 HTML_SHAPE = [
     pytest.param("<p>x", [], True, id="a tag that stays open"),
     pytest.param('< DIV class="a">', ["div"], True, id="white space, attributes and another case"),
-    pytest.param("<my-tag:x1\n>", ["my-tag:x1"], True, id="all that a name can have"),
     pytest.param("</p>", [], False, id="only an end tag"),
     pytest.param("a < b > c", [], True, id="a comparison that looks like one"),
     pytest.param("<!-- x --><!DOCTYPE>", [], False, id="other markup"),
@@ -452,7 +445,6 @@ def test_html_shape_scores(output: str, required: list[str], passed: bool) -> No
 
 JSON_EQUALS = [
     pytest.param("Paris", '"Paris"', None, id="a text that is not"),
-    pytest.param((1, 2), "[1, 2]", None, id="a tuple"),
     pytest.param({1: "x"}, '{"1": "x"}', None, id="a key that is no text"),
     pytest.param([], "{}", "$", id="an array and an object"),
     pytest.param({"a": [1, {"b": "x"}]}, '{"a": [1, {"b": "y"}]}', "$.a[1].b", id="a difference further down"),
@@ -538,10 +530,8 @@ def test_json_equals_is_equality(one: Any, other: Any, random: Any) -> None:
         pytest.param("[1, 2]", {"value": 2, "max": 1}, 2, True, id="the value wins over the bounds"),
         pytest.param("[1]", {"value": 1, "path": "$"}, 1, True, id="the whole document"),
         pytest.param('{"$": [1]}', {"value": 1}, None, False, id="a key that looks like the whole document"),
-        pytest.param('{"a": [{"b": [1, 2]}]}', {"value": 2, "path": "$.a[0].b"}, 2, True, id="a path with an index"),
         pytest.param("[[1], [1, 2]]", {"value": 2, "path": "1"}, 2, True, id="an index"),
         pytest.param('{"a.b": [1]}', {"value": 1, "path": "a.b"}, 1, True, id="a key with a dot"),
-        pytest.param("[[1]]", {"value": 1, "path": "7"}, None, False, id="an index too large"),
         pytest.param('{"a": 1}', {"value": 1}, None, False, id="an object is no array"),
         pytest.param("1, 2, 3", {"value": 3}, None, False, id="no JSON"),
     ],

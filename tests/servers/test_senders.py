@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import otel_agenteval as oa
 from otel_agenteval.cli.demo import SCENES
 from tests.support.collector import Agent, Alternating, Collector
@@ -58,11 +56,10 @@ def test_rotel(tmp_path: Path) -> None:
         compare(Agent(rotel.grpc), tmp_path)
 
 
-@pytest.mark.parametrize("config", ["sidecar", "tail_sampling"])
-def test_a_collector(config: str, tmp_path: Path, backend: GrpcReceiver) -> None:
+def test_a_collector(tmp_path: Path, backend: GrpcReceiver) -> None:
     with (
         sidecar(tmp_path) as running,
-        Collector(config, tmp_path, AGENTEVAL_ENDPOINT=running.grpc, BACKEND_ENDPOINT=backend.address) as collector,
+        Collector("sidecar", tmp_path, AGENTEVAL_ENDPOINT=running.grpc, BACKEND_ENDPOINT=backend.address) as collector,
     ):
         compare(Agent(collector.grpc), tmp_path)
 

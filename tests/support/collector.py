@@ -25,7 +25,7 @@ CONFIGS = ROOT / "collector_config"
 
 def value(url: str, name: str, **labels: str) -> float:
     """The sum of a metric's samples that have these labels, from a page of metrics. Absent is 0."""
-    with urllib.request.urlopen(url, timeout=10) as answer:
+    with urllib.request.urlopen(url, timeout=60) as answer:
         text = answer.read().decode()
     return sum(
         sample.value
@@ -115,7 +115,7 @@ class Agent:
 
     def __init__(self, exporter: SpanExporter | str, service: str = "demo", attributes: Mapping[str, str] | None = None) -> None:
         if isinstance(exporter, str):
-            exporter = OTLPSpanExporter(endpoint=exporter, insecure=True, timeout=10)
+            exporter = OTLPSpanExporter(endpoint=exporter, insecure=True, timeout=60)
         self._exporter = _Checked(exporter)
         self.provider = TracerProvider(
             resource=Resource({"service.name": service, **(attributes or {})}), sampler=ALWAYS_ON, shutdown_on_exit=False

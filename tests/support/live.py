@@ -102,7 +102,7 @@ class Live:
         request = urllib.request.Request(
             f"http://127.0.0.1:{outlet.port}/metrics", headers={"Accept": "application/openmetrics-text; version=1.0.0"}
         )
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             return str(answer.read().decode())
 
     def close(self) -> None:

@@ -1,14 +1,12 @@
-"""A real Prometheus and a real Alertmanager, and what an alert is sent to."""
+"""A real Prometheus."""
 
 from __future__ import annotations
 
 import json
-import threading
 import time
 import urllib.parse
 import urllib.request
 from collections.abc import Mapping, Sequence
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +22,6 @@ class Prometheus(Process):
         folder: for its data and log.
         targets: addresses (``host:port``) whose ``/metrics`` are scraped, by job.
         rules: files with rules.
-        alertmanager: address that alerts are sent to.
         every: milliseconds between scrapes, and between evaluations of the rules.
     """
 
@@ -33,7 +30,6 @@ class Prometheus(Process):
         folder: Path,
         targets: Mapping[str, str] | None = None,
         rules: Sequence[Path] = (),
-        alertmanager: str | None = None,
         every: int = 250,
     ) -> None:
         port = free_port()
@@ -45,7 +41,6 @@ class Prometheus(Process):
                 {"job_name": job, "static_configs": [{"targets": [address]}]} for job, address in (targets or {}).items()
             ],
             "rule_files": [str(path) for path in rules],
-            "alerting": {"alertmanagers": [{"static_configs": [{"targets": [alertmanager]}]}] if alertmanager else []},
         }
         (folder / "prometheus.yml").write_text(yaml.safe_dump(config), encoding="utf-8")
         command = [
@@ -97,66 +92,5 @@ class Prometheus(Process):
         return [each for series in self._get("query_exemplars", query=expression, **ends) for each in series["exemplars"]]
 
     def _get(self, path: str, **parameters: str) -> Any:
-        with urllib.request.urlopen(f"{self.url}/api/v1/{path}?{urllib.parse.urlencode(parameters)}", timeout=10) as answer:
+        with urllib.request.urlopen(f"{self.url}/api/v1/{path}?{urllib.parse.urlencode(parameters)}", timeout=60) as answer:
             return json.load(answer)["data"]
-
-
-class Alertmanager(Process):
-    """Alertmanager on a free port, which tells a webhook at once."""
-
-    def __init__(self, folder: Path, webhook: str) -> None:
-        port = free_port()
-        self.address = f"127.0.0.1:{port}"
-        folder.mkdir(parents=True, exist_ok=True)
-        config = {
-            "route": {
-                "receiver": "webhook",
-                "group_by": ["..."],
-                "group_wait": "0s",
-                "group_interval": "250ms",
-                "repeat_interval": "1h",
-            },
-            "receivers": [{"name": "webhook", "webhook_configs": [{"url": webhook, "send_resolved": True}]}],
-        }
-        (folder / "alertmanager.yml").write_text(yaml.safe_dump(config), encoding="utf-8")
-        command = [
-            program("alertmanager"),
-            f"--config.file={folder / 'alertmanager.yml'}",
-            f"--storage.path={folder / 'alertmanager'}",
-            f"--web.listen-address={self.address}",
-            "--cluster.listen-address=",
-        ]
-        super().__init__(command, log=folder / "alertmanager.log", ready=answers(f"http://{self.address}/-/ready"), cwd=folder)
-
-
-class Webhook:
-    """What on-call would get: alerts that were posted, in their order."""
-
-    def __init__(self) -> None:
-        alerts: list[dict[str, Any]] = []
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                alerts.extend(json.loads(self.rfile.read(int(self.headers["Content-Length"])))["alerts"])
-                self.send_response(200)
-                self.end_headers()
-
-            def log_message(self, *_: Any) -> None:
-                """Tests print nothing."""
-
-        self.alerts = alerts
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_port}/"
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-        self._thread.start()
-
-    def of(self, name: str, status: str) -> list[dict[str, Any]]:
-        """Alerts of a name that are ``firing`` or ``resolved``."""
-        return [alert for alert in self.alerts if (alert["labels"]["alertname"], alert["status"]) == (name, status)]
-
-    def close(self) -> None:
-        """Stop listening."""
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()

@@ -60,7 +60,7 @@ class Received:
             self.changed.notify_all()
         return refused
 
-    def wait_for(self, what: Callable[[], Any], timeout: float = 10.0) -> Any:
+    def wait_for(self, what: Callable[[], Any], timeout: float = 60.0) -> Any:
         """What a condition on the received becomes, once it is true.
 
         Raises:

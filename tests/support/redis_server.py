@@ -28,7 +28,7 @@ class RedisServer:
         command = [program("redis-server"), *(("--port", str(self.port)) if plain else ()), *options]
         if "--sentinel" not in options:
             command[1:1] = ["--bind", "127.0.0.1", "--dir", str(folder), *_KEEPS_EVERY_WRITE]
-        self._process = Process(command, log=folder / "log", ready=listens(self.port), cwd=folder, timeout=20)
+        self._process = Process(command, log=folder / "log", ready=listens(self.port), cwd=folder, timeout=60)
 
     @property
     def url(self) -> str:

@@ -119,7 +119,7 @@ def answers(url: str) -> Callable[[], bool]:
     """A condition: an HTTP GET is answered with success."""
 
     def condition() -> bool:
-        with urllib.request.urlopen(url, timeout=5) as answer:
+        with urllib.request.urlopen(url, timeout=60) as answer:
             return bool(answer.status < 400)
 
     return condition
@@ -129,7 +129,7 @@ def listens(port: int) -> Callable[[], bool]:
     """A condition: something accepts connections on a port of 127.0.0.1."""
 
     def condition() -> bool:
-        with socket.create_connection(("127.0.0.1", port), timeout=5):
+        with socket.create_connection(("127.0.0.1", port), timeout=60):
             return True
 
     return condition

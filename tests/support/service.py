@@ -121,7 +121,7 @@ class Sidecar:
     ) -> tuple[int, dict[str, str], bytes]:
         """One HTTP request: status, headers (in lower case), body."""
         host, _, port = self.addresses[server].rpartition(":")
-        connection = http.client.HTTPConnection(host, int(port), timeout=30)
+        connection = http.client.HTTPConnection(host, int(port), timeout=60)
         try:
             chunked = "Transfer-Encoding" in (headers or {})
             connection.request(
@@ -141,8 +141,8 @@ class Sidecar:
     def exporter(self, transport: Transport, **options: Any) -> Any:
         """The SDK's own exporter, set up to send here."""
         if transport == "grpc":
-            return GrpcExporter(endpoint=self.addresses["grpc"], insecure=True, timeout=10, **options)
-        return HttpExporter(endpoint=f"http://{self.addresses['http']}/v1/traces", timeout=10, **options)
+            return GrpcExporter(endpoint=self.addresses["grpc"], insecure=True, timeout=60, **options)
+        return HttpExporter(endpoint=f"http://{self.addresses['http']}/v1/traces", timeout=60, **options)
 
     def provider(self, exporter: Any) -> TracerProvider:
         """A provider that sends every span at once."""
