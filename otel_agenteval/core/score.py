@@ -20,6 +20,9 @@ Policy = Literal["gate", "trend"]
 GATED, SHED = "gated", "shed"
 """``detail["reason"]`` of a metric that didn't run: a selector excluded the turn, or there was no time."""
 
+TASK_RAISED = "task_raised"
+"""``error_type`` of a metric on a turn of an experiment whose task raised. The only error with a verdict: the turn fails."""
+
 _CHOICES = {"status": get_args(Status), "direction": get_args(Direction), "type": get_args(ScoreType), "policy": get_args(Policy)}
 
 

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -23,6 +23,7 @@ from ..config.loader import load_config
 from ..config.root import Config
 from ..core.errors import ConfigError
 from ..core.jsonio import text_of
+from ..core.score import TASK_RAISED, Score
 from ..core.threads import mark_as_ours
 from ..core.turn import ErrorInfo, Turn
 from ..evaluation.case_metrics import CaseMetrics
@@ -50,8 +51,7 @@ class _Run:
     script: CaseScript
     conversation_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     calls: list[Call] = field(default_factory=list)
-    error: BaseException | None = None
-    """Error of the simulated user."""
+    """Calls of the task. If the simulated user raises, a last one has its error."""
 
 
 def evaluate(
@@ -175,7 +175,7 @@ class _Task:
                     if inspect.isawaitable(call.output):
                         call.output = asyncio.run(_awaited(call.output))
         except Exception as error:
-            run.error = error
+            run.calls.append(Call(run.script.case, run.script.case.references, [], error=error))
         self.bar.step()
 
     async def run_async(self, run: _Run) -> None:
@@ -186,7 +186,7 @@ class _Task:
                 with _timed(call):
                     call.output = await self(run, call)
         except Exception as error:
-            run.error = error
+            run.calls.append(Call(run.script.case, run.script.case.references, [], error=error))
         self.bar.step()
 
     def __call__(self, run: _Run, call: Call) -> Any:
@@ -239,35 +239,54 @@ def _give_turns(runs: Sequence[_Run], kept: Iterable[Any]) -> None:
 
 def _turn_without_spans(call: Call) -> Turn:
     error = None if call.error is None else ErrorInfo(type=type(call.error).__name__, message=str(call.error))
-    output = (
-        call.output
-        if call.output is None
-        else text_of(call.output)
-        if isinstance(call.output, (dict, list))
-        else str(call.output)
-    )
+    output = None if call.error is not None else "" if call.output is None else _text(call.output)
     return Turn(
-        turn_id=uuid.uuid4().hex, input=str(call.case.input), output=output, error=error, references=dict(call.references),
+        turn_id=uuid.uuid4().hex, input=_text(call.case.input), output=output, error=error, references=dict(call.references),
         ground_truth=call.references.get("ground_truth"), start=call.start, duration_s=call.seconds,
     )  # fmt: skip
+
+
+def _text(given: Any) -> str | None:
+    return given if given is None else text_of(given) if isinstance(given, (dict, list)) else str(given)
 
 
 def _scored(runs: Sequence[_Run], scorer: RunScorer) -> Iterator[Trial]:
     asks = scorer.judge is not None or scorer.embedder is not None
     most = scorer.config.judge.max_concurrency if asks else 1
     with ThreadPoolExecutor(most, "otel-agenteval-scores", mark_as_ours) as pool:
-        found = pool.map(lambda run: scorer.scored(run.script, run.calls, run.conversation_id), runs)
-        for run, scored in zip(runs, found, strict=True):
-            yield Trial(run.case_id, run.repetition, scored, _error_of(run), sum(call.seconds for call in run.calls))
+        found = list(pool.map(lambda run: scorer.scored(run.script, run.calls, run.conversation_id), runs))
+    applied = {score.metric for scored in found for _, scores in scored for score in scores if score.verdict is not None}
+    for run, scored in zip(runs, found, strict=True):
+        error = None
+        if run.calls[-1].error is not None:
+            error = f"{type(run.calls[-1].error).__name__}: {run.calls[-1].error}"
+            places = {turn.turn_id for turn in run.calls[-1].turns} | {
+                scored[-1][0].turn_id
+            }  # the last one can be the conversation
+            for number, (turn, scores) in enumerate(scored):
+                if turn.turn_id in places:
+                    scored[number] = turn, _of_raised(scores, error, applied)
+            if run.script.is_conversation:
+                error = f"turn {len(run.calls)}: {error}"
+        yield Trial(run.case_id, run.repetition, scored, error, sum(call.seconds for call in run.calls))
 
 
-def _error_of(run: _Run) -> str | None:
-    raised = next((call for call in run.calls if call.error is not None), None)
-    error = run.error if raised is None else raised.error
-    if error is None:
-        return None
-    where = f"turn {len(run.calls)}: " if run.script.is_conversation and raised is not None else ""
-    return f"{where}{type(error).__name__}: {error}"
+def _of_raised(scores: Sequence[Score], text: str, applied: Container[str]) -> list[Score]:
+    """Return the scores of a turn whose task raised. No metric that judges the answer passes, or is skipped because there is none.
+
+    Args:
+        scores: the turn's scores.
+        text: the exception.
+        applied: names of the metrics that have a verdict on any turn.
+    """
+    return [
+        Score.of(score.facts, None, False, "error", None, text, None, None, TASK_RAISED)
+        if score.verdict is not False
+        and score.facts.gives_verdict
+        and (score.metric in applied or score.detail.get("reason") == "missing:output")
+        else score
+        for score in scores
+    ]
 
 
 class _Bar:

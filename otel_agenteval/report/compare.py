@@ -129,7 +129,7 @@ def _compare_series(found: Comparison, earlier: MetricSeries, series: MetricSeri
     if changed:
         found.not_compared.append((series.label, changed))
         return
-    before, after = earlier.evaluated, series.evaluated
+    before, after = (each.evaluated or each.verdicts for each in (earlier, series))
     if not before or not after:
         missing = " and ".join(word for word, rows in (("the baseline", before), ("this run", after)) if not rows)
         found.not_compared.append((series.label, f"no values in {missing}"))
@@ -137,7 +137,7 @@ def _compare_series(found: Comparison, earlier: MetricSeries, series: MetricSeri
             found.lost.append(series.label)
         return
     for measure, reading in _measures(found, earlier, series):
-        first, second = _by_case(before, reading, found.paired_by), _by_case(after, reading, found.paired_by)
+        first, second = (_by_case(each.rows, reading, found.paired_by) for each in (earlier, series))
         if first and second:
             found.changes.append(_change(series, measure, first, second, found.paired_by is not None, watched))
 
@@ -153,16 +153,24 @@ def _why_not(earlier: MetricSeries, series: MetricSeries) -> str | None:
 Reading = Callable[[ScoreRow], float | None]
 
 
+def _value(row: ScoreRow) -> float | None:
+    return row.value if row.outcome in ("pass", "fail", "ok") else None
+
+
+def _pass(row: ScoreRow) -> float | None:
+    return None if row.passed is None or row.outcome == "vacuous" else float(row.passed)
+
+
 def _measures(found: Comparison, earlier: MetricSeries, series: MetricSeries) -> Iterator[tuple[Measure, Reading]]:
     facts = series.facts
     if facts.type == "boolean":
-        yield "rate" if facts.direction == "neutral" else "pass rate", lambda row: row.value
+        yield ("rate", _value) if facts.direction == "neutral" else ("pass rate", _pass)
         return
-    yield "mean", lambda row: row.value
-    if not facts.gives_verdict or not any(row.passed is not None for row in series.evaluated):
+    yield "mean", _value
+    if not facts.gives_verdict or not series.verdicts:
         return
     if earlier.facts.threshold == facts.threshold:
-        yield "pass rate", lambda row: None if row.passed is None else float(row.passed)
+        yield "pass rate", _pass
     else:
         was, now = ("none" if bound is None else f"{bound:g}" for bound in (earlier.facts.threshold, facts.threshold))
         found.not_compared.append((series.label, f"pass rate: threshold {was} before, {now} now"))

@@ -13,7 +13,7 @@ from ..core.turn import Turn
 from ..outlets.accounting import outcome
 from ..statistics.repeated import FEWEST_CASES, Tries, consistency, mean_by_case, pass_at_k, pass_hat_k
 from .compare import Comparison, compare
-from .formatting import aligned, number, percent
+from .formatting import aligned, number, percent, share
 from .frames import ScoredTurns
 from .run import About, Run, line_of, why
 from .table import render_comparison
@@ -48,15 +48,20 @@ class Summary(NamedTuple):
     low: float | None
     """Lower end of the interval, or None with fewer than five cases."""
     high: float | None
+    passed: int
+    """Number of trials that pass."""
+    judged: int
+    """Number of trials with a verdict. A trial whose task raised has one: it fails."""
     pass_rate: float | None
-    """Share of trials that pass, or None if the metric has no verdict."""
+    """``passed / judged``, or None if the metric has no verdict."""
     pass_at_k: float | None
-    """Probability that at least one of k trials passes. k is the smallest number of trials of a case."""
+    """Probability that at least one of k trials passes. k is the number of repetitions; cases with fewer verdicts are left out."""
     pass_hat_k: float | None
     """Probability that all k trials pass, a measure of reliability."""
     consistency: float | None
     """Share of cases whose trials all have the same verdict. None without repetitions."""
     errors: int
+    """Number of scores that the metric couldn't compute, with those of tasks that raised."""
     skipped: int
     type: str = "numeric"
     """Type of the values: ``numeric``, ``boolean`` or ``categorical``."""
@@ -96,7 +101,8 @@ class Experiment:
             for _, scores in trial.scored:
                 for score in scores:
                     found.setdefault(score.metric, []).append((trial, score))
-        return [_summary(name, scores) for name, scores in found.items()]
+        k = max((trial.repetition for trial in self.trials), default=1)
+        return [_summary(name, scores, k) for name, scores in found.items()]
 
     def frame(self) -> Any:
         """Return a pandas DataFrame with one row per score.
@@ -171,27 +177,27 @@ class Experiment:
         return table_html(repr(self), heads, rows)
 
 
-def _summary(metric: str, found: Sequence[tuple[Trial, Score]]) -> Summary:
+def _summary(metric: str, found: Sequence[tuple[Trial, Score]], k: int) -> Summary:
     values: dict[str, list[float]] = {}
     verdicts: dict[str, dict[int, bool]] = {}
     """By case and repetition. A trial with several turns passes if all of them pass."""
     for trial, score in found:
-        if score.status == "ok" and not score.vacuous:
-            if score.value is not None:
-                values.setdefault(trial.case_id, []).append(score.value)
-            if score.verdict is not None:
-                trials = verdicts.setdefault(trial.case_id, {})
-                trials[trial.repetition] = trials.get(trial.repetition, True) and score.verdict
+        if score.status == "ok" and not score.vacuous and score.value is not None:
+            values.setdefault(trial.case_id, []).append(score.value)
+        if score.verdict is not None and not score.vacuous:
+            trials = verdicts.setdefault(trial.case_id, {})
+            trials[trial.repetition] = trials.get(trial.repetition, True) and score.verdict
     tries = [Tries(len(passed), sum(passed.values())) for passed in verdicts.values()]
-    k = min((one.n for one in tries), default=0)
+    whole = [one for one in tries if one.n == k]
+    passed, judged = sum(one.passed for one in tries), sum(one.n for one in tries)
     estimate = mean_by_case(values, is_share=found[0][1].unit == "1")
     mean = None if estimate is None else estimate.mean
     low, high = (None, None) if estimate is None or estimate.interval is None else estimate.interval
     return Summary(
-        metric, found[0][1].unit, len(values), sum(map(len, values.values())), mean, low, high,
-        pass_rate(sum(one.passed for one in tries), sum(one.n - one.passed for one in tries)),
-        sum(pass_at_k(one, k) for one in tries) / len(tries) if tries else None,
-        sum(pass_hat_k(one, k) for one in tries) / len(tries) if tries else None, consistency(tries),
+        metric, found[0][1].unit, len(values), sum(map(len, values.values())), mean, low, high, passed, judged,
+        pass_rate(passed, judged - passed),
+        sum(pass_at_k(one, k) for one in whole) / len(whole) if whole else None,
+        sum(pass_hat_k(one, k) for one in whole) / len(whole) if whole else None, consistency(tries),
         sum(score.status == "error" for _, score in found), sum(score.status == "skipped" for _, score in found),
         found[0][1].type,
     )  # fmt: skip
@@ -209,7 +215,8 @@ def _cells(experiment: Experiment) -> Iterator[list[str]]:
         if one.low is not None and one.high is not None:
             interval = f"{low} … {high}"
         repeated = [percent(one.pass_at_k), percent(one.pass_hat_k), percent(one.consistency)] if k > 1 else []
-        yield [one.metric, str(one.cases), mean, interval, percent(one.pass_rate), *repeated, str(one.errors or "")]
+        rate = share(one.passed, one.judged, whole=not (one.errors or one.skipped))
+        yield [one.metric, str(one.cases), mean, interval, rate, *repeated, str(one.errors or "")]
 
 
 def _lines(experiment: Experiment) -> Iterator[str]:

@@ -32,12 +32,19 @@ def percent(share: float | None) -> str:
     return "–" if share is None else f"{share * 100:.1f} %".replace(".0 %", " %")
 
 
-def rate_interval(summary: SeriesSummary) -> str:
-    """Format the interval of a pass rate in percent: ``(78–100)``, or ``""``."""
+def share(passed: int, judged: int, *, whole: bool) -> str:
+    """Format a pass rate: ``67 %``, or ``67 % (4 of 6)`` unless every attempt was scored (``whole``)."""
+    return percent(passed / judged if judged else None) + ("" if whole or not judged else f" ({passed:,} of {judged:,})")
+
+
+def rate_and_interval(summary: SeriesSummary) -> tuple[str, str]:
+    """Format a pass rate, and its interval in percent: ``(78–100)``, or ``""``."""
+    scored = summary.outcomes["pass"] + summary.outcomes["fail"]
+    rate = share(summary.passed, summary.judged, whole=scored == summary.outcomes.total())
     if summary.rate_interval is None:
-        return ""
+        return rate, ""
     low, high = summary.rate_interval
-    return f"({low * 100:.0f}–{high * 100:.0f})"
+    return rate, f"({low * 100:.0f}–{high * 100:.0f})"
 
 
 def points(difference: float) -> str:

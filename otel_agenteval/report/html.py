@@ -28,7 +28,7 @@ from .formatting import (
     number,
     p_value,
     percent,
-    rate_interval,
+    rate_and_interval,
     remarks,
     worst_turns,
 )
@@ -112,7 +112,8 @@ def _groups(run: Run) -> str:
         found.setdefault((row.about.agent or "–", row.about.model or "–"), []).append(row)
     rows = []
     for (agent, model), scores in found.items():
-        passed, failed, errors = (sum(row.outcome == word for row in scores) for word in ("pass", "fail", "error"))
+        verdicts = [row.passed for row in scores if row.passed is not None and row.outcome != "vacuous"]
+        passed, failed, errors = sum(verdicts), len(verdicts) - sum(verdicts), sum(row.outcome == "error" for row in scores)
         rows.append([
             _cell(escape(agent)), _cell(escape(model)), _number(len({row.about.turn_id for row in scores})),
             _cell(_bar(passed, passed + failed), "" if (rate := pass_rate(passed, failed)) is None else rate),
@@ -260,8 +261,8 @@ def _count(n: int) -> str:
 def _rate(summary: SeriesSummary) -> str:
     if summary.pass_rate is None:
         return _number(None)
-    between = rate_interval(summary)
-    return _number(summary.pass_rate, f'{percent(summary.pass_rate)} <span class="dim">{between}</span>')
+    rate, between = rate_and_interval(summary)
+    return _number(summary.pass_rate, f'{rate} <span class="dim">{between}</span>')
 
 
 def _list(items: Iterable[str], *, escaped: bool = False) -> str:

@@ -21,8 +21,7 @@ from .formatting import (
     n_of,
     number,
     p_value,
-    percent,
-    rate_interval,
+    rate_and_interval,
     remarks,
     worst_turns,
 )
@@ -116,7 +115,7 @@ def _metrics(run: Run) -> list[str]:
 def _metric_row(series: MetricSeries, summary: SeriesSummary) -> str:
     unit, boolean = series.facts.unit, series.facts.type == "boolean"
     numbers = ("", "", "") if boolean else tuple(number(value, unit) for value in (summary.mean, summary.p50, summary.p95))
-    rate = f"{percent(summary.pass_rate)} {rate_interval(summary)}".rstrip()
+    rate = " ".join(rate_and_interval(summary)).rstrip()
     gate = " **gate**" if series.facts.policy == "gate" else ""
     failed, errors = f"{summary.outcomes['fail']:,}", f"{summary.outcomes['error']:,}"
     return f"| {' | '.join((f'{_code(series.label)}{gate}', f'{summary.n:,}', rate, *numbers, failed, errors))} |"

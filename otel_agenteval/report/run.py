@@ -99,25 +99,24 @@ class MetricSeries:
 
     @property
     def verdicts(self) -> list[ScoreRow]:
-        """The rows that count in the pass rate."""
-        return [row for row in self.rows if row.outcome in ("pass", "fail")]
+        """The rows that count in the pass rate, with those of tasks that raised."""
+        return [row for row in self.rows if row.passed is not None and row.outcome != "vacuous"]
 
     def summary(self) -> SeriesSummary:
         values = [row.value for row in self.evaluated if row.value is not None]
         p50, p95 = np.quantile(values, (0.5, 0.95)).tolist() if values else (None, None)
         return SeriesSummary(
             len(values), Counter(row.outcome for row in self.rows), float(np.mean(values)) if values else None, p50, p95,
-            sum(row.fails_gate for row in self.rows), self._rate_interval(),
+            sum(row.fails_gate for row in self.rows), sum(bool(row.passed) for row in self.verdicts), len(self.verdicts), self._rate_interval(),
         )  # fmt: skip
 
     def _rate_interval(self) -> Interval | None:
         """Return the 95 % interval of the pass rate. Several turns of a case are one draw."""
         by_case: dict[str, list[float]] = {}
         for row in self.verdicts:
-            by_case.setdefault(row.about.case, []).append(float(row.outcome == "pass"))
+            by_case.setdefault(row.about.case, []).append(float(bool(row.passed)))
         if len(by_case) == len(self.verdicts):
-            passed = sum(row.outcome == "pass" for row in self.verdicts)
-            return wilson(passed, len(by_case)) if by_case else None
+            return wilson(sum(value for (value,) in by_case.values()), len(by_case)) if by_case else None
         estimate = mean_by_case(by_case, is_share=True)
         return None if estimate is None else estimate.interval
 
@@ -131,16 +130,15 @@ class SeriesSummary:
     p50: float | None
     p95: float | None
     gates_failed: int
+    passed: int
+    judged: int
+    """Number of verdicts. A turn whose task raised has one: it fails."""
     rate_interval: Interval | None = None
     """95 % interval of the pass rate. None without verdicts, or with repetitions of fewer than five cases."""
 
     @property
-    def judged(self) -> int:
-        return self.outcomes["pass"] + self.outcomes["fail"]
-
-    @property
     def pass_rate(self) -> float | None:
-        return pass_rate(self.outcomes["pass"], self.outcomes["fail"])
+        return pass_rate(self.passed, self.judged - self.passed)
 
 
 class Run:

@@ -56,6 +56,7 @@ def _validator(schema_text: str, feature: str) -> Any:
             jsonio.loads(schema_text),
             retriever=refuse_document,
             mask="value",
+            validate_formats=True,
             pattern_options=jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACK_LIMIT),
         )
     except (ValueError, TypeError) as error:
