@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 
 from ..core import jsonio
 from ..core.bounded import bounded_name
+from ..core.errors import MetricError
 from ..core.finding import findings_in, value_at
 from ..core.score import Score
 from ..core.turn import ToolCall, Turn
 from ..metrics.code.tool_trace import failure_of_call, is_repaired
-from ..metrics.lib.tools import entry_name
+from ..metrics.lib.tools import entry_name, expected_entries
 from .names import public_name
 
 OUTPUT = "output"
@@ -146,8 +147,11 @@ def _of_tools(turn: Turn, failed: Mapping[str, Score]) -> Iterator[Fault]:
             yield Fault("invalid_arguments", f"tool_calls[{at}]", f"{calls[at].name} was called with invalid arguments")
     yield from islice(_unrepaired(calls), _MOST_ERRORS)
     yield from _loops(calls, failed.get("code_repeated_tool_calls"))
-    expected = turn.references.get("expected_tools")
-    if isinstance(expected, list):
+    try:
+        expected = expected_entries(turn, None, "expected_tools")
+    except MetricError:
+        expected = None
+    if expected is not None:
         names = [entry_name(one) for one in expected]
         yield from _first_call(calls, [call.name for call in calls if call.name not in names], "wrong_tool", "{} wasn't expected")
 

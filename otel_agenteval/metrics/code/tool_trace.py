@@ -4,6 +4,7 @@ If the calls are unknown, metrics are skipped.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from typing import Annotated, Any, Literal
@@ -343,9 +344,9 @@ def code_tool_correctness(
 ) -> Result:
     """Share of the expected tool calls that were made, optionally with correct arguments.
 
-    Each expected call, in order, is matched with the best unused call. A match requires the same name (case-sensitive) and
-    counts 1, times the similarity of the arguments if they are checked. It counts 0 if outputs are checked and differ. The
-    value is the sum divided by the number of expected calls. Other calls have no penalty.
+    Each expected call is matched with a call of its own, so that the sum is the highest. A match requires the same name
+    (case-sensitive) and counts 1, times the similarity of the arguments if they are checked. It counts 0 if outputs are checked
+    and differ. The value is the sum divided by the number of expected calls. Other calls have no penalty.
 
     The similarity of two argument objects is 1 if they are equal. Otherwise it is the share of all their keys that have
     equal values in both, with nested objects compared the same way. Fields that an expected call omits aren't compared. If
@@ -383,7 +384,7 @@ def code_tool_correctness(
         if ordered:
             return match_in_order(wanted, calls) / len(wanted)
         scores = detail["scores"] = match_in_any_order(wanted, calls)
-        return sum(scores) / len(wanted)
+        return math.fsum(scores) / len(wanted)
 
     names = value_of([one.by_name() for one in wanted])
     value = value_of(wanted)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ...core import jsonio, python_text
-from ...core.errors import MetricError
+from ...core.errors import MetricError, nearest
 from ...core.turn import ToolCall, Turn
 from .values import json_equal, reference
 
@@ -50,17 +51,56 @@ def failure_in(result: Any) -> str | None:
 def expected_entries(turn: Turn, given: Sequence[Any] | None, *names: str) -> list[Any] | None:
     """Return the expected tools from the parameter or the turn's references, or None.
 
+    Each is a name, or an object with ``name`` and possibly ``arguments`` and ``output``, whichever tool it is written for.
+
     Raises:
-        MetricError: If the reference is neither a list nor a name.
+        MetricError: If the reference is neither a list nor a name, or an entry can't be read.
     """
     entries = reference(turn, given, *names)
     if entries is None:
         return None
     if isinstance(entries, (str, Mapping)):
-        return [entries]
+        entries = [entries]
     if not isinstance(entries, (list, tuple, set, frozenset)):
         raise MetricError("invalid_reference", f"{names[0]}: must be a list of tool names, got {type(entries).__name__}")
-    return list(entries)
+    return [_entry(entry, f"{names[-1]}[{number}]") for number, entry in enumerate(entries)]
+
+
+_SPELLINGS = {
+    "name": ("name", "tool", "tool_name", "function_name", "function"),
+    "arguments": ("arguments", "args", "input", "input_parameters", "parameters", "tool_input", "tool_args", "kwargs"),
+    "output": ("output", "result", "tool_output"),
+}
+"""Keys of an expected call: ours, then those of LangChain, Anthropic, DeepEval, OpenAI and the five seed systems."""
+_UNREAD = ("id", "call_id", "tool_call_id", "type", "index", "description", "reasoning")
+
+
+def _entry(entry: Any, where: str) -> Any:
+    """Return an expected call under our own keys.
+
+    Raises:
+        MetricError: It has a key that no tool uses, no name, or arguments that aren't an object.
+    """
+    if isinstance(entry, str):
+        return entry
+    if not isinstance(entry, Mapping):
+        raise MetricError("invalid_reference", f"{where}: must be a name or an object, got {type(entry).__name__}")
+    if isinstance(entry.get("function"), Mapping):  # a tool call in a message of OpenAI's API
+        entry = {**{key: value for key, value in entry.items() if key != "function"}, **entry["function"]}
+    found = {ours: entry[key] for ours, keys in _SPELLINGS.items() for key in keys if key in entry}
+    known = [*itertools.chain(*_SPELLINGS.values()), *_UNREAD]
+    for key in entry:
+        if key not in known:
+            close = " or ".join(nearest(str(key), known, 2))
+            raise MetricError("invalid_reference", f"{where}: unknown key {key!r}. Did you mean {close}?")
+    if not isinstance(found.get("name"), str) or not found["name"]:
+        raise MetricError("invalid_reference", f"{where}: must have the name of a tool, got {found.get('name')!r}")
+    arguments = found.get("arguments")
+    if isinstance(arguments, str):
+        found["arguments"] = arguments = _parsed(arguments)
+    if not isinstance(arguments, (Mapping, type(None))):
+        raise MetricError("invalid_reference", f"{where}: arguments must be an object, got {type(arguments).__name__}")
+    return found
 
 
 _DELEGATES = re.compile(r"delegate_|ask_question_to_")
@@ -137,8 +177,8 @@ def _is_no_object(arguments: Any) -> bool:
 
 
 def entry_name(entry: Any) -> str:
-    """Return the tool name of an expectation, which is a name or an object with ``name``."""
-    return str(entry.get("name", "")) if isinstance(entry, Mapping) else str(entry)
+    """Return the tool name of an entry of :func:`expected_entries`."""
+    return entry if isinstance(entry, str) else str(entry["name"])
 
 
 _MOST_NAMES = 12
@@ -177,7 +217,7 @@ class Expectation:
         """Return the part to compare that is unknown of a call with this name, or None."""
         for call in calls:
             if call.name == self.name:
-                if self.compares_arguments and lacks_arguments(turn, call):
+                if self.compares_arguments and self.arguments and lacks_arguments(turn, call):
                     return "arguments"
                 if self.compares_output and lacks_result(turn, call):
                     return "result"
@@ -199,7 +239,7 @@ class Expectation:
         """Return how well a call meets the expectation, from 0 to 1."""
         if call.name != self.name or (self.compares_output and not _same_output(self.output, call.result)):
             return 0.0
-        return _similarity(self.arguments, call.arguments) if self.compares_arguments else 1.0
+        return _similarity(self.arguments, {} if call.arguments is None else call.arguments) if self.compares_arguments else 1.0
 
 
 def _same_output(expected: Any, result: Any) -> bool:
@@ -240,15 +280,69 @@ def _similarity(expected: Any, actual: Any, depth: int = 0) -> float:
     return sum(_similarity(expected[key], actual[key], depth + 1) for key in shared) / len(expected.keys() | actual.keys())
 
 
+_MOST_STEPS = 2_000_000
+"""Steps of the exact pairing. With more calls than that takes, the best pairs are chosen one after the other."""
+
+
 def match_in_any_order(expectations: Sequence[Expectation], calls: Sequence[ToolCall]) -> list[float]:
-    unused = list(calls)
-    found = []
-    for expectation in expectations:
-        matches = [expectation.match(call) for call in unused]
-        best = max(matches, default=0.0)
-        if best > 0:
-            del unused[matches.index(best)]
-        found.append(best)
+    """Return how well each expectation is met by a call of its own, for the pairing with the highest sum."""
+    values = [[expectation.match(call) for call in calls] for expectation in expectations]
+    if not calls or len(expectations) * len(calls) * min(len(expectations), len(calls)) > _MOST_STEPS:
+        return _best_first(values)
+    if len(expectations) > len(calls):
+        pairs = {row: column for column, row in enumerate(_pairing(list(map(list, zip(*values, strict=True)))))}
+    else:
+        pairs = dict(enumerate(_pairing(values)))
+    return [row[pairs[number]] if number in pairs else 0.0 for number, row in enumerate(values)]
+
+
+def _best_first(values: Sequence[Sequence[float]]) -> list[float]:
+    found, free = [0.0] * len(values), set(range(len(values[0]) if values else 0))
+    ranked = sorted(
+        ((value, row, column) for row, line in enumerate(values) for column, value in enumerate(line) if value), reverse=True
+    )
+    for value, row, column in ranked:
+        if column in free and not found[row]:
+            found[row] = value
+            free.remove(column)
+    return found
+
+
+def _pairing(values: Sequence[Sequence[float]]) -> list[int]:
+    """Return a column for each row, so that the sum of the values is the highest (Kuhn and Munkres).
+
+    There are at least as many columns as rows.
+    """
+    rows, columns = len(values), len(values[0])
+    of_row, of_column = [0.0] * (rows + 1), [0.0] * (columns + 1)  # potentials; row and column 0 are the row to be paired
+    row_of = [0] * (columns + 1)
+    for row in range(1, rows + 1):
+        row_of[0], at = row, 0
+        least, before, seen = [math.inf] * (columns + 1), [0] * (columns + 1), [False] * (columns + 1)
+        while row_of[at]:
+            seen[at] = True
+            line, step, following = row_of[at], math.inf, 0
+            for column in range(1, columns + 1):
+                if not seen[column]:
+                    cost = -values[line - 1][column - 1] - of_row[line] - of_column[column]
+                    if cost < least[column]:
+                        least[column], before[column] = cost, at
+                    if least[column] < step:
+                        step, following = least[column], column
+            for column in range(columns + 1):
+                if seen[column]:
+                    of_row[row_of[column]] += step
+                    of_column[column] -= step
+                else:
+                    least[column] -= step
+            at = following
+        while at:
+            row_of[at] = row_of[before[at]]
+            at = before[at]
+    found = [0] * rows
+    for column in range(1, columns + 1):
+        if row_of[column]:
+            found[row_of[column] - 1] = column - 1
     return found
 
 
