@@ -6,10 +6,10 @@ import codecs
 import csv
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
-from ..core import jsonio
-from ..core.errors import ConfigError
+from ..core import jsonio, python_text
+from ..core.errors import ConfigError, likeness, nearest
 from ..core.extras import require
 
 _CASE_COLUMNS = ("case_id", "id", "case")
@@ -50,8 +50,17 @@ def cases_in(source: str | Path | Iterable[Mapping[str, Any]] | Any, where: str 
         found = {key: value for key, value in row.items() if key not in _CASE_COLUMNS and value is not None}
         found |= inner if isinstance(inner, dict) else {} if inner is None else {"references": inner}
         if case is None and (asked is None or asked == "") and "turns" not in found and "user" not in found:
-            raise ConfigError(f"{where}: {place}: a case must have a case_id, an input (text), or both")
+            raise ConfigError(f"{where}: {place}: a case must have a case_id, an input (text), or both{_misspelled(found)}")
         yield Case(case, asked, found, promptfoo if own is None else own, f"{where}: {place}")
+
+
+def _misspelled(columns: Iterable[str]) -> str:
+    """Return a hint for a column that looks like one of a case's."""
+    for column in columns:
+        (close,) = nearest(column, ("input", "turns", "user", *_CASE_COLUMNS), 1)
+        if likeness(column, close) > 0.7:
+            return f". Did you mean {close} instead of {column!r}?"
+    return f", got {', '.join(map(repr, columns)) or 'neither'}"
 
 
 def rows_in(source: Any, where: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -86,20 +95,20 @@ def _rows_of_file(path: str, where: str) -> Iterator[tuple[int, dict[str, Any]]]
     Raises:
         ConfigError: the file can't be read, or has another format.
     """
+    extension = Path(path).suffix.lower()
     try:
         with Path(path).open("rb") as file:
             other = _other_format(file.read(_HEAD))
         if other is not None:
             raise ConfigError(f"{where}: {path}: must be JSON lines, CSV or Parquet, got {other}")
-        if path.endswith(".parquet"):
+        if extension == ".parquet":
             table = require("pyarrow.parquet", feature="reading a Parquet data set", extra="parquet").read_table(path)
             yield from enumerate(table.to_pylist(), 1)
-        elif path.endswith(".csv"):
-            with Path(path).open(encoding="utf-8", newline="") as file:
-                for number, row in enumerate(csv.DictReader(file), 2):
-                    yield number, {key: written_value(value) if value else None for key, value in row.items() if key}
+        elif extension in (".csv", ".tsv"):
+            with Path(path).open(encoding="utf-8-sig", newline="") as file:
+                yield from _csv_rows(file, f"{where}: {path}", "\t" if extension == ".tsv" else ",")
         else:
-            with Path(path).open(encoding="utf-8", newline="\n") as file:
+            with Path(path).open(encoding="utf-8-sig", newline="\n") as file:
                 for number, line in enumerate(file, 1):
                     if line.strip():
                         yield number, _object(line, f"{where}: {path}:{number}")
@@ -109,18 +118,65 @@ def _rows_of_file(path: str, where: str) -> Iterator[tuple[int, dict[str, Any]]]
         raise ConfigError(f"{where}: {path}: {why}") from None
 
 
+_LONGEST_CELL = 1 << 30
+_DELIMITERS = (",", ";", "\t", "|")
+
+
+def _csv_rows(file: TextIO, where: str, delimiter: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the first line's number and the content of each row.
+
+    The delimiter is the one that occurs most in the header, or what a first line ``sep=;`` sets.
+
+    Raises:
+        ConfigError: a column is there twice, or a row has more cells than the header.
+        csv.Error: the file isn't CSV.
+    """
+    csv.field_size_limit(_LONGEST_CELL)
+    before, head = 0, file.readline()
+    if head.lower().startswith("sep=") and len(head.rstrip("\r\n")) == 5:
+        before, delimiter = 1, head[4]
+    else:
+        file.seek(0)
+        delimiter = max((delimiter, *_DELIMITERS), key=head.count)
+    reader = csv.reader(file, delimiter=delimiter)
+    columns = [name.strip() for name in next(reader, [])]
+    if twice := [name for name in columns if name and columns.count(name) > 1]:
+        raise ConfigError(f"{where}:{before + 1}: column {twice[0]!r} must occur once, got {columns.count(twice[0])}")
+    while True:
+        line = before + reader.line_num + 1
+        row = next(reader, None)
+        if row is None:
+            return
+        if len(row) > len(columns):
+            counts = f"got {len(row)} instead of {len(columns)}"
+            raise ConfigError(f"{where}:{line}: too many cells, {counts}. Put quotation marks around a cell with {delimiter!r}")
+        if any(row):
+            yield line, {name: _cell(cell) if cell else None for name, cell in zip(columns, row, strict=False) if name}
+
+
+def _cell(text: str) -> Any:
+    """Return the list or object that a cell has as JSON or as Python writes it, or the text."""
+    if text[:1] in "[{":
+        for parse in (jsonio.loads, python_text.literal):
+            try:
+                return parse(text)
+            except ValueError:
+                pass
+    return text
+
+
 _HEAD = 64
-_SHEETS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
-"""How .xlsx, .ods and .xls files begin."""
+_OTHER_FORMATS = (
+    ((b"PK\x03\x04", b"\xd0\xcf\x11\xe0"), "a spreadsheet or ZIP file; save the sheet as CSV"),  # .xlsx, .ods, .xls
+    ((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE), "UTF-16 text; convert the file to UTF-8"),
+)
 
 
 def _other_format(head: bytes) -> str | None:
     """Return the format of a file that isn't a data set, with a fix; None for all others."""
-    if head.startswith(_SHEETS):
-        return "a spreadsheet or ZIP file; save the sheet as CSV"
     if head.removeprefix(codecs.BOM_UTF8).lstrip()[:1] == b"[":
         return "a JSON array; write one object per line, for example with jq -c '.[]'"
-    return None
+    return next((kind for marks, kind in _OTHER_FORMATS if head.startswith(marks)), None)
 
 
 def _object(line: str, where: str) -> dict[str, Any]:
@@ -134,7 +190,7 @@ def _object(line: str, where: str) -> dict[str, Any]:
 
 
 def written_value(raw: Any) -> Any:
-    """Return the value of an attribute, baggage entry or CSV cell.
+    """Return the value of an attribute or baggage entry.
 
     Lists and objects are parsed from JSON text.
     """

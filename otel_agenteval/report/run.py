@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import zlib
 from collections import Counter
@@ -202,7 +203,7 @@ class Run:
             try:
                 for number, line in enumerate(stream, 1):
                     if line.strip():
-                        run._add_line(line, f"{path}:{number}", report)
+                        run._add_line(line.removeprefix(codecs.BOM_UTF8), f"{path}:{number}", report)
             except (OSError, EOFError) as problem:
                 raise AgentEvalError(f"{path}: cannot be read: {problem}") from None
         if not run.series:
