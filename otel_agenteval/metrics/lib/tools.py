@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -313,37 +312,30 @@ def _pairing(values: Sequence[Sequence[float]]) -> list[int]:
 
     There are at least as many columns as rows.
     """
-    rows, columns = len(values), len(values[0])
-    of_row, of_column = [0.0] * (rows + 1), [0.0] * (columns + 1)  # potentials; row and column 0 are the row to be paired
-    row_of = [0] * (columns + 1)
-    for row in range(1, rows + 1):
-        row_of[0], at = row, 0
-        least, before, seen = [math.inf] * (columns + 1), [0] * (columns + 1), [False] * (columns + 1)
-        while row_of[at]:
+    import numpy as np
+
+    cost = -np.array(values)
+    rows, columns = cost.shape
+    of_row, of_column, row_of = np.zeros(rows), np.zeros(columns), np.full(columns, -1)  # potentials, and the pairs so far
+    for row in range(rows):
+        least, before, seen = np.full(columns, np.inf), np.full(columns, -1), np.zeros(columns, bool)
+        at, at_row = -1, row
+        while at_row >= 0:
+            reach = cost[at_row] - of_row[at_row] - of_column
+            better = ~seen & (reach < least)
+            least[better], before[better] = reach[better], at
+            at = int(np.where(seen, np.inf, least).argmin())
+            step = least[at]
+            of_row[row] += step
+            of_row[row_of[seen]] += step
+            of_column[seen] -= step
+            least[~seen] -= step
             seen[at] = True
-            line, step, following = row_of[at], math.inf, 0
-            for column in range(1, columns + 1):
-                if not seen[column]:
-                    cost = -values[line - 1][column - 1] - of_row[line] - of_column[column]
-                    if cost < least[column]:
-                        least[column], before[column] = cost, at
-                    if least[column] < step:
-                        step, following = least[column], column
-            for column in range(columns + 1):
-                if seen[column]:
-                    of_row[row_of[column]] += step
-                    of_column[column] -= step
-                else:
-                    least[column] -= step
-            at = following
-        while at:
-            row_of[at] = row_of[before[at]]
-            at = before[at]
-    found = [0] * rows
-    for column in range(1, columns + 1):
-        if row_of[column]:
-            found[row_of[column] - 1] = column - 1
-    return found
+            at_row = int(row_of[at])
+        while at >= 0:
+            row_of[at] = row if before[at] < 0 else row_of[before[at]]
+            at = int(before[at])
+    return [int(np.flatnonzero(row_of == row)[0]) for row in range(rows)]
 
 
 def match_in_order(expectations: Sequence[Expectation], calls: Sequence[ToolCall]) -> float:
