@@ -58,68 +58,35 @@ def failing_metric():
 
 
 def test_a_metric_that_raises_is_an_error_and_no_score(failing_metric):
-    with Rig({"inline": {"metrics": [failing_metric, "code_empty_answer"]}}) as rig:
-        rig.run()
-        first, second = rig.scored()[0].scores
-        assert (first.status, first.value, first.error_type) == ("error", None, "ValueError")
-        assert second.status == "ok"
-
-
-def test_an_error_leaves_with_its_type_and_without_a_score(failing_metric):
-    with Rig({"inline": {"metrics": [failing_metric]}}) as rig:
-        rig.run()
-        event = rig.score_events("invoke_agent bot")[failing_metric]
-        assert event["error.type"] == "ValueError"
-        assert not any(key.startswith("gen_ai.evaluation.score") for key in event)
-        (record,) = rig.log_events()
-        assert record.attributes["error.type"] == "ValueError"
-        assert "gen_ai.evaluation.score.value" not in record.attributes
-
-
-def test_an_error_is_counted_as_one(failing_metric):
-    with Rig({"inline": {"metrics": [failing_metric]}}) as rig:
-        rig.run()
-        assert rig.turn()
-        assert rig.count("agenteval.results") == {(failing_metric, "bot", "error"): 1}
-
-
-def test_why_tells_what_became_of_each_metric(failing_metric):
     with Rig({"inline": {"metrics": [failing_metric, "code_empty_answer", "code_cost"]}}) as rig:
         rig.run()
+        first, second, _ = rig.scored()[0].scores
+        assert (first.status, first.value, first.error_type) == ("error", None, "ValueError")
+        assert second.status == "ok"
+        (record,) = [record for record in rig.log_events() if record.attributes["gen_ai.evaluation.name"] == failing_metric]
+        for event in (record.attributes, rig.score_events("invoke_agent bot")[failing_metric]):
+            assert event["error.type"] == "ValueError"
+            assert not any(key.startswith("gen_ai.evaluation.score") for key in event)
+        assert rig.count("agenteval.results")[(failing_metric, "bot", "error")] == 1
         why = rig.engine.why(rig.turn().turn_id)
-        assert why[failing_metric] == "error: ValueError"
-        assert why["code_empty_answer"] == "scored"
+        assert (why[failing_metric], why["code_empty_answer"]) == ("error: ValueError", "scored")
         assert why["code_cost"].startswith("skipped: ")
 
 
 # --- outlets
 
 
-def test_an_outlet_that_fails_is_counted_and_the_others_still_run():
-    with Rig() as rig:
-        rig.engine.outlets.add(BrokenOutlet(), first=True)
-        rig.run()
-        rig.processor.force_flush()
-        assert rig.kept
-        assert rig.engine.telemetry.read("agenteval.emit.errors").values[("broken", "OSError")] >= 1
-        assert rig.exported_names() == ["execute_tool search", "chat m-1", "invoke_agent bot"]
-
-
-def test_a_flush_is_false_when_an_outlet_fails_to_flush():
-    with Rig() as rig:
-        rig.engine.outlets.add(BrokenOutlet())
-        rig.run()
-        assert rig.processor.force_flush() is False
-
-
-def test_an_outlet_that_fails_is_logged_once_and_without_content(caplog):
+def test_an_outlet_that_fails_is_counted_logged_once_and_the_others_still_run(caplog):
     with Rig() as rig, caplog.at_level(logging.DEBUG, "otel_agenteval"):
-        rig.engine.outlets.add(BrokenOutlet())
-        for _ in range(5):
+        rig.engine.outlets.add(BrokenOutlet(), first=True)
+        for _ in range(2):
             rig.run()
-            rig.processor.force_flush()
-        messages = [record.getMessage() for record in caplog.records if "broken" in record.getMessage()]
-        assert messages == ["outlet broken failed: OSError (further failures are only counted)"]
+            assert rig.processor.force_flush() is False
+        assert len(rig.kept) == 2
+        assert rig.engine.telemetry.read("agenteval.emit.errors").values[("broken", "OSError")] >= 2
+        assert rig.exported_names() == ["execute_tool search", "chat m-1", "invoke_agent bot"] * 2
+        (message,) = [record.getMessage() for record in caplog.records if "broken" in record.getMessage()]
+        assert "OSError" in message
         assert "SECRETS" not in caplog.text
 
 
@@ -129,17 +96,6 @@ def test_an_outlet_that_fails_to_close_does_not_stop_the_shutdown():
         rig.run()
         rig.processor.shutdown()
         assert rig.engine.telemetry.read("agenteval.emit.errors").values[("broken", "OSError")] >= 1
-
-
-def test_a_file_that_cannot_be_written_holds_up_its_lines_only(tmp_path):
-    file = tmp_path / "missing" / "scores"
-    with Rig({"outlets": {"jsonl": str(file)}}) as rig:
-        rig.run()
-        assert rig.processor.force_flush() is False  # its lines wait
-        assert rig.count("agenteval.emit.errors") == {("jsonl", "FileNotFoundError"): 1}
-        file.parent.mkdir()
-        scores = len(rig.log_events())
-        assert len(file.read_text().splitlines()) == scores > 0
 
 
 # --- broken spans and records
@@ -188,7 +144,6 @@ def test_a_broken_log_record_does_not_reach_the_host(record):
         assert rig.turn()
 
 
-@pytest.mark.parametrize("value", [None, 7, "", "{", [1, 2], b"\xff", float("nan"), True, "x" * 100_000], ids=repr)
 @pytest.mark.parametrize(
     "key",
     [
@@ -196,15 +151,17 @@ def test_a_broken_log_record_does_not_reach_the_host(record):
         "gen_ai.tool.definitions", "gen_ai.system_instructions", "gen_ai.response.finish_reasons", "gen_ai.conversation.id",
     ],
 )  # fmt: skip
-def test_attributes_of_any_value_do_not_reach_the_host(key, value, caplog):
+def test_attributes_of_any_value_do_not_reach_the_host(key, caplog):
     with Rig() as rig:
-        with rig.agent() as root:
-            span = rig.start_chat("hello", "Hi.")
-            for target in (root, span):
-                target.set_attribute(key, value)
-            span.end()
-        assert len(rig.turns()) <= 1
-        assert (rig.engine.failures, rig.engine.assembler.open_turns) == ({}, 0)
+        for value in (None, 7, "", "{", [1, 2], b"\xff", float("nan"), True, "x" * 100_000):
+            before = len(rig.turns())
+            with rig.agent() as root:
+                span = rig.start_chat("hello", "Hi.")
+                for target in (root, span):
+                    target.set_attribute(key, value)
+                span.end()
+            assert len(rig.turns()) <= before + 1
+            assert (rig.engine.failures, rig.engine.assembler.open_turns) == ({}, 0), value
         assert not [record for record in caplog.records if record.name.startswith("otel_agenteval")]
 
 
@@ -225,13 +182,7 @@ def test_after_shutdown_the_processor_does_nothing_more():
         rig.run("before")
         rig.processor.shutdown()
         rig.run("after")
+        assert rig.processor.force_flush(60_000)
         assert [scored.turn.agent for scored in rig.kept] == ["before"]
         assert rig.score_events("invoke_agent after") == {}
         assert rig.engine.assembler.open_turns == 0
-
-
-def test_after_shutdown_a_flush_has_nothing_to_do():
-    with Rig() as rig:
-        rig.run()
-        rig.processor.shutdown()
-        assert rig.processor.force_flush(1_000)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import pytest
 from opentelemetry.sdk._logs import LoggerProvider
-from opentelemetry.sdk._logs.export import BatchLogRecordProcessor, InMemoryLogRecordExporter, LogRecordExporter
+from opentelemetry.sdk._logs.export import BatchLogRecordProcessor, InMemoryLogRecordExporter
 
 from otel_agenteval import AgentEvalSpanProcessor
 from otel_agenteval.outlets.base import Outlet
-from tests.support.clock import FakeClock
 from tests.support.rig import Rig
 
 
@@ -23,9 +21,10 @@ class BlockingOutlet(Outlet):
     def __init__(self):
         self.go = threading.Event()
         self.batches = []
+        self.waited_out = False
 
     def emit(self, batch):
-        self.go.wait(60)
+        self.waited_out = not self.go.wait(60)
         self.batches.append(batch)
 
     def flush(self, timeout):
@@ -38,38 +37,23 @@ class BlockingOutlet(Outlet):
 @pytest.fixture
 def blocked():
     outlet = BlockingOutlet()
-    with Rig({"exit_timeout": "1s"}) as rig:
+    with Rig({"exit_timeout": "100ms"}) as rig:
         rig.engine.outlets.add(outlet)
         yield rig, outlet
         outlet.go.set()
 
 
-def test_after_a_flush_the_closed_turns_are_in_the_outlets():
+@pytest.mark.parametrize("flushed", ["processor", "provider"])
+def test_a_flush_hands_over_closed_turns_only(flushed):
     with Rig() as rig:
         rig.run()
-        assert rig.processor.force_flush()
-        assert len(rig.kept) == 1
-        assert rig.engine.worker.bytes == 0
-
-
-def test_a_flush_does_not_close_open_turns():
-    with Rig() as rig:
         with rig.agent():
             rig.chat("hello", "Hi.")
-            assert rig.processor.force_flush()
-            assert len(rig.kept) == 0
+            assert getattr(rig, flushed).force_flush()
+            assert len(rig.kept) == 1
             assert rig.engine.assembler.open_turns == 1
-        assert rig.turn().close_reason == "root_ended"
-
-
-def test_a_flush_closes_what_is_due():
-    clock = FakeClock()
-    with Rig(clock=clock) as rig:
-        with rig.agent():
-            rig.start_chat("hello")
-        clock.advance(5)
-        assert rig.processor.force_flush()
-        assert len(rig.kept) == 1
+            assert rig.engine.worker.bytes == 0
+        assert rig.turns()[1].close_reason == "root_ended"
 
 
 def test_a_flush_reaches_the_log_exporter_behind_a_batch():
@@ -81,34 +65,13 @@ def test_a_flush_reaches_the_log_exporter_behind_a_batch():
         assert len(exporter.get_finished_logs()) == len(rig.log_events()) > 10
 
 
-def test_the_tracer_provider_flushes_us_too():
-    with Rig() as rig:
-        rig.run()
-        assert rig.provider.force_flush()
-        assert len(rig.kept) == 1
-
-
-def test_a_flush_is_false_while_an_outlet_blocks(blocked):
-    rig, _ = blocked
-    rig.run()
-    assert rig.processor.force_flush(50) is False
-
-
-def test_a_flush_that_was_false_is_true_once_the_outlet_goes_on(blocked):
+def test_a_flush_is_false_until_the_outlet_goes_on(blocked):
     rig, outlet = blocked
     rig.run()
-    rig.processor.force_flush(50)
+    assert rig.processor.force_flush(50) is False
     outlet.go.set()
     assert rig.processor.force_flush() is True
     assert len(outlet.batches) == 1
-
-
-def test_a_flush_waits_no_longer_than_it_may(blocked):
-    rig, _ = blocked
-    rig.run()
-    before = time.monotonic()
-    rig.processor.force_flush(200)
-    assert time.monotonic() - before < 5
 
 
 def test_a_blocked_outlet_does_not_hold_up_the_agent(blocked):
@@ -144,44 +107,8 @@ def test_a_flush_is_false_when_the_log_exporter_fails_to_flush():
     provider.shutdown()
 
 
-def test_a_flush_from_many_threads_at_once_serves_them_all():
-    with Rig() as rig:
-        found = []
-
-        def work():
-            rig.run()
-            found.append(rig.processor.force_flush())
-
-        threads = [threading.Thread(target=work) for _ in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert found == [True] * 8
-        assert len(rig.kept) == 8
-
-
-def test_shutdown_with_a_blocked_outlet_takes_no_longer_than_the_exit_timeout(blocked):
-    rig, _ = blocked
+def test_shutdown_does_not_wait_for_a_blocked_outlet(blocked):
+    rig, outlet = blocked
     rig.run()
-    before = time.monotonic()
     rig.processor.shutdown()
-    assert time.monotonic() - before < 5
-
-
-def test_a_log_exporter_that_raises_loses_its_records_only():
-    class Broken(LogRecordExporter):
-        def export(self, batch):
-            raise OSError("no route")
-
-        def shutdown(self):
-            pass
-
-        def force_flush(self, timeout_millis=30_000):
-            return True
-
-    with Rig() as rig:
-        rig.logger_provider.add_log_record_processor(BatchLogRecordProcessor(Broken(), schedule_delay_millis=3_600_000))
-        rig.run()
-        rig.processor.force_flush()
-        assert rig.log_events()
+    assert not outlet.waited_out

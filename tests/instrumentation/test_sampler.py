@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from opentelemetry import trace
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON, ParentBased, TraceIdRatioBased
 
 import otel_agenteval as oa
@@ -24,19 +23,7 @@ def test_a_dropped_turn_is_evaluated_and_not_exported(sampler):
         rig.run(says="Paris.")
         assert (rig.turn().output, [call.name for call in rig.turn().tool_calls]) == ("Paris.", ["search"])
         assert rig.exported_names() == []
-
-
-def test_the_log_events_of_a_dropped_turn_say_that_its_trace_is_not_kept():
-    with Rig(sampler=oa.record_all(ALWAYS_OFF)) as rig:
-        rig.run()
-        assert rig.log_events()
         assert {bool(record.trace_flags.sampled) for record in rig.log_events()} == {False}
-
-
-def test_a_dropped_turn_gives_no_exemplars():
-    with Rig(sampler=oa.record_all(ALWAYS_OFF)) as rig:
-        rig.run()
-        assert rig.turn()
         distributions = rig.engine.telemetry.read("agenteval.turn.duration").distributions.values()
         assert [kept for found in distributions for kept in found.exemplars if kept is not None] == []
 
@@ -76,11 +63,6 @@ def test_agents_are_recognised_by_their_names_too():
     with Rig(sampler=oa.record_all(ALWAYS_OFF)) as rig:
         assert rig.tracer.start_span("invoke_agent bot").is_recording()
         assert not rig.tracer.start_span("checkout").is_recording()
-
-
-def test_the_trace_flags_of_a_recorded_turn_stay_unsampled():
-    with Rig(sampler=oa.record_all(ALWAYS_OFF)) as rig, rig.agent():
-        assert not trace.get_current_span().get_span_context().trace_flags.sampled
 
 
 def test_its_description_names_the_wrapped_sampler():

@@ -28,7 +28,7 @@ ONE = {"inline": {"metrics": ["code_latency"]}, "outlets": {"log_events": False}
 STEPS = st.lists(st.tuples(st.sampled_from([*STARTS, "end", "end"]), st.integers(0, 7)), min_size=2, max_size=25)
 """Each step starts a span of a kind below one of the open ones, or ends one of those."""
 
-any_tree = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+any_tree = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 class LosesSome(Sampler):

@@ -63,17 +63,6 @@ def test_rest_of_a_trace_with_a_turn_is_not_unread(caplog):
     assert caplog.messages == []
 
 
-def test_an_application_s_own_traces_are_not_looked_at(caplog):
-    with Rig() as rig:
-        for number in range(3):
-            with rig.tracer.start_as_current_span("GET", attributes={"http.route": "/x", "shop.order": number}):
-                pass
-        assert rig.turns() == []
-        assert rig.count("agenteval.unread_traces") == {}
-        assert rig.engine.assembler.open_turns == 0
-    assert caplog.messages == []
-
-
 def test_messages_in_log_records_of_this_process_are_read():
     with Rig() as rig:
         log = rig.logger_provider.get_logger("fw.log")

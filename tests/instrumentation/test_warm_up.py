@@ -14,7 +14,6 @@ import pytest
 import otel_agenteval as oa
 from otel_agenteval.engine import warm_up
 from otel_agenteval.engine.warm_up import WarmUp
-from otel_agenteval.evaluation import evaluator
 from tests.support.process import output_of
 
 
@@ -51,17 +50,8 @@ def started(steps: Steps, failed: Any = never) -> WarmUp:
     """A warm-up that has begun its first step."""
     found = WarmUp(steps, failed)
     found.start()
-    assert steps.began.acquire(timeout=10)
+    assert steps.began.acquire(timeout=60)
     return found
-
-
-def test_all_steps_are_done_and_the_thread_ends() -> None:
-    steps = Steps(3)
-    found = started(steps)
-    steps.may.release(3)
-    assert found._thread is not None
-    found._thread.join(10)
-    assert (steps.done, found._thread.is_alive()) == (3, False)
 
 
 def test_a_stop_waits_for_the_step_in_hand_and_begins_no_other() -> None:
@@ -69,10 +59,10 @@ def test_a_stop_waits_for_the_step_in_hand_and_begins_no_other() -> None:
     found = started(steps)
     stopping = threading.Thread(target=found.stop)
     stopping.start()
-    assert found._stop.wait(10)
+    assert found._stop.wait(60)
     assert stopping.is_alive()
     steps.may.release()
-    stopping.join(10)
+    stopping.join(60)
     assert found._thread is not None
     assert (steps.done, found._thread.is_alive()) == (1, False)
 
@@ -94,7 +84,7 @@ def test_a_step_that_goes_wrong_is_reported_and_ends_it() -> None:
     found = started(steps, lambda where, error: failed.append((where, error)))
     steps.may.release()
     assert found._thread is not None
-    found._thread.join(10)
+    found._thread.join(60)
     assert (failed, steps.done) == ([("warm_up", fault)], 1)
 
 
@@ -118,28 +108,18 @@ began.wait()
 threading.Timer(0.1, may.set).start()
 pid = os.fork()
 if pid == 0:
-    first._thread.join(10)
+    first._thread.join(60)
     print(log[:2], log[-3:], flush=True)
     os._exit(0)
 os.waitpid(pid, 0)
-first._thread.join(10)
+first._thread.join(60)
 print(log)
 """
     assert output_of(script).splitlines() == ["['begun', 'done'] ['begun', 'done', 'next']", "['begun', 'done', 'next']"]
 
 
-def test_the_pack_is_warm_once_for_all_processors_of_a_process() -> None:
-    processor = oa.AgentEvalSpanProcessor({"outlets": {"prometheus": None}})
-    for _ in processor.engine.pipeline.evaluator.warm_up():
-        pass
-    keys = {metric.key for metric in processor.engine.pipeline.evaluator.metrics}
-    assert keys <= evaluator._warm
-    assert [*processor.engine.pipeline.evaluator.warm_up()] == []
-    processor.shutdown()
-
-
 def test_a_processor_that_nobody_holds_any_more_goes_with_its_warm_up() -> None:
-    processor = oa.AgentEvalSpanProcessor({"outlets": {"prometheus": None}})
+    processor = oa.AgentEvalSpanProcessor({"inline": {"metrics": ["code_latency"]}, "outlets": {"prometheus": None}})
     thread = processor.engine.warm_up._thread
     assert thread is not None
     thread.join(60)

@@ -15,8 +15,6 @@ pytest.importorskip("opentelemetry.instrumentation.genai.openai")
 
 import httpx
 import openai
-from langchain.agents import create_agent
-from langchain_openai import ChatOpenAI
 from pydantic_ai import Agent, AudioUrl, BinaryContent, DocumentUrl, ImageUrl
 from pydantic_ai.capabilities import Instrumentation
 from pydantic_ai.models.instrumented import InstrumentationSettings
@@ -24,7 +22,7 @@ from pydantic_ai.models.test import TestModel
 
 import otel_agenteval as oa
 from otel_agenteval.metrics.lib.media import attachments_of, contents_of, media_of
-from tests.support.agents import langchain_traced, openai_traced
+from tests.support.agents import langchain_traced, langgraph_agent, openai_traced
 from tests.support.fake_llm import SCRIPTS
 from tests.support.live import Live
 from tests.support.media import blurred, image, scenery, sound, tone, uri
@@ -66,27 +64,15 @@ def test_openai_chat(live: Live, client: openai.OpenAI, capture: str) -> None:
     assert [content.data for content in contents_of(turn, "audio")] == [WAV]
 
 
-@pytest.fixture
-def graph(llm: str) -> Iterator[Any]:
-    with httpx.Client() as http:
-        model = ChatOpenAI(model="gpt-4o-mini", base_url=llm, api_key="none", max_retries=0, http_client=http)
-        yield create_agent(model, [], system_prompt="Answer shortly.", name="viewer")
-
-
-@pytest.mark.parametrize(
-    "part",
-    [
-        pytest.param({"type": "image_url", "image_url": {"url": IMAGE}}, id="OpenAI's form"),
-        pytest.param(
-            {"type": "image", "base64": base64.b64encode(PNG).decode(), "mime_type": "image/png"}, id="LangChain's form"
-        ),
-    ],
-)
-def test_langgraph(live: Live, graph: Any, part: dict[str, Any]) -> None:
-    with langchain_traced(live):
-        graph.invoke({"messages": [{"role": "user", "content": [TEXT, part]}]})
+def test_langgraph(live: Live, llm: str) -> None:
+    openai_form = {"type": "image_url", "image_url": {"url": IMAGE}}
+    own_form = {"type": "image", "base64": base64.b64encode(PNG).decode(), "mime_type": "image/png"}
+    with langchain_traced(live), httpx.Client() as http:
+        langgraph_agent(llm, [], http_client=http).invoke(
+            {"messages": [{"role": "user", "content": [TEXT, openai_form, own_form]}]}
+        )
     turn = asked(live.turn())
-    assert [content.data for content in contents_of(turn, "image")] == [PNG]
+    assert {content.data for content in contents_of(turn, "image")} == {PNG}
     score = oa.get_metric("code_image_blank").evaluate(turn)
     assert (score.status, score.passed) == ("ok", True)
 

@@ -18,12 +18,8 @@ import httpx
 import openai
 from opentelemetry import trace
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags
-from pydantic_ai.direct import model_request_sync
-from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, ToolCallPart, ToolReturnPart, UserPromptPart
-from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import DeltaToolCall, FunctionModel
-from pydantic_ai.models.test import TestModel
-from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.usage import RequestUsage
 
 from otel_agenteval import load_turns
@@ -33,12 +29,10 @@ from tests.support.agents import (
     asker,
     begin,
     definitions,
-    langchain_model,
     langchain_traced,
     langgraph_agent,
     openai_traced,
     pydantic_agent,
-    pydantic_traced,
     said,
     settings_of,
     tool_loop,
@@ -139,11 +133,6 @@ def run_report(name: str) -> str:
     raise RuntimeError("database connection lost")
 
 
-def refund_order(order_id: str, amount: float) -> str:
-    """Refund an order."""
-    return f"refunded {amount} for {order_id}"
-
-
 # --- pydantic-ai
 
 
@@ -180,22 +169,12 @@ ONE = [("get_weather", {"city": "Paris"}, "call_1")]
 TWO = [*ONE, ("get_weather", {"city": "Tokyo"}, "call_2")]
 
 
-def test_pydantic_ai_with_one_tool(both):
-    pydantic_agent(both.live, scripted(ONE, "Sunny."), tools=[get_weather]).run_sync("Weather?", conversation_id="conv-1")
-    (turn,) = both.check()
-    assert (tools_of(turn), turn.conversation_id, turn.output) == ([PARIS], "conv-1", "Sunny.")
-
-
 def test_pydantic_ai_with_parallel_tools(both):
-    pydantic_agent(both.live, scripted(TWO, "Sunny, and rainy."), tools=[get_weather]).run_sync("Weather?")
+    agent = pydantic_agent(both.live, scripted(TWO, "Sunny, and rainy."), tools=[get_weather])
+    agent.run_sync("Weather?", conversation_id="conv-1")
     (turn,) = both.check()
     assert sorted(tools_of(turn), key=str) == [PARIS, TOKYO]
-
-
-def test_pydantic_ai_with_a_model_that_calls_every_tool(both):
-    pydantic_agent(both.live, TestModel(custom_output_text="Done."), tools=[refund_order]).run_sync("Try.")
-    (turn,) = both.check()
-    assert turn.output == "Done."
+    assert (turn.conversation_id, turn.output) == ("conv-1", "Sunny, and rainy.")
 
 
 def test_pydantic_ai_with_an_agent_as_a_tool(both):
@@ -223,19 +202,14 @@ def test_pydantic_ai_that_streams(both):
     assert (tools_of(turn), turn.output.strip()) == ([PARIS], "It is sunny now.")
 
 
-def test_pydantic_ai_with_a_model_that_fails(both):
-    with pytest.raises(RuntimeError, match="the model is down"):
-        pydantic_agent(both.live, scripted(ONE, RuntimeError("the model is down")), tools=[get_weather]).run_sync("Weather?")
+@pytest.mark.parametrize("failing", ["model", "tool"])
+def test_pydantic_ai_with_a_failure(both, failing):
+    steps = [ONE, RuntimeError("down")] if failing == "model" else [[("run_report", {"name": "nightly"}, "call_1")], "Done."]
+    with pytest.raises(RuntimeError):
+        pydantic_agent(both.live, scripted(*steps), tools=[get_weather, run_report]).run_sync("Weather?")
     (turn,) = both.check()
-    assert (turn.error.type, tools_of(turn)) == ("RuntimeError", [PARIS])
-
-
-def test_pydantic_ai_with_a_tool_that_fails(both):
-    steps = [[("run_report", {"name": "nightly"}, "call_1")], "Done."]
-    with pytest.raises(RuntimeError, match="database connection lost"):
-        pydantic_agent(both.live, scripted(*steps), tools=[run_report]).run_sync("Report!")
-    (turn,) = both.check()
-    assert turn.tool_calls[0].error.type == "RuntimeError"
+    assert (turn.error if failing == "model" else turn.tool_calls[0].error).type == "RuntimeError"
+    assert failing == "tool" or tools_of(turn) == [PARIS]
 
 
 def test_pydantic_ai_without_content(both):
@@ -245,65 +219,10 @@ def test_pydantic_ai_without_content(both):
     assert (turn.input, turn.output, [call.name for call in turn.tool_calls]) == (None, None, ["get_weather"])
 
 
-def by_hand(live, *steps, content=True):
-    """A loop around single model calls of pydantic-ai."""
-    model = scripted(*steps)
-    offered = ModelRequestParameters(
-        function_tools=[ToolDefinition(name="get_weather", parameters_json_schema={"type": "object", "properties": {"city": {}}})]
-    )
-    history = [ModelRequest(parts=[UserPromptPart("Weather in Paris?")])]
-    while True:
-        answer = model_request_sync(
-            model, history, model_request_parameters=offered, instrument=pydantic_traced(live, content=content)
-        )
-        calls = [part for part in answer.parts if isinstance(part, ToolCallPart)]
-        if not calls:
-            return
-        results = [ToolReturnPart(call.tool_name, get_weather(**call.args), call.tool_call_id) for call in calls]
-        history += [answer, ModelRequest(parts=results)]
-
-
-def test_pydantic_ai_s_model_in_a_loop_below_a_span(both):
-    with both.live.tracer.start_as_current_span("handle_message", attributes={"session.id": "conv-1"}):
-        by_hand(both.live, TWO, "Sunny, and rainy.")
-    (turn,) = both.check()
-    assert (tools_of(turn), turn.conversation_id) == ([PARIS, TOKYO], "conv-1")
-
-
-def test_pydantic_ai_s_model_in_a_loop_without_a_span(both):
-    by_hand(both.live, ONE, "Sunny.")
-    (turn,) = both.check()
-    assert (tools_of(turn), len(turn.llm_calls)) == ([PARIS], 2)
-
-
-def test_pydantic_ai_with_a_stream_that_nobody_reads_to_its_end(both):
-    agent = pydantic_agent(both.live, scripted("It is sunny now and will be."), tools=[get_weather])
-
-    async def run():
-        async with agent.run_stream("Weather?") as result:
-            async for _ in result.stream_text(delta=True, debounce_by=None):
-                break
-
-    asyncio.run(run())
-    (turn,) = both.check()
-    assert turn.input == "Weather?"
-
-
-def test_pydantic_ai_with_agents_at_once_below_one_span(both):
-    agent = pydantic_agent(both.live, scripted(ONE, "Sunny."), tools=[get_weather])
-
-    async def run():
-        with both.live.tracer.start_as_current_span("batch", attributes={"session.id": "conv-1"}):
-            await asyncio.gather(*(agent.run(f"Weather {number}?") for number in range(4)))
-
-    asyncio.run(run())
-    assert {turn.input for turn in both.check(4)} == {f"Weather {number}?" for number in range(4)}
-
-
 # --- the OpenAI SDK in a loop by hand
 
-OFFERED = definitions({"get_weather": "city", "refund_order": "order_id", "ask_billing_agent": "request"})
-TOOLS = {"get_weather": get_weather, "refund_order": refund_order}
+OFFERED = definitions({"get_weather": "city"})
+TOOLS = {"get_weather": get_weather}
 ON_SPANS, ON_LOGS, OFF = "SPAN_ONLY", "EVENT_ONLY", "NO_CONTENT"
 
 
@@ -328,8 +247,7 @@ def known(capture, value):
     return None if capture == OFF else value
 
 
-@pytest.mark.parametrize("script", ["s1", "s2", "s3", "s10b", "s17", "s18", "s19"])
-@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize(("script", "stream"), [("s1", False), ("s3", True), ("s18", False), ("s19", True)])
 def test_the_openai_sdk_in_a_loop_below_a_span(both, client, capture, script, stream):
     with openai_traced(both.live, capture), handling(both):
         answer = tool_loop(asker(client, OFFERED, stream=stream), question(script), TOOLS)
@@ -337,13 +255,11 @@ def test_the_openai_sdk_in_a_loop_below_a_span(both, client, capture, script, st
     assert (turn.input, turn.output) == (known(capture, question(script)), known(capture, answer))
 
 
-@pytest.mark.parametrize("script", ["s1", "s2", "s3"])
-def test_the_openai_sdk_in_a_loop_without_a_span(both, client, capture, script):
+def test_the_openai_sdk_in_a_loop_without_a_span(both, client, capture):
     with openai_traced(both.live, capture):
-        tool_loop(asker(client, OFFERED), question(script), TOOLS)
+        tool_loop(asker(client, OFFERED), question("s3"), TOOLS)
     (turn,) = both.check()
-    assert len(turn.llm_calls) == len(SCRIPTS[script][1])
-    assert turn.input == known(capture, question(script))
+    assert (len(turn.llm_calls), turn.input) == (2, known(capture, question("s3")))
 
 
 def test_two_loops_without_a_span_that_take_turns(both, client, capture):
@@ -358,20 +274,6 @@ def test_two_loops_without_a_span_that_take_turns(both, client, capture):
                 history += [message, *answer_tools(message, TOOLS)]
     first, second = both.check(2)
     assert (tools_of(first), tools_of(second)) == ([PARIS], [PARIS, TOKYO])
-
-
-def test_the_openai_sdk_with_an_agent_as_a_tool(both, client, capture):
-    ask = asker(client, OFFERED)
-
-    def ask_billing_agent(request):
-        names = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "billing"}
-        with both.live.tracer.start_as_current_span("invoke_agent billing", attributes=names):
-            return tool_loop(ask, request, TOOLS)
-
-    with openai_traced(both.live, capture), handling(both, **{"gen_ai.operation.name": "invoke_agent"}):
-        tool_loop(ask, question("s7"), {**TOOLS, "ask_billing_agent": ask_billing_agent})
-    (turn,) = both.check()
-    assert "billing" in {run.name for run in turn.agent_runs}
 
 
 @pytest.mark.parametrize("script", ["s9", "s9b"])
@@ -391,15 +293,6 @@ def open_stream(client):
     return stream
 
 
-def test_a_stream_of_the_openai_sdk_that_is_closed_after_its_request_was_handled(both, client, capture):
-    with openai_traced(both.live, capture):
-        with handling(both):
-            stream = open_stream(client)
-        stream.close()
-        (turn,) = both.check()
-    assert turn.input == known(capture, question("s20"))
-
-
 def test_a_stream_of_the_openai_sdk_that_is_closed_long_after_its_request_was_handled(both, client, capture):
     with openai_traced(both.live, capture):
         with handling(both):
@@ -410,16 +303,6 @@ def test_a_stream_of_the_openai_sdk_that_is_closed_long_after_its_request_was_ha
         stream.close()
         (turn,) = both.check()
     assert (turn.revision, len(turn.llm_calls)) == (2, 3)
-
-
-def test_a_lone_stream_of_the_openai_sdk_that_is_closed_long_after_its_request_was_handled(both, client, capture):
-    with openai_traced(both.live, capture):
-        with handling(both):
-            stream = open_stream(client)
-        both.wait(3)
-        stream.close()
-        (turn,) = both.check(forced=True)
-    assert turn.input == known(capture, question("s20"))
 
 
 def test_a_stream_of_the_openai_sdk_that_is_never_closed(both, client, capture):
@@ -450,92 +333,21 @@ def agent(llm, http):
 
 
 @pytest.mark.parametrize("content", [True, False], ids=["with content", "without content"])
-@pytest.mark.parametrize("script", ["s1", "s2", "s3"])
-def test_langgraph_with_tools(both, agent, script, content):
+def test_langgraph_with_tools(both, agent, content):
     with langchain_traced(both.live, content=content):
+        agent.invoke(said(question("s3")), SETTINGS)
+    (turn,) = both.check()
+    assert (turn.conversation_id, len(turn.tool_calls)) == ("conv-1", 2)
+    assert turn.input == (question("s3") if content else None)
+
+
+@pytest.mark.parametrize(("script", "error"), [("s12", RuntimeError), ("s9", openai.RateLimitError)], ids=["tool", "model"])
+def test_langgraph_with_a_failure(both, agent, script, error):
+    with langchain_traced(both.live), pytest.raises(error):
         agent.invoke(said(question(script)), SETTINGS)
     (turn,) = both.check()
-    assert (turn.conversation_id, len(turn.tool_calls)) == ("conv-1", {"s1": 0, "s2": 1, "s3": 2}[script])
-    assert turn.input == (question(script) if content else None)
-
-
-def test_langgraph_with_an_agent_as_a_tool(both, llm, http):
-    billing = langgraph_agent(llm, [refund_order], "billing", http_client=http)
-
-    def ask_billing_agent(request: str) -> str:
-        """Ask the billing team."""
-        return billing.invoke(said(request))["messages"][-1].content
-
-    with langchain_traced(both.live):
-        langgraph_agent(llm, [ask_billing_agent], http_client=http).invoke(said(question("s7")), SETTINGS)
-    (turn,) = both.check()
-    assert (turn.agent, len(turn.llm_calls)) == ("support_agent", 4)
-    assert "refund_order" in {call.name for call in turn.tool_calls}
-
-
-def test_langgraph_that_streams(both, agent):
-    with langchain_traced(both.live):
-        assert len(list(agent.stream(said(question("s10b")), SETTINGS, stream_mode="messages"))) > 2
-    (turn,) = both.check()
-    assert turn.output == "It is 21°C and foggy in Lima."
-
-
-def test_langgraph_with_a_tool_that_fails(both, agent):
-    with langchain_traced(both.live), pytest.raises(RuntimeError, match="database connection lost"):
-        agent.invoke(said(question("s12")), SETTINGS)
-    (turn,) = both.check()
-    assert turn.tool_calls[0].error.type == "RuntimeError"
-
-
-def test_langgraph_with_a_model_that_fails(both, agent):
-    with langchain_traced(both.live), pytest.raises(openai.RateLimitError):
-        agent.invoke(said(question("s9")), SETTINGS)
-    (turn,) = both.check()
-    assert "RateLimitError" in turn.error.type
-
-
-def test_a_stream_of_langgraph_that_nobody_reads_to_its_end(both, agent):
-    with langchain_traced(both.live):
-        stream = agent.stream(said(question("s10b")), SETTINGS, stream_mode="messages")
-        next(stream)
-        stream.close()
-        both.check(forced=True)
-
-
-def langchain_loop(model, script):
-    history = begin(question(script))
-    while True:
-        answer = model.invoke(history)
-        if not answer.tool_calls:
-            return answer.content
-        results = [
-            {"role": "tool", "tool_call_id": call["id"], "content": get_weather(**call["args"])} for call in answer.tool_calls
-        ]
-        history += [answer, *results]
-
-
-def test_langchain_s_model_in_a_loop_below_a_span(both, llm, http):
-    with langchain_traced(both.live), handling(both):
-        langchain_loop(langchain_model(llm, [get_weather], http_client=http), "s3")
-    (turn,) = both.check()
-    assert (tools_of(turn), turn.conversation_id) == ([PARIS, TOKYO], "conv-1")
-
-
-def test_langchain_s_model_in_a_loop_without_a_span(both, llm, http):
-    with langchain_traced(both.live):
-        langchain_loop(langchain_model(llm, [get_weather], http_client=http), "s3")
-    (turn,) = both.check()
-    assert (tools_of(turn), len(turn.llm_calls)) == ([PARIS, TOKYO], 2)
-
-
-def test_langgraph_twice_below_one_span(both, agent):
-    with langchain_traced(both.live), handling(both):
-        agent.invoke(said(question("s1")))
-        agent.invoke(said(question("s2")))
-    assert [(turn.input, turn.conversation_id) for turn in both.check(2)] == [
-        (question("s1"), "conv-1"),
-        (question("s2"), "conv-1"),
-    ]
+    assert error.__name__ in turn.error.type
+    assert [call.error.type for call in turn.tool_calls] == (["RuntimeError"] if script == "s12" else [])
 
 
 # --- parents of this process that look remote, as those of a context that was carried as text
@@ -561,14 +373,6 @@ def agent_span(tracer, name="bot", **more):
 
 def chat_span(tracer, user="hello", says="Hi.", **more):
     tracer.start_span("chat m-1", attributes=chat_attributes(user, says), **more).end()
-
-
-def test_a_model_call_whose_parent_looks_remote_is_part_of_the_agent_s_turn(both, tracer):
-    with agent_span(tracer) as root:
-        chat_span(tracer, "hello", "Wait.")
-        chat_span(tracer, "hello", "Hi.", context=carried(root))
-    (turn,) = both.check()
-    assert (len(turn.llm_calls), turn.output, turn.close_reason) == (2, "Hi.", "root_ended")
 
 
 def test_a_model_call_whose_parent_looks_remote_and_has_ended_is_part_of_the_turn(both, tracer):
@@ -601,35 +405,12 @@ def test_an_agent_whose_parent_is_a_request_that_looks_remote_is_a_turn(both, tr
 
 def test_a_model_call_whose_parent_looks_remote_keeps_its_turn_open(both, tracer):
     with agent_span(tracer) as root:
+        chat_span(tracer, "hello", "Wait.")
         stream = tracer.start_span("chat m-1", attributes=chat_attributes("hello", "Hi."), context=carried(root))
     assert both.live.scored() == []
     stream.end()
     (turn,) = both.check()
-    assert (turn.output, turn.close_reason, turn.complete) == ("Hi.", "root_ended", True)
-
-
-def test_logfire_s_log_of_a_stream_is_part_of_the_turn(both, tracer):
-    request = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m-1", "request_data": '{"messages": []}'}
-    logfire = both.live.provider.get_tracer("logfire.openai")
-    with handling(both) as handled:
-        logfire.start_span("Chat Completion", attributes=request).end()
-        answer = {"response_data": '{"combined_chunk_content": "Sunny."}', "logfire.span_type": "log", "duration": 0.2}
-        logfire.start_span("streaming response", attributes={**request, **answer}, context=carried(handled)).end()
-    (turn,) = both.check()
-    assert (turn.output, len(turn.llm_calls), turn.conversation_id) == ("Sunny.", 1, "conv-1")
-
-
-@pytest.mark.parametrize("looks_remote", [False, True], ids=["a local parent", "a parent that looks remote"])
-def test_a_model_call_that_starts_after_its_turn_was_closed_revises_it(both, tracer, looks_remote):
-    with agent_span(tracer) as root:
-        chat_span(tracer, "hello", "Hi.")
-    both.wait(1)
-    context = carried(root) if looks_remote else trace.set_span_in_context(root)
-    with tracer.start_as_current_span("after", context=context):
-        chat_span(tracer, "summarise", "Summary.")
-    (turn,) = both.check()
-    assert (turn.revision, len(turn.llm_calls)) == (2, 2)
-    assert both.live.engine.assembler.late_spans == 2
+    assert (len(turn.llm_calls), turn.output, turn.close_reason, turn.complete) == (2, "Hi.", "root_ended", True)
 
 
 @pytest.mark.parametrize("looks_remote", [False, True], ids=["a local parent", "a parent that looks remote"])
@@ -643,15 +424,6 @@ def test_a_model_call_after_its_turn_revises_it_while_the_request_goes_on(both, 
     first, second = both.check(2)
     assert (first.revision, len(first.llm_calls), first.conversation_id) == (2, 2, "conv-1")
     assert (second.revision, len(second.llm_calls), second.conversation_id) == (1, 1, "conv-1")
-
-
-def test_an_agent_that_starts_after_its_turn_was_closed_is_a_part_of_it(both, tracer):
-    with agent_span(tracer, "triage") as root:
-        chat_span(tracer, "hello", "Hi.")
-    with agent_span(tracer, "memory", context=trace.set_span_in_context(root)):
-        chat_span(tracer, "summarise", "Summary.")
-    (turn,) = both.check()
-    assert [(run.name, run.parent) for run in turn.agent_runs] == [("triage", None), ("memory", "triage")]
 
 
 def test_two_calls_from_another_process_in_one_trace_are_two_turns(both, tracer):

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from otel_agenteval.page.api import Options
+from tests.support.browser import chromium
 from tests.support.page import ServedPage
 from tests.support.stored_turns import filled, some_turns
 
 COUNT = 300
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as found:
+        yield found
 
 
 @pytest.fixture(scope="module")

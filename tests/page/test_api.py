@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import json
 from pathlib import Path
@@ -47,13 +46,6 @@ def test_a_list_comes_in_parts_until_its_end(page: ServedPage) -> None:
     assert "content" not in first
 
 
-def test_times_may_be_given_as_people_and_programs_do(page: ServedPage) -> None:
-    day = [turn["turn_id"] for turn in page.all_turns(since="24h")]
-    assert 90 <= len(day) <= 101
-    assert day == [turn["turn_id"] for turn in page.all_turns(since=str(NOW - 86_400))]
-    assert day == [turn["turn_id"] for turn in page.all_turns(since="2026-11-17T11:06:40Z")]
-
-
 def test_one_turn_with_all_that_is_known_of_it(page: ServedPage) -> None:
     judged = next(turn for turn in page.all_turns(metric="llm_faithfulness"))
     found = page.get(f"turns/{judged['turn_id']}")
@@ -61,11 +53,8 @@ def test_one_turn_with_all_that_is_known_of_it(page: ServedPage) -> None:
     assert found["content"]["messages"][0]["role"] == "user"
     assert found["trace_url"] == f"https://traces.example/{judged['trace_id']}?q=1"
     (score,) = [score for score in found["scores"] if score["metric"] == "llm_faithfulness"]
-    assert (score["judge_model"], score["sample_probability"], score["explanation"]) == (
-        "qwen3",
-        0.1,
-        "It answers what was asked.",
-    )
+    assert (score["judge_model"], score["sample_probability"]) == ("qwen3", 0.1)
+    assert score["explanation"] == "It answers what was asked."
     assert found["outcomes"]["code_refusal"] == "scored"
     assert found["conversation"]["id"] == judged["conversation_id"]
     assert judged["turn_id"] in [turn["turn_id"] for turn in found["conversation"]["turns"]]
@@ -94,57 +83,40 @@ def test_why_is_what_the_command_says(page: ServedPage, capsys: pytest.CaptureFi
     assert {score["metric"]: score for score in found["scores"]} == said["scores"]
 
 
-def test_a_question_about_no_turn_is_refused(tmp_path: Path) -> None:
-    turn = turn_row(1, content={"input": 5})
-    with ServedPage(filled(tmp_path / "s.db", [(turn, [])])) as served:
-        assert "turn.input" in problem(served, f"turns/{turn['turn_id']}/question", 404, metric="llm_relevance")
-
-
 def test_the_question_to_the_judge_is_shown_as_it_is_asked(page: ServedPage) -> None:
     turn = next(iter(page.all_turns(metric="llm_faithfulness")))
-    found = page.get(f"turns/{turn['turn_id']}/question", metric="llm_relevance")
+    path = f"turns/{turn['turn_id']}/question"
+    found = page.get(path, metric="llm_relevance")
     assert "<<<INPUT" in found["question"] or turn["asked"] in found["question"]
     assert turn["answered"] in found["question"]
     assert "evaluator" in found["system"]
-    assert "makes no judge call" in problem(
-        page, f"turns/{turn['turn_id']}/question", 404, metric="llm_faithfulness"
-    )  # it has no context
-    assert "makes no judge call" in problem(page, f"turns/{turn['turn_id']}/question", 404, metric="code_refusal")
-    assert "unknown" in problem(page, f"turns/{turn['turn_id']}/question", 404, metric="llm_nothing")
-
-
-def test_neighbours_stay_inside_the_filter(page: ServedPage) -> None:
-    failed = [turn["turn_id"] for turn in page.all_turns(metric="code_refusal", outcome="fail")]
-    found = page.get(f"turns/{failed[2]}/neighbours", metric="code_refusal", outcome="fail")
-    assert found == {"newer": failed[1], "older": failed[3]}
-    assert page.get(f"turns/{failed[0]}/neighbours", metric="code_refusal", outcome="fail")["newer"] is None
+    for metric in ("llm_faithfulness", "code_refusal", "llm_nothing"):  # without context, without a judge, unknown
+        problem(page, path, 404, metric=metric)
 
 
 @pytest.mark.parametrize(
     ("path", "params", "says"),
     [
-        ("turns", {"sinse": "1h"}, "'sinse': unknown parameter; known parameters: since, until"),
-        ("turns", {"since": "yesterday"}, "since: must be seconds since 1970"),
+        ("turns", {"sinse": "1h"}, "'sinse'"),
+        ("turns", {"since": "yesterday"}, "since: "),
         ("turns", {"since": "1e300"}, "got '1e300'"),
-        ("turns", {"limit": "0"}, "limit: must be a number from 1 to 500, got '0'"),
-        ("turns", {"limit": "many"}, "must be a whole number"),
-        ("turns", {"limit": "9" * 400}, "must be a number from 1 to 500"),
-        ("turns", {"limit": "9" * 5_000}, "must be a whole number"),
-        ("turns", {"below": "9" * 400}, "must be a finite number"),
-        ("turns", {"since": "9" * 400}, "must be seconds since 1970"),
-        ("turns", {"below": "nan"}, "below: must be a finite number, got 'nan'"),
-        ("turns", {"outcome": "bad"}, "must be one of pass, fail, error"),
-        ("turns", {"error": "yes"}, "must be true or false"),
-        ("turns", {"cursor": "xyz"}, "cursor: must be the `next`"),
-        ("turns", {"agent": "x" * 1001}, "1 to 1000 characters"),
-        ("turns", {"metric": ["a", "b"]}, "metric: too many values, got 2; at most 1"),
-        ("facets", {"agent": ["a"] * 300}, "agent: too many values, got 300; at most 40"),
-        ("series", {"step": "-1"}, "step: must be"),
-        ("estimates", {"by": "mood"}, "by: must be one of agent, service"),
-        ("compare", {"before": "1.4"}, "after: required parameter"),
+        ("turns", {"limit": "0"}, "got '0'"),
+        ("turns", {"limit": "many"}, "limit: "),
+        ("turns", {"limit": "9" * 5_000}, "limit: "),
+        ("turns", {"below": "9" * 400}, "below: "),
+        ("turns", {"below": "nan"}, "got 'nan'"),
+        ("turns", {"outcome": "bad"}, "pass, fail, error"),
+        ("turns", {"error": "yes"}, "error: "),
+        ("turns", {"cursor": "xyz"}, "cursor: "),
+        ("turns", {"agent": "x" * 1001}, "agent: "),
+        ("turns", {"metric": ["a", "b"]}, "metric: "),
+        ("facets", {"agent": ["a"] * 300}, "got 300"),
+        ("series", {"step": "-1"}, "step: "),
+        ("estimates", {"by": "mood"}, "by: "),
+        ("compare", {"before": "1.4"}, "after: "),
     ],
 )
-def test_what_cannot_be_asked_is_said(path: str, params: dict[str, Any], says: str, page: ServedPage) -> None:
+def test_what_cannot_be_asked_is_refused_by_name(path: str, params: dict[str, Any], says: str, page: ServedPage) -> None:
     assert says in problem(page, path, 400, **params)
 
 
@@ -189,96 +161,47 @@ def test_two_releases_differ_as_the_command_compare_says(page: ServedPage) -> No
 
 
 def test_releases_are_compared_case_by_case(page: ServedPage) -> None:
-    found, cursor = [], None
-    while True:
-        part = page.get("compare/cases", by="version", before="1.4", after="1.5", limit=15, cursor=cursor)
-        found += part["cases"]
-        cursor = part["next"]
-        if cursor is None:
-            break
+    releases = {"by": "version", "before": "1.4", "after": "1.5"}
+    part = page.get("compare/cases", **releases, limit=25)
+    found = [*part["cases"], *page.get("compare/cases", **releases, limit=25, cursor=part["next"])["cases"]]
     turns = list(page.all_turns())
     assert [one["case"] for one in found] == sorted({f"case-{number}" for number in range(40)})
     for one in found:
-        for side, version in (("before", "1.4"), ("after", "1.5")):
+        for side in ("before", "after"):
+            version = releases[side]
             latest = next(turn for turn in turns if turn["case_key"] == one["case"] and turn["service_version"] == version)
-            assert one[side]["turn_id"] == latest["turn_id"]
-            assert one[side]["asked"] == latest["asked"]
-        scores = [
-            {score["metric"]: score for score in page.get(f"turns/{one[side]['turn_id']}")["scores"]}
+            assert (one[side]["turn_id"], one[side]["asked"]) == (latest["turn_id"], latest["asked"])
+        before, after = (
+            {score["metric"]: score["value"] for score in page.get(f"turns/{one[side]['turn_id']}")["scores"]}
             for side in ("before", "after")
-        ]
-        differing = {name for name in scores[0].keys() & scores[1].keys() if scores[0][name]["value"] != scores[1][name]["value"]}
+        )
+        differing = {name for name in before.keys() & after.keys() if before[name] != after[name]}
         assert {each["metric"] for each in one["differences"]} == differing
-    assert page.get("compare/cases", by="version", before="1.4", after="1.5", agent="nobody")["cases"] == []
+    assert page.get("compare/cases", **releases, agent="nobody")["cases"] == []
 
 
 def test_two_judges_differ_as_the_command_compare_says(tmp_path: Path) -> None:
-    turns = []
-    for turn, scores in some_turns(400):
-        judge = "qwen3" if len(turns) % 2 else "gpt-5"
-        scores.append(
-            score_row(
-                turn, "llm_relevance", float(len(turns) % 5 > (judge == "qwen3")), sample_probability=0.5, judge_model=judge
-            )
-        )
-        turns.append((turn, scores))
+    turns = list(some_turns(400))
+    for number, (turn, scores) in enumerate(turns):
+        judge = "qwen3" if number % 2 else "gpt-5"
+        value = float(number % 5 > (judge == "qwen3"))
+        scores.append(score_row(turn, "llm_relevance", value, sample_probability=0.5, judge_model=judge))
     with ServedPage(filled(tmp_path / "s.db", turns)) as served, StoreReader(served.api.path) as reader:
         assert {one["name"] for one in served.get("facets")["judges"]} == {"qwen3", "gpt-5"}
-        found = {line["metric"]: line for line in served.get("compare", by="judge", before="gpt-5", after="qwen3")["lines"]}
-        said = {line.metric: line for line in compare_groups(reader, "judge_model", Wanted(), ("gpt-5", "qwen3")).lines}
-        assert found["llm_relevance"]["difference"]["size"] == pytest.approx(said["llm_relevance"].difference.size)
-        assert found["llm_relevance"]["difference"]["low"] == pytest.approx(said["llm_relevance"].difference.interval[0])
+        lines = served.get("compare", by="judge", before="gpt-5", after="qwen3")["lines"]
+        (found,) = [line["difference"] for line in lines if line["metric"] == "llm_relevance"]
+        said = compare_groups(reader, "judge_model", Wanted(), ("gpt-5", "qwen3")).lines
+        (expected,) = [line.difference for line in said if line.metric == "llm_relevance"]
+        assert (found["size"], found["low"]) == pytest.approx((expected.size, expected.interval[0]))
 
 
 def test_changes_are_marked(tmp_path: Path) -> None:
     path = filled(tmp_path / "s.db", some_turns(30))
     store = store_at(path)
-    change = dict.fromkeys(
-        (
-            "service",
-            "mean_before",
-            "mean_after",
-            "ci_low",
-            "ci_high",
-            "since",
-            "n_eff",
-            "version_before",
-            "version",
-            "instance_id",
-        )
-    )
-    store.write(
-        [],
-        [],
-        changes=[
-            {
-                **change,
-                "at": NOW - 100,
-                "metric": "code_refusal",
-                "agent": "travel",
-                "tenant": None,
-                "verdict": "worse",
-                "detector": "bets",
-                "turns": '["a-1"]',
-            }
-        ],
-    )
-    store.write(
-        [],
-        [],
-        changes=[
-            {
-                **change,
-                "at": NOW - 90,
-                "metric": "code_refusal",
-                "agent": "travel",
-                "tenant": "acme",
-                "verdict": "worse",
-                "detector": "bets",
-                "turns": "[]",
-            }
-        ],
-    )
+    names = ("service", "mean_before", "mean_after", "ci_low", "ci_high", "since", "n_eff", "version_before", "version", "instance_id")  # fmt: skip
+    change = {**dict.fromkeys(names), "metric": "code_refusal", "agent": "travel", "verdict": "worse", "detector": "bets"}
+    for at, tenant, turns in ((NOW - 100, None, '["a-1"]'), (NOW - 90, "acme", "[]")):
+        store.write([], [], changes=[{**change, "at": at, "tenant": tenant, "turns": turns}])
     store.close()
     with ServedPage(path, readers={"t": Reader("read", "acme")}) as served:
         served.client.headers["authorization"] = "Bearer t"
@@ -375,26 +298,23 @@ def test_labels_are_kept_for_calibrate(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("body", "status", "says"),
     [
-        (b"{", 400, "the body isn't valid JSON"),
-        (b"[]", 400, "label: must be an object"),
-        (b'{"label": "pass"}', 400, "turn_id: must be a string"),
-        (b'{"turn_id": "00000000000000000000000000000001-", "label": "good"}', 400, "label: must be"),
-        (b'{"turn_id": "nope", "label": "pass"}', 404, "turn not found"),
-        (b'{"turn_id": "TURN", "label": "pass", "stars": 1}', 400, "'stars': unknown key"),
-        (b'{"turn_id": "TURN", "label": "pass", "rating": 9}', 400, "rating: must be a number from 1 to 5"),
-        (b'{"turn_id": "TURN", "label": "pass", "value": true}', 400, "value: must be a number"),
-        (b'{"turn_id": "TURN", "label": "pass", "metric": ""}', 400, "metric: must be a string"),
-        (b'{"turn_id": "TURN", "label": "pass", "comment": 5}', 400, "comment: must be a string"),
+        (b"{", 400, "JSON"),
+        (b"[]", 400, "label: "),
+        (b'{"label": "pass"}', 400, "turn_id: "),
+        (b'{"turn_id": "00000000000000000000000000000001-", "label": "good"}', 400, "label: "),
+        (b'{"turn_id": "nope", "label": "pass"}', 404, "turn"),
+        (b'{"turn_id": "TURN", "label": "pass", "stars": 1}', 400, "'stars'"),
+        (b'{"turn_id": "TURN", "label": "pass", "rating": 9}', 400, "rating: "),
+        (b'{"turn_id": "TURN", "label": "pass", "value": true}', 400, "value: "),
+        (b'{"turn_id": "TURN", "label": "pass", "metric": ""}', 400, "metric: "),
+        (b'{"turn_id": "TURN", "label": "pass", "comment": 5}', 400, "comment: "),
         (b'"' + b"x" * 70_000 + b'"', 413, "too large"),
     ],
 )
 def test_what_is_no_label_is_refused(body: bytes, status: int, says: str, page: ServedPage) -> None:
-    turn_id = next(iter(page.all_turns()))["turn_id"]
-    response = page.client.post(
-        "/api/v1/labels", content=body.replace(b"TURN", turn_id.encode()), headers={"content-type": "application/json"}
-    )
-    assert response.status_code == status, response.text
-    assert says in response.json()["error"]
+    content = body.replace(b"TURN", next(iter(page.all_turns()))["turn_id"].encode())
+    response = page.client.post("/api/v1/labels", content=content, headers={"content-type": "application/json"})
+    assert (response.status_code, says in response.json()["error"]) == (status, True), response.text
 
 
 def test_a_label_needs_json_a_file_and_the_right(tmp_path: Path) -> None:
@@ -414,7 +334,8 @@ def test_a_file_of_labels_that_cannot_be_written_is_a_clear_answer(tmp_path: Pat
     path = filled(tmp_path / "s.db", some_turns(3))
     with ServedPage(path, Options(labels=str(tmp_path / "no" / "l.jsonl"))) as served:
         response = served.client.post("/api/v1/labels", json={"turn_id": turn_row(1)["turn_id"], "label": "pass"})
-    assert (response.status_code, response.json()["error"]) == (503, "the label can't be written: No such file or directory")
+    assert response.status_code == 503
+    assert "No such file" in response.json()["error"]
 
 
 # --- who may ask
@@ -489,33 +410,26 @@ def test_other_pages_reach_nothing(headers: dict[str, str], status: int, page: S
     assert page.client.get("/", headers=headers).status_code == status
 
 
-def test_other_pages_hold_no_live_stream(page: ServedPage) -> None:
+def test_other_pages_hold_no_live_stream_and_give_no_label(page: ServedPage) -> None:
     for site, dest, status in (("cross-site", "document", 403), ("same-site", "empty", 403), ("same-origin", "empty", 200)):
         headers = {"sec-fetch-site": site, "sec-fetch-mode": "navigate", "sec-fetch-dest": dest}
         with page.client.stream("GET", "/api/v1/live", headers=headers) as response:
             assert response.status_code == status, site
-
-
-@pytest.mark.parametrize("dest", ["document", "empty"])
-def test_other_pages_give_no_label(dest: str, page: ServedPage) -> None:
     label = {"turn_id": next(iter(page.all_turns()))["turn_id"], "label": "pass"}
-    headers = {"sec-fetch-site": "same-site", "sec-fetch-dest": dest}
-    assert page.client.post("/api/v1/labels", json=label, headers=headers).status_code == 403
+    for dest in ("document", "empty"):
+        headers = {"sec-fetch-site": "same-site", "sec-fetch-dest": dest}
+        assert page.client.post("/api/v1/labels", json=label, headers=headers).status_code == 403
 
 
 def test_browsers_are_told_to_allow_nothing_else(page: ServedPage) -> None:
+    told = {
+        "content-security-policy": POLICY, "x-content-type-options": "nosniff", "referrer-policy": "no-referrer", "x-frame-options": "DENY",
+    }  # fmt: skip
     for path in ("/", "/turns", "/turn/abc", "/static/app.js", "/api/v1/facets", "/api/v1/nothing"):
         headers = page.client.get(path).headers
-        assert headers["content-security-policy"] == POLICY, path
-        assert (headers["x-content-type-options"], headers["referrer-policy"], headers["x-frame-options"]) == (
-            "nosniff",
-            "no-referrer",
-            "DENY",
-        )
+        assert {name: headers[name] for name in told} == told, path
     text = page.client.get("/").text
-    assert "<script>" not in text
-    assert " style=" not in text
-    assert "http" not in text
+    assert not [found for found in ("<script>", " style=", "http") if found in text]
 
 
 # --- transport
@@ -529,42 +443,6 @@ def test_what_has_not_changed_is_not_sent_again(page: ServedPage) -> None:
     script = page.client.get("/static/core.js")
     assert page.client.get("/static/core.js", headers={"if-none-match": script.headers["etag"]}).status_code == 304
     assert page.client.head("/static/core.js").status_code == 200
-
-
-def test_all_that_the_page_loads_is_small(page: ServedPage) -> None:
-    folder = Path(__file__).parents[2] / "otel_agenteval" / "page" / "static"
-    sent = 0
-    for file in folder.rglob("*"):
-        if file.suffix in (".js", ".css", ".html", ".svg"):
-            path = "/" if file.name == "index.html" else f"/static/{file.relative_to(folder)}"
-            with page.client.stream("GET", path, headers={"accept-encoding": "gzip"}) as response:
-                data = b"".join(response.iter_raw())
-            assert (gzip.decompress(data) if response.headers.get("content-encoding") == "gzip" else data) == file.read_bytes()
-            sent += len(data)
-    assert sent < 60_000
-
-
-@pytest.mark.slow
-def test_live_turns_come_as_they_are_stored(tmp_path: Path) -> None:
-    path = filled(tmp_path / "s.db", some_turns(5))
-    store = store_at(path)
-    with ServedPage(path) as served, served.client.stream("GET", "/api/v1/live", params={"agent": "travel"}) as response:
-        assert response.headers["content-type"] == "text/event-stream"
-        lines = response.iter_lines()
-        assert next(lines) == ": listening"
-        for number in range(100, 10_000):  # until the stream has begun to look
-            for agent in ("travel", "support"):
-                turn = turn_row(number + (agent == "support") * 10_000, agent=agent, stored_at=NOW + number)
-                store.write([turn], [score_row(turn, value=0.0)])
-            line = next(lines)
-            while not line:
-                line = next(lines)
-            if line.startswith("data: "):
-                break
-        turns = json.loads(line[6:])["turns"]
-    assert {turn["agent"] for turn in turns} == {"travel"}
-    assert turns[0]["scores"][0]["passed"] is False
-    store.close()
 
 
 def test_a_store_that_is_not_there_or_broken_is_a_clear_answer(tmp_path: Path) -> None:

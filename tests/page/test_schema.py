@@ -11,7 +11,6 @@ from hypothesis import HealthCheck, settings
 from otel_agenteval.page.api import Options
 from otel_agenteval.page.openapi import document
 from tests.support.page import ServedPage
-from tests.support.postgres import Anywhere
 from tests.support.stored_turns import filled, some_turns
 
 schemathesis = pytest.importorskip("schemathesis", reason="it needs Python 3.11")
@@ -21,16 +20,16 @@ refused.expected_statuses = [*refused.expected_statuses, "413", "431"]  # what i
 
 
 @pytest.fixture(scope="module")
-def url(anywhere: Anywhere, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("schema")
-    path = filled(anywhere(), some_turns(60, content=True))
+    path = filled(folder / "s.db", some_turns(60, content=True))
     with ServedPage(path, Options(content=True, labels=str(folder / "labels.jsonl"))) as page:
         yield page.url
         assert page.faults == []
 
 
 @schema.parametrize()
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
 def test_every_answer_is_as_the_document_says(case: Any, url: str) -> None:
     if case.query:
         case.query.pop("cursor", None)  # it is what an answer gave, and nothing that can be made up

@@ -19,7 +19,7 @@ import pytest
 from otel_agenteval.cli.main import main
 from tests.support.browser import chromium
 from tests.support.process import ROOT, environment
-from tests.support.service import Sidecar, request, turn_of
+from tests.support.service import Sidecar, turn_of
 from tests.support.stored_turns import filled, some_turns
 
 RECORDINGS = ROOT / "tests" / "data" / "recordings"
@@ -34,11 +34,11 @@ def ui(*args: str, env: dict[str, str] | None = None) -> Iterator[str]:
         line = process.stdout.readline()
         found = re.match(r"http://127\.0\.0\.1:\d+", line)
         if found is None:
-            _, said = process.communicate(timeout=30)
+            _, said = process.communicate(timeout=60)
             raise AssertionError(f"{line}{said}")
         yield found[0]
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0
 
 
 def get(url: str, path: str, **params: Any) -> Any:
@@ -70,11 +70,8 @@ def test_recorded_traces_are_scored_and_shown(traces: Path) -> None:
     with ui(str(traces)) as url:
         turns = get(url, "turns", limit=100)["turns"]
         assert len(turns) > 10
-        assert {score["metric"] for turn in turns for score in turn["scores"]} >= {
-            "code_refusal",
-            "code_tool_success",
-            "code_turn_error",
-        }
+        found = {score["metric"] for turn in turns for score in turn["scores"]}
+        assert found >= {"code_refusal", "code_tool_success", "code_turn_error"}
         shown = get(url, f"turns/{turns[2]['turn_id']}")
         assert shown["content"]["spans"]
         assert set(shown["outcomes"].values()) >= {"scored"}
@@ -84,39 +81,23 @@ def test_recorded_traces_are_scored_and_shown(traces: Path) -> None:
         assert "asked" not in turns[0]
 
 
-def test_what_eval_wrote_is_shown(traces: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    files = [str(file) for file in sorted(traces.rglob("*.jsonl"))]
-    assert main(["eval", *files, "--format", "jsonl", "--out", str(tmp_path / "scores.jsonl")]) == 0
-    capsys.readouterr()
-    written = [json.loads(line) for line in (tmp_path / "scores.jsonl").read_text().splitlines()]
-    with ui(str(tmp_path / "scores.jsonl")) as url:
-        turns = {turn["turn_id"]: turn for turn in get(url, "turns", limit=500)["turns"]}
-    for row in written:
-        if row["status"] != "skipped":
-            (score,) = [one for one in turns[row["turn_id"]]["scores"] if one["metric"] == row["metric"]]
-            assert (score["value"], score["passed"]) == (row["value"], row.get("passed"))
-            assert turns[row["turn_id"]]["model"] == row.get("model")
-
-
 def test_two_runs_are_compared_case_by_case(tmp_path: Path) -> None:
     """Two runs of an experiment, whose turns may have the same ids."""
     (tmp_path / "again").mkdir()
-    for name, worse in (("main.jsonl", ()), ("branch.jsonl", ("case-2",)), ("again/main.jsonl", ())):
+    for name, worse in (("main.jsonl", None), ("branch.jsonl", 2), ("again/main.jsonl", None)):
         rows = [
-            {"turn_id": f"{number:032x}-{1:016x}", "case_id": f"case-{number}", "metric": "code_equals_ground_truth", "value": 0.0 if f"case-{number}" in worse else 1.0,
-             "passed": f"case-{number}" not in worse, "status": "ok", "result_id": f"{number:032x}"}
+            {"turn_id": f"{number:032x}-{1:016x}", "case_id": f"case-{number}", "metric": "code_equals_ground_truth", "value": float(number != worse),
+             "passed": number != worse, "status": "ok", "result_id": f"{number:032x}"}
             for number in range(4)
         ]  # fmt: skip
         (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    runs = {"by": "version", "before": "main.jsonl", "after": "branch.jsonl"}
     with ui(str(tmp_path / "main.jsonl"), str(tmp_path / "branch.jsonl")) as url:
-        found = get(url, "compare/cases", by="version", before="main.jsonl", after="branch.jsonl")["cases"]
+        found = get(url, "compare/cases", **runs)["cases"]
         assert [(one["case"], [(each["metric"], each["difference"]) for each in one["differences"]]) for one in found] == [
             ("case-0", []), ("case-1", []), ("case-2", [("code_equals_ground_truth", -1.0)]), ("case-3", []),
         ]  # fmt: skip
-        assert (
-            get(url, "compare", by="version", before="main.jsonl", after="branch.jsonl")["lines"][0]["difference"]["size"]
-            == -0.25
-        )
+        assert get(url, "compare", **runs)["lines"][0]["difference"]["size"] == -0.25
         assert get(url, "facets")["compared"] == ["main.jsonl", "branch.jsonl"]
         with chromium() as browser:
             tab = browser.new_page()
@@ -169,7 +150,7 @@ def test_the_sidecar_shows_its_own_turns_as_they_come(tmp_path: Path) -> None:
         assert get(url, "turns")["turns"] == []  # before anything was kept
         sidecar.post("/v1/traces", turn_of(1))
         (turn,) = sidecar.turns()
-        sidecar.engine.flush(10)
+        sidecar.engine.flush(60)
         (shown,) = get(url, "turns")["turns"]
         assert shown["turn_id"] == turn.turn_id
         assert get(url, f"turns/{turn.turn_id}")["outcomes"] == sidecar.engine.why(turn.turn_id)
@@ -181,17 +162,6 @@ def test_the_sidecar_shows_its_own_turns_as_they_come(tmp_path: Path) -> None:
         assert "queue.size requests" in health["sidecar"]["more"]
         assert health["sidecar"]["spans"]["received"] == sidecar.service.ledger()["spans"]["received"] > 0
         assert httpx.get(url).status_code == 200
-
-
-def test_scopes_without_content_are_shown_with_a_fix(tmp_path: Path) -> None:
-    attributes = {"gen_ai.operation.name": "chat", "gen_ai.usage.output_tokens": 7}
-    with Sidecar({"outlets": {"store": {"path": str(tmp_path / "scores.db")}}}) as sidecar:
-        for trace in (1, 2, 3):
-            sidecar.post("/v1/traces", request({"trace": trace, "attributes": attributes}, scope="haystack"))
-        sidecar.turns()
-        (found,) = get(f"http://{sidecar.addresses['web']}", "health")["sidecar"]["unread_traces"]
-    assert (found["scope"], found["missing"], found["traces"]) == ("haystack", "content", 3)
-    assert "HAYSTACK_CONTENT_TRACING_ENABLED=true" in found["fix"]
 
 
 def test_what_is_left_for_judges_is_shown(tmp_path: Path) -> None:
@@ -206,10 +176,7 @@ def test_a_sidecar_without_a_store_says_what_is_missing() -> None:
     with Sidecar() as sidecar:
         url = f"http://{sidecar.addresses['web']}"
         response = httpx.get(f"{url}/api/v1/turns")
-        assert (response.status_code, response.json()["error"]) == (
-            404,
-            "the web UI has no data, because no store is configured. Set outlets.store",
-        )
+        assert (response.status_code, "outlets.store" in response.json()["error"]) == (404, True)
         assert httpx.get(url).status_code == 200
 
 
