@@ -117,7 +117,7 @@ def get(program: str, *, build: bool = True) -> Path:
         return found
     name = _kit_of(program)
     if KITS[name].built and not build:
-        raise Unavailable(f"it isn't built yet; 'make servers ARGS={name}' or 'make test-all' builds it")
+        raise Unavailable(f"not built yet; 'make servers ARGS={name}' or 'make test-all' builds it")
     folder = _folder(name)
     folder.parent.mkdir(parents=True, exist_ok=True)
     failure = folder.with_name(f"{folder.name}.failed")

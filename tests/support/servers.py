@@ -39,7 +39,7 @@ def program(name: str) -> Path:
     try:
         return get_servers.get(name, build=False)
     except get_servers.Unavailable as error:
-        reason = f"{name} cannot be had: {error}"
+        reason = f"{name}: {error}"
     if REQUIRED:
         pytest.fail(reason, pytrace=False)
     pytest.skip(reason)
