@@ -193,6 +193,15 @@ def test_context_precision_is_the_average_precision(models: ScriptedModels, rele
     }
 
 
+@pytest.mark.parametrize("name", ["llm_context_precision", "llm_context_recall"])
+def test_only_the_holistic_method_has_a_threshold_of_its_own(models: ScriptedModels, name: str) -> None:
+    scores = [
+        models.score(name, turn(), {"score": score}, method="holistic", **more)
+        for score, more in ((69.99, {}), (70, {}), (70, {"threshold": 0.8}))
+    ]
+    assert [score.passed for score in scores] == [False, True, False]
+
+
 def test_a_threshold_is_compared_with_where_there_is_none_by_default(models: ScriptedModels) -> None:
     two = turn(context=["a", "b"])
     assert models.score("llm_context_precision", two, {"verdict": "NOT_RELEVANT"}, {"verdict": "RELEVANT"}, threshold=0.5).passed
