@@ -23,6 +23,7 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 
 def run(name: str, *arguments: object, folder: Path) -> subprocess.CompletedProcess[str]:
     env = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
+    env["OTEL_AGENTEVAL_EXIT_TIMEOUT"] = "60s"  # for busy machines
     command = [sys.executable, "-W", "error", str(EXAMPLES / name), *map(str, arguments)]
     return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=120, check=False)
 
