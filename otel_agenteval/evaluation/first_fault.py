@@ -15,6 +15,7 @@ from ..core.finding import findings_in, value_at
 from ..core.score import Score
 from ..core.turn import ToolCall, Turn
 from ..metrics.code.tool_trace import failure_of_call, is_repaired
+from ..metrics.lib.tokens import long_words
 from ..metrics.lib.tools import entry_name, expected_entries
 from .names import public_name
 
@@ -22,7 +23,6 @@ OUTPUT = "output"
 _SIGNALS = ("code_injection_markers", "code_ungrounded_numbers")  # without a verdict
 _MOST_ERRORS = 100  # errors of tools among which the earliest is searched
 _NUMBER = re.compile(r"\d[\d.,]*")
-_WORD = re.compile(r"\w{3,}")
 _LEAK = "the answer leaks secrets, personal data or instructions"
 _OF_ANSWERS: Mapping[str, tuple[str, str]] = {
     "code_truncated_answer": ("truncated_answer", "the answer was cut off"),
@@ -196,13 +196,9 @@ def _of_retrieval(turn: Turn) -> Iterator[Fault]:
     truth = turn.ground_truth
     if found and texts and isinstance(truth, str) and truth:
         # Words of the question are in documents that don't answer it, too.
-        wanted = _words(truth) - _words(turn.input or "")
-        if wanted and len(wanted & _words(" ".join(texts))) < len(wanted) / 2:
+        wanted = long_words(truth, 3) - long_words(turn.input or "", 3)
+        if wanted and len(wanted & long_words(" ".join(texts), 3)) < len(wanted) / 2:
             yield Fault("missing_document", f"retrievals[{found[0]}]", "the documents don't contain the expected answer")
-
-
-def _words(text: str) -> set[str]:
-    return set(_WORD.findall(text.lower()))
 
 
 def _of_handoffs(turn: Turn) -> Iterator[Fault]:

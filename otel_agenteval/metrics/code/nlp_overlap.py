@@ -1,6 +1,18 @@
 """Word overlap of the output with reference texts.
 
 Don't compare values that use different tokenizers or smoothings.
+
+All metrics and tokenizers here find words in the same way in every script:
+
+- Letters keep their accents and vowel signs, so words in Hindi or Tamil are whole. Optional vowel signs (Arabic, Hebrew) count.
+- Scripts without spaces are split. In Chinese and Japanese, each character counts as a word. In Thai, Lao, Khmer and Burmese,
+  each written syllable does. Syllables are found by rules, and some are split further.
+- Different encodings are equal: accented letters in one or two code points, full-width and plain digits, emoji with and without
+  a variation selector. Other invisible characters don't count. An emoji with joiners or a skin tone is one symbol.
+
+A text compared with itself is 1, with three exceptions that follow from the formulas. ``code_meteor`` penalizes short texts.
+``code_bleu`` with ``method4`` is below 1 for texts of two words up to ``max_n - 1``, as in NLTK. ``code_rouge_n`` and
+``code_gleu`` are 0 for texts that are shorter than their n-grams.
 """
 
 from __future__ import annotations
@@ -28,6 +40,8 @@ TEXT_LIMIT = 100_000
 """Maximum characters of the output, and of all references together."""
 PAIR_LIMIT = 1_000_000
 """Maximum characters of the output times references, because each reference is compared with the whole output."""
+WORD_LIMIT = TEXT_LIMIT // 2
+"""Maximum words for ROUGE, which texts with spaces can't exceed."""
 SKIP_BIGRAM_LIMIT = 1_000
 """Maximum words for skip-bigrams, whose number is about half the square of the words."""
 
@@ -112,7 +126,7 @@ def code_bleu(
             the option ``value``, ``expected_output`` and ``expcted_output``.
         max_n: Largest number of words in an n-gram, 1 to 16.
         tokenizer: ``ms``: symbols and punctuation are separate words, in upper case. ``word``: runs of letters and digits,
-            in lower case. ``whitespace``: text between white space, in lower case.
+            in lower case, or the symbols of a text without any. ``whitespace``: text between white space, in lower case.
         smoothing: ``method4`` is that of Chen and Cherry: the first n-gram length without a match counts as
             ``ln(words) / (5 · 2)`` matches, the second as ``ln(words) / (5 · 4)``, and so on. Without any common word the
             value is 0. ``epsilon`` uses 1e-7 for each precision of 0, ignores n-grams longer than the output, and clips
@@ -278,7 +292,7 @@ def _rouge(
     *,
     detail: dict[str, Any],
     least: int,
-    most: int = TEXT_LIMIT,
+    most: int = WORD_LIMIT,
 ) -> Result:
     """Return the ``measure`` of the best reference.
 
@@ -334,8 +348,8 @@ def code_rouge(
 
     If a reference has fewer words than the variant needs (2 for ``rouge2`` and ``rougeS``, otherwise 1), the value is 1 if
     the output is as short, and otherwise 0. Skipped as ``missing:references`` if there is no reference. Skipped as
-    ``too_long`` if the output or all references together have more than 100,000 characters, or 1,000 words for ``rougeS``.
-    An empty output isn't skipped.
+    ``too_long`` if the output or all references together have more than 100,000 characters, 50,000 words, or 1,000 words
+    for ``rougeS``. An empty output isn't skipped.
 
     Parameters:
         reference: A text or a list of texts. The default is the turn's references or its ground truth.
@@ -348,7 +362,7 @@ def code_rouge(
     Source: HPD RougeEvaluator.
     """
     least = 2 if variant in ("rouge2", "rougeS") else 1
-    most = SKIP_BIGRAM_LIMIT if variant == "rougeS" else TEXT_LIMIT
+    most = SKIP_BIGRAM_LIMIT if variant == "rougeS" else WORD_LIMIT
     return _rouge(turn, reference, tokenizer, measure, _UNITS[variant], least=least, most=most, detail={"variant": variant})
 
 
@@ -364,7 +378,8 @@ def code_rouge_n(turn: Turn, *, reference: Reference = None, n: Order = 1, measu
     """ROUGE-N of the output: F1 of the n-grams that it shares with a reference text.
 
     Words are runs of letters and digits, in lower case. An n-gram counts as often as it occurs on the side with fewer
-    occurrences. If the output or the reference has fewer than ``n`` words, the value is 0. An empty output isn't skipped.
+    occurrences. If the output or the reference has fewer than ``n`` words, the value is 0, even if both are equal. An empty
+    output isn't skipped.
     Skipped as ``missing:references`` or ``too_long``, as in ``code_rouge``.
 
     Parameters:
@@ -418,7 +433,7 @@ def code_meteor(
     chunks.
 
     Equal texts are penalized too: a text of one word compared with itself is 0.5. Without a common word the value is 0. Two
-    texts without words are 1. The best reference counts. Skipped as ``missing:references``, or as ``too_long`` if the
+    empty texts are 1. The best reference counts. Skipped as ``missing:references``, or as ``too_long`` if the
     output or the references have more than 100,000 characters.
 
     Parameters:

@@ -9,6 +9,7 @@ import functools
 import itertools
 import re
 import time
+import unicodedata
 from collections import Counter
 from typing import Annotated, Any, Literal
 
@@ -303,7 +304,8 @@ def code_word_count(
     """Check that the number of words in the output is in a range.
 
     A word starts with a letter or digit (of any script) and continues with letters, digits, apostrophes and hyphens. "it's"
-    and "well-known" are one word each. Punctuation alone isn't a word. Without limits, every output passes.
+    and "well-known" are one word each. Punctuation alone isn't a word. In scripts without spaces (Chinese, Thai), the text
+    between spaces or punctuation is one word. Without limits, every output passes.
 
     Parameters:
         min: Least number of words.
@@ -316,6 +318,8 @@ def code_word_count(
     Source: HPD WordCountEvaluator.
     """
     output = turn.output or ""
+    if not output.isascii():
+        output = "".join(char for char in output if unicodedata.category(char)[0] != "M" and char not in "\u200c\u200d")
     count = len(output.split()) if tokenizer == "whitespace" else sum(1 for _ in _WORD.finditer(output))
     return Result(in_range(count, exact, min, max), detail={"word_count": count})
 

@@ -5,7 +5,6 @@ If the calls are unknown, metrics are skipped.
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from typing import Annotated, Any, Literal
 
@@ -16,6 +15,7 @@ from ...core.errors import MetricError
 from ...core.turn import ToolCall, Turn
 from ..lib import spans as span_queries
 from ..lib.schema import violations
+from ..lib.tokens import words_in
 from ..lib.tools import (
     Expectation,
     entry_name,
@@ -41,7 +41,6 @@ ExpectedTools = list[str | dict[str, Any]]
 _SHOWN = 200
 """Maximum characters of an error message in ``detail``."""
 _SHOWN_ISSUES = 100
-_WORD = re.compile(r"\w+")
 _COMPARED = 2_000
 """Characters of each argument that are compared with those of a later call."""
 _SHOWN_NAMES = 100
@@ -254,7 +253,7 @@ def is_repaired(call: ToolCall, later: ToolCall) -> bool:
 
 def _words_of(arguments: Any) -> set[str]:
     values = arguments.values() if isinstance(arguments, dict) else [arguments]
-    return set(_WORD.findall(" ".join(jsonio.text_of(value)[:_COMPARED] for value in values)))
+    return set(words_in(" ".join(jsonio.text_of(value)[:_COMPARED] for value in values)))
 
 
 def failure_of_call(call: ToolCall, count_denied: bool = False) -> str | None:

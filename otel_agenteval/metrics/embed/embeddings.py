@@ -6,7 +6,6 @@ All texts of a metric are embedded in one request. A negative cosine, or one wit
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
@@ -15,13 +14,13 @@ from annotated_types import Ge, Le, MinLen
 from ...core import jsonio
 from ...core.turn import Turn
 from ..lib import applies
+from ..lib.tokens import long_words
 from ..lib.values import Words, word_list
 from ..lib.vectors import Vector, cosine, distance, dot, share
 from ..registry import EPSILON, Embeds, Param, Result, metric, skip, vacuous
 
 _GRADES = ((0.9, "Excellent"), (0.75, "Good"), (0.6, "Satisfactory"), (0.4, "Needs Improvement"), (0.2, "Poor"))
 _SEPARATOR = "\n---\n"
-_WORD = re.compile(r"\w{2,}")
 
 
 def _blank(text: str | None) -> bool:
@@ -194,10 +193,6 @@ def embed_coherence(turn: Turn, embedder: Embeds) -> Result:
     return Result(similarity, detail={"coherence_gap": round(1 - similarity, 4)})
 
 
-def _words(text: str, stop_words: frozenset[str]) -> frozenset[str]:
-    return frozenset(_WORD.findall(text.lower())) - stop_words
-
-
 def _overlap(one: frozenset[str], other: frozenset[str]) -> float:
     """Return shared words divided by all words (Jaccard), 0 without words."""
     together = len(one | other)
@@ -222,8 +217,8 @@ def embed_loop_detection(
 
     ``1 - max(cosine * jaccard)`` over the answers of the last turns (``history``). Earlier turns without an answer count
     for the window only. The Jaccard index covers the distinct lower-case words of at least two characters, without stop
-    words. It is 0 if no words are left. Equal one-word answers are a loop. Without history, with a blank answer, or if no
-    earlier answer has text, the value is 1, vacuous, without a request.
+    words. Scripts without spaces are split as in ``code_bleu``. It is 0 if no words are left. Equal one-word answers are a
+    loop. Without history, with a blank answer, or if no earlier answer has text, the value is 1, vacuous, without a request.
 
     Parameters:
         window: Number of earlier turns to compare with, 1 to 100.
@@ -241,10 +236,10 @@ def embed_loop_detection(
         return vacuous(1.0, window_size=0, max_hybrid=0.0, comparisons=[])
     ignored = frozenset(word_list("stop_words") if stop_words == "default" else map(str.lower, stop_words))
     now, *before = embedder.embed([output, *(text for _, text in earlier)])
-    words = _words(output, ignored)
+    words = long_words(output, 2) - ignored
     highest, comparisons = 0.0, []
     for (index, text), vector in zip(earlier, before, strict=True):
-        near, shared = share(cosine(now, vector)), _overlap(words, _words(text, ignored))
+        near, shared = share(cosine(now, vector)), _overlap(words, long_words(text, 2) - ignored)
         highest = max(highest, near * shared)
         comparisons.append(
             {

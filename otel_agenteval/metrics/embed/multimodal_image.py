@@ -10,6 +10,7 @@ from ...core import jsonio
 from ...core.turn import Turn
 from ..lib import applies
 from ..lib.media import media_of, shown
+from ..lib.tokens import tokens_of
 from ..lib.vectors import cosine, share
 from ..registry import EPSILON, Embeds, Result, metric, skip
 
@@ -73,8 +74,8 @@ def embed_image_caption_accuracy(
     """Similarity of an image caption (the answer) and the ground truth, in meaning and words.
 
     ``0.7 * cosine + 0.3 * F1``. The cosine is that of the embeddings, at least 0. F1 covers the distinct lower-case words,
-    separated by white space, with their punctuation. Skipped as ``missing:output`` or ``missing:ground_truth`` if either is
-    unknown, and as ``empty_output`` if the answer has no text.
+    separated by white space, with their punctuation. Scripts without spaces are split as in ``code_bleu``. Skipped as
+    ``missing:output`` or ``missing:ground_truth`` if either is unknown, and as ``empty_output`` if the answer has no text.
 
     Parameters:
         use_semantic: If false, the value is F1 alone, without a request.
@@ -85,9 +86,9 @@ def embed_image_caption_accuracy(
     Source: AgentUnit image_caption_accuracy.
     """
     output, caption = turn.output or "", jsonio.text_of(turn.ground_truth)
-    if not output.strip():
+    words, wanted = set(tokens_of(output, "whitespace")), set(tokens_of(caption, "whitespace"))
+    if not words:
         return skip("empty_output")
-    words, wanted = set(output.lower().split()), set(caption.lower().split())
     shared = len(words & wanted)
     f1 = 2 * shared / (len(words) + len(wanted))
     detail = {

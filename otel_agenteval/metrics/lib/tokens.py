@@ -9,33 +9,81 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
+from ...detectors.redaction.patterns import lazy
+
 Tokenizer = Literal["ms", "word", "whitespace"]
 """Name of a tokenizer.
 
-``ms`` splits at white space and makes each symbol or punctuation character a separate word, in upper case. ``word`` returns runs
-of letters and digits, in lower case. ``whitespace`` splits at white space, in lower case.
+``ms`` splits at white space and makes each emoji, symbol or punctuation character a separate word, in upper case. ``word``
+returns runs of letters and digits, in lower case, or the symbols of a text without any. ``whitespace`` splits at white space,
+in lower case.
+
+In all of them, marks belong to their letters, equivalent spellings of a letter are equal, and scripts without spaces are split
+into characters (Chinese, Japanese) or syllables (Thai, Lao, Khmer, Burmese).
 """
 
 Gram = tuple[str, ...]
 
-_WORD = re.compile(r"[^\W_]+")
-
-
-_SPACE, _MARK, _NUMBER, _LETTER = range(4)
-_ENTITY = re.compile(r"&(quot|amp|lt|gt|apos);")
-_ENTITIES = {"quot": '"', "amp": "&", "lt": "<", "gt": ">", "apos": "'"}
+_NOT_LATIN = lazy("[\xad\u0300-\u1dff\u200b-\u200f\u202a-\u202e\u2060-\u2069\u20d0-\u218f\u2c00-\U0010ffff]")
+"""Characters of texts that ``spread`` may change."""
+_UNSEEN = lazy(
+    "[\xad\u061c\u0640\u200c-\u200f\u202a-\u202e\u2060-\u2069\u20e3\ufe00-\ufe0f\ufeff\U000e0100-\U000e01ef]"
+    "(?<![\u2000-\u2fff\ufe0f\U0001f000-\U0001faff]\u200d)"
+)
+"""Characters that only change how their neighbors are drawn, with joiners outside of emoji."""
+_COMPATIBLE = lazy("[\ufb00-\ufdff\ufe70-\uffee]+")
+"""Full-width and half-width characters, ligatures, and Arabic letters by position."""
+_SPACELESS = lazy(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u9fff\ua9e0-\ua9ef\uaa60-\uaa7a\uf900-\ufaff\U00016fe0-\U0001b16f\U00020000-\U0003ffff]"
+)
+_SIGN = lazy(
+    "&(?:quot|amp|lt|gt|apos);|[\U0001f1e6-\U0001f1ff]{2}|\\S(?:[\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]|\u200d[^\\w\\s])*"
+)
+"""An entity, or a character with the modifiers of an emoji."""
+_ENTITIES = {"&quot;": '"', "&amp;": "&", "&lt;": "<", "&gt;": ">", "&apos;": "'"}
 _LINE_BREAK = re.compile(r"-\r?\n")
+_MS = re.compile(r"N[NP_-]*|[LMC](?:[LMCN]|-\r?\n)*|[SP_]|-(?!\r?\n)")
+"""A word of the tokenizer ``ms`` in a text of ``_KINDS``: a number, letters, or a symbol."""
 
 
-class _Kinds(dict[str, int]):
-    def __missing__(self, char: str) -> int:
-        category = unicodedata.category(char)[0]
-        kind = _SPACE if char.isspace() else {"S": _MARK, "P": _MARK, "N": _NUMBER}.get(category, _LETTER)
-        self[char] = kind
-        return kind
+@lazy
+def _word() -> str:
+    """Return a pattern of letters, digits and ``_``, with their marks."""
+    codes = (*range(0x300, 0x3100), *range(0xA600, 0xAC00), *range(0xFB00, 0xFE30))
+    marks = "".join(char for char in map(chr, codes) if unicodedata.category(char) in ("Mn", "Mc"))
+    return f"\\w[\\w{marks}\U00010a00-\U00016fff\U0001e000-\U0001e94a]*"
 
 
-_KINDS = _Kinds()
+@lazy
+def _syllable() -> str:
+    """Return a pattern of one character or written syllable of the scripts without spaces.
+
+    A final consonant belongs to the syllable if it has no vowel of its own.
+    """
+    han = "[\u3005-\u3007\u3021-\u3029\u3031-\u3035\u303b\u3041-\u30ff\u3105-\u312f\u31a0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+    han += "\U00016fe0-\U00018cff\U0001aff0-\U0001b16f\U00020000-\U0003ffff][\u3099\u309a]?"
+    first, letter, o = "[\u0e40-\u0e42\u0ec0-\u0ec2]", "[\u0e01-\u0e2e\u0e81-\u0eae\u0edc-\u0edf]", "[\u0e2d\u0ead]"
+    sign = "[\u0e30-\u0e3a\u0e45\u0e47-\u0e4e\u0eb0-\u0ebd\u0ec8-\u0ece]"
+    open_ = f"[\u0e43\u0e44\u0ec3\u0ec4]{letter}{sign}*|{letter}{sign}*[\u0e30\u0e33\u0eb0\u0eb3]"
+    final = f"(?![\u0e01\u0e02\u0e04\u0e15\u0e1b\u0e1c\u0e1e][\u0e23\u0e25\u0e27]{sign}){letter}(?!{sign})"
+    thai = f"{open_}|(?:{first}{letter}{sign}*|{letter}(?:{sign}+|(?={o}(?!{sign}))))(?:{o}(?!{sign}))?(?:{final})?|{letter}"
+    letter, sign = "[\u1780-\u17b3\u17dc]", "[\u17b4-\u17d1\u17d3\u17dd]"
+    khmer = f"{letter}(?:\u17d2{letter}|{sign})*(?:{letter}\u17cb|(?<={sign}){letter}(?!{sign}|\u17d2))?"
+    letter = "[\u1000-\u102a\u103f\u1050-\u1055\u105a-\u105d\u1061\u1065\u1066\u106e-\u1070\u1075-\u1081\u108e\ua9e0-\ua9ef\uaa60-\uaa7a]"
+    sign = "[\u102b-\u1038\u103a-\u103e\u1056-\u1059\u105e-\u1060\u1062-\u1064\u1067-\u106d\u1071-\u1074\u1082-\u108d\u108f\u109a-\u109d]"
+    burmese = f"{letter}(?:\u1039{letter}|{sign}|{letter}(?=\u1037?\u103a|\u1039))*"
+    return f"({han}|{thai}|{khmer}|{burmese})"
+
+
+class _Kinds(dict[str, str]):
+    """Letter of each character's Unicode category, or a space for white space."""
+
+    def __missing__(self, char: str) -> str:
+        self[char] = " " if char.isspace() else unicodedata.category(char)[0]
+        return self[char]
+
+
+_KINDS = _Kinds(zip("-_\r\n", "-_\r\n", strict=True))
 
 
 def _ms(text: str) -> Iterator[str]:
@@ -44,44 +92,57 @@ def _ms(text: str) -> Iterator[str]:
     A number at the start of a word includes the digits and punctuation that follow (``3.14,``), and ends the word. A hyphen at
     the end of a line joins the two parts of the word. Five HTML entities are decoded.
     """
-    word = ""
-    at = 0
-    while at < len(text):
-        char = text[at]
-        kind = _KINDS[char]
-        if kind == _LETTER or (kind == _NUMBER and word):
-            upper = char.upper()
-            word += upper if len(upper) == 1 else char
-            at += 1
-            continue
-        if char == "-" and (line_break := _LINE_BREAK.match(text, at)):
-            at = line_break.end()
-            continue
-        if word:
+    kinds = "".join(map(_KINDS.__getitem__, text))
+    done = 0
+    for found in _MS.finditer(kinds):
+        start, end = found.span()
+        if start < done:  # in an emoji or entity
+            if end <= done:
+                continue
+            start = done
+        word = text[start:end]
+        if kinds[start] in "LMC":
+            yield _upper(_LINE_BREAK.sub("", word) if "-" in word else word)
+        elif (word == "&" or word > "\u2100") and kinds[start] != "N" and (sign := _SIGN.match(text, start)):
+            done = sign.end()
+            yield _ENTITIES.get(sign[0], sign[0])
+        else:
             yield word
-            word = ""
-        if kind == _NUMBER:
-            start, at = at, _end_of_number(text, at)
-            yield text[start:at]
-            continue
-        entity = _ENTITY.match(text, at) if char == "&" else None
-        if kind == _MARK:
-            yield _ENTITIES[entity[1]] if entity else char
-        at = entity.end() if entity else at + 1
-    if word:
-        yield word
 
 
-def _end_of_number(text: str, at: int) -> int:
-    while at < len(text) and (_KINDS[text[at]] == _NUMBER or unicodedata.category(text[at])[0] == "P"):
-        at += 1
-    return at
+def _upper(word: str) -> str:
+    """Return a word in upper case, except for characters that would become two (``ß``)."""
+    upper = word.upper()
+    return upper if len(upper) == len(word) else "".join(char.upper() if len(char.upper()) == 1 else char for char in word)
+
+
+def spread(text: str) -> str:
+    """Return a text without unseen characters, in one spelling, and with spaces around each syllable in scripts without them."""
+    if text.isascii() or _NOT_LATIN.search(text) is None:
+        return text
+    text = _UNSEEN.sub("", text).replace("\u200b", " ")
+    text = unicodedata.normalize("NFC", _COMPATIBLE.sub(lambda found: unicodedata.normalize("NFKC", found[0]), text))
+    return " ".join(_syllable.split(text)) if _SPACELESS.search(text) else text
+
+
+def words_in(text: str) -> list[str]:
+    """Return the runs of letters, digits, their marks and ``_``."""
+    return _word.findall(spread(text))
+
+
+def long_words(text: str, least: int) -> frozenset[str]:
+    """Return the words of at least ``least`` characters, in lower case, and all of scripts without spaces."""
+    return frozenset(word for word in words_in(text.lower()) if len(word) >= least or _syllable.match(word))
 
 
 def tokens_of(text: str, tokenizer: Tokenizer) -> list[str]:
+    text = spread(text)
     if tokenizer == "ms":
         return list(_ms(text))
-    return text.lower().split() if tokenizer == "whitespace" else [found.lower() for found in _WORD.findall(text)]
+    text = text.lower()
+    if tokenizer == "whitespace":
+        return text.split()
+    return _word.findall(text.replace("_", " ")) or _SIGN.findall(text)
 
 
 def ngrams(tokens: Sequence[str], n: int) -> Counter[Gram]:
