@@ -86,7 +86,8 @@ def _rates(price: Any, given: int) -> list[str | None]:
     if rates is None:
         raise ValueError(f"{price} is not made of rates per token")
     cached = None if _takes_any_cached(price) else rates.cached
-    return [None if one is None else _plain(one) for one in (rates.fresh, rates.output, cached, rates.call)]
+    written = None if rates.written == rates.fresh else rates.written
+    return [None if one is None else _plain(one) for one in (rates.fresh, rates.output, cached, rates.call, written)]
 
 
 def _plain(number: Decimal) -> str:

@@ -28,7 +28,9 @@ class Tokens(NamedTuple):
     input: int
     output: int
     cached: int = 0
-    """Cached tokens, which are part of the input."""
+    """Tokens read from a cache, which are part of the input."""
+    written: int = 0
+    """Tokens written to a cache, which are part of the input."""
 
 
 class Rates(NamedTuple):
@@ -40,12 +42,16 @@ class Rates(NamedTuple):
     """None if cached tokens cost the same as other input tokens."""
     call: Decimal = Decimal(0)
     """USD per call, in addition to its tokens."""
+    written: Decimal | None = None
+    """None if writing to a cache costs the same as other input."""
 
     def times(self, tokens: Tokens) -> Decimal:
-        given, output, cached = tokens
-        if not cached or self.cached is None:
-            return self.call + self.fresh * given + self.output * output
-        return self.call + self.fresh * (given - cached) + self.cached * cached + self.output * output
+        total = self.call + self.fresh * tokens.input + self.output * tokens.output
+        if tokens.cached and self.cached is not None:
+            total += (self.cached - self.fresh) * tokens.cached
+        if tokens.written and self.written is not None:
+            total += (self.written - self.fresh) * tokens.written
+        return total
 
 
 class Prices(NamedTuple):
@@ -86,7 +92,7 @@ def cost(
     rates = prices.steps[0][1]
     if len(prices.steps) > 1:
         rates = next(rates for upto, rates in prices.steps if upto is None or tokens.input <= upto)
-    if rates.cached is not None and tokens.cached > tokens.input:
+    if rates.cached is not None and tokens.cached + tokens.written > tokens.input:
         return None
     return rates.times(tokens)
 
@@ -101,6 +107,11 @@ def source() -> tuple[str, tuple[int, ...]]:
 def numbers(version: str) -> tuple[int, ...]:
     """Return the first three numbers of a version, for comparison."""
     return tuple(int(part) for part in re.findall(r"\d+", version)[:3])
+
+
+@functools.lru_cache(maxsize=256)
+def knows_provider(name: str) -> bool:
+    return _by_name(_table()["providers"], name) is not None
 
 
 def _table() -> dict[str, Any]:
@@ -190,7 +201,11 @@ def _read(written: dict[str, Any]) -> Prices:
         None if since is None else datetime.date.fromisoformat(since),
         None if daily is None else (datetime.time.fromisoformat(daily[0]), datetime.time.fromisoformat(daily[1])),
         tuple(
-            (upto, Rates(Decimal(fresh), Decimal(output), None if cached is None else Decimal(cached), Decimal(call)))
-            for upto, fresh, output, cached, call in written["steps"]
+            (upto, Rates(Decimal(fresh), Decimal(output), _rate(cached), Decimal(call), _rate(to_cache)))
+            for upto, fresh, output, cached, call, to_cache in written["steps"]
         ),
     )
+
+
+def _rate(written: str | None) -> Decimal | None:
+    return None if written is None else Decimal(written)

@@ -71,7 +71,7 @@ def table_cost(
     found = _model(model, provider, base_url)
     if found is None:
         return None
-    rates = None if tokens.cached > tokens.input else rates_of(found.get_prices(at), tokens.input)
+    rates = None if tokens.cached + tokens.written > tokens.input else rates_of(found.get_prices(at), tokens.input)
     if rates is not None:
         return float(rates.times(tokens))
     try:
@@ -87,7 +87,10 @@ def usage_of(tokens: Tokens) -> Any:
     """Return token counts in the form that genai-prices expects."""
     from genai_prices import Usage
 
-    return Usage(input_tokens=tokens.input, output_tokens=tokens.output, cache_read_tokens=tokens.cached or None)
+    return Usage(
+        input_tokens=tokens.input, output_tokens=tokens.output, cache_read_tokens=tokens.cached or None,
+        cache_write_tokens=tokens.written or None,
+    )  # fmt: skip
 
 
 @functools.lru_cache(maxsize=4_096)
@@ -135,8 +138,10 @@ def _tried(price: Any, step: Sequence[int]) -> Rates | None:
 
     above, upto = step
     call = asked(0, 0)
-    fresh, cached = asked(upto, 0), asked(upto, 0, upto)
-    rates = Rates((fresh - call) / upto, (asked(upto, _TRIED) - fresh) / _TRIED, (cached - call) / upto, call)
+    fresh, cached, written = asked(upto, 0), asked(upto, 0, upto), asked(upto, 0, 0, upto)
+    rates = Rates(
+        (fresh - call) / upto, (asked(upto, _TRIED) - fresh) / _TRIED, (cached - call) / upto, call, (written - call) / upto
+    )
     low = above + 1 if above else 0
-    several = (low, 0), (low, 3 * _TRIED, low), (upto, 5, upto // 3), ((low + upto) // 2, 7 * _TRIED, low // 2)
+    several = (low, 0), (low, 3 * _TRIED, low), (upto, 5, upto // 3, upto // 2), ((low + upto) // 2, 7 * _TRIED, low // 2)
     return rates if all(rates.times(Tokens(*tokens)) == asked(*tokens) for tokens in several) else None

@@ -110,6 +110,7 @@ class LlmCall:
     duration_s: float | None = None
     time_to_first_token_s: float | None = None
     error: ErrorInfo | None = None
+    cache_write_tokens: int | None = None
 
 
 @dataclass(slots=True)
@@ -177,6 +178,7 @@ class Usage:
     total_tokens: int | None = None
     cached_tokens: int | None = None
     reasoning_tokens: int | None = None
+    cache_write_tokens: int | None = None
 
 
 @dataclass(slots=True)
@@ -653,7 +655,7 @@ _READERS: dict[str, Callable[[Any, str], Any]] = {
     "llm_calls": _list_of(_record(
         LlmCall, span_id=_text, model=_name, provider=_name, input_tokens=_count, output_tokens=_count, cached_tokens=_count,
         reasoning_tokens=_count, cost_usd=_number, finish_reason=_name, response_id=_name, duration_s=_number,
-        time_to_first_token_s=_number, error=_error,
+        time_to_first_token_s=_number, error=_error, cache_write_tokens=_count,
     )),
     "retrievals": _list_of(_record(
         Retrieval, query=_text, documents=_list_of(_record(Document, id=_text, content=_text, score=_number)),
@@ -663,6 +665,7 @@ _READERS: dict[str, Callable[[Any, str], Any]] = {
     "handoffs": _list_of(_record(Handoff, from_=_name, to=_name, success=_flag, duration_s=_number)),
     "usage": _record(
         Usage, input_tokens=_count, output_tokens=_count, total_tokens=_count, cached_tokens=_count, reasoning_tokens=_count,
+        cache_write_tokens=_count,
     ),
     "cost_usd": _number, "cost_estimated": _flag, "attachments": _list_of(_object),
     "spans": _list_of(_record(SpanInfo, id=_text, parent=_text, name=_text, duration_s=_number, attributes=_object, start_s=_number, inferred=_flag)),

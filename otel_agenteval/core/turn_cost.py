@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import datetime
 import math
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from .price_table import Tokens
+from .price_table import Tokens, knows_provider
 from .prices import table_cost, table_name
 from .turn import LlmCall, Turn, Usage
 
@@ -24,8 +25,10 @@ _SHARED = "cost"
 """Key of the estimate among the turn's shared results."""
 _LATEST = datetime.datetime(2100, 1, 1, 12, tzinfo=datetime.timezone.utc)
 """Assumed time of calls without a known time. Prices change over time, and a score must not."""
-_PROVIDERS = {"gcp.gen_ai": "google", "x_ai": "x-ai", "azure.ai.inference": "azure"}
+_PROVIDERS = {"gcp.gen_ai": "google", "x_ai": "x-ai", "azure.ai.inference": "azure", "az.ai.inference": "azure"}
 """Provider names of the semantic conventions that the price table spells differently."""
+_BEDROCK = re.compile(r"(?:[a-z]{2,4}\.)?(?:ai21|amazon|anthropic|cohere|deepseek|meta|mistral|openai|qwen)\.")
+"""Beginnings of Amazon Bedrock's model names."""
 
 
 class Cost(NamedTuple):
@@ -116,7 +119,7 @@ def _computed(turn: Turn, prices: Mapping[str, Any]) -> tuple[Cost | None, list[
         own = prices.get(f"{call.provider}/{call.model}") or prices.get(call.model or "") if prices else None
         usd = _times(own, call) if own is not None else _table_price(call, turn.start)
         if usd is None:
-            unpriced[str(call.model or "?")[:_LONGEST_NAME]] = None
+            unpriced[_unpriced(call)] = None
         else:
             total += usd
             sources.add("prices" if own is not None else table_name())
@@ -154,13 +157,14 @@ def _to_be_priced(turn: Turn, calls: list[LlmCall]) -> list[_Call] | None:
 
 
 def _call(model: str | None, provider: str | None, usage: LlmCall | Usage) -> _Call:
-    given = max(0, usage.input_tokens or 0)
-    cached = min(given, max(0, usage.cached_tokens)) if usage.cached_tokens else 0
-    return _Call(model, provider, Tokens(given, max(0, usage.output_tokens or 0), cached))
+    given, cached, written = (max(0, count or 0) for count in (usage.input_tokens, usage.cached_tokens, usage.cache_write_tokens))
+    if cached + written > given:  # counted beside the input, not within it
+        given += cached + written
+    return _Call(model, provider, Tokens(given, max(0, usage.output_tokens or 0), cached, written))
 
 
 def _times(price: Mapping[str, float], call: _Call) -> float:
-    given, output, cached = call.tokens
+    given, output, cached, _ = call.tokens
     of_cached = price.get("cached_input", price["input"])
     return ((given - cached) * price["input"] + cached * of_cached + output * price["output"]) / _MILLION
 
@@ -170,4 +174,12 @@ def _table_price(call: _Call, start: datetime.datetime | None) -> float | None:
     if not model or len(model) > _LONGEST_NAME or len(provider or "") > _LONGEST_NAME:
         return None
     provider = _PROVIDERS.get(provider or "", provider) or None
+    if provider is not None and not knows_provider(provider):  # a framework or a gateway, so the model's name decides
+        provider = "aws" if _BEDROCK.match(model) else "litellm"
     return table_cost(model, call.tokens, start or _LATEST, provider=provider)
+
+
+def _unpriced(call: _Call) -> str:
+    model, provider = (str(name or "?")[:_LONGEST_NAME] for name in (call.model, call.provider))
+    known = not call.provider or provider in _PROVIDERS or knows_provider(provider)
+    return model if known else f"{model} (unknown provider {provider})"

@@ -117,8 +117,6 @@ def _read_call(get: Any, step: Step) -> None:
     """Fill the attributes that versions before 3.0 wrote in addition to the convention's."""
     if step.tool_definitions is None and (tools := get("gen_ai.request.tools")) is not None:
         step.tool_definitions = Later(_tools, tools)
-    if step.cached_tokens is None:
-        step.cached_tokens = as_int(get("gen_ai.usage.cached_tokens"))
     counts = get("llm.token.counts")
     if counts.__class__ is str:
         found = jsonio.loads_or_text(counts)[0]

@@ -171,8 +171,6 @@ def _model_in(parameters: Any) -> str | None:
 _COUNTS = (
     ("input_tokens", "llm.token_count.prompt"),
     ("output_tokens", "llm.token_count.completion"),
-    ("cached_tokens", "llm.token_count.prompt_details.cache_read"),
-    ("cached_tokens", "llm.token_count.prompt_details.cache_input"),
     ("reasoning_tokens", "llm.token_count.completion_details.reasoning"),
 )
 

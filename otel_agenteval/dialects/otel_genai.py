@@ -180,10 +180,6 @@ def _read_usage(get: Any, step: Step) -> None:
         tokens = get("gen_ai.usage.output_tokens", get("gen_ai.usage.completion_tokens"))
         if tokens is not None:
             step.output_tokens = tokens if tokens.__class__ is int and tokens >= 0 else as_int(tokens)
-    if step.cached_tokens is None:
-        tokens = get("gen_ai.usage.cache_read.input_tokens", get("gen_ai.usage.cache_read_input_tokens"))
-        if tokens is not None:
-            step.cached_tokens = as_int(tokens)
     if step.reasoning_tokens is None:
         tokens = get("gen_ai.usage.reasoning.output_tokens", get("gen_ai.usage.reasoning_tokens"))
         if tokens is not None:

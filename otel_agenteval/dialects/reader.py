@@ -51,6 +51,7 @@ from . import (
     voltagent,
 )
 from .generic import keys, reading, traces
+from .generic.caches import NO_CACHES, CacheNames, cache_names, count_caches
 from .generic.facts import Facts, NamePlace, places_of
 from .generic.kinds import agent_in
 from .generic.logged import LoggedCall, facts_with, is_call
@@ -164,6 +165,10 @@ class Shape:
     def conversations(self) -> tuple[str, ...]:
         """Attributes that may hold a conversation's id."""
         return tuple(filter(keys.may_hold_conversation, self._names))
+
+    @cached_property
+    def caches(self) -> CacheNames:
+        return cache_names(self._names)
 
     @cached_property
     def outcomes(self) -> tuple[str, ...]:
@@ -367,6 +372,8 @@ def read(record: SpanRecord) -> Step:
         step.model = step.model.removeprefix(f"{step.provider}/")
     if role == TOOL:
         _complete_tool(record, step, about.shape)
+    elif role is not None and (about.shape.caches is not NO_CACHES or step.cached_tokens):
+        count_caches(attributes, about.shape.caches, step)
     if about.shape.conversations:
         step.conversation_keys = about.shape.conversations
     if about.shape.has_identities:

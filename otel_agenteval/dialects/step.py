@@ -53,6 +53,7 @@ class Step:
     input_tokens: int | None = None
     output_tokens: int | None = None
     cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
     reasoning_tokens: int | None = None
     cost_usd: float | None = None
     finish_reason: str | None = None
@@ -145,7 +146,7 @@ _NAMES = (
     "agent", "framework", "model", "request_model", "provider", "finish_reason", "response_id", "conversation_id", "user_id", "tool_name",
     "tool_call_id", "thread", "handoff_to", "workflow",
 )  # fmt: skip
-_COUNTS = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens")
+_COUNTS = ("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens")
 _NUMBERS = (*_COUNTS, "cost_usd", "duration_s", "time_to_first_token_s")
 _LARGEST = sys.float_info.max
 _names_of, _numbers_of = attrgetter(*_NAMES), attrgetter(*_NUMBERS)

@@ -76,8 +76,6 @@ def _read_model(attributes: dict[str, Any], step: Step) -> None:
         step.model = as_text(value.get("model")) if isinstance(value, Mapping) else None
     if step.cost_usd is None:
         step.cost_usd = as_float(get("gen_ai.cost.total"))
-    if step.cached_tokens is None:
-        step.cached_tokens = as_int(get("gen_ai.usage.cache_read_tokens", get("gen_ai.usage.input_tokens.cache_read")))
     if step.reasoning_tokens is None:
         step.reasoning_tokens = as_int(get("gen_ai.usage.output_tokens.reasoning"))
 

@@ -152,8 +152,6 @@ def _read_usage(get: Any, step: Step) -> None:
         step.input_tokens = _count(get, "ai.usage.inputTokens", "ai.usage.promptTokens")
     if step.output_tokens is None:
         step.output_tokens = _count(get, "ai.usage.outputTokens", "ai.usage.completionTokens")
-    if step.cached_tokens is None:
-        step.cached_tokens = _count(get, "ai.usage.inputTokenDetails.cacheReadTokens", "ai.usage.cachedInputTokens")
     if step.reasoning_tokens is None:
         step.reasoning_tokens = _count(get, "ai.usage.outputTokenDetails.reasoningTokens", "ai.usage.reasoningTokens")
     metadata = get("ai.response.providerMetadata")

@@ -42,7 +42,7 @@ def read(record: SpanRecord, step: Step) -> None:
         step.agent = as_text(get("subagent.name")) or as_text(get("entity.name"))
         step.input_messages, step.output_value, step.system = given, gave, get("agent.instructions")
         step.input_tokens, step.output_tokens = as_int(get("usage.prompt_tokens")), as_int(get("usage.completion_tokens"))
-        step.cached_tokens, step.reasoning_tokens = as_int(get("usage.cached_tokens")), as_int(get("usage.reasoning_tokens"))
+        step.reasoning_tokens = as_int(get("usage.reasoning_tokens"))
         step.loop = True
     elif role == LLM:
         step.overwritten = True

@@ -20,12 +20,13 @@ from ...spans.record import SpanRecord
 from .steps import END, START, StepReader
 
 _MERGED = (
-    "model", "provider", "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cost_usd", "finish_reason",
+    "model", "provider", "input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens", "cost_usd", "finish_reason",
     "response_id", "time_to_first_token_s", "input_messages", "output_messages", "system", "tool_definitions", "logprobs",
 )  # fmt: skip
 _SDK_SCOPES = ("com.anthropic.",)
 """Scopes of spans that a provider's SDK writes itself. Their token counts take precedence."""
-_TOKENS = attrgetter("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens")
+_TOKENS = attrgetter("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cache_write_tokens")
+_COUNTS = ("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens")
 _LLM = (LLM,)
 _LLM_OR_LOOP = (LLM, AGENT, TOOL, WORKFLOW)
 
@@ -223,7 +224,7 @@ class CallReader(StepReader):
                 f"{step.record.shown_id:016x}", step.model, step.provider, step.input_tokens, step.output_tokens, step.cached_tokens,
                 step.reasoning_tokens, step.cost_usd, self._finish_reason(step), step.response_id,
                 step.record.duration_s if step.duration_s is None else step.duration_s,
-                step.time_to_first_token_s, step.error,
+                step.time_to_first_token_s, step.error, step.cache_write_tokens,
             )
             for step in self.llm
         ]  # fmt: skip
@@ -266,14 +267,14 @@ class CallReader(StepReader):
 
     def usage(self) -> Usage | None:
         counts = zip(*map(_TOKENS, (*self.llm, *self.totals)), strict=True)
-        input_tokens, output_tokens, cached, reasoning = map(sum_of, tuple(counts) or ((),) * 4)
+        input_tokens, output_tokens, *details = map(sum_of, tuple(counts) or ((),) * 5)
         for given, made in (tokens for step in self.llm if step.overwritten for tokens in _counted_before(step)):
             input_tokens, output_tokens = sum_of((input_tokens, given)), sum_of((output_tokens, made))
         if input_tokens is None and output_tokens is None:  # some instrumentations write only a run's total
             input_tokens, output_tokens = self.root.input_tokens, self.root.output_tokens
             if input_tokens is None and output_tokens is None:
                 return self._used_by_runs()
-        return self._usage(input_tokens, output_tokens, cached, reasoning)
+        return self._usage(input_tokens, output_tokens, *details)
 
     def _usage(self, input_tokens: int | None, output_tokens: int | None, *details: int | None) -> Usage | None:
         """Return token counts with their total. Counts out of range are unknown."""
@@ -387,6 +388,9 @@ def _fill_call(target: Step, source: Step) -> None:
         for name in ("input_messages", "output_messages"):
             if getattr(source, name) is not None:
                 setattr(target, name, getattr(source, name))
+    if _counts_more(source, target):
+        for name in _COUNTS:
+            setattr(target, name, getattr(source, name))
     fill(target, source, _MERGED)
     if source.answer_only and source.record.parent_id == target.record.parent_id and target.duration_s is None:
         target.duration_s = (source.record.end_ns - target.record.start_ns) / 1e9
@@ -394,14 +398,15 @@ def _fill_call(target: Step, source: Step) -> None:
         target.error = source.error
     if target.record.name == "call_llm" and target.duration_s is None:  # ADK's span also lasts while the tools run
         target.duration_s = source.record.duration_s
-    if (
-        (target.guesses_tokens or source.record.scope.startswith(_SDK_SCOPES))
-        and source.input_tokens is not None
-        and source.output_tokens is not None
-    ):
-        target.input_tokens, target.output_tokens = source.input_tokens, source.output_tokens
-        if source.cached_tokens is not None:
-            target.cached_tokens = source.cached_tokens
+
+
+def _counts_more(source: Step, target: Step) -> bool:
+    """Return True if a duplicate's token counts replace those of a call. All counts come from one span."""
+    if source.input_tokens is None or source.output_tokens is None:
+        return False
+    if target.guesses_tokens or source.record.scope.startswith(_SDK_SCOPES):
+        return True
+    return bool(source.cached_tokens or source.cache_write_tokens) and not (target.cached_tokens or target.cache_write_tokens)
 
 
 _CLOCK_STEP_NS = 2_000_000
