@@ -142,9 +142,10 @@ _CONTINUES = re.compile(r" |[,.;:!?')\]}][^\n]{0,3}(?:\s|$)")
 
 def _add(raw: Any, role: str, out: Decoded, depth: int) -> None:
     if raw.__class__ is str:
-        value, cut = jsonio.loads_or_text(raw) if raw[:1] in '[{"' and raw not in REDACTED else (raw, False)
+        is_json = raw[:1] in '[{"' and raw not in REDACTED and not raw.startswith(_PYTHON)
+        value, cut = jsonio.loads_or_text(raw) if is_json else (raw, False)
         out.truncated |= cut
-        if value.__class__ is str and (value[-1:] in "}])" or value[:2] == "{'"):
+        if value.__class__ is str and (value[-1:] in '}])"' or value[:2] == "{'"):
             value = _shown_object(value)
         if value.__class__ is str:
             if value or not raw:
@@ -163,16 +164,41 @@ def _add(raw: Any, role: str, out: Decoded, depth: int) -> None:
         out.messages.append(Message(role, jsonio.text_of(raw)))
 
 
+_PYTHON = ("[{'", "{'")
+_MOST_ENCODINGS = 3
+_SPOKEN = frozenset((*ROLES, *ROLES.values(), "user", "assistant", "system", "tool"))
+_HANDLE = re.compile(
+    r"""["']?<(?:(?:async_)?generator\b.*|coroutine\b.*|[\w.]+ object at 0x[0-9a-fA-F]+|[\w.]*(?:Stream|Streaming|EventSource)\w*)>["']?$"""
+    r"|\[object (?:Async)?(?:Generator|Iterator|ReadableStream|Promise|Object|Response)\w*\]$"
+)
+"""What a program shows of an answer that isn't there yet, such as a stream."""
+
+
+def is_handle(text: str) -> bool:
+    """Return True if a text only names an object in a program's memory, such as a stream of the answer."""
+    return text[:1] in "<[\"'" and len(text) < 400 and _HANDLE.match(text) is not None
+
+
 def _shown_object(text: str) -> Any:
-    """Return the value of Java's ``toString`` or of a ``repr`` with messages, or any other text unchanged."""
+    """Return the value of Java's ``toString``, of a ``repr`` or of repeated encoding with messages, or any other text
+    unchanged.
+    """
     shown = java_text.parsed(text)
     if shown is not None:
         return shown
-    return opened(text) if text[:2] == "{'" and "Message(" in text else text
+    if text[:2] == "{'" and "Message(" in text:
+        return opened(text)
+    value: Any = text
+    for _ in range(_MOST_ENCODINGS if "role" in text else 0):
+        value = literal(value) if value.startswith(_PYTHON) else jsonio.loads_or_text(value)[0]
+        if value.__class__ is not str:
+            one = value[0] if value.__class__ is list and value else value
+            return value if isinstance(one, dict) and one.get("role") in _SPOKEN else text
+    return text
 
 
 def _add_text(text: str, role: str, out: Decoded) -> None:
-    if text in REDACTED:
+    if text in REDACTED or is_handle(text):
         out.hidden = True
     elif text[:2] == "[{":  # truncated messages that can't be parsed, not a text of the conversation
         out.hidden = out.truncated = True

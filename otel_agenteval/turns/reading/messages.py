@@ -148,7 +148,7 @@ class MessageReader(ToolReader):
         if raw is None or raw in REDACTED:
             return None
         found = self._decode(root, "output_value", "assistant")
-        if found.hidden:
+        if found.hidden or '"body_iterator"' in jsonio.text_of(raw):  # a response whose content is streamed
             return None
         if any(message.role != "assistant" or message.tool_calls for message in found.messages) or len(found.messages) > 1:
             return _last_assistant_text(found.messages)

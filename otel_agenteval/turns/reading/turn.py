@@ -64,7 +64,7 @@ class TurnReader(MessageReader):
             "service": _name_in(resource.get("service.name")),
             "service_version": _name_in(resource.get("service.version")),
             "agent": root.agent or self._main_agent(),
-            "duration_s": record.duration_s if self.until_ns is None else (self.until_ns - record.start_ns) / 1e9,
+            "duration_s": (max(record.end_ns, self.until_ns or self._last_end_ns()) - record.start_ns) / 1e9,
             "close_reason": close_reason,
             "complete": complete,
             "revision": revision,
@@ -83,6 +83,10 @@ class TurnReader(MessageReader):
             known["references"] = references
             known.update((name, references[name]) for name in ("ground_truth", "relevant_ids") if name in references)
         return Turn.lazily(known, self)
+
+    def _last_end_ns(self) -> int:
+        """Return the end of the last step. A root that returns a stream ends before its model call."""
+        return max((step.record.end_ns for step in self.steps if step.role is not None), default=0)
 
     def extended(self, others: Iterable[TurnReader], until_ns: int) -> TurnReader:
         """Return a reader that also contains the parts in other traces. Nothing is read again."""
