@@ -39,23 +39,32 @@ class MessageReader(ToolReader):
         if text is not None:
             return question_in(text)
         for step in self.main_llm:
-            text = last_user_text(self.inputs(step))
+            text = self._asked_in(step, "input_messages")
             if text is not None:
                 return question_in(self._behind(text, step) or text)
         # The root and the model calls may lack content, or may never have been sent.
         for step in (*self.of_role.get(AGENT, ()), *self.of_role.get(INNER, ())):
             if step.input_messages is not None:
-                text = last_user_text(self.inputs(step))
+                text = self._asked_in(step, "input_messages")
                 if text is not None:
                     return question_in(text)
         return None
+
+    def _asked_in(self, step: Step, field: str) -> str | None:
+        """Return the newest user message of a conversation, or None if it may have been cut off."""
+        found = self._decode(step, field, "user")
+        text = last_user_text(found.messages)
+        if text is None or not (found.truncated or (step.record.truncated and getattr(step, field).__class__ is not str)):
+            return text
+        spoken = [message for message in found.messages if message.role != "system"]
+        return text if len(spoken) == 1 else None
 
     def _root_input(self) -> str | None:
         for field in ("input_messages", "input_value"):
             if getattr(self.root, field) is None:
                 continue
             messages = self._decode(self.root, field, "user").messages
-            text = last_user_text(messages)
+            text = self._asked_in(self.root, field)
             if text is not None:
                 newer = self._after_history(messages, text) if messages[-1].role == "assistant" else None
                 among = field == "input_value" and len(messages) > 1
