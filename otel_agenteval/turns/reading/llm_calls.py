@@ -101,7 +101,7 @@ class CallReader(StepReader):
         for step in steps:
             call = (
                 (self._outer_llm(step, outermost) if self._nested else None)
-                or (by_response.get(step.response_id) if step.response_id else None)
+                or self._of_response(step, by_response)
                 or duplicates.get(step.record.span_id)
                 # the call below the span that sent the request, if the SDK writes its own spans
                 or (senders.get((step.record.scope, step.record.parent_id)) if step.answer_only else None)
@@ -119,6 +119,13 @@ class CallReader(StepReader):
                 reader = self._parent(step)  # the span ended without error before its consumer failed to read the stream
                 step.error = reader.error if reader is not None and reader.role == INNER else None
         return leaves
+
+    def _of_response(self, step: Step, by_response: dict[str, Step]) -> Step | None:
+        """Return the earlier span of the same response. Some servers give all responses one id, so both have to overlap."""
+        call = by_response.get(step.response_id) if step.response_id else None
+        if call is None or not (call.deferred or step.record.start_ns <= call.record.end_ns + _CLOCK_STEP_NS):
+            return None
+        return call if self._is_alike(call, step) or None in (call.output_tokens, step.output_tokens) else None
 
     def _duplicates(self, steps: list[Step]) -> dict[int, Step]:
         """Return the outer span of each model span that another instrumentation also recorded.
