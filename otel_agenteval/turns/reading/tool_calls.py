@@ -26,7 +26,7 @@ from . import app_events
 from .finish_reasons import asks_for_tools, rules_out_tools
 from .llm_calls import CallReader, fill
 from .results import OrderedResults, TakenOnce, add_results_by_id, answered, since_user
-from .runs import NamedRuns
+from .runs import NamedRuns, word
 from .steps import LONGEST_CONSTANT, START
 
 _TOOL_MERGED = ("tool_call_id", "tool_arguments", "tool_result")
@@ -122,7 +122,7 @@ class ToolReader(CallReader):
     def tool_calls(self) -> list[ToolCall] | None:
         """Return one entry per execution, by start time. Returns None if a call could have been made unseen."""
         self._by_order = None
-        calls = self._calls_with_spans() if self._tool_steps else self._calls_in_messages()
+        calls = self._with_lost_spans(self._calls_with_spans()) if self._tool_steps else self._calls_in_messages()
         if not calls and not self._none_was_called():
             calls = self._calls_of_runs()
             return calls or None
@@ -169,6 +169,20 @@ class ToolReader(CallReader):
             call = self._call_of(step, request, arguments)
             if call is not None:
                 calls.append(call)
+        return calls
+
+    def _with_lost_spans(self, calls: list[ToolCall]) -> list[ToolCall]:
+        """Return the calls with spans, and answered calls that only messages show, at their place among the requests."""
+        requested = {call.call_id: place for place, (call, _) in enumerate(self._requests()) if call.call_id}
+        if len(requested) <= len(calls):
+            return calls
+        answered = [call for call in self._calls_in_messages() if call.call_id in self._results and call.call_id in requested]
+        known = {call.call_id for call in calls}
+        agents = {word(run.agent) for run in self.of_role.get(AGENT, ()) if run.agent}
+        lost = [call for call in answered if call.call_id not in known and word(call.name) not in agents]
+        for call in lost[: max(0, len(answered) - len(calls))]:
+            later = (place for place, one in enumerate(calls) if requested.get(one.call_id, -1) > requested[call.call_id])
+            calls.insert(next(later, len(calls)), call)
         return calls
 
     def _call_of(self, step: Step, request: ToolRequest | None, arguments: dict[str, Any] | None) -> ToolCall | None:
