@@ -34,6 +34,8 @@ _LLM_OR_LOOP = (LLM, AGENT, TOOL, WORKFLOW)
 class CallReader(StepReader):
     llm: list[Step]
     """One span for each model call, by start time."""
+    own_llm: list[Step]
+    """The model calls of this service. Those of a service that it called count in that service's turn."""
     main_llm: list[Step]
     """The model calls outside guardrails. A guardrail's call sees the user's words, but its answer isn't the turn's."""
 
@@ -50,6 +52,19 @@ class CallReader(StepReader):
             self._open_loops()
         self.llm = self._leaf_llm_steps() if LLM in self.of_role else [self.root] if self.root.calls_model else []
         self.main_llm = self.llm if len(self.llm) < 2 else self._outside_guards()
+        self.own_llm = self._of_this_service()
+
+    def _of_this_service(self) -> list[Step]:
+        served = {
+            id(step) for step in self.steps if step.record.remote_parent and step is not self.root
+            and (caller := self._parent(step)) is not None and caller.record.resource != step.record.resource
+        }  # fmt: skip
+        if not served:
+            return self.llm
+        return [
+            step for step in self.llm
+            if id(step) not in served and self.tree.nearest(step, "served", lambda above: id(above) in served) is None
+        ]  # fmt: skip
 
     def _open_loops(self) -> None:
         """Stop treating spans around whole loops as model calls. The calls inside take over their facts.
@@ -233,12 +248,12 @@ class CallReader(StepReader):
                 step.record.duration_s if step.duration_s is None else step.duration_s,
                 step.time_to_first_token_s, step.error, step.cache_write_tokens,
             )
-            for step in self.llm
+            for step in self.own_llm
         ]  # fmt: skip
-        if any(step.overwritten for step in self.llm):
+        if any(step.overwritten for step in self.own_llm):
             return [
                 entry
-                for step, call in zip(self.llm, calls, strict=True)
+                for step, call in zip(self.own_llm, calls, strict=True)
                 for entry in (*(self._overwritten_calls(step) if step.overwritten else ()), call)
             ]
         return calls
@@ -273,9 +288,9 @@ class CallReader(StepReader):
         return rounds
 
     def usage(self) -> Usage | None:
-        counts = zip(*map(_TOKENS, (*self.llm, *self.totals)), strict=True)
+        counts = zip(*map(_TOKENS, (*self.own_llm, *self.totals)), strict=True)
         input_tokens, output_tokens, *details = map(sum_of, tuple(counts) or ((),) * 5)
-        for given, made in (tokens for step in self.llm if step.overwritten for tokens in _counted_before(step)):
+        for given, made in (tokens for step in self.own_llm if step.overwritten for tokens in _counted_before(step)):
             input_tokens, output_tokens = sum_of((input_tokens, given)), sum_of((output_tokens, made))
         if input_tokens is None and output_tokens is None:  # some instrumentations write only a run's total
             input_tokens, output_tokens = self.root.input_tokens, self.root.output_tokens
@@ -302,7 +317,7 @@ class CallReader(StepReader):
         return self._usage(sum(input_tokens), sum(output_tokens))
 
     def cost_usd(self) -> float | None:
-        costs = [step.cost_usd for step in self.llm if step.cost_usd is not None]
+        costs = [step.cost_usd for step in self.own_llm if step.cost_usd is not None]
         if not costs:
             return self.root.cost_usd
         cost = sum(costs)

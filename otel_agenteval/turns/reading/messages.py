@@ -234,6 +234,8 @@ class MessageReader(ToolReader):
         """
         begun: dict[tuple[int, str | None], _Prompted] = {}
         for step in self.main_llm if len(self.main_llm) > 1 else ():
+            if self.own_llm is not self.llm and step not in self.own_llm:
+                continue
             run = self._nearest(step, _RUNS)
             before = begun.setdefault(
                 (run.record.span_id if run is not None else 0, step.request_model or step.model), _Prompted()
