@@ -25,6 +25,7 @@ from ..dialects.generic.kinds import is_graph
 from ..dialects.reader import read, review_roles, role_in
 from ..dialects.step import AGENT, CHAIN, INNER, LLM, ROOT_ROLES, UNKNOWN, WORKFLOW
 from ..spans.record import LogPart, SpanRecord
+from .items import are_items
 from .logged import add_answers, add_prompt, calls_in, prompted, take_logged
 from .state import PendingSpans
 
@@ -275,9 +276,9 @@ def _groups_under(top: _Node, root_seen: bool = True) -> list[SpanGroup]:
         roots = [top]
     if len(roots) > 1 and top.role is None and _is_graph(top, roots):
         roots = [top]
-    loops = [roots] if len(roots) == 1 else _loops(roots)
+    loops = (_items(roots[0]) or [roots]) if len(roots) == 1 else _loops(roots)
     groups = [_group_of(loop, top, root_seen) for loop in loops]
-    if roots != [top]:
+    if loops != [[top]]:
         _add_beside(loops, groups)
     for group in groups:
         if group.root is not top.record:  # the request's span often has a session id that the agent's span lacks
@@ -292,6 +293,27 @@ def _group_of(loop: list[_Node], top: _Node, root_seen: bool) -> SpanGroup:
         if around is not None and around.roots == len(loop):
             return SpanGroup(around.record, _records_below(around), root_seen)
     return SpanGroup(loop[0].record, [record for run in loop for record in _records_below(run)], root_seen)
+
+
+def _items(root: _Node) -> list[list[_Node]]:
+    """Return the calls of each item that a span handles, or an empty list if they are one turn."""
+    if root.role not in (None, CHAIN, WORKFLOW):
+        return []
+    found = sorted((child for child in root.children if child.holds & _LLM), key=_START)
+    calls = [call for child in found for call in _calls_in(child)]
+    return [[child] for child in found] if len(calls) == len(found) > 1 and are_items(root.record, calls) else []
+
+
+def _calls_in(node: _Node) -> list[SpanRecord]:
+    """Return the outermost model calls in a span."""
+    found, open_nodes = [], [node]
+    while open_nodes:
+        at = open_nodes.pop()
+        if at.role == LLM:
+            found.append(at.record)
+        else:
+            open_nodes += (child for child in at.children if child.holds & _LLM)
+    return found
 
 
 def _loops(roots: list[_Node]) -> list[list[_Node]]:

@@ -1,0 +1,88 @@
+"""Find the items that a program handles one after the other, or at once, below one span.
+
+A batch job asks a model about each of its inputs, and a chat loop answers each message of a person. Each of them is a turn.
+An agent's calls belong together: a later prompt contains tool results, or texts of the calls before.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+from ..core import jsonio
+from ..core.turn import Message
+from ..dialects.content import decode
+from ..dialects.reader import read
+from ..dialects.step import Step
+from ..spans.record import SpanRecord
+
+_MOST_TEXTS = 128
+"""Maximum number of earlier texts with which a prompt is compared."""
+_TYPING_NS = 1_000_000_000
+"""A person needs at least this long to answer. A program that repeats a question doesn't."""
+
+
+def are_items(root: SpanRecord, calls: Sequence[SpanRecord]) -> bool:
+    """Return True if each of several calls below a span, by start time, handles an item of its own."""
+    steps = [read(call) for call in calls]
+    if len({(jsonio.text_of(step.system), step.request_model or step.model) for step in steps}) > 1:
+        return False  # steps of one job
+    if _holds_one_text(read(root), len(calls)):
+        return False
+    known = _Known(steps[0])
+    for before, step in zip(steps, steps[1:], strict=False):
+        messages = decode(step.input_messages, "user").messages
+        asked = messages[-1].content if messages and messages[-1].role == "user" else None
+        if not asked or messages[-1].tool_results or not known.answered:
+            return False  # unknown, or a loop of calls
+        if known.is_history(messages):
+            pause = step.record.start_ns - before.record.end_ns
+            if root.server or pause < _TYPING_NS:
+                return False
+        elif known.is_in(messages):
+            return False
+        known.add(step)
+    return True
+
+
+def _holds_one_text(root: Step, items: int) -> bool:
+    """Return True if a span has an input or output of its own that isn't a list with an entry for each item."""
+    for raw in (root.input_messages, root.input_value, root.output_messages, root.output_value, root.final_result):
+        if raw is not None:
+            value: Any = jsonio.loads_or_text(raw)[0] if raw.__class__ is str else raw
+            if not isinstance(value, (list, tuple)) or len(value) != items or any(isinstance(one, dict) for one in value):
+                return True
+    return False
+
+
+class _Known:
+    """The questions and answers of the calls so far."""
+
+    def __init__(self, step: Step) -> None:
+        self._texts: deque[str] = deque(maxlen=_MOST_TEXTS)
+        self._latest: tuple[str | None, str | None] = (None, None)
+        self.add(step)
+
+    def add(self, step: Step) -> None:
+        given, made = decode(step.input_messages, "user").messages, decode(step.output_messages, "assistant").messages
+        asked = next((one.content for one in reversed(given) if one.role == "user" and one.content), None)
+        said = None if not made or made[-1].tool_calls else made[-1].content
+        self._latest = asked, said
+        self._texts.extend(filter(None, self._latest))
+
+    @property
+    def answered(self) -> bool:
+        return all(self._latest)
+
+    def is_history(self, messages: Sequence[Message]) -> bool:
+        """Return True if a prompt repeats the latest question and its answer, and then asks something new."""
+        spoken = [one.content for one in messages if one.role in ("user", "assistant")]
+        return tuple(spoken[-3:-1]) == self._latest and spoken[-1] not in self._texts
+
+    def is_in(self, messages: Sequence[Message]) -> bool:
+        """Return True if a prompt contains a text that is known, or is contained in one."""
+        return any(
+            text in content or (one.role == "user" and content in text)
+            for one in messages if (content := one.content) for text in self._texts
+        )  # fmt: skip
