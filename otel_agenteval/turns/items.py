@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from ..core import jsonio
@@ -19,6 +20,8 @@ from ..spans.record import SpanRecord
 
 _MOST_TEXTS = 128
 """Maximum number of earlier texts with which a prompt is compared."""
+_QUOTED = 8
+"""Minimum length of a text by which another text contains it."""
 _TYPING_NS = 1_000_000_000
 """A person needs at least this long to answer. A program that repeats a question doesn't."""
 
@@ -31,7 +34,7 @@ def are_items(root: SpanRecord, calls: Sequence[SpanRecord]) -> bool:
     if _holds_one_text(read(root), len(calls)):
         return False
     known = _Known(steps[0])
-    for before, step in zip(steps, steps[1:], strict=False):
+    for before, step in pairwise(steps):
         messages = decode(step.input_messages, "user").messages
         asked = messages[-1].content if messages and messages[-1].role == "user" else None
         if not asked or messages[-1].tool_results or not known.answered:
@@ -81,8 +84,10 @@ class _Known:
         return tuple(spoken[-3:-1]) == self._latest and spoken[-1] not in self._texts
 
     def is_in(self, messages: Sequence[Message]) -> bool:
-        """Return True if a prompt contains a text that is known, or is contained in one."""
+        """Return True if a prompt contains a known text, or is contained in one. Short texts occur anywhere, such as labels."""
+        contents = [(one.role, one.content) for one in messages if one.content]
         return any(
-            text in content or (one.role == "user" and content in text)
-            for one in messages if (content := one.content) for text in self._texts
+            text == content or (len(text) >= _QUOTED and text in content)
+            or (role == "user" and len(content) >= _QUOTED and content in text)
+            for role, content in contents for text in self._texts
         )  # fmt: skip

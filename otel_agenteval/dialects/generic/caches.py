@@ -27,7 +27,9 @@ NO_CACHES = CacheNames((), (), ())
 
 def cache_names(names: Iterable[str]) -> CacheNames:
     """Return the names of counts among a span's attributes, or :data:`NO_CACHES` if no count concerns a cache."""
-    read, written, total = [], [], []
+    read: list[str] = []
+    written: list[str] = []
+    total: list[str] = []
     for name in names:
         words = set(words_of(name))
         if words.isdisjoint(("token", "tokens", "usage")) or words & {"non", "no", "uncached", "audio"}:

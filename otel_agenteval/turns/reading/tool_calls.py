@@ -181,7 +181,9 @@ class ToolReader(CallReader):
         agents = {word(run.agent) for run in self.of_role.get(AGENT, ()) if run.agent}
         lost = [call for call in answered if call.call_id not in known and word(call.name) not in agents]
         for call in lost[: max(0, len(answered) - len(calls))]:
-            later = (place for place, one in enumerate(calls) if requested.get(one.call_id, -1) > requested[call.call_id])
+            later = (
+                place for place, one in enumerate(calls) if requested.get(one.call_id or "", -1) > requested[call.call_id or ""]
+            )
             calls.insert(next(later, len(calls)), call)
         return calls
 

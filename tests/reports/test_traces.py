@@ -1,0 +1,207 @@
+"""Situations of public reports on traces, rebuilt in our own words. The cases of the archive name their reports.
+
+Each case has traces and an ``expected.json`` with the reports (``source``), the situation, and what has to come out.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import otel_agenteval as oa
+from otel_agenteval.core.turn import LlmCall
+from otel_agenteval.core.turn_cost import cost_of
+from tests.support.recordings import files_in
+from tests.support.spans import agent, chat, span, tool, turn_of, turns_of
+
+ARCHIVE = "reports/traces.tar.xz"
+CASES = sorted({name.partition("/")[0] for name in files_in(ARCHIVE)})
+
+
+def fits(want: Any, got: Any) -> bool:
+    if isinstance(want, dict) and want and set(want) <= {"min", "max"}:
+        return isinstance(got, (int, float)) and want.get("min", got) <= got <= want.get("max", got)
+    if isinstance(want, dict):
+        return isinstance(got, dict) and all(fits(value, got.get(key)) for key, value in want.items())
+    if isinstance(want, list):
+        return isinstance(got, list) and len(want) == len(got) and all(map(fits, want, got))
+    return got == (pytest.approx(want, rel=0.02) if isinstance(want, float) else want)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_case_of_a_report(case: str, tmp_path: Path) -> None:
+    expected = json.loads(files_in(ARCHIVE)[f"{case}/expected.json"])
+    for run in expected["runs"]:
+        program, *arguments = shlex.split(run["command"])
+        if [program, *arguments[:1]] != ["otel-agenteval", "turns"] or len(arguments) > 2:
+            continue
+        path = tmp_path / arguments[1]
+        path.write_text(files_in(ARCHIVE)[f"{case}/{arguments[1]}"], encoding="utf-8")
+        found = [turn.to_dict() for turn in oa.load_turns([str(path)])]
+        assert len(found) == run.get("count", len(found)), run
+        for want in run.get("turns", ()):
+            assert any(fits(want, turn) for turn in found), (want, found)
+        for want in run.get("no_turns", ()):
+            assert not any(fits(want, turn) for turn in found), want
+        for place, total in run.get("sums", {}).items():
+            of, field = place.split(".")
+            assert sum((turn.get(of) or {}).get(field) or 0 for turn in found) == total, place
+
+
+# --- siblings
+
+
+def words(*texts: str) -> list[dict[str, Any]]:
+    """A conversation, begun by the user."""
+    return [
+        {"role": "assistant" if place % 2 else "user", "parts": [{"type": "text", "content": text}]}
+        for place, text in enumerate(texts)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("counts", "given", "cached", "written"),
+    [
+        ({"input_tokens": 100, "cache_read.input_tokens": 60, "total_tokens": 110}, 100, 60, None),
+        ({"input_tokens": 100, "cache_read.input_tokens": 60, "total_tokens": 170}, 160, 60, None),
+        ({"input_tokens": 5, "cache_creation_input_tokens": 900}, 905, None, 900),
+        ({"input_tokens": 10, "cache_read_tokens": 8, "cache_write_tokens": 6}, 24, 8, 6),
+        ({"prompt_tokens": 7, "details.cached_tokens": 90, "details.audio.cached_tokens": 3}, 97, 90, None),
+    ],
+)
+def test_cached_tokens_are_part_of_the_input(counts: dict[str, int], given: int, cached: int | None, written: int | None) -> None:
+    """genkit 5412, vercel/ai 8794, langfuse 12306: counts beside the input, under other names."""
+    attributes = {f"gen_ai.usage.{name}": count for name, count in {**counts, "output_tokens": 10}.items()}
+    (call,) = turn_of(chat(1, user="Hi", says="Hello.", attributes=attributes)).llm_calls
+    assert (call.input_tokens, call.cached_tokens, call.cache_write_tokens) == (given, cached, written)
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "usd"),
+    [
+        ("anthropic", "claude-sonnet-4-5", (1_000 * 3 + 8_000 * 3.75 + 1_000 * 0.3) / 1e6),
+        ("langchain", "claude-sonnet-4-5", (1_000 * 3 + 8_000 * 3.75 + 1_000 * 0.3) / 1e6),
+        ("nat", "anthropic/claude-sonnet-4-5", (1_000 * 3 + 8_000 * 3.75 + 1_000 * 0.3) / 1e6),
+        ("elastic", "my-own-model", None),
+    ],
+)
+def test_written_cache_has_its_price_and_a_framework_none(provider: str, model: str, usd: float | None) -> None:
+    """opik 6759, and prices of cache writes."""
+    call = LlmCall(None, model, provider, input_tokens=10_000, output_tokens=0, cached_tokens=1_000, cache_write_tokens=8_000)
+    found, unpriced = cost_of(oa.Turn(turn_id="1", llm_calls=[call]))
+    assert (None if found is None else found.usd) == (None if usd is None else pytest.approx(usd))
+    assert unpriced == ([] if usd else ["my-own-model (unknown provider elastic)"])
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        "<async_generator object chat at 0x7f00>", "<coroutine object Bot.ask at 0x7f00>", "<map object at 0x7f00>",
+        "<openai.AsyncStream object at 0x7f00>", "'<EventSourceResponse>'", "[object AsyncGenerator]", "[object ReadableStream]",
+        {"status_code": 200, "body_iterator": "<async_generator object at 0x7f00>"},
+    ],
+)  # fmt: skip
+def test_handle_of_a_stream_is_no_answer(shown: Any) -> None:
+    """langfuse 7226, openlayer-python 500."""
+    root = span(1, name="chat.workflow", attributes={
+        "traceloop.span.kind": "workflow", "traceloop.entity.input": '{"args": ["Hi"]}', "traceloop.entity.output": json.dumps(shown),
+    }, ms=5)  # fmt: skip
+    turn = turn_of(root, chat(2, 1, user="Hi", says="Hello.", at=1, ms=200))
+    assert (turn.output, turn.duration_s) == ("Hello.", 0.201)
+
+
+@pytest.mark.parametrize(
+    "answer", ["<b>Bold</b>", "<List of objects at our shop>", "[object of interest]", "<generator> is a word"]
+)
+def test_text_with_angle_brackets_is_an_answer(answer: str) -> None:
+    assert turn_of(chat(1, user="Hi", says=answer)).output == answer
+
+
+@pytest.mark.parametrize("written", [lambda value: json.dumps(json.dumps(json.dumps(value))), repr, lambda value: repr(value[0])])
+def test_messages_in_other_encodings(written: Any) -> None:
+    """sentry 114151 and others: encoded twice or more, or Python's repr."""
+    given, made = [{"role": "user", "content": "It's on?"}], [{"role": "assistant", "content": "Yes, in 5 days."}]
+    attributes = {
+        "gen_ai.operation.name": "chat", "gen_ai.input.messages": written(given), "gen_ai.output.messages": written(made)
+    }  # fmt: skip
+    turn = turn_of(span(1, attributes=attributes))
+    assert (turn.input, turn.output, turn.truncated) == ("It's on?", "Yes, in 5 days.", False)
+
+
+def test_answer_that_is_json_stays_as_it_is() -> None:
+    answer = json.dumps([{"role": "admin", "name": "Ann"}])
+    assert turn_of(chat(1, user="Who?", says=answer)).output == answer
+
+
+@pytest.mark.parametrize(("cut", "known"), [(30, None), (90, "Weather"), (-40, None)])
+def test_question_that_was_cut_off_is_unknown(cut: int, known: str | None) -> None:
+    """langfuse 6517: only a cut in the only message leaves its beginning."""
+    messages = json.dumps(words("Weather in Riga, please, and be brief about it?", "7 degrees.", "And in Porto?"))
+    turn = turn_of(chat(1, says="21 degrees.", attributes={"gen_ai.input.messages": messages[:cut]}))
+    assert (turn.input is None) if known is None else (turn.input or "").startswith(known)
+    assert turn.truncated
+
+
+def test_constant_response_ids_are_several_calls() -> None:
+    """A mock server or gateway gives each response the same id."""
+    same = {"gen_ai.response.id": "x"}
+    calls = [
+        chat(
+            n + 2,
+            1,
+            user=f"Question {n}",
+            says=f"Answer {n}",
+            at=20 * n,
+            attributes={**same, "gen_ai.usage.output_tokens": n + 1},
+        )
+        for n in range(3)
+    ]
+    turn = turn_of(agent(1), *calls)
+    assert (len(turn.llm_calls), turn.output, turn.usage and turn.usage.output_tokens) == (3, "Answer 2", 6)
+
+
+def test_call_without_a_span_has_its_place() -> None:
+    """agent-framework 6357: but a call that waits isn't one, and an agent's span is no lost tool."""
+    requests = [{"id": f"c{n}", "name": name, "arguments": {}} for n, name in enumerate(("a", "b", "helper", "later"))]
+    results = [
+        {"role": "tool", "parts": [{"type": "tool_call_response", "id": f"c{n}", "response": f"r{n}"}]} for n in range(3)
+    ]  # fmt: skip
+    asked = {"role": "assistant", "parts": [{"type": "tool_call", **one} for one in requests]}
+    turn = turn_of(
+        agent(1), chat(2, 1, user="Go", calls=requests), tool(3, 1, "b", at=10, attributes={"gen_ai.tool.call.id": "c1"}),
+        agent(4, 1, "helper", at=10, ms=5), chat(5, 1, user="Go", messages=[asked, *results], says="Done.", at=30),
+    )  # fmt: skip
+    assert [call.name for call in turn.tool_calls or ()] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "server", "turns"),
+    [
+        ([(f"Sort {n}", f"box {n}") for n in range(200)], False, 200),
+        ([(f"Sort {n}", f"box {n}") for n in range(3)], True, 3),
+        ([("Find words for big", "a huge size"), ("Translate a huge size", "riesig")], False, 1),
+        ([("What is big?", "huge"), ("Answer briefly: What is big?", "enormous")], False, 1),
+    ],
+)
+def test_items_of_a_program(pairs: list[tuple[str, str]], server: bool, turns: int) -> None:
+    """langfuse 2777, 2940, openllmetry 1545, 1113: unrelated inputs below one span, but not the steps of one job."""
+    calls = [chat(n + 2, 1, user=asked, says=said, at=n * 20) for n, (asked, said) in enumerate(pairs)]
+    root = span(1, name="POST /batch", ms=20 * len(pairs))
+    root.server = server
+    found = turns_of(root, *calls)
+    assert len(found) == turns
+    assert turns == 1 or [(turn.input, turn.output) for turn in found] == pairs
+
+
+@pytest.mark.parametrize(("pause", "turns"), [(2_000, 2), (50, 1)])
+def test_chat_loop_of_a_person_but_not_of_a_program(pause: float, turns: int) -> None:
+    """openllmetry 1113: a library that asks the model to repair its answer takes no time to write."""
+    first = chat(2, 1, user="Name a city", says="{city: Lima}")
+    again = chat(3, 1, messages=words("Name a city", "{city: Lima}", "Write JSON"), says='{"city": "Lima"}', at=10 + pause)
+    found = turns_of(span(1, ms=5_000), first, again)
+    assert [turn.output for turn in found][-1] == '{"city": "Lima"}'
+    assert len(found) == turns
