@@ -11,6 +11,7 @@ docs/reference/turn-fields.md explains when they are set.
 from __future__ import annotations
 
 import datetime
+import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -35,6 +36,19 @@ def _bound_names(record: Any, *names: str) -> None:
             setattr(record, name, bounded_name(value))
 
 
+_CANCELLATION = re.compile(
+    r"(?:task|operation|job|request|run|stream)?cancel(?:l?ed|l?ation)(?:error|exception)?"
+    r"|(?:response|request|stream)?abort(?:ed)?(?:error|exception)?|endofstream|generatorexit|keyboardinterrupt|interrupted(?:error|exception)?"
+    r"|client_?(?:closed|disconnect(?:ed)?)(?:_request|error|exception)?|user_?abort(?:ed)?(?:error|exception)?|apiuseraborterror|499"
+)
+"""Error types, without their modules, that mean that somebody canceled the turn."""
+_CANCELLATION_MESSAGE = re.compile(
+    r"\s*(?:the |this )?(?:context cancel{1,2}ed|(?:client|user) (?:has )?(?:disconnected|aborted|cancel{1,2}ed)|(?:request|operation|run|turn|task|stream)"
+    r" (?:was )?(?:aborted|cancel{1,2}ed)(?: by (?:the )?(?:user|client|caller))?)[.!]?\s*",
+    re.IGNORECASE,
+)
+
+
 @dataclass(slots=True)
 class ErrorInfo:
     """Details of a failure. Both can be unknown, because the failure itself is the fact."""
@@ -45,6 +59,12 @@ class ErrorInfo:
 
     def __post_init__(self) -> None:
         _bound_names(self, "type")
+
+    @property
+    def is_cancellation(self) -> bool:
+        """True if the user, the client or the agent's caller stopped the turn, whatever the exception."""
+        name = re.split(r"[.:*]", (self.type or "").strip().lower())[-1]
+        return _CANCELLATION.fullmatch(name) is not None or _CANCELLATION_MESSAGE.fullmatch(self.message or "") is not None
 
 
 @dataclass(slots=True)

@@ -7,33 +7,20 @@ missing from averages. The live pipeline, ``eval`` and a backfill therefore scor
 
 from __future__ import annotations
 
-import re
-
 from ..core.score import Score
-from ..core.turn import ErrorInfo, Turn
+from ..core.turn import Turn
 from ..metrics.bound_metric import BoundMetric
 
 OF_THE_TASK = frozenset(("llm_task_completion", "llm_task_success"))
 """Metrics that rate whether the task was done."""
 TURN_FAILED, CANCELLED = "turn_failed", "cancelled"
-_CANCELLATION = re.compile(
-    r"(?:task|operation|job|request|run|stream)?cancel(?:l?ed|l?ation)(?:error|exception)?"
-    r"|aborted|abort(?:error|exception)|generatorexit|keyboardinterrupt|interrupted(?:error|exception)?"
-    r"|client_?(?:closed|disconnect(?:ed)?)(?:_request|error|exception)?|user_?abort(?:ed)?(?:error|exception)?|apiuseraborterror|499"
-)
-"""Error types, without their modules, that mean that somebody canceled the turn."""
-_CANCELLATION_MESSAGE = re.compile(
-    r"\s*(?:the |this )?(?:context cancel{1,2}ed|(?:client|user) (?:has )?(?:disconnected|aborted|cancel{1,2}ed)|(?:request|operation|run|turn|task|stream)"
-    r" (?:was )?(?:aborted|cancel{1,2}ed)(?: by (?:the )?(?:user|client|caller))?)[.!]?\s*",
-    re.IGNORECASE,
-)
 
 
 def decided(metric: BoundMetric, turn: Turn) -> Score | None:
     """Return the score of a task metric on a failed or canceled turn, or None if the judge must be called."""
     if metric.metric.name not in OF_THE_TASK or turn.error is None or metric.missing is not None or _is_conversation(turn):
         return None
-    if is_cancellation(turn.error):
+    if turn.error.is_cancellation:
         return metric.left_out(CANCELLED)
     return metric.scored(0.0, {"decided_by": TURN_FAILED}) if gave_nothing(turn) else None
 
@@ -41,12 +28,6 @@ def decided(metric: BoundMetric, turn: Turn) -> Score | None:
 def _is_conversation(turn: Turn) -> bool:
     """Return True if the turn is a whole conversation, which continues after one of its turns failed."""
     return (turn.turn_id or "").rpartition(":")[2].startswith("conversation-")
-
-
-def is_cancellation(error: ErrorInfo) -> bool:
-    """Return True if the user, the client or the agent's caller canceled the turn."""
-    name = re.split(r"[.:*]", (error.type or "").strip().lower())[-1]
-    return _CANCELLATION.fullmatch(name) is not None or _CANCELLATION_MESSAGE.fullmatch(error.message or "") is not None
 
 
 def gave_nothing(turn: Turn) -> bool:

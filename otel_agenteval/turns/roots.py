@@ -300,8 +300,10 @@ def _items(root: _Node) -> list[list[_Node]]:
     if root.role not in (None, CHAIN, WORKFLOW):
         return []
     found = sorted((child for child in root.children if child.holds & _LLM), key=_START)
+    if len(found) < 2 or len({child.record.name for child in found}) > 1:  # steps of one job have names of their own
+        return []
     calls = [call for child in found for call in _calls_in(child)]
-    return [[child] for child in found] if len(calls) == len(found) > 1 and are_items(root.record, calls) else []
+    return [[child] for child in found] if len(calls) == len(found) and are_items(root.record, calls) else []
 
 
 def _calls_in(node: _Node) -> list[SpanRecord]:

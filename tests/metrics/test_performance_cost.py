@@ -143,7 +143,7 @@ ESTIMATES = [
     pytest.param([llm()], (2000 + 1000) / 1e6, id="tokens times the price"),
     pytest.param([llm(cached_tokens=400)], (2000 + 1000) / 1e6, id="cached input costs what input does"),
     pytest.param([llm(provider="acme", cached_tokens=400)], (600 + 200 + 100) / 1e6, id="unless it has a price"),
-    pytest.param([llm(provider="acme", cached_tokens=4000)], (500 + 100) / 1e6, id="no more is cached than was given"),
+    pytest.param([llm(provider="acme", cached_tokens=4000)], (1000 + 2000 + 100) / 1e6, id="cached beside the input"),
     pytest.param([llm(), llm("unknown", cost_usd=1.0)], 1.003, id="a call that says its cost needs no price"),
     pytest.param([llm(), llm("unknown", None, None, error=True)], 0.003, id="a call that failed uncounted cost nothing"),
 ]
@@ -190,7 +190,7 @@ UNKNOWN = [
     pytest.param({"llm_calls": [llm(), llm("theirs"), llm("theirs")]}, ["theirs"], id="a model has no price"),
     pytest.param({"llm_calls": [llm(None)]}, ["?"], id="the model is unknown"),
     pytest.param({"llm_calls": [llm("x" * 999)]}, ["x" * 200], id="a name that is none"),
-    pytest.param({"llm_calls": [llm("gpt-4o", provider="unheard-of")]}, ["gpt-4o"], id="somebody else's model of that name"),
+    pytest.param({"llm_calls": [llm("m", provider="x")]}, ["m (unknown provider x)"], id="nobody knows the provider"),
     pytest.param(
         {"llm_calls": [UNCOUNTED, llm("theirs", None, None)], "usage": {"input_tokens": 5}}, None, id="counts of two models"
     ),

@@ -154,7 +154,7 @@ def code_turn_error(turn: Turn) -> bool | Result:
 
     Only the turn's own error counts. A failed tool or model call that the agent recovered from doesn't. The sentence with
     which a framework stops an agent ("Agent stopped due to max iterations.") is an error of type ``stopped`` if it is the
-    whole answer.
+    whole answer. A turn that the user or the client stopped is skipped as ``cancelled``.
 
     Detail: ``type`` of the error, or ``unknown``. The message is omitted because it can quote content.
 
@@ -163,9 +163,12 @@ def code_turn_error(turn: Turn) -> bool | Result:
     | no error | passes |
     | a tool failed, the turn didn't | passes |
     | error ``TimeoutError`` | fails |
+    | error ``CancelledError`` or ``ClientDisconnect`` | skipped ``cancelled`` |
     | output ``Agent stopped due to max iterations.`` | fails |
     """
     if turn.error is not None:
+        if turn.error.is_cancellation:
+            return skip("cancelled")
         kind = turn.error.type or "unknown"
     elif turn.output and len(turn.output) <= _LONGEST_STOP and _STOPPED.fullmatch(turn.output.strip()):
         kind = "stopped"
