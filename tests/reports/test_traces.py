@@ -205,3 +205,28 @@ def test_chat_loop_of_a_person_but_not_of_a_program(pause: float, turns: int) ->
     found = turns_of(span(1, ms=5_000), first, again)
     assert [turn.output for turn in found][-1] == '{"city": "Lima"}'
     assert len(found) == turns
+
+
+@pytest.mark.parametrize(
+    ("asked", "made"),
+    [
+        ("Write a title. User: {q} Assistant: {a}", "Rakes in stock"),
+        ("Suggest follow-up questions after: {a}", '["How much?", "Which sizes?"]'),
+        ("Question: {q}\nAnswer: {a}\nGrade it from 0 to 1.", "0.9"),
+        ("Keep facts for later from this conversation: {q} / {a}", "The user needs a rake."),
+    ],
+)
+def test_helper_after_the_answer_has_no_answer(asked: str, made: str) -> None:
+    """A title, follow-up questions, a grade or a memory ends last, but is about the answer."""
+    question, answer = "Do you sell rakes?", "Yes, we sell two rakes, one of wood and one of steel."
+    helper = chat(3, 1, user=asked.format(q=question, a=answer), says=made, at=20)
+    assert turn_of(agent(1), chat(2, 1, user=question, says=answer), helper).output == answer
+
+
+def test_later_version_of_an_answer_is_the_answer() -> None:
+    draft, final = (
+        "We sell two rakes, one of wood and one of steel.",
+        "Yes! We sell two rakes, one of wood and one of steel, for 9 EUR.",
+    )
+    calls = chat(2, 1, user="Do you sell rakes?", says=draft), chat(3, 1, user=f"Make it friendly: {draft}", says=final, at=20)
+    assert turn_of(agent(1), *calls).output == final

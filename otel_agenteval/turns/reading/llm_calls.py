@@ -23,6 +23,8 @@ _MERGED = (
     "model", "provider", "input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens", "cost_usd", "finish_reason",
     "response_id", "time_to_first_token_s", "input_messages", "output_messages", "system", "tool_definitions", "logprobs",
 )  # fmt: skip
+_QUOTED = 8
+"""Minimum length of an answer by which a prompt quotes it."""
 _SDK_SCOPES = ("com.anthropic.",)
 """Scopes of spans that a provider's SDK writes itself. Their token counts take precedence."""
 _TOKENS = attrgetter("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cache_write_tokens")
@@ -329,7 +331,11 @@ class CallReader(StepReader):
     def _answering_call(self) -> Step | None:
         """Return the model call that ended last, whose answer is the turn's output. A failed call is the last choice."""
         if self._answered_by is None and self.llm:
-            self._answered_by = self._find_answering_call()
+            found = self._find_answering_call()
+            root = self.root
+            if len(self.main_llm) > 1 and (root.output_messages, root.output_value, root.final_result) == (None, None, None):
+                found = self._without_helpers(found)
+            self._answered_by = found
         return self._answered_by
 
     def _outside_guards(self) -> list[Step]:
@@ -361,6 +367,29 @@ class CallReader(StepReader):
                 if found.overwritten:
                     break
         return found
+
+    def _without_helpers(self, last: Step) -> Step:
+        """Return the call whose answer later calls are about, such as a title, follow-up questions, a memory or a grade."""
+        run = self._nearest(last, (AGENT,))
+        earlier = [
+            step for step in self.main_llm if step.record.end_ns <= last.record.start_ns and self._nearest(step, (AGENT,)) is run
+        ]
+        for step in reversed(earlier):
+            answer = next((one.content for one in self.outputs(step) if one.content and not one.tool_calls), None)
+            if answer and len(answer) >= _QUOTED and self._is_about(last, answer):
+                last = step
+        return last
+
+    def _is_about(self, step: Step, answer: str) -> bool:
+        """Return True if a call's instructions or user message quote an answer, and its own answer isn't a new version of it."""
+        asked = [one.content for one in self.inputs(step) if one.role in ("system", "user") and one.content]
+        if not any(len(text) > len(answer) and answer in text for text in asked):
+            return False
+        begun = tuple(one.content for one in self.inputs(self.main_llm[0]) if one.role == "user" and one.content)
+        if any(text.startswith(begun) for text in asked):  # goes on with the user's message, and with results in it
+            return False
+        made = {word for one in self.outputs(step) for word in words_of(one.content or "")}
+        return 2 * len(made.intersection(words_of(answer))) < len(set(words_of(answer)))
 
     def _last_call_error(self) -> ErrorInfo | None:
         return max(self.main_llm, key=END).error if self.llm else self.root.error
