@@ -23,7 +23,7 @@ PLATFORMS = ("x86_64-manylinux_2_34", "aarch64-manylinux_2_34")
 FROM_SOURCE = ("rouge-score", "wordllama")
 """Packages without wheels: ``rouge-score`` has none, ``wordllama`` none for Python 3.14 and aarch64."""
 IMAGE_PYTHON = "3.12"
-IMAGE_EXTRAS = ("cost", "encryption", "postgres", "redis", "serve", "structured", "text")
+IMAGE_EXTRAS = ("cost", "postgres", "redis", "serve", "structured", "text")
 
 
 @dataclass(frozen=True)

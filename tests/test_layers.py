@@ -14,7 +14,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).parent.parent / "otel_agenteval"
 FLOORS: tuple[dict[str, str], ...] = (
     {"__init__": "", "__main__": ""},
-    {"cli": "httpx opentelemetry prometheus_client shtab"},
+    {"cli": "httpx opentelemetry prometheus_client"},
     {"kafka": "confluent_kafka"},
     {
         "server": "google grpc h11 isal opentelemetry prometheus_client zstandard",

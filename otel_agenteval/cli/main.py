@@ -44,7 +44,6 @@ COMMANDS = {
     "ui": "show turns and scores in a browser",
     "export": "write the scores of a store as JSON lines, CSV or Parquet",
     "judge": "check the configured judge",
-    "completion": "print the script that completes this command line in a shell",
 }
 """The purpose of each command. Its module has the same name, with an underscore for a hyphen."""
 

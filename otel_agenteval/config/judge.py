@@ -114,5 +114,3 @@ class JudgeOptions(ServiceOptions):
     """Several judges instead of one."""
     cache: CacheOptions = CacheOptions()
     """Cached replies."""
-    encryption_key: Text | None = None
-    """Fernet key that encrypts the files of queue and cache, as ``${env:NAME}``. Of several keys, separated by commas, the first encrypts and all decrypt. Requires the extra ``[encryption]``."""

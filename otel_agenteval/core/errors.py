@@ -6,7 +6,6 @@
     ├── JudgeError         a judge or embedder failed, or its reply can't be parsed
     │   └── NotAnswered    no reply, or the server refused the request
     ├── MetricError        a metric can't evaluate this turn, or can't work with this configuration
-    ├── SealError          encrypted data can't be decrypted
     └── StoreError         a score store can't be read
 
     ValueError             (Python's own: the data is at fault)
@@ -100,10 +99,6 @@ class NoModel(Exception):
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
-
-
-class SealError(AgentEvalError):
-    """Encrypted data is damaged, or no configured key decrypts it."""
 
 
 class StoreError(AgentEvalError):

@@ -15,7 +15,7 @@ from .errors import MissingExtra
 from .late_imports import late_imports
 
 _EXTRA_PROBES = {
-    "audio": "jiwer", "bedrock": "botocore", "code": "pydantic_monty", "cost": "genai_prices", "encryption": "cryptography", "media": "av", "ocr": "rapidocr", "structured": "jsonschema_rs", "sustainability": "ecologits",
+    "audio": "jiwer", "bedrock": "botocore", "code": "pydantic_monty", "cost": "genai_prices", "media": "av", "ocr": "rapidocr", "structured": "jsonschema_rs", "sustainability": "ecologits",
     "text": "re2",
 }  # fmt: skip
 

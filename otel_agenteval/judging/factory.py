@@ -28,13 +28,12 @@ from .follow_up import FollowUps
 from .job import SCORE_BYTES
 from .judged_metrics import JudgedMetrics
 from .leases import HeldLeases
-from .models import embedder_from, judge_from, seal_from
+from .models import embedder_from, judge_from
 from .models.cache import SCHEMA as CACHE_SCHEMA
 from .outcomes import Outcomes
 from .plan import Planner
 from .price import JudgedSample
 from .queues import JobQueue, outages_from, queue_from, spend_book_from
-from .queues.sealed import SealedQueue
 from .queues.sqlite import SCHEMA as QUEUE_SCHEMA
 from .runner import JobOptions, JobRunner
 from .session import Models, Sessions
@@ -101,9 +100,6 @@ def judging_from(
 def _leases(config: Config, clock: Clock, failed: Callable[[str, BaseException], None]) -> HeldLeases:
     wanted = config.judge.queue
     queue = queue_from(wanted, clock, failed)
-    if wanted.backend != "memory":
-        seal = seal_from(config)
-        queue = queue if seal is None else SealedQueue(queue, seal, clock)
     longest = max(_LEASES * wanted.lease, 2 * max(config.judge.deadline, config.embedder.deadline))
     return HeldLeases(queue, wanted.lease, longest, clock, failed)
 

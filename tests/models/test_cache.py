@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import sqlite3
 import stat
 from pathlib import Path
 from typing import Any
@@ -182,25 +180,3 @@ def test_live_an_audit_asks_whatever_is_known(models: ScriptedModels, path: str)
         assert rig.engine.drain(60, judges=True)
         assert rig.count("agenteval.judge.cache") == {("audit",): 3}
     assert len(models.requests) == 3
-
-
-def test_replies_can_be_encrypted(models: ScriptedModels, path: str) -> None:
-    fernet = pytest.importorskip("cryptography.fernet")
-    models.play({"score": 90, "reason": "It names Paris."}, {"score": 80})
-    options = live(models, path, audit=0)
-    options["judge"]["encryption_key"] = fernet.Fernet.generate_key().decode()
-    with Rig(options) as rig:
-        rig.run(says="Paris.")
-        rig.run(says="Paris.")
-        assert rig.engine.drain(60, judges=True)
-        assert len(rig.log_events()) == 2
-    with contextlib.closing(sqlite3.connect(path)) as db:
-        rows = db.execute("SELECT reply FROM verdicts").fetchall()
-    assert len(rows) == 1
-    assert b"Paris" not in rows[0][0]
-    assert len(models.requests) == 1
-    options["judge"]["encryption_key"] = fernet.Fernet.generate_key().decode()
-    with Rig(options) as rig:  # another key: what is kept is not known, and asked again
-        rig.run(says="Paris.")
-        assert rig.engine.drain(60, judges=True)
-        assert rig.count("agenteval.judge.cache") == {("miss",): 1}

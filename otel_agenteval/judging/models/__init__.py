@@ -6,7 +6,7 @@ May import the same packages as :mod:`~otel_agenteval.judging`. Start at :mod:`.
 from .accounts import Account, Total, admitting_repairs, listening, recording
 from .cache import VerdictCache, bypassing_cache, is_cache_bypassed
 from .embedder import Embedder
-from .factory import embedder_from, judge_from, seal_from
+from .factory import embedder_from, judge_from
 from .in_process import InProcessEmbedder
 from .judge import Judge
 from .local_embedder import LocalEmbedder
@@ -15,5 +15,5 @@ from .panel import Choice, JudgeGroup, SecondOpinion
 __all__ = [
     "Account", "Choice", "Embedder", "InProcessEmbedder", "Judge", "JudgeGroup", "LocalEmbedder", "SecondOpinion", "Total",
     "VerdictCache", "admitting_repairs", "bypassing_cache", "embedder_from", "is_cache_bypassed", "judge_from", "listening",
-    "recording", "seal_from",
+    "recording",
 ]  # fmt: skip

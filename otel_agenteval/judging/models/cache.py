@@ -15,8 +15,6 @@ from contextvars import ContextVar
 from typing import Any, Protocol, runtime_checkable
 
 from ...core.clock import SYSTEM_CLOCK, Clock
-from ...core.encryption import Seal
-from ...core.errors import SealError
 from ...core.sqlite import Schema, SqliteFile
 
 _OVERHEAD = 128
@@ -68,16 +66,15 @@ class Closes(Protocol):
 class VerdictCache(MutableMapping[str, str]):
     """Replies by the hash of their judge call, in an SQLite file that processes can share.
 
-    If it can't be used or a reply can't be decrypted, the lookup is a miss, and ``faults`` counts it. Replies expire after
+    If it can't be used or a reply can't be decoded, the lookup is a miss, and ``faults`` counts it. Replies expire after
     ``ttl`` seconds. If all together exceed ``max_bytes``, the oldest are deleted.
     """
 
-    def __init__(self, path: str, ttl: float, max_bytes: int, seal: Seal | None = None, clock: Clock = SYSTEM_CLOCK) -> None:
+    def __init__(self, path: str, ttl: float, max_bytes: int, clock: Clock = SYSTEM_CLOCK) -> None:
         self.faults = 0
         self._file = SqliteFile(path, SCHEMA)
         self._ttl = ttl
         self._max_bytes = max_bytes
-        self._seal = seal
         self._clock = clock
 
     def __getitem__(self, key: str) -> str:
@@ -85,15 +82,14 @@ class VerdictCache(MutableMapping[str, str]):
         if not rows:
             raise KeyError(key)
         try:
-            reply: builtins.bytes = rows[0][0] if self._seal is None else self._seal.decrypt(rows[0][0])
-            return reply.decode()
-        except (SealError, UnicodeDecodeError):
+            reply: str = rows[0][0].decode()
+            return reply
+        except UnicodeDecodeError:
             self.faults += 1
             raise KeyError(key) from None
 
     def __setitem__(self, key: str, reply: str) -> None:
-        raw = reply.encode("utf-8", "replace")
-        kept = raw if self._seal is None else self._seal.encrypt(raw)
+        kept = reply.encode("utf-8", "replace")
         size = len(kept) + _OVERHEAD
         if size <= self._max_bytes:
             self._keep(key, kept, size)

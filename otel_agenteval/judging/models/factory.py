@@ -12,7 +12,6 @@ from ...config.root import Config
 from ...config.section import options_of
 from ...config.service import ServiceOptions
 from ...core.clock import SYSTEM_CLOCK, Clock
-from ...core.encryption import Seal
 from ...core.errors import ConfigError
 from .cache import VerdictCache
 from .clip_embedder import CLIP, ClipEmbedder
@@ -36,7 +35,7 @@ def judge_from(
     if not _is_configured(config, "judge", options):
         return None
     shared: dict[str, Any] = {
-        "max_input_tokens": options.max_input_tokens, "cache": _cache(options.cache, seal_from(config)), "clock": clock, "sleep": sleep,
+        "max_input_tokens": options.max_input_tokens, "cache": _cache(options.cache), "clock": clock, "sleep": sleep,
     }  # fmt: skip
     try:
         main = Judge(**_arguments(options), provider=options.provider, endpoint=options.endpoint, **shared)
@@ -89,15 +88,6 @@ class _JudgesByName:
 _OF_A_SERVER = ("base_url", "api_key", "endpoint", "requests_per_minute", "tokens_per_minute")
 
 
-def seal_from(config: Config) -> Seal | None:
-    if config.judge.encryption_key is None:
-        return None
-    try:
-        return Seal(config.judge.encryption_key)
-    except ConfigError as error:
-        raise ConfigError(f"{config.where(('judge',))}.{error}") from None
-
-
 def embedder_from(config: Config) -> Embedder | InProcessEmbedder | None:
     options = config.embedder
     if options.path is not None and (options.base_url is not None or options.model != CLIP):
@@ -130,8 +120,8 @@ def _is_configured(config: Config, section: str, options: ServiceOptions) -> boo
     return True
 
 
-def _cache(options: CacheOptions, seal: Seal | None) -> VerdictCache | None:
-    return None if options.path is None else VerdictCache(options.path, options.ttl, options.max_bytes, seal)
+def _cache(options: CacheOptions) -> VerdictCache | None:
+    return None if options.path is None else VerdictCache(options.path, options.ttl, options.max_bytes)
 
 
 def _arguments(options: ServiceOptions) -> dict[str, Any]:
