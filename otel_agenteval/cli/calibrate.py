@@ -5,17 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from contextlib import ExitStack
 from pathlib import Path
 
 from ..config.loader import load_config
 from ..core.errors import ConfigError, refusal
-from ..core.terminal import LINES, escaped
 from ..outlets.store.reader import StoreReader, Wanted, score_of_row, store_path
 from ..report.calibration import RENDERINGS, as_data, labels_in_traces, labels_of_feedback, read_labels, to_label, trust_in
 from ..report.run import About, Run
 from .exit_codes import OK, UNUSABLE
-from .options import add_store
+from .options import add_store, write_report
 
 EXIT_CODES = {
     OK: "the report was written",
@@ -69,11 +67,7 @@ def run(args: argparse.Namespace) -> int:
     labels = labels_of_feedback(scores) if args.feedback else labels_in_traces(args.labels) or read_labels(args.labels)
     judge = args.judge_model if args.judge_model is not None else load_config(args.config).judge.model
     found = trust_in(scores, labels, args.metric, judge)
-    text = json.dumps(as_data(found), indent=2) if args.format == "json" else RENDERINGS[args.format](found)
-    with ExitStack() as stack:
-        text = escaped(text, LINES) if args.out is None else text
-        out = sys.stdout if args.out is None else stack.enter_context(Path(args.out).open("w", encoding="utf-8"))
-        print(text, file=out)
+    write_report(json.dumps(as_data(found), indent=2) if args.format == "json" else RENDERINGS[args.format](found), args.out)
     if args.suggest is not None:
         rows = to_label(scores, labels, args.suggest, args.metric)
         Path(args.suggestions).write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")

@@ -16,6 +16,7 @@ from ..config.root import Config
 from ..config.types import seconds, split_address
 from ..core.errors import ConfigError, refusal
 from ..core.terminal import LINES, escaped
+from ..core.wellformed import for_document
 from ..server import logformat
 
 if TYPE_CHECKING:
@@ -207,7 +208,7 @@ def write_report(text: str, out: str | None, option: str = "--out") -> None:
         print(escaped(text, LINES))
         return
     try:
-        Path(out).write_text(f"{text}\n", encoding="utf-8")
+        Path(out).write_text(f"{for_document(text)}\n", encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"{option}: {out}: can't be written: {error.strerror}") from None
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
+from .wellformed import for_document
+
 _MOST_CHARS = 600
 
 
@@ -13,7 +15,9 @@ def table_html(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) 
     others = "".join(
         "<tr>" + "".join(f'<td style="text-align:left">{escape(_cut(cell))}</td>' for cell in row) + "</tr>" for row in rows
     )
-    return f'<table><caption style="text-align:left"><b>{escape(title)}</b></caption><tr>{first}</tr>{others}</table>'
+    return for_document(
+        f'<table><caption style="text-align:left"><b>{escape(title)}</b></caption><tr>{first}</tr>{others}</table>'
+    )
 
 
 def facts_html(title: str, facts: str, rows: Iterable[tuple[str, str]]) -> str:
@@ -23,7 +27,8 @@ def facts_html(title: str, facts: str, rows: Iterable[tuple[str, str]]) -> str:
         f'<td style="text-align:left;white-space:pre-wrap">{escape(_cut(text))}</td></tr>'
         for name, text in rows
     )
-    return f'<table><caption style="text-align:left"><b>{escape(title)}</b> {escape(facts)}</caption>{cells}</table>'
+    caption = f'<caption style="text-align:left"><b>{escape(title)}</b> {escape(facts)}</caption>'
+    return for_document(f"<table>{caption}{cells}</table>")
 
 
 def _cut(text: str) -> str:

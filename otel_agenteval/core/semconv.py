@@ -195,9 +195,9 @@ class Instrument:
 
 
 _FRACTIONS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.99, 1.0)
-_AGENT_SECONDS = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8, 409.6)
-"""Buckets of the conventions' ``gen_ai.invoke_agent.duration``."""
-_METRIC_SECONDS = (0.000_01, 0.000_1, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0)
+_AGENT_SECONDS = (*(round(0.1 * 2**power, 1) for power in range(17)), 26214.4, 104857.6)
+"""Buckets of the conventions' ``gen_ai.invoke_agent.duration`` (up to 409.6), continued to more than a day."""
+_METRIC_SECONDS = (0.000_01, 0.000_1, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
 _LATE_SECONDS = (0.1, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0, 1800.0, 3600.0)
 _TOKENS = tuple(float(4**power) for power in range(14))
 """Powers of 4 from 1 to 67108864, the conventions' buckets for token usage."""

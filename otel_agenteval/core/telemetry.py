@@ -29,6 +29,7 @@ from .semconv import (
     Instrument,
     known_label_sets,
 )
+from .wellformed import for_label
 
 Labels = tuple[str, ...]
 """Label values in the order of the instrument's attributes."""
@@ -266,7 +267,7 @@ class Telemetry:
             given: label values, as in :func:`~otel_agenteval.core.semconv.known_label_sets`.
         """
         series = self._series[name]
-        zeros = {series.key_of(labels): 0.0 for labels in known_label_sets(name, given)}
+        zeros = {self._left(series, series.key_of(labels)): 0.0 for labels in known_label_sets(name, given)}
         with self._lock:
             series.expected |= zeros
             series.values = zeros | series.values
@@ -459,9 +460,9 @@ class Telemetry:
             tapped.append((series.instrument.name, key, value))
 
     def _admit(self, series: _Series, key: Labels) -> Labels:
+        key = self._left(series, key)
         if not series.capped:
             return key
-        key = self._left(series, key)
         if key in series.values or key in series.cells:
             series.use(key, self._sighting, self._now, self._counts)
             return key
@@ -478,8 +479,8 @@ class Telemetry:
         return folded
 
     def _left(self, series: _Series, key: Labels) -> Labels:
-        """Return the label set with values from spans redacted."""
-        return tuple([self._public(value) if place in series.capped else value for place, value in enumerate(key)])
+        """Return the label set as scrapers can read it, with values from spans redacted."""
+        return tuple([for_label(self._public(value) if place in series.capped else value) for place, value in enumerate(key)])
 
 
 class Readable(Protocol):

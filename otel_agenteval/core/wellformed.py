@@ -18,6 +18,11 @@ from typing import Any
 from .later import Later
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_NON_CHARACTERS = "".join(chr(plane + last) for plane in range(0, 0x11_0000, 0x1_0000) for last in (0xFFFE, 0xFFFF))
+_FORBIDDEN = f"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef{_NON_CHARACTERS}"
+"""Characters that a document in HTML or XML must not contain."""
+_NOT_IN_DOCUMENTS = re.compile(f"[{_FORBIDDEN}]")
+_NOT_IN_LABELS = re.compile(f"[{_FORBIDDEN}\r\u2028\u2029]")
 MAX_DEPTH = 200
 """Deepest nesting that is kept. With the levels that a turn adds, this stays below the JSON encoder's limit of 254."""
 _LEAST, _MOST = -(2**63), 2**64 - 1
@@ -30,6 +35,21 @@ def well_formed(text: str) -> str:
     if text.isascii() or _SURROGATE.search(text) is None:
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def for_document(text: str) -> str:
+    """Return the text with U+FFFD for each character that HTML or XML doesn't allow."""
+    return _NOT_IN_DOCUMENTS.sub("\ufffd", text)
+
+
+def for_label(text: str) -> str:
+    r"""Return the text with escapes such as ``\u2028`` for control characters and for line ends other than the line feed.
+
+    Prometheus accepts them in label values, but scrapers that split the page with ``str.splitlines`` don't.
+    """
+    if text.isprintable():
+        return text
+    return _NOT_IN_LABELS.sub(lambda found: f"\\u{ord(found[0]):04x}", well_formed(text))
 
 
 def plain(value: Any, depth: int = 0) -> Any:

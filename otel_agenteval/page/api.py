@@ -22,6 +22,7 @@ from ..evaluation.turn_facts import FactCondition
 from ..judging.models.prompt import SYSTEM
 from ..metrics.descriptions import described, headline, value_of
 from ..metrics.registry import catalog
+from ..outlets.store.export import for_csv
 from ..outlets.store.reader import NO_CAUSES, fault_of_row
 from ..outlets.store.statements import HOUR
 from ..outlets.store.views import Cursor, Filter, Order, SumCell, Views
@@ -734,7 +735,6 @@ _COLUMNS = (
     "turn_id", "at", "agent", "service", "service_version", "model", "conversation_id", "duration_s", "cost_usd", "cost_estimated", "input_tokens",
     "output_tokens", "error",
 )  # fmt: skip
-_FORMULA_SIGNS = frozenset("=+-@\t\r")
 
 
 def _as_csv(rows: list[dict[str, Any]]) -> bytes:
@@ -744,13 +744,8 @@ def _as_csv(rows: list[dict[str, Any]]) -> bytes:
     table.writerow((*_COLUMNS, *metrics))
     for row in rows:
         values = {score["metric"]: score["value"] for score in row["scores"]}
-        table.writerow([_cell(row.get(name)) for name in _COLUMNS] + [_cell(values.get(name)) for name in metrics])
+        table.writerow([for_csv(row.get(name)) for name in _COLUMNS] + [for_csv(values.get(name)) for name in metrics])
     return out.getvalue().encode()
-
-
-def _cell(value: Any) -> Any:
-    """Escape text that a spreadsheet would evaluate (OWASP, CSV injection)."""
-    return f"'{value}" if isinstance(value, str) and value[:1] in _FORMULA_SIGNS else value
 
 
 def _as_case(turn: Mapping[str, Any]) -> dict[str, Any] | None:

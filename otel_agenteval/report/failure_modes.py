@@ -171,7 +171,7 @@ def _in_markdown(cell: str) -> str:
     """Return a cell of a topic whose text can't end the cell, and isn't read as markup."""
     text = cell.lstrip(" ")
     indent = "&nbsp;" * (len(cell) - len(text))
-    return indent + re.sub(r"([\\`*_{}\[\]<>#|!~&])", r"\\\1", text) if indent else cell
+    return indent + re.sub(r"([\\`*_{}\[\]<>#!~&])", r"\\\1", text) if indent else cell
 
 
 def as_html(modes: Sequence[FailureMode]) -> str:

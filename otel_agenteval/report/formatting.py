@@ -124,7 +124,8 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
 
 
 def markdown_table(rows: Sequence[Sequence[str]]) -> str:
-    head, *body = rows
+    """Return a table. Line breaks in cells become spaces, and ``|`` is escaped."""
+    head, *body = [[" ".join(cell.split()).replace("|", "\\|") for cell in row] for row in rows]
     return "\n".join(f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *body))
 
 

@@ -15,6 +15,7 @@ from importlib.resources import files
 import numpy as np
 
 from ..core.score import pass_rate
+from ..core.wellformed import for_document
 from ..outlets.turn_text import one_line
 from .compare import Comparison, MetricChange
 from .formatting import (
@@ -72,10 +73,10 @@ def render_html(report: Report) -> str:
 def page(title: str, parts: Iterable[str]) -> str:
     """Return an HTML document of the given HTML parts. Its tables can be sorted by column."""
     style, script = ((files(__package__) / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
-    return _DOCUMENT.format(
+    return for_document(_DOCUMENT.format(
         title=escape(title), style=style, script=script, body="\n".join(filter(None, parts)), style_hash=_hash(style),
         script_hash=_hash(script),
-    )  # fmt: skip
+    ))  # fmt: skip
 
 
 def text_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -7,17 +7,16 @@ same in every run, so that a CI server can show its history.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from ..core.wellformed import for_document
 from ..outlets.turn_text import one_line
 from .compare import Comparison, MetricChange
 from .formatting import Report, describe_change, describe_pairing, effect_of, n_of, remarks
 from .run import Run, ScoreRow
 
-_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\t": "&#9;", "\n": "&#10;", "\r": "&#13;"})
 
 
@@ -53,7 +52,7 @@ def _by_agent(run: Run) -> dict[str, list[ScoreRow]]:
 
 
 def _case_of(row: ScoreRow) -> _Case:
-    name = f"{row.series.label}[{row.about.name}]"
+    name = for_document(f"{row.series.label}[{row.about.name}]")
     if row.outcome == "skipped":
         return _Case(name, "skipped", "", row.why)
     if row.outcome == "error":
@@ -116,5 +115,5 @@ def _element(case: _Case) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Escape text for XML, with ``�`` for control characters, which XML 1.0 can't represent."""
-    return _NOT_XML.sub("�", text).translate(_ESCAPES)
+    """Escape text for XML."""
+    return for_document(text).translate(_ESCAPES)

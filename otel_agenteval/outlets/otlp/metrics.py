@@ -17,7 +17,7 @@ from ...core.bounded import MOST
 from ...core.late_imports import late_imports
 from ...core.semconv import INSTRUMENTS, Instrument
 from ...core.telemetry import Distribution, Exemplar, Family, Labels, Telemetry
-from ...core.wellformed import well_formed
+from ...core.wellformed import for_label
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.metrics.export import Metric
@@ -44,7 +44,8 @@ class MetricsEncoder:
 
         if self._resource is None:
             about = {"service.name": "otel-agenteval", "service.version": self._version, "service.instance.id": instance_id}
-            self._resource = Resource(about).merge(OTELResourceDetector().detect())  # environment variables take precedence
+            known = {**about, **OTELResourceDetector().detect().attributes}  # environment variables take precedence
+            self._resource = Resource({name: for_label(str(value)) for name, value in known.items()})
         metrics = [metric for view in self._views if (metric := view.metric(self._telemetry.read(view.name), now)) is not None]
         if not metrics:
             return b""
@@ -90,7 +91,7 @@ class _InstrumentView:
         return export.Metric(self.name, instrument.description, instrument.unit, data) if starts else None
 
     def _attributes(self, labels: Labels) -> dict[str, str]:
-        return dict(zip(self._instrument.attributes, map(well_formed, labels), strict=True))
+        return dict(zip(self._instrument.attributes, labels, strict=True))
 
     def _point(self, labels: Labels, one: Distribution, start: int, now: int) -> Any:
         from opentelemetry.sdk.metrics import Exemplar as SdkExemplar

@@ -16,6 +16,7 @@ from ...core.errors import AgentEvalError
 from ...core.extras import require
 from ...core.files import private
 from ...core.terminal import LINES, escaped
+from ...core.wellformed import for_document
 from .reader import EXPORTED
 from .statements import SCORE_COLUMNS, TURN_COLUMNS
 
@@ -52,8 +53,8 @@ def write_text(rows: Iterable[dict[str, Any]], kind: str, stream: TextIO) -> int
         table.writerow(EXPORTED)
         shown = stream.isatty()
         for row in rows:
-            cells = [_cell(row[name]) for name in EXPORTED]
-            table.writerow([escaped(cell, LINES) if shown and isinstance(cell, str) else cell for cell in cells])
+            cells = [for_csv(row[name]) for name in EXPORTED]
+            table.writerow([escaped(text, LINES) if shown and isinstance(text, str) else text for text in cells])
             count += 1
         return count
     for row in rows:
@@ -66,14 +67,15 @@ def write_text(rows: Iterable[dict[str, Any]], kind: str, stream: TextIO) -> int
     return count
 
 
-def _cell(value: Any) -> Any:
+def for_csv(value: Any) -> Any:
+    """Return a value for CSV: no formula, and no character that ends the row or that documents don't allow."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (dict, list)):
         value = jsonio.dumps(value)
     if not isinstance(value, str):
         return value
-    plain = value.replace("\r\n", "\n").replace("\r", "\n")  # a lone carriage return would end the row
+    plain = for_document(value).replace("\r\n", "\n").replace("\r", "\n")
     is_formula = value.lstrip(" \ufeff\u200b\n")[:1] in _FORMULA_SIGNS and _NUMBER.fullmatch(value) is None
     return f"'{plain}" if is_formula else plain
 
