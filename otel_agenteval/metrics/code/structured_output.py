@@ -171,7 +171,7 @@ def code_contains_xml(turn: Turn, *, required_elements: tuple[str, ...] | str = 
     return Result(False, detail=detail)
 
 
-@metric(needs=("output",), boolean=True, aliases=("trusys:is-sql",), traits=("heavy",))
+@metric(needs=("output",), boolean=True, version="2", aliases=("trusys:is-sql",), traits=("heavy",))
 def code_is_sql(
     turn: Turn,
     *,
@@ -186,8 +186,11 @@ def code_is_sql(
     isn't a statement, nor is "update it" or a command that the parser doesn't analyze (``CALL``). An empty output fails. An
     output over 1 MiB is skipped as ``too_long``.
 
+    A dangling comma, ORDER or GROUP without BY, and clauses in the wrong order fail, although the parser accepts them. BigQuery,
+    ClickHouse, DuckDB and Snowflake allow a comma after the last item.
+
     If the parser isn't installed, the output is over 10,000 characters, or parsing is too deep or slow, ``code_sql_shape``
-    decides. In addition, the output must not end after a word such as FROM. Then ``detail.parser`` is ``shape``, and a
+    decides. In addition, the output must not have these faults or end after a word such as FROM. Then ``detail.parser`` is ``shape``, and a
     check of tables or columns fails because they are unknown. Without the parser, that check is an error.
 
     Parameters:
@@ -214,9 +217,9 @@ def code_is_sql(
     except MissingExtra:
         if has_lists:
             raise
-        return _sql_by_shape(output, bare, strict=strict, known=True)
+        return _sql_by_shape(output, bare, dialect, strict=strict, known=True)
     except sql.TooComplex:
-        return _sql_by_shape(output, bare, strict=strict, known=not has_lists)
+        return _sql_by_shape(output, bare, dialect, strict=strict, known=not has_lists)
     if reading is None:
         return Result(False, detail={"parser": "sqlglot"})
     detail: dict[str, Any] = {"statements": len(reading.trees), "tables": reading.tables[:_SHOWN_TABLES], "parser": "sqlglot"}
@@ -233,10 +236,13 @@ def code_is_sql(
     return Result(passed, detail=detail)
 
 
-def _sql_by_shape(output: str, bare: str, *, strict: bool, known: bool) -> Result:
-    passed = (
-        known and all(sql.shape_of(output).values()) and not sql.is_unfinished(bare) and not (strict and sql.lacks_comma(bare))
+def _sql_by_shape(output: str, bare: str, dialect: str, *, strict: bool, known: bool) -> Result:
+    fault = (
+        sql.is_unfinished(bare)
+        or sql.has_fault(sql.words_of(bare), dialect.strip().lower())
+        or (strict and sql.lacks_comma(bare))
     )
+    passed = known and all(sql.shape_of(output).values()) and not fault
     return Result(passed, detail={"parser": "shape"})
 
 

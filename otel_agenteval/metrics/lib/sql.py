@@ -6,7 +6,7 @@ import functools
 import logging
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ from ...core.extras import require
 from .values import word_list
 
 _LITERAL = re.compile(r"'[^']*'|\"[^\"]*\"")
-_LITERAL_OR_COMMENT = re.compile(r"'[^']*'|\"[^\"]*\"|--[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_LITERAL_OR_COMMENT = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`|\[[A-Za-z_]\w*\]|--[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _VERB = re.compile(r"(?:select|insert|update|delete|with|create|alter|drop|merge)\b", re.IGNORECASE)
 _AS = re.compile(r"\bas\b", re.IGNORECASE)
 _PARENTHESIS = re.compile(r"[()]")
@@ -45,7 +45,7 @@ def _depth(bare: str) -> int | None:
     return None if depth else deepest
 
 
-_PAIR = re.compile(r"\bselect\s+([A-Za-z_]\w*)\s+([A-Za-z_]\w*)\s+from\b", re.IGNORECASE)
+_PAIR = re.compile(r"\bselect\s+([A-Za-z_]\w*|\*)\s+([A-Za-z_]\w*)\s+from\b", re.IGNORECASE)
 _NOT_NAMES = frozenset(
     ("all", "distinct", "distinctrow", "false", "high_priority", "not", "null", "straight_join", "true", "unique")
 )
@@ -59,7 +59,8 @@ _ENDS_WITH_STAR = re.compile(r"(?:\bselect|,|\.)\s*\*\Z", re.IGNORECASE)
 
 
 def bare(text: str) -> str:
-    return _LITERAL_OR_COMMENT.sub(" ", text)
+    """Return the text without comments, and with 0 for each literal and quoted name."""
+    return _LITERAL_OR_COMMENT.sub(lambda found: " " if found[0][0] in "-/" else " 0 ", text)
 
 
 def lacks_comma(bare_text: str) -> bool:
@@ -74,6 +75,59 @@ def is_unfinished(bare_text: str) -> bool:
     """Return True if the text ends with a word or sign that requires a continuation."""
     text = bare_text.rstrip("; \t\r\n")
     return _UNFINISHED.search(text) is not None and _ENDS_WITH_STAR.search(text) is None
+
+
+_WORD = re.compile(r"\w+|[^\w\s]")
+_SECTION = re.compile(r" (?:SELECT|UNION|EXCEPT|INTERSECT|MINUS|UPDATE|CONFLICT|;|\|>) ")
+_CLAUSE = re.compile(r" (WHERE|GROUP BY|HAVING|ORDER BY|LIMIT(?= (?:[\d:?@$]|ALL)))(?= )")
+_ORDER = ("WHERE", "GROUP BY", "HAVING", "ORDER BY", "LIMIT")
+_FAULT = re.compile(
+    r" (?:DISTINCT|BY|SET|,|;) , |(?<!GRANT)(?<!REVOKE)(?<!,) SELECT , | IN NIL |(?<! NIL) VALUES NIL "
+    r"| (?:IN|AS|GROUP BY|(?:0|NIL) OVER|JOIN [^;]{1,200} ON) (?:;|WHERE|GROUP BY|HAVING|ORDER BY) | (?:0|NIL) OVER FROM | VIEW \S+ SELECT "
+)
+_LAST_COMMA = re.compile(r" , (?:;|FROM|WHERE|GROUP BY|HAVING|ORDER BY) ")
+_WITHOUT_BY = re.compile(r"(?<! AS)(?<! \.)(?<! TO)(?<! WITHIN)(?<! EXCLUDE) (?:ORDER|GROUP) (?!BY |SIBLINGS )")
+_ALLOWS_LAST_COMMA = frozenset(("bigquery", "clickhouse", "duckdb", "snowflake"))
+
+
+def words_of(bare_text: str) -> list[str]:
+    return _WORD.findall(bare_text.upper())
+
+
+def has_fault(words: Iterable[str], dialect: str = "") -> bool:
+    """Return True for faults that parsers overlook.
+
+    They are commas without a value, words without a continuation, and clauses in the wrong order. ``words`` are in upper case,
+    with 0 for literals and quoted names.
+    """
+    text = _flat(words)
+    if dialect == "sqlite":  # allows IN ()
+        text = text.replace(" IN NIL ", " IN 0 ")
+    if _FAULT.search(text) or (dialect not in _ALLOWS_LAST_COMMA and _LAST_COMMA.search(text)):
+        return True
+    if " SELECT " in text and dialect != "clickhouse" and _WITHOUT_BY.search(text):
+        return True
+    for section in _SECTION.split(text):
+        clauses = [_ORDER.index(clause) for clause in _CLAUSE.findall(section.partition(" FROM ")[2])]
+        if clauses != sorted(clauses):
+            return True
+    return False
+
+
+def _flat(words: Iterable[str]) -> str:
+    """Return the text without nesting: each pair of parentheses becomes a statement, and 0 or NIL (if empty) in its place."""
+    done: list[str] = []
+    open_parts: list[list[str]] = [[]]
+    for word in words:
+        if word == ")" and len(open_parts) > 1:
+            part = open_parts.pop()
+            done += *part, ";"
+            open_parts[-1].append("0" if part else "NIL")
+        elif word == "(":
+            open_parts.append([])
+        else:
+            open_parts[-1].append(word)
+    return " ".join(["", ";", *done, *(word for part in open_parts for word in part), ";", ""])
 
 
 PARSED_LIMIT = 10_000
@@ -93,7 +147,8 @@ _DIALECTS = {
 _NEEDS = {"Select": ("expressions",), "Update": ("expressions",), "Insert": ("expression", "default"), "Copy": ("files",)}
 """Parts of a statement, of which one must exist."""
 _FROM_IS_OPTIONAL = frozenset(("bigquery", "fabric", "oracle", "tsql"))
-_NO_LEADING_VERB = re.compile(r"(?:\A|;)[\s(]*(?:from|table)\b", re.IGNORECASE)
+_FROM_CAN_LEAD = frozenset(("bigquery", "clickhouse", "databricks", "duckdb", "hive", "spark"))
+_NO_LEADING_VERB = re.compile(r"(?:\A|;)[\s(]*(from|table)\b", re.IGNORECASE)
 
 
 class TooComplex(Exception):
@@ -122,12 +177,13 @@ def read(text: str, bare_text: str, dialect: str) -> ParsedSql | None:
     if len(text) > PARSED_LIMIT or (depth or 0) > _DEEPEST:
         raise TooComplex
     chained = len(_CHAINED.findall(bare_text))
-    trees = _parsed(parser, text, chained)
+    trees = _parsed(parser, text, chained, name)
     if trees is None and not name and "`" in text:
-        trees = _parsed(_parser("mysql"), text, chained)
+        trees = _parsed(_parser("mysql"), text, chained, "mysql")
     if not trees or not all(_is_statement(tree, name) for tree in trees):
         return None
-    if not name and _NO_LEADING_VERB.search(bare_text):  # most dialects don't allow a leading FROM, so this is prose
+    lead = _NO_LEADING_VERB.search(bare_text)
+    if lead is not None and (not name or (lead[1].lower() == "from" and name not in _FROM_CAN_LEAD)):
         return None
     return ParsedSql(trees, list(dict.fromkeys(_table_names(trees))))
 
@@ -173,7 +229,7 @@ def _parser(name: str) -> tuple[Any, Any]:
     return dialect, Bounded
 
 
-def _parsed(dialect_and_parser: tuple[Any, Any], text: str, chained: int) -> list[Any] | None:
+def _parsed(dialect_and_parser: tuple[Any, Any], text: str, chained: int, name: str) -> list[Any] | None:
     dialect, parser_class = dialect_and_parser
     _silence.on = True
     try:
@@ -182,7 +238,8 @@ def _parsed(dialect_and_parser: tuple[Any, Any], text: str, chained: int) -> lis
             raise TooComplex
         parser = parser_class(dialect=dialect)
         parser.steps_left = _STEPS_AT_LEAST + _STEPS_PER_TOKEN * len(tokens)
-        return [tree for tree in parser.parse(tokens, text) if tree is not None]
+        words = ("0" if token.token_type.name.endswith(("STRING", "IDENTIFIER")) else token.text.upper() for token in tokens)
+        return None if has_fault(words, name) else [tree for tree in parser.parse(tokens, text) if tree is not None]
     except (TooComplex, RecursionError):
         raise TooComplex from None
     except Exception:  # ParseError, TokenError, and others on odd input (IndexError)
@@ -197,6 +254,10 @@ def _is_statement(tree: Any, dialect: str) -> bool:
     The parser also accepts a single word as a column and "update it" as an UPDATE.
     """
     kind = type(tree).__name__
+    if kind == "Create" and tree.args.get("kind") in ("TABLE", "VIEW"):
+        return any(tree.args.get(part) for part in ("expression", "properties", "clone")) or bool(tree.this.expressions)
+    if kind == "Update" and any(type(change).__name__ == "Column" for change in tree.expressions):
+        return False
     if kind in _NEEDS:
         return any(tree.args.get(part) for part in _NEEDS[kind])
     if kind == "Delete":
