@@ -25,7 +25,7 @@ from .proxies import proxy_for
 _DEADLINE: ContextVar[Deadline | None] = ContextVar("otel_agenteval_deadline", default=None)
 _WRITTEN_AT_ONCE = 16_384
 """Bytes to write between two checks of the deadline."""
-_LIMITS = {"max_connections": 100, "max_keepalive_connections": 20, "keepalive_expiry": 5.0}
+_LIMITS = {"max_connections": 100, "max_keepalive_connections": 20}
 _TRUSTING = threading.Lock()
 
 
@@ -87,13 +87,14 @@ class Transport(httpx.BaseTransport):
     Args:
         verify: TLS settings of encrypted connections.
         proxy: URL of a proxy to use.
+        idle: seconds until an unused connection is closed, or None to keep it.
 
     Raises:
         ImportError: If the proxy requires a package that isn't installed.
     """
 
-    def __init__(self, verify: ssl.SSLContext, proxy: str | None = None) -> None:
-        given: dict[str, Any] = {"ssl_context": verify, "network_backend": _Backend(), **_LIMITS}
+    def __init__(self, verify: ssl.SSLContext, proxy: str | None = None, idle: float | None = 5.0) -> None:
+        given: dict[str, Any] = {"ssl_context": verify, "network_backend": _Backend(), "keepalive_expiry": idle, **_LIMITS}
         if proxy is None:
             self._pool: httpcore.ConnectionPool = httpcore.ConnectionPool(**given)
             return

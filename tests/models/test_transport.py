@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -18,7 +17,7 @@ import otel_agenteval as oa
 from otel_agenteval.core.circuit_breaker import CircuitBreaker
 from otel_agenteval.core.errors import JudgeError
 from otel_agenteval.core.token_bucket import TokenBucket
-from otel_agenteval.judging.models.connections import Bounds, Connections, Posts
+from otel_agenteval.judging.models.connections import Bounds, Connection, Connections
 from otel_agenteval.judging.models.limits import RateLimits
 from otel_agenteval.judging.models.request_options import RequestOptions
 from tests.models.wire import Request, Response, Server, said
@@ -303,7 +302,7 @@ def post(connections: Connections, server: Server) -> int:
         return sent(connection, server)
 
 
-def sent(connection: Posts, server: Server, stop: float | None = None) -> int:
+def sent(connection: Connection, server: Server, stop: float | None = None) -> int:
     stop = time.monotonic() + 60 if stop is None else stop
     return connection.post(f"{server.url}/chat/completions", {}, b"{}", stop, Bounds(1_000_000, 1_000)).status
 
@@ -360,14 +359,6 @@ def test_what_was_not_needed_for_a_while_is_closed(server: Server) -> None:
     assert ports[2] not in ports[:2]
     other.close()
     connections.close()
-
-
-def test_nothing_else_is_needed_where_no_proxy_is(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "httpx", None)
-    server.reply({"score": 1})
-    judge = oa.Judge(server.url, "m-1")
-    assert judge.ask("relevance", "Rate it.", {"input": "x"}, '{"score": number}') == {"score": 1}
-    judge.close()
 
 
 def test_the_environment_s_proxy_is_asked_unless_the_server_is_excepted(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
