@@ -31,7 +31,7 @@ _TRUSTING = threading.Lock()
 
 @contextmanager
 def bounded_by(deadline: Deadline) -> Iterator[None]:
-    """Apply a deadline to all waits of :class:`Transport` requests in this thread or task."""
+    """Apply a deadline to all waits of :func:`pool_to` requests in this thread or task."""
     token = _DEADLINE.set(deadline)
     try:
         yield
@@ -81,8 +81,8 @@ def _read_trusted() -> ssl.SSLContext:
     return httpx.create_ssl_context()
 
 
-class Transport(httpx.BaseTransport):
-    """httpx connections that observe the deadline of :func:`bounded_by`.
+def pool_to(verify: ssl.SSLContext, proxy: str | None, *, idle: float | None = 5.0) -> httpcore.ConnectionPool:
+    """Return connections that observe the deadline of :func:`bounded_by`.
 
     Args:
         verify: TLS settings of encrypted connections.
@@ -92,33 +92,38 @@ class Transport(httpx.BaseTransport):
     Raises:
         ImportError: If the proxy requires a package that isn't installed.
     """
+    given: dict[str, Any] = {"ssl_context": verify, "network_backend": _Backend(), "keepalive_expiry": idle, **_LIMITS}
+    if proxy is None:
+        return httpcore.ConnectionPool(**given)
+    named = httpx.Proxy(proxy)
+    given |= {"proxy_url": encoded(named.url), "proxy_auth": named.raw_auth}
+    if named.url.scheme in ("http", "https"):
+        return httpcore.HTTPProxy(**given)
+    if installed("socksio"):
+        return httpcore.SOCKSProxy(**given)
+    raise ImportError("a SOCKS proxy requires the package socksio: pip install 'httpx[socks]'")
 
-    def __init__(self, verify: ssl.SSLContext, proxy: str | None = None, idle: float | None = 5.0) -> None:
-        given: dict[str, Any] = {"ssl_context": verify, "network_backend": _Backend(), "keepalive_expiry": idle, **_LIMITS}
-        if proxy is None:
-            self._pool: httpcore.ConnectionPool = httpcore.ConnectionPool(**given)
-            return
-        named = httpx.Proxy(proxy)
-        url = httpcore.URL(scheme=named.url.raw_scheme, host=named.url.raw_host, port=named.url.port, target=named.url.raw_path)
-        given |= {"proxy_url": url, "proxy_auth": named.raw_auth}
-        if named.url.scheme in ("http", "https"):
-            self._pool = httpcore.HTTPProxy(**given)
-        elif installed("socksio"):
-            self._pool = httpcore.SOCKSProxy(**given)
-        else:
-            raise ImportError("a SOCKS proxy requires the package socksio: pip install 'httpx[socks]'")
+
+def encoded(url: httpx.URL) -> httpcore.URL:
+    """Return a URL for :func:`pool_to`, with an ASCII host and path."""
+    return httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
+
+
+class Transport(httpx.BaseTransport):
+    """Connections of :func:`pool_to` for a ``httpx.Client``."""
+
+    def __init__(self, verify: ssl.SSLContext, proxy: str | None = None) -> None:
+        self._pool = pool_to(verify, proxy)
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         assert isinstance(request.stream, httpx.SyncByteStream)
-        url = httpcore.URL(
-            scheme=request.url.raw_scheme, host=request.url.raw_host, port=request.url.port, target=request.url.raw_path
-        )
         with _faults_of_httpx():
             answer = self._pool.handle_request(
                 httpcore.Request(
-                    request.method, url, headers=request.headers.raw, content=request.stream, extensions=request.extensions
+                    request.method, encoded(request.url), headers=request.headers.raw, content=request.stream,
+                    extensions=request.extensions,
                 )
-            )
+            )  # fmt: skip
         assert isinstance(answer.stream, Iterable)
         return httpx.Response(answer.status, headers=answer.headers, stream=_Body(answer.stream), extensions=answer.extensions)
 

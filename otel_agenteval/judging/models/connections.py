@@ -6,17 +6,21 @@ of a request. So each concurrent request has its own connection.
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
-from typing import NamedTuple
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple
 
 from ...core.clock import SYSTEM_CLOCK, Clock
 from ...core.deadlines import Deadline
 from ...core.proxies import proxy_for
+
+if TYPE_CHECKING:
+    import httpcore
 
 _IDLE_SECONDS = 30.0
 _INFLATED_AT_ONCE = 65_536
@@ -113,9 +117,9 @@ class Connection:
     """Connection for one request after the other. Only one thread uses it at a time."""
 
     def __init__(self, proxy: str | None, clock: Clock) -> None:
-        from ...core.outbound import Transport, trusted  # imports httpx
+        from ...core.outbound import pool_to, trusted  # imports httpx
 
-        self._transport = Transport(trusted(), proxy, idle=None)
+        self._pool = pool_to(trusted(), proxy, idle=None)
         self._clock = clock
 
     def post(self, url: str, headers: Mapping[str, str], content: bytes, stop: float, bounds: Bounds) -> Reply:
@@ -134,34 +138,45 @@ class Connection:
             ReplyTooLarge: the reply exceeds the limit.
             ValueError: a header contains invalid characters.
         """
-        import httpx
+        import httpcore
 
         from ...core.outbound import bounded_by
 
         deadline = Deadline(self._clock, stop)
         fault: Exception
         try:
-            request = httpx.Request("POST", url, headers=headers, content=content)
-            with bounded_by(deadline), closing(self._transport.handle_request(request)) as response:
-                if response.status_code < 200:
+            sent = [(name.encode("ascii"), value.encode("ascii")) for name, value in headers.items()]
+            asked = self._pool.stream("POST", _encoded(url), headers=sent, content=content)
+            with bounded_by(deadline), asked as response:
+                if response.status < 200:
                     raise BrokenAnswer("the server switched to another protocol")
-                pieces = response.iter_raw()
-                if response.headers.get("content-encoding", "").lower() in ("gzip", "deflate"):
+                found = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers}
+                pieces = response.iter_stream()
+                if found.get("content-encoding", "").lower() in ("gzip", "deflate"):
                     pieces = _decompressed(pieces)
-                body = bounds.body_of(response.status_code, pieces)
+                body = bounds.body_of(response.status, pieces)
             deadline.left()
-            return Reply(response.status_code, response.headers, body)
-        except httpx.TimeoutException:
+            return Reply(response.status, found, body)
+        except httpcore.TimeoutException:
             fault = TimeoutError()
-        except (httpx.LocalProtocolError, httpx.InvalidURL) as error:
+        except httpcore.LocalProtocolError as error:
             fault = ValueError(type(error).__name__)
-        except (httpx.TransportError, zlib.error) as error:
+        except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.ProxyError, zlib.error) as error:
             fault = _cause_of(error) or BrokenAnswer(f"the reply isn't valid HTTP/1.1 ({type(error).__name__})")
-        raise fault  # outside the handler, because httpx's exception contains the request with the API key
+        raise fault  # outside the handler, because the other exception contains the header or what the server sent
 
     def close(self) -> None:
         """Close the connection. A later request connects again."""
-        self._transport.close()
+        self._pool.close()
+
+
+@functools.lru_cache(maxsize=64)
+def _encoded(url: str) -> httpcore.URL:
+    import httpx
+
+    from ...core.outbound import encoded
+
+    return encoded(httpx.URL(url))
 
 
 def _decompressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
@@ -175,7 +190,7 @@ def _decompressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _cause_of(error: BaseException) -> OSError | None:
-    """Return the system's or TLS's error behind httpx's."""
+    """Return the system's or TLS's error behind httpcore's."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, OSError):
         cause = cause.__cause__ or cause.__context__
