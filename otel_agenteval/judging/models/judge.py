@@ -41,6 +41,8 @@ _TEMPERATURE = 0.0
 class _Capabilities:
     strictest: Form = "schema"
     temperature: bool = True
+    system: bool = True
+    """False if the model accepts no system message. Its text then begins the first message."""
     accepted: frozenset[Form] = frozenset()
     """Reply forms that the model accepted with these settings. A later rejection has another reason."""
     refused: frozenset[str] = frozenset()
@@ -300,9 +302,9 @@ class Judge(JudgeModel):
         while True:
             takes = schema is not None and not (capabilities.refused and _name_of(schema) in capabilities.refused)
             form = max("schema" if takes else "json", capabilities.strictest, key=FORMS.index)
-            chat = ChatRequest(
-                self.model, SYSTEM, messages, form, schema, _TEMPERATURE if capabilities.temperature else None, room
-            )
+            system, asked = (SYSTEM, messages) if capabilities.system else ("", _with_system(messages))
+            temperature = _TEMPERATURE if capabilities.temperature else None
+            chat = ChatRequest(self.model, system, asked, form, schema, temperature, room)
             try:
                 answer = self._post(chat, stage, until, repair=repair)
             except NotAnswered as refusal:
@@ -334,17 +336,24 @@ class Judge(JudgeModel):
         return answer
 
 
+def _with_system(messages: tuple[ChatMessage, ...]) -> tuple[ChatMessage, ...]:
+    first, *others = messages
+    return replace(first, text=f"{SYSTEM}\n\n{first.text}"), *others
+
+
 def _name_of(schema: Mapping[str, Any] | None) -> str:
     return "" if schema is None else json.dumps(schema, default=repr, sort_keys=True)
 
 
 def _without(capabilities: _Capabilities, form: Form, schema: str, refusal: NotAnswered) -> _Capabilities | None:
     """Return the features to use after a rejection, or None if no feature can be the reason."""
-    if refusal.status not in (400, 422, 501) or refusal.hints & {"context", "refusal", "credit"}:
+    if refusal.status not in (400, 422, 500, 501) or refusal.transient or refusal.hints & {"context", "refusal", "credit"}:
         return None
     unsure = "parameter" in refusal.hints and not refusal.hints & {"format", "temperature"} and form not in capabilities.accepted
     if capabilities.temperature and "temperature" in refusal.hints:
         return replace(capabilities, temperature=False, accepted=frozenset())
+    if capabilities.system and "system" in refusal.hints:
+        return replace(capabilities, system=False, accepted=frozenset())
     if form == "schema" and form in capabilities.accepted and "format" in refusal.hints:
         return replace(capabilities, refused=capabilities.refused | {schema})
     if form != "plain" and ("format" in refusal.hints or unsure):

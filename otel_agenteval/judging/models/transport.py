@@ -1,15 +1,19 @@
 """HTTP client that posts JSON to a model server within a deadline.
 
-Connection errors and the statuses 408, 409, 424, 429, 498 and 5xx are retried after random pauses, and not before the time that
-the server requests. An account without credit isn't retried, because that doesn't change in seconds. Requests are hidden from
+Connection errors and the statuses 408, 409, 424, 498 and 5xx are retried after random pauses, and not before the time that the
+server requests. Rate limits (429) are retried until the deadline. An account without credit isn't retried, because that doesn't change in seconds. Requests are hidden from
 instrumentations, so they never become a turn. Errors contain neither the key nor content, and nothing is logged here.
 """
 
 from __future__ import annotations
 
+import codecs
+import datetime
+import itertools
 import random
 import re
 import ssl
+import urllib.parse
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -24,9 +28,13 @@ from .connections import Bounds, BrokenAnswer, Connections, ReplyTooLarge
 from .limits import RateLimits
 from .request_options import RequestOptions
 
+_EPOCH_SECONDS = 1e9
+"""Numbers above are times, not spans."""
+_MOST_REDIRECTS = 3
 _OURS = {"User-Agent": "otel-agenteval", "Accept": "application/json"}
 _FRAMING = frozenset(("content-length", "transfer-encoding"))
 _HEADER_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+_RATE_LIMITED = 429
 _RETRIED = frozenset((408, 409, 424, 429, 498))
 """Statuses to retry in addition to 5xx. With 424, Bedrock's model failed. With 498, Groq has no capacity."""
 _NEVER = frozenset((501, 505))
@@ -47,7 +55,11 @@ _HINTS = {
     ),
     "format": (
         "response_format", "json_object", "json_schema", "responsemimetype", "responsejsonschema", "output_config", "outputconfig",
-        "textformat", "text.format", "structured output", "json mode", "schema", "grammar",
+        "textformat", "text.format", "structured output", "json mode", "schema", "grammar", "json_validate_failed", "failed_generation",
+    ),
+    "system": (
+        "system role", "'system'", '"system"', "`system`", "system message", "system instruction", "developer instruction", "must alternate",
+        "roles must", "only user and",
     ),
     "temperature": ("temperature",),
     "parameter": ("not supported", "unsupported", "unknown", "unrecognized", "unexpected", "extra input", "parameter", "bad request"),
@@ -57,7 +69,12 @@ _HINTS = {
     "key": ("api key not valid", "api_key_invalid"),
 }  # fmt: skip
 """Words in a rejection that hint at its reason."""
-_OF_SETTINGS = frozenset(("format", "temperature", "parameter"))
+_OF_SETTINGS = frozenset(("format", "temperature", "parameter", "system"))
+_LONGEST_REASON = 2_000
+"""Maximum length of a server error that can name a setting. Longer ones quote the request."""
+_RESETS = re.compile(r"(?:x-|anthropic-)?ratelimit-(?:reset(?:-(\w+))?|(\w+)-reset)")
+"""Headers with the time at which a limit ends, by what it limits."""
+_SPAN = re.compile(r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?")
 _RETRY_INFO = re.compile(r'"retrydelay"\s*:\s*"(\d+(?:\.\d+)?)s"')
 """Retry time in the body of Google's replies."""
 _ENDPOINTS = ("/chat/completions", "/completions", "/responses", "/messages", "/embeddings", "/moderations")
@@ -114,16 +131,18 @@ class JsonTransport:
         """
         content = jsonio.dumps(body).encode()
         limited = (path, body.get("model"))
-        for attempt in range(1, _ATTEMPTS + 1):
+        failures = 0
+        for attempt in itertools.count(1):
             self._leave_alone(limited, until)
             try:
                 return self._attempt(path, content, until, tokens, tried)
             except NotAnswered as error:
                 if error.transient and error.retry_after:
                     self._holds[limited] = self.clock.monotonic() + error.retry_after
+                failures += error.status != _RATE_LIMITED
                 pause = error.retry_after + backoff(attempt, _FIRST_PAUSE, _LONGEST_PAUSE)
                 too_late = self.clock.monotonic() + pause >= until
-                if not error.transient or attempt == _ATTEMPTS or too_late or not self._breaker.is_closed:
+                if not error.transient or failures == _ATTEMPTS or too_late or not self._breaker.is_closed:
                     raise
             self._sleep(pause)
         raise AssertionError("unreachable")
@@ -150,7 +169,7 @@ class JsonTransport:
             try:
                 tried()
                 began = self.clock.monotonic()
-                status, headers, raw = self._send(path, content, until)
+                status, headers, raw = self._followed(path, content, until)
             finally:
                 self.limits.leave()
             alive = True
@@ -161,12 +180,24 @@ class JsonTransport:
         finally:
             self._breaker.leave(probe, alive, began=began)
 
-    def _send(self, path: str, content: bytes, until: float) -> tuple[int, Mapping[str, str], bytes]:
+    def _followed(self, path: str, content: bytes, until: float) -> tuple[int, Mapping[str, str], bytes]:
+        """Send a request, and follow redirects that keep it (307, 308) at the same host, which may change to HTTPS."""
+        url = f"{self.base_url}{path}"
+        for _ in range(_MOST_REDIRECTS):
+            status, headers, raw = self._send(url, content, until)
+            target = urllib.parse.urljoin(url, headers.get("location", ""))
+            if status not in (307, 308) or not headers.get("location"):
+                break
+            if not _is_same_server(url, target):
+                raise NotAnswered("redirected to another server; set base_url to its address", f"http_{status}", status=status)
+            url = target
+        return status, headers, raw
+
+    def _send(self, url: str, content: bytes, until: float) -> tuple[int, Mapping[str, str], bytes]:
         now = self.clock.monotonic()
         left = min(self._timeout, until - now)
         if left <= 0:
             raise JudgeError("no reply before the deadline", "timeout")
-        url = f"{self.base_url}{path}"
         headers = self._headers if self._sign is None else self._sign(url, content, self._headers)
         fault: NotAnswered
         try:
@@ -191,7 +222,7 @@ class JsonTransport:
         if not 200 <= status < 300:
             raise self._refusal(status, headers, raw, asked)
         try:
-            found = jsonio.loads(raw)
+            found = jsonio.loads(raw.removeprefix(codecs.BOM_UTF8))
         except ValueError:
             found = None
         if not isinstance(found, dict):
@@ -211,6 +242,8 @@ class JsonTransport:
         meaning = f" ({_MEANINGS[status]})" if status in _MEANINGS else ""
         error_type = f"http_{status}"
         transient = status in _RETRIED or (status >= 500 and status not in _NEVER)
+        if status == 500 and "format" in hints and len(raw) < _LONGEST_REASON:
+            transient = False
         if status in (400, 413, 422, 500) and "context" in hints:
             meaning, error_type, transient = " (the turn doesn't fit into the model's context)", "context_overflow", False
         elif status == 402 or (status in (400, 403, 429) and "credit" in hints):
@@ -226,9 +259,37 @@ class JsonTransport:
 
     def _asked_to_wait(self, headers: Mapping[str, str], raw: bytes) -> float:
         in_ms, given = headers.get("retry-after-ms"), headers.get("retry-after")
-        asked = retry_after(in_ms, self.clock) / 1_000 or retry_after(given, self.clock)
+        asked = retry_after(in_ms, self.clock) / 1_000 or retry_after(given, self.clock) or self._until_reset(headers)
         found = None if asked else _RETRY_INFO.search(raw.decode("utf-8", "replace").lower())
         return min(LONGEST_WAIT, float(found[1])) if found else asked
+
+    def _until_reset(self, headers: Mapping[str, str]) -> float:
+        """Return the seconds until the exhausted limits end. The headers have a span (``6m0s``), seconds, or a time."""
+        waits = [0.0]
+        for name, value in headers.items():
+            found = _RESETS.fullmatch(name)
+            if found is not None:
+                of = found[1] or found[2] or ""
+                left = (headers.get(f"{prefix}ratelimit-{place}") for prefix in ("x-", "anthropic-", "") for place in
+                        (f"remaining-{of}", f"{of}-remaining", "remaining"))  # fmt: skip
+                if next((text for text in left if text is not None), "0") in ("0", "0.0"):
+                    waits.append(self._span_of(value.strip()))
+        return min(LONGEST_WAIT, max(waits))
+
+    def _span_of(self, value: str) -> float:
+        now = self.clock.time_ns() / 1e9
+        span = _SPAN.fullmatch(value) if value else None
+        if span is not None:
+            hours, minutes, seconds, ms = (float(part or 0) for part in span.groups())
+            return hours * 3_600 + minutes * 60 + seconds + ms / 1_000
+        try:
+            number = float(value)
+        except ValueError:
+            try:
+                number = datetime.datetime.fromisoformat(value.replace("Z", "+00:00")).timestamp()
+            except ValueError:
+                return 0.0
+        return max(0.0, number - now) if number > _EPOCH_SECONDS else max(0.0, number)
 
 
 def _hints_in(raw: bytes, asked: bytes) -> frozenset[str]:
@@ -243,6 +304,17 @@ def _hints_in(raw: bytes, asked: bytes) -> frozenset[str]:
         if any(spelling in words and (hint in _OF_SETTINGS or spelling not in ours) for spelling in spellings)
     )
     return hints if words.strip() else hints | {"parameter"}  # an empty rejection can be about any parameter
+
+
+def _is_same_server(url: str, target: str) -> bool:
+    one, other = urllib.parse.urlsplit(url), urllib.parse.urlsplit(target)
+    if one.hostname != other.hostname:
+        return False
+    return (one.scheme, one.port) == (other.scheme, other.port) or (one.scheme, other.scheme, other.port) == (
+        "http",
+        "https",
+        None,
+    )
 
 
 def _status_in(error: object) -> int | None:

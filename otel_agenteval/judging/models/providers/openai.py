@@ -5,6 +5,7 @@ vLLM, Ollama, llama.cpp, LiteLLM and many other servers support it.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,7 +13,8 @@ from . import parsing
 from .base import ChatMessage, ChatReply, ChatRequest, Finish, HttpRequest, Media, TokenUsage, is_closed, not_taken
 
 _ANSWER_PARTS = ("text", "output_text")
-_FINISHES: dict[str, Finish] = {"stop": "stop", "length": "length", "content_filter": "refusal", "refusal": "refusal"}
+_REFUSALS = ("blocklist", "content_filter", "prohibited_content", "recitation", "refusal", "safety", "spii")
+_FINISHES: dict[str, Finish] = {"stop": "stop", "length": "length", **dict.fromkeys(_REFUSALS, "refusal")}
 
 
 def headers(api_key: str | None) -> dict[str, str]:
@@ -22,7 +24,7 @@ def headers(api_key: str | None) -> dict[str, str]:
 def request(chat: ChatRequest) -> HttpRequest:
     body: dict[str, Any] = {
         "model": chat.model,
-        "messages": [{"role": "system", "content": chat.system}, *map(_message, chat.messages)],
+        "messages": [*([{"role": "system", "content": chat.system}] if chat.system else ()), *map(_message, chat.messages)],
     }
     if chat.temperature is not None:
         body["temperature"] = chat.temperature
@@ -56,15 +58,17 @@ def _part(media: Media) -> dict[str, Any]:
 def answer(body: Mapping[str, Any]) -> ChatReply:
     """Parse the first choice of a response.
 
-    If the content is empty, reasoning that is exactly one JSON object is the reply. vLLM and others put a reply there if a
-    schema applied from its first character.
+    If the content is empty, the arguments of a tool call are the reply, or reasoning that is exactly one JSON object. vLLM and
+    others put a reply there if a schema applied from its first character.
     """
     choice = next(parsing.mappings(body.get("choices")), {})
     if choice.get("finish_reason") == "error" or choice.get("error"):
         raise parsing.failed("the model")
-    message = choice.get("message")
+    message, finish = choice.get("message"), _FINISHES.get(parsing.text(choice.get("finish_reason")).lower())
     if not isinstance(message, Mapping):
-        raise parsing.no_answer("chat completions")
+        if finish != "refusal":
+            raise parsing.no_answer("chat completions")
+        message = {}
     content = message.get("content")
     refuses = bool(parsing.text(message.get("refusal")))
     if isinstance(content, list):
@@ -75,9 +79,15 @@ def answer(body: Mapping[str, Any]) -> ChatReply:
     reply = parsing.text(content)
     if not reply.strip():
         thought = parsing.text(message.get("reasoning_content")) or parsing.text(message.get("reasoning"))
-        reply = thought if parsing.is_object(thought) else reply
-    finish = _FINISHES.get(parsing.text(choice.get("finish_reason")))
+        reply = _arguments_in(message) or (thought if parsing.is_object(thought) else reply)
     return ChatReply(reply, _usage(body), "refusal" if refuses else finish)
+
+
+def _arguments_in(message: Mapping[str, Any]) -> str:
+    """Return the arguments of the first tool or function call. Some gateways enforce a form by such a call."""
+    call = next(parsing.mappings(message.get("tool_calls")), {})
+    given = parsing.mapping(call.get("function") or message.get("function_call")).get("arguments")
+    return json.dumps(given) if isinstance(given, Mapping) else parsing.text(given)
 
 
 def _usage(body: Mapping[str, Any]) -> TokenUsage:
