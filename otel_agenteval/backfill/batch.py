@@ -50,10 +50,8 @@ RESULT_COLUMNS: Mapping[str, str] = {
 class Scorer:
     """Scores batches. Created once per process.
 
-    Args:
-        config: the configuration of metrics and models.
-        metrics: names of the metrics to evaluate. None selects those of the configuration.
-        dry: True to count model requests instead of sending them.
+    Without ``metrics``, it evaluates those of the configuration. With ``dry``, it counts model requests instead of sending
+    them.
 
     Raises:
         ConfigError: a name or value isn't allowed.

@@ -23,11 +23,7 @@ from .turn_scoring import ScoringTotals
 def run(source: Parquet, output: Output, scorer: Scorer, *, ray: str | None = None) -> ScoringTotals:
     """Score every bucket that isn't done.
 
-    Args:
-        source: Parquet files with one schema.
-        output: the output folder.
-        scorer: the scorer of this process.
-        ray: address of a Ray cluster (``auto`` for a cluster on this machine). None runs on this machine without Ray.
+    ``ray`` is the address of a Ray cluster (``auto`` for a cluster on this machine). None runs on this machine without Ray.
 
     Raises:
         MissingExtra: Daft isn't installed.

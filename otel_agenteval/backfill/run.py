@@ -46,9 +46,7 @@ _KNOWN = ("result_id", "status", "kind", "value", "passed", "label", "detail")
 class Output:
     """The output folder.
 
-    Args:
-        folder: its path. The folder is created if it doesn't exist.
-        buckets: number of buckets. An existing folder keeps its own number.
+    The folder is created if it doesn't exist. An existing folder keeps its own number of buckets.
 
     Raises:
         AgentEvalError: the folder contains other files or can't be written.

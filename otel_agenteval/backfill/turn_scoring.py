@@ -85,13 +85,7 @@ class Scoring(NamedTuple):
 class TurnScoring:
     """The scoring of one turn or conversation.
 
-    Args:
-        setup: data that all turns share.
-        turn: a turn with its references, or a conversation.
-        metrics: the metrics to evaluate.
-        known: the existing results.
-        sources: the sources of the turn's references.
-        span_id: for a conversation, the root span id of its last turn. None for a turn.
+    For a conversation, ``span_id`` is the root span id of its last turn.
     """
 
     def __init__(

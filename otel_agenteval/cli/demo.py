@@ -190,12 +190,7 @@ def new_provider() -> TracerProvider:
 
 
 class ScriptedAgent:
-    """An agent that makes the spans of scenes, as an instrumented agent would.
-
-    Args:
-        provider: makes the spans.
-        start_ns: the start time of the first scene.
-    """
+    """An agent that makes the spans of scenes, as an instrumented agent would."""
 
     def __init__(self, provider: TracerProvider, start_ns: int) -> None:
         self._tracer = provider.get_tracer("otel_agenteval.cli.demo.agent")

@@ -147,8 +147,7 @@ def command_named(name: str) -> Command:
 def build_parser(commands: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
     """Return the parser of the command line.
 
-    Args:
-        commands: the commands that get their arguments. The modules of all others aren't imported.
+    The modules of other commands than ``commands`` aren't imported.
     """
     codes = {
         OK: "success",

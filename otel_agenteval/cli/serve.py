@@ -127,13 +127,7 @@ async def _serve(service: Service, args: argparse.Namespace, notifier: Notifier)
 
 
 class _Running:
-    """Reactions of the sidecar to signals, and to the end of its parent process.
-
-    Args:
-        service: the sidecar.
-        args: the command line, for a reload.
-        notifier: reports reloads.
-    """
+    """Reactions of the sidecar to signals, and to the end of its parent process."""
 
     def __init__(self, service: Service, args: argparse.Namespace, notifier: Notifier) -> None:
         self.stop = asyncio.Event()

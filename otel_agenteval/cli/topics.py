@@ -52,14 +52,7 @@ def with_topics(
 ) -> list[FailureMode]:
     """Return the failure modes with their topics.
 
-    Args:
-        modes: the failure modes.
-        texts: texts of the failed turns of each mode.
-        config: has the judge, the budget, and the kinds of data to redact.
-        embedder: embeds the texts.
-        known: topics that keep their ids and names.
-        store: score store that keeps the topics.
-        describe: True to let the judge name and describe new topics.
+    ``known`` topics keep their ids and names. With ``describe``, the judge names and describes new ones.
     """
     judge = judge_from(config) if describe else None
     if describe and judge is None:

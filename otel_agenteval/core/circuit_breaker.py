@@ -90,11 +90,7 @@ class CircuitBreaker:
     def leave(self, trying: bool, answered: bool | None, *, began: float = float("inf"), down: bool = False) -> None:
         """Record the result of a call that continued.
 
-        Args:
-            trying: as returned by :meth:`enter`.
-            answered: True if the server answered, or None if it wasn't called.
-            began: when the call started, in seconds of the monotonic clock.
-            down: True if the server is known to be down.
+        ``answered`` is None if the server wasn't called. ``down`` is True if it is known to be down. ``began`` is monotonic.
         """
         news: float | None = None
         with self._lock:

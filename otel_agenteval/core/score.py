@@ -294,12 +294,7 @@ class Score:
         return out
 
     def reworded(self, text: Callable[[str], str], facts: Callable[[dict[str, Any]], dict[str, Any]]) -> Score:
-        """Return a copy with texts and detail passed through the two functions. The score itself is unchanged.
-
-        Args:
-            text: converts the label, the explanation and the error type.
-            facts: converts the detail.
-        """
+        """Return a copy with texts and detail passed through the two functions. The score itself is unchanged."""
         detail, also = self._detail, self._also
         label, explanation, error_type = (
             text(given) if given else given for given in (self.label, self.explanation, self.error_type)

@@ -262,9 +262,7 @@ class Telemetry:
     def expect(self, name: str, **given: Collection[str]) -> None:
         """Report all known label sets of a counter from now on, as 0 until they are counted.
 
-        Args:
-            name: the counter, a key of :data:`~otel_agenteval.core.semconv.KNOWN_LABELS`.
-            given: label values, as in :func:`~otel_agenteval.core.semconv.known_label_sets`.
+        ``given`` are label values, as in :func:`~otel_agenteval.core.semconv.known_label_sets`.
         """
         series = self._series[name]
         zeros = {self._left(series, series.key_of(labels)): 0.0 for labels in known_label_sets(name, given)}

@@ -330,9 +330,7 @@ class Turn:
     def lazily(cls, known: dict[str, Any], builder: TurnBuilder) -> Turn:
         """Return a turn that computes some fields on first use.
 
-        Args:
-            known: the other known fields.
-            builder: has a method for each field in ``builder.FIELDS``. The result is kept.
+        ``builder`` has a method for each field in ``builder.FIELDS``. The result is kept.
         """
         turn = cls.__new__(cls)
         known["_builder"] = builder

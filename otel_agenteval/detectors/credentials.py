@@ -77,10 +77,6 @@ def may_hold(text: str, look: Look | None = None) -> bool:
 
     The text needs one if it contains a published format, something encoded, a mix of letters and digits near a word for
     secrets, or a code near a word for codes.
-
-    Args:
-        text: Text of the answer.
-        look: Screen of the same text, if available.
     """
     if not text.isascii() and _HIDING.search(text) is not None:
         text, look = folded(_INVISIBLE.sub("", text)), None
@@ -417,11 +413,8 @@ _NO_VALUE = lazy(r"[\W0-9]*|\W*[A-Za-z]+\W*|https?://[a-z0-9./_-]+\W*")
 def credentials(text: str, *, given: Callable[[], str], asked: str, users: str) -> list[Credential]:
     """Return the credentials that a text discloses, in order and without overlaps.
 
-    Args:
-        text: The answer.
-        given: Returns the text that the agent got from others than the user. Called only if it decides the result.
-        asked: The user's words in this turn.
-        users: Everything that the user wrote in the conversation.
+    ``given`` returns the text that the agent got from others than the user. It is called only if it decides the result.
+    ``users`` is everything that the user wrote in the conversation.
     """
     text = text[:SCAN_LIMIT]
     found: list[Credential] = []

@@ -33,8 +33,7 @@ class GivenTexts:
 
     Iteration reads the texts lazily and keeps them.
 
-    Args:
-        values: Texts and other values of JSON, in the order in which they are searched.
+    They are searched in their order.
     """
 
     __slots__ = ("_read", "_rest", "is_cut")

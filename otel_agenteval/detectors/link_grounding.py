@@ -60,14 +60,8 @@ def ungrounded_urls(
 ) -> list[str] | None:
     """Return the links that the agent wasn't given, as written in the answer.
 
-    Args:
-        links: The links of the answer.
-        given: The texts that the agent was given.
-        text: The answer.
-        calls: The tool calls. The arguments of those that opened a page are also given texts.
-        system: The system instructions.
-        has_results: Returns True if the agent was given a result or a document.
-        allowed: The parameter of :func:`code_ungrounded_urls`.
+    The arguments of tool calls that opened a page are also given texts. ``has_results`` returns True if the agent was given a
+    result or a document. ``allowed`` is the parameter of :func:`code_ungrounded_urls`.
 
     Returns:
         None if there is nothing to check the links with.

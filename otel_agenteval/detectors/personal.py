@@ -452,12 +452,8 @@ def leaks(look: Look, given: Iterable[str], *, asked: str, check_given: bool = T
 
     Each find has a confidence above 0.
 
-    Args:
-        look: The screened answer.
-        given: The texts that the agent was given.
-        asked: The user's words, which may request fictional data.
-        check_given: False if the text is itself a given text.
-        in_records: True if the agent reads records of any kind, and doesn't only tell what everybody may know.
+    ``asked`` may request fictional data. ``check_given`` is False if the text is itself a given text. ``in_records`` is True if
+    the agent reads records of any kind, and doesn't only tell what everybody may know.
     """
     evidence = _GivenPeople(given if check_given else ())
     if check_given and _is_all_given(look, evidence.written):

@@ -149,10 +149,7 @@ class SystemPrompt:
     def leak(self, look: Look, asked: str, others: Iterable[str]) -> Leak:
         """Measure the leak in an answer.
 
-        Args:
-            look: The screened answer.
-            asked: The question.
-            others: Other texts that the agent was given. Sentences in one of them don't count.
+        Sentences in one of the ``others``, which the agent was given too, don't count.
         """
         output = look.text
         spelled = letters(output)

@@ -37,8 +37,7 @@ _ANYWHERE = frozenset(
 class Finder:
     """A search for many words in a text at once.
 
-    Args:
-        pieces: Initial words, as for :meth:`add`.
+    ``pieces`` are initial words, as for :meth:`add`.
     """
 
     __slots__ = ("_fresh", "_known", "_table")
@@ -171,9 +170,7 @@ class ScreenedWords:
     def occur_in(self, written: bytes, look: Look | None = None) -> bool:
         """Return True if one of the words occurs in a text.
 
-        Args:
-            written: The text or a part of it, in UTF-8.
-            look: Screen of the whole text, if available.
+        ``look`` is the screen of the whole text, of which ``written`` may be a part.
         """
         if look is not None and not look.found() & self._bit:
             return False
@@ -192,8 +189,7 @@ _SHORT = 120
 class Look:
     """A text with the groups of words that it may contain.
 
-    Args:
-        text: The text, of which the first :data:`SCAN_LIMIT` characters are screened.
+    The first :data:`SCAN_LIMIT` characters are screened.
     """
 
     __slots__ = ("_found", "text", "whole", "written")

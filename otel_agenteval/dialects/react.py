@@ -119,9 +119,7 @@ _LAST = "\nLast output from code snippet:\n"
 def calls_in_code(code: Any, parameters: Mapping[str, Sequence[str]]) -> list[ToolRequest]:
     """Return the tool calls in a code agent's code, in text order.
 
-    Args:
-        code: the agent's code.
-        parameters: parameter names by tool.
+    ``parameters`` has the parameter names by tool.
     """
     if not isinstance(code, str) or len(code) > _LONGEST:
         return []

@@ -163,9 +163,7 @@ refusals = _Refusals()
 def limit(step: Step, refused: int) -> None:
     """Cut a step's long names, and remove totals and amounts that exceed their limits.
 
-    Args:
-        step: a span that was read.
-        refused: how many counts were rejected during the read.
+    ``refused`` is how many counts were rejected during the read.
     """
     if not refused and _is_within_limits(step):
         return

@@ -83,9 +83,7 @@ class FeedbackJoiner:
     def take(self, given: TurnFeedback, *, last: bool) -> Sequence[ScoredTurn]:
         """Return the turn with the feedback as a score. Empty while the turn is unknown. Runs on the worker.
 
-        Args:
-            given: the feedback.
-            last: True if the feedback has waited long enough.
+        ``last`` is True if the feedback has waited long enough.
         """
         found = self._find(given)
         if found is None:

@@ -24,9 +24,7 @@ TURNS_WITHOUT_SCORE = 100
 def name_missing_packages(metrics: Iterable[BoundMetric], selection: str | Sequence[str]) -> None:
     """Log the metrics whose packages aren't installed. Only configured metrics are a warning.
 
-    Args:
-        metrics: metrics that are evaluated.
-        selection: ``inline.metrics`` of the configuration.
+    ``selection`` is ``inline.metrics`` of the configuration.
     """
     for metric in metrics:
         extra = metric.metric.extra
@@ -41,8 +39,7 @@ def name_missing_packages(metrics: Iterable[BoundMetric], selection: str | Seque
 class Hints:
     """Observer of spans and turns that logs hints about missing scores. Not thread-safe.
 
-    Args:
-        configured: names of explicitly configured metrics that are computed on turns.
+    ``configured`` names the explicitly configured metrics that are computed on turns.
     """
 
     def __init__(self, configured: Collection[str]) -> None:

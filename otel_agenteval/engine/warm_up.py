@@ -25,9 +25,7 @@ DELAY = 0.2
 class WarmUp:
     """Thread that runs some steps once.
 
-    Args:
-        steps: returns an iterator, each element of which runs one step.
-        failed: called if a step raises, which ends the warm-up.
+    Each element of ``steps`` runs one step. ``failed`` is called if a step raises, which ends the warm-up.
     """
 
     def __init__(self, steps: Callable[[], Iterable[object]], failed: Callable[[str, BaseException], None]) -> None:

@@ -274,10 +274,7 @@ def _scored(runs: Sequence[_Run], scorer: RunScorer) -> Iterator[Trial]:
 def _of_raised(scores: Sequence[Score], text: str, applied: Container[str]) -> list[Score]:
     """Return the scores of a turn whose task raised. No metric that judges the answer passes, or is skipped because there is none.
 
-    Args:
-        scores: the turn's scores.
-        text: the exception.
-        applied: names of the metrics that have a verdict on any turn.
+    ``applied`` names the metrics that have a verdict on any turn.
     """
     return [
         Score.of(score.facts, None, False, "error", None, text, None, None, TASK_RAISED)

@@ -44,9 +44,6 @@ class RecordFile:
     """A recording, and a second file about the processes that write it.
 
     A write error is logged once, and the program continues.
-
-    Args:
-        path: path of the recording.
     """
 
     def __init__(self, path: str) -> None:

@@ -29,8 +29,7 @@ class Labels:
 
     A label replaces an earlier one by the same person on the same turn and metric.
 
-    Args:
-        path: the file, created at the first label.
+    The file is created at the first label.
     """
 
     def __init__(self, path: str) -> None:
@@ -42,10 +41,7 @@ class Labels:
     def add(self, given: Any, by: str, at: float) -> dict[str, Any]:
         """Store a label and return it.
 
-        Args:
-            given: an object with the keys of :data:`FIELDS`.
-            by: name of the labeler.
-            at: time in seconds since the Unix epoch.
+        ``given`` is an object with the keys of :data:`FIELDS`, ``by`` the labeler's name.
 
         Raises:
             Problem: the label is invalid, or the file can't be written.

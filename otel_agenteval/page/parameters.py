@@ -27,10 +27,7 @@ _MOST_TIME = 1e11
 class Problem(Exception):
     """Raised for a request that can't be answered.
 
-    Args:
-        status: HTTP status.
-        message: the problem and the allowed values.
-        allow: allowed methods, if the request used another one.
+    ``allow`` names the allowed methods if the request used another one.
     """
 
     def __init__(self, status: int, message: str, allow: str | None = None) -> None:

@@ -37,11 +37,7 @@ def question_about(
 
     Later prompts depend on the replies.
 
-    Args:
-        content: the turn in the form ``turn.v1``.
-        metric: name of the metric.
-        parameters: configured parameters of the metric.
-        most_tokens: limit for a prompt.
+    ``content`` is the turn in the form ``turn.v1``.
 
     Raises:
         Problem: the metric is unknown, the content is invalid, or the metric sends no prompt about this turn.

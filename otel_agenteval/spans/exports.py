@@ -45,9 +45,6 @@ def otlp_lines(lines: Iterable[Numbered]) -> Iterator[Numbered]:
     """Yield a file's lines as OTLP/JSON.
 
     Documents in other formats are converted, even if they span several lines. Anything else stays unchanged.
-
-    Args:
-        lines: the lines that aren't empty.
     """
     for number, document in _documents(lines):
         if _says_otlp(document):

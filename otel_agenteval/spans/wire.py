@@ -113,8 +113,7 @@ class Unread:
 class LazyAttributes(Mapping[str, Any]):
     """A span's attributes, some of which are parsed on first use.
 
-    Args:
-        found: all attributes, with :class:`Unread` for some values.
+    Those are :class:`Unread` in ``found``.
     """
 
     __slots__ = ("_found",)

@@ -187,16 +187,8 @@ class Estimates:
     ) -> None:
         """Add a score with its sampling probability. It replaces an earlier score of the same turn.
 
-        Args:
-            metric: the metric's name.
-            agent: the turn's agent.
-            trace: the trace, which is the unit of the variance.
-            turn_id: the turn, under its first id.
-            value: the score.
-            probability: probability that the turn was selected.
-            group: class of the turn.
-            revision: revision of the turn. A late score of an earlier revision is ignored.
-            replaces: ids of other turns that turned out to be parts of this one.
+        ``trace`` is the unit of the variance, and ``turn_id`` the turn's first id. A late score of an earlier revision is
+        ignored. ``replaces`` has the ids of other turns that turned out to be parts of this one.
         """
         if probability <= 0 or not math.isfinite(value):
             return

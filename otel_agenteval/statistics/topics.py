@@ -59,9 +59,7 @@ def directions(vectors: Sequence[Sequence[float]], general: Sequence[Sequence[fl
 def new_topics(texts: np.ndarray, known: Sequence[Sequence[float]] = ()) -> list[NewTopic]:
     """Return the stable topics of the texts that belong to no known topic.
 
-    Args:
-        texts: directions of the texts.
-        known: the centers of the known topics.
+    Texts are given by their directions, and known topics by their centers.
     """
     found: list[NewTopic] = []
     for _ in range(_ROUNDS):  # until a later call with the same texts finds no more

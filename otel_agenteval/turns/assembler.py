@@ -56,10 +56,7 @@ class Assembler:
     Not thread-safe. The caller holds :attr:`lock` around every call, except for :meth:`start_below` and
     :meth:`ending`, which acquire the lock themselves.
 
-    Args:
-        limits: limits in time, turns, spans and bytes.
-        role: returns the current role of a span that is open or has ended.
-        now: returns monotonic seconds.
+    ``role`` returns the current role of a span that is open or has ended.
     """
 
     def __init__(self, limits: TurnLimits, role: Role, now: Callable[[], float]) -> None:

@@ -116,11 +116,7 @@ class Conversations:
 
         A revision replaces the turn that it supersedes.
 
-        Args:
-            turn: the turn.
-            size: its estimated size in bytes.
-            last: any object to return in :attr:`Ended.last`.
-            replaces: ids of other turns that it replaces.
+        ``last`` is any object to return in :attr:`Ended.last`. ``replaces`` has the ids of other turns that the turn replaces.
         """
         key = conversation_of(turn)
         turn_id = turn.turn_id or ""

@@ -143,10 +143,7 @@ _DEEPEST = 100
 def calls_in(logged: Sequence[Logged], records: Sequence[SpanRecord], roots: Sequence[SpanRecord]) -> list[LoggedCall]:
     """Return the calls that no span describes, or whose span lacks facts. They are below that span.
 
-    Args:
-        logged: records of the trace.
-        records: all spans of the trace.
-        roots: the roots of its turns. A record whose span isn't known belongs to the only one that was running.
+    A record whose span isn't known belongs to the only one of ``roots`` that was running.
     """
     steps = [read(record) for record in records if role_in(record) in (LLM, TOOL) and not isinstance(record, LoggedCall)]
     model_spans = [step for step in steps if step.role == LLM]

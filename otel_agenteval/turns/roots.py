@@ -110,11 +110,8 @@ def split(
 ) -> list[SpanGroup]:
     """Return the turns in the spans of one trace, by start time. Spans that belong to no turn are omitted.
 
-    Args:
-        records: spans of the trace.
-        known_roots: roots although their parents aren't among the records.
-        alone: True if the trace has no other turns.
-        loose: log records of the trace whose spans aren't among the records.
+    ``known_roots`` are roots although their parents aren't among the records. ``alone`` is True if the trace has no other
+    turns. ``loose`` are log records whose spans aren't among the records.
     """
     unique: dict[int, SpanRecord] = {}
     for record in records:

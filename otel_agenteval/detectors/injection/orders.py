@@ -269,11 +269,7 @@ def _orders_in(
 ) -> list[Marker]:
     """Return the forged roles and the orders in the texts of a result.
 
-    Args:
-        text: The result.
-        leaves: Its texts.
-        rated: Rating of the only text, if known.
-        disguised: Its other readings with their ratings, if known.
+    ``rated`` is the rating of its only text, and ``disguised`` has that text's other readings with their ratings, if known.
     """
     found: dict[str, Marker] = {}
     for each in leaves:
@@ -325,10 +321,7 @@ def readable(text: str) -> str:
 class _Leaf:
     """A text of a result.
 
-    Args:
-        text: The text.
-        rated: Rating of the text, if known.
-        disguised: Other readings of the text with their ratings, if known.
+    ``disguised`` has other readings of the text with their ratings, if known.
 
     Attributes:
         bare: The text with spaces in place of quotations, and with joined lines.

@@ -45,12 +45,8 @@ def worded_durations(lowered: str) -> list[tuple[float, float]]:
 class GivenNumbers:
     """The numbers that the agent was given. Each kind is collected on first use.
 
-    Args:
-        paths: The given texts, and the path of each in the turn.
-        beside: Other texts that contain numbers.
-        results: Results of tools and documents, as values of JSON.
-        calls: The number of tool calls.
-        now: When the turn started.
+    ``paths`` has the given texts, and the path of each in the turn. ``beside`` are other texts that contain numbers. ``now`` is
+    when the turn started.
     """
 
     def __init__(

@@ -61,12 +61,7 @@ def word_claims(text: str, look: Look | None = None) -> list[Claim]:
 class AnswerNumbers:
     """The claims of an answer, and what supports them.
 
-    Args:
-        text: The answer.
-        claims: Its claims, in their order.
-        given: The given numbers.
-        asked: The user's question.
-        derived: Accept results of calculations.
+    ``derived`` accepts results of calculations.
     """
 
     def __init__(self, text: str, claims: list[Claim], given: GivenNumbers, asked: str, derived: bool) -> None:
@@ -373,9 +368,7 @@ class AnswerNumbers:
 class Arithmetic:
     """Results that follow from the supported numbers of an answer, and from the given ones.
 
-    Args:
-        answer: The answer.
-        missing: Positions of the claims without support, which can't be operands.
+    ``missing`` are positions of the claims without support, which can't be operands.
     """
 
     def __init__(self, answer: AnswerNumbers, missing: set[int]) -> None:

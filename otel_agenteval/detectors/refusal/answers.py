@@ -63,12 +63,8 @@ def refusal_in(
 ) -> Declined | None:
     """Return the refusal in an answer, or None.
 
-    Args:
-        output: The answer.
-        asked: The user's text.
-        acted: True if the agent called tools.
-        material: Texts of tool results and documents. An answer that passes them on isn't a refusal.
-        instructions: The system instructions. An answer that tells them isn't a refusal.
+    An answer that passes on ``material``, such as tool results, or tells the instructions isn't a refusal. ``acted`` is True if
+    the agent called tools.
     """
     if output[:1] in ("{", "["):
         return _in_json(output, asked)

@@ -206,9 +206,8 @@ class StoreReader:
     def modes(self, wanted: Wanted = Wanted(), by: str | None = None) -> StoredModes:
         """Return the failure modes of the turns, most frequent first.
 
-        Args:
-            wanted: filter for the turns.
-            by: a key of :data:`GROUPED_BY` or a stored attribute whose values are compared, instead of two halves of the time.
+        ``by`` is a key of :data:`GROUPED_BY` or a stored attribute whose values are compared, instead of two halves of the
+        time.
         """
         failed = _conditions(replace(wanted, failed=bool(wanted.metrics)), self._sql, of_scores=False)
         every = _conditions(wanted, self._sql, of_scores=False)

@@ -50,9 +50,8 @@ class TakenOnce(Generic[T]):
 class OrderedResults:
     """Tool results in the prompts of one agent's loop, by tool. Each is taken once.
 
-    Args:
-        prompts: messages before each of the loop's model calls, by start time. Later prompts repeat the earlier ones.
-        known: ids of calls whose results are found by id.
+    ``prompts`` are the messages before each of the loop's model calls. Later ones repeat the earlier ones. ``known`` has the
+    ids of calls whose results are found by id.
     """
 
     def __init__(self, prompts: Iterable[Sequence[Message]], known: AbstractSet[str]) -> None:
