@@ -23,7 +23,7 @@ FLOORS: tuple[dict[str, str], ...] = (
     },
     {"engine": "", "page": ""},
     {
-        "judging": "PIL botocore httpx numpy onnxruntime opentelemetry redis safetensors tokenizers typing_extensions",
+        "judging": "PIL botocore httpcore numpy onnxruntime opentelemetry redis safetensors tokenizers typing_extensions",
         "report": "numpy pandas",
     },
     {"outlets": "google grpc httpx opentelemetry prometheus_client psycopg pyarrow typing_extensions", "turns": "zstandard"},

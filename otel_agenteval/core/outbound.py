@@ -104,8 +104,10 @@ def pool_to(verify: ssl.SSLContext, proxy: str | None, *, idle: float | None = 5
     raise ImportError("a SOCKS proxy requires the package socksio: pip install 'httpx[socks]'")
 
 
-def encoded(url: httpx.URL) -> httpcore.URL:
+@functools.lru_cache(maxsize=64)
+def encoded(text: httpx.URL | str) -> httpcore.URL:
     """Return a URL for :func:`pool_to`, with an ASCII host and path."""
+    url = httpx.URL(text)
     return httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
 
 

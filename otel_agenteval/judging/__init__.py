@@ -7,6 +7,6 @@ redelivers jobs whose process died before that.
 
 Each metric of each turn has exactly one outcome, and all outcomes are counted (:mod:`.outcomes`).
 
-May import :mod:`~otel_agenteval.outlets` and below. Third-party packages are httpx, numpy and, on first use, those of the
+May import :mod:`~otel_agenteval.outlets` and below. Third-party packages are httpcore, numpy and, on first use, those of the
 configured queues and models. Start at :mod:`.plan`, then :mod:`.dispatcher`.
 """

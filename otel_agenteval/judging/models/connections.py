@@ -6,21 +6,17 @@ of a request. So each concurrent request has its own connection.
 
 from __future__ import annotations
 
-import functools
 import os
 import threading
 import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ...core.clock import SYSTEM_CLOCK, Clock
 from ...core.deadlines import Deadline
 from ...core.proxies import proxy_for
-
-if TYPE_CHECKING:
-    import httpcore
 
 _IDLE_SECONDS = 30.0
 _INFLATED_AT_ONCE = 65_536
@@ -140,13 +136,13 @@ class Connection:
         """
         import httpcore
 
-        from ...core.outbound import bounded_by
+        from ...core.outbound import bounded_by, encoded
 
         deadline = Deadline(self._clock, stop)
         fault: Exception
         try:
             sent = [(name.encode("ascii"), value.encode("ascii")) for name, value in headers.items()]
-            asked = self._pool.stream("POST", _encoded(url), headers=sent, content=content)
+            asked = self._pool.stream("POST", encoded(url), headers=sent, content=content)
             with bounded_by(deadline), asked as response:
                 if response.status < 200:
                     raise BrokenAnswer("the server switched to another protocol")
@@ -168,15 +164,6 @@ class Connection:
     def close(self) -> None:
         """Close the connection. A later request connects again."""
         self._pool.close()
-
-
-@functools.lru_cache(maxsize=64)
-def _encoded(url: str) -> httpcore.URL:
-    import httpx
-
-    from ...core.outbound import encoded
-
-    return encoded(httpx.URL(url))
 
 
 def _decompressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
