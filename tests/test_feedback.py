@@ -18,7 +18,7 @@ from otel_agenteval.core import semconv
 from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.core.feedback import METRIC, feedback_of, ids_of, in_event, is_feedback_record
 from otel_agenteval.outlets.store.reader import StoreReader
-from otel_agenteval.server.feedback import as_log_records
+from otel_agenteval.server.http import as_log_records
 from otel_agenteval.server.responses import Refusal
 from otel_agenteval.statistics.estimates import Estimates
 from tests.support.clock import FakeClock

@@ -25,7 +25,7 @@ from ..turns.assembler import Assembler
 from ..turns.composer import REVISABLE_BYTES, Composer
 from ..turns.conversations import Conversations
 from ..turns.early_logs import EarlyLogs
-from ..turns.live_roles import role_of_span
+from ..turns.late_data import role_of_span
 from .ending_root import EndingRoots
 from .engine import BEHIND_OTLP, Engine, limits_of, switched_on
 from .feedback import FeedbackJoiner

@@ -15,8 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from ..core import forks
-from ..core.threads import is_meant_for_host, started
-from .side_threads import SideThreads
+from ..core.threads import SideThreads, is_meant_for_host, started
 from .work import WorkItem
 
 _log = logging.getLogger("otel_agenteval")

@@ -76,7 +76,7 @@ def _answer(order: dict[str, Any], data: bytes) -> dict[str, Any]:
         import av
 
         av.logging.set_level(None)
-        from . import bare, sound, video
+        from . import sound, video
         from .reading import Broken, Limits
     except ImportError as error:
         return {"error": "missing", "message": str(error)}
@@ -86,7 +86,7 @@ def _answer(order: dict[str, Any], data: bytes) -> dict[str, Any]:
         if order["task"] == "video":
             return video.examined(data, order["mime"], order["frames"], order["sampling"], limits)
         if order["task"] == "bare":
-            return bare.copied(data, order["mime"], limits)
+            return sound.copied(data, order["mime"], limits)
         if order["task"] == "samples":
             return sound.samples(data, order["mime"], limits)
         return sound.examined(data, order["mime"], order["speech"], limits)

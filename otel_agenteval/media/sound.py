@@ -1,4 +1,4 @@
-"""Measure silence, clipping and speech in a recording.
+"""Measure silence, clipping and speech in a recording, and copy its audio.
 
 This module runs in the decoder process (:mod:`.decoder`).
 """
@@ -6,6 +6,7 @@ This module runs in the decoder process (:mod:`.decoder`).
 from __future__ import annotations
 
 import base64
+import io
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from typing import Any
 import av
 import numpy as np
 
-from .reading import Broken, Limits, opened
+from .reading import FORMATS, Broken, Limits, opened
 
 _RATE = 16_000
 _FRAME = 480
@@ -29,6 +30,10 @@ _GAP, _SHORTEST = 0.5, 0.15
 _BEGUN = 0.4
 """Seconds that a speaker must have spoken before another one can interrupt."""
 _MOST_CHANNELS = 8
+_OPTIONS = {"fflags": "+bitexact", "id3v2_version": "0"}
+"""Options that don't write the name of the software either."""
+_WRITERS = {"audio/webm": "webm"}
+"""Formats of types whose reader has another name."""
 
 
 class _Channel:
@@ -206,3 +211,32 @@ def _interruptions(spoken: Sequence[Sequence[tuple[int, int]]]) -> list[dict[str
                             "stops_after_s": round((ended - start) * _SECONDS, 2),
                         })  # fmt: skip
     return sorted(found, key=lambda one: float(str(one["at_s"])))
+
+
+def copied(data: bytes, mime: str, limits: Limits) -> dict[str, Any]:
+    """Copy the audio of a recording packet by packet into a new file of the same type, and decode nothing.
+
+    Tags, cover images, chapters and other tracks are left out.
+    """
+    out = io.BytesIO()
+    with opened(data, mime) as source:
+        heard = mime.replace("video/", "audio/")
+        mime = heard if heard in FORMATS else mime
+        streams = source.streams.audio
+        if not streams:
+            raise Broken("its audio track is missing")
+        if any(stream.codec_context.name == "vorbis" for stream in streams):  # other containers would keep its comments
+            mime = "audio/ogg"
+        with av.open(out, "w", format=_WRITERS.get(mime, FORMATS[mime]), options=_OPTIONS) as target:
+            copies = {stream.index: target.add_stream_from_template(stream) for stream in streams}
+            count = 0
+            for packet in source.demux(*streams):
+                if time.monotonic() > limits.until:
+                    raise Broken("it is too long to copy in time", too_large=True)
+                if packet.dts is not None:
+                    packet.stream = copies[packet.stream.index]
+                    target.mux(packet)
+                    count += 1
+    if not count:
+        raise Broken("its audio track is missing")
+    return {"mime": mime, "data": base64.b64encode(out.getvalue()).decode()}

@@ -6,16 +6,22 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from ..core.feedback import LOGFIRE_SCOPE
+from ..core.semconv import SCOPE
 from ..core.turn import CloseReason
+from ..dialects.reader import role_in, role_of
 from ..dialects.step import AGENT, LLM, RETRIEVAL, TOOL, WORKFLOW
-from ..spans.record import LogPart
-from .live_roles import FEEDBACK
+from ..spans.record import LogPart, SpanRecord
+from ..spans.sdk import attributes_of, scope_of
+from ..spans.wire import WireSpan
 from .state import Closed, HeldBytes, Role, TurnLimits
 
 MAX_TRACES = 2_048
 """Maximum number of remembered traces, and of traces with late data."""
 _MAX_SPAN_IDS = 50_000
 """Maximum number of remembered span ids of closed turns. A span that starts below one of them belongs to that turn."""
+FEEDBACK = "feedback"
+"""Role of a feedback span, which refers to a turn that has closed."""
 _REVISING_ROLES = frozenset((LLM, TOOL, RETRIEVAL, AGENT, WORKFLOW, FEEDBACK))
 """Roles of spans that revise a turn when they arrive after it closed."""
 _AT_LIMIT: frozenset[CloseReason] = frozenset(("span_limit", "byte_limit", "evicted", "shutdown", "exit"))
@@ -215,3 +221,16 @@ class LateData:
         self._held.clear()
         self.ages.clear()
         self._known_ids = self.count = self.unused = 0
+
+
+def role_of_span(span: Any) -> str | None:
+    """Return the current role of a span in any form, as needed to find turn roots."""
+    if span is None:
+        return None
+    if span.__class__ is SpanRecord:
+        return FEEDBACK if span.scope == LOGFIRE_SCOPE else role_in(span)
+    if span.__class__ is WireSpan:
+        record = span.record()
+        return FEEDBACK if record.scope == LOGFIRE_SCOPE else role_in(record)
+    scope = scope_of(span)
+    return None if scope == SCOPE else role_of(attributes_of(span), scope, span.name)

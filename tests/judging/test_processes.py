@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 import otel_agenteval as oa
-from otel_agenteval.config.shares import processes_for, share_of
+from otel_agenteval.cli.worker import processes_for, share_of
 from otel_agenteval.core import semconv
 from otel_agenteval.core.errors import ConfigError
 from tests.support.clock import FakeClock

@@ -17,7 +17,7 @@ import pytest
 from otel_agenteval.core import outbound
 from otel_agenteval.core.errors import MetricError
 from otel_agenteval.media.access import content_of, may_open
-from otel_agenteval.media.addresses import is_public
+from otel_agenteval.media.fetching import is_public
 from otel_agenteval.media.rules import Rules, opening
 from tests.support.certificates import Authority
 from tests.support.drips import dripping

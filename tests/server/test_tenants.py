@@ -22,7 +22,7 @@ from otel_agenteval.outlets.store.reader import StoreReader
 from otel_agenteval.server.settings import check_exposure
 from otel_agenteval.spans.split import split_spans
 from otel_agenteval.turns.assembler import Assembler
-from otel_agenteval.turns.live_roles import role_of_span
+from otel_agenteval.turns.late_data import role_of_span
 from otel_agenteval.turns.state import TurnLimits
 from tests.support.clock import FakeClock
 from tests.support.judges import ScriptedModels
