@@ -35,10 +35,7 @@ _QUERY = re.compile(
 def masked(value: Any, key: Any = "", env: Mapping[str, str] | None = None) -> Any:
     """Return a value with its secrets masked.
 
-    Args:
-        value: a mapping, a list or a scalar.
-        key: the key of the value.
-        env: the environment with secrets (default: ``os.environ``).
+    ``env`` is the environment with secrets (default: ``os.environ``).
     """
     return _masked(value, key, _known(os.environ if env is None else env))
 

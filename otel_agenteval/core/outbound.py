@@ -84,10 +84,7 @@ def _read_trusted() -> ssl.SSLContext:
 def pool_to(verify: ssl.SSLContext, proxy: str | None, *, idle: float | None = 5.0) -> httpcore.ConnectionPool:
     """Return connections that observe the deadline of :func:`bounded_by`.
 
-    Args:
-        verify: TLS settings of encrypted connections.
-        proxy: URL of a proxy to use.
-        idle: seconds until an unused connection is closed, or None to keep it.
+    An unused connection is closed after ``idle`` seconds, or never with None.
 
     Raises:
         ImportError: If the proxy requires a package that isn't installed.

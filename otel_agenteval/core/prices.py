@@ -55,12 +55,7 @@ def table_cost(
 ) -> float | None:
     """Return the cost of a call in USD, or None if the model is unknown or a name is too long.
 
-    Args:
-        model: the server's name for the model.
-        tokens: the call's token counts.
-        at: time of the call. Prices change over time.
-        provider: the table's name for the provider.
-        base_url: the server's URL, as an alternative to the provider.
+    Prices change over time. The server's URL is an alternative to the table's name for the provider.
     """
     if max(len(model), len(provider or ""), len(base_url or "")) > _LONGEST_NAME:
         return None

@@ -22,8 +22,6 @@ def escaped(text: str, keep: str = "") -> str:
 
     The control character U+009B becomes ``\u009b``, for example. JSON text keeps its meaning.
 
-    Args:
-        text: a single line, unless ``keep`` contains a line feed.
-        keep: characters to leave unchanged.
+    ``keep`` has characters to leave unchanged. The text is a single line, unless they include a line feed.
     """
     return _OBEYED.sub(lambda found: found[0] if found[0] in keep else json.dumps(found[0])[1:-1], text)

@@ -151,9 +151,8 @@ def _groups_in(letters: bytes) -> int:
 class ScreenedWords:
     """Words of which a detector requires at least one.
 
-    Args:
-        pieces: ScreenedWords that are searched as they are. Upper case matches only upper case.
-        screened: ScreenedWords for the screen, if they differ. A space in them stands for any gap, start or end.
+    ``pieces`` are searched as they are. Upper case matches only upper case. ``screened`` are the words for the screen, if they
+    differ. A space in them stands for any gap, start or end.
     """
 
     __slots__ = ("_bit", "_pieces")

@@ -40,8 +40,7 @@ class InHand(Protocol):
 class Watchdog:
     """Limit that raises :class:`OutOfTime` if one item takes too much CPU time.
 
-    Args:
-        limit: returns the CPU seconds allowed for one item.
+    ``limit`` returns the CPU seconds allowed for one item.
     """
 
     def __init__(self, limit: Callable[[], float]) -> None:

@@ -146,10 +146,8 @@ class Worker:
 
         Must be called while a batch that contains the item is handled.
 
-        Args:
-            item: queued after the work, even if that failed. It then does the rest.
-            work: work that would delay everything else.
-            late: returns the item to queue if the work isn't done in time.
+        The item is queued after the work, even if that failed, and then does the rest. If the work isn't done in time, the item
+        of ``late`` is queued.
         """
         aside = _Aside(item, item.size, self._handled, self._now() + _ASIDE_SECONDS, late)
         with self._lock:

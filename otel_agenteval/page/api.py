@@ -97,13 +97,8 @@ class FileResponse(NamedTuple):
 class Api:
     """Handler for the routes in :data:`.routes.ROUTES`, which describe its methods.
 
-    Args:
-        path: path of the store.
-        options: options of the web UI.
-        status: returns the status of the running sidecar. None without one.
-        outcomes: returns the outcomes that a running engine remembers of a turn.
-        parameters: returns a metric's configured parameters.
-        clock: replaced by tests.
+    Without a running sidecar, ``status`` is None. ``outcomes`` returns those that a running engine remembers of a turn, and
+    ``parameters`` a metric's configured parameters.
     """
 
     path: str

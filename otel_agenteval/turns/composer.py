@@ -66,11 +66,8 @@ class SpanCounts:
 class Composer:
     """Composes turns from closed spans. Thread-safe.
 
-    Args:
-        patience: seconds that a part of a turn waits for the trace that continues it.
-        now: returns monotonic seconds.
-        revisable_bytes: maximum size of the closed turns that are remembered for late spans.
-        max_age: maximum age of a turn in seconds at which further traces can continue it.
+    A part of a turn waits ``patience`` seconds for the trace that continues it, unless the turn is older than ``max_age``
+    seconds. ``revisable_bytes`` limits the closed turns that are remembered for late spans.
     """
 
     def __init__(

@@ -30,10 +30,8 @@ def of_conversations(metric: BoundMetric) -> bool:
 class RecordedConversations:
     """Conversations of recorded turns, which arrive by start time.
 
-    Args:
-        options: the configuration. Its timeout and memory limits don't apply to recordings.
-        history: True if turns receive the earlier turns of their conversation (see :func:`looks_back`).
-        whole: True if whole conversations are evaluated.
+    The timeout and memory limits of ``options`` don't apply to recordings. ``history`` is True if turns receive the earlier
+    turns of their conversation (see :func:`looks_back`), ``whole`` if whole conversations are evaluated.
     """
 
     def __init__(self, options: ConversationOptions, *, history: bool, whole: bool) -> None:

@@ -252,10 +252,7 @@ def _that_lost_spans(found: Iterable[SpanGroup], before: Iterable[SpanGroup]) ->
 class Revisions:
     """A bounded memory of closed turns. Thread-safe.
 
-    Args:
-        max_bytes: maximum size of the remembered spans. Beyond it, the oldest trace is forgotten.
-        max_age: seconds after which no late data is expected.
-        now: returns monotonic seconds.
+    Beyond ``max_bytes`` of spans, the oldest trace is forgotten. After ``max_age`` seconds, no late data is expected.
     """
 
     def __init__(self, max_bytes: int, max_age: float, now: Callable[[], float]) -> None:

@@ -325,10 +325,8 @@ class Stitcher:
 
     Not thread-safe: the caller serializes the calls.
 
-    Args:
-        patience: seconds that a part waits for its continuation.
-        max_bytes: maximum size of the waiting parts. Beyond it, the oldest part of the tenant with the largest share is released.
-        max_age: seconds after its first part at which a turn is released even if it continues.
+    A part waits ``patience`` seconds. Beyond ``max_bytes``, the oldest part of the tenant with the largest share is released.
+    ``max_age`` seconds after its first part, a turn is released even if it continues.
     """
 
     def __init__(self, patience: float, max_bytes: float = math.inf, max_age: float = math.inf) -> None:

@@ -42,9 +42,8 @@ _REPLIES = any_of(
 def calls(text: str, *, hidden: bool = False) -> bool:
     """Return True if a sentence addresses a machine, and it or the next one demands something.
 
-    Args:
-        text: A folded text that :func:`~.readers.marked` has processed.
-        hidden: True if readers can't see the text. Then no addressee is needed.
+    The text is folded, and :func:`~.readers.marked` has processed it. If readers can't see it (``hidden``), it needs no
+    addressee.
     """
     named = _may_name(text)
     if not (named or hidden):

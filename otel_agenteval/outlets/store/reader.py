@@ -353,12 +353,8 @@ class StoreReader:
     ) -> list[VerdictRow]:
         """Return the verdicts that meet ``where``.
 
-        Args:
-            metric: the metric.
-            where: the conditions on turns and scores.
-            of_turns: those among them for which ``turns`` has an index.
-            of_scores: conditions on ``scores.at`` that follow from them.
-            most: size of the sample of each verdict, which can become twice as large.
+        ``of_turns`` are the conditions for which ``turns`` has an index, ``of_scores`` those on ``scores.at`` that follow from
+        them. The sample of each verdict can become twice as large as ``most``.
         """
         of_scores.add(f"scores.metric = {self._sql.p} AND scores.verdict IN (0, 1)", metric)
         turns = self._count("turns", of_turns, _MOST_TURNS) if str(of_turns) != EVERYTHING else _MOST_TURNS
