@@ -24,8 +24,7 @@ from ..outlets.span_events import SpanEventOutlet
 from ..turns.assembler import Assembler
 from ..turns.composer import REVISABLE_BYTES, Composer
 from ..turns.conversations import Conversations
-from ..turns.early_logs import EarlyLogs
-from ..turns.late_data import role_of_span
+from ..turns.late_data import EarlyLogs, role_of_span
 from .ending_root import EndingRoots
 from .engine import BEHIND_OTLP, Engine, limits_of, switched_on
 from .feedback import FeedbackJoiner

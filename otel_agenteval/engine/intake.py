@@ -14,7 +14,7 @@ from ..spans.record import LogPart
 from ..spans.wire import Part
 from ..turns.assembler import Assembler
 from ..turns.conversations import Ended
-from ..turns.early_logs import EarlyLogs
+from ..turns.late_data import EarlyLogs
 from ..turns.roots import SpanGroup
 from ..turns.state import Closed
 from .ending_root import EndingRoots

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from otel_agenteval.detectors.lists import FOLDER, sections
-from otel_agenteval.detectors.refusal.lexicon import LANGUAGES, Lexicon, lexicon
+from otel_agenteval.detectors.refusal.evidence import LANGUAGES, Lexicon, lexicon
 
 LISTS = sorted(str(path.relative_to(FOLDER)).replace("\\", "/") for path in FOLDER.rglob("*.txt"))
 PATTERNS = ("personal/words",)
