@@ -20,6 +20,8 @@ from .files import another_version
 from .forks import Step, at_fork
 from .writable import fault_of_file
 
+MEMORY = ":memory:"
+"""Path of a database in memory. Closing deletes it."""
 _RETRY_EVERY = 0.01
 _FORK_WAITS = 1.0
 """Seconds that a fork waits for a transaction to end."""
@@ -106,11 +108,12 @@ class Schema:
 class SqliteFile:
     """A connection to a file, opened on first use. Thread-safe: one thread uses it at a time.
 
-    The file is closed during a fork. Afterwards, parent and child each open it again. Every method raises ``sqlite3.Error`` or
-    ``OSError`` if the file can't be used. In this case, the call has written nothing.
+    The file is closed during a fork. Afterwards, parent and child each open it again. With :data:`MEMORY`, a child begins with an
+    empty database. Every method raises ``sqlite3.Error`` or ``OSError`` if the file can't be used. In this case, the call has
+    written nothing.
 
     Args:
-        path: path of the file. Its folder must exist.
+        path: path of the file, or :data:`MEMORY`. Its folder must exist.
         schema: kind of the file.
         busy: seconds to wait for other processes.
     """
@@ -148,7 +151,7 @@ class SqliteFile:
             yield self._open()
         except sqlite3.OperationalError as error:
             if not is_busy(error):  # a connection opened while the file was read-only stays read-only: reopen it
-                self._forget()
+                self._close_file()
             raise
         finally:
             self._lock.release()
@@ -157,6 +160,11 @@ class SqliteFile:
         """Close the file. A later use reopens it, unless it is closed for good."""
         with self._lock:
             self._closed = self._closed or for_good
+            self._forget()
+
+    def _close_file(self) -> None:
+        """Close the file until its next use. A database in memory stays open, because closing would delete it."""
+        if self.path != MEMORY:
             self._forget()
 
     def _forget(self) -> None:
@@ -178,7 +186,7 @@ class SqliteFile:
         if not self._lock.acquire(timeout=_FORK_WAITS):
             self._next.release()
             return False
-        self._forget()
+        self._close_file()
         return True
 
     def _after_fork_in_parent(self) -> None:
@@ -234,8 +242,9 @@ def open_file(path: str | os.PathLike[str], schema: Schema, busy: float = 5.0, *
         OSError: If the file can't be created.
         sqlite3.Error: If the file can't be used. A file of another kind or of a later version stays unchanged.
     """
-    with suppress(FileExistsError):  # don't open an existing file here: closing it would release this process's locks on it
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    if path != MEMORY:
+        with suppress(FileExistsError):  # don't open an existing file here: closing it would release this process's locks on it
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     until = time.monotonic() + busy
     while True:
         try:

@@ -20,7 +20,6 @@ _BUSY_SECONDS = 0.25
 _PAUSE = 1.0
 
 _REMEMBERED_SECONDS = 86_400.0
-_REMEMBERED = 200_000
 _DEAD_LETTERS = 1_000
 _TABLES = """
 CREATE TABLE jobs (
@@ -28,7 +27,7 @@ CREATE TABLE jobs (
     priority INTEGER NOT NULL, attempts INTEGER NOT NULL, due REAL NOT NULL, claimed INTEGER NOT NULL,
     token TEXT NOT NULL DEFAULT ''
 );
-CREATE INDEX by_priority ON jobs (priority DESC, number);
+CREATE INDEX by_priority ON jobs (priority DESC, number, due);
 CREATE TABLE done (id TEXT PRIMARY KEY, at REAL NOT NULL, reason TEXT);
 CREATE INDEX by_time ON done (at);
 CREATE TABLE totals (jobs INTEGER NOT NULL, bytes INTEGER NOT NULL);
@@ -42,6 +41,7 @@ CREATE TABLE spent (
 """
 SCHEMA = Schema("judge queue", 0x4F414551, _TABLES)  # "OAEQ"
 _OURS = "id = :id AND token <> '' AND substr(token, 1, length(:fence)) = :fence"
+_WAITING = "SELECT id, payload, priority, attempts FROM jobs WHERE priority = ? AND (NOT claimed OR due <= ?) ORDER BY number"
 _EXTEND, _GIVE_BACK, _REMOVE = (
     f"{change} WHERE {_OURS}"
     for change in (
@@ -61,6 +61,9 @@ class SqliteQueue(BufferedQueue):
 
     is_shared = False
     """False, because other processes have their own workers. Their remaining jobs are found within the longest pause."""
+
+    remembered = 200_000
+    """Maximum number of ids of finished jobs that are kept, so that the jobs aren't added again."""
 
     def __init__(
         self,
@@ -180,7 +183,7 @@ class SqliteQueue(BufferedQueue):
         now = self._now()
         left_out: list[Job] = []
         db.execute("DELETE FROM done WHERE at < ?", (now - _REMEMBERED_SECONDS,))
-        db.execute("DELETE FROM done WHERE rowid <= (SELECT max(rowid) FROM done) - ?", (_REMEMBERED,))
+        db.execute("DELETE FROM done WHERE rowid <= (SELECT max(rowid) FROM done) - ?", (self.remembered,))
         for job in jobs:
             known = "SELECT 1 FROM jobs WHERE id = :id UNION SELECT 1 FROM done WHERE id = :id"
             if db.execute(known, {"id": job.id}).fetchone():
@@ -200,20 +203,25 @@ class SqliteQueue(BufferedQueue):
         The lowest priority is dropped first, and within it the oldest job.
         """
         short = db.execute("SELECT bytes FROM totals").fetchone()[0] + job.size - self.max_bytes
-        if short <= 0:
-            return True
-        lower = "FROM jobs WHERE priority < ? AND (NOT claimed OR due <= ?)"
-        of = (job.priority, self._now())
-        if db.execute(f"SELECT coalesce(sum(size), 0) {lower}", of).fetchone()[0] < short:
-            return False
-        rows = db.execute(f"SELECT number, id, payload, priority, attempts, size {lower} ORDER BY priority, number", of)
-        for number, job_id, payload, priority, attempts, size in rows.fetchall():
-            if short <= 0:
-                break
-            db.execute("DELETE FROM jobs WHERE number = ?", (number,))
-            short -= size
-            left_out.append(Job(job_id, payload, priority, attempts))
+        dropped = []
+        waiting = self._waiting_below(db, job.priority) if short > 0 else iter(())
+        while short > 0:
+            found = next(waiting, None)
+            if found is None:
+                return False
+            dropped.append(found)
+            short -= found.size
+        db.executemany("DELETE FROM jobs WHERE id = ?", [(one.id,) for one in dropped])
+        left_out += dropped
         return True
+
+    def _waiting_below(self, db: sqlite3.Connection, priority: int) -> Iterator[Job]:
+        """Yield waiting jobs. There is one query for each priority, because sorting reads all jobs."""
+        lowest = "SELECT min(priority) FROM jobs WHERE priority > ? AND priority < ?"
+        (found,) = db.execute("SELECT min(priority) FROM jobs WHERE priority < ?", (priority,)).fetchone()
+        while found is not None:
+            yield from (Job(*row) for row in db.execute(_WAITING, (found, self._now())))
+            (found,) = db.execute(lowest, (found, priority)).fetchone()
 
 
 class SqliteSpendBook:
