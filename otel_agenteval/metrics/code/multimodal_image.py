@@ -224,7 +224,7 @@ def _words(text: str) -> Counter[str]:
     return Counter(word.casefold() for word in _READ_WORD.findall(spread(unicodedata.normalize("NFKC", text))))
 
 
-@metric(threshold=0.5, applies=applies.image, extra="ocr", traits=("media",))
+@metric(threshold=0.5, applies=applies.image, extra="ocr", traits=("media",), version="2")
 def code_image_text_overlap(
     turn: Turn, *, share_of: Literal["image", "text"] = "image", against: Literal["output", "ground_truth"] = "output"
 ) -> Result:

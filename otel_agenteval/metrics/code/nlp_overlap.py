@@ -98,6 +98,7 @@ def _best(values: Sequence[float]) -> int:
         "hpd:BleuEvaluator": {"tokenizer": "ms", "smoothing": "method4"},
     },
     traits=("heavy",),
+    version="2",
 )
 def code_bleu(
     turn: Turn,
@@ -192,6 +193,7 @@ def _epsilon(candidate: Sequence[str], references: Sequence[Sequence[str]], max_
     threshold=0.5,
     aliases=("hpd:GleuEvaluator",),
     traits=("heavy",),
+    version="2",
 )
 def code_gleu(
     turn: Turn, *, references: References = None, min_n: Order = 1, max_n: Order = 4, tokenizer: Tokenizer = "ms"
@@ -234,7 +236,9 @@ def _runs(tokens: Sequence[str], min_n: int, max_n: int) -> Counter[Gram]:
     return runs
 
 
-@metric(needs=("output",), uses=("ground_truth",), threshold=0.5, aliases=("hpd:TextF1Evaluator",), traits=("heavy",))
+@metric(
+    needs=("output",), uses=("ground_truth",), threshold=0.5, aliases=("hpd:TextF1Evaluator",), traits=("heavy",), version="2"
+)
 def code_text_f1(
     turn: Turn, *, ground_truth: Annotated[Texts | None, Param("reference", "references")] = None, tokenizer: Tokenizer = "ms"
 ) -> Result:
@@ -330,6 +334,7 @@ def _rouge(
     references=("references", "reference"),
     aliases=("hpd:RougeEvaluator",),
     traits=("heavy",),
+    version="2",
 )
 def code_rouge(
     turn: Turn,
@@ -373,6 +378,7 @@ def code_rouge(
     threshold=0.75,
     aliases=("trusys:rouge-n",),
     traits=("heavy",),
+    version="2",
 )
 def code_rouge_n(turn: Turn, *, reference: Reference = None, n: Order = 1, measure: Measure = "f1") -> Result:
     """ROUGE-N of the output: F1 of the n-grams that it shares with a reference text.
@@ -412,6 +418,7 @@ class _Alignment(NamedTuple):
     references=("references", "reference"),
     aliases=("hpd:MeteorEvaluator",),
     traits=("heavy",),
+    version="2",
 )
 def code_meteor(
     turn: Turn,

@@ -292,7 +292,7 @@ def in_range(count: int, exact: int | None, least: int | None, most: int | None)
     return (least is None or count >= least) and (most is None or count <= most)
 
 
-@metric(needs=("output",), boolean=True, aliases=("hpd:WordCountEvaluator",))
+@metric(needs=("output",), boolean=True, version="2", aliases=("hpd:WordCountEvaluator",))
 def code_word_count(
     turn: Turn,
     *,

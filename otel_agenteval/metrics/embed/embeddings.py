@@ -205,7 +205,7 @@ def _earlier(history: Sequence[Mapping[str, Any]], window: int) -> list[tuple[in
     return [(index, output) for index, output in outputs if not _blank(output)]
 
 
-@metric(uses=("history",), threshold=0.5, aliases=("pandaprobe:loop_detection",))
+@metric(uses=("history",), threshold=0.5, version="2", aliases=("pandaprobe:loop_detection",))
 def embed_loop_detection(
     turn: Turn,
     embedder: Embeds,

@@ -65,7 +65,7 @@ def embed_cross_modal_grounding(
 @metric(
     needs=("output", "ground_truth"),
     applies=applies.image,
-    version="2",
+    version="3",
     aliases=("agentunit:image_caption_accuracy", "agentunit:ImageCaptionAccuracyMetric"),
 )
 def embed_image_caption_accuracy(
