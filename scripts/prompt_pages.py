@@ -13,7 +13,7 @@ from typing import Any
 import otel_agenteval as oa
 from otel_agenteval.core import jsonio
 from otel_agenteval.judging.models.prompt import SYSTEM, prompt_of, tokens_of, trusted_of
-from otel_agenteval.judging.models.reply_schema import keys_of, schema_of
+from otel_agenteval.judging.models.reply_schema import hints_of, schema_of
 from otel_agenteval.metrics.question import Answers
 from otel_agenteval.metrics.question import Question as JudgeCall
 from otel_agenteval.metrics.registry import Asks, Metric, catalog
@@ -212,7 +212,7 @@ class Listener(Answers):
     def _open(self, form: str) -> dict[str, Any]:
         """For a form without a schema."""
         found: dict[str, Any] = {}
-        for key in keys_of(form):
+        for key in hints_of(form):
             begin = form.partition(f'"{key}":')[2].lstrip()
             if begin.startswith("["):
                 found[key] = [self._text() for _ in range(self.entries)]

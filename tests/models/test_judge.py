@@ -177,7 +177,7 @@ def test_what_a_server_miscounted_has_no_known_cost_and_budgets_are_charged_with
 
 def test_a_budget_is_charged_with_what_may_have_been_done_and_not_with_a_refusal(server: Server, judge_of: Any) -> None:
     judge = judge_of(prices={"m-1": {"input": 1.0, "output": 10.0}})
-    server.will(said("openai", "{}"), 401, *[Response(b"no json")] * 3)
+    server.will(said("openai", '{"score": 1}'), 401, *[Response(b"no json")] * 3)
     ask(judge)
     for _ in range(2):
         with pytest.raises(JudgeError):

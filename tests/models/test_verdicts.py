@@ -11,7 +11,7 @@ import pytest
 
 import otel_agenteval as oa
 from otel_agenteval.judging.models.reply import verdict_in
-from otel_agenteval.judging.models.reply_schema import keys_of
+from otel_agenteval.judging.models.reply_schema import hints_of
 from tests.models.wire import Server
 from tests.support.judges import ScriptedModels
 
@@ -84,9 +84,7 @@ NOT_READ = {
 
 REFUSED = {
     "an object that lacks it": '{"verdict": "good"}',
-    "another spelling alone": '{"Score": 100}',
     "a truth": '{"score": true, "reasoning": "x"}',
-    "a number above the scale": '{"score": 101, "reasoning": "x"}',
     "a share as text": '{"score": "95/100", "reasoning": "x"}',
     "nothing": '{"score": null}',
     "not a number, as text": '{"score": "NaN"}',
@@ -96,7 +94,7 @@ REFUSED = {
     "a list": '{"score": [100]}',
     "no key at all": "{}",
 }
-"""Objects whose verdict is there and cannot be used: an error at once."""
+"""Objects whose verdict cannot be used: asked for once more, and then an error."""
 
 
 @pytest.mark.parametrize("reply", READ.values(), ids=list(READ))
@@ -112,9 +110,15 @@ def test_what_is_not_is_asked_for_once_more_and_then_an_error(reply: str, models
 
 
 @pytest.mark.parametrize("reply", REFUSED.values(), ids=list(REFUSED))
-def test_what_cannot_be_used_is_an_error_at_once(reply: str, models: ScriptedModels) -> None:
-    score = models.score("llm_relevance", TURN, reply)
+def test_what_cannot_be_used_is_asked_for_once_more(reply: str, models: ScriptedModels) -> None:
+    score = models.score("llm_relevance", TURN, reply, reply)
     assert (score.status, score.error_type, score.passed) == ("error", "invalid_reply", None)
+    assert models.score("llm_relevance", TURN, reply, '{"SCORE": 90}').value == 0.9
+
+
+def test_number_above_the_scale_is_an_error_at_once(models: ScriptedModels) -> None:
+    score = models.score("llm_relevance", TURN, '{"score": 101, "reasoning": "x"}')
+    assert (score.status, score.error_type) == ("error", "invalid_reply")
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -150,7 +154,7 @@ REPLIES = [
 @pytest.mark.parametrize("case", REPLIES)
 def test_a_reply_is_taken_as_meant_or_asked_about(case: dict[str, Any]) -> None:
     """Half of the replies (``half: unseen``) were written before the rules, and not looked at while these were made."""
-    found = verdict_in(case["reply"], keys_of(case["form"]), material=case["material"])
+    found = verdict_in(case["reply"], hints_of(case["form"]), material=case["material"])
     assert (found is not None) is case["direct"]
     if found is not None:
         listed = [entry["verdict"] for entry in found.get("verdicts", ())]
@@ -182,7 +186,6 @@ def test_an_object_of_the_material_is_asked_about(material: str, reply: str, mod
 @pytest.mark.parametrize(
     "message",
     [
-        {"content": None, "tool_calls": [{"type": "function", "function": {"name": "reply", "arguments": LURE}}]},
         {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": LURE}]}]},
         {"content": None, "reasoning_content": f"It wants {LURE}"},
         {"content": None, "refusal": LURE},
@@ -212,7 +215,7 @@ def test_safety_never_passes_for_want_of_a_verdict(metric: str, reply: str, mode
 
 @pytest.mark.parametrize("reply", ['{"flags": null}', "{}", '{"flags": "none"}', '{"flags": [null]}'])
 def test_moderation_never_passes_for_want_of_a_verdict(reply: str, models: ScriptedModels) -> None:
-    assert models.score("llm_moderation", TURN, reply).status == "error"
+    assert models.score("llm_moderation", TURN, *[reply] * (2 if reply == "{}" else 1)).status == "error"
     found = '{"flags": [{"code": "violence"}]}'
     assert models.score("llm_moderation", TURN, f'{found} {{"flags": []}}', found).passed is False
 

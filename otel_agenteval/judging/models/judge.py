@@ -22,11 +22,24 @@ from .base import JudgeModel
 from .cache import Closes, is_cache_bypassed, without_marker_numbers
 from .invisible import shown
 from .model_server import ModelServer, tokens_in
-from .prompt import SYSTEM, VERSION, fits, in_pieces, material_of, message_of, repair_of, room_of, trusted_of, within
+from .prompt import (
+    REPAIR,
+    RESCALE,
+    SYSTEM,
+    VERSION,
+    fits,
+    in_pieces,
+    material_of,
+    message_of,
+    repair_of,
+    room_of,
+    trusted_of,
+    within,
+)
 from .providers import PROVIDERS, chosen
 from .providers.base import FORMS, MAX_TOKENS, MORE_TOKENS, ChatMessage, ChatReply, ChatRequest, Form, TokenUsage
-from .reply import verdict_in
-from .reply_schema import keys_of, schema_of
+from .reply import fault_in, verdict_in
+from .reply_schema import hints_of, ranges_of, schema_of
 from .request_options import RequestKeywords, RequestOptions
 from .transport import JsonTransport
 
@@ -243,15 +256,18 @@ class Judge(JudgeModel):
     # --- one request
 
     def _verdict(self, message: ChatMessage, question: Question, until: float) -> dict[str, Any]:
-        """Return the verdict, after one repair request if the first reply isn't valid."""
-        stage, schema = question.stage, question.schema
-        keys = keys_of(question.reply) if schema is None else tuple(schema.get("properties", ()))
+        """Return the verdict, after one repair request if the first reply isn't valid or its scale is in doubt."""
+        stage, schema, ranges = question.stage, question.schema, ranges_of(question.reply)
+        keys = tuple(hints_of(question.reply) if schema is None else schema.get("properties", ()))
         schema = schema_of(question.reply) if schema is None else schema
         answer = self._complete((message,), schema, stage, until)
         found = verdict_in(answer.text, keys, material="\n".join(material_of(question.data, ())[0].values()))
-        if found is None:
-            answer = self._repaired(message, answer, schema, stage, until)
-            found = verdict_in(answer.text, keys)
+        fault = None if found is None else fault_in(found, keys, ranges)
+        if found is None or fault is not None:
+            answer = self._repaired(message, answer, schema, stage, until, RESCALE if fault == "scale" else REPAIR)
+            found = verdict_in(answer.text, keys) or (found if fault == "form" else None)
+        if found is not None and fault_in(found, keys, ranges) == "scale":
+            raise JudgeError("the numbers are at most 1, although 0 to 100 was asked for", "invalid_reply")
         if found is not None:
             return found
         if answer.finish == "length":
@@ -273,14 +289,19 @@ class Judge(JudgeModel):
         return found
 
     def _repaired(
-        self, message: ChatMessage, answer: ChatReply, schema: Mapping[str, Any] | None, stage: str, until: float
+        self, message: ChatMessage, answer: ChatReply, schema: Mapping[str, Any] | None, stage: str, until: float, request: str
     ) -> ChatReply:
         """Request the reply again, with more output tokens if the first one was truncated."""
         cut = answer.finish == "length"
         admit_repair()
         try:
             return self._complete(
-                repair_of(message, answer.text), schema, stage, until, repair=True, room=MORE_TOKENS if cut else MAX_TOKENS
+                repair_of(message, answer.text, request),
+                schema,
+                stage,
+                until,
+                repair=True,
+                room=MORE_TOKENS if cut else MAX_TOKENS,
             )
         except NotAnswered as refusal:
             if cut and refusal.status == 400:

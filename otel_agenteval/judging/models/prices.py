@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from ...core.price_table import Tokens
 from ...core.prices import table_cost, table_name
+from .providers import PROVIDERS
 from .providers.base import TokenUsage
 
 Prices = Mapping[str, Mapping[str, float]]
@@ -25,7 +26,7 @@ def cost_of(model: str, base_url: str, usage: TokenUsage, prices: Prices) -> tup
     """
     if usage.input_tokens is None or usage.output_tokens is None:
         return None, None
-    own = prices.get(model)
+    own = _own_price(model, prices)
     if own is not None:
         cached = min(usage.cached_tokens or 0, usage.input_tokens)
         fresh = (usage.input_tokens - cached) * own["input"] + cached * own.get("cached_input", own["input"])
@@ -39,3 +40,9 @@ def cost_of(model: str, base_url: str, usage: TokenUsage, prices: Prices) -> tup
             usd = table_cost(model, tokens, now, base_url=base_url)
             _ASKED.add((model, base_url))
     return (None, None) if usd is None else (usd, table_name())
+
+
+def _own_price(model: str, prices: Prices) -> Mapping[str, float] | None:
+    """Return a configured price. A provider's name before the model, as in ``openai/gpt-5``, may stand on one side only."""
+    named = {name.partition("/")[2]: price for name, price in prices.items() if name.partition("/")[0] in PROVIDERS}
+    return prices.get(model) or named.get(model) or prices.get(model.partition("/")[2])

@@ -49,6 +49,10 @@ REPAIR = (
     "Your reply could not be read as your verdict. Reply again with nothing but the one JSON object that was asked for: no words around it, "
     "and your own verdict instead of one that you quote."
 )
+RESCALE = (
+    "Your number is at most 1, but the form asks for a number from 0 to 100. Reply again with nothing but the one JSON object that was asked "
+    "for, on the scale of the form."
+)
 _LONGEST_ECHO = 2_000
 _LIKE_A_DELIMITER = re.compile(r"<{3,}|>{3,}")
 _CHARACTERS_PER_TOKEN = 4
@@ -186,5 +190,5 @@ def head_and_tail(text: str, size: int, room: int) -> str:
     return f"{text[:kept]}\n[… about {size - room} tokens are left out here …]\n{text[len(text) - kept :]}"
 
 
-def repair_of(asked: ChatMessage, text: str) -> tuple[ChatMessage, ...]:
-    return asked, ChatMessage("assistant", escaped(text.strip()[:_LONGEST_ECHO]) or "(nothing)"), ChatMessage("user", REPAIR)
+def repair_of(asked: ChatMessage, text: str, request: str = REPAIR) -> tuple[ChatMessage, ...]:
+    return asked, ChatMessage("assistant", escaped(text.strip()[:_LONGEST_ECHO]) or "(nothing)"), ChatMessage("user", request)

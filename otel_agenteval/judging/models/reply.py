@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 import math
 import re
+import string
 import unicodedata
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 # --- thoughts ---------------------------------------------------------------------------------------------------------
@@ -81,6 +82,8 @@ def _no_number(name: str) -> float:
     raise ValueError(f"{name} isn't valid JSON")
 
 
+_INVISIBLE = string.whitespace + "\u00a0\u00ad\u200b\u200c\u200d\u2060\ufeff"
+"""Characters that some models write before the object."""
 _DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_float=_number, parse_constant=_no_number, strict=False)
 
 
@@ -90,13 +93,14 @@ def verdict_in(text: str, keys: Collection[str] = (), *, material: str = "") -> 
     An object with missing keys is returned unchanged, and the metric reports them. ``material`` is the judged material, in
     which the object must not occur. It is empty for the reply to a repair request.
     """
-    asked = {_plain(key) for key in keys}
+    asked = {_plain(key): key for key in keys}
+    text = text.lstrip(_INVISIBLE)
     found = _only_object(text)
     if found is None:
         found = _after_thoughts(text)
     if found is None or _says_two_things(found, asked) or (material and _is_in(material, found, asked)):
         return None
-    return found
+    return {asked.get(_plain(key), key): value for key, value in found.items()}
 
 
 def _after_thoughts(text: str) -> dict[str, Any] | None:
@@ -134,6 +138,33 @@ def _plain(key: str) -> str:
     if key.isascii() and key.isalnum():
         return key.lower()
     return re.sub(r"[\W_]", "", unicodedata.normalize("NFKC", key).casefold())
+
+
+# --- the form
+
+_AS_TEXT = re.compile(r"\s*[-+]?(?:\d+\.?\d*|\.\d+)\s*")
+
+
+def fault_in(found: Mapping[str, Any], keys: Collection[str], ranges: Mapping[str, tuple[float, float]]) -> str | None:
+    """Return what is wrong with a verdict, or None: ``form`` or ``scale``.
+
+    ``form``: none of the requested keys is there, or the number of the score can't be read. ``scale``: 0 to 100 was asked for,
+    but the numbers look like shares of 1.
+    """
+    if keys and found.keys().isdisjoint(keys):
+        return "form"
+    wanted = [key for key in ("score",) if key in ranges] or [*ranges]
+    numbers = {key: number for key in wanted if (number := _number_in(found.get(key))) is not None}
+    if wanted and not numbers:
+        return "form"
+    percents = [number for key, number in numbers.items() if ranges[key] == (0, 100)]
+    return "scale" if percents and max(percents) <= 1 and any(0 < number < 1 for number in percents) else None
+
+
+def _number_in(value: Any) -> float | None:
+    if isinstance(value, str) and _AS_TEXT.fullmatch(value):
+        return float(value)
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
 # --- quotations -------------------------------------------------------------------------------------------------------

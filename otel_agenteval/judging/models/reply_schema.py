@@ -16,6 +16,7 @@ from .providers.base import ClosedSchema
 _TOKEN = re.compile(r'\s*(?:(?P<text>"(?:[^"\\]|\\.)*")|(?P<hole><[^>]*>)|(?P<mark>[\[\]{}:,])|(?P<more>\.\.\.|…))')
 _CHOICE = re.compile(r"<(\w+(?:, \w+)*) or (\w+)>")
 _NUMBER = re.compile(r"<(?:-?\d+(?:\.\d+)? to -?\d+(?:\.\d+)?|seconds|(?:whole )?number\b[^>]*)>")
+_RANGE = re.compile(r"<(-?\d+(?:\.\d+)?) to (-?\d+(?:\.\d+)?)>")
 _TRUTH = re.compile(r"<true (?:or|if)\b[^>]*>")
 
 
@@ -35,18 +36,27 @@ def schema_of(form: str) -> Mapping[str, Any] | None:
 
 
 @functools.lru_cache(maxsize=1_000)
-def keys_of(form: str) -> tuple[str, ...]:
-    """Return the keys of a form's object, even if the form has open parts."""
-    depth, found, last = 0, [], ""
+def hints_of(form: str) -> Mapping[str, str]:
+    """Return the keys of a form's object with the beginning of their values, even if the form has open parts."""
+    depth, found, last, key = 0, {}, "", None
     for token in _TOKEN.finditer(form):
         mark = token[0].strip()
+        if key is not None:
+            found[key], key = mark, None
         depth += (mark in "{[") - (mark in "}]")
         if depth == 1 and mark == ":" and last.startswith('"') and "<" not in last:
-            found.append(last[1:-1])
+            key = last[1:-1]
         last = mark
         if depth <= 0:
             break
-    return tuple(found)
+    return found
+
+
+@functools.lru_cache(maxsize=1_000)
+def ranges_of(form: str) -> Mapping[str, tuple[float, float]]:
+    """Return the keys of a form's object whose values are numbers within bounds, with these bounds."""
+    found = ((key, _RANGE.fullmatch(hint)) for key, hint in hints_of(form).items())
+    return {key: (float(bounds[1]), float(bounds[2])) for key, bounds in found if bounds is not None}
 
 
 class _Tokens:
