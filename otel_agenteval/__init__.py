@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .core.turn import Turn
     from .instrumentation.attach import Handle, instrument, turn_id
     from .instrumentation.expectations import expect
-    from .instrumentation.experiment import evaluate
+    from .instrumentation.experiment import evaluate, evaluate_async
     from .instrumentation.log_processor import AgentEvalLogProcessor
     from .instrumentation.sampler import record_all
     from .instrumentation.scoring import score_turns
@@ -54,6 +54,7 @@ _HOME = {  # the module of each public name
     "ScoredTurns": "report.frames",
     "Turn": "core.turn",
     "evaluate": "instrumentation.experiment",
+    "evaluate_async": "instrumentation.experiment",
     "expect": "instrumentation.expectations",
     "get_metric": "metrics.bound_metric",
     "instrument": "instrumentation.attach",
@@ -90,6 +91,7 @@ __all__ = [
     "ScoredTurns",
     "Turn",
     "evaluate",
+    "evaluate_async",
     "expect",
     "get_metric",
     "instrument",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import datetime
 import inspect
 import uuid
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..config.root import Config
 from ..core.errors import ConfigError, JudgeError
+from ..core.event_loop import result_of
 from ..core.score import Score
 from ..core.turn import Turn
 from ..evaluation.case_metrics import CaseMetrics
@@ -127,7 +127,7 @@ class CaseScript(NamedTuple):
         for number in range(self.max_turns):
             said = simulate([dict(message) for message in history], case)
             if inspect.iscoroutine(said):
-                said = asyncio.run(said)
+                said = result_of(said)
             if said is None or said == "":
                 if not number:
                     raise ValueError("the simulated user returned no first message")

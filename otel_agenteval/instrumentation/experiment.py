@@ -15,6 +15,7 @@ import uuid
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from ..config.loader import load_config
 from ..config.root import Config
 from ..core.errors import ConfigError
+from ..core.event_loop import result_of
 from ..core.jsonio import text_of
 from ..core.score import TASK_RAISED, Score
 from ..core.threads import mark_as_ours
@@ -42,6 +44,10 @@ if TYPE_CHECKING:
 
 _RUN = "experiment_run"
 """Name of a temporary reference that links a turn to the call that made it."""
+
+
+_CALLERS_LOOP: ContextVar[asyncio.AbstractEventLoop | None] = ContextVar("agenteval_callers_loop", default=None)
+"""The loop of a coroutine that awaits an experiment."""
 
 
 @dataclass(slots=True)
@@ -120,8 +126,7 @@ def evaluate(
             asynchronous = inspect.iscoroutinefunction(task) or inspect.iscoroutinefunction(getattr(task, "__call__", None))  # noqa: B004 - of an object whose call is one
             given = _Task(task, named_arguments(task), simulate, bar)
             if asynchronous:
-                with ThreadPoolExecutor(1, "otel-agenteval-experiment") as pool:  # in a notebook, this thread already runs a loop
-                    pool.submit(lambda: asyncio.run(_run_all(given, runs, concurrency))).result()
+                result_of(_run_all(given, runs, concurrency), _CALLERS_LOOP.get())
             else:
                 with ThreadPoolExecutor(concurrency, "otel-agenteval-experiment") as pool:
                     list(pool.map(given.run, runs))
@@ -129,6 +134,18 @@ def evaluate(
         _give_turns(runs, kept)
         scorer = RunScorer(cases, whole, loaded, ReferenceSources(loaded), asks, embeds)
         return Experiment(list(_scored(runs, scorer)), loaded.scale)
+
+
+async def evaluate_async(
+    task: Callable[..., Any],
+    dataset: str | Path | Iterable[Mapping[str, Any]] | Any,
+    metrics: Sequence[MetricLike] | None = None,
+    **options: Any,
+) -> Experiment:
+    """Run :func:`evaluate` from a coroutine. A coroutine function as the task runs in the caller's event loop."""
+    loop, context = asyncio.get_running_loop(), copy_context()
+    context.run(_CALLERS_LOOP.set, loop)
+    return await loop.run_in_executor(None, lambda: context.run(evaluate, task, dataset, metrics, **options))
 
 
 def _check(functions: Mapping[str, Any], numbers: Mapping[str, Any]) -> None:
@@ -173,7 +190,7 @@ class _Task:
                 with _timed(call):
                     call.output = self(run, call)
                     if inspect.isawaitable(call.output):
-                        call.output = asyncio.run(_awaited(call.output))
+                        call.output = result_of(_awaited(call.output))
         except Exception as error:
             run.calls.append(Call(run.script.case, run.script.case.references, [], error=error))
         self.bar.step()

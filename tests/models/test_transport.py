@@ -70,7 +70,7 @@ def test_three_attempts_are_all(fault: Any, error_type: str, server: Server, jud
 
 
 def test_pauses_are_spread(server: Server, judge: oa.Judge, sleeps: list[float]) -> None:
-    server.answering = lambda _: Response({}, 503)
+    server.answering = lambda _: Response({}, 409)
     for _ in range(5):
         error_of(judge)
     assert len(set(sleeps)) == len(sleeps) == 10

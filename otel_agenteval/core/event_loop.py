@@ -1,0 +1,65 @@
+"""One event loop for all coroutines that this package runs on behalf of the process.
+
+An asynchronous client belongs to the loop in which it was first used, so a loop for each call would break the second one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+import threading
+from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+_T = TypeVar("_T")
+
+
+class _Loop:
+    def __init__(self) -> None:
+        self.process = os.getpid()
+        self.loop = asyncio.new_event_loop()
+        self.thread = threading.Thread(target=self._run, name="otel-agenteval-loop", daemon=True)
+        self.thread.start()
+        atexit.register(self._stop)
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        try:
+            self.loop.run_forever()
+        finally:
+            self.loop.close()
+
+    def _stop(self) -> None:
+        if self.process == os.getpid():
+            self.loop.call_soon_threadsafe(self.loop.stop)
+            self.thread.join(1.0)
+
+
+_lock = threading.Lock()
+_current: _Loop | None = None
+
+
+def _process_loop() -> _Loop:
+    global _current
+    with _lock:
+        if _current is None or _current.process != os.getpid():  # a forked child has no thread
+            _current = _Loop()
+        return _current
+
+
+def result_of(coroutine: Coroutine[Any, Any, _T], loop: asyncio.AbstractEventLoop | None = None) -> _T:
+    """Run a coroutine in ``loop``, by default the process's, and return its result. A nested call gets a loop of its own."""
+    if loop is None:
+        ours = _process_loop()
+        if threading.current_thread() is ours.thread:
+            with ThreadPoolExecutor(1, "otel-agenteval-loop") as pool:
+                return pool.submit(asyncio.run, coroutine).result()
+        loop = ours.loop
+    future = asyncio.run_coroutine_threadsafe(coroutine, loop)
+    try:
+        return future.result()
+    except BaseException:
+        future.cancel()
+        raise
