@@ -148,14 +148,14 @@ _AS_TEXT = re.compile(r"\s*[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)\s*")
 def fault_in(found: Mapping[str, Any], keys: Collection[str], ranges: Mapping[str, tuple[float, float]]) -> str | None:
     """Return what is wrong with a verdict, or None: ``form`` or ``scale``.
 
-    ``form``: none of the requested keys is there, or the number of the score can't be read. ``scale``: 0 to 100 was asked for,
+    ``form``: none of the requested keys is there, or the number of the score can't be read or has another key. ``scale``: 0 to 100 was asked for,
     but the numbers look like shares of 1.
     """
     if keys and found.keys().isdisjoint(keys):
         return "form"
     wanted = [key for key in ("score",) if key in ranges] or [*ranges]
     numbers = {key: number for key in wanted if (number := _number_in(found.get(key))) is not None}
-    if wanted and not numbers:
+    if wanted and not numbers and (any(key in found for key in wanted) or not found.keys() <= set(keys)):
         return "form"
     percents = [number for key, number in numbers.items() if ranges[key] == (0, 100)]
     return "scale" if percents and max(percents) <= 1 and any(0 < number < 1 for number in percents) else None
