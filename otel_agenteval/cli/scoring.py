@@ -120,11 +120,12 @@ def watched(args: argparse.Namespace, metrics: Sequence[BoundMetric]) -> set[str
     names = names_of(args.fail_on_regression, "--fail-on-regression")
     watch = {name if name == "all" or "." in name else resolve(name)[0].name for name in names}
     for name in sorted(watch - {"all"}):
-        if name not in {metric.name for metric in metrics}:
+        directions = {metric.name: metric._facts.direction for metric in metrics}
+        if name not in directions:
             raise ConfigError(
                 f"--fail-on-regression: {name} isn't evaluated in this run. Add it to --metrics or the configuration"
             )
-        if resolve(name)[0].direction == "neutral":
+        if directions[name] == "neutral":
             raise ConfigError(f"--fail-on-regression: {name} is neutral and can't get worse. Choose a metric with a direction")
     return watch
 

@@ -247,7 +247,7 @@ def _configured(config: Config, entries: Entries) -> list[BoundMetric]:
 
 def with_default_policy(config: Config, bound: BoundMetric) -> BoundMetric:
     """Return a metric without a configured policy. Some presets make it a gate if it's deterministic and has a verdict."""
-    has_verdict = bound.metric.direction != "neutral" and (bound.metric.type == "boolean" or bound.threshold is not None)
+    has_verdict = bound._facts.direction != "neutral" and (bound.metric.type == "boolean" or bound.threshold is not None)
     if config.preset is not None and presets()[config.preset].gates and has_verdict and not bound.asks:
         bound.set_policy("gate")
     return bound

@@ -134,8 +134,10 @@ class BoundMetric:
         except RecursionError:
             raise ConfigError(f"{metric.name}: parameters are nested too deeply") from None
         self.signature_hash = hashlib.sha256(text.encode()).hexdigest()[:16]
+        # `inverse`, true or false, makes an assertion of a detector
+        direction = "up" if metric.direction == "neutral" and "inverse" in self.params else metric.direction
         self._facts = Facts(
-            metric.name, metric.kind, metric.unit, metric.direction, self.threshold, metric.type, metric.version, policy,
+            metric.name, metric.kind, metric.unit, direction, self.threshold, metric.type, metric.version, policy,
             f"\n{metric.name}\n{self.signature_hash}\n{metric.version}\n".encode(),
         )  # fmt: skip
         self._when_true: tuple[Any, ...] | None = None

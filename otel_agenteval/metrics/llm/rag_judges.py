@@ -219,7 +219,7 @@ def _average_precision(relevant: Sequence[bool]) -> float:
     aliases={
         "agenteval:llm_context_recall": {"method": "holistic"},
         "hpd:ContextRecallEvaluator": {"method": "claims"},
-        "trusys:context-recall": {"method": "claims"},
+        "trusys:context-recall": {"method": "claims", "threshold": 0.0},
         "agenteval:ContextRecallMetric": {"method": "holistic"},
     },
 )
@@ -283,7 +283,7 @@ def llm_context_recall(
 @metric(
     needs=("input", "context"),
     version="2",
-    aliases={"hpd:ContextRelevanceEvaluator": {"method": "holistic"}, "trusys:context-relevance": {"method": "extract"}},
+    aliases={"hpd:ContextRelevanceEvaluator": {"method": "holistic"}, "trusys:context-relevance": {"method": "extract", "threshold": 0.0}},
 )
 def llm_context_relevance(turn: Turn, judge: Asks, *, method: Literal["extract", "holistic"] = "extract") -> Result:
     """Share of the retrieved context that is needed to answer the question.
