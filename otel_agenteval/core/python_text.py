@@ -6,6 +6,7 @@ import ast
 import re
 from typing import Any, Literal
 
+from . import jsonio
 from .wellformed import plain
 
 LONGEST = 1_000_000
@@ -30,6 +31,16 @@ def parse(text: str, mode: Literal["eval", "exec"] = "eval", name: str = "<text>
         return ast.parse(text, name, mode)
     except (SyntaxError, MemoryError, RecursionError) as error:
         raise ValueError(f"not Python: {type(error).__name__}") from None
+
+
+def parsed(text: str) -> Any:
+    """Return the value of JSON, or of a list or object as Python writes it, or the text itself."""
+    for parse in (jsonio.loads, literal) if text.lstrip()[:1] in ("{", "[") else (jsonio.loads,):
+        try:
+            return parse(text)
+        except ValueError:
+            pass
+    return text
 
 
 def literal(source: str | ast.expr) -> Any:

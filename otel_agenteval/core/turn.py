@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from . import jsonio
+from . import jsonio, python_text
 from .bounded import bounded_name, is_count
 from .errors import ConfigError, nearest
 from .wellformed import plain, well_formed
@@ -148,6 +148,8 @@ class ToolCall:
     permission_denied: bool = False
     agent: str | None = None
     cost_usd: float | None = None
+    malformed: bool = False
+    """True if arguments were recorded that aren't a JSON object."""
 
 
 @dataclass(slots=True)
@@ -597,12 +599,13 @@ def _arguments(value: Any, path: str) -> dict[str, Any] | None:
 
     Text is parsed. Other values are unknown instead of an error, because instrumentations record arbitrary values.
     """
-    if isinstance(value, str):
-        try:
-            value = jsonio.loads(value)
-        except ValueError:
-            return None
+    value = python_text.parsed(value) if isinstance(value, str) else value
     return dict(plain(value)) if isinstance(value, Mapping) else None
+
+
+def is_no_object(arguments: Any) -> bool:
+    """Return True if the text of a call's arguments isn't an object."""
+    return isinstance(arguments, str) and bool(arguments.strip()) and _arguments(arguments, "") is None
 
 
 def _list_of(read: Callable[[Any, str], Any]) -> Callable[[Any, str], list[Any]]:
@@ -652,7 +655,7 @@ _MESSAGE_READERS: dict[str, Callable[[Any, str], Any]] = {
 }  # fmt: skip
 _TOOL_CALL_READERS: dict[str, Callable[[Any, str], Any]] = {
     "name": _name, "arguments": _arguments, "result": _anything, "error": _error, "duration_s": _number, "span_id": _text,
-    "call_id": _name, "permission_denied": _flag, "agent": _name, "cost_usd": _number,
+    "call_id": _name, "permission_denied": _flag, "agent": _name, "cost_usd": _number, "malformed": _flag,
 }  # fmt: skip
 
 
@@ -660,7 +663,7 @@ def _tool_call(value: Any, path: str) -> ToolCall:
     given = _read_fields(value, path, _TOOL_CALL_READERS)
     if "name" not in given:
         raise ConfigError(f"{path}.name: must be a name, got none")
-    return ToolCall(**given)
+    return ToolCall(**{"malformed": is_no_object(value.get("arguments")), **given})
 
 
 _READERS: dict[str, Callable[[Any, str], Any]] = {

@@ -156,13 +156,7 @@ def _csv_rows(file: TextIO, where: str, delimiter: str) -> Iterator[tuple[int, d
 
 def _cell(text: str) -> Any:
     """Return the list or object that a cell has as JSON or as Python writes it, or the text."""
-    if text[:1] in "[{":
-        for parse in (jsonio.loads, python_text.literal):
-            try:
-                return parse(text)
-            except ValueError:
-                pass
-    return text
+    return python_text.parsed(text) if text[:1] in "[{" else text
 
 
 _HEAD = 64

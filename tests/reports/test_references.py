@@ -16,8 +16,8 @@ TURN: dict[str, Any] = {
     "tool_calls": [{"name": "f", "arguments": {"a": 1}}], "references": {"expected_tools": ["f"]},
 }  # fmt: skip
 OPTIONS: dict[str, dict[str, Any]] = {
-    **dict.fromkeys(("equals", "contains", "icontains", "starts-with", "regex"), {"value": "a"}),
-    **dict.fromkeys(("contains-all", "contains-any", "icontains-all", "icontains-any"), {"value": ["a"]}),
+    **{name: {"value": "a"} for name in ("equals", "contains", "icontains", "starts-with", "regex")},
+    **{f"{start}-{end}": {"value": ["a"]} for start in ("contains", "icontains") for end in ("all", "any")},
     "word-count": {"value": 2}, "cost": {"threshold": 1}, "latency": {"threshold": 1000}, "tool-call-f1": {"value": "f"},
     "trajectory:tool-used": {"value": "f"}, "trajectory:tool-sequence": {"value": ["f"]},
     "trajectory:tool-args-match": {"value": {"name": "f", "args": {"a": 1}}},
@@ -56,3 +56,38 @@ def test_detector_with_inverse_is_an_assertion() -> None:
     (summary,) = oa.evaluate(lambda question: "I cannot help with that.", [{"input": "q"}], ["not-is-refusal"]).summary()
     assert (summary.pass_rate, summary.judged) == (0.0, 1)
     assert oa.get_metric("code_refusal").evaluate(oa.Turn.from_dict({"turn_id": "t", "output": "no"})).verdict is None
+
+
+# --- malformed arguments
+
+DEFINITIONS = [{"name": "pay", "parameters": {"type": "object", "required": ["to"]}}]
+ON_ARGUMENTS: dict[str, dict[str, Any]] = {
+    "code_tool_correctness": {"expected": [{"name": "pay", "arguments": {"to": "bob"}}], "check_arguments": True},
+    "code_tool_argument_matches": {"tool": "pay", "argument": "to", "expected": "bob"},
+    "code_tool_arguments": {"required_arguments": {"pay": ["to"]}},
+    "code_tool_schema_validity": {},
+}
+
+
+@pytest.mark.parametrize("name", ON_ARGUMENTS)
+@pytest.mark.parametrize("raw", ['{"to": "bo', "to=bob", '["bob"]', "{to: bob}"])
+def test_malformed_arguments_are_wrong(name: str, raw: str) -> None:
+    """lightspeed-evaluation 90, deepeval 1410: calls whose arguments can't be parsed are left out."""
+    turn = {"turn_id": "t", "tool_calls": [{"name": "pay", "arguments": raw}], "tool_definitions": DEFINITIONS}
+    metric = oa.get_metric(name, **ON_ARGUMENTS[name])
+    for close_reason in ({}, {"close_reason": "root_ended"}):
+        score = metric.evaluate(oa.Turn.from_dict(oa.Turn.from_dict({**turn, **close_reason}).to_dict()))
+        assert (score.value, score.verdict) == (0.0, False)
+        assert "arguments" in (score.explanation or "")
+    cut = metric.evaluate(oa.Turn.from_dict({**turn, "truncated": True}))
+    assert (cut.status, cut.detail["reason"]) == ("skipped", "truncated")
+    for same in ('{"to": "bob"}', "{'to': 'bob'}"):
+        turn["tool_calls"] = [{"name": "pay", "arguments": same}]
+        assert metric.evaluate(oa.Turn.from_dict(turn)).value == 1.0
+
+
+def test_malformed_arguments_differ_from_none() -> None:
+    """deepeval 3141: {} equals no arguments, but not broken ones."""
+    turn = oa.Turn.from_dict({"turn_id": "t", "tool_calls": [{"name": "pay", "arguments": "{"}]})
+    metric = oa.get_metric("code_tool_correctness", expected=[{"name": "pay", "arguments": {}}], check_arguments=True)
+    assert metric.evaluate(turn).value == 0.0

@@ -168,7 +168,8 @@ def code_tool_schema_validity(turn: Turn) -> Result:
     | the same, and ``book({"seats": "two"})`` | 0.5, keyword ``type`` |
     | ``book({})``, ``seats`` is required | 0.0, keyword ``required`` |
     | none, or no called tool has a usable schema | 1.0, vacuous |
-    | arguments of all of them unknown | skipped ``missing:arguments`` |
+    | arguments of all of them unknown | skipped ``missing:arguments``, or ``truncated`` if they were cut |
+    | arguments that aren't JSON | 0.0, keyword ``not_json`` |
     | definitions unknown | skipped ``missing:tool_definitions`` |
     """
     calls = turn.tool_calls
@@ -206,7 +207,8 @@ def code_tool_schema_validity(turn: Turn) -> Result:
     if total:
         why = f"{len(invalid)} of {total} calls have arguments that their schema refuses" if invalid else None
         return Result((total - len(invalid)) / total, explanation=why, detail=detail)
-    return skip("missing:arguments", **detail) if unknown else vacuous(1.0, **detail)
+    cut = turn.truncated and any(wrote_no_object(turn, call) for call in calls)
+    return skip("truncated" if cut else "missing:arguments", **detail) if unknown else vacuous(1.0, **detail)
 
 
 def _name_of(definition: Any) -> str | None:
@@ -246,7 +248,7 @@ def _violated(schema: str, turn: Turn, call: ToolCall) -> str | None:
     """Return the keyword that a call's arguments violate, ``""`` if valid, None if unknown."""
     arguments = call.arguments
     if arguments is None:
-        return "not_json" if wrote_no_object(turn, call) else None
+        return "not_json" if wrote_no_object(turn, call) and not turn.truncated else None
     validator = _validator(schema)
     try:
         if takes_too_many_steps(schema, arguments):

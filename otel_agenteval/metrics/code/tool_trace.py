@@ -27,6 +27,7 @@ from ..lib.tools import (
     match_at_places,
     match_in_any_order,
     match_in_order,
+    why_malformed,
     without_delegation,
 )
 from ..lib.values import canonical, excerpt, json_equal, reference, rendered
@@ -116,8 +117,9 @@ def code_tool_arguments(
 
     The metric checks every call of a configured tool for each required name, ignoring case. An argument is provided if its
     key exists, whatever its value. Arguments that aren't an object count as missing. Calls whose arguments weren't recorded
-    aren't checked. If that applies to all calls, the metric is skipped as ``missing:arguments``. Without calls of a
-    configured tool the value is 1, vacuous.
+    aren't checked, nor are calls with malformed arguments in a turn whose content was truncated. If that applies to all
+    calls, the metric is skipped as ``missing:arguments`` or ``truncated``. Without calls of a configured tool the value is
+    1, vacuous.
 
     Parameters:
         required_arguments: ``{tool: [argument, …]}``. The default is the turn's reference ``required_arguments``. Without
@@ -139,12 +141,12 @@ def code_tool_arguments(
         for definition in (turn.tool_definitions if schemas else ())
         if isinstance(definition.get("parameters"), dict)
     }
-    total, issues, unknown = 0, [], False
+    total, issues, unknown = 0, [], None
     for call in turn.tool_calls or ():
         name = _lower(call.name)
         names = required.get(name, ())
-        if (names or name in definitions) and lacks_arguments(turn, call):
-            unknown = True
+        if (names or name in definitions) and (why := lacks_arguments(turn, call)):
+            unknown = why
             continue
         total += len(names)
         issues += _missing_arguments(call, names, non_empty)
@@ -154,9 +156,10 @@ def code_tool_arguments(
             if found:
                 issues.append(f"{call.name}: {found[0]['path']} {found[0]['message']}")
     if not total:
-        return skip("missing:arguments") if unknown else vacuous(1.0, total_checks=0, passed_checks=0, issues=[])
+        return skip(unknown) if unknown else vacuous(1.0, total_checks=0, passed_checks=0, issues=[])
     passed = total - len(issues)
-    return Result(passed / total, detail={"total_checks": total, "passed_checks": passed, "issues": issues[:_SHOWN_ISSUES]})
+    detail = {"total_checks": total, "passed_checks": passed, "issues": issues[:_SHOWN_ISSUES]}
+    return Result(passed / total, explanation=why_malformed(turn, turn.tool_calls or ()) if issues else None, detail=detail)
 
 
 def _required_names(given: Any) -> dict[str, list[str]]:
@@ -352,8 +355,9 @@ def code_tool_correctness(
     no call is expected, the value is 1 without calls and 0 with calls. A tool that runs another agent counts only if it is
     expected.
 
-    If the value depends on arguments or a result that wasn't recorded, the metric is skipped as ``missing:arguments`` or
-    ``missing:result``.
+    Arguments that aren't a JSON object have the similarity 0. If the turn's content was truncated, the metric is skipped as
+    ``truncated`` instead. If the value depends on arguments or a result that wasn't recorded, it is skipped as
+    ``missing:arguments`` or ``missing:result``.
 
     Parameters:
         expected: Names or ``{name, arguments?, output?}``. The default is the turn's reference ``expected`` or
@@ -389,8 +393,9 @@ def code_tool_correctness(
     value = value_of(wanted)
     lacking = next(filter(None, (one.lacks(turn, calls) for one in wanted)), None) if value < names else None
     if lacking is not None:
-        return skip(f"missing:{lacking}")
-    return Result(value, explanation=expected_and_called(entries, turn, value), detail=detail)
+        return skip(lacking)
+    malformed = why_malformed(turn, calls) if value < names else None
+    return Result(value, explanation=malformed or expected_and_called(entries, turn, value), detail=detail)
 
 
 def _called(turn: Turn) -> dict[str, Any]:
@@ -452,7 +457,8 @@ def code_tool_argument_matches(turn: Turn, *, tool: ToolName, argument: str, exp
     """Check that at least one call of a tool has the expected value for an argument.
 
     Names of tool and argument must match exactly. Only top-level arguments are read. A call without the argument doesn't
-    match. If no call matches and one's arguments weren't recorded, the metric is skipped as ``missing:arguments``.
+    match, nor do arguments that aren't a JSON object. If no call matches and one's arguments weren't recorded, the metric is
+    skipped as ``missing:arguments``, or as ``truncated`` if they are malformed and the turn's content was truncated.
 
     Parameters:
         tool: Name of the tool.
@@ -471,9 +477,10 @@ def code_tool_argument_matches(turn: Turn, *, tool: ToolName, argument: str, exp
         for call in calls
         if isinstance(call.arguments, dict)
     )
-    if not passed and any(lacks_arguments(turn, call) for call in calls):
-        return skip("missing:arguments")
-    return Result(passed, detail={"calls": len(calls)})
+    unknown = None if passed else next(filter(None, (lacks_arguments(turn, call) for call in calls)), None)
+    if unknown is not None:
+        return skip(unknown)
+    return Result(passed, explanation=None if passed else why_malformed(turn, calls), detail={"calls": len(calls)})
 
 
 def _is_value(actual: Any, expected: Any) -> bool:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ...core import jsonio, python_text
 from ...core.errors import MetricError, nearest
-from ...core.turn import ToolCall, Turn
+from ...core.turn import ToolCall, Turn, is_no_object
 from .values import json_equal, reference
 
 _DEEPEST_SIMILARITY = 50
@@ -96,7 +96,7 @@ def _entry(entry: Any, where: str) -> Any:
         raise MetricError("invalid_reference", f"{where}: must have the name of a tool, got {found.get('name')!r}")
     arguments = found.get("arguments")
     if isinstance(arguments, str):
-        found["arguments"] = arguments = _parsed(arguments)
+        found["arguments"] = arguments = python_text.parsed(arguments)
     if not isinstance(arguments, (Mapping, type(None))):
         raise MetricError("invalid_reference", f"{where}: arguments must be an object, got {type(arguments).__name__}")
     return found
@@ -143,12 +143,16 @@ def _ran_agents(turn: Turn, tools: set[str]) -> set[str]:
     return seen & tools
 
 
-def lacks_arguments(turn: Turn, call: ToolCall) -> bool:
-    """Return True if a call's arguments are unknown because the spans don't have them.
+def lacks_arguments(turn: Turn, call: ToolCall) -> str | None:
+    """Return the reason that a call's arguments are unknown, or None.
 
     In a turn that wasn't rebuilt from spans, absent arguments are none.
     """
-    return call.arguments is None and turn.close_reason is not None and not wrote_no_object(turn, call)
+    if call.arguments is not None:
+        return None
+    if wrote_no_object(turn, call):
+        return "truncated" if turn.truncated else None
+    return "missing:arguments" if turn.close_reason is not None else None
 
 
 def lacks_result(turn: Turn, call: ToolCall) -> bool:
@@ -157,22 +161,19 @@ def lacks_result(turn: Turn, call: ToolCall) -> bool:
 
 
 def wrote_no_object(turn: Turn, call: ToolCall) -> bool:
-    """Return True if the model wrote arguments that aren't a JSON object."""
+    """Return True if a call's arguments were recorded, but aren't a JSON object."""
     found: set[str | None] | None = turn.shared.get("calls without an object")
     if found is None:
-        requests = () if turn.truncated else (request for message in turn.messages for request in message.tool_calls)
-        found = {request.call_id for request in requests if request.call_id and _is_no_object(request.arguments)}
+        requests = (request for message in turn.messages for request in message.tool_calls)
+        found = {request.call_id for request in requests if request.call_id and is_no_object(request.arguments)}
         turn.shared["calls without an object"] = found
-    return call.call_id in found
+    return call.arguments is None and (call.malformed or call.call_id in found)
 
 
-def _is_no_object(arguments: Any) -> bool:
-    if not isinstance(arguments, str) or not arguments.strip():
-        return False
-    try:
-        return not isinstance(jsonio.loads(arguments), dict)
-    except ValueError:
-        return True
+def why_malformed(turn: Turn, calls: Iterable[ToolCall]) -> str | None:
+    """Return an explanation of calls whose arguments aren't a JSON object, or None."""
+    names = dict.fromkeys(call.name for call in calls if wrote_no_object(turn, call))
+    return f"the recorded arguments of {', '.join(names)} aren't a JSON object" if names else None
 
 
 def entry_name(entry: Any) -> str:
@@ -213,13 +214,13 @@ class Expectation:
         return replace(self, compares_arguments=False, compares_output=False)
 
     def lacks(self, turn: Turn, calls: Sequence[ToolCall]) -> str | None:
-        """Return the part to compare that is unknown of a call with this name, or None."""
+        """Return the reason that a part to compare is unknown of a call with this name, or None."""
         for call in calls:
             if call.name == self.name:
-                if self.compares_arguments and self.arguments and lacks_arguments(turn, call):
-                    return "arguments"
+                if self.compares_arguments and (self.arguments or call.malformed) and (why := lacks_arguments(turn, call)):
+                    return why
                 if self.compares_output and lacks_result(turn, call):
-                    return "result"
+                    return "missing:result"
         return None
 
     @classmethod
@@ -238,7 +239,9 @@ class Expectation:
         """Return how well a call meets the expectation, from 0 to 1."""
         if call.name != self.name or (self.compares_output and not _same_output(self.output, call.result)):
             return 0.0
-        return _similarity(self.arguments, {} if call.arguments is None else call.arguments) if self.compares_arguments else 1.0
+        if not self.compares_arguments:
+            return 1.0
+        return 0.0 if call.malformed else _similarity(self.arguments, {} if call.arguments is None else call.arguments)
 
 
 def _same_output(expected: Any, result: Any) -> bool:
@@ -249,7 +252,7 @@ def _same_output(expected: Any, result: Any) -> bool:
     if json_equal(expected, result):
         return True
     if isinstance(result, str):
-        result = _parsed(result)
+        result = python_text.parsed(result)
         if not isinstance(expected, str) and json_equal(expected, result):
             return True
     if isinstance(result, list) and len(result) == 1:
@@ -257,16 +260,6 @@ def _same_output(expected: Any, result: Any) -> bool:
     return (
         isinstance(result, Mapping) and len(result) == 1 and json_equal(expected, *result.values()) and failure_in(result) is None
     )
-
-
-def _parsed(text: str) -> Any:
-    """Return the value of JSON or of an object as Python writes it, or the text itself."""
-    for parse in (jsonio.loads, python_text.literal) if text[:1] in ("{", "[") else (jsonio.loads,):
-        try:
-            return parse(text)
-        except ValueError:
-            pass
-    return text
 
 
 def _similarity(expected: Any, actual: Any, depth: int = 0) -> float:

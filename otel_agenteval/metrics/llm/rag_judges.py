@@ -283,7 +283,10 @@ def llm_context_recall(
 @metric(
     needs=("input", "context"),
     version="2",
-    aliases={"hpd:ContextRelevanceEvaluator": {"method": "holistic"}, "trusys:context-relevance": {"method": "extract", "threshold": 0.0}},
+    aliases={
+        "hpd:ContextRelevanceEvaluator": {"method": "holistic"},
+        "trusys:context-relevance": {"method": "extract", "threshold": 0.0},
+    },
 )
 def llm_context_relevance(turn: Turn, judge: Asks, *, method: Literal["extract", "holistic"] = "extract") -> Result:
     """Share of the retrieved context that is needed to answer the question.

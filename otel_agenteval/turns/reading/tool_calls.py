@@ -209,6 +209,7 @@ class ToolReader(CallReader):
         return ToolCall(
             step.tool_name or "", arguments, result, error or _error_in(result) or _flagged(step.tool_result),
             step.record.duration_s if step.duration_s is None else step.duration_s, f"{step.record.shown_id:016x}", call_id, step.permission_denied, self._agent_at(step),
+            malformed=arguments is None and any(map(_is_cut, (step.tool_arguments, request and request.arguments))),
         )  # fmt: skip
 
     def _none_was_called(self) -> bool:
@@ -401,7 +402,8 @@ class ToolReader(CallReader):
         arguments = arguments_of(request.arguments)
         if not arguments and request.call_id:  # a streamed request may lack them
             arguments = arguments_of(self._repeated_arguments.get(request.call_id, request.arguments))
-        yield ToolCall(name, arguments, result, error, call_id=request.call_id, agent=step.agent)
+        malformed = arguments is None and _is_cut(request.arguments)
+        yield ToolCall(name, arguments, result, error, call_id=request.call_id, agent=step.agent, malformed=malformed)
 
     @cached_property
     def _repeated_arguments(self) -> dict[str, Any]:
@@ -623,6 +625,11 @@ def _without_prefix(name: str) -> str:
     name = name.removeprefix(_PLUGIN)
     found = _HANDOFF_TOOL.match(name)
     return name[found.end() :] or name if found is not None else name
+
+
+def _is_cut(arguments: Any) -> bool:
+    """Return True for arguments that begin like an object, and that :func:`arguments_of` doesn't read."""
+    return isinstance(arguments, str) and arguments.lstrip()[:1] == "{"
 
 
 def _target_in(arguments: Any) -> str | None:
