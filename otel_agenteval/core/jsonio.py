@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from .wellformed import MAX_DEPTH, decoded, plain, well_formed
+from .wellformed import MAX_DEPTH, decoded, plain, well_formed, written
 
 _ENCODER = 254
 """Deepest nesting that orjson can write."""
@@ -151,17 +151,23 @@ def loads_cut(text: str) -> Any:
 def dumps(value: Any) -> str:
     """Return compact JSON that :func:`loads` accepts.
 
-    Objects that JSON can't represent become their ``str``, and non-finite numbers become null.
+    Dates and numbers of libraries are written as in :func:`.wellformed.written`, and models of Pydantic as objects. Other
+    objects that JSON can't represent become their ``str``, and non-finite numbers become null.
     """
     try:
-        return orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
+        return orjson.dumps(value, default=_of_object, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_DATETIME).decode()
     except (TypeError, ValueError, RecursionError):  # lone surrogates, integers over 64 bits, circular references, deep nesting
         pass
     try:
-        text = json.dumps(_finite(value, 0), default=str, separators=(",", ":"), ensure_ascii=False)
+        text = json.dumps(_finite(value, 0), default=_of_object, separators=(",", ":"), ensure_ascii=False)
         return well_formed(text)
     except (ValueError, RecursionError):
         return json.dumps(str(type(value)))
+
+
+def _of_object(value: Any) -> Any:
+    dump = getattr(type(value), "model_dump", None)
+    return plain(value) if dump is None else dump(value, mode="json")
 
 
 def _finite(value: Any, depth: int) -> Any:
@@ -187,5 +193,10 @@ def frozen(value: Any) -> Hashable:
 
 
 def text_of(value: Any) -> str:
-    """Return text unchanged, None as an empty text, and other values as compact JSON."""
-    return value if isinstance(value, str) else "" if value is None else dumps(value)
+    """Return text and what people write as text unchanged, None as an empty text, and other values as compact JSON."""
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return ""
+    text = dumps(written(value))
+    return str(orjson.loads(text)) if text[:1] == '"' else text

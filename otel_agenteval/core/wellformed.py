@@ -9,6 +9,8 @@ functions on arrival.
 from __future__ import annotations
 
 import base64
+import datetime
+import decimal
 import math
 import re
 from collections.abc import Mapping
@@ -77,9 +79,49 @@ def plain(value: Any, depth: int = 0) -> Any:
     try:
         if isinstance(value, (int, float)):  # enum members, and number types of other libraries
             return plain(value.__index__() if isinstance(value, int) else float(value))
-        return well_formed(str.__str__(value) if isinstance(value, str) else str(value))
+        found = written(value, inside=True)
+        return (
+            well_formed(str.__str__(value) if isinstance(value, str) else str(value)) if found is value else plain(found, depth)
+        )
     except Exception:  # methods of the application's objects can raise anything
         return None
+
+
+_LIBRARIES = ("datetime", "decimal", "uuid", "numpy", "pandas")
+
+
+def written(value: Any, *, inside: bool = False) -> Any:
+    """Return a value with dates, decimals, ids and numbers of libraries as people write them in text or JSON.
+
+    A decimal is a text (``1.50``), or a number ``inside`` an object or list. Missing and non-finite values become None. Objects
+    of other libraries are unchanged.
+    """
+    kind = value.__class__
+    if kind is dict:
+        return {key: written(inner, inside=True) for key, inner in value.items()}
+    if kind is list or kind is tuple:
+        return kind(written(inner, inside=True) for inner in value)
+    if kind is float:
+        return value if math.isfinite(value) else None
+    module = kind.__module__.partition(".")[0]
+    if module not in _LIBRARIES or isinstance(value, type):
+        return value
+    if module in ("numpy", "pandas") and hasattr(value, "dtype"):
+        if getattr(value, "ndim", 0):
+            return written(list(value), inside=True)
+        value = (value.astype("datetime64[us]") if value.dtype.kind == "M" else value).item()
+        return value if value.__class__.__module__ == "numpy" else written(value, inside=inside)
+    if value.__class__.__name__ in ("NAType", "NaTType"):
+        return None
+    if isinstance(value, decimal.Decimal):
+        if not value.is_finite():
+            return None
+        return (int(value) if value == value.to_integral_value() else float(value)) if inside else format(value, "f")
+    if isinstance(value, datetime.datetime):
+        if value.tzinfo is None and value.time() == datetime.time():
+            return value.date().isoformat()
+        return value.isoformat().replace("+00:00", "Z")
+    return value.isoformat() if isinstance(value, (datetime.date, datetime.time)) else str(value)
 
 
 def _plain_container(value: Any, depth: int) -> Any:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TextIO
 from ..core import jsonio, python_text
 from ..core.errors import ConfigError, likeness, nearest
 from ..core.extras import require
+from ..core.wellformed import written
 
 _CASE_COLUMNS = ("case_id", "id", "case")
 
@@ -73,20 +74,23 @@ def rows_in(source: Any, where: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """
     if isinstance(source, (str, Path)):
         for line, row in _rows_of_file(str(source), where):
-            yield f"{source}:{line}", row
+            yield f"{source}:{line}", _written(row)
         return
     rows = source.to_dict("records") if hasattr(source, "to_dict") else source
     for number, row in enumerate(rows, 1):
         if not isinstance(row, Mapping):
             raise ConfigError(f"{where}: case {number}: must be a mapping, got {type(row).__name__}")
-        yield (
-            f"case {number}",
-            {
-                str(key): value.tolist() if hasattr(value, "tolist") else value  # a DataFrame from Parquet has arrays
-                for key, value in row.items()
-                if (value != value) is not True  # noqa: PLR0124 - missing values of a DataFrame are NaN
-            },
-        )
+        yield f"case {number}", _written(row)
+
+
+def _written(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row, and the references and turns in it, with values as people write them."""
+    found = {str(key): written(value) for key, value in row.items()}
+    if isinstance(inner := row.get("references"), Mapping):
+        found["references"] = _written(inner)
+    if isinstance(turns := row.get("turns"), (list, tuple)):
+        found["turns"] = [_written(turn) if isinstance(turn, Mapping) else turn for turn in turns]
+    return found
 
 
 def _rows_of_file(path: str, where: str) -> Iterator[tuple[int, dict[str, Any]]]:

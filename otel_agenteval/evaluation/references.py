@@ -26,6 +26,7 @@ from ..core.errors import ConfigError, likeness, nearest
 from ..core.score import Score
 from ..core.templates import filled_in
 from ..core.turn import Document, Retrieval, Turn
+from ..core.wellformed import written
 from ..metrics.bound_metric import BoundMetric
 from ..metrics.names import presets
 from ..metrics.registry import catalog
@@ -82,8 +83,8 @@ class ReferenceSources:
             if case.case_id is not None:
                 case.references[_CASE] = case.case_id
                 self._by_case[case.case_id] = case
-            if isinstance(case.input, str):
-                self._by_input[_normal(case.input)] = case
+            if case.input is not None:
+                self._by_input[_normal(jsonio.text_of(case.input))] = case
 
     @property
     def cases(self) -> Iterator[Case]:
@@ -107,7 +108,7 @@ class ReferenceSources:
         if prompt is not None and prompt.question is not None:
             turn.input = prompt.question
         baggage = turn.references.pop(BAGGAGE, None) or {}
-        found = dict(turn.references)
+        found: dict[str, Any] = written(turn.references)
         sources = dict.fromkeys(found, "expect")
         others = self._sources(turn, attributes, baggage, found) if self._is_configured or baggage else ()
         for source, references in others:

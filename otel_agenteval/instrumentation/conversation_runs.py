@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..config.root import Config
 from ..core.errors import ConfigError, JudgeError
 from ..core.event_loop import result_of
+from ..core.jsonio import text_of
 from ..core.score import Score
 from ..core.turn import Turn
 from ..evaluation.case_metrics import CaseMetrics
@@ -118,9 +119,9 @@ class CaseScript(NamedTuple):
             yield call
             if call.error is not None:
                 return
-            history.append({"role": "user", "content": one.input})
+            history.append({"role": "user", "content": text_of(one.input)})
             if call.output is not None:
-                history.append({"role": "assistant", "content": str(call.output)})
+                history.append({"role": "assistant", "content": text_of(call.output)})
 
     def _simulated(self, simulate: Simulate, history: list[dict[str, Any]]) -> Iterator[Case]:
         case = {**self.case.references, "user": self.user, "max_turns": self.max_turns}
@@ -202,7 +203,7 @@ def model_user(judge: Asks, config: Config) -> Simulate:
 
     def simulate(history: list[dict[str, Any]], case: Mapping[str, Any]) -> str:
         redactor = Redactor(config.privacy.redact)
-        said = [{"role": message["role"], "content": redactor.text(str(message["content"]))} for message in history]
+        said = [{"role": message["role"], "content": redactor.text(message["content"])} for message in history]
         with evaluating(SIMULATED_USER, "1", reads_all=False):
             reply = judge.ask("user", _TASK, {"conversation": said or "(none)"}, _REPLY, criteria={"user": case["user"]})
         message = reply.get("message")

@@ -256,15 +256,11 @@ def _give_turns(runs: Sequence[_Run], kept: Iterable[Any]) -> None:
 
 def _turn_without_spans(call: Call) -> Turn:
     error = None if call.error is None else ErrorInfo(type=type(call.error).__name__, message=str(call.error))
-    output = None if call.error is not None else "" if call.output is None else _text(call.output)
+    output = None if call.error is not None else text_of(call.output)
     return Turn(
-        turn_id=uuid.uuid4().hex, input=_text(call.case.input), output=output, error=error, references=dict(call.references),
+        turn_id=uuid.uuid4().hex, input=text_of(call.case.input), output=output, error=error, references=dict(call.references),
         ground_truth=call.references.get("ground_truth"), start=call.start, duration_s=call.seconds,
     )  # fmt: skip
-
-
-def _text(given: Any) -> str | None:
-    return given if given is None else text_of(given) if isinstance(given, (dict, list)) else str(given)
 
 
 def _scored(runs: Sequence[_Run], scorer: RunScorer) -> Iterator[Trial]:

@@ -20,6 +20,7 @@ from ..core.late_imports import late_imports
 from ..core.score import GATED, SHED, Facts, Policy, Score
 from ..core.threads import is_meant_for_host
 from ..core.turn import Turn
+from ..core.wellformed import written
 from ..media.rules import Rules, current_rules, opening
 from .evaluation_context import evaluating
 from .registry import EPSILON, FIELD_OF_NEED, Applies, Metric, ResolvedName, Result, resolve
@@ -155,7 +156,10 @@ class BoundMetric:
 
     def _take(self, metric: Metric, params: Mapping[str, Any]) -> None:
         """Check the given parameters, and separate those that the function accepts."""
-        self.params = {key: _checked(metric, key, value) for key, value in translated(metric, params).items()}
+        self.params = {
+            key: _checked(metric, key, value if isinstance(value, float) else written(value))
+            for key, value in translated(metric, params).items()
+        }
         call = dict(self.params)
         accepts = inspect.signature(metric.fn).parameters
         self._inverse = bool(call.get("inverse")) and "inverse" not in accepts

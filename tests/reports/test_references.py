@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
+import datetime
+import decimal
+import json
+import uuid
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pydantic
 import pytest
 
 import otel_agenteval as oa
@@ -91,3 +102,85 @@ def test_malformed_arguments_differ_from_none() -> None:
     turn = oa.Turn.from_dict({"turn_id": "t", "tool_calls": [{"name": "pay", "arguments": "{"}]})
     metric = oa.get_metric("code_tool_correctness", expected=[{"name": "pay", "arguments": {}}], check_arguments=True)
     assert metric.evaluate(turn).value == 0.0
+
+
+# --- values of libraries
+
+DAY, ID = "2026-11-28", "6f1b0c1e-0000-4000-8000-000000000001"
+VALUES_OF_LIBRARIES = [
+    (datetime.date(2026, 11, 28), DAY),
+    (datetime.datetime.fromisoformat(f"{DAY}T10:05"), f"{DAY}T10:05:00"),
+    (datetime.datetime(2026, 11, 28, 10, 5, tzinfo=datetime.timezone.utc), f"{DAY}T10:05:00Z"),
+    (pd.Timestamp(DAY), DAY),
+    (np.datetime64(DAY), DAY),
+    (np.datetime64(DAY, "ns"), DAY),
+    (decimal.Decimal("1.50"), "1.50"),
+    (decimal.Decimal(3), "3"),
+    (np.int64(3), "3"),
+    (np.float32(1.5), "1.5"),
+    (np.bool_(True), "true"),
+    (np.str_("Lima"), "Lima"),
+    (uuid.UUID(ID), ID),
+]
+
+
+@pytest.mark.parametrize(("value", "text"), VALUES_OF_LIBRARIES, ids=repr)
+def test_values_of_libraries_equal_what_people_write(value: Any, text: str, tmp_path: Path) -> None:
+    """promptfoo 3386, ragas 1832, mlflow 19413: a date or decimal of a data set never equals the answer."""
+    frame = pd.DataFrame({"input": ["q"], "ground_truth": pd.Series([value], dtype=object)})
+    cases = [[{"input": "q", "ground_truth": value}], [{"input": "q", "references": {"ground_truth": value}}], frame]
+    cases.append([{"turns": [{"input": "q", "ground_truth": value}]}])
+    for dataset in cases:
+        assert oa.evaluate(lambda question: text, dataset, ["code_equals_ground_truth"]).summary()[0].pass_rate == 1.0
+    turn = oa.Turn.from_dict({"turn_id": "t", "output": text})
+    assert oa.get_metric("code_equals", value=value).evaluate(turn).value == 1.0
+    number = {"1.50": 1.5, "3": 3, "1.5": 1.5, "true": True}.get(text, text)
+    call = {"name": "book", "arguments": {"at": [number], "none": None}}
+    expected = [{"name": "book", "arguments": {"at": [value], "none": float("nan")}}]
+    turn = oa.Turn.from_dict({"turn_id": "t", "tool_calls": [call], "references": {"expected_tools": expected}})
+    for metric in (oa.get_metric("code_tool_correctness", check_arguments=True, expected=given) for given in (None, expected)):
+        assert metric.evaluate(turn).value == 1.0
+
+
+def test_values_of_parquet_equal_what_people_write(tmp_path: Path) -> None:
+    """promptfoo 3386, with the types of columns, and a missing value."""
+    day, price = datetime.date(2026, 11, 28), decimal.Decimal("1.50")
+    rows = [
+        (day, DAY),
+        (datetime.datetime.fromisoformat(f"{DAY}T09:00"), f"{DAY}T09:00:00"),
+        (price, "1.50"),
+        ({"day": day, "eur": price}, None),
+    ]
+    for value, text in rows:
+        table = pa.table({"input": [text or json.dumps({"day": DAY, "eur": 1.5})] * 2, "ground_truth": [value, None]})
+        pq.write_table(table, tmp_path / "cases.parquet")
+        summary = oa.evaluate(lambda question: question, tmp_path / "cases.parquet", ["code_equals_ground_truth"]).summary()[0]
+        assert (summary.pass_rate, summary.judged) == (1.0, 1)
+
+
+class Model(pydantic.BaseModel):
+    day: datetime.date
+
+
+@dataclasses.dataclass
+class Record:
+    day: str
+
+
+OBJECT = {"day": DAY}
+
+
+@pytest.mark.parametrize("given", [OBJECT, {"day": datetime.date(2026, 11, 28)}, Model(day=DAY), Record(DAY)], ids=repr)  # type: ignore[arg-type]
+def test_objects_are_judged_as_json(given: Any) -> None:
+    """promptfoo 1874, deepeval 1721: the judge reads Python's repr of an object."""
+    seen: list[Any] = []
+
+    def task(question: Any, history: list[dict[str, str]]) -> Any:
+        seen.extend(message["content"] for message in history)
+        return question
+
+    for case in ({"input": given}, {"turns": [{"input": given}, {"input": given}]}):
+        turns = [turn for trial in oa.evaluate(task, [case]).trials for turn, _ in trial.scored]
+        seen += [text for turn in turns[:1] for text in (turn.input, turn.output)]
+    assert seen
+    assert all(json.loads(text) == OBJECT for text in seen)

@@ -13,6 +13,7 @@ from annotated_types import MinLen
 from ...core import jsonio
 from ...core.data_files import load_yaml
 from ...core.turn import Turn
+from ...core.wellformed import plain
 
 
 class _Stripped:
@@ -50,12 +51,15 @@ def json_equal(left: Any, right: Any) -> bool:
     return True
 
 
+_LEAVES = (str, int, float, type(None))
+
+
 def _leaves_equal(one: Any, other: Any) -> bool:
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
-    if isinstance(one, (str, int, float)) or one is None:
+    if isinstance(one, _LEAVES) and isinstance(other, (*_LEAVES, dict, list, tuple)):
         return bool(one == other)
-    return one is other or repr(one) == repr(other)  # not JSON, so its == could do anything
+    return one is other or repr(one) == repr(other) or json_equal(plain(one), plain(other))
 
 
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=repr)
