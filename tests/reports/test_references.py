@@ -38,7 +38,7 @@ PROMPTFOO = [m.name for tool, m in tool_metrics() if tool.prefix == "promptfoo" 
 
 @pytest.mark.parametrize("name", PROMPTFOO)
 def test_assertion_has_a_verdict(name: str) -> None:
-    """promptfoo 5231: an assertion that can't fail. The verdict of `not-` is the opposite one."""
+    """An assertion that can't fail. The verdict of `not-` is the opposite one."""
     options, turn = OPTIONS.get(name, {}), oa.Turn.from_dict(TURN)
     score = oa.get_metric(f"promptfoo:{name}", **options).evaluate(turn)
     assert score.verdict in (True, False), score
@@ -54,7 +54,7 @@ OF_THE_JUDGE = ("llm_rubric", "llm_factuality", "llm_task_completion", "llm_cont
 
 
 def test_names_of_checks_have_a_verdict() -> None:
-    """promptfoo 5231, for the other tools and the presets of seeds whose metrics pass or fail."""
+    """The same for the other tools and the presets of seeds whose metrics pass or fail."""
     names = [f"{tool.prefix}:{one.name}" for tool, one in tool_metrics() if one.ours]
     entries = [entry for seed in ("agenteval", "pandaprobe", "trusys") for entry in presets()[seed].metrics]
     names += [entry if isinstance(entry, str) else next(iter(entry)) for entry in entries]
@@ -63,7 +63,7 @@ def test_names_of_checks_have_a_verdict() -> None:
 
 
 def test_detector_with_inverse_is_an_assertion() -> None:
-    """promptfoo 5231, under our own name, and as a gate of an experiment."""
+    """The same under our own name, and as a gate of an experiment."""
     (summary,) = oa.evaluate(lambda question: "I cannot help with that.", [{"input": "q"}], ["not-is-refusal"]).summary()
     assert (summary.pass_rate, summary.judged) == (0.0, 1)
     assert oa.get_metric("code_refusal").evaluate(oa.Turn.from_dict({"turn_id": "t", "output": "no"})).verdict is None
@@ -126,7 +126,7 @@ VALUES_OF_LIBRARIES = [
 
 @pytest.mark.parametrize(("value", "text"), VALUES_OF_LIBRARIES, ids=repr)
 def test_values_of_libraries_equal_what_people_write(value: Any, text: str, tmp_path: Path) -> None:
-    """promptfoo 3386, ragas 1832, mlflow 19413: a date or decimal of a data set never equals the answer."""
+    """mlflow 19413: a date or decimal of a data set never equals the answer."""
     frame = pd.DataFrame({"input": ["q"], "ground_truth": pd.Series([value], dtype=object)})
     cases = [[{"input": "q", "ground_truth": value}], [{"input": "q", "references": {"ground_truth": value}}], frame]
     cases.append([{"turns": [{"input": "q", "ground_truth": value}]}])
@@ -143,7 +143,7 @@ def test_values_of_libraries_equal_what_people_write(value: Any, text: str, tmp_
 
 
 def test_values_of_parquet_equal_what_people_write(tmp_path: Path) -> None:
-    """promptfoo 3386, with the types of columns, and a missing value."""
+    """The same with the types of columns, and a missing value."""
     day, price = datetime.date(2026, 11, 28), decimal.Decimal("1.50")
     rows = [
         (day, DAY),
@@ -172,7 +172,7 @@ OBJECT = {"day": DAY}
 
 @pytest.mark.parametrize("given", [OBJECT, {"day": datetime.date(2026, 11, 28)}, Model(day=DAY), Record(DAY)], ids=repr)  # type: ignore[arg-type]
 def test_objects_are_judged_as_json(given: Any) -> None:
-    """promptfoo 1874, deepeval 1721: the judge reads Python's repr of an object."""
+    """The judge reads Python's repr of an object."""
     seen: list[Any] = []
 
     def task(question: Any, history: list[dict[str, str]]) -> Any:
