@@ -112,16 +112,16 @@ def test_a_metric_s_version_and_parameters_make_it_another_question(models: Scri
 # --- what is kept
 
 
-@pytest.mark.parametrize("refused", ['{"score": "banana"}', '{"reasoning": "x"}'])
-def test_what_the_metric_refuses_is_asked_anew(refused: str, server: Server, judge_of: Any) -> None:
+@pytest.mark.parametrize(("refused", "times"), [('{"score": "banana"}', 2), ('{"reasoning": "x"}', 1)])
+def test_what_the_metric_refuses_is_asked_anew(refused: str, times: int, server: Server, judge_of: Any) -> None:
     cache: dict[str, str] = {}
     judge = judge_of(cache=cache)
     metric, turn = oa.get_metric("llm_relevance"), oa.Turn(input="q", output="a")
-    server.reply(refused, {"score": 90, "reasoning": "r"})
+    server.reply(*[refused] * times, {"score": 90, "reasoning": "r"})
     assert metric.evaluate(turn, judge=judge).error_type == "invalid_reply"
     assert not cache
     assert [metric.evaluate(turn, judge=judge).value for _ in range(2)] == [0.9, 0.9]
-    assert (len(cache), len(server.requests)) == (1, 2)
+    assert (len(cache), len(server.requests)) == (1, times + 1)
 
 
 def test_of_several_questions_none_is_kept_where_the_last_reply_is_refused(server: Server, judge_of: Any) -> None:

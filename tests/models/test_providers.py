@@ -48,7 +48,7 @@ def test_a_question_goes_out_and_the_reply_comes_back(provider: str, server: Ser
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_usage_that_is_not_given_stays_unknown(provider: str, server: Server, judge_of: Any) -> None:
-    server.will(said(provider, "{}", usage=False))
+    server.will(said(provider, '{"score": 1}', usage=False))
     judge = judge_of("m-1", provider=provider, prices={"m-1": {"input": 1.0, "output": 1.0}})
     ask(judge)
     (account,) = judge.accounts()
@@ -186,7 +186,7 @@ def test_media_are_refused_before_anything_is_sent(uri: str, error_type: str, se
 
 
 def test_a_data_uri_without_base64_is_read(server: Server, judge: oa.Judge) -> None:
-    server.reply({})
+    server.reply({"score": 1})
     ask(judge, media=["data:image/svg+xml,%3Csvg/%3E"])
     assert base64.b64encode(b"<svg/>").decode() in server.requests[0].text
 
@@ -204,7 +204,7 @@ def test_media_that_a_provider_has_no_place_for_are_an_error(provider: str, uri:
 
 
 def test_sound_and_film_for_chat_completions(server: Server, judge: oa.Judge) -> None:
-    server.reply({})
+    server.reply({"score": 1})
     ask(judge, media=["data:audio/mpeg;base64,AAAA", "data:video/mp4;base64,BBBB"])
     parts = server.requests[0].body["messages"][1]["content"][1:]
     assert parts == [
@@ -228,7 +228,7 @@ def test_garbage_is_an_error(body: bytes, server: Server, judge: oa.Judge) -> No
 
 @pytest.mark.parametrize("count", [-1, "12", True, 10**30])
 def test_a_count_that_cannot_be_is_unknown(count: Any, server: Server, judge: oa.Judge) -> None:
-    server.will({**said("openai", "{}"), "usage": {"prompt_tokens": count, "completion_tokens": 5}})
+    server.will({**said("openai", '{"score": 1}'), "usage": {"prompt_tokens": count, "completion_tokens": 5}})
     ask(judge)
     assert judge.accounts()[0].input_tokens is None
     assert judge.total().input_tokens == 0
