@@ -13,7 +13,7 @@ from opentelemetry.trace import Status, StatusCode
 import otel_agenteval as oa
 from otel_agenteval.cli.main import main
 from otel_agenteval.core.turn import ErrorInfo
-from otel_agenteval.evaluation.failed_turns import CANCELLED, TURN_FAILED, decided, gave_nothing, is_cancellation
+from otel_agenteval.evaluation.failed_turns import CANCELLED, TURN_FAILED, decided, gave_nothing
 from tests.support.judges import ScriptedModels
 from tests.support.recordings import unpack
 from tests.support.rig import Rig, chat_attributes
@@ -144,7 +144,7 @@ def test_an_answer_that_is_proven_absent(more: dict[str, Any]) -> None:
 def test_only_what_says_that_nobody_waits_any_more_is_a_cancellation(
     kind: str | None, message: str | None, given_up: bool
 ) -> None:
-    assert is_cancellation(ErrorInfo(kind, message)) is given_up
+    assert ErrorInfo(kind, message).is_cancellation is given_up
 
 
 def test_a_conversation_goes_on_after_a_turn_that_failed() -> None:
