@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import otel_agenteval as oa
-from otel_agenteval.judging.models.reply_schema import keys_of, schema_of
+from otel_agenteval.judging.models.reply_schema import hints_of, schema_of
 from otel_agenteval.metrics.question import Answers
 from otel_agenteval.metrics.registry import catalog
 from scripts.prompt_pages import PARAMS, judged, known_of, methods_of
@@ -149,7 +149,7 @@ class AnyReply(Answers):
 
     def answer(self, question):
         random = Random(f"{self.seed} {question.stage} {question.data}")
-        schema = question.schema or schema_of(question.reply) or {"properties": {key: {} for key in keys_of(question.reply)}}
+        schema = question.schema or schema_of(question.reply) or {"properties": {key: {} for key in hints_of(question.reply)}}
         return {key: self._value(random, inner) for key, inner in schema["properties"].items() if random.random() < 0.9}
 
     def _value(self, random, schema):

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_agenteval import Score, Turn, get_metric
-from otel_agenteval.detectors.refusal import model, refusal_in, requested
+from otel_agenteval.detectors.refusal import model, refusal_in
 from otel_agenteval.detectors.refusal.evidence import BITS, LexiconTable, classes, has_class, language_of
 
 ORDINARY = Path(__file__).parent.parent / "data" / "detectors" / "ordinary.jsonl"
@@ -149,13 +149,11 @@ def test_answers_in_which_nothing_declines_are_read_no_further_and_are_no_refusa
 # --- what is looked for in less time
 
 
-@given(
-    st.text(max_size=20), st.from_regex(requested._DECLINING_TEXT) | st.from_regex(requested._OTHER_WORDS), st.text(max_size=20)
-)
+@given(st.text(max_size=20), st.from_regex(model._DECLINING_TEXT) | st.from_regex(model._OTHER_WORDS), st.text(max_size=20))
 def test_pieces_hide_no_question_that_the_patterns_find(before: str, asked: str, after: str) -> None:
     question = f"{before} {asked} {after}"
-    assert requested.asks_for_refusal(question) == (requested._DECLINING_TEXT.search(question) is not None)
-    assert requested.asks_for_other_words(question) == (requested._OTHER_WORDS.search(question) is not None)
+    assert model.asks_for_refusal(question) == (model._DECLINING_TEXT.search(question) is not None)
+    assert model.asks_for_other_words(question) == (model._OTHER_WORDS.search(question) is not None)
 
 
 def _tables() -> dict[str, LexiconTable]:

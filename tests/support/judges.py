@@ -29,6 +29,7 @@ class ScriptedModels:
         """Replies that were not asked for so far."""
         self.surplus = 0
         """Questions that came after the last reply."""
+        self._latest: Any = None
         self.vectors: Mapping[str, Sequence[float]] = {}
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._server.daemon_threads = True
@@ -68,10 +69,15 @@ class ScriptedModels:
             if unknown:
                 return 400, {"error": {"message": f"no vector for {unknown[0]!r}"}}
             return 200, {"data": [{"index": i, "embedding": list(self.vectors[text])} for i, text in enumerate(body["input"])]}
-        if not self.unused:
+        again = any(message["role"] == "assistant" for message in body.get("messages", ()))
+        if again and isinstance(self._latest, dict):  # asked once more, the model says the same
+            self.requests.pop()
+            reply = self._latest
+        elif self.unused:
+            reply = self._latest = self.unused.pop(0)
+        else:
             self.surplus += 1
             return 400, {"error": {"message": "there is no reply left"}}
-        reply = self.unused.pop(0)
         if isinstance(reply, int):
             return reply, {"error": {"message": "as scripted"}}
         text = reply if isinstance(reply, str) else json.dumps(reply)
