@@ -67,7 +67,7 @@ def test_other_forms_are_taken_too(given, field, expected):
     ("call", "expected"),
     [
         ({"name": "t", "arguments": '{"q": 1}'}, {"name": "t", "arguments": {"q": 1}}),
-        ({"name": "t", "arguments": "not json", "error": False}, {"name": "t"}),
+        ({"name": "t", "arguments": "not json", "error": False}, {"name": "t", "malformed": True}),
         ({"name": "t", "arguments": {}}, {"name": "t", "arguments": {}}),
         ({"name": "t", "error": True}, {"name": "t", "error": True}),
         ({"name": "t", "error": "boom"}, {"name": "t", "error": "boom"}),

@@ -79,7 +79,7 @@ def plain(value: Any, depth: int = 0) -> Any:
     try:
         if isinstance(value, (int, float)):  # enum members, and number types of other libraries
             return plain(value.__index__() if isinstance(value, int) else float(value))
-        found = written(value, inside=True)
+        found = _written(value, True)
         return (
             well_formed(str.__str__(value) if isinstance(value, str) else str(value)) if found is value else plain(found, depth)
         )
@@ -90,27 +90,34 @@ def plain(value: Any, depth: int = 0) -> Any:
 _LIBRARIES = ("datetime", "decimal", "uuid", "numpy", "pandas")
 
 
-def written(value: Any, *, inside: bool = False) -> Any:
+def written(value: Any, *, finite: bool = True) -> Any:
     """Return a value with dates, decimals, ids and numbers of libraries as people write them in text or JSON.
 
-    A decimal is a text (``1.50``), or a number ``inside`` an object or list. Missing and non-finite values become None. Objects
-    of other libraries are unchanged.
+    A decimal is a text (``1.50``), or a number inside an object or list. Missing values become None, and so do non-finite ones
+    if ``finite``. Objects of other libraries are unchanged, and so is what is nested too deeply.
     """
+    try:
+        return _written(value, finite, inside=False)
+    except RecursionError:
+        return value
+
+
+def _written(value: Any, finite: bool, inside: bool = True) -> Any:
     kind = value.__class__
     if kind is dict:
-        return {key: written(inner, inside=True) for key, inner in value.items()}
+        return {key: _written(inner, finite) for key, inner in value.items()}
     if kind is list or kind is tuple:
-        return kind(written(inner, inside=True) for inner in value)
+        return kind(_written(inner, finite) for inner in value)
     if kind is float:
-        return value if math.isfinite(value) else None
+        return value if math.isfinite(value) or not finite else None
     module = kind.__module__.partition(".")[0]
     if module not in _LIBRARIES or isinstance(value, type):
         return value
     if module in ("numpy", "pandas") and hasattr(value, "dtype"):
         if getattr(value, "ndim", 0):
-            return written(list(value), inside=True)
+            return _written(list(value), finite)
         value = (value.astype("datetime64[us]") if value.dtype.kind == "M" else value).item()
-        return value if value.__class__.__module__ == "numpy" else written(value, inside=inside)
+        return value if value.__class__.__module__ == "numpy" else _written(value, finite, inside)
     if value.__class__.__name__ in ("NAType", "NaTType"):
         return None
     if isinstance(value, decimal.Decimal):

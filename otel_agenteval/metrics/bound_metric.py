@@ -157,7 +157,7 @@ class BoundMetric:
     def _take(self, metric: Metric, params: Mapping[str, Any]) -> None:
         """Check the given parameters, and separate those that the function accepts."""
         self.params = {
-            key: _checked(metric, key, value if isinstance(value, float) else written(value))
+            key: _checked(metric, key, written(value, finite=not isinstance(value, (float, dict))))
             for key, value in translated(metric, params).items()
         }
         call = dict(self.params)

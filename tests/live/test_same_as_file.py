@@ -465,7 +465,7 @@ def test_a_request_below_one_that_is_over_is_a_turn_of_its_own(both, tracer):
 def test_a_model_call_below_a_request_that_is_over_revises_its_turn(both, tracer):
     with handling(both) as request:
         chat_span(tracer, "one", "One.")
-    chat_span(tracer, "two", "Two.", context=carried(request))
+    chat_span(tracer, "one", "Two.", context=carried(request))  # another question would be another turn
     (turn,) = both.check()
     assert (turn.revision, len(turn.llm_calls), turn.conversation_id) == (2, 2, "conv-1")
 

@@ -29,7 +29,7 @@ from tests.support.rig import Rig
 REFUSAL, AUTONOMY, CONTAINS = "code_refusal", "code_turn_autonomy", "code_contains"
 CASES: list[tuple[str, dict[str, Any], str, bool | None]] = [
     (REFUSAL, {}, "trend", None),
-    (REFUSAL, {"inverse": True}, "trend", None),
+    (REFUSAL, {"inverse": True}, "trend", True),
     (REFUSAL, {"inverse": True}, "gate", True),
     (REFUSAL, {}, "gate", False),
     (AUTONOMY, {}, "trend", None),

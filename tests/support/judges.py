@@ -103,7 +103,7 @@ class SteadyModels(ScriptedModels):
         text = re.sub(
             r"[0-9a-f]{16}", "", _text_of(body["messages"][-1]["content"])
         )  # the delimiters are drawn for each question
-        reply = {"score": round(_numbers(text, 1)[0], 2), "confidence": round(_numbers(text, 1)[0], 2), "reason": None}
+        reply = {"score": round(_numbers(text, 1)[0]), "confidence": round(_numbers(text, 1)[0], 2), "reason": None}
         message = {"role": "assistant", "content": json.dumps(reply)}
         return 200, {"choices": [{"index": 0, "finish_reason": "stop", "message": message}]}
 
