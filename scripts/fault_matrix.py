@@ -123,6 +123,7 @@ class Sender:
         self._requests = iter([range(first, min(first + TOGETHER, turns + 1)) for first in range(1, turns + 1, TOGETHER)])
         self._lock = threading.Condition()
         self.turns = turns
+        self._begun = 0
         self.accepted: set[int] = set()
         self.refused = 0
         self.stopped = False
@@ -134,8 +135,9 @@ class Sender:
         connections: dict[int, http.client.HTTPConnection] = {}
         while not self.stopped:
             with self._lock:
-                self._lock.wait_for(lambda: len(self.accepted) < self.turns * self._hold or self.stopped)
+                self._lock.wait_for(lambda: self._begun < self.turns * self._hold or self.stopped)
                 numbers = next(self._requests, None)
+                self._begun += len(numbers or ())
             if numbers is None:
                 return
             data = body(numbers)

@@ -109,7 +109,7 @@ def _written(value: Any, finite: bool, inside: bool = True) -> Any:
     if kind is list or kind is tuple:
         return kind(_written(inner, finite) for inner in value)
     if kind is float:
-        return value if math.isfinite(value) or not finite else None
+        return None if finite and not math.isfinite(value) else value
     module = kind.__module__.partition(".")[0]
     if module not in _LIBRARIES or isinstance(value, type):
         return value
@@ -118,8 +118,10 @@ def _written(value: Any, finite: bool, inside: bool = True) -> Any:
             return _written(list(value), finite)
         value = (value.astype("datetime64[us]") if value.dtype.kind == "M" else value).item()
         return value if value.__class__.__module__ == "numpy" else _written(value, finite, inside)
-    if value.__class__.__name__ in ("NAType", "NaTType"):
-        return None
+    return None if kind.__name__ in ("NAType", "NaTType") else _written_scalar(value, inside)
+
+
+def _written_scalar(value: Any, inside: bool) -> Any:
     if isinstance(value, decimal.Decimal):
         if not value.is_finite():
             return None

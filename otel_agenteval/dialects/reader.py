@@ -366,10 +366,7 @@ def read(record: SpanRecord) -> Step:
         step.inferred = reading.read(record, step, about.facts) or about.inferred
     elif role is not None and reading.lacks_content(record, step):
         step.inferred = reading.complete(record, step)
-    if step.agent in _NAMELESS:
-        step.agent = None
-    if step.model is not None and step.provider is not None and "/" in step.model:  # LiteLLM writes ``provider/model``
-        step.model = step.model.removeprefix(f"{step.provider}/")
+    _correct_names(step)
     if role == TOOL:
         _complete_tool(record, step, about.shape)
     elif role is not None and (about.shape.caches is not NO_CACHES or step.cached_tokens):
@@ -385,6 +382,13 @@ def read(record: SpanRecord) -> Step:
     if role is not None or about.facts is not None or about.shape.has_identities:
         limit(step, refusals.counts - refused)
     return step
+
+
+def _correct_names(step: Step) -> None:
+    if step.agent in _NAMELESS:
+        step.agent = None
+    if step.model is not None and step.provider is not None and "/" in step.model:  # LiteLLM writes ``provider/model``
+        step.model = step.model.removeprefix(f"{step.provider}/")
 
 
 def _complete_tool(record: SpanRecord, step: Step, shape: Shape) -> None:

@@ -125,12 +125,15 @@ class ReferenceSources:
             sources["context"] = "prompt"
         if turn.relevant_ids and turn.retrieved_ids is None:
             self._take_ids(turn, sources)
+        self._tidy(turn)
+        return sources
+
+    def _tidy(self, turn: Turn) -> None:
         if self._ids and turn.retrieved_ids:
             turn.retrieved_ids = list(dict.fromkeys(_mapped_id(found, self._ids) for found in turn.retrieved_ids))
         if self._trims and turn.ground_truth:
             turn.ground_truth = _trimmed(turn.ground_truth)
             turn.output = _trimmed(turn.output)
-        return sources
 
     def _sources(
         self, turn: Turn, attributes: Mapping[str, Any], baggage: Mapping[str, Any], found: Mapping[str, Any]

@@ -33,7 +33,7 @@ def are_items(root: SpanRecord, calls: Sequence[SpanRecord]) -> bool:
         return False  # steps of one job
     if _holds_one_text(read(root), len(calls)):
         return False
-    known = _Known(steps[0])
+    known = _Spoken(steps[0])
     for before, step in pairwise(steps):
         messages = decode(step.input_messages, "user").messages
         asked = messages[-1].content if messages and messages[-1].role == "user" else None
@@ -59,7 +59,7 @@ def _holds_one_text(root: Step, items: int) -> bool:
     return False
 
 
-class _Known:
+class _Spoken:
     """The questions and answers of the calls so far."""
 
     def __init__(self, step: Step) -> None:

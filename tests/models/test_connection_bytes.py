@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from otel_agenteval.core import outbound
 from otel_agenteval.core.clock import SYSTEM_CLOCK
-from otel_agenteval.judging.models.connections import Bounds, BrokenAnswer, Connection, Reply, ReplyTooLarge
+from otel_agenteval.judging.models.connections import Bounds, BrokenAnswer, Channel, Reply, ReplyTooLarge
 from tests.support.certificates import Authority
 
 BOUNDS = Bounds(answer=1_000, refusal=10)
@@ -66,9 +66,9 @@ class Server:
 
 
 @contextmanager
-def serving(*connections: list[Script], tls: ssl.SSLContext | None = None) -> Iterator[tuple[Server, Connection]]:
+def serving(*connections: list[Script], tls: ssl.SSLContext | None = None) -> Iterator[tuple[Server, Channel]]:
     server = Server(*connections, tls=tls)
-    connection = Connection(None, SYSTEM_CLOCK)
+    connection = Channel(None, SYSTEM_CLOCK)
     try:
         yield server, connection
     finally:
@@ -77,7 +77,7 @@ def serving(*connections: list[Script], tls: ssl.SSLContext | None = None) -> It
 
 
 def post(
-    connection: Connection,
+    connection: Channel,
     server: Server,
     content: bytes = b"{}",
     bounds: Bounds = BOUNDS,

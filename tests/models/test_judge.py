@@ -10,7 +10,7 @@ import pytest
 
 import otel_agenteval as oa
 from otel_agenteval.core.errors import ConfigError, JudgeError
-from otel_agenteval.judging.models.connections import Connection
+from otel_agenteval.judging.models.connections import Channel
 from tests.models.wire import KEY, Request, Response, Server, said
 from tests.support.clock import FakeClock
 
@@ -262,7 +262,7 @@ def test_instrumentations_see_nothing_of_it(server: Server, judge: oa.Judge, mon
     from opentelemetry.instrumentation.utils import is_http_instrumentation_enabled, is_instrumentation_enabled
 
     seen: list[tuple[Any, ...]] = []
-    send = Connection.post
+    send = Channel.post
 
     def spy(*args: Any, **kwargs: Any) -> Any:
         seen.append(
@@ -270,7 +270,7 @@ def test_instrumentations_see_nothing_of_it(server: Server, judge: oa.Judge, mon
         )
         return send(*args, **kwargs)
 
-    monkeypatch.setattr(Connection, "post", spy)
+    monkeypatch.setattr(Channel, "post", spy)
     server.reply({"score": 1})
     ask(judge)
     assert seen == [(False, False, True)]

@@ -17,7 +17,7 @@ import otel_agenteval as oa
 from otel_agenteval.core.circuit_breaker import CircuitBreaker
 from otel_agenteval.core.errors import JudgeError
 from otel_agenteval.core.token_bucket import TokenBucket
-from otel_agenteval.judging.models.connections import Bounds, Connection, Connections
+from otel_agenteval.judging.models.connections import Bounds, Channel, Connections
 from otel_agenteval.judging.models.limits import RateLimits
 from otel_agenteval.judging.models.request_options import RequestOptions
 from tests.models.wire import Request, Response, Server, said
@@ -302,7 +302,7 @@ def post(connections: Connections, server: Server) -> int:
         return sent(connection, server)
 
 
-def sent(connection: Connection, server: Server, stop: float | None = None) -> int:
+def sent(connection: Channel, server: Server, stop: float | None = None) -> int:
     stop = time.monotonic() + 60 if stop is None else stop
     return connection.post(f"{server.url}/chat/completions", {}, b"{}", stop, Bounds(1_000_000, 1_000)).status
 

@@ -69,19 +69,19 @@ class Connections:
 
     def _reset(self) -> None:
         self._process = os.getpid()
-        self._idle: deque[tuple[Connection, float]] = deque()
+        self._idle: deque[tuple[Channel, float]] = deque()
         self._opened = 0
         """Number of calls of :meth:`close`. Connections taken before the last one aren't kept."""
 
     @contextmanager
-    def one(self) -> Iterator[Connection]:
+    def one(self) -> Iterator[Channel]:
         """Lend a connection to one thread. The most recently used one is most likely still open."""
         with self._lock:
             if self._process != os.getpid():  # after a fork connections belong to the parent
                 self._reset()
             opened = self._opened
             found = self._idle.pop()[0] if self._idle else None
-        connection = found or Connection(proxy_for(self._url), self._clock)
+        connection = found or Channel(proxy_for(self._url), self._clock)
         try:
             yield connection
         finally:
@@ -95,7 +95,7 @@ class Connections:
         for connection in idle:
             connection.close()
 
-    def _give_back(self, connection: Connection, opened: int) -> None:
+    def _give_back(self, connection: Channel, opened: int) -> None:
         now = self._clock.monotonic()
         with self._lock:
             over = []
@@ -109,8 +109,8 @@ class Connections:
             one.close()
 
 
-class Connection:
-    """Connection for one request after the other. Only one thread uses it at a time."""
+class Channel:
+    """A connection for one request after the other. Only one thread uses it at a time."""
 
     def __init__(self, proxy: str | None, clock: Clock) -> None:
         from ...core.outbound import pool_to, trusted  # imports httpx
