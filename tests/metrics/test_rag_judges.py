@@ -86,7 +86,7 @@ def test_verdicts_belong_to_items_by_position(
     bare = models.score(name, turn(), {key: ["a", "b", "c"]}, {"verdicts": list(words)})
     assert extra.value == bare.value == pytest.approx(value)
     none = models.score(name, turn(), {key: ["a", "b", "c"]}, {"verdicts": []})
-    assert (none.status, none.value) == ("ok", 0.0)
+    assert (none.status, none.value) == (("error", None) if name == "llm_hallucination" else ("ok", 0.0))
 
 
 @pytest.mark.parametrize(
@@ -208,8 +208,12 @@ def test_a_threshold_is_compared_with_where_there_is_none_by_default(models: Scr
     assert models.score("llm_context_relevance", two, {"relevant": [1]}, threshold=0.6).passed is False
     claims = {"claims": ["a", "b"]}
     assert models.score("llm_context_recall", turn(), claims, verdicts("SUPPORTED", "SUPPORTED"), threshold=1).passed is True
-    assert models.score("llm_hallucination", turn(), claims, verdicts("CONTRADICTED"), threshold=0.4).passed is False
-    assert models.score("llm_hallucination", turn(), claims, verdicts("CONTRADICTED"), threshold=0.5).passed is True
+    assert (
+        models.score("llm_hallucination", turn(), claims, verdicts("CONTRADICTED", "UNSUPPORTED"), threshold=0.4).passed is False
+    )
+    assert (
+        models.score("llm_hallucination", turn(), claims, verdicts("CONTRADICTED", "UNSUPPORTED"), threshold=0.5).passed is True
+    )
     assert models.score("llm_context_precision", two, {"score": 70}, method="holistic", threshold=0.8).passed is False
     weighed = models.score("llm_factuality", turn(), {"category": "A"}, scores={"A": 0.5}, threshold=0.6)
     assert (weighed.value, weighed.passed) == (0.5, False)
@@ -253,14 +257,14 @@ def test_an_answer_that_is_the_ground_truth_is_correct_without_a_question(models
 
 def test_a_hallucination_contradicts_the_context(models: ScriptedModels) -> None:
     words = ("CONTRADICTED", "supported", "unsupported", "who knows", None)
-    score = models.score("llm_hallucination", turn(), {"claims": list("abcdef")}, verdicts(*words))
-    assert score.value == pytest.approx(1 / 6)
+    score = models.score("llm_hallucination", turn(), {"claims": list("abcde")}, verdicts(*words))
+    assert score.value == pytest.approx(1 / 5)
     assert score.detail == {
         "supported": 1,
         "contradicted": 1,
-        "unsupported": 4,
+        "unsupported": 3,
         "contradicted_claims": ["a"],
-        "unsupported_rate": pytest.approx(4 / 6),
+        "unsupported_rate": pytest.approx(3 / 5),
     }
 
 

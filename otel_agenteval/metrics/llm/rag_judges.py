@@ -13,6 +13,7 @@ from ..lib.replies import (
     as_boolean,
     boolean,
     entries,
+    invalid,
     numbered,
     reason_of,
     scored,
@@ -422,9 +423,9 @@ def llm_hallucination(turn: Turn, judge: Asks) -> Result:
     """Share of the answer's factual claims that the context contradicts.
 
     The first judge call lists the claims. The second one decides for each if the context supports it, contradicts it, or
-    does neither. Only contradicted claims count against the answer. For the others, see ``unsupported_rate``. A claim
-    without a valid verdict is unsupported. An answer without claims is 0, vacuous. An empty answer is skipped as
-    ``empty_output``.
+    does neither. Only contradicted claims count against the answer. For the others, see ``unsupported_rate``. An unknown
+    verdict means unsupported, and fewer verdicts than claims are an error. An answer without claims is 0, vacuous. An empty
+    answer is skipped as ``empty_output``.
 
     Detail: ``supported``, ``contradicted`` and ``unsupported`` (numbers of claims), ``contradicted_claims``,
     ``unsupported_rate``.
@@ -451,8 +452,9 @@ def llm_hallucination(turn: Turn, judge: Asks) -> Result:
         '"verdict": "<SUPPORTED, CONTRADICTED or UNSUPPORTED>"}, ...]}',
     )
     given = [verdict_of(entry) for entry in entries(reply)[: len(claims)]]
+    if len(given) < len(claims):  # which could be those that the context contradicts
+        raise invalid("verdicts", f"one per claim ({len(claims)})")
     found = [verdict.strip().upper() if isinstance(verdict, str) else "" for verdict in given]
-    found += [""] * (len(claims) - len(found))
     detail = _hallucinated(claims, found)
     return Result(
         detail["contradicted"] / len(claims),
