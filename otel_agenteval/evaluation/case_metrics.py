@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -22,6 +23,8 @@ from .selection import allow_media, complete_policies, told_apart, with_default_
 EXPECTED_VALUE = ("value", "expected_output", "expcted_output")
 """Columns with the expected value. The last two are Trusys' spellings."""
 _MOST_FAULTS = 20
+_PLACEHOLDER = re.compile(r"\{\{\s*(\w+)\s*\}\}")
+"""Name of a column in a parameter, as in promptfoo: ``{{customer}}``."""
 _NAMED_BY = ("type", "metric")
 """Keys of an entry for the metric's name, as in promptfoo and Trusys: ``{type: contains, value: refund}``."""
 
@@ -30,7 +33,8 @@ class CaseMetrics:
     """The metrics to evaluate for each case of a data set.
 
     The entries in a case's ``metrics`` add metrics, or change parameters of the run's metrics with the same name. Its
-    ``value`` becomes the parameter ``value`` of all metrics that have this parameter and don't set it.
+    ``value`` becomes the parameter ``value`` of all metrics that have this parameter and don't set it. ``{{customer}}`` in a
+    parameter is replaced by the column ``customer`` of a case that has it.
 
     Args:
         config: the configuration.
@@ -45,12 +49,13 @@ class CaseMetrics:
     def __init__(self, config: Config, run: Sequence[BoundMetric], cases: Iterable[Case]) -> None:
         self._config = config
         self._run = run
+        self._placeholders = _placeholders_in([bound.params for bound in run])
         self._known: dict[str, list[BoundMetric]] = {"": [*run]}
         self.reads_value = False
         """True if ``value`` sets a parameter in any case."""
         faults = Faults()
         for case in cases:
-            if (key := _key(case)) not in self._known and len(faults.lines) < _MOST_FAULTS:
+            if (key := self._key(case)) not in self._known and len(faults.lines) < _MOST_FAULTS:
                 with faults:
                     self._known[key] = self._of(case)
         faults.check()
@@ -59,7 +64,7 @@ class CaseMetrics:
 
     def of(self, case: Case | None) -> Sequence[BoundMetric]:
         """Return the metrics for a turn of a case, or of no case."""
-        return self._known["" if case is None else _key(case)]
+        return self._known["" if case is None else self._key(case)]
 
     @property
     def all(self) -> list[BoundMetric]:
@@ -75,13 +80,24 @@ class CaseMetrics:
                 found[bound.name] = bound
         return list(found.values())
 
+    def _key(self, case: Case) -> str:
+        """Return a text that is equal for cases with the same metrics, or "" for a case without its own."""
+        value, columns = expected_value(case.references), _columns(case)
+        filled = {name: columns[name] for name in self._placeholders | _placeholders_in(case.metrics) if name in columns}
+        if value is None and case.metrics is None and not filled:
+            return ""
+        return jsonio.dumps([case.metrics, value, [] if value is None else sorted(case.references), filled])
+
     def _of(self, case: Case) -> list[BoundMetric]:
         value = expected_value(case.references)
         run = {bound.name: bound for bound in self._run}
         own: dict[str, dict[tuple[str, str], BoundMetric]] = {}
         for where, given in _entries(case):
             try:
-                bound = self._with_value(self._bound(_entry(given), run), value, case)
+                entry = _entry(given)
+                bound = self._with_value(self._bound(entry, run), value, case)
+                if entry.metric.startswith("promptfoo:") and "{{" in repr(_filled(bound, case).params):
+                    raise ConfigError(f"{{{{…}}}} must be the name of a column. The case has {', '.join(_columns(case))}")
                 if bound.missing is not None:
                     raise ConfigError(f"{bound.name}: {bound.missing} is required. Set {bound.missing} in the entry")
             except ConfigError as error:
@@ -98,7 +114,7 @@ class CaseMetrics:
             raise ConfigError(f"{case.place}: {error}") from None
         told_apart([*(one for same in own.values() for one in same.values()), *found], log=False)
         found += [one for same in own.values() for one in same.values()]
-        return self._completed(found)
+        return self._completed([_filled(bound, case) for bound in found])
 
     def _bound(self, entry: MetricEntry, run: Mapping[str, BoundMetric]) -> BoundMetric:
         resolved = resolve(entry.metric)
@@ -168,12 +184,30 @@ def expected_value(references: Mapping[str, Any]) -> Any:
     return next((references[name] for name in EXPECTED_VALUE if references.get(name) is not None), None)
 
 
-def _key(case: Case) -> str:
-    """Return a text that is equal for cases with the same metrics, or "" for a case without its own."""
-    value = expected_value(case.references)
-    if value is None and case.metrics is None:
-        return ""
-    return jsonio.dumps([case.metrics, value, [] if value is None else sorted(case.references)])
+def _columns(case: Case) -> dict[str, Any]:
+    return {"input": case.input, **case.references}
+
+
+def _placeholders_in(params: Any) -> set[str]:
+    return set(_PLACEHOLDER.findall(repr(params)))
+
+
+def _filled(bound: BoundMetric, case: Case) -> BoundMetric:
+    """Return a metric with the values of a case's columns instead of their placeholders."""
+    columns = _columns(case)
+    if _placeholders_in(bound.params).isdisjoint(columns):
+        return bound
+
+    def filled(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {key: filled(item) for key, item in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [filled(item) for item in value]
+        if not isinstance(value, str):
+            return value
+        return _PLACEHOLDER.sub(lambda found: jsonio.text_of(columns[found[1]]) if found[1] in columns else found[0], value)
+
+    return bound.but(filled(bound.params))
 
 
 def _entries(case: Case) -> Iterator[tuple[str, Any]]:
