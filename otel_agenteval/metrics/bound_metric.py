@@ -9,6 +9,7 @@ import operator
 import re
 import reprlib
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -313,6 +314,8 @@ class BoundMetric:
         with evaluating(
             self.name, f"{self.metric.version} {self.signature_hash}", "reads_all" in self.metric.traits
         ) as evaluation:
+            if self._service == "llm" and "media" not in self.metric.traits:
+                evaluation.media_not_shown = _media_in(turn)
             found = self._fn(turn, model, **self._call)
             while evaluation.next_piece():
                 found = max(found, self._fn(turn, model, **self._call), key=self._badness)
@@ -320,6 +323,8 @@ class BoundMetric:
         evaluation.accept()
         if evaluation.truncated:
             score.detail["input_truncated"] = True
+        if evaluation.media_not_shown:
+            score.detail["media_not_shown"] = evaluation.media_not_shown
         if evaluation.pieces > 1:
             score.detail["pieces"] = evaluation.pieces
         return score
@@ -429,6 +434,16 @@ class BoundMetric:
 
     def __repr__(self) -> str:
         return f"get_metric({', '.join([repr(self.name), *(f'{k}={v!r}' for k, v in self.params.items())])})"
+
+
+def _media_in(turn: Turn) -> str:
+    """Return the number of a turn's images, recordings and videos, such as ``image × 2, video × 1``."""
+    if not turn.attachments and not any(message.attachments for message in turn.messages):
+        return ""
+    from .lib.media import attachments_of, modalities_of
+
+    found = Counter(kind for attachment in attachments_of(turn) for kind in modalities_of(attachment))
+    return ", ".join(f"{kind} × {number}" for kind, number in sorted(found.items()))
 
 
 def why_missing(score: Score) -> str | None:

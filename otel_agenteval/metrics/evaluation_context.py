@@ -26,6 +26,8 @@ class EvaluationState:
     """Number of pieces, as far as known."""
     truncated: bool = False
     """True if a judge read only a part of the material."""
+    media_not_shown: str = ""
+    """The turn's media, such as ``image × 1``, if the metric doesn't send them."""
     _when_accepted: list[Callable[[], None]] = field(default_factory=list)
 
     def learn(self, pieces: int, truncated: bool) -> None:

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .evaluation_context import current_evaluation
+
 
 @dataclass(frozen=True, slots=True)
 class Question:
@@ -53,6 +55,11 @@ class Answers(ABC):
         Raises:
             JudgeError: the model couldn't be called or declined, or two replies were unreadable.
         """
+        evaluation = current_evaluation()
+        if evaluation is not None and media:
+            evaluation.media_not_shown = ""
+        if evaluation is not None and evaluation.media_not_shown:
+            data = {**data, "attachments": f"{evaluation.media_not_shown} (not shown to you)"}
         return self.answer(Question(stage, task, data, reply, criteria, media, schema))
 
     @abstractmethod
