@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from .budget import BudgetOptions
 from .job_queue import JobQueueOptions
+from .otlp import headers_of
 from .section import NO_ENTRIES, Section
 from .selector import Patterns
 from .service import ServiceOptions
@@ -38,6 +39,8 @@ class ServerOptions(Section):
     """Address of the server, including the version."""
     api_key: Text | None = None
     """API key of the server, as ``${env:NAME}``."""
+    headers: Annotated[dict[str, str], Before(headers_of), Kind("mapping of headers")] = NO_ENTRIES
+    """Additional headers of each request to this server."""
     provider: Literal["openai", "responses", "anthropic", "gemini", "bedrock"] | None = None
     """API of the server. Null derives it from the server's name (``anthropic``), with ``openai`` as default."""
     endpoint: Literal["chat", "moderations"] = "chat"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
+from .otlp import headers_of
 from .section import NO_ENTRIES, Section
 from .types import Before, Count, Duration, Kind, Text, Url, finite_number
 
@@ -35,6 +36,8 @@ class ServiceOptions(Section):
     """Name of the model at the server."""
     api_key: Text | None = None
     """API key of the server, as ``${env:NAME}``."""
+    headers: Annotated[dict[str, str], Before(headers_of), Kind("mapping of headers")] = NO_ENTRIES
+    """Additional headers of each request, for example for a gateway: ``{x-team: search}``."""
     timeout: Duration = 30.0
     """Maximum seconds of one attempt."""
     deadline: Duration = 120.0

@@ -85,7 +85,7 @@ class _JudgesByName:
         return self._servers[server]
 
 
-_OF_A_SERVER = ("base_url", "api_key", "endpoint", "requests_per_minute", "tokens_per_minute")
+_OF_A_SERVER = ("base_url", "api_key", "headers", "endpoint", "requests_per_minute", "tokens_per_minute")
 
 
 def embedder_from(config: Config) -> Embedder | InProcessEmbedder | None:

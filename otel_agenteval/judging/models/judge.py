@@ -56,6 +56,8 @@ class _Capabilities:
     temperature: bool = True
     system: bool = True
     """False if the model accepts no system message. Its text then begins the first message."""
+    stream: bool = False
+    """True if the model only answers with an event stream, as some models that think do."""
     accepted: frozenset[Form] = frozenset()
     """Reply forms that the model accepted with these settings. A later rejection has another reason."""
     refused: frozenset[str] = frozenset()
@@ -325,7 +327,7 @@ class Judge(JudgeModel):
             form = max("schema" if takes else "json", capabilities.strictest, key=FORMS.index)
             system, asked = (SYSTEM, messages) if capabilities.system else ("", _with_system(messages))
             temperature = _TEMPERATURE if capabilities.temperature else None
-            chat = ChatRequest(self.model, system, asked, form, schema, temperature, room)
+            chat = ChatRequest(self.model, system, asked, form, schema, temperature, room, capabilities.stream)
             try:
                 answer = self._post(chat, stage, until, repair=repair)
             except NotAnswered as refusal:
@@ -370,6 +372,8 @@ def _without(capabilities: _Capabilities, form: Form, schema: str, refusal: NotA
     """Return the features to use after a rejection, or None if no feature can be the reason."""
     if refusal.status not in (400, 422, 500, 501) or refusal.transient or refusal.hints & {"context", "refusal", "credit"}:
         return None
+    if not capabilities.stream and "stream" in refusal.hints:
+        return replace(capabilities, stream=True)
     unsure = "parameter" in refusal.hints and not refusal.hints & {"format", "temperature"} and form not in capabilities.accepted
     if capabilities.temperature and "temperature" in refusal.hints:
         return replace(capabilities, temperature=False, accepted=frozenset())

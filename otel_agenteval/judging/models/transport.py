@@ -62,6 +62,7 @@ _HINTS = {
         "roles must", "only user and",
     ),
     "temperature": ("temperature",),
+    "stream": ("streaming", "stream mode", "stream parameter", "stream must", "stream=", "'stream'", '"stream"', "`stream`"),
     "parameter": ("not supported", "unsupported", "unknown", "unrecognized", "unexpected", "extra input", "parameter", "bad request"),
     "refusal": ("content_filter", "content management policy"),
     "credit": ("insufficient_quota", "credit balance", "insufficient balance", "billing_hard_limit", "budget_exceeded"),
@@ -69,7 +70,7 @@ _HINTS = {
     "key": ("api key not valid", "api_key_invalid"),
 }  # fmt: skip
 """Words in a rejection that hint at its reason."""
-_OF_SETTINGS = frozenset(("format", "temperature", "parameter", "system"))
+_OF_SETTINGS = frozenset(("format", "temperature", "parameter", "system", "stream"))
 _LONGEST_REASON = 2_000
 """Maximum length of a server error that can name a setting. Longer ones quote the request."""
 _RESETS = re.compile(r"(?:x-|anthropic-)?ratelimit-(?:reset(?:-(\w+))?|(\w+)-reset)")
@@ -77,6 +78,7 @@ _RESETS = re.compile(r"(?:x-|anthropic-)?ratelimit-(?:reset(?:-(\w+))?|(\w+)-res
 _SPAN = re.compile(r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?")
 _RETRY_INFO = re.compile(r'"retrydelay"\s*:\s*"(\d+(?:\.\d+)?)s"')
 """Retry time in the body of Google's replies."""
+_EVENT = re.compile(rb"^data:[ \t]*(\{.*)$", re.MULTILINE)
 _ENDPOINTS = ("/chat/completions", "/completions", "/responses", "/messages", "/embeddings", "/moderations")
 
 
@@ -99,11 +101,11 @@ class JsonTransport:
         path = next((path for path in _ENDPOINTS if self.base_url.endswith(path)), None)
         if path is not None:
             raise ConfigError(f"base_url: must end with the API's version, such as /v1, without {path}")
-        headers = {name: value for name, value in {**headers, **(options.headers or {})}.items() if name.lower() not in _FRAMING}
+        given = {name: value for name, value in (options.headers or {}).items() if name.lower() not in _FRAMING}
+        named = {name.lower() for name in given}
+        headers = {**{name: value for name, value in {**_OURS, **headers}.items() if name.lower() not in named}, **given}
         _refuse_unsendable(headers)
-        given = {name.lower() for name in headers}
-        ours = {name: value for name, value in _OURS.items() if name.lower() not in given}
-        self._headers = {**ours, **headers, "Content-Type": "application/json", "Accept-Encoding": "identity"}
+        self._headers = {**headers, "Content-Type": "application/json", "Accept-Encoding": "identity"}
         self._sign = sign
         self._timeout = options.timeout
         self._bounds = Bounds(largest_reply, _LONGEST_REFUSAL)
@@ -139,7 +141,8 @@ class JsonTransport:
             except NotAnswered as error:
                 if error.transient and error.retry_after:
                     self._holds[limited] = self.clock.monotonic() + error.retry_after
-                failures += error.status != _RATE_LIMITED
+                busy = error.error_type == "timeout" and self.limits.is_reduced
+                failures += error.status != _RATE_LIMITED and not busy
                 pause = error.retry_after + backoff(attempt, _FIRST_PAUSE, _LONGEST_PAUSE)
                 too_late = self.clock.monotonic() + pause >= until
                 if not error.transient or failures == _ATTEMPTS or too_late or not self._breaker.is_closed:
@@ -170,12 +173,14 @@ class JsonTransport:
                 tried()
                 began = self.clock.monotonic()
                 status, headers, raw = self._followed(path, content, until)
+                alive = True
             finally:
-                self.limits.leave()
-            alive = True
+                self.limits.leave(answered=alive is True)
             return self._object_in(status, headers, raw, content)
         except NotAnswered as error:
             alive = error.status is not None and (error.status < 500 or not error.transient)
+            if error.error_type == "timeout" and not self.limits.slow_down(began):
+                alive = None
             raise
         finally:
             self._breaker.leave(probe, alive, began=began)
@@ -204,7 +209,8 @@ class JsonTransport:
             with unseen(), self._connections.one() as connection:
                 return connection.post(url, headers, content, now + left, self._bounds)
         except TimeoutError:
-            fault = NotAnswered(f"no reply within {left:g} s", "timeout", transient=True)
+            when = f"within {left:g} s" if left == self._timeout else "before the deadline"
+            fault = NotAnswered(f"no reply {when}", "timeout", transient=True)
         except OSError as error:
             fault = NotAnswered(f"can't reach {self.base_url}: {_reason_of(error)}", "unreachable", transient=True)
         except ReplyTooLarge as error:
@@ -222,7 +228,9 @@ class JsonTransport:
         if not 200 <= status < 300:
             raise self._refusal(status, headers, raw, asked)
         try:
-            found = jsonio.loads(raw.removeprefix(codecs.BOM_UTF8))
+            text = raw.removeprefix(codecs.BOM_UTF8)
+            is_stream = headers.get("content-type", "").startswith("text/event-stream")
+            found = _stream_of(text) if is_stream else jsonio.loads(text)
         except ValueError:
             found = None
         if not isinstance(found, dict):
@@ -290,6 +298,12 @@ class JsonTransport:
             except ValueError:
                 return 0.0
         return max(0.0, number - now) if number > _EPOCH_SECONDS else max(0.0, number)
+
+
+def _stream_of(text: bytes) -> dict[str, Any]:
+    """Return the events of an event stream, or the one that is an error."""
+    events = [jsonio.loads(data) for data in _EVENT.findall(text)]
+    return next((event for event in events if event.get("error")), {"events": events})
 
 
 def _hints_in(raw: bytes, asked: bytes) -> frozenset[str]:

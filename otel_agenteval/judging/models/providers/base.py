@@ -64,6 +64,8 @@ class ChatRequest:
     """The temperature. None uses the model's default, because some models reject any value."""
     room: int = MAX_TOKENS
     """Maximum output tokens, for servers that require a limit."""
+    stream: bool = False
+    """True for servers that only answer with an event stream."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,8 @@ def request(chat: ChatRequest) -> HttpRequest:
     }
     if chat.temperature is not None:
         body["temperature"] = chat.temperature
+    if chat.stream:
+        body["stream"] = True
     if chat.form == "schema":
         body["response_format"] = {
             "type": "json_schema",
@@ -61,6 +63,7 @@ def answer(body: Mapping[str, Any]) -> ChatReply:
     If the content is empty, the arguments of a tool call are the reply, or reasoning that is exactly one JSON object. vLLM and
     others put a reply there if a schema applied from its first character.
     """
+    body = _joined(body["events"]) if body.keys() == {"events"} else body
     choice = next(parsing.mappings(body.get("choices")), {})
     if choice.get("finish_reason") == "error" or choice.get("error"):
         raise parsing.failed("the model")
@@ -81,6 +84,16 @@ def answer(body: Mapping[str, Any]) -> ChatReply:
         thought = parsing.text(message.get("reasoning_content")) or parsing.text(message.get("reasoning"))
         reply = _arguments_in(message) or (thought if parsing.is_object(thought) else reply)
     return ChatReply(reply, _usage(body), "refusal" if refuses else finish)
+
+
+def _joined(events: Any) -> Mapping[str, Any]:
+    """Return the response that an event stream contains."""
+    choices = [choice for event in parsing.mappings(events) for choice in parsing.mappings(event.get("choices"))]
+    pieces = [parsing.text(parsing.mapping(choice.get("delta")).get("content")) for choice in choices]
+    ends = [choice["finish_reason"] for choice in choices if choice.get("finish_reason")]
+    usage = [event["usage"] for event in parsing.mappings(events) if event.get("usage")]
+    choice = {"message": {"content": "".join(pieces)}, "finish_reason": ends[-1] if ends else None}
+    return {"choices": [choice], "usage": usage[-1] if usage else None}
 
 
 def _arguments_in(message: Mapping[str, Any]) -> str:
