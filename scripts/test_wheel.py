@@ -25,7 +25,7 @@ from typing import Any
 
 ROOT = Path(__file__).parent.parent
 TEST_TOOLS = (
-    *("hypothesis", "networkx", "nltk", "psutil", "pytest", "pytest-xdist", "rouge-score"),
+    *("cryptography", "hypothesis", "networkx", "nltk", "psutil", "pytest", "pytest-xdist", "rouge-score"),
     *("celery", "gunicorn"),  # FastAPI's newest needs newer packages than the lowest that this project allows
 )
 CORE_TESTS = (

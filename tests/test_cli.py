@@ -297,9 +297,9 @@ FOUND = {"found": [{"name": "x", "count": 3, "start": 9, "where": "y"}]}
         (oa.Score("m", 0.5, False, explanation="too loud"), "✗ m 0.5: too loud"),
         (
             oa.Score("m", 0.0, False, explanation="b is bad", detail={"found": ["b", "c"], "by": "two"}),
-            "✗ m 0: b is bad: c; by two",
+            "✗ m 0: b is bad: found c; by two",
         ),
-        (oa.Score("m", 0.0, False, type="boolean", detail=FOUND), "✗ m x (count 3, where y)"),
+        (oa.Score("m", 0.0, False, type="boolean", detail=FOUND), "✗ m found x (count 3, where y)"),
         (oa.Score("m", 0.0, False, type="boolean", policy="gate", explanation="no"), "✗ m gate; no"),
         (oa.Score("m", status="error", error_type="ValueError"), "! m error ValueError"),
         (oa.Score("code_refusal", 0.0, False, type="boolean", direction="neutral"), "· measured refusal no"),

@@ -12,6 +12,7 @@ from ..core import jsonio, python_text
 from ..core.errors import ConfigError, likeness, nearest
 from ..core.extras import require
 from ..core.wellformed import written
+from ..metrics.lib.values import rendered
 
 _CASE_COLUMNS = ("case_id", "id", "case")
 
@@ -40,10 +41,11 @@ def cases_in(source: str | Path | Iterable[Mapping[str, Any]] | Any, where: str 
         where: prefix for error messages.
 
     Raises:
-        ConfigError: the file can't be read, or a case has neither an id nor an input.
+        ConfigError: the file can't be read, or a case has neither an id nor an input, or the id of another one.
     """
+    places: dict[str, str] = {}
     for place, row in rows_in(source, where):
-        case = next((str(row.pop(column)) for column in _CASE_COLUMNS if row.get(column) not in (None, "")), None)
+        case = next((rendered(row.pop(column)) for column in _CASE_COLUMNS if row.get(column) not in (None, "")), None)
         asked = row.pop("input", None)
         inner, own, promptfoo = (row.pop(column, None) for column in ("references", "metrics", "assert"))
         if own is not None and promptfoo is not None:
@@ -52,6 +54,8 @@ def cases_in(source: str | Path | Iterable[Mapping[str, Any]] | Any, where: str 
         found |= inner if isinstance(inner, dict) else {} if inner is None else {"references": inner}
         if case is None and (asked is None or asked == "") and "turns" not in found and "user" not in found:
             raise ConfigError(f"{where}: {place}: a case must have a case_id, an input (text), or both{_misspelled(found)}")
+        if case is not None and places.setdefault(case, place) != place:
+            raise ConfigError(f"{where}: {place}: case_id must be unique, got {case!r} as in {places[case]}")
         yield Case(case, asked, found, promptfoo if own is None else own, f"{where}: {place}")
 
 

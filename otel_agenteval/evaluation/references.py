@@ -78,13 +78,19 @@ class ReferenceSources:
         self._is_configured = bool(self._accepted or self._given or self._by_case or self._by_input)
 
     def _read(self, path: str, where: str) -> None:
+        ambiguous: set[str] = set()
         for case in cases_in(path, where):
             self.columns.update(case.references)
             if case.case_id is not None:
                 case.references[_CASE] = case.case_id
                 self._by_case[case.case_id] = case
             if case.input is not None:
-                self._by_input[_normal(jsonio.text_of(case.input))] = case
+                text = _normal(jsonio.text_of(case.input))
+                same = self._by_input.setdefault(text, case)
+                if (same.references, same.metrics) != (case.references, case.metrics):
+                    ambiguous.add(text)
+        for text in ambiguous:
+            del self._by_input[text]
 
     @property
     def cases(self) -> Iterator[Case]:

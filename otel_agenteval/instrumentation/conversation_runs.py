@@ -22,6 +22,7 @@ from ..evaluation.redaction import Redactor
 from ..evaluation.references import ReferenceSources
 from ..metrics.bound_metric import BoundMetric
 from ..metrics.evaluation_context import evaluating
+from ..metrics.lib.values import rendered
 from ..turns.recorded_conversations import RecordedConversations, looks_back, of_conversations
 
 if TYPE_CHECKING:
@@ -62,6 +63,14 @@ class Call:
     error: BaseException | None = None
     seconds: float = 0.0
     turns: list[Turn] = field(default_factory=list)
+
+
+def as_text(answer: Any) -> str:
+    """Return an answer as text. A dataclass or Pydantic model becomes JSON, unless it has a ``str`` of its own."""
+    kind: Any = type(answer)
+    is_record = hasattr(kind, "__dataclass_fields__") or hasattr(kind, "model_dump")
+    is_own = getattr(kind.__str__, "__module__", "pydantic.main") != "pydantic.main"
+    return str(answer) if is_record and is_own else rendered(answer)
 
 
 class CaseScript(NamedTuple):
@@ -121,7 +130,7 @@ class CaseScript(NamedTuple):
                 return
             history.append({"role": "user", "content": text_of(one.input)})
             if call.output is not None:
-                history.append({"role": "assistant", "content": text_of(call.output)})
+                history.append({"role": "assistant", "content": as_text(call.output)})
 
     def _simulated(self, simulate: Simulate, history: list[dict[str, Any]]) -> Iterator[Case]:
         case = {**self.case.references, "user": self.user, "max_turns": self.max_turns}

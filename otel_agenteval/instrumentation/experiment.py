@@ -24,7 +24,6 @@ from ..config.loader import load_config
 from ..config.root import Config
 from ..core.errors import ConfigError
 from ..core.event_loop import result_of
-from ..core.jsonio import text_of
 from ..core.score import TASK_RAISED, Score
 from ..core.threads import mark_as_ours
 from ..core.turn import ErrorInfo, Turn
@@ -33,9 +32,10 @@ from ..evaluation.datasets import cases_in
 from ..evaluation.references import ReferenceSources
 from ..evaluation.selection import select_conversation_metrics
 from ..evaluation.signals import with_signals
+from ..metrics.lib.values import rendered
 from ..report.experiment import Experiment, Trial
 from .capture import captured_turns
-from .conversation_runs import Call, CaseScript, RunScorer, Simulate, model_user, named_arguments
+from .conversation_runs import Call, CaseScript, RunScorer, Simulate, as_text, model_user, named_arguments
 from .expectations import expect
 from .scoring import MetricLike, models, selected_metrics
 
@@ -163,7 +163,7 @@ def _runs(dataset: Any, repetitions: int) -> list[_Run]:
     for number, case in enumerate(cases_in(dataset), 1):
         name = case.case_id or str(number)
         if name in known:
-            raise ConfigError(f"dataset: case_id must be unique, got {name!r} twice")
+            raise ConfigError(f"{case.place}: case_id required, because another case has the id {name}")
         known.add(name)
         script = CaseScript.of(case, name)
         found += [_Run(name, repetition, script) for repetition in range(1, repetitions + 1)]
@@ -256,9 +256,9 @@ def _give_turns(runs: Sequence[_Run], kept: Iterable[Any]) -> None:
 
 def _turn_without_spans(call: Call) -> Turn:
     error = None if call.error is None else ErrorInfo(type=type(call.error).__name__, message=str(call.error))
-    output = None if call.error is not None else text_of(call.output)
+    output = None if call.error is not None else as_text(call.output)
     return Turn(
-        turn_id=uuid.uuid4().hex, input=text_of(call.case.input), output=output, error=error, references=dict(call.references),
+        turn_id=uuid.uuid4().hex, input=rendered(call.case.input), output=output, error=error, references=dict(call.references),
         ground_truth=call.references.get("ground_truth"), start=call.start, duration_s=call.seconds,
     )  # fmt: skip
 

@@ -256,23 +256,20 @@ def reason_of(score: Score, *, facts: bool = True) -> str:
     if score.type == "numeric":
         bound = f", at {_bound(score)} passes" if score.threshold is not None else ""
         about = f"{_value(score)}: {about}" if about else _value(score) + bound
-    return ": ".join(part for part in (about, "; ".join(_facts(score.detail, about)) if facts else "") if part)
+    return ": ".join(part for part in (about, "; ".join(facts_in(score.detail, about)) if facts else "") if part)
 
 
-def _facts(detail: Mapping[str, Any], shown: str) -> Iterator[str]:
-    """Yield the texts in a detail that aren't shown yet: findings, then other lists."""
+def facts_in(detail: Mapping[str, Any], shown: str) -> Iterator[str]:
+    """Yield the texts in a detail that aren't shown yet: findings, or lists and texts with their keys."""
     findings = [describe(one) for one in findings_in(detail) if str(one.get("text") or one["type"]) not in shown]
     if findings:
         yield ", ".join(findings[:5]) + (", …" if len(findings) > 5 else "")
         return
-    listed = [value for value in detail.values() if isinstance(value, (list, tuple))]
-    for items in listed:
+    for key, value in detail.items():
+        items = value if isinstance(value, (list, tuple)) else [value] if isinstance(value, str) and value else ()
         new = [_fact(item) for item in items if _head(item) not in shown]
         if new:
-            yield ", ".join(new[:5]) + (", …" if len(new) > 5 else "")
-    for key, value in detail.items():
-        if isinstance(value, str) and value and _plain(value) not in shown:
-            yield f"{key.replace('_', ' ')} {_plain(value)}"
+            yield f"{key.replace('_', ' ')} {', '.join(new[:5])}{', …' if len(new) > 5 else ''}"
 
 
 def _head(item: Any) -> str:

@@ -19,6 +19,7 @@ from ..core.turn import Turn
 from ..evaluation.turn_facts import FactValue
 from ..metrics.bound_metric import BoundMetric
 from ..outlets.accounting import answering_call, outcome
+from ..outlets.turn_text import facts_in, reason_of
 from ..statistics.intervals import Interval, wilson
 from ..statistics.repeated import mean_by_case
 from ..turns.recordings import Report, open_recording, to_stderr
@@ -73,7 +74,7 @@ class ScoreRow:
     value: float | None
     passed: bool | None
     why: str
-    """The score's explanation, error type or reason for skipping. It has no other content of the turn."""
+    """The score's explanation, error type or reason for skipping. With ``about.answered``, also what failed."""
 
     @property
     def fails_gate(self) -> bool:
@@ -163,7 +164,8 @@ class Run:
         if series is None:
             number = 1 + sum(name == score.metric for name, _ in self.series)
             series = self.series[key] = MetricSeries(score.facts, parameters, number)
-        series.rows.append(ScoreRow(about, series, outcome(score), score.value, score.verdict, why(score)))
+        reason = why(score, facts=score.verdict is False and about.answered is not None)
+        series.rows.append(ScoreRow(about, series, outcome(score), score.value, score.verdict, reason))
 
     def note_facts(self, turn_id: str, facts: Mapping[str, FactValue]) -> None:
         """Keep the facts of a turn. If there are too many, a random half is kept."""
@@ -256,14 +258,11 @@ def parameters_hash(metric: BoundMetric) -> str:
     return hashlib.sha256(repr(given).encode(errors="replace")).hexdigest()[:12] if given else ""
 
 
-def why(score: Score) -> str:
-    """Return the reason for a score in one line, without its detail, which can quote the turn."""
+def why(score: Score, *, facts: bool = False) -> str:
+    """Return the reason for a score in one line. ``facts`` adds the detail of a failed one, which can quote the turn."""
     if score.status == "skipped":
         return str(score.detail.get("reason") or "not applicable")
     if score.status == "error":
         return f"{score.error_type}: {score.explanation}" if score.explanation else str(score.error_type)
-    if score.explanation or score.verdict is not False or score.value is None or score.type == "boolean":
-        return score.explanation or ""
-    if score.threshold is None:
-        return f"{score.value:g}"
-    return f"{score.value:g}, {'at most' if score.direction == 'down' else 'at least'} {score.threshold:g} passes"
+    text = score.explanation or (reason_of(score, facts=False) if score.verdict is False else "")
+    return ": ".join(filter(None, (text, "; ".join(facts_in(score.detail, text)) if facts else "")))

@@ -321,7 +321,7 @@ def test_reports_show_scores_from_0_to_100_on_request() -> None:
     shown = [render_markdown(Report(run)) for run in (share, hundred)]
     assert "| 0.45 | 0.45 | 0.855 |" in shown[0]
     assert "| 45 | 45 | 85.5 |" in shown[1]
-    assert "40, at least 50 passes" in shown[1]
+    assert "40/100, at least 50 passes" in shown[1]
     others = [[line for line in text.splitlines() if "code_rouge" not in line] for text in shown]
     assert others[0] == others[1]
     assert "axis 0 to 100" in render_html(Report(hundred))

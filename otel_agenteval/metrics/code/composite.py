@@ -212,16 +212,18 @@ def code_threshold_gate(
     return Result(_meets(value, threshold, towards), detail={"name": name, "inner_value": value, **_vacuous([inner])})
 
 
-@metric(aliases=("hpd:NotEvaluator", "trusys:not-*"))
-def code_not(subject: Subject, *, metric: InnerMetric | None = None) -> Result:
+@metric(aliases=("hpd:NotEvaluator", "trusys:not-*"), version="2")
+def code_not(subject: Subject, *, metric: InnerMetric | None = None, threshold: Finite | None = None) -> Result:
     """Opposite of another metric: a reversed boolean, or ``1 - value``.
 
-    The opposite of a boolean is 1 or 0, with a verdict. A number must be from 0 to 1 (otherwise the result is an error),
-    and passes only by ``threshold``. If the inner metric is skipped, the result is skipped as ``inner_null``. If it is an
-    error, so is the result. Every boolean metric also has its own option ``inverse``.
+    The opposite of a boolean is 1 or 0. A number must be from 0 to 1, otherwise the result is an error. The verdict is the
+    opposite of the inner metric's. Without one, a number passes only by ``threshold``. If the inner metric is skipped, the
+    result is skipped as ``inner_null``. If it is an error, so is the result. Every boolean metric also has its own option
+    ``inverse``.
 
     Parameters:
         metric: A name, or ``{name: {parameters}}``. Optional if you only use ``combine``, which takes the first score.
+        threshold: Lowest passing value of a number, instead of the inner metric's verdict.
 
     Detail: ``name`` (``Not (code_x)``), ``inner_value``, ``vacuous`` as in the inner metric.
 
@@ -238,7 +240,9 @@ def code_not(subject: Subject, *, metric: InnerMetric | None = None) -> Result:
         return Result(float(not value), passed=not value, detail=detail)
     if not -EPSILON <= value <= 1 + EPSILON:
         raise MetricError("invalid_value", f"{inner.metric}: must be from 0 to 1, got {value:g}")
-    return Result(min(max(1.0 - value, 0.0), 1.0), detail=detail)
+    value, verdict = min(max(1.0 - value, 0.0), 1.0), inner.verdict
+    passed = None if verdict is None else not verdict
+    return Result(value, passed=passed if threshold is None else _meets(value, threshold, "up"), detail=detail)
 
 
 class Oracle:

@@ -55,13 +55,12 @@ def _references(turn: Turn, given: Texts | None) -> list[str]:
 
 
 def _texts(found: Any) -> list[str]:
-    if isinstance(found, (list, tuple)):
-        return [rendered(text) for text in found]
-    return [] if found is None else [rendered(found)]
+    texts = [rendered(text) for text in (found if isinstance(found, (list, tuple)) else [found]) if text is not None]
+    return [text for text in texts if text.strip()] or texts
 
 
 def _unusable(output: str, references: Sequence[str], *, missing: str = "references", empty: bool = True) -> Result | None:
-    if not references:
+    if not references or (empty and not references[0].strip()):
         return skip(f"missing:{missing}")
     if empty and not output.strip():
         return skip("empty_output")
@@ -118,7 +117,7 @@ def code_bleu(
     Skipped:
 
     - ``empty_output`` if the output is empty.
-    - ``missing:references`` if there are no references.
+    - ``missing:references`` if there are no references, or only blank ones. Beside others, blank ones don't count.
     - ``too_long`` if the output or all references together have more than 100,000 characters, or if the output's characters
       times the number of references are more than a million.
 
@@ -126,7 +125,8 @@ def code_bleu(
         references: A text or a list of texts. The default is the turn's references or its ground truth. Trusys also spells
             the option ``value``, ``expected_output`` and ``expcted_output``.
         max_n: Largest number of words in an n-gram, 1 to 16.
-        tokenizer: ``ms``: symbols and punctuation are separate words, in upper case. ``word``: runs of letters and digits,
+        tokenizer: ``ms``: symbols and punctuation are separate words, in upper case, except after a number (``72.`` isn't
+            ``72``, so use ``word`` for short answers). ``word``: runs of letters and digits,
             in lower case, or the symbols of a text without any. ``whitespace``: text between white space, in lower case.
         smoothing: ``method4`` is that of Chen and Cherry: the first n-gram length without a match counts as
             ``ln(words) / (5 · 2)`` matches, the second as ``ln(words) / (5 · 4)``, and so on. Without any common word the
@@ -250,7 +250,7 @@ def code_text_f1(
     Skipped:
 
     - ``empty_output`` if the output is empty.
-    - ``missing:ground_truth`` if there is no ground truth.
+    - ``missing:ground_truth`` if there is no ground truth, or a blank one.
     - ``too_long`` if either has more than 100,000 characters.
 
     Parameters:

@@ -1,8 +1,8 @@
 """Comparisons of the number in the output.
 
-If the whole output is a number, that number counts. It can have a sign, ``,`` between groups of three digits, a decimal
-point, an exponent, a currency symbol before it, or ``%`` after it (which doesn't divide). Otherwise ``extract`` selects a
-number in the text. ``NaN`` and ``Infinity`` aren't numbers.
+If the whole output is a number, that number counts. It can have a sign (``-``, ``+`` or ``−``), a decimal point, an exponent, a
+currency symbol before it, or ``%`` after it (which doesn't divide). A comma, an apostrophe or a non-breaking space can separate
+groups of three digits. Otherwise ``extract`` selects a number in the text. ``NaN`` and ``Infinity`` aren't numbers.
 """
 
 from __future__ import annotations
@@ -29,10 +29,22 @@ _WHOLE = re.compile(
     r"(?P<sign>[-+]?)(?:(?P<currency>[^\w\s.,+%-])\s*(?P<inner_sign>[-+]?))?"
     r"(?P<digits>(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+)(?P<exponent>(?:[eE][-+]?\d+)?)\s*%?"
 )
-_TOKEN = re.compile(r"[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?")
+_TOKEN = re.compile(
+    r"(?:([-+])[$\xa3\xa5\u20a0-\u20cf]?)?"
+    r"((?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?|(?<![\w.])\.\d+)"
+)
+"""Sign and digits of a number in a text."""
+_MINUS = str.maketrans("\u2212\ufe63\uff0d", "---")
+_GROUPED = re.compile(r"(?<=\d)['\u2019\xa0\u2009\u202f](?=\d{3}(?!\d))")
+"""A separator of thousands that isn't a comma."""
 _EXACT = decimal.Context(prec=700)
 """Number of digits that is enough to add any two floats without rounding."""
 _EXACT_INTEGERS = Decimal(10) ** 15
+
+
+def _plain(text: str) -> str:
+    """Return a text with ``-`` for each minus sign, and commas between thousands."""
+    return _GROUPED.sub(",", text.translate(_MINUS))
 
 
 def _decimal(text: str) -> Decimal | None:
@@ -43,7 +55,7 @@ def _decimal(text: str) -> Decimal | None:
 
 
 def _whole_number(text: str) -> Decimal | None:
-    found = _WHOLE.fullmatch(text.strip())
+    found = _WHOLE.fullmatch(_plain(text).strip())
     if found is None:
         return None
     currency, inner_sign = found["currency"], found["inner_sign"] or ""
@@ -56,10 +68,10 @@ def _number(text: str, extract: Extract) -> Decimal | None:
     whole = _whole_number(text)
     if whole is not None:
         return whole
-    numbers = _TOKEN.findall(text)
+    numbers = _TOKEN.findall(_plain(text))
     if not numbers or (extract == "only" and len(numbers) > 1):
         return None
-    return _decimal(numbers[-1 if extract == "last" else 0])
+    return _decimal("".join(numbers[-1 if extract == "last" else 0]))
 
 
 def _configured(value: str | float) -> Decimal | None:
@@ -95,7 +107,7 @@ def _compared(turn: Turn, value: str | float, extract: Extract, holds: Callable[
     return Result(holds(number, wanted), detail={"number": _shown(number), "value": _shown(wanted)})
 
 
-@metric(needs=("output",), boolean=True, aliases=("trusys:equals-number",))
+@metric(needs=("output",), boolean=True, aliases=("trusys:equals-number",), version="2")
 def code_equals_number(
     turn: Turn,
     *,
@@ -124,7 +136,7 @@ def code_equals_number(
     )
 
 
-@metric(needs=("output",), boolean=True, aliases=("trusys:greater-than",))
+@metric(needs=("output",), boolean=True, aliases=("trusys:greater-than",), version="2")
 def code_greater_than(turn: Turn, *, value: Annotated[Number, EXPECTED_OUTPUT], extract: Extract = "only") -> Result:
     """Check that the number in the output is greater than a limit.
 
@@ -141,7 +153,7 @@ def code_greater_than(turn: Turn, *, value: Annotated[Number, EXPECTED_OUTPUT], 
     return _compared(turn, value, extract, operator.gt)
 
 
-@metric(needs=("output",), boolean=True, aliases=("trusys:less-than",))
+@metric(needs=("output",), boolean=True, aliases=("trusys:less-than",), version="2")
 def code_less_than(turn: Turn, *, value: Annotated[Number, EXPECTED_OUTPUT], extract: Extract = "only") -> Result:
     """Check that the number in the output is less than a limit.
 

@@ -316,7 +316,7 @@ def code_json_equals(turn: Turn, *, value: Annotated[Any, EXPECTED_OUTPUT] = Non
     Source: Trusys json-equals.
     """
     expected = turn.ground_truth if value is None else value
-    if expected is None:
+    if expected is None or (expected == "" and value is None):
         return skip("missing:ground_truth")
     output = turn.output or ""
     if too_long(output):

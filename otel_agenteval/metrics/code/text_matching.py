@@ -156,7 +156,7 @@ def _fields(text: str) -> tuple[str, ...]:
             field = text[at:].split(",", 1)[0]
             found.append(field.strip())
             at += len(field) + 1
-    return tuple(field for field in found if field)
+    return tuple(found)
 
 
 def _well_quoted(value: TextOrNumber | list[TextOrNumber]) -> bool:
@@ -170,25 +170,24 @@ Texts = Annotated[TextOrNumber | list[TextOrNumber], Predicate(_well_quoted)]
 
 
 def _listed(value: TextOrNumber | list[TextOrNumber]) -> tuple[str, ...]:
-    if isinstance(value, str):
-        return _fields(value)
-    return tuple(map(rendered, value)) if isinstance(value, list) else (rendered(value),)
+    texts = _fields(value) if isinstance(value, str) else map(rendered, value if isinstance(value, list) else [value])
+    return tuple(text for text in texts if text.strip())
 
 
 def _case(text: str, ignore_case: bool) -> str:
     return text.lower() if ignore_case else text
 
 
-@metric(needs=("output",), boolean=True, aliases=("trusys:contains-all", "hpd:ContainsAllEvaluator"))
+@metric(needs=("output",), boolean=True, aliases=("trusys:contains-all", "hpd:ContainsAllEvaluator"), version="2")
 def code_contains_all(turn: Turn, *, value: Annotated[Texts, EXPECTED_OUTPUT], ignore_case: bool = False) -> Result:
     r"""Check that the output contains all of the given texts.
 
-    Case-sensitive. Every output contains an empty text. Without texts, every output passes, vacuous.
+    Case-sensitive. Blank texts are ignored. Without other texts, every output passes, vacuous.
 
     Parameters:
-        value: A list of texts or numbers, or a comma-separated text. Its fields are trimmed, and empty ones ignored. Double
-            quotes protect commas and white space (``"red, green",blue``). A quote inside them is doubled or written ``\"``.
-            An unclosed quote is an error.
+        value: A list of texts or numbers, or a comma-separated text, whose fields are trimmed. Double quotes protect commas
+            and white space (``"red, green",blue``). A quote inside them is doubled or written ``\"``. An unclosed quote is an
+            error.
         ignore_case: Lower-case both sides.
 
     Detail: ``missing``, the missing texts in their order.
@@ -203,11 +202,11 @@ def code_contains_all(turn: Turn, *, value: Annotated[Texts, EXPECTED_OUTPUT], i
     return Result(not missing, detail={"missing": missing})
 
 
-@metric(needs=("output",), boolean=True, aliases=("trusys:contains-any", "hpd:ContainsAnyEvaluator"))
+@metric(needs=("output",), boolean=True, aliases=("trusys:contains-any", "hpd:ContainsAnyEvaluator"), version="2")
 def code_contains_any(turn: Turn, *, value: Annotated[Texts, EXPECTED_OUTPUT], ignore_case: bool = False) -> Result:
     """Check that the output contains at least one of the given texts.
 
-    Case-sensitive. Every output contains an empty text. Without texts, every output passes, vacuous.
+    Case-sensitive. Blank texts are ignored. Without other texts, every output passes, vacuous.
 
     Parameters:
         value: Texts to search for, as in ``code_contains_all``.
@@ -419,7 +418,7 @@ def code_keyword_coverage(turn: Turn, *, keywords: list[str], ignore_case: bool 
     """Share of the keywords that occur in the output.
 
     A keyword counts once, even if it occurs several times or inside a word. A keyword that is listed twice counts twice.
-    Without keywords the value is 1, vacuous.
+    Blank keywords are ignored. Without others the value is 1, vacuous.
 
     Parameters:
         keywords: A list of texts.
@@ -430,6 +429,7 @@ def code_keyword_coverage(turn: Turn, *, keywords: list[str], ignore_case: bool 
 
     Source: HPD KeywordCoverageEvaluator.
     """
+    keywords = [keyword for keyword in keywords if keyword.strip()]
     if not keywords:
         return vacuous(_inverted(1.0, inverse), found=[], missing=[])
     output = _case(turn.output or "", ignore_case)
@@ -442,9 +442,9 @@ def _inverted(value: float, inverse: bool) -> float:
     return 1.0 - value if inverse else value
 
 
-def _expected(turn: Turn, expected: TextOrNumber | None) -> str | None:
+def _expected(turn: Turn, expected: TextOrNumber | None) -> list[str]:
     given = truth_of(turn) if expected is None else expected
-    return None if given is None else rendered(given)
+    return [rendered(text) for text in (given if isinstance(given, list) else [given]) if text is not None]
 
 
 def _bigrams(text: str) -> Counter[tuple[str, str]]:
@@ -459,8 +459,8 @@ def code_content_similarity(
 
     The value is twice the number of common pairs of neighboring characters, divided by the pairs of both texts. A pair counts as often as it occurs on the side
     with fewer occurrences. Case and white space count. Two empty texts are 1, and one empty text is 0. Texts of one
-    character have no pairs: they are 1 if equal, otherwise 0. Skipped as ``missing:criteria`` if there is no text to
-    compare with.
+    character have no pairs: they are 1 if equal, otherwise 0. The best of several ground truths counts. Skipped as
+    ``missing:criteria`` if there is no text to compare with.
 
     Parameters:
         expected: Text to compare with. The default is the turn's ground truth.
@@ -472,16 +472,20 @@ def code_content_similarity(
     Source: HPD ContentSimilarityEvaluator.
     """
     wanted = _expected(turn, expected)
-    if wanted is None:
+    if not wanted:
         return skip("missing:criteria")
     output = turn.output or ""
-    ours, theirs = _bigrams(output), _bigrams(wanted)
-    shared = ours & theirs
-    common = shared.total() if mode == "multiset" else len(shared)
-    pairs = ours.total() + theirs.total()
-    value = 2 * common / pairs if pairs else float(output == wanted)
-    detail = {"common": common, "output_pairs": ours.total(), "expected_pairs": theirs.total()}
-    return Result(_inverted(value, inverse), detail=detail)
+    ours = _bigrams(output)
+
+    def alike(text: str) -> tuple[float, int, int]:
+        theirs = _bigrams(text)
+        shared = ours & theirs
+        common = shared.total() if mode == "multiset" else len(shared)
+        pairs = ours.total() + theirs.total()
+        return 2 * common / pairs if pairs else float(output == text), common, theirs.total()
+
+    value, common, pairs = max(map(alike, wanted))
+    return Result(_inverted(value, inverse), detail={"common": common, "output_pairs": ours.total(), "expected_pairs": pairs})
 
 
 LEVENSHTEIN_LIMIT = 5_000
@@ -493,8 +497,8 @@ def code_levenshtein_similarity(turn: Turn, *, expected: TextOrNumber | None = N
     """Similarity of the output and a text by edits: ``1 - distance / longer length``.
 
     The distance is the least number of inserted, deleted and substituted characters (code points). Case counts. Two empty
-    texts are 1. Skipped as ``missing:criteria`` if there is no text to compare with, and as ``too_long`` if either text has
-    more than 5,000 characters.
+    texts are 1. The best of several ground truths counts. Skipped as ``missing:criteria`` if there is no text to compare with,
+    and as ``too_long`` if the output or all texts together have more than 5,000 characters.
 
     Parameters:
         expected: Text to compare with. The default is the turn's ground truth.
@@ -505,12 +509,13 @@ def code_levenshtein_similarity(turn: Turn, *, expected: TextOrNumber | None = N
     Source: HPD LevenshteinEvaluator.
     """
     wanted = _expected(turn, expected)
-    if wanted is None:
+    if not wanted:
         return skip("missing:criteria")
     output = turn.output or ""
-    longest = max(len(output), len(wanted))
-    if longest > LEVENSHTEIN_LIMIT:
+    if max(len(output), sum(map(len, wanted))) > LEVENSHTEIN_LIMIT:
         return skip("too_long")
     levenshtein = require("rapidfuzz.distance", feature="code_levenshtein_similarity", extra="text").Levenshtein
-    distance = levenshtein.distance(output, wanted)
-    return Result(_inverted(1 - distance / longest if longest else 1.0, inverse), detail={"distance": distance})
+    value, distance = max(
+        (1 - levenshtein.normalized_distance(output, text), -levenshtein.distance(output, text)) for text in wanted
+    )
+    return Result(_inverted(value, inverse), detail={"distance": -distance})

@@ -51,6 +51,7 @@ def expected_entries(turn: Turn, given: Sequence[Any] | None, *names: str) -> li
     """Return the expected tools from the parameter or the turn's references, or None.
 
     Each is a name, or an object with ``name`` and possibly ``arguments`` and ``output``, whichever tool it is written for.
+    A text lists names with commas, semicolons or bars.
 
     Raises:
         MetricError: If the reference is neither a list nor a name, or an entry can't be read.
@@ -58,7 +59,9 @@ def expected_entries(turn: Turn, given: Sequence[Any] | None, *names: str) -> li
     entries = reference(turn, given, *names)
     if entries is None:
         return None
-    if isinstance(entries, (str, Mapping)):
+    if isinstance(entries, str):  # a cell of a data set
+        entries = [name.strip() for name in re.split("[,;|]", entries) if name.strip()]
+    elif isinstance(entries, Mapping):
         entries = [entries]
     if not isinstance(entries, (list, tuple, set, frozenset)):
         raise MetricError("invalid_reference", f"{names[0]}: must be a list of tool names, got {type(entries).__name__}")
