@@ -1,9 +1,10 @@
 """Evaluate the labelled detector cases with one list of the detectors switched off. ``scripts/detectors.py --without`` calls it.
 
     python scripts/ablation.py                   prints each list, its number of texts, and the detectors that use it
-    python scripts/ablation.py LIST HALF NAME …  prints the cases on which the detectors NAME fire without LIST, as JSON
+    python scripts/ablation.py -                 prints the cases on which the detectors fire without each list that it reads
 
-LIST is one list, or several with spaces between them.
+It reads ``[[LIST, HALF, [DETECTOR, …]], …]`` as JSON, and prints a line of JSON for each: the ids of cases, or null if the detectors
+fail. LIST is one list, or several with spaces between them. Each runs in a fork, which has all patterns that are the same without it.
 
 A list is one of these:
 
@@ -25,10 +26,13 @@ import pkgutil
 import re
 import sys
 from collections.abc import Collection, Iterator, Sequence
+from functools import cache
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
+
+from forks import in_fork
 
 ROOM = "otel_agenteval.detectors"
 DATA = Path(importlib.util.find_spec("otel_agenteval").origin).parent / "detectors" / "data"  # type: ignore[union-attr, arg-type]
@@ -144,18 +148,23 @@ class _Loader(SourceFileLoader):
     switch: Switch
 
     def get_code(self, fullname: str) -> CodeType:
-        tree = ast.parse(self.get_data(self.path))
-        for line in tree.body:
-            target = line.targets[0] if isinstance(line, ast.Assign) else line.target if isinstance(line, ast.AnnAssign) else None
-            if isinstance(target, ast.Name) and isinstance(line, ast.Assign | ast.AnnAssign) and line.value is not None:
-                name = f"{fullname.removeprefix(ROOM + '.')}.{target.id}"
-                called = ast.Call(ast.Name("_constant", ast.Load()), [line.value, ast.Constant(name)], [])
-                line.value = ast.copy_location(called, line.value)
-        return compile(ast.fix_missing_locations(tree), self.path, "exec", dont_inherit=True)
+        return _code_of(fullname, self.path)
 
     def exec_module(self, module: ModuleType) -> None:
         vars(module)["_constant"] = self.switch.constant
         super().exec_module(module)
+
+
+@cache
+def _code_of(module: str, path: str) -> CodeType:
+    tree = ast.parse(Path(path).read_bytes())
+    for line in tree.body:
+        target = line.targets[0] if isinstance(line, ast.Assign) else line.target if isinstance(line, ast.AnnAssign) else None
+        if isinstance(target, ast.Name) and isinstance(line, ast.Assign | ast.AnnAssign) and line.value is not None:
+            name = f"{module.removeprefix(ROOM + '.')}.{target.id}"
+            called = ast.Call(ast.Name("_constant", ast.Load()), [line.value, ast.Constant(name)], [])
+            line.value = ast.copy_location(called, line.value)
+    return compile(ast.fix_missing_locations(tree), path, "exec", dont_inherit=True)
 
 
 def lists() -> dict[str, int]:
@@ -182,10 +191,22 @@ def detectors_of(name: str) -> Sequence[str]:
 
 def fired(half: str, names: Sequence[str]) -> Iterator[str]:
     """Yield the cases on which detectors fire."""
-    sys.path.insert(0, str(Path(__file__).parent))
     detectors = importlib.import_module("detectors")
     for name in names:
         yield from (outcome.case.id for outcome in detectors.outcomes(name, half) if outcome.fired)
+
+
+def _fired_without(off: str, half: str, names: Sequence[str]) -> list[str] | None:
+    """Return the cases on which detectors fire without some lists. None if they fail."""
+
+    def work() -> list[str]:
+        Switch(off.split())
+        return list(fired(half, names))
+
+    try:
+        return in_fork(work, "otel_agenteval", "detectors", "whole_turns")
+    except RuntimeError:
+        return None
 
 
 def main() -> int:
@@ -193,9 +214,12 @@ def main() -> int:
     if len(sys.argv) < 2:
         print("\n".join(f"{name}  {count}  {' '.join(detectors_of(name))}" for name, count in lists().items()))
     else:
-        off, half, *names = sys.argv[1:]
-        Switch(off.split())
-        print(json.dumps(list(fired(half, names))))
+        tasks = json.load(sys.stdin)
+        Switch()
+        for name in {name for _, _, names in tasks for name in names}:
+            list(fired("test", [name]))
+        for off, half, names in tasks:
+            print(json.dumps(_fired_without(off, half, names)))
     return 0
 
 

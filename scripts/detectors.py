@@ -339,22 +339,25 @@ def without(pattern: str, names: Sequence[str], halves: Sequence[str], except_fo
     if not chosen:
         raise ValueError(f"--without: no list matches, got {pattern!r}; scripts/ablation.py prints all lists")
     before = {(name, half): outcomes(name, half) for name in names for half in halves}
+    using = {off: [name for name in names if name in users[off] or users[off] == ["all"]] for off in chosen}
+    tasks = [(off, half, using[off]) for off in chosen for half in halves]
 
-    def evaluated(off: str) -> list[Change]:
-        found = []
-        for half in halves:
-            using = [name for name in names if name in users[off] or users[off] == ["all"]]
-            run = subprocess.run([sys.executable, script, off, half, *using], capture_output=True, text=True, check=False)
-            fired = set(json.loads(run.stdout)) if run.returncode == 0 else None
-            found += [_changed(off, name, half, before[name, half], fired) for name in using]
-        return found
+    def evaluated(part: int) -> list[Change]:
+        mine = tasks[part :: os.cpu_count()]
+        run = subprocess.run([sys.executable, script, "-"], input=json.dumps(mine), stdout=subprocess.PIPE, text=True, check=True)
+        fired = map(json.loads, run.stdout.splitlines())
+        return [
+            _changed(off, name, half, before[name, half], found)
+            for (off, half, names), found in zip(mine, fired, strict=True)
+            for name in names
+        ]
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for changes in pool.map(evaluated, chosen):
+        for changes in pool.map(evaluated, range(os.cpu_count() or 1)):
             yield from changes
 
 
-def _changed(off: str, name: str, half: str, of: Sequence[Outcome], fired: set[str] | None) -> Change:
+def _changed(off: str, name: str, half: str, of: Sequence[Outcome], fired: Sequence[str] | None) -> Change:
     if fired is None:
         return Change(off, name, half, figures(of), None, len(of))
     after = [outcome._replace(fired=outcome.case.id in fired) for outcome in of]

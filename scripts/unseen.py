@@ -10,14 +10,15 @@ from __future__ import annotations
 import argparse
 import concurrent.futures
 import contextlib
+import itertools
 import json
 import logging
 import os
 import re
-import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,11 +29,14 @@ import check_turns  # noqa: E402
 from recordings import unpack_all  # noqa: E402
 
 import otel_agenteval  # noqa: E402 - of this checkout, or as it is installed
+from scripts.forks import in_fork  # noqa: E402
 
 PAYS = 0.01
 """Percentage points of all facts that a dialect has to be worth, unless facts without a truth change without it."""
 NONE = {"corpus": 97.0, "corpus_b": 90.0}
 """Percentage of the facts of a corpus that has to be right without any dialect."""
+CHECKED = 20
+"""Number of recordings of a dialect that ``--check`` reads first."""
 PAGE = ROOT / "docs" / "internals" / "inferred-dialects.md"
 FIGURES = re.compile(r"(?<=<!-- unseen -->).*?(?=<!-- /unseen -->)", re.DOTALL)
 DIALECTS = Path(otel_agenteval.__file__).parent / "dialects"
@@ -56,17 +60,20 @@ def leave_out(dialects: Iterable[str]) -> None:
         module.read = lambda record, step: None
 
 
-def recordings(folder: Path) -> Iterator[tuple[str, list[Path], Any]]:
+@cache
+def recordings(folder: Path) -> list[tuple[str, list[Path], Any]]:
     """Return name, files and truth of each recording."""
+    found = []
     for truths in sorted(folder.glob("*/truth.json")):
         for name, truth in sorted(check_turns.load_truth(truths).items()):
             paths = [truths.parent / file for file in (name, truth["logs"]) if file and (truths.parent / file).exists()]
             if paths and paths[0].name == name:
-                yield f"{folder.name}/{truths.parent.name}/{name}", paths, truth
+                found.append((f"{folder.name}/{truths.parent.name}/{name}", paths, truth))
+    return found
 
 
 def read(folders: Sequence[Path], only: Iterable[str] | None = None) -> dict[str, Any]:
-    """Return for each recording which facts are right, the facts without a truth, and the dialects of its spans."""
+    """Return for each recording which facts are right, and the facts without a truth."""
     from otel_agenteval import load_turns
 
     wanted = None if only is None else set(only)
@@ -77,7 +84,7 @@ def read(folders: Sequence[Path], only: Iterable[str] | None = None) -> dict[str
                 turns = sorted(
                     (turn.to_dict() for turn in load_turns([*map(str, paths)])), key=lambda turn: turn.get("start") or ""
                 )
-                found[name] = {"right": _right(turns, truth, paths), "more": [*map(_more, turns)], "dialects": _dialects(paths)}
+                found[name] = {"right": _right(turns, truth, paths), "more": [*map(_more, turns)]}
     return found
 
 
@@ -153,25 +160,39 @@ def compared(dialect: str, before: dict[str, Any], after: dict[str, Any]) -> Row
 
 
 def apart(folders: Sequence[Path], without: Sequence[str], only: Iterable[str] | None = None) -> dict[str, Any]:
-    """Return the result of :func:`read` without some dialects, from a process of its own."""
-    command = [sys.executable, __file__, *map(str, folders), "--read", "--without", *without]
-    wanted = json.dumps(None if only is None else [*only])
-    done = subprocess.run(command, input=wanted, stdout=subprocess.PIPE, text=True, check=True)
-    found: dict[str, Any] = json.loads(done.stdout)
+    """Return the result of :func:`read` without some dialects, from a fork that imports the package anew."""
+
+    def work() -> dict[str, Any]:
+        leave_out(without)
+        return read(folders, only)
+
+    found: dict[str, Any] = in_fork(work, "otel_agenteval")
     return found
 
 
-def measured(folders: Sequence[Path], dialects: Sequence[str]) -> tuple[list[Row], int]:
-    """Return a row for each dialect that spans of these recordings have, and the number of all facts."""
-    before = apart(folders, ())
+def measured(folders: Sequence[Path], dialects: Sequence[str], *, check: bool = False) -> tuple[list[Row], int]:
+    """Return a row for each dialect that spans of these recordings have, and the number of all facts.
+
+    To ``check``, some recordings of a dialect that pays in them are enough.
+    """
+    before = json.loads(json.dumps(read(folders)))
+    everything = sum(len(one["right"]) for one in before.values())
+    with_dialect: dict[str, list[str]] = {dialect: [] for dialect in names()}
+    for name, paths, _ in itertools.chain(*map(recordings, folders)):
+        for dialect in _dialects(paths):
+            with_dialect[dialect].append(name)
 
     def row(dialect: str) -> Row:
-        only = [name for name, one in before.items() if dialect in one["dialects"]]
-        return compared(dialect, before, apart(folders, [dialect], only) if only else {})
+        only = with_dialect[dialect]
+        some = only[:: 1 + len(only) // CHECKED] if check else only
+        found = compared(dialect, before, apart(folders, [dialect], some) if some else {})
+        if found.pays(everything) or some == only:
+            return found
+        return compared(dialect, before, apart(folders, [dialect], only))
 
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         rows = list(pool.map(row, dialects))
-    return sorted(rows, key=lambda one: one.gained - one.lost), sum(len(one["right"]) for one in before.values())
+    return sorted(rows, key=lambda one: one.gained - one.lost), everything
 
 
 def without_any(folder: Path) -> float:
@@ -193,16 +214,11 @@ def main() -> int:
     parser.add_argument("--without", nargs="*", default=(), metavar="DIALECT", help="only these dialects")
     parser.add_argument("--check", action="store_true", help="fail if a dialect loses nothing")
     parser.add_argument("--write", action="store_true", help="write docs/internals/inferred-dialects.md")
-    parser.add_argument("--read", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
-    if given.read:
-        logging.disable()
-        leave_out(given.without)
-        json.dump(read(given.folders, json.load(sys.stdin)), sys.stdout)
-        return 0
+    logging.disable()
     with contextlib.ExitStack() as stack:
         folders = given.folders or unpacked(stack)
-        rows, everything = measured(folders, given.without or names())
+        rows, everything = measured(folders, given.without or names(), check=given.check)
         left = {folder.name: without_any(folder) for folder in folders if folder.name in NONE and not given.without}
     lines = ["| without | facts | lost | gained | points | other facts that change, in turns |", "|---|---|---|---|---|---|"]
     lines += [shown(row, everything) for row in rows]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cache
 from typing import NamedTuple
 
 import pytest
@@ -74,11 +73,6 @@ LIMITS = (
 )
 
 
-@cache
-def _all_patterns() -> list[Used]:
-    return patterns()
-
-
 def slow_on(used: Used) -> str | None:
     """Say on which text a pattern takes too long, as times, prefix, pump and end; None if there is none."""
     limit = next((limit for limit in LIMITS if used.where.startswith(limit.begins)), None)
@@ -107,5 +101,5 @@ def _places() -> Iterator[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("room", sorted(set(_places())))
 def test_patterns_take_linear_time(room: str) -> None:
-    mine = [used for used in _all_patterns() if used.where.rpartition("/")[0] == room]
+    mine = [used for used in patterns() if used.where.rpartition("/")[0] == room]
     assert not [slow for used in mine if (slow := slow_on(used)) is not None]

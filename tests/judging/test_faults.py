@@ -19,10 +19,10 @@ from tests.support.faulty import FAULTS, INPUT_TOKENS, OUTPUT_TOKENS, FaultyMode
 from tests.support.rig import Rig
 
 METRIC = "llm_relevance"
-JOBS, BATCHES, THREADS = 2_000, 4, 16
+JOBS, BATCHES, THREADS = 500, 4, 16
 USD_PER_TOKEN = 0.001
 QUESTION_USD = (INPUT_TOKENS + OUTPUT_TOKENS) * USD_PER_TOKEN
-USD_PER_HOUR = 60.0
+USD_PER_HOUR = 15.0
 
 
 class JumpingClock:
@@ -124,7 +124,7 @@ def test_with_faults_every_job_has_one_end_within_the_budget(
             assert len(judging.queue.dead_letters()) == min(1_000, results.get("error", 0))
     finally:
         model.close()
-    assert all(model.met[fault] > 10 for fault in FAULTS), model.met
+    assert all(model.met[fault] > 5 for fault in FAULTS), model.met
     assert {"refusal", "reply_too_large"} <= ends.keys(), ends
     assert any(7 <= pause < 8 for pause in sleeps)  # Retry-After, and jitter
     assert USD_PER_HOUR * 0.5 < bill.dearest_hour() <= USD_PER_HOUR + 2 * THREADS * QUESTION_USD

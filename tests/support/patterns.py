@@ -6,13 +6,19 @@ Run as a program: it prints a pickled list, made in a process in which nothing w
 from __future__ import annotations
 
 import ast
+import atexit
+import fcntl
 import importlib
+import os
 import pickle
 import pkgutil
 import re
 import subprocess
 import sys
+import tempfile
+import uuid
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any, NamedTuple
@@ -41,10 +47,21 @@ class Used(NamedTuple):
             getattr(self.pattern, use)(text)
 
 
+@cache
 def patterns() -> list[Used]:
-    """Return all of them, also those that are compiled when they are first needed."""
-    done = subprocess.run([sys.executable, "-m", "tests.support.patterns"], cwd=ROOT, capture_output=True, check=True)
-    return [Used(re.compile(source, flags), where, uses) for source, flags, where, uses in pickle.loads(done.stdout)]
+    """Return all of them, also those that are compiled when they are first needed. The processes of a test run look once."""
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID", uuid.uuid4().hex)
+    shared = Path(tempfile.gettempdir(), f"agenteval-patterns-{run}")
+    atexit.register(shared.unlink, missing_ok=True)
+    with shared.open("ab+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        found = file.read()
+        if not found:
+            command = [sys.executable, "-m", "tests.support.patterns"]
+            found = subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout
+            file.write(found)
+    return [Used(re.compile(source, flags), where, uses) for source, flags, where, uses in pickle.loads(found)]
 
 
 def _main() -> None:
