@@ -19,12 +19,12 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
-from ..core.turn import CloseReason
+from ..core.turn import CloseReason, Message
 from ..dialects.content import decode
 from ..dialects.generic.kinds import is_graph
 from ..dialects.reader import read, review_roles, role_in
 from ..dialects.step import AGENT, CHAIN, INNER, LLM, ROOT_ROLES, UNKNOWN, WORKFLOW
-from ..spans.record import LogPart, SpanRecord
+from ..spans.record import ERROR, LogPart, SpanRecord
 from .items import are_items
 from .logged import add_answers, add_prompt, calls_in, prompted, take_logged
 from .state import PendingSpans
@@ -284,9 +284,11 @@ def _groups_under(top: _Node, root_seen: bool = True) -> list[SpanGroup]:
 
 
 def _group_of(loop: list[_Node], top: _Node, root_seen: bool) -> SpanGroup:
-    """Return the group of a loop's runs. Its root is the span around them if that span contains nothing else."""
+    """Return the group of a loop's runs. Its root is the span around them if that span contains no other run."""
     if len(loop) > 1:
         around = loop[0].up if loop[0] is not top else None
+        while around is not None and around is not top and around.roots < len(loop):
+            around = around.up
         if around is not None and around.roots == len(loop):
             return SpanGroup(around.record, _records_below(around), root_seen)
     return SpanGroup(loop[0].record, [record for run in loop for record in _records_below(run)], root_seen)
@@ -318,14 +320,37 @@ def _calls_in(node: _Node) -> list[SpanRecord]:
 def _loops(roots: list[_Node]) -> list[list[_Node]]:
     found: list[list[_Node]] = []
     latest: dict[int, list[_Node]] = {}
-    for node in sorted(roots, key=lambda root: root.record.start_ns):
-        loop = latest.get(node.record.parent_id)
-        if loop is not None and node.record.parent_id and _goes_on(loop[-1].record, node.record):
-            loop.append(node)
+    for node in sorted(roots, key=_START):
+        beside = latest.get(node.record.parent_id) if node.record.parent_id else None
+        if beside is not None and _goes_on(beside[-1].record, node.record):
+            loop = beside
+        elif found and _is_next(found[-1][-1], node):
+            loop = found[-1]
         else:
-            loop = latest[node.record.parent_id] = [node]
+            loop = []
             found.append(loop)
+        loop.append(node)
+        latest[node.record.parent_id] = loop
     return found
+
+
+def _is_next(first: _Node, second: _Node) -> bool:
+    """Return True if a run answers the tool calls that another one requested, or tries its prompt again after an error."""
+    if second.record.start_ns + _CLOCK_STEP_NS < first.record.end_ns or not first.holds & second.holds & _LLM:
+        return False
+    before, after = max(_calls_in(first), key=attrgetter("end_ns")), min(_calls_in(second), key=attrgetter("start_ns"))
+    if first.record.status == ERROR and first.record.name == second.record.name:
+        asked = _prompt_of(before)
+        return bool(asked) and asked == _prompt_of(after)
+    step = read(before)
+    made = step.output_value if step.output_messages is None else step.output_messages
+    asks = {call.call_id for message in decode(made, "assistant").messages for call in message.tool_calls} - {None}
+    return bool(asks) and not asks.isdisjoint(result.call_id for message in _prompt_of(after) for result in message.tool_results)
+
+
+def _prompt_of(record: SpanRecord) -> list[Message]:
+    step = read(record)
+    return decode(step.input_value if step.input_messages is None else step.input_messages, "user").messages
 
 
 _MOST_NODES = 32
@@ -438,9 +463,7 @@ def _stopped_for_tools(record: SpanRecord) -> bool:
 
 def _brings_results(record: SpanRecord) -> bool:
     """Return True if a prompt doesn't end with a user message."""
-    step = read(record)
-    given = step.input_value if step.input_messages is None else step.input_messages
-    messages = decode(given, "user").messages
+    messages = _prompt_of(record)
     return not messages or messages[-1].role != "user" or bool(messages[-1].tool_results)
 
 

@@ -270,8 +270,17 @@ class _Piece:
 
 
 def may_go_on(group: SpanGroup) -> bool:
-    """Return True for a model call that is alone in its trace, or a message of a thread."""
-    return reader_of(group).root.thread is not None or is_bare_call(group)
+    """Return True for a model call that is alone in its trace, also below the spans of a gateway, or a message of a thread."""
+    return reader_of(group).root.thread is not None or is_bare_call(group) or _is_of_gateway(group)
+
+
+def _is_of_gateway(group: SpanGroup) -> bool:
+    """Return True if a turn is one model call below spans without a role and without content of their own."""
+    reader = reader_of(group)
+    root = reader.root
+    if root.role is not None or len(reader.llm) != 1 or not reader.of_role.keys() <= {None, LLM}:
+        return False
+    return root.input_messages is None and root.input_value is None and root.output_messages is None and root.output_value is None
 
 
 def is_bare_call(group: SpanGroup) -> bool:
@@ -473,6 +482,8 @@ class Stitcher:
 
     def _only_waiting(self, piece: _Piece) -> _Piece | None:
         """Return the only part that a call may continue by the rule *next call*, judged by sizes and times."""
+        if not is_bare_call(piece.first_group):
+            return None
         program = _program(piece.first_group, piece.first)
         candidates = self._waiting.ended(program, piece.start_ns - _MAX_PAUSE_NS, piece.start_ns)
         if len(candidates) > _MOST_CANDIDATES:
@@ -537,7 +548,7 @@ def _facts_of(held: _Piece) -> Iterator[Hashable]:
     conversation = reader.conversation_id()
     if conversation is not None:
         yield tenant, "conversation", conversation
-    if _spent(held) > 0:
+    if _spent(held) > 0 and is_bare_call(held.last_group):
         yield _program(held.last_group, last)
 
 

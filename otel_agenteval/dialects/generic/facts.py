@@ -59,6 +59,7 @@ _PROVIDERS = frozenset((
     "bedrock", "groq", "ollama", "cohere", "litellm", "deepseek", "xai", "together_ai", "fireworks_ai", "perplexity", "openrouter", "compat-oai",
     "google-genai", "openai-compatible", "aws", "models",
 ))  # fmt: skip
+_CHAT_MODEL = frozenset(("chat", "model"))
 _TELLING_KINDS = frozenset((LLM, RETRIEVAL, EMBEDDING))
 MODEL, USAGE, KIND, TELLING, MESSAGES = 1, 2, 4, 8, 16
 """Evidence of a model's work: a known model's name, token counts, a span kind, LLM-only messages, any messages."""
@@ -182,6 +183,8 @@ class Facts:
         self.kind: str | None = None
         """The role from a kind attribute."""
         self.kind_strength = 0
+        self.calls_model = False
+        """True if a kind that is surely the span's names a model (``llm``, ``chat_model``), which says enough without content."""
         self.agents: set[str] = set()
         """Names of agents, and of the authors of answers."""
         self.function = False
@@ -454,6 +457,8 @@ class Facts:
         level = 2 if strength < 2 and role in _TELLING_KINDS else math.ceil(strength)
         if self.kind is None or (role != CHAIN and (self.kind == CHAIN or level > self.kind_strength)):
             self.kind, self.kind_strength = role, level
+            words = frozenset(words_of(value))
+            self.calls_model = role == LLM and strength >= 3 and ("llm" in words or words >= _CHAT_MODEL)
             self.evidence |= KIND if level >= 2 else 0
 
     def _set(self, field: str, value: Any, strength: float) -> None:

@@ -50,7 +50,7 @@ def role_of(facts: Facts) -> str | None:
     fields = facts.fields
     usage = "output_tokens" in fields or ("input_tokens" in fields and (facts.failed or has_answer(facts)))
     has_content = bool(facts.content or facts.texts or facts.wholes)
-    shown = has_content or usage or "model" in fields
+    shown = has_content or usage or "model" in fields or facts.calls_model
     if facts.kind is not None and (facts.kind_strength > 1 or facts.kind == AGENT or shown):
         return _role_of_kind(facts, shown)
     answered = any(content.direction == OUT for content in facts.content)
