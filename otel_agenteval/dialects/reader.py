@@ -53,10 +53,10 @@ from . import (
 from .generic import keys, reading, traces
 from .generic.caches import NO_CACHES, CacheNames, cache_names, count_caches
 from .generic.facts import Facts, NamePlace, places_of
-from .generic.kinds import agent_in
+from .generic.kinds import agent_in, role_of_kind
 from .generic.logged import LoggedCall, facts_with, is_call
 from .otel_genai import OPERATIONS
-from .step import CHAIN, LLM, NO_FAILURES, TOOL, UNKNOWN, Step, as_text, limit, refusals
+from .step import AGENT, CHAIN, LLM, NO_FAILURES, TOOL, UNKNOWN, Step, as_text, limit, refusals
 
 
 class Dialect(Protocol):
@@ -387,8 +387,22 @@ def read(record: SpanRecord) -> Step:
 def _correct_names(step: Step) -> None:
     if step.agent in _NAMELESS:
         step.agent = None
+    if step.role == AGENT and (step.agent is None or step.agent in _KINDS):
+        step.agent = _name_beside_kind(step.record) or step.agent
     if step.model is not None and step.provider is not None and "/" in step.model:  # LiteLLM writes ``provider/model``
         step.model = step.model.removeprefix(f"{step.provider}/")
+
+
+def _name_beside_kind(record: SpanRecord) -> str | None:
+    """Return the name in another attribute if the span's own name is only its kind."""
+    if record.name.lower() not in _KINDS:
+        return None
+    named = (as_text(record.attributes.get(key)) for key in _NAMES_BESIDE_KINDS)
+    return next((name for name in named if name is not None and role_of_kind(name) is None), None)
+
+
+_KINDS = frozenset(("tool", "agent", "function", "tool_call", "execute_tool", "invoke_agent"))
+_NAMES_BESIDE_KINDS = ("operation.name", "resource.name", "entity.name", "component.name", "name")
 
 
 def _complete_tool(record: SpanRecord, step: Step, shape: Shape) -> None:
@@ -396,7 +410,7 @@ def _complete_tool(record: SpanRecord, step: Step, shape: Shape) -> None:
     for key in shape.outcomes:
         step.tool_failed |= str(attributes[key]).lower() in keys.FAILED
     if step.tool_name is None:
-        step.tool_name = record.name.removeprefix("execute_tool ") or None
+        step.tool_name = _name_beside_kind(record) or record.name.removeprefix("execute_tool ") or None
     if step.tool_arguments is None and step.tool_result is not None:
         step.tool_arguments = {name: attributes[key] for key, name in shape.arguments} or None
 

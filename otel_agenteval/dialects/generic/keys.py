@@ -183,6 +183,7 @@ _ENDINGS: dict[tuple[str, ...], tuple[str, int]] = {
     ("function", "call", "id"): ("tool_call_id", 3), ("tool", "id"): ("tool_call_id", 1),
     ("tool", "description"): ("tool_description", 1),
     ("conversation", "id"): ("conversation_id", 4), ("session", "id"): ("conversation_id", 3), ("thread", "id"): ("conversation_id", 2),
+    ("convo", "id"): ("conversation_id", 3),
     ("session",): ("conversation_id", 1), ("group", "id"): ("conversation_id", 1), ("chat", "id"): ("conversation_id", 1), ("conversation",): ("conversation_id", 1),
     ("state",): ("outcome", 1), ("status",): ("outcome", 1), ("span", "status"): ("outcome", 1), ("observation", "level"): ("outcome", 1), ("error",): ("failure", 1),
     ("error", "message"): ("failure", 1), ("is", "error"): ("failure", 1),

@@ -37,7 +37,8 @@ _IN_ORDER: tuple[tuple[frozenset[str], str], ...] = (
     (frozenset(("workflow", "chain", "graph", "pipeline", "flow", "crew", "task", "runnable", "node")), CHAIN),
 )
 OF_MODELS = frozenset((
-    "chat", "completion", "completions", "generate", "generation", "llm", "inference", "response", "responses", "messages",
+    "chat", "completion", "completions", "generate", "generation", "llm", "inference", "response", "responses", "messages", "stream", "invoke",
+    "converse",
 ))  # fmt: skip
 """Words of operations that call a model, if the span names one."""
 _NO_KINDS = frozenset(

@@ -121,7 +121,7 @@ class MessageReader(ToolReader):
     def _last_words(self) -> str | None:
         for step in reversed(self.of_role.get(INNER, ())):
             if step.output_messages is not None and self.root.error is None:
-                text = _last_assistant_text(self._decode(step, "output_messages", "assistant").messages)
+                text = last_assistant_text(self._decode(step, "output_messages", "assistant").messages)
                 if text is not None:
                     return text
         return None
@@ -150,7 +150,7 @@ class MessageReader(ToolReader):
             return jsonio.text_of(root.final_result)
         if root.output_messages is not None:
             found = self._decode(root, "output_messages", "assistant")
-            text = _last_assistant_text(found.messages)
+            text = last_assistant_text(found.messages)
             if text is not None:
                 return text if self._error_as_answer() is None else None
         raw = root.output_value
@@ -160,7 +160,7 @@ class MessageReader(ToolReader):
         if found.hidden or '"body_iterator"' in jsonio.text_of(raw):  # a response whose content is streamed
             return None
         if any(message.role != "assistant" or message.tool_calls for message in found.messages) or len(found.messages) > 1:
-            return _last_assistant_text(found.messages)
+            return last_assistant_text(found.messages)
         if isinstance(raw, str) and raw[:1] not in '[{"':
             return raw
         if len(found.messages) == 1 and found.messages[0].content is not None and '"content"' in jsonio.text_of(raw):
@@ -171,7 +171,7 @@ class MessageReader(ToolReader):
         """Return True if the root's answer is a failed call's message."""
         if self.root.output_messages is None:
             return False
-        text = _last_assistant_text(self._decode(self.root, "output_messages", "assistant").messages) or ""
+        text = last_assistant_text(self._decode(self.root, "output_messages", "assistant").messages) or ""
         return text != "" and _is_message_of(error, text.strip())
 
     def _error_as_answer(self) -> str | None:
@@ -333,7 +333,7 @@ def last_user_text(messages: list[Message]) -> str | None:
     return context
 
 
-def _last_assistant_text(messages: list[Message]) -> str | None:
+def last_assistant_text(messages: list[Message]) -> str | None:
     for message in reversed(messages):
         if message.role == "assistant":
             if message.content is not None:

@@ -22,7 +22,7 @@ from ...dialects.step import AGENT, INNER, LLM, RERANK, RETRIEVAL, TOOL, Step
 from ...spans.record import SpanRecord
 from . import app_events
 from .finish_reasons import ends_by_itself
-from .messages import MessageReader, last_user_text
+from .messages import MessageReader, last_assistant_text, last_user_text
 from .runs import RequestedRuns
 from .steps import END
 from .tool_calls import TOOL_OR_CALLER
@@ -163,10 +163,12 @@ class TurnReader(MessageReader):
         runs = []
         at_work: dict[int, str] = {}
         hidden = self._agents_in_tools()
+        named = {None, *(step.agent for step in self.of_role.get(AGENT, ()))}
         for step in self.steps:
             if id(step) in hidden:
-                name = self._agent_of(step) or self._main_agent()
-                runs.append(AgentRun(step.tool_name, f"{step.record.span_id:016x}", name, step.record.duration_s, step.error))
+                name, within = self._agent_of(step) or self._main_agent(), hidden[id(step)]
+                own = step.tool_name if within == name or within in named else within
+                runs.append(AgentRun(own, f"{step.record.span_id:016x}", name, step.record.duration_s, step.error))
                 continue
             if step.role != AGENT and (step.role != INNER or not step.agent):
                 continue
@@ -231,20 +233,20 @@ class TurnReader(MessageReader):
             )
         return self._requested.name_of(step, caller)
 
-    def _agents_in_tools(self) -> set[int]:
-        """Return the tools that called a model, which makes them agents without an agent span."""
-        if len(self.llm) < 2:
-            return set()
-        runs = self._tool_steps
-        tools = set(map(id, runs))
-        if all(tool.role == TOOL for tool in runs):  # the role alone identifies tool runs
-            nearest = [self._nearest(step, _AGENT_OR_TOOL) for step in self.llm] if tools else []
-            return {id(ancestor) for ancestor in nearest if ancestor is not None and id(ancestor) in tools}
-        found: set[int] = set()
+    def _agents_in_tools(self) -> dict[int, str | None]:
+        """Return the tools that called a model, which makes them agents without an agent span, and the agent that a call names."""
+        if len(self.llm) < 2 or not self._tool_steps:
+            return {}
+        tools = set(map(id, self._tool_steps))
+        by_role = all(tool.role == TOOL for tool in self._tool_steps)  # the role alone identifies tool runs
+        found: dict[int, str | None] = {}
         for step in self.llm:
-            ancestor = self.tree.nearest(step, "agent or run of a tool", lambda at: at.role == AGENT or id(at) in tools)
-            if ancestor is not None and ancestor.role != AGENT:
-                found.add(id(ancestor))
+            if by_role:
+                ancestor = self._nearest(step, _AGENT_OR_TOOL)
+            else:
+                ancestor = self.tree.nearest(step, "agent or run of a tool", lambda at: at.role == AGENT or id(at) in tools)
+            if ancestor is not None and id(ancestor) in tools:
+                found[id(ancestor)] = found.get(id(ancestor)) or step.agent
         return found
 
     def interactions(self) -> list[dict[str, Any]]:
@@ -256,7 +258,7 @@ class TurnReader(MessageReader):
     def error(self) -> ErrorInfo | None:
         root = self.root
         if root.error is not None and root.role != LLM:
-            return root.error
+            return None if self._went_on_after(root.error) else root.error
         instead = self._error_as_answer() if root.role != LLM else None
         if instead is not None:
             return self._last_call_error() or ErrorInfo("error", instead or None)
@@ -275,6 +277,20 @@ class TurnReader(MessageReader):
             if last.error is not None or last.output_messages is not None or last.output_value is not None:
                 return last.error
         return None if root.output_value is not None and root.role != INNER else self._last_call_error()
+
+    def _went_on_after(self, error: ErrorInfo) -> bool:
+        """Return True if an error only repeats that of a tool, and a model answered afterwards."""
+        answering = self._answering_call()
+        if (
+            answering is None
+            or answering.error is not None
+            or (self._root_output() or last_assistant_text(self.outputs(answering))) is None
+        ):
+            return False
+        return any(
+            tool.error is not None and tool.error.message == error.message and tool.record.end_ns <= answering.record.start_ns
+            for tool in self.of_role.get(TOOL, ())
+        )
 
     def _beside_root(self) -> list[Step]:
         around = self.root.record.parent_id
