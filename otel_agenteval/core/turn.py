@@ -15,7 +15,7 @@ import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, get_args
 
 from . import jsonio, python_text
 from .bounded import bounded_name, is_count
@@ -133,9 +133,13 @@ class LlmCall:
     cache_write_tokens: int | None = None
 
 
+ToolState = Literal["executed", "failed", "requested", "declined"]
+_RAN = ("executed", "failed")
+
+
 @dataclass(slots=True)
 class ToolCall:
-    """One execution of a tool, from a span or from messages."""
+    """One call of a tool, from a span or from messages."""
 
     name: str
     arguments: dict[str, Any] | None = None
@@ -150,6 +154,17 @@ class ToolCall:
     cost_usd: float | None = None
     malformed: bool = False
     """True if arguments were recorded that aren't a JSON object."""
+    state: ToolState = "executed"
+    """``requested`` if it waits for an approval or runs after the turn, ``declined`` if a person or a rule refused it."""
+
+    def __post_init__(self) -> None:
+        if self.state == "executed":
+            self.state = "declined" if self.permission_denied else "failed" if self.error is not None else "executed"
+
+    @property
+    def ran(self) -> bool:
+        """True if the tool ran, with or without success."""
+        return self.state in _RAN
 
 
 @dataclass(slots=True)
@@ -518,6 +533,7 @@ def _plain_fields(value: Any) -> dict[str, Any]:
         if (
             inner is None
             or (inner is False and item.default is False)  # if the default is None, False is a fact
+            or (item.name == "state" and inner in _RAN)
             or (not inner and isinstance(inner, (list, tuple, Mapping)) and item.name != "arguments")
         ):
             continue
@@ -554,6 +570,12 @@ def _count(value: Any, path: str) -> int:
 
 def _name(value: Any, path: str) -> str:
     return bounded_name(_text(value, path))
+
+
+def _state(value: Any, path: str) -> ToolState:
+    if value not in get_args(ToolState):
+        raise _wrong(path, value, f"one of {', '.join(get_args(ToolState))}")
+    return cast("ToolState", value)
 
 
 def _flag(value: Any, path: str) -> bool:
@@ -656,6 +678,7 @@ _MESSAGE_READERS: dict[str, Callable[[Any, str], Any]] = {
 _TOOL_CALL_READERS: dict[str, Callable[[Any, str], Any]] = {
     "name": _name, "arguments": _arguments, "result": _anything, "error": _error, "duration_s": _number, "span_id": _text,
     "call_id": _name, "permission_denied": _flag, "agent": _name, "cost_usd": _number, "malformed": _flag,
+    "state": _state,
 }  # fmt: skip
 
 

@@ -409,7 +409,7 @@ def _complete_tool(record: SpanRecord, step: Step, shape: Shape) -> None:
     attributes = record.attributes
     for key in shape.outcomes:
         step.tool_failed |= str(attributes[key]).lower() in keys.FAILED
-    if step.tool_name is None:
+    if step.tool_name is None or step.tool_name == record.name:
         step.tool_name = _name_beside_kind(record) or record.name.removeprefix("execute_tool ") or None
     if step.tool_arguments is None and step.tool_result is not None:
         step.tool_arguments = {name: attributes[key] for key, name in shape.arguments} or None

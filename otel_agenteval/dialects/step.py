@@ -29,7 +29,8 @@ CONVERSATION_NAMES = (
     "session_id", "sessionId", "thread_id", "threadId", "conversation_id", "conversationId", "chat_id", "chatId",
 )  # fmt: skip
 """Names that applications use for a conversation id in their own metadata or inputs."""
-NO_FAILURES = frozenset(("GeneratorExit", "ParentCommand", "GraphInterrupt", "NodeInterrupt", "GraphBubbleUp", "ToolInterrupt"))
+NO_FAILURES = frozenset(("GeneratorExit", "ParentCommand", "GraphInterrupt", "NodeInterrupt", "GraphBubbleUp", "ToolInterrupt",
+                         "ApprovalRequired", "CallDeferred"))  # fmt: skip
 """Exceptions that only control the flow, so they aren't failures.
 
 A consumer stopped reading a stream, or LangGraph switches to another agent or waits for a person.

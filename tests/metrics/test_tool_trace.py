@@ -24,7 +24,7 @@ def evaluate(
 SUCCESS = [
     pytest.param([call("a"), call("b", error=True)], {}, 0.5, id="a call with a bare error failed"),
     pytest.param([call("a", error={"type": "timeout"})], {}, 0.0, id="a call with an error type failed"),
-    pytest.param([call("a", permission_denied=True)], {}, 1.0, id="a denied call is no failure by default"),
+    pytest.param([call("a", permission_denied=True)], {}, 1.0, id="a declined call does not count by default"),
     pytest.param([call("a", permission_denied=True), call("b")], {"count_denied": True}, 0.5, id="a denied call can fail"),
     pytest.param([], {}, 1.0, id="no calls is 1"),
     pytest.param([], {"empty_value": 0.0}, 0.0, id="no calls is what empty_value says"),
@@ -45,7 +45,7 @@ def test_tool_success_scores(calls: list[dict[str, Any]], params: dict[str, Any]
     score = evaluate("code_tool_success", calls, **params)
     assert score.value == value
     assert score.passed is (value >= 0.7)
-    assert score.vacuous is (not calls)
+    assert score.vacuous is (score.detail["total"] == 0)
 
 
 @pytest.mark.parametrize(

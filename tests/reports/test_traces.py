@@ -15,6 +15,9 @@ import pytest
 import otel_agenteval as oa
 from otel_agenteval.core.turn import LlmCall
 from otel_agenteval.core.turn_cost import cost_of
+from otel_agenteval.turns.reading.turn import build_turn
+from otel_agenteval.turns.roots import split
+from otel_agenteval.turns.stitching import Stitcher
 from tests.support.recordings import files_in
 from tests.support.spans import agent, chat, span, tool, turn_of, turns_of
 
@@ -230,3 +233,133 @@ def test_later_version_of_an_answer_is_the_answer() -> None:
     )
     calls = chat(2, 1, user="Do you sell rakes?", says=draft), chat(3, 1, user=f"Make it friendly: {draft}", says=final, at=20)
     assert turn_of(agent(1), *calls).output == final
+
+
+# --- set-ups that nobody has shown us
+
+SERVER = {"http.request.method": "POST"}
+CALL = {"id": "c1", "name": "search", "arguments": {"q": "shoes"}}
+ANSWERED = [
+    {"role": "assistant", "parts": [{"type": "tool_call", **CALL}]},
+    {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c1", "response": "42"}]},
+]
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_calls_of_a_gateway_that_continue_each_other_are_one_turn(order: int) -> None:
+    """A gateway traces each request alone, below spans of its own."""
+    stitcher = Stitcher(30.0)
+    requests = [
+        [span(1, 0, "POST /chat", SERVER, trace_id=1), span(2, 1, "route", trace_id=1), chat(3, 2, user="How many?", calls=[CALL], trace_id=1)],
+        [
+            span(4, 0, "POST /chat", SERVER, trace_id=2, at=50), span(5, 4, "route", trace_id=2, at=50),
+            chat(6, 5, user="How many?", messages=ANSWERED, says="42 pairs.", trace_id=2, at=51),
+        ],
+    ][::order]  # fmt: skip
+    (group,) = [group for spans in requests for part in split(spans) for group in stitcher.add(part, 0.0)]
+    turn = build_turn(group.root, group.members, close_reason="recorded_file")
+    assert (turn.input, turn.output, [call.result for call in turn.tool_calls or ()]) == ("How many?", "42 pairs.", ["42"])
+
+
+def steps(first: dict[str, Any], second: dict[str, Any], wrapped: bool, error: str | None = None) -> list[Any]:
+    """Two runs below one request, each in a span of its own if ``wrapped``."""
+    return [
+        span(1, 0, "POST /ask", SERVER, ms=900), *([span(2, 1, "step"), span(5, 1, "step", at=200)] if wrapped else []),
+        agent(3, 2 if wrapped else 1, at=1, ms=90, error=error), chat(4, 3, at=2, error=error, **first),
+        agent(6, 5 if wrapped else 1, at=201, ms=90), chat(7, 6, at=202, **second),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("wrapped", [True, False])
+@pytest.mark.parametrize(
+    ("first", "second", "error", "count"),
+    [
+        ({"user": "How many?", "calls": [CALL]}, {"user": "How many?", "messages": ANSWERED, "says": "42"}, None, 1),
+        ({"user": "How many?"}, {"user": "How many?", "says": "42"}, "503", 1),
+        ({"user": "How many?"}, {"user": "Which?", "says": "42"}, "503", 2),
+        ({"user": "How many?", "says": "1"}, {"user": "Which?", "says": "42"}, None, 2),
+    ],
+)
+def test_runs_that_continue_each_other_are_one_turn(
+    first: dict[str, Any], second: dict[str, Any], error: str | None, count: int, wrapped: bool
+) -> None:
+    """One loop in several wrapper spans, and a retry of the same prompt."""
+    turns = turns_of(*steps(first, second, wrapped, error))
+    assert (len(turns), turns[-1].output, turns[-1].error) == (count, "42", None)
+
+
+@pytest.mark.parametrize("key", ["span.type", "acme.span.kind", "node.type", "operation.type"])
+@pytest.mark.parametrize(("kind", "calls"), [("LLM", 1), ("chat_model", 1), ("model", 0), ("document", 0)])
+def test_kind_alone_is_a_call(key: str, kind: str, calls: int) -> None:
+    assert sum(turn.llm_call_count or 0 for turn in turns_of(span(1, 0, "ask", {key: kind}))) == calls
+
+
+@pytest.mark.parametrize("operation", ["streamText", "doStream", "invoke", "count_tokens", "embed", "moderate"])
+def test_operation_of_another_name_is_a_call_if_its_words_say_so(operation: str) -> None:
+    """semantic-conventions-genai 510, and calls without token counts."""
+    attributes = {"gen_ai.operation.name": operation, "gen_ai.request.model": "gpt-4o", "gen_ai.provider.name": "openai"}
+    assert len(turns_of(span(1, 0, operation, attributes))) == (operation in ("streamText", "doStream", "invoke"))
+
+
+def test_name_that_is_only_the_kind_is_read_elsewhere() -> None:
+    turn = turn_of(
+        span(1, 0, "agent", {"gen_ai.operation.name": "invoke_agent", "operation.name": "triage"}, ms=90),
+        chat(2, 1, user="Hi", says="Yo", at=1),
+        span(3, 1, "tool", {"openinference.span.kind": "TOOL", "operation.name": "search", "input.value": "{}"}, at=20),
+    )
+    assert (turn.agent, [call.name for call in turn.tool_calls or ()]) == ("triage", ["search"])
+
+
+def test_another_agents_name_on_calls_in_a_tool_is_a_sub_agent() -> None:
+    turn = turn_of(
+        agent(1, name="main"), chat(2, 1, user="Hi", calls=[CALL], at=1), tool(3, 1, at=20, ms=30),
+        chat(4, 3, user="shoes", says="42", at=22, ms=5, attributes={"gen_ai.agent.name": "buyer"}), chat(5, 1, user="Hi", says="Yo", at=60),
+    )  # fmt: skip
+    assert [(run.name, run.parent) for run in turn.agent_runs] == [("main", None), ("buyer", "main")]
+
+
+@pytest.mark.parametrize(
+    ("said", "message", "failed"), [("Done.", "boom", False), (None, "boom", True), ("Done.", "other", True)]
+)
+def test_error_that_only_repeats_a_tools_error(said: str | None, message: str, failed: bool) -> None:
+    turn = turn_of(
+        agent(1, error=message), chat(2, 1, user="Hi", calls=[CALL], at=1), tool(3, 1, at=20, ms=30, error="boom"),
+        *([chat(4, 1, user="Hi", says=said, at=60)] if said else []),
+    )  # fmt: skip
+    assert (turn.error is not None) is failed
+
+
+@pytest.mark.parametrize(
+    ("more", "state", "success", "error"),
+    [
+        ([], "requested", None, None),
+        (
+            [tool(3, 1, at=20, attributes={"gen_ai.tool.call.id": "c1", "error.type": "GraphInterrupt"}, error="x")],
+            "requested",
+            None,
+            None,
+        ),
+        (["This tool call requires confirmation, please approve or reject."], "requested", None, None),
+        (["Error: The user declined to run this tool."], "declined", None, "tool_error"),
+        (["The tool call was denied."], "declined", None, None),
+        (["Order 7 was rejected by the shop."], "executed", 1.0, None),
+        (["Your order awaits approval."], "executed", 1.0, None),
+        (["Error: no such order"], "failed", 0.0, "tool_error"),
+    ],
+)
+def test_request_is_no_execution(more: list[Any], state: str, success: float | None, error: str | None) -> None:
+    """A tool that waits for an approval, or was declined, neither succeeded nor failed."""
+    said = [text for text in more if isinstance(text, str)]
+    results = [{"role": "tool", "parts": [{"type": "tool_call_response", "id": "c1", "response": text}]} for text in said]
+    turn = turn_of(
+        agent(1), chat(2, 1, user="Hi", calls=[CALL], at=1), *(one for one in more if not isinstance(one, str)),
+        *([chat(4, 1, user="Hi", messages=[ANSWERED[0], *results], says="So be it.", at=60)] if said else []),
+    )  # fmt: skip
+    (call,) = turn.tool_calls or ()
+    assert (call.state, call.error and call.error.type) == (state, error)
+    score = oa.get_metric("code_tool_success").evaluate(turn)
+    assert (None if score.vacuous else score.value) == success
+    assert oa.Turn.from_dict(turn.to_dict()).tool_calls[0].state == state  # type: ignore[index]
+    assert oa.get_metric("code_empty_answer").evaluate(oa.Turn(turn_id="1", output="", tool_calls=[call])).passed is (
+        None if state == "requested" else False
+    )

@@ -171,7 +171,9 @@ def test_what_waits_is_bounded_and_the_oldest_goes_first():
     [
         pytest.param([agent(1), chat(2, 1, user="q", calls=[ASK])], id="an agent's turn ends with the agent"),
         pytest.param([chat(1, user="q", says="a")], id="a call that answered"),
-        pytest.param([span(1), chat(2, 1, user="q", calls=[ASK])], id="a request around the call"),
+        pytest.param(
+            [span(1), chat(2, 1, user="q", calls=[ASK]), tool(3, 1, at=20.0)], id="a request around the call and its tool"
+        ),
     ],
 )
 def test_what_is_whole_does_not_wait(records):

@@ -60,7 +60,7 @@ def code_empty_answer(turn: Turn) -> bool | Result:
     | output ``""``, ``" \n\u200b"`` or ``"null"`` | fails |
     | output ``""``, the last assistant message has an image | passes |
     | output ``""`` and an error | skipped ``turn_error`` |
-    | output ``""``, the last LLM call ended with ``tool_calls`` | skipped ``tool_calls`` |
+    | output ``""``, the last LLM call ended with ``tool_calls``, or a tool waits for an approval | skipped ``tool_calls`` |
     | output unknown | skipped ``missing:output`` |
     """
     if turn.error is not None:
@@ -71,7 +71,9 @@ def code_empty_answer(turn: Turn) -> bool | Result:
     if message is not None and message.role == "assistant" and message.attachments:
         return Result(True, detail={"attachments": len(message.attachments)})
     call = turn.llm_calls[-1] if turn.llm_calls else None
-    if call is not None and _reason_of(call) in _CALLS_TOOLS:
+    if (call is not None and _reason_of(call) in _CALLS_TOOLS) or any(
+        tool.state == "requested" for tool in turn.tool_calls or ()
+    ):
         return skip("tool_calls")
     return Result(False, explanation="the turn ended without an error and with nothing to read")
 

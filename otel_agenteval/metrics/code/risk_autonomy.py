@@ -51,7 +51,7 @@ def code_turn_autonomy(
     """
     calls = turn.tool_calls
     iterations = min(1.0, (turn.llm_call_count or 0) / max_iterations)
-    denied = len([call for call in calls if call.permission_denied]) / len(calls) if calls else 0.0
+    denied = len([call for call in calls if call.state == "declined"]) / len(calls) if calls else 0.0
     stop = _STOP_SIGNAL.get(turn.stop_kind or "", _UNKNOWN_STOP)
     duration = min(1.0, (turn.duration_s or 0.0) / max_duration_s)
     w1, w2, w3, w4 = weights

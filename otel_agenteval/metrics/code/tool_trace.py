@@ -1,5 +1,6 @@
 """Tool use of the agent. A failed call is still a call.
-If the calls are unknown, metrics are skipped.
+A call that waits for an approval, or was declined, counts for metrics of expected tools and of arguments, because the agent chose it.
+It doesn't count for the success and the efficiency of calls. If the calls are unknown, metrics are skipped.
 """
 
 from __future__ import annotations
@@ -209,14 +210,14 @@ def code_tool_success(
 
     Parameters:
         empty_value: Value, marked vacuous, of a turn without tool calls. Null skips such turns.
-        count_denied: Count a call that was denied permission as failed.
+        count_denied: Count a declined call as failed.
         repair_all: Fail a turn with any failure that the agent didn't repair, whatever the value.
 
     Detail: ``total``, ``successful``, ``failed`` ``[{name, error}]``, ``repaired`` (number of failures, if any).
 
     Sources: AgentEval code_tool_success, AgentUnit tool_success.
     """
-    calls = turn.tool_calls
+    calls = [call for call in turn.tool_calls or () if call.ran or (count_denied and call.state == "declined")]
     if not calls:
         return skip("missing:tool_calls") if empty_value is None else vacuous(empty_value, total=0, successful=0, failed=[])
     failed: list[dict[str, Any]] = []
@@ -263,7 +264,7 @@ def failure_of_call(call: ToolCall, count_denied: bool = False) -> str | None:
     """Return the error of a call, or None if it succeeded."""
     if call.error is not None:
         return call.error.type or call.error.message or "error"
-    if count_denied and call.permission_denied:
+    if count_denied and call.state == "declined":
         return "permission_denied"
     return failure_in(call.result)
 
@@ -302,7 +303,7 @@ def code_tool_efficiency(
 
     Source: AgentEval code_tool_efficiency.
     """
-    calls = turn.tool_calls
+    calls = [call for call in turn.tool_calls or () if call.ran]
     if not calls:
         return vacuous(1.0, call_count=0, total_duration_s=0.0, duplicates={})
     count = len(calls)

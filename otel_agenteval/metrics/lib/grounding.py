@@ -123,7 +123,7 @@ def _has_unknown_parts(turn: Turn) -> bool:
     messages = turn.messages
     if turn.attachments or any(message.attachments for message in messages):
         return True
-    if any(call.result is None and call.error is None for call in turn.tool_calls or ()):
+    if any(call.result is None and call.state == "executed" for call in turn.tool_calls or ()):
         return not any(message.tool_results or message.role == "tool" for message in messages)
     return not turn.context and any(not document.content for retrieval in turn.retrievals for document in retrieval.documents)
 

@@ -156,9 +156,11 @@ def _call(
 
 def _outcome(call: ToolCall, limit: int, shorten: Shorten) -> str:
     result = None if call.result is None else shorten(one_line(jsonio.text_of(call.result)), limit) if limit else ""
-    if call.permission_denied or call.error is not None:
+    if call.state == "requested":
+        return "not executed"
+    if call.state == "declined" or call.error is not None:
         failure = "" if call.error is None else failure_of(call.error)
-        failed = ": ".join(part for part in (("permission denied" if call.permission_denied else "error"), failure) if part)
+        failed = ": ".join(part for part in (("permission denied" if call.state == "declined" else "error"), failure) if part)
         return f"{failed}; result: {result}" if result and result not in failure else failed
     if result is None:
         return "result unknown"

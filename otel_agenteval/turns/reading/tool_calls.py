@@ -1,8 +1,7 @@
 """Read the tool calls of a turn.
 
-One execution is one call. A call has a span, or appears only in messages: a model requests it, and a later prompt
-contains its result. Requests that were never executed, hand-offs (``transfer_to_x``) and a framework's output tools
-aren't calls. An empty list means that no tool was called. It is returned only if a call would have been visible.
+A call has a span, or appears only in messages: a model requests it, and a later prompt contains its result, or the run
+ends with it. Hand-offs (``transfer_to_x``) and a framework's output tools aren't calls. An empty list means that no tool was called. It is returned only if a call would have been visible.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ from typing import Any
 
 from ...core import jsonio
 from ...core.later import Later
-from ...core.turn import ErrorInfo, Handoff, Message, ToolCall, ToolRequest
+from ...core.turn import ErrorInfo, Handoff, Message, ToolCall, ToolRequest, ToolState
 from ...dialects.content import REDACTED, arguments_of, says_failed, unquoted, unwrap_result
 from ...dialects.generic.words import words_of
 from ...dialects.react import INTERPRETER, calls_in_code, printed
 from ...dialects.step import AGENT, CHAIN, HANDOFF, INNER, LLM, ROOT_ROLES, TOOL, Step, as_text
-from ...spans.record import SpanRecord
+from ...spans.record import ERROR, SpanRecord
 from . import app_events
 from .finish_reasons import asks_for_tools, rules_out_tools
 from .llm_calls import CallReader, fill
@@ -206,10 +205,13 @@ class ToolReader(CallReader):
             result = answer if error is None else None
         if _gave_form(result):
             return None
+        error = error or _error_in(result) or _flagged(step.tool_result)
+        interrupted = result is None and error is None and step.record.status == ERROR
+        state: ToolState = "requested" if interrupted else _state_in(error, result)
         return ToolCall(
-            step.tool_name or "", arguments, result, error or _error_in(result) or _flagged(step.tool_result),
+            step.tool_name or "", arguments, result, None if state == "requested" else error,
             step.record.duration_s if step.duration_s is None else step.duration_s, f"{step.record.shown_id:016x}", call_id, step.permission_denied, self._agent_at(step),
-            malformed=arguments is None and any(map(_is_cut, (step.tool_arguments, request and request.arguments))),
+            malformed=arguments is None and any(map(_is_cut, (step.tool_arguments, request and request.arguments))), state=state,
         )  # fmt: skip
 
     def _none_was_called(self) -> bool:
@@ -394,16 +396,21 @@ class ToolReader(CallReader):
         return calls
 
     def _call_requested(self, request: ToolRequest, name: str, step: Step, result: Any) -> Iterator[ToolCall]:
-        error = _error_in(result)
+        error, root = _error_in(result), self.root
+        state = _state_in(error, result)
         if result is None and request.call_id not in self._results and step in self.llm[-1:]:
-            if self.root.role == LLM:
+            if root.role == LLM:
                 return  # a model call alone: the request is executed outside this turn
-            error = _from_tool(self.root.error)  # the turn ended while this tool ran
+            error = _from_tool(root.error)  # the turn ended while this tool ran
+            if error is None and root.output_messages is None and root.output_value is None and root.final_result is None:
+                state = "requested"
         arguments = arguments_of(request.arguments)
         if not arguments and request.call_id:  # a streamed request may lack them
             arguments = arguments_of(self._repeated_arguments.get(request.call_id, request.arguments))
         malformed = arguments is None and _is_cut(request.arguments)
-        yield ToolCall(name, arguments, result, error, call_id=request.call_id, agent=step.agent, malformed=malformed)
+        yield ToolCall(
+            name, arguments, result, error, call_id=request.call_id, agent=step.agent, malformed=malformed, state=state
+        )
 
     @cached_property
     def _repeated_arguments(self) -> dict[str, Any]:
@@ -733,6 +740,27 @@ def _flagged(raw: Any) -> ErrorInfo | None:
     if isinstance(raw, Mapping) and "content" in raw and says_failed(raw):
         return ErrorInfo("tool_error", jsonio.text_of(unwrap_result(raw))[:200])
     return None
+
+
+_SAID = 300
+"""Maximum characters of a result that says only why a tool didn't run."""
+_DECLINED = re.compile(
+    r"\b(?:user|human|operator|reviewer)\b (?:has |have )?(?:declined|denied|rejected|refused|doesn't want|did(?:n't| not) (?:approve|allow|accept|confirm))\b|"
+    r"\btool(?: call| use| execution| request)? (?:was |is |has been )?(?:denied|rejected|declined|not approved)\b",
+    re.IGNORECASE,
+)
+_WAITS = re.compile(
+    r"\btool(?: call| use| execution)? (?:is )?(?:requires?|needs?|awaits|awaiting|waiting for|pending)(?: \w+)? (?:approval|confirmation)\b",
+    re.IGNORECASE,
+)
+
+
+def _state_in(error: ErrorInfo | None, result: Any) -> ToolState:
+    """Return what an error or a result says about a call that a person had to approve."""
+    text = (error.message if error is not None and error.message else result) or ""
+    if text.__class__ is not str or len(text) > _SAID:
+        return "executed"
+    return "declined" if _DECLINED.search(text) else "requested" if _WAITS.search(text) else "executed"
 
 
 def _error_in(result: Any) -> ErrorInfo | None:
