@@ -39,7 +39,7 @@ def add_files(parser: argparse.ArgumentParser, *, needed: bool = True) -> None:
         "files",
         nargs="+" if needed else "*",
         metavar="FILE",
-        help="recorded traces: OTLP/JSON lines, or an export of Jaeger, Zipkin, Tempo, Phoenix, Langfuse, Logfire or ConsoleSpanExporter; - reads standard input; .gz and .zst are unpacked",
+        help="recorded traces: OTLP/JSON lines, or an export of Jaeger, Zipkin, Tempo, Phoenix, Langfuse, Logfire, CloudWatch, Application Insights or a console exporter; - reads standard input; .gz and .zst are unpacked",
     )
 
 

@@ -427,14 +427,15 @@ def _read_identities(attributes: Mapping[str, Any], step: Step) -> None:
 def _error(record: SpanRecord, step: Step) -> ErrorInfo | None:
     """Return the failure of a span, or None.
 
-    The exception event gives the best message. It alone is a failure only if a model or a tool returned nothing.
+    The exception event or log record gives the best message. The event alone is a failure only if a model or a tool returned
+    nothing.
     """
     kind = as_text(record.attributes.get("error.type"))
     if record.status != ERROR and kind is None and not step.tool_failed and not _raised(record, step):
         return None
     facts = record.dialects.facts
     message = record.status_message or (facts.fields.get("error_message") if facts is not None else None)
-    for event in reversed(record.events):
+    for event in (*reversed(record.events), *reversed(record.logs)):
         if event.name == "exception":
             kind = kind or as_text(event.attributes.get("exception.type"))
             message = as_text(event.attributes.get("exception.message")) or message

@@ -1,8 +1,9 @@
 """Conversion of other tools' span files to OTLP/JSON.
 
-It reads the output of ``ConsoleSpanExporter`` and exports of Jaeger, Zipkin, Tempo, Phoenix, Langfuse and Logfire. A document's
-keys identify its format. Formats differ in ids, times and attributes. The dialects interpret attributes, as with any other
-span. Formats that store only texts don't preserve types, so known numeric attributes are converted back.
+It reads the output of console exporters and exports of Jaeger, Zipkin, Tempo, Phoenix, Langfuse, Logfire, CloudWatch and
+Application Insights. A document's keys identify its format. Formats differ in ids, times and attributes. The dialects
+interpret attributes, as with any other span. Formats that store only texts don't preserve types, so known numeric
+attributes are converted back.
 
 ===============  ==================================================================================================
 format           identified by
@@ -14,6 +15,10 @@ Tempo            ``batches``, or ``trace`` around ``resourceSpans``
 Phoenix          ``context.trace_id`` with ``span_kind``; a data frame's rows, whose columns are ``attributes.…``
 Langfuse         ``traceId`` with ``type`` and ``startTime``; a trace with its ``observations``
 Logfire          ``trace_id`` with ``start_timestamp``; the query API's ``rows`` and ``columns``
+CloudWatch       ``startTimeUnixNano`` or ``observedTimeUnixNano``; log events and query results with them as text
+Azure            ``OperationId`` or ``operation_Id``: rows of Application Insights; the query API's ``tables``
+Go               ``SpanContext``: ``stdouttrace``
+Node.js          ``traceId`` with ``id``, ``timestamp`` and ``attributes``: ``ConsoleSpanExporter`` written as JSON
 ===============  ==================================================================================================
 """
 
@@ -27,7 +32,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..core import jsonio
-from .writing import attributes_as_json
+from .otlp import HAS_IS_REMOTE, IS_REMOTE
+from .writing import attributes_as_json, value_as_json
 
 _OTLP = re.compile(rb'\s*\{\s*"resource(?:Spans|Logs|_spans|_logs)"')
 """Start of an OTLP/JSON line. Such lines aren't parsed here."""
@@ -126,24 +132,29 @@ def messages_of(value: Any) -> Iterator[Any]:
         yield from convert(value)
 
 
-def _message(
-    span: dict[str, Any], attributes: Mapping[str, Any], scope: Any = None, resource: Mapping[str, Any] | None = None
-) -> dict[str, Any]:
-    span = {key: value for key, value in span.items() if value not in (None, "")}
-    return {
-        "resourceSpans": [
-            {
-                "resource": {"attributes": attributes_as_json(resource or {})},
-                "scopeSpans": [
-                    {"scope": {"name": str(scope or "")}, "spans": [{**span, "attributes": attributes_as_json(attributes)}]}
-                ],
-            }
-        ]
-    }
+def _message(span: dict[str, Any], attributes: Any, scope: Any = None, resource: Any = None) -> dict[str, Any]:
+    span = {**{key: value for key, value in span.items() if value not in (None, "")}, "attributes": _attributes(attributes)}
+    scopes = [{"scope": {"name": str(scope or "")}, "spans": [span]}]
+    return {"resourceSpans": [{"resource": {"attributes": _attributes(resource)}, "scopeSpans": scopes}]}
 
 
-def _event(name: Any, time_ns: int | None, attributes: Mapping[str, Any]) -> dict[str, Any]:
-    return {"name": str(name or ""), "timeUnixNano": str(time_ns or 0), "attributes": attributes_as_json(attributes)}
+def _attributes(found: Any) -> list[Any]:
+    """Return attributes as OTLP/JSON, from an object or from OTLP/JSON."""
+    return found if isinstance(found, list) else attributes_as_json(_object(found))
+
+
+def _span(trace_id: Any, span_id: Any, parent_id: Any, name: Any, start: Any, end: Any, **more: Any) -> dict[str, Any]:
+    ids = {"traceId": _hex(trace_id, 32), "spanId": _hex(span_id, 16), "parentSpanId": _hex(parent_id, 16)}
+    return {**ids, "name": name, "startTimeUnixNano": start, "endTimeUnixNano": end, **more}
+
+
+def _log_message(record: Mapping[str, Any], attributes: Any, body: Any, scope: Any = None) -> dict[str, Any]:
+    log = {**record, "attributes": _attributes(attributes), "body": value_as_json(body)}
+    return {"resourceLogs": [{"scopeLogs": [{"scope": {"name": str(scope or "")}, "logRecords": [log]}]}]}
+
+
+def _event(name: Any, time_ns: Any, attributes: Any) -> dict[str, Any]:
+    return {"name": str(name or ""), "timeUnixNano": str(time_ns or 0), "attributes": _attributes(attributes)}
 
 
 def _status(code: Any, message: Any = None) -> dict[str, Any] | None:
@@ -217,15 +228,12 @@ _SCALES = ((1e11, 1_000_000_000), (1e14, 1_000_000), (1e17, 1_000))
 # --- console
 
 
-def _is_console(value: Mapping[str, Any]) -> bool:
-    return isinstance(value.get("context"), dict) and "trace_id" in value["context"]
-
-
 def _from_console(value: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Convert a console span or a span of Phoenix's API, whose ``attributes`` may be nested."""
     context = value["context"]
     status = _object(value.get("status"))
-    resource = _object(_object(value.get("resource")).get("attributes"))
+    resource = _object(value.get("resource"))
+    resource = _object(resource.get("attributes", resource))  # the first SDKs printed the attributes without this key
     scope = _object(value.get("instrumentation_scope") or value.get("instrumentation_info") or value.get("scope"))
     attributes = _object(value.get("attributes"))
     kind = value.get("span_kind")
@@ -235,35 +243,65 @@ def _from_console(value: Mapping[str, Any]) -> list[dict[str, Any]]:
         kind = None
     else:
         attributes.setdefault("openinference.span.kind", kind)
+    code = status.get("status_code") or value.get("status_code")
+    message = status.get("description") or value.get("status_message")
     events = [
-        _event(event.get("name"), _number(_nanoseconds(event.get("timestamp"))), _object(event.get("attributes")))
+        _event(event.get("name"), _nanoseconds(event.get("timestamp")), event.get("attributes"))
         for event in _objects(value.get("events"))
     ]
-    span = {
-        "traceId": _hex(context.get("trace_id"), 32),
-        "spanId": _hex(context.get("span_id"), 16),
-        "parentSpanId": _hex(value.get("parent_id"), 16),
-        "kind": value.get("kind"),
-        "name": value.get("name"),
-        "startTimeUnixNano": _nanoseconds(value.get("start_time")),
-        "endTimeUnixNano": _nanoseconds(value.get("end_time")),
-        "status": _status(
-            status.get("status_code") or value.get("status_code"), status.get("description") or value.get("status_message")
-        ),
-        "events": events,
-    }
+    span = _span(
+        context.get("trace_id"), context.get("span_id"), value.get("parent_id"), value.get("name"), _nanoseconds(value.get("start_time")),
+        _nanoseconds(value.get("end_time")), kind=value.get("kind"), status=_status(code, message), events=events, flags=value.get("flags"),
+    )  # fmt: skip
     return [_message(span, attributes, scope.get("name") or (kind and "openinference"), resource)]
 
 
-def _number(text: str | None) -> int | None:
-    return None if text is None else int(text)
+def _from_go(value: Mapping[str, Any]) -> list[dict[str, Any]]:
+    context, parent, status = (_object(value.get(key)) for key in ("SpanContext", "Parent", "Status"))
+    scope = _object(value.get("InstrumentationScope") or value.get("InstrumentationLibrary"))
+    return _from_console(
+        {
+            "name": value.get("Name"),
+            "context": {"trace_id": context.get("TraceID"), "span_id": context.get("SpanID")},
+            "parent_id": parent.get("SpanID"),
+            "flags": HAS_IS_REMOTE | IS_REMOTE if parent.get("Remote") else HAS_IS_REMOTE,
+            "kind": value.get("SpanKind"),
+            "start_time": value.get("StartTime"),
+            "end_time": value.get("EndTime"),
+            "status": {"status_code": status.get("Code"), "description": status.get("Description")},
+            "attributes": _go_attributes(value.get("Attributes")),
+            "events": [
+                {"name": one.get("Name"), "timestamp": one.get("Time"), "attributes": _go_attributes(one.get("Attributes"))}
+                for one in _objects(value.get("Events"))
+            ],
+            "resource": {"attributes": _go_attributes(value.get("Resource"))},
+            "scope": {"name": scope.get("Name")},
+        }
+    )
+
+
+def _go_attributes(items: Any) -> dict[str, Any]:
+    return {str(item.get("Key")): _object(item.get("Value")).get("Value") for item in _objects(items)}
+
+
+def _from_node(value: Mapping[str, Any]) -> list[dict[str, Any]]:
+    status = _object(value.get("status"))
+    return _from_console(
+        {
+            **value,
+            "context": {"trace_id": value["traceId"], "span_id": value["id"]},
+            "parent_id": _object(value.get("parentSpanContext")).get("spanId") or value.get("parentId"),
+            "kind": "SERVER" if value.get("kind") == 1 else None,  # numbered from 0, unlike OTLP's kinds
+            "start_time": value["timestamp"],
+            "end_time": value["timestamp"] + round(value.get("duration") or 0),
+            "status": {"status_code": status.get("code"), "description": status.get("message")},
+            "events": [{**one, "timestamp": one["time"][0] * 10**9 + one["time"][1]} for one in _objects(value.get("events"))],
+            "scope": value.get("instrumentationScope"),
+        }
+    )
 
 
 # --- Jaeger
-
-
-def _is_jaeger(value: Mapping[str, Any]) -> bool:
-    return isinstance(value.get("spans"), list) and isinstance(value.get("processes"), dict)
 
 
 def _from_jaeger(value: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -278,16 +316,10 @@ def _from_jaeger(value: Mapping[str, Any]) -> list[dict[str, Any]]:
         for log in _objects(item.get("logs")):
             fields = _tags(log.get("fields"))
             events.append(_event(fields.pop("event", ""), _microseconds(log.get("timestamp")), fields))
-        span = {
-            "traceId": _hex(item.get("traceID"), 32),
-            "spanId": _hex(item.get("spanID"), 16),
-            "parentSpanId": _hex(parent.get("spanID") if parent else item.get("parentSpanID"), 16),
-            "kind": tags.get("span.kind"),
-            "name": item.get("operationName"),
-            **_from_to(item.get("startTime"), item.get("duration")),
-            "events": events,
-            **_status_of_tags(tags),
-        }
+        span = _span(
+            item.get("traceID"), item.get("spanID"), parent.get("spanID") if parent else item.get("parentSpanID"), item.get("operationName"),
+            *_from_to(item.get("startTime"), item.get("duration")), kind=tags.get("span.kind"), events=events, status=_status_of_tags(tags),
+        )  # fmt: skip
         found.append(_message(span, tags, _scope_of_tags(tags), resource))
     return found
 
@@ -296,9 +328,9 @@ def _microseconds(value: Any) -> int:
     return int(value or 0) * 1_000
 
 
-def _from_to(start: Any, duration: Any) -> dict[str, Any]:
+def _from_to(start: Any, duration: Any) -> tuple[str, str]:
     begin = _microseconds(start)
-    return {"startTimeUnixNano": str(begin), "endTimeUnixNano": str(begin + _microseconds(duration))}
+    return str(begin), str(begin + _microseconds(duration))
 
 
 def _tags(items: Any) -> dict[str, Any]:
@@ -325,18 +357,14 @@ def _scope_of_tags(tags: dict[str, Any]) -> Any:
     return next((name for name in names if name), None)
 
 
-def _status_of_tags(tags: dict[str, Any]) -> dict[str, Any]:
+def _status_of_tags(tags: dict[str, Any]) -> dict[str, Any] | None:
     code, message, error = (tags.pop(key, None) for key in ("otel.status_code", "otel.status_description", "error"))
     failed = error not in (None, False, "", "false")
     text = message or (error if failed and isinstance(error, str) and error != "true" else None)
-    return {"status": _status("ERROR" if failed and not code else code, text)}
+    return _status("ERROR" if failed and not code else code, text)
 
 
 # --- Zipkin
-
-
-def _is_zipkin(value: Mapping[str, Any]) -> bool:
-    return "traceId" in value and "id" in value and ("tags" in value or "localEndpoint" in value) and "observations" not in value
 
 
 _MEAN_NUMBERS = (
@@ -349,16 +377,11 @@ _MEAN_NUMBERS = (
 def _from_zipkin(value: Mapping[str, Any]) -> list[dict[str, Any]]:
     endpoint = _object(value.get("localEndpoint"))
     tags = {key: _typed(key, text) for key, text in _object(value.get("tags")).items()}
-    span = {
-        "traceId": _hex(value["traceId"], 32),
-        "spanId": _hex(value["id"], 16),
-        "parentSpanId": _hex(value.get("parentId"), 16),
-        "kind": value.get("kind"),
-        "name": value.get("name"),
-        **_from_to(value.get("timestamp"), value.get("duration")),
-        "events": [_annotation(one) for one in _objects(value.get("annotations"))],
-        **_status_of_tags(tags),
-    }
+    events = [_annotation(one) for one in _objects(value.get("annotations"))]
+    span = _span(
+        value["traceId"], value["id"], value.get("parentId"), value.get("name"), *_from_to(value.get("timestamp"), value.get("duration")),
+        kind=value.get("kind"), events=events, status=_status_of_tags(tags),
+    )  # fmt: skip
     return [_message(span, tags, _scope_of_tags(tags), {"service.name": endpoint.get("serviceName")})]
 
 
@@ -385,16 +408,12 @@ def _annotation(item: Mapping[str, Any]) -> dict[str, Any]:
     whole = _object(text)
     if len(whole) == 1:
         ((name, attributes),) = whole.items()
-        return _event(name, time_ns, _object(attributes))
+        return _event(name, time_ns, attributes)
     name, _, rest = text.partition("|{")
-    return _event(name, time_ns, _object("{" + rest.rpartition("|")[0]) if rest else {})
+    return _event(name, time_ns, "{" + rest.rpartition("|")[0])
 
 
 # --- Phoenix data frames
-
-
-def _is_row_of_phoenix(value: Mapping[str, Any]) -> bool:
-    return "context.trace_id" in value and "context.span_id" in value
 
 
 def _from_row_of_phoenix(value: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -443,14 +462,6 @@ def flattened(attributes: Mapping[str, Any]) -> dict[str, Any]:
 # --- Langfuse
 
 
-def _is_langfuse_trace(value: Mapping[str, Any]) -> bool:
-    return (
-        isinstance(value.get("observations"), list)
-        and "id" in value
-        and all(isinstance(one, dict) for one in value["observations"])
-    )
-
-
 def _from_langfuse_trace(value: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Convert a trace's observations or, without any, its own input and output."""
     found = [message for one in value["observations"] for message in _from_observation({"traceId": value["id"], **one}, value)]
@@ -464,12 +475,8 @@ def _from_langfuse_trace(value: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _end_of(trace: Mapping[str, Any]) -> Any:
-    start, seconds = _number(_nanoseconds(trace.get("timestamp"))), trace.get("latency")
-    return start + round(seconds * 1e9) if start is not None and isinstance(seconds, (int, float)) else trace.get("timestamp")
-
-
-def _is_observation(value: Mapping[str, Any]) -> bool:
-    return ("traceId" in value or "trace_id" in value) and "type" in value and ("startTime" in value or "start_time" in value)
+    start, seconds = _nanoseconds(trace.get("timestamp")), trace.get("latency")
+    return int(start) + round(seconds * 1e9) if start and isinstance(seconds, (int, float)) else trace.get("timestamp")
 
 
 def _from_observation(value: Mapping[str, Any], trace: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
@@ -479,15 +486,10 @@ def _from_observation(value: Mapping[str, Any], trace: Mapping[str, Any] | None 
         return value.get("".join(f"_{one.lower()}" if one.isupper() else one for one in name)) if found is None else found
 
     metadata = _object(get("metadata"))
-    span = {
-        "traceId": _hex(get("traceId"), 32),
-        "spanId": _hex(value.get("id"), 16),
-        "parentSpanId": _hex(get("parentObservationId"), 16),
-        "name": get("name"),
-        "startTimeUnixNano": _nanoseconds(get("startTime")),
-        "endTimeUnixNano": _nanoseconds(get("endTime") or get("startTime")),
-        "status": _status("ERROR" if get("level") == "ERROR" else None, get("statusMessage")),
-    }
+    span = _span(
+        get("traceId"), value.get("id"), get("parentObservationId"), get("name"), _nanoseconds(get("startTime")),
+        _nanoseconds(get("endTime") or get("startTime")), status=_status(get("level") == "ERROR" and "ERROR", get("statusMessage")),
+    )  # fmt: skip
     resource = _object(metadata.get("resourceAttributes"))
     scope = _object(metadata.get("scope")).get("name")
     return [_message(span, _langfuse_attributes(get, metadata, trace or {}), scope or "langfuse-sdk", resource)]
@@ -523,17 +525,13 @@ _LANGFUSE_OWN = frozenset(("attributes", "resourceAttributes", "scope"))
 # --- Logfire
 
 
-def _is_logfire(value: Mapping[str, Any]) -> bool:
-    return "trace_id" in value and "span_id" in value and "start_timestamp" in value
-
-
 def _from_logfire(value: Mapping[str, Any]) -> list[dict[str, Any]]:
     if value.get("kind") in ("pending_span", "span_event"):
         return []
     events = [
         _event(
             event.get("event_name") or event.get("name"),
-            _number(_nanoseconds(event.get("event_timestamp") or event.get("timestamp"))),
+            _nanoseconds(event.get("event_timestamp") or event.get("timestamp")),
             _object(event.get("attributes")) or {key: one for key, one in event.items() if not key.startswith("event_")},
         )
         for event in _objects(value.get("otel_events"))
@@ -542,23 +540,77 @@ def _from_logfire(value: Mapping[str, Any]) -> list[dict[str, Any]]:
         key: json.dumps(one, ensure_ascii=False) if isinstance(one, dict) or (isinstance(one, list) and any(isinstance(item, (dict, list)) for item in one)) else one
         for key, one in _object(value.get("attributes")).items()
     }  # fmt: skip
-    span = {
-        "traceId": _hex(value["trace_id"], 32),
-        "spanId": _hex(value["span_id"], 16),
-        "parentSpanId": _hex(value.get("parent_span_id"), 16),
-        "name": value.get("span_name"),
-        "startTimeUnixNano": _nanoseconds(value["start_timestamp"]),
-        "endTimeUnixNano": _nanoseconds(value.get("end_timestamp")),
-        "status": _status(value.get("otel_status_code"), value.get("otel_status_message")),
-        "events": events,
-    }
+    span = _span(
+        value["trace_id"], value["span_id"], value.get("parent_span_id"), value.get("span_name"), _nanoseconds(value["start_timestamp"]),
+        _nanoseconds(value.get("end_timestamp")), status=_status(value.get("otel_status_code"), value.get("otel_status_message")), events=events,
+    )  # fmt: skip
     resource = _object(value.get("otel_resource_attributes"))
     if value.get("service_name"):
         resource = {"service.name": value["service_name"], **resource}
     return [_message(span, attributes, value.get("otel_scope_name"), resource)]
 
 
+# --- CloudWatch
+
+
+def _from_cloudwatch(value: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Convert a span of the log group ``aws/spans``, or a log record with the content of such a span."""
+    scope, status = _object(value.get("scope")).get("name"), _object(value.get("status"))
+    if "startTimeUnixNano" not in value:
+        return [_log_message(value, value.get("attributes"), value.get("body"), scope)]
+    events = [_event(one.get("name"), one.get("timeUnixNano"), one.get("attributes")) for one in _objects(value.get("events"))]
+    span = {**value, "status": _status(status.get("code"), status.get("message")), "events": events}
+    return [_message(span, value.get("attributes"), scope, _object(value.get("resource")).get("attributes"))]
+
+
+def _from_log_line(value: Mapping[str, Any]) -> Iterable[Any]:
+    """Yield the messages in a log event, or in a field of a query result. Other fields contain none."""
+    if value.get("field", "@message") != "@message":
+        return ()
+    inner = _object(next((value[key] for key in ("@message", "message", "value") if key in value), None))
+    return messages_of(inner) if inner else [value]
+
+
+# --- Application Insights
+
+
+_COLUMNS = {
+    "operation_Id": "OperationId", "operation_ParentId": "ParentId", "id": "Id", "name": "Name", "message": "Message", "timestamp": "TimeGenerated",
+    "session_Id": "SessionId", "duration": "DurationMs", "success": "Success", "customDimensions": "Properties", "cloud_RoleName": "AppRoleName", "itemType": "Type",
+}  # fmt: skip
+"""Columns of the classic tables, with their names in a workspace."""
+_TUPLE = re.compile(r"\('[^']*'(?:, '[^']*')*,?\)")
+"""A list of texts as the exporter for Python writes it."""
+
+
+def _from_azure(value: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Convert a span from a row of the requests or dependencies, or a log record or span event from any other row."""
+    row = {_COLUMNS.get(key, key): one for key, one in value.items()}
+    trace, parent, start = row["OperationId"], row.get("ParentId"), _nanoseconds(row.get("TimeGenerated"))
+    attributes = {"session.id": row["SessionId"]} if row.get("SessionId") else {}
+    for key, text in _object(row.get("Properties")).items():
+        is_tuple = isinstance(text, str) and _TUPLE.fullmatch(text)
+        attributes[key] = re.findall("'([^']*)'", text) if is_tuple else _typed(key, text)
+    if not row.get("Id"):
+        text = str(row.get("Message") or row.get("Name") or "exception")
+        name = text if text.startswith(("gen_ai.", "exception")) else None
+        record = {"traceId": _hex(trace, 32), "spanId": _hex(parent, 16), "timeUnixNano": start, "eventName": name}
+        return [_log_message(record, attributes, None if name else _object(text) or text)]
+    end = start and str(int(start) + round(float(row.get("DurationMs") or 0) * 1e6))
+    kind = "SERVER" if "request" in str(row.get("Type")).lower() else None
+    status = _status(str(row.get("Success")).lower() == "false" and "ERROR")
+    # The service repeats the trace id as the parent of a root.
+    span = _span(trace, row["Id"], parent if parent != trace else None, row.get("Name"), start, end, kind=kind, status=status)
+    return [_message(span, attributes, None, {"service.name": row.get("AppRoleName")})]
+
+
 # --- containers
+
+
+def _from_rows(value: Mapping[str, Any]) -> Iterator[Any]:
+    names = [column["name"] for column in _objects(value.get("columns"))]
+    for row in value["rows"]:
+        yield from messages_of(dict(zip(names, row, strict=True)) if isinstance(row, list) else row)
 
 
 def _from_columns(value: Mapping[str, Any]) -> Iterator[Any]:
@@ -579,19 +631,38 @@ def _from_tempo(value: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [{"resourceSpans": found}]
 
 
+def _has(*keys: str, **kinds: type) -> Callable[[Mapping[str, Any]], bool]:
+    """Return a test for documents with these keys, and with values of these types."""
+    return lambda value: value.keys() >= {*keys} and all(isinstance(value.get(key), kind) for key, kind in kinds.items())
+
+
 Form = tuple[Callable[[Mapping[str, Any]], bool], Callable[[Mapping[str, Any]], Iterable[Any]]]
 _FORMS: Sequence[Form] = (
     (lambda value: any(key in value for key in ("resourceSpans", "resourceLogs", "resource_spans", "resource_logs")), lambda value: [value]),
-    (lambda value: isinstance(value.get("batches"), list) or isinstance(value.get("trace"), dict), _from_tempo),
-    (_is_console, _from_console),
-    (_is_jaeger, _from_jaeger),
-    (_is_row_of_phoenix, _from_row_of_phoenix),
-    (_is_logfire, _from_logfire),
-    (_is_langfuse_trace, _from_langfuse_trace),
-    (_is_observation, _from_observation),
-    (_is_zipkin, _from_zipkin),
-    (lambda value: isinstance(value.get("data"), (list, dict)), lambda value: messages_of(value["data"])),
-    (lambda value: isinstance(value.get("rows"), list), lambda value: messages_of(value["rows"])),
-    (lambda value: isinstance(value.get("columns"), list), _from_columns),
+    (_has(batches=list), _from_tempo),
+    (_has(trace=dict), _from_tempo),
+    (lambda value: "trace_id" in _object(value.get("context")), _from_console),
+    (_has(spans=list, processes=dict), _from_jaeger),
+    (_has("context.trace_id", "context.span_id"), _from_row_of_phoenix),
+    (_has("trace_id", "span_id", "start_timestamp"), _from_logfire),
+    (lambda value: "id" in value and _objects(value.get("observations")) == value.get("observations"), _from_langfuse_trace),
+    (_has("traceId", "type", "startTime"), _from_observation),
+    (_has("trace_id", "type", "start_time"), _from_observation),
+    (_has("traceId", "id", "tags"), _from_zipkin),
+    (_has("traceId", "id", "localEndpoint"), _from_zipkin),
+    (_has("SpanContext"), _from_go),
+    (_has("startTimeUnixNano"), _from_cloudwatch),
+    (_has("observedTimeUnixNano"), _from_cloudwatch),
+    (_has("OperationId"), _from_azure),
+    (_has("operation_Id"), _from_azure),
+    (_has("traceId", "id", "timestamp", "attributes"), _from_node),
+    (_has("message", "timestamp"), _from_log_line),
+    (_has("@message"), _from_log_line),
+    (lambda value: str(value.get("field"))[:1] == "@", _from_log_line),
+    (_has(scopeSpans=list), lambda value: [{"resourceSpans": [value]}]),
+    (_has(scopeLogs=list), lambda value: [{"resourceLogs": [value]}]),
+    (_has(rows=list), _from_rows),
+    (_has(columns=list), _from_columns),
+    *((_has(**{key: kind}), lambda value, key=key: messages_of(value[key])) for key in ("data", "tables", "results", "events", "logEvents") for kind in (list, dict)),
 )  # fmt: skip
 """Formats in order. The first one whose keys a document has is used."""

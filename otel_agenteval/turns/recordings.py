@@ -261,7 +261,7 @@ def items_in(line: bytes, seen: Reading, report: Report) -> Iterator[SpanRecord 
         return
     except ValueError as problem:
         seen.bad += 1
-        report(f"not JSON: {str(problem)[:120]}")
+        report(f"not JSON: {_NODE_TEXT if _NODE in line else str(problem)[:120]}")
         return
     for item in found:
         if isinstance(item, NotASpan):
@@ -277,6 +277,9 @@ def items_in(line: bytes, seen: Reading, report: Report) -> Iterator[SpanRecord 
                 cut_long_values(item)
             yield item
 
+
+_NODE = b"  traceId: '"
+_NODE_TEXT = "text of Node.js's ConsoleSpanExporter; export OTLP to `otel-agenteval serve` or a Collector with a file exporter"
 
 _OTHER_KINDS = (
     (b"PAR1", "a Parquet file; use `otel-agenteval backfill`"),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from otel_agenteval.spans.otlp import OtlpLog
 from otel_agenteval.spans.record import SpanRecord
 
 CODES = {0: "UNSET", 1: "OK", 2: "ERROR"}
@@ -224,6 +225,149 @@ def phoenix_frame(spans: list[SpanRecord]) -> str:
     return json.dumps({name: {index: row.get(name) for index, row in rows.items()} for name in names})
 
 
+def go(spans: list[SpanRecord]) -> str:
+    """What ``stdouttrace`` prints with ``WithPrettyPrint()``."""
+
+    def pairs(attributes: Mapping[str, Any]) -> list[dict[str, Any]]:
+        return [{"Key": key, "Value": {"Type": "STRING", "Value": value}} for key, value in attributes.items()]
+
+    def context(trace_id: int, span_id: int, remote: bool) -> dict[str, Any]:
+        return {
+            "TraceID": f"{trace_id:032x}",
+            "SpanID": f"{span_id:016x}",
+            "TraceFlags": "01",
+            "TraceState": "",
+            "Remote": remote,
+        }
+
+    documents = [
+        {
+            "Name": span.name,
+            "SpanContext": context(span.trace_id, span.span_id, False),
+            "Parent": context(span.trace_id if span.parent_id else 0, span.parent_id, span.remote_parent),
+            "SpanKind": 2 if span.server else 1,
+            "StartTime": iso(span.start_ns),
+            "EndTime": iso(span.end_ns),
+            "Attributes": pairs(span.attributes) or None,
+            "Events": [{"Name": one.name, "Attributes": pairs(one.attributes), "Time": iso(one.time_ns)} for one in span.events],
+            "Links": None,
+            "Status": {"Code": CODES[span.status].title(), "Description": span.status_message or ""},
+            "Resource": pairs(span.resource_attributes),
+            "InstrumentationScope": {"Name": span.scope, "Version": "", "SchemaURL": "", "Attributes": None},
+        }
+        for span in spans
+    ]
+    return "".join(f"{json.dumps(one, indent=chr(9))}\n" for one in documents)
+
+
+def node(spans: list[SpanRecord]) -> str:
+    """What Node.js's ``ConsoleSpanExporter`` prints, as JSON."""
+    documents = [
+        {
+            "resource": {"attributes": dict(span.resource_attributes)},
+            "instrumentationScope": {"name": span.scope},
+            "traceId": f"{span.trace_id:032x}",
+            "parentSpanContext": {"spanId": f"{span.parent_id:016x}"} if span.parent_id else None,
+            "name": span.name,
+            "id": f"{span.span_id:016x}",
+            "kind": 1 if span.server else 0,
+            "timestamp": span.start_ns // 1_000,
+            "duration": (span.end_ns - span.start_ns) / 1_000,
+            "attributes": span.attributes,
+            "status": {"code": span.status, **({"message": span.status_message} if span.status_message else {})},
+            "events": [
+                {"name": one.name, "attributes": one.attributes, "time": [one.time_ns // 10**9, one.time_ns % 10**9]}
+                for one in span.events
+            ],
+            "links": [],
+        }
+        for span in spans
+    ]
+    return "".join(f"{json.dumps(one)}\n" for one in documents)
+
+
+def cloudwatch_lines(items: Iterable[SpanRecord | OtlpLog]) -> list[str]:
+    """Log events of ``aws/spans`` and of an agent's log group, as AWS documents them for AgentCore's evaluations."""
+    found: list[dict[str, Any]] = []
+    for item in items:
+        ids = {"traceId": f"{item.trace_id:032x}", "spanId": f"{item.span_id:016x}", "scope": {"name": item.scope, "version": ""}}
+        if isinstance(item, OtlpLog):
+            times = {"timeUnixNano": item.part.time_ns, "observedTimeUnixNano": item.part.time_ns}
+            attributes = {"event.name": item.part.name, **item.part.attributes}
+            found.append({**ids, **times, "severityNumber": 9, "body": item.part.body, "attributes": attributes})
+            continue
+        found.append(
+            {
+                "resource": {"attributes": dict(item.resource_attributes)},
+                **ids,
+                **({"parentSpanId": f"{item.parent_id:016x}", "flags": 256} if item.parent_id else {}),
+                "name": item.name,
+                "kind": "SERVER" if item.server else "INTERNAL",
+                "startTimeUnixNano": item.start_ns,
+                "endTimeUnixNano": item.end_ns,
+                "durationNano": item.end_ns - item.start_ns,
+                "attributes": item.attributes,
+                "status": {"code": CODES[item.status], **({"message": item.status_message} if item.status_message else {})},
+                "events": [{"name": one.name, "timeUnixNano": one.time_ns, "attributes": one.attributes} for one in item.events],
+            }
+        )
+    return [json.dumps(one) for one in found]
+
+
+def cloudwatch(spans: list[SpanRecord]) -> str:
+    """``aws logs filter-log-events``."""
+    events = [
+        {"logStreamName": "default", "timestamp": 0, "message": line, "ingestionTime": 0, "eventId": "1"}
+        for line in cloudwatch_lines(spans)
+    ]
+    return json.dumps({"events": events, "searchedLogStreams": []}, indent=4)
+
+
+def azure(spans: list[SpanRecord]) -> str:
+    """The query API over the tables of Application Insights: all values texts, as the exporter for Python writes them."""
+
+    def properties(attributes: Mapping[str, Any]) -> str:
+        texts = {key: str(tuple(one) if isinstance(one, list) else one) for key, one in attributes.items() if one is not None}
+        return json.dumps({key: text for key, text in texts.items() if key != "session.id"})
+
+    rows = []
+    for span in spans:
+        same = {
+            "OperationId": f"{span.trace_id:032x}",
+            "SessionId": span.attributes.get("session.id") or "",
+            "AppRoleName": span.resource_attributes.get("service.name", ""),
+        }
+        rows.append(
+            {
+                **same,
+                "TimeGenerated": iso(span.start_ns),
+                "Id": f"{span.span_id:016x}",
+                "ParentId": f"{span.parent_id:016x}" if span.parent_id else same["OperationId"],
+                "Name": span.name,
+                "DurationMs": (span.end_ns - span.start_ns) / 1e6,
+                "Success": span.status != 2,
+                "Properties": properties(span.attributes),
+                "Message": "",
+                "Type": "AppRequests" if span.server else "AppDependencies",
+            }
+        )
+        for event in span.events:
+            of_event = {
+                "TimeGenerated": iso(event.time_ns),
+                "Id": "",
+                "ParentId": f"{span.span_id:016x}",
+                "Name": "",
+                "DurationMs": None,
+                "Success": None,
+                "Properties": properties(event.attributes),
+                "Message": "" if event.name == "exception" else event.name,
+                "Type": "AppExceptions" if event.name == "exception" else "AppTraces",
+            }
+            rows.append({**same, **of_event})
+    columns = [{"name": name, "type": "string"} for name in rows[0]]
+    return json.dumps({"tables": [{"name": "PrimaryResult", "columns": columns, "rows": [list(row.values()) for row in rows]}]})
+
+
 FORMS: dict[str, Callable[[list[SpanRecord]], str]] = {
     "console": console,
     "jaeger": jaeger,
@@ -232,4 +376,8 @@ FORMS: dict[str, Callable[[list[SpanRecord]], str]] = {
     "logfire columns": logfire_columns,
     "phoenix": phoenix,
     "phoenix frame": phoenix_frame,
+    "go": go,
+    "node": node,
+    "cloudwatch": cloudwatch,
+    "azure": azure,
 }

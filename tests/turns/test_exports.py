@@ -24,7 +24,7 @@ from otel_agenteval.turns.recordings import Reading, load_turns, read_items
 from tests.support.other_forms import FORMS, console
 from tests.support.recordings import CORPUS, CORPUS_B, unpack_all
 
-NO_SCOPE = ("console", "phoenix", "phoenix frame")
+NO_SCOPE = ("console", "phoenix", "phoenix frame", "azure")
 """Forms that do not say which instrumentation made a span."""
 
 
@@ -252,7 +252,8 @@ KEYS = st.sampled_from((
     "context", "trace_id", "span_id", "traceID", "traceId", "id", "spans", "processes", "data", "rows", "columns",
     "batches", "trace", "observations", "tags", "localEndpoint", "type", "startTime", "start_timestamp",
     "context.trace_id", "context.span_id", "attributes", "events", "resourceSpans", "metadata", "timestamp", "duration",
-    "values", "name", "logs", "references", "processID", "annotations", "value", "span_kind", "parent_id", "status",
+    "values", "name", "logs", "references", "SpanContext", "startTimeUnixNano", "observedTimeUnixNano", "OperationId", "Id", "Properties",
+    "message", "@message", "field", "tables", "results", "scopeSpans", "body", "time", "Attributes", "Key", "Value", "DurationMs", "processID", "annotations", "value", "span_kind", "parent_id", "status",
 ))  # fmt: skip
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-10, 2**70) | st.floats() | st.text(max_size=4),
