@@ -43,6 +43,9 @@ _MOST_BYTES = 512 * 2**20
 _FIRST_LINE = 4_096
 """Limit in bytes for the first line of a document of several lines. A longer line is a broken one-line document."""
 
+_PREFIX = 256
+"""Limit in bytes for a time, level or stream before a line's object, as programs and log services write them."""
+
 Numbered = tuple[int, bytes]
 """A line's number and the line."""
 
@@ -52,15 +55,18 @@ def otlp_lines(lines: Iterable[Numbered]) -> Iterator[Numbered]:
 
     Documents in other formats are converted, even if they span several lines. Anything else stays unchanged.
     """
-    for number, document in _documents(lines):
-        if _says_otlp(document):
-            yield number, document
+    for number, read in _documents(lines):
+        if _says_otlp(read):
+            yield number, read
             continue
+        document = read
+        if read[:1] not in b'{["' and (start := read.find(b"{", 0, _PREFIX)) > 0:
+            document = read[start:]
         try:
             value = jsonio.loads_lenient(document)
             messages = list(messages_of(value))
-        except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
-            yield number, document  # the next reader reports the error
+        except (ValueError, RecursionError):
+            yield number, read  # the next reader reports the error
             continue
         if len(messages) == 1 and messages[0] is value and document.find(b"\n", 0, -1) < 0:
             yield number, document
@@ -116,20 +122,17 @@ def _is_json(text: bytes) -> bool:
 
 
 def messages_of(value: Any) -> Iterator[Any]:
-    """Yield the OTLP/JSON messages in a document of any known format, or the document itself.
-
-    Raises:
-        TypeError, ValueError, KeyError, AttributeError, OverflowError: it has a format's keys, but invalid values.
-    """
+    """Yield the OTLP/JSON messages in a document of any known format. Parts that aren't valid in it stay unchanged."""
     if isinstance(value, list) and value:
         for item in value:
             yield from messages_of(item)
         return
     convert = next((convert for is_form, convert in _FORMS if is_form(value)), None) if isinstance(value, dict) else None
-    if convert is None:
-        yield value
-    else:
-        yield from convert(value)
+    try:
+        found = [value] if convert is None else [*convert(value)]
+    except (ValueError, TypeError, LookupError, AttributeError, OverflowError):
+        found = [value]
+    yield from found
 
 
 def _message(span: dict[str, Any], attributes: Any, scope: Any = None, resource: Any = None) -> dict[str, Any]:

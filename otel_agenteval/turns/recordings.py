@@ -247,7 +247,7 @@ def _kind_of(path: str, fault: str) -> str:
     if columns & _CASE_KEYS:
         return f"a data set; run your agent on it with `otel-agenteval experiment MODULE:FUNCTION {path}`"
     if path.endswith((".csv", ".tsv")):
-        return "CSV"
+        return "CSV; export JSON"
     return f"text without spans (line {fault.removeprefix(f'{path}:')})"
 
 

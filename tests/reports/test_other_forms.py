@@ -112,6 +112,15 @@ def test_rows_of_application_insights_give_the_turn_of_otlp(text: str, tmp_path:
     assert unscoped(turns_in(file)) == unscoped(turns_in(DATA / "python.otlp.jsonl"))
 
 
+def test_row_with_invalid_values_is_reported_alone(tmp_path: Path) -> None:
+    """Queries can compute columns, so a row may have any value."""
+    file = tmp_path / "rows.json"
+    file.write_text(json.dumps([*ROWS, {**ROWS[0], "DurationMs": "1s"}]))
+    faults: list[str] = []
+    assert len([*oa.load_turns(file, report=faults.append)]) == 1
+    assert faults == [f"{file}:1: not OTLP: neither resourceSpans nor resourceLogs found"]
+
+
 def test_events_and_sessions_of_application_insights_are_read(tmp_path: Path) -> None:
     """Span events, exceptions, log records and the session id have rows and columns of their own."""
     trace, span = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
@@ -163,6 +172,7 @@ FORMS = {
     "lines": "\n".join,
     "sessionSpans": lambda lines: json.dumps([json.loads(line) for line in lines], indent=2),
     "filter-log-events": lambda lines: json.dumps({"events": events(lines), "searchedLogStreams": []}, indent=4),
+    "S3 export": lambda lines: "\n".join(f"2026-01-02T03:04:05.678Z {line}" for line in lines),
     "subscription": lambda lines: json.dumps(
         {"messageType": "DATA_MESSAGE", "logGroup": "aws/spans", "logEvents": events(lines)}
     ),
@@ -202,8 +212,8 @@ def test_other_log_events_are_counted_and_the_rest_is_read(
 
 
 def test_groups_of_javas_logging_exporter_are_read(tmp_path: Path) -> None:
-    """open-telemetry/opentelemetry-java 6749: one resource's spans per line, without ``resourceSpans`` around them."""
+    """open-telemetry/opentelemetry-java 6749: one resource's spans per line after a level, without ``resourceSpans`` around them."""
     groups = [json.loads(line)["resourceSpans"][0] for line in (DATA / "go.otlp.jsonl").read_text().splitlines()]
     file = tmp_path / "java.jsonl"
-    file.write_text("".join(f"{json.dumps(group)}\n" for group in groups))
+    file.write_text("".join(f"INFO: {json.dumps(group)}\n" for group in groups))
     assert turns_in(file) == turns_in(DATA / "go.otlp.jsonl")
