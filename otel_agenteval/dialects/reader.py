@@ -444,7 +444,7 @@ def _error(record: SpanRecord, step: Step) -> ErrorInfo | None:
         if step.recovered:  # a failure of a span below, copied to this one
             return None
     if kind is None and message is not None:
-        head = message.split(":", 1)[0]
+        head = message.split(":", 1)[0].split("(", 1)[0]
         if head.isidentifier() and head[:1].isupper():
             kind = head
     if kind is not None and kind.rpartition(".")[2] in NO_FAILURES:

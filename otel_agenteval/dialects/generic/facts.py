@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ...spans.record import ERROR, SpanRecord
 from ..content import decode
-from ..step import AGENT, CHAIN, EMBEDDING, LLM, RETRIEVAL, TOOL, as_float
+from ..step import AGENT, CHAIN, EMBEDDING, LLM, RETRIEVAL, TOOL, as_float, as_text
 from . import kinds
 from .keys import (
     FAILED,
@@ -245,7 +245,7 @@ class Facts:
         if value.__class__ is str:
             if len(value) > _MAX_TEXT:
                 return
-            if value[-1:] in _CLOSING or holds_json(value):
+            if (value[-1:] in _CLOSING or holds_json(value)) and meaning.field != "error_message":
                 value = opened(value)
         if value.__class__ is dict and len(value) == 2 and value.keys() == _TYPED_VALUE and value["type"].__class__ is str:
             raw = value = opened(value["value"])
@@ -404,6 +404,8 @@ class Facts:
                 self._set("failed", value, 1)
             elif depth == 2 and field == "failure" and value.__class__ is str:
                 self._set("error_message", value, 1)
+        elif field == "error_message":
+            self._set(field, as_text(value), 1)
         elif field == "cost_usd":
             self._set(field, as_float(value), strength)
         elif field == "first_token_at":

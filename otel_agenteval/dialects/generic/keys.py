@@ -77,7 +77,7 @@ _NOTHING = Meaning(None, None, False, False, 0, 0, False)
 _PROPERTIES = frozenset((
     "mime", "type", "types", "format", "id", "ids", "count", "counts", "tokens", "token", "length", "size", "time", "ms", "name", "schema", "cost", "reason",
     "reasons", "model", "status", "code", "usage", "index", "kind", "description", "definitions", "tools", "duration", "temperature", "version",
-    "seed", "penalty", "stream", "tier", "fingerprint", "state", "url", "path", "metadata", "usd", "total", "latency", "s",
+    "seed", "penalty", "stream", "tier", "level", "fingerprint", "state", "url", "path", "metadata", "usd", "total", "latency", "s",
     "attempt", "effort", "endpoint", "namespace", "origin", "originator", "seq", "slug", "source", "success", "timestamp", "truncated",
 ))  # fmt: skip
 
@@ -186,7 +186,7 @@ _ENDINGS: dict[tuple[str, ...], tuple[str, int]] = {
     ("convo", "id"): ("conversation_id", 3),
     ("session",): ("conversation_id", 1), ("group", "id"): ("conversation_id", 1), ("chat", "id"): ("conversation_id", 1), ("conversation",): ("conversation_id", 1),
     ("state",): ("outcome", 1), ("status",): ("outcome", 1), ("span", "status"): ("outcome", 1), ("observation", "level"): ("outcome", 1), ("error",): ("failure", 1),
-    ("error", "message"): ("failure", 1), ("is", "error"): ("failure", 1),
+    ("error", "message"): ("failure", 1), ("is", "error"): ("failure", 1), ("status", "message"): ("error_message", 1),
     ("total", "cost"): ("cost_usd", 3), ("cost", "total"): ("cost_usd", 3), ("cost", "details", "total"): ("cost_usd", 3),
     ("cost", "usd"): ("cost_usd", 2), ("usage", "cost"): ("cost_usd", 2), ("cost",): ("cost_usd", 1),
     ("completion", "start", "time"): ("first_token_at", 1), ("first", "token", "at"): ("first_token_at", 1),
