@@ -74,7 +74,7 @@ def read(record: SpanRecord, step: Step) -> None:
         step.input_messages, step.output_messages = given, _later_answer(gave)
         _read_call(get, gave, step)
     elif role == TOOL:
-        step.tool_arguments = Later(_arguments, given) if given.__class__ is str and given.startswith('{"input"') else given
+        step.tool_arguments = _arguments(given) if given.__class__ is str and given.startswith('{"input"') else given
         step.tool_result = _output(gave)
     elif role == RETRIEVAL:
         step.query = first_argument(given)
@@ -102,7 +102,7 @@ def _later_answer(gave: Any) -> Any:
 def _read_call(get: Any, gave: Any, step: Step) -> None:
     """Fill usage from attributes or metadata, and the finish reason from the answer."""
     usage = get(f"{_METADATA}usage_metadata")
-    if usage.__class__ is str and get("gen_ai.usage.input_tokens") is None:
+    if usage.__class__ is str:
         _read_usage(jsonio.loads_or_text(usage)[0], step)
     elif gave.__class__ is str and get("gen_ai.usage.input_tokens") is None and '"usage' in gave:
         value = jsonio.loads_or_text(gave)[0]
@@ -115,10 +115,11 @@ def _read_call(get: Any, gave: Any, step: Step) -> None:
 def _read_usage(usage: Any, step: Step) -> None:
     if not isinstance(usage, Mapping):
         return
-    step.input_tokens = as_int(usage.get("input_tokens", usage.get("prompt_tokens")))
-    step.output_tokens = as_int(usage.get("output_tokens", usage.get("completion_tokens")))
+    step.input_tokens = as_int(usage.get("input_tokens", usage.get("prompt_tokens", step.input_tokens)))
+    step.output_tokens = as_int(usage.get("output_tokens", usage.get("completion_tokens", step.output_tokens)))
     for field, group, name in (
         ("cached_tokens", "input_token_details", "cache_read"),
+        ("cache_write_tokens", "input_token_details", "cache_creation"),
         ("reasoning_tokens", "output_token_details", "reasoning"),
     ):
         details = usage.get(group)

@@ -48,7 +48,7 @@ def count_caches(attributes: Mapping[str, Any], names: CacheNames, step: Step) -
     """
     if step.cached_tokens is None:
         step.cached_tokens = _largest(attributes, names.read)
-    step.cache_write_tokens = _largest(attributes, names.written) or None
+    step.cache_write_tokens = _largest(attributes, names.written) or step.cache_write_tokens
     given, beside = step.input_tokens, (step.cached_tokens or 0) + (step.cache_write_tokens or 0)
     if given is not None and beside:
         total = _largest(attributes, names.total) or 0
