@@ -15,7 +15,7 @@ from ..core import jsonio
 from ..core.turn import Document
 from ..spans.record import ERROR, SpanRecord
 from .otel_genai import document
-from .step import AGENT, EMBEDDING, INNER, LLM, RERANK, TOOL, Step, as_float, as_int, as_text, first_text
+from .step import AGENT, EMBEDDING, INNER, LLM, RERANK, TOOL, Step, as_float, as_int, as_text, first_int, first_text
 
 MARKS = frozenset(("ai.operationId",))
 SCOPES = re.compile(r"(ai|gen_ai|@ai-sdk/.+)$")
@@ -137,10 +137,7 @@ def _read_call(get: Any, step: Step) -> None:
 
 
 def _read_first_chunk(get: Any, step: Step) -> None:
-    waited = get("ai.response.msToFirstChunk")
-    if waited is None:
-        waited = get("ai.stream.msToFirstChunk")
-    milliseconds = as_float(waited)
+    milliseconds = as_float(get("ai.response.msToFirstChunk", get("ai.stream.msToFirstChunk")))
     if milliseconds is not None:
         step.time_to_first_token_s = milliseconds / 1000
     else:
@@ -149,45 +146,39 @@ def _read_first_chunk(get: Any, step: Step) -> None:
 
 def _read_usage(get: Any, step: Step) -> None:
     if step.input_tokens is None:
-        step.input_tokens = _count(get, "ai.usage.inputTokens", "ai.usage.promptTokens")
+        step.input_tokens = as_int(get("ai.usage.inputTokens", get("ai.usage.promptTokens")))
     if step.output_tokens is None:
-        step.output_tokens = _count(get, "ai.usage.outputTokens", "ai.usage.completionTokens")
+        step.output_tokens = as_int(get("ai.usage.outputTokens", get("ai.usage.completionTokens")))
     if step.reasoning_tokens is None:
-        step.reasoning_tokens = _count(get, "ai.usage.outputTokenDetails.reasoningTokens", "ai.usage.reasoningTokens")
+        step.reasoning_tokens = as_int(get("ai.usage.outputTokenDetails.reasoningTokens", get("ai.usage.reasoningTokens")))
     metadata = get("ai.response.providerMetadata")
     if metadata.__class__ is str and '"logprob"' in metadata:
         step.logprobs = metadata
-    if metadata.__class__ is str and "ache" in metadata and get("ai.usage.inputTokenDetails.noCacheTokens") is None:
-        _read_cache_use(metadata, step)
+    if metadata.__class__ is str and (
+        "thoughtsTokenCount" in metadata or ("ache" in metadata and get("ai.usage.inputTokenDetails.noCacheTokens") is None)
+    ):
+        _read_providers_usage(metadata, step)
 
 
-def _read_cache_use(metadata: str, step: Step) -> None:
-    """Fill cached tokens from the provider's own fields, the only place until version 5.
+def _read_providers_usage(metadata: str, step: Step) -> None:
+    """Fill cached tokens from the provider's own fields, the only place until version 5, and add tokens that aren't in the totals.
 
-    Some providers don't count them as input.
+    Some providers don't count cached tokens as input, and Gemini doesn't count thoughts as output.
     """
     providers, _ = jsonio.loads_or_text(metadata) if len(metadata) < _LONGEST_METADATA else ({}, False)
     for fields in providers.values() if isinstance(providers, Mapping) else ():
         if not isinstance(fields, Mapping):
             continue
-        usage = fields.get("usage")
+        usage = fields.get("usage", fields.get("usageMetadata"))
         counts = {**fields, **usage} if isinstance(usage, Mapping) else fields
-        read, written = _first_count(counts, _CACHE_READ), _first_count(counts, _CACHE_WRITTEN)
+        read, written = first_int(counts, _CACHE_READ), first_int(counts, _CACHE_WRITTEN)
         if step.cached_tokens is None:
             step.cached_tokens = as_int(counts.get("cachedPromptTokens")) if read is None else read
         if step.input_tokens is not None:
             step.input_tokens += (read or 0) + (written or 0)
-
-
-def _first_count(fields: Mapping[str, Any], keys: tuple[str, ...]) -> int | None:
-    return next((tokens for key in keys if (tokens := as_int(fields.get(key))) is not None), None)
-
-
-def _count(get: Any, key: str, older: str) -> int | None:
-    tokens = get(key)
-    if tokens is None:
-        tokens = get(older)
-    return None if tokens is None else as_int(tokens)
+        thoughts = as_int(counts.get("thoughtsTokenCount"))
+        if thoughts and step.output_tokens is not None and step.output_tokens == as_int(counts.get("candidatesTokenCount")):
+            step.output_tokens, step.reasoning_tokens = step.output_tokens + thoughts, thoughts
 
 
 def _read_tool(get: Any, step: Step) -> None:
