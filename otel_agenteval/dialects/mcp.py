@@ -41,6 +41,13 @@ def read(record: SpanRecord, step: Step) -> None:
         step.tool_name = as_text(get("gen_ai.tool.name"))
         if step.tool_name is None and _NAMED_CALL in record.name:
             step.tool_name = record.name.partition(_NAMED_CALL)[2] or None
+    if get("mcp.tool.result.is_error") is True:  # Sentry's attributes, also those of the arguments
+        step.tool_failed = True
+    if step.tool_arguments is None:
+        given = ((key.partition("mcp.request.argument.")[2], value) for key, value in record.attributes.items())
+        step.tool_arguments = {
+            name: jsonio.loads_or_text(value)[0] if value.__class__ is str else value for name, value in given if name
+        } or None
     if SCOPES.match(record.scope):
         request = get("request") if "request" in record.attributes else get("traceloop.entity.input")
         if request.__class__ is str:
