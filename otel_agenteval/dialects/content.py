@@ -629,10 +629,13 @@ def _read_text(part: Mapping[str, Any], kind: str | None, message: Message, text
         texts.append(jsonio.text_of(text))
     elif text in REDACTED:
         out.hidden = True
-    elif text[:1] == "{" and '"type": "reasoning"' in text and (item := jsonio.loads_or_text(text)[0]).__class__ is dict:
-        _reasoning(item, message)  # a reasoning item, written as text
+    elif ((text[:1] == "{" and '"type": "reasoning"' in text) or _ITEM.match(text)) and (item := opened(text)).__class__ is dict:
+        _read_part(item, message, texts, out)  # an item of OpenAI's Responses, written as text
     else:
         texts.append(text)
+
+
+_ITEM = re.compile(r"Response(?:FunctionToolCall|ReasoningItem)\(\w+=")
 
 
 def _google_part(part: Mapping[str, Any], message: Message) -> bool:

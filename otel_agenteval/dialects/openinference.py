@@ -21,6 +21,7 @@ from .step import (  # fmt: skip
     EMBEDDING,
     GUARDRAIL,
     HANDOFF,
+    INNER,
     LLM,
     RERANK,
     RETRIEVAL,
@@ -53,6 +54,8 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
         return AGENT  # an agent's graph, whose kind is AGENT only if its name contains "agent"
     if role == AGENT and scope.endswith(".openai_agents") and "graph.node.id" not in attributes:
         return WORKFLOW  # the span of a whole run, named after the workflow
+    if role == TOOL and name == "execute_tool (merged)":
+        return INNER  # ADK's repetition of the results of parallel tools
     return HANDOFF if role == TOOL and name.startswith("handoff to ") else role
 
 
@@ -234,7 +237,7 @@ def _documents(attributes: dict[str, Any], prefix: str) -> list[Document] | None
     items = unflatten(attributes, f"{prefix}.")
     if isinstance(items, list):
         return [document(item["document"]) for item in items if isinstance(item, dict) and isinstance(item.get("document"), dict)]
-    output = attributes.get("output.value")
+    output = attributes.get(prefix) or attributes.get("output.value")
     if output.__class__ is str and output[:1] in "[{" and output not in REDACTED:
         found = documents(output)
         return found if found and any(item.id or item.content for item in found) else None
@@ -327,9 +330,9 @@ def _message(flat: dict[str, Any]) -> dict[str, Any]:
     else:
         out["content"] = flat.get("content")
     calls = flat.get("tool_calls")
-    if isinstance(calls, list):
+    if isinstance(calls, (list, dict)):  # agentgateway writes a call without its place and "tool_call"
         out["tool_calls"] = [
-            item["tool_call"] for item in calls if isinstance(item, dict) and isinstance(item.get("tool_call"), dict)
+            item.get("tool_call", item) for item in (calls if isinstance(calls, list) else [calls]) if isinstance(item, dict)
         ]
     elif "function_call_name" in flat:
         out["tool_calls"] = [{"name": flat["function_call_name"], "arguments": flat.get("function_call_arguments_json")}]

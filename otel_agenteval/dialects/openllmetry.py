@@ -11,9 +11,9 @@ from typing import Any
 
 from ..core import jsonio
 from ..spans.record import SpanRecord
-from .content import literal
+from .content import first_argument, literal
 from .openinference import unflatten
-from .otel_genai import OPERATIONS
+from .otel_genai import OPERATIONS, documents
 from .step import AGENT, CHAIN, EMBEDDING, LLM, RERANK, RETRIEVAL, TOOL, WORKFLOW, Step, as_int, as_text
 
 KINDS = {"workflow": WORKFLOW, "task": CHAIN, "agent": AGENT, "tool": TOOL}
@@ -107,7 +107,8 @@ def read(record: SpanRecord, step: Step) -> None:
     elif step.role == TOOL:
         _read_tool(record, step)
     elif step.role == RETRIEVAL and step.query is None:
-        step.query = step.input_value
+        step.query = first_argument(get("gen_ai.task.input", step.input_value))
+        step.documents = step.documents or documents(get("gen_ai.task.output"))
 
 
 _CONVERSATIONS = (

@@ -173,11 +173,11 @@ def _read_inference(get: Any, step: Step) -> None:
 
 def _read_usage(get: Any, step: Step) -> None:
     if step.input_tokens is None:
-        tokens = get("gen_ai.usage.input_tokens", get("gen_ai.usage.prompt_tokens"))
+        tokens = get("gen_ai.usage.input_tokens", get("gen_ai.usage.prompt_tokens", get("gen_ai.response.input_tokens")))
         if tokens is not None:
             step.input_tokens = tokens if tokens.__class__ is int and tokens >= 0 else as_int(tokens)
     if step.output_tokens is None:
-        tokens = get("gen_ai.usage.output_tokens", get("gen_ai.usage.completion_tokens"))
+        tokens = get("gen_ai.usage.output_tokens", get("gen_ai.usage.completion_tokens", get("gen_ai.response.output_tokens")))
         if tokens is not None:
             step.output_tokens = tokens if tokens.__class__ is int and tokens >= 0 else as_int(tokens)
     if step.reasoning_tokens is None:
@@ -237,13 +237,13 @@ def _read_retrieval(get: Any, step: Step) -> None:
 
 def _read_content(get: Any, step: Step) -> None:
     if step.input_messages is None:
-        step.input_messages = get("gen_ai.input.messages")
+        step.input_messages = get("gen_ai.input.messages", get("gen_ai.agent.invocation_input"))
         if step.input_messages is None:
             asked = _unless_empty(get("gen_ai.prompt"))
             plain = step.role == LLM and asked.__class__ is str and "\n" in asked
             step.input_messages = Later(_without_roles, asked) if plain else asked
     if step.output_messages is None:
-        step.output_messages = get("gen_ai.output.messages")
+        step.output_messages = get("gen_ai.output.messages", get("gen_ai.agent.invocation_output"))
         if step.output_messages is None:
             step.output_messages = _unless_empty(get("gen_ai.completion"))
     if step.system is None:
@@ -450,9 +450,9 @@ def documents(raw: Any) -> list[Document]:
 
 def document(item: Mapping[str, Any]) -> Document:
     """Return one document from any known spelling. Id and score may also be in its metadata."""
-    node = item.get("node")
+    node = item.get("node", item.get("document"))
     if isinstance(node, Mapping):  # LlamaIndex writes the score beside the node
-        item = {"id": node.get("id_"), **node, "score": item.get("score")}
+        item = {"id": node.get("id_"), **node, "score": item.get("score", node.get("score"))}
     metadata = item.get("metadata")
     if isinstance(metadata, str):
         metadata, _ = jsonio.loads_or_text(metadata)
