@@ -51,7 +51,7 @@ from . import (
     voltagent,
 )
 from .generic import keys, reading, traces
-from .generic.caches import NO_CACHES, CacheNames, cache_names, count_caches
+from .generic.caches import CacheNames, cache_names, correct_counts
 from .generic.facts import Facts, NamePlace, places_of
 from .generic.kinds import agent_in, role_of_kind
 from .generic.logged import LoggedCall, facts_with, is_call
@@ -369,8 +369,8 @@ def read(record: SpanRecord) -> Step:
     _correct_names(step)
     if role == TOOL:
         _complete_tool(record, step, about.shape)
-    elif role is not None and (about.shape.caches is not NO_CACHES or step.cached_tokens):
-        count_caches(attributes, about.shape.caches, step)
+    elif role is not None and (any(about.shape.caches[:2]) or step.cached_tokens or step.reasoning_tokens):
+        correct_counts(attributes, about.shape.caches, step)
     if about.shape.conversations:
         step.conversation_keys = about.shape.conversations
     if about.shape.has_identities:

@@ -1,6 +1,6 @@
-"""Tokens that a model call read from a cache or wrote to it.
+"""Tokens that a model call read from a cache or wrote to it, and tokens of its reasoning.
 
-Conventions name them in many ways, and some count them beside the input instead of within it.
+Conventions name them in many ways, and some count them beside the input or output instead of within it.
 """
 
 from __future__ import annotations
@@ -15,18 +15,15 @@ _NO_TOTAL = frozenset(("cost", "aggregated"))
 
 
 class CacheNames(NamedTuple):
-    """Names of the attributes with counts that concern a cache."""
+    """Names of the attributes with totals and with counts that concern a cache."""
 
     read: tuple[str, ...]
     written: tuple[str, ...]
     total: tuple[str, ...]
 
 
-NO_CACHES = CacheNames((), (), ())
-
-
 def cache_names(names: Iterable[str]) -> CacheNames:
-    """Return the names of counts among a span's attributes, or :data:`NO_CACHES` if no count concerns a cache."""
+    """Return the names of totals and of counts that concern a cache among a span's attributes."""
     read: list[str] = []
     written: list[str] = []
     total: list[str] = []
@@ -38,22 +35,24 @@ def cache_names(names: Iterable[str]) -> CacheNames:
             (read if words.isdisjoint(("write", "creation")) else written).append(name)
         elif "total" in words and words.isdisjoint(_NO_TOTAL):
             total.append(name)
-    return CacheNames(tuple(read), tuple(written), tuple(total)) if read or written else NO_CACHES
+    return CacheNames(tuple(read), tuple(written), tuple(total))
 
 
-def count_caches(attributes: Mapping[str, Any], names: CacheNames, step: Step) -> None:
-    """Fill the tokens read from and written to a cache, and add them to the input if it excludes them.
+def correct_counts(attributes: Mapping[str, Any], names: CacheNames, step: Step) -> None:
+    """Fill the tokens read from and written to a cache, and add them to the input and reasoning to the output if it excludes them.
 
-    That is the case if there are more of them than input, or if the stated total contains both.
+    That is the case if the stated total contains both, or if a cache has more tokens than the input.
     """
     if step.cached_tokens is None:
         step.cached_tokens = _largest(attributes, names.read)
     step.cache_write_tokens = _largest(attributes, names.written) or step.cache_write_tokens
-    given, beside = step.input_tokens, (step.cached_tokens or 0) + (step.cache_write_tokens or 0)
-    if given is not None and beside:
-        total = _largest(attributes, names.total) or 0
-        if beside > given or total == given + beside + (step.output_tokens or 0):
-            step.input_tokens = given + beside
+    given, made, thought = step.input_tokens, step.output_tokens or 0, step.reasoning_tokens or 0
+    beside = (step.cached_tokens or 0) + (step.cache_write_tokens or 0)
+    total = _largest(attributes, names.total) or 0
+    if given is not None and beside and (beside > given or total - given - beside in (made, made + thought)):
+        given = step.input_tokens = given + beside
+    if thought and total == (given or 0) + made + thought:
+        step.output_tokens = made + thought
 
 
 def _largest(attributes: Mapping[str, Any], names: Iterable[str]) -> int | None:
