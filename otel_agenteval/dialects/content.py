@@ -563,7 +563,7 @@ def _read_parts(parts: Any, message: Message, texts: list[str], out: Decoded, de
             out.hidden = True
             return
         if parts[:2] == "[{":  # blocks that were serialized twice
-            value, cut = jsonio.loads_or_text(parts)
+            value, cut = (literal(parts), False) if parts[2:3] == "'" else jsonio.loads_or_text(parts)
             if isinstance(value, list) and value and all(isinstance(item, Mapping) and _is_block(item) for item in value):
                 out.truncated |= cut
                 _read_parts(value, message, texts, out, depth + 1)
