@@ -209,3 +209,48 @@ def test_thoughts_of_gemini_are_output(written: int, thoughts: int, output: int,
     }, scope="ai")  # fmt: skip
     (call,) = turn_of(model).llm_calls
     assert (call.input_tokens, call.output_tokens) == (14, output)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "cached", "completion", "thoughts", "total", "counted"),
+    [
+        (14, 0, 1, 100, 115, (14, 101)),
+        (14, 0, 101, 100, 115, (14, 101)),
+        (50, 8_000, 10, 4, 8_064, (8_050, 14)),
+        (500, 100, 10, 4, 614, (600, 14)),
+        (600, 100, 14, 4, 614, (600, 14)),
+        (500, 100, 14, 4, 614, (600, 14)),
+    ],
+)
+@pytest.mark.parametrize("names", [
+    ("llm.token_count.prompt", "llm.token_count.prompt_details.cache_read", "llm.token_count.completion", "llm.token_count.completion_details.reasoning", "llm.token_count.total"),
+    ("gen_ai.usage.input_tokens", "gen_ai.usage.cache_read.input_tokens", "gen_ai.usage.output_tokens", "gen_ai.usage.reasoning.output_tokens", "gen_ai.usage.total_tokens"),
+    ("ai.usage.inputTokens", "ai.usage.cachedInputTokens", "ai.usage.outputTokens", "ai.usage.reasoningTokens", "ai.usage.totalTokens"),
+])  # fmt: skip
+def test_tokens_beside_the_counts_are_in_the_total(
+    prompt: int, cached: int, completion: int, thoughts: int, total: int, counted: tuple[int, int], names: tuple[str, ...]
+) -> None:
+    """openinference 1811 and opencode-plugin-otel 110: the total shows whether caches and reasoning are counted beside."""
+    counts = {name: count for name, count in zip(names, (prompt, cached, completion, thoughts, total), strict=True) if count}
+    model = chat(1, user=ASKED, says=SAID)
+    if names[0].startswith("llm."):
+        model = openinference(1, 0, "LLM", attributes={**said("user", ASKED, "input"), **said("assistant", SAID)})
+    elif names[0].startswith("ai."):
+        model = span(1, 0, "ai.generateText.doGenerate", {
+            "ai.operationId": "ai.generateText.doGenerate", "ai.prompt.messages": json.dumps(MESSAGES), "ai.response.text": SAID,
+        }, scope="ai")  # fmt: skip
+    model.attributes.update(counts)
+    (call,) = turn_of(model).llm_calls
+    assert ((call.input_tokens, call.output_tokens), call.cached_tokens or 0) == (counted, cached)
+
+
+@pytest.mark.parametrize("written", [str, json.dumps])
+def test_content_that_is_the_text_of_a_list(written: Any) -> None:
+    """dd-trace-py 19803: text and image in one text, which contains the image's data."""
+    parts = [
+        {"type": "text", "text": "What's this?"},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}},
+    ]
+    turn = turn_of(chat(1, messages=[{"role": "user", "content": written(parts)}], says="A dot."))
+    assert turn.input == "What's this?"
+    assert [one["uri"] for message in turn.messages for one in message.attachments] == ["data:image/png;base64,iVBORw0KGgo="]
