@@ -89,7 +89,8 @@ def meaning_of(path: str) -> Meaning:
         return _NOTHING
     last_name = path.rsplit(".", 1)[-1]
     own = "_".join(words_of(last_name)) or words[-1]
-    direction = next((IN if word in IN_WORDS else OUT for word in reversed(words) if word in IN_WORDS or word in OUT_WORDS), None)
+    below = words[words.index("metadata") + 1 :] if "metadata" in words[:-1] else words  # metadata of an output is no output
+    direction = next((IN if word in IN_WORDS else OUT for word in reversed(below) if word in IN_WORDS or word in OUT_WORDS), None)
     field, strength = _field(words)
     text = own in _TEXT_IN or own in _TEXT_OUT
     content = _PROPERTIES.isdisjoint(words_of(last_name)) and words[-2:-1] != ("invocation",)
