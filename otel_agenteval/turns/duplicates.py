@@ -1,6 +1,6 @@
-"""Join two traces of one model call that was recorded by two instrumentations.
+"""Join two traces of one model call that was recorded by two instrumentations, and a run with its calls in other traces.
 
-This implements the rules *same response* and *same failure*. :func:`join_duplicates` joins such traces in a file.
+This implements the rules *same response*, *same failure* and *run without steps*. :func:`join_duplicates` joins such traces in a file.
 :class:`Duplicates` joins them as traces arrive: it remembers the responses and failures of recent turns for as long
 as they can be revised. A duplicate of a waiting part joins that part. A duplicate of an evaluated turn waits for
 further ones, and then the turn is revised once.
@@ -9,12 +9,13 @@ further ones, and then the turn is revised once.
 from __future__ import annotations
 
 import weakref
+from bisect import bisect_left, bisect_right
 from collections import OrderedDict, deque
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from itertools import islice
 
 from ..core.tenancy import number_in
-from ..dialects.step import Step
+from ..dialects.step import AGENT, LLM, TOOL, WORKFLOW, Step
 from ..spans.record import SpanRecord
 from .roots import SpanGroup
 from .stitching import Stitcher, is_bare_call, reader_of, separate
@@ -34,7 +35,7 @@ def stitch(groups: Iterable[SpanGroup]) -> list[SpanGroup]:
     stitcher = Stitcher(float("inf"))
     found = [whole for part in parts for whole in stitcher.add(part, 0.0)]
     found += stitcher.release_all()
-    return sorted(found, key=order)
+    return sorted(_with_calls(found), key=order)
 
 
 def order(group: SpanGroup) -> tuple[int, int, int, int]:
@@ -56,6 +57,79 @@ def join_duplicates(groups: list[SpanGroup]) -> list[SpanGroup]:
         else:
             found[place].append(group)
     return [_together(parts) if len(parts) > 1 else parts[0] for parts in found]
+
+
+def _with_calls(groups: list[SpanGroup]) -> list[SpanGroup]:
+    """Join runs without steps with the calls of their processes that are in other traces, because the context was lost."""
+    runs: dict[Hashable, list[SpanGroup]] = {}
+    for group in filter(is_hollow, sorted(groups, key=order)):
+        runs.setdefault(_process(group), []).append(group)
+    if not runs:
+        return groups
+    found = {id(group): group for group in groups}
+    calls: dict[Hashable, list[SpanGroup]] = {}
+    for group in sorted(groups, key=order):
+        if group.root.dialects.role == LLM:
+            calls.setdefault(_process(group), []).append(group)
+    taken: set[int] = set()
+    for process, of_process in runs.items():
+        left, latest = calls.get(process, []), 0
+        for place, run in enumerate(of_process):
+            first = bisect_left(left, run.root.start_ns, key=_start)
+            during = left[first : bisect_right(left, run.root.end_ns, key=_start)]
+            beside = latest > run.root.start_ns or any(
+                _start(other) < run.root.end_ns for other in of_process[place + 1 : place + 2]
+            )
+            latest = max(latest, run.root.end_ns)
+            mine = calls_of(run, [call for call in during if id(call) not in taken], beside=beside)
+            if mine:
+                taken.update(map(id, mine))
+                found[id(run)] = _together([run, *mine])
+    return [group for key, group in found.items() if key not in taken]
+
+
+def _start(group: SpanGroup) -> int:
+    return group.root.start_ns
+
+
+def is_hollow(group: SpanGroup) -> bool:
+    """Return True for a run without a model call or a tool of its own."""
+    reader = reader_of(group)
+    return reader.root.role in (AGENT, WORKFLOW) and not reader.llm and TOOL not in reader.of_role
+
+
+def calls_of(run: SpanGroup, calls: Iterable[SpanGroup], *, beside: bool) -> list[SpanGroup]:
+    """Return the model calls of a process that a run without steps made, judged by times and texts.
+
+    If another run of the process worked ``beside`` it, only one call with its texts, or without any, is its own.
+    """
+    within = [(call, _agrees(run, call)) for call in calls if _is_during(call.root, run.root)]
+    verdicts = {agrees for _, agrees in within}
+    wanted = (True,) if True in verdicts else () if False in verdicts else (None,)
+    found = [call for call, agrees in within if agrees in wanted]
+    return found[:1] if beside else found
+
+
+def _process(group: SpanGroup) -> Hashable:
+    resource = group.root.resource_attributes
+    names = ("service.name", "service.instance.id", "process.pid")
+    return number_in(group.root.trace_id), *(str(resource.get(name)) for name in names)
+
+
+def _is_during(inner: SpanRecord, outer: SpanRecord) -> bool:
+    return outer.start_ns <= inner.start_ns and inner.end_ns <= outer.end_ns
+
+
+def _overlap(one: _Recording, other: SpanRecord) -> bool:
+    return one.start_ns < other.end_ns and other.start_ns < one.end_ns
+
+
+def _agrees(run: SpanGroup, call: SpanGroup) -> bool | None:
+    """Return True if a run and a call have the same question or answer, and None if neither is known of both."""
+    mine, its = reader_of(run), reader_of(call)
+    pairs = ((mine.input(), its.input()), (mine.output(), its.output()))
+    same = [one.strip() == other.strip() for one, other in pairs if one is not None and other is not None]
+    return any(same) if same else None
 
 
 class _RecordedCalls:
@@ -144,6 +218,8 @@ class Duplicates:
         self._answered: OrderedDict[tuple[int, str], _Recording] = OrderedDict()
         self._failed: OrderedDict[tuple[int, str | None], deque[tuple[_Recording, SpanRecord]]] = OrderedDict()
         self._waiting: OrderedDict[_Recording, _WaitingDuplicates] = OrderedDict()
+        self._latest: OrderedDict[Hashable, deque[_Recording]] = OrderedDict()
+        """Latest calls in traces of their own, and runs without steps, by process."""
         self._bytes = 0
 
     def __len__(self) -> int:
@@ -152,6 +228,8 @@ class Duplicates:
     def add(self, group: SpanGroup, now: float) -> list[SpanGroup]:
         """Add a turn, and return the turns that can be evaluated. The list is empty while the turn waits."""
         reader = reader_of(group)
+        if self._stitcher.patience > 0 and is_hollow(group):
+            return self._with_its_calls(group, now)
         if self._stitcher.patience <= 0 or not reader.llm:
             return self._stitched(group, now)
         recording = _Recording(group, is_bare_call(group))
@@ -159,6 +237,8 @@ class Duplicates:
         duplicates = self._duplicates_of(recording, group, calls)
         group.recordings = [recording]
         self._remember(recording, group, calls)
+        if recording.alone:
+            self._remember_latest(recording, group)
         if not duplicates or reader.root.thread is not None:
             return self._stitched(group, now)
         if not recording.alone:
@@ -175,6 +255,25 @@ class Duplicates:
         while self._bytes > self._max_bytes and self._waiting:
             found += self._with_duplicates(next(iter(self._waiting)), now)
         return found
+
+    def _with_its_calls(self, run: SpanGroup, now: float) -> list[SpanGroup]:
+        """Join a run without steps with its calls, which arrived earlier in traces of their own."""
+        recording = _Recording(run, alone=False)
+        latest = [(one, one.group()) for one in self._latest.get(_process(run), ())]
+        calls = [(one, whole) for one, whole in latest if one.alone and whole is not None and whole.root.dialects.role == LLM]
+        beside = any(not one.alone and _overlap(one, run.root) for one, _ in latest)
+        wanted = calls_of(run, {id(whole): whole for _, whole in calls}.values(), beside=beside)
+        run.recordings = [recording]
+        self._remember_latest(recording, run)
+        found = {one: whole for one, whole in calls if whole in wanted}
+        return self._around(run, found, now) if found else self._stitched(run, now)
+
+    def _remember_latest(self, recording: _Recording, group: SpanGroup) -> None:
+        process = _process(group)
+        self._latest.setdefault(process, deque(maxlen=_MOST_FAILURES)).append(recording)
+        self._latest.move_to_end(process)
+        while len(self._latest) > _MOST_CALLS // _MOST_FAILURES:
+            self._latest.popitem(last=False)
 
     def due(self, now: float) -> list[SpanGroup]:
         """Return turns whose continuation or further duplicates didn't arrive in time."""

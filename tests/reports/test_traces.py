@@ -15,9 +15,10 @@ import pytest
 import otel_agenteval as oa
 from otel_agenteval.core.turn import LlmCall
 from otel_agenteval.core.turn_cost import cost_of
+from otel_agenteval.turns.duplicates import Duplicates, stitch
 from otel_agenteval.turns.reading.turn import build_turn
-from otel_agenteval.turns.roots import split
-from otel_agenteval.turns.stitching import Stitcher
+from otel_agenteval.turns.roots import SpanGroup, split
+from otel_agenteval.turns.stitching import Stitcher, reader_of
 from tests.support.recordings import files_in
 from tests.support.spans import agent, chat, span, tool, turn_of, turns_of
 
@@ -363,3 +364,49 @@ def test_request_is_no_execution(more: list[Any], state: str, success: float | N
     assert oa.get_metric("code_empty_answer").evaluate(oa.Turn(turn_id="1", output="", tool_calls=[call])).passed is (
         None if state == "requested" else False
     )
+
+
+def run_of(number: int, says: str | None = None, **more: Any) -> list[SpanGroup]:
+    said = {} if says is None else {"gen_ai.output.messages": json.dumps([{"role": "assistant", "content": says}])}
+    return split([agent(number, trace_id=number, attributes=said, **more)])
+
+
+def call_of(number: int, **more: Any) -> list[SpanGroup]:
+    return split([chat(number, trace_id=number, ms=20, **{"at": 10, **more})])
+
+
+def as_they_arrive(groups: list[SpanGroup]) -> list[SpanGroup]:
+    """The turns of groups that arrive in this order, the latest revision of each."""
+    duplicates, found = Duplicates(Stitcher(30.0)), dict[int, SpanGroup]()
+    for group in groups:
+        for whole in duplicates.add(group, 0.0):
+            parts = {member.trace_id for member in whole.members}
+            found = {trace: one for trace, one in found.items() if trace not in parts} | {whole.root.trace_id: whole}
+    return [*found.values()]
+
+
+@pytest.mark.parametrize("joined", [stitch, as_they_arrive])
+@pytest.mark.parametrize(
+    ("groups", "wanted"),
+    [
+        (lambda: call_of(2, user="Hi", says="Yo") + run_of(1), [("bot", "Hi", "Yo", 1)]),
+        (lambda: call_of(2, user="Hi", says="Yo") + run_of(1, "Yo"), [("bot", "Hi", "Yo", 1)]),
+        (lambda: call_of(2, user="Hi", says="Yo") + run_of(1, "Other"), [("bot", None, "Other", 0), (None, "Hi", "Yo", 1)]),
+        (lambda: call_of(2, user="Hi", says="Yo", at=200) + run_of(1), [("bot", None, None, 0), (None, "Hi", "Yo", 1)]),
+        (
+            lambda: [*call_of(2, user="Hi", calls=[CALL]), *call_of(3, user="Hi", messages=ANSWERED, says="Yo", at=40), *run_of(1)],
+            [("bot", "Hi", "Yo", 2)],
+        ),
+        (
+            lambda: [
+                *call_of(3, user="A?", says="A"), *call_of(4, user="B?", says="B", at=11), *run_of(1, "A"), *run_of(2, "B", at=1)
+            ],
+            [("bot", "A?", "A", 1), ("bot", "B?", "B", 1)],
+        ),
+    ],
+)  # fmt: skip
+def test_run_whose_calls_are_in_traces_of_their_own(joined: Any, groups: Any, wanted: list[Any]) -> None:
+    """opentelemetry-python-genai 513, traceroot-py 119, opik 1128, agent-framework 5089."""
+    given = groups()  # kept, as turns are that can be revised
+    turns = [reader_of(group).turn("root_ended", True) for group in sorted(joined(given), key=lambda group: group.root.trace_id)]
+    assert [(turn.agent, turn.input, turn.output, turn.llm_call_count) for turn in turns] == wanted
