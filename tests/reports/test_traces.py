@@ -391,8 +391,8 @@ def as_they_arrive(groups: list[SpanGroup]) -> list[SpanGroup]:
     [
         (lambda: call_of(2, user="Hi", says="Yo") + run_of(1), [("bot", "Hi", "Yo", 1)]),
         (lambda: call_of(2, user="Hi", says="Yo") + run_of(1, "Yo"), [("bot", "Hi", "Yo", 1)]),
-        (lambda: call_of(2, user="Hi", says="Yo") + run_of(1, "Other"), [("bot", None, "Other", 0), (None, "Hi", "Yo", 1)]),
-        (lambda: call_of(2, user="Hi", says="Yo", at=200) + run_of(1), [("bot", None, None, 0), (None, "Hi", "Yo", 1)]),
+        (lambda: call_of(2, user="Hi", says="Yo") + run_of(1, "Other"), [("bot", None, "Other", None), (None, "Hi", "Yo", 1)]),
+        (lambda: call_of(2, user="Hi", says="Yo", at=200) + run_of(1), [("bot", None, None, None), (None, "Hi", "Yo", 1)]),
         (
             lambda: [*call_of(2, user="Hi", calls=[CALL]), *call_of(3, user="Hi", messages=ANSWERED, says="Yo", at=40), *run_of(1)],
             [("bot", "Hi", "Yo", 2)],
