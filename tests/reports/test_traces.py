@@ -410,3 +410,21 @@ def test_run_whose_calls_are_in_traces_of_their_own(joined: Any, groups: Any, wa
     given = groups()  # kept, as turns are that can be revised
     turns = [reader_of(group).turn("root_ended", True) for group in sorted(joined(given), key=lambda group: group.root.trace_id)]
     assert [(turn.agent, turn.input, turn.output, turn.llm_call_count) for turn in turns] == wanted
+
+
+def test_calls_with_one_id_have_their_own_results() -> None:
+    """koog 1085, hermes-otel 73: a tool's name is the id of all its calls."""
+    asks = [{"id": "call-search", "name": "search", "arguments": {"day": day}} for day in ("today", "friday")]
+    results = [{"role": "tool", "parts": [{"type": "tool_call_response", "id": "call-search", "response": one}]} for one in "AB"]
+    requested = {"role": "assistant", "parts": [{"type": "tool_call", **ask} for ask in asks]}
+    turn = turn_of(
+        agent(1), chat(2, 1, user="Q", calls=asks), chat(3, 1, at=20, user="Q", messages=[requested, *results], says="Fine.")
+    )
+    assert [call.result for call in turn.tool_calls or ()] == ["A", "B"]
+
+
+def test_request_with_an_empty_text_is_no_answer() -> None:
+    """openlit 1540: an empty text beside a tool's request."""
+    said = json.dumps({"messages": [{"type": "human", "content": "Q"}, {"type": "ai", "content": "", "tool_calls": [{"name": "pay", "args": {}, "id": "c1"}]}]})  # fmt: skip
+    root = span(1, 0, "graph", {"openinference.span.kind": "CHAIN", "input.value": "Q", "output.value": said})
+    assert turn_of(root, chat(2, 1, user="Q", calls=[{"id": "c1", "name": "pay", "arguments": {}}])).output is None

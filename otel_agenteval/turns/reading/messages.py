@@ -15,7 +15,7 @@ from ...core import jsonio
 from ...core.turn import ErrorInfo, Message, ToolRequest
 from ...dialects.content import REDACTED, is_tagged, logprobs_in
 from ...dialects.step import AGENT, INNER, LLM, TOOL, Step
-from .finish_reasons import ends_by_itself
+from .finish_reasons import asks_for_tools, ends_by_itself
 from .rag_prompt import answer_in, question_in
 from .tool_calls import ToolReader, gives_form
 
@@ -199,7 +199,8 @@ class MessageReader(ToolReader):
     def _answer_text(self, step: Step) -> str | None:
         found = self._decode(step, "output_messages", "assistant")
         text = next((message.content for message in found.messages if message.content is not None), None)
-        if text is not None:
+        reason = step.finish_reason or next((message.finish_reason for message in found.messages if message.finish_reason), None)
+        if text is not None and (text.strip() or not asks_for_tools(reason)):
             return answer_in(text)
         if found.hidden or step.output_messages is None or step.error is not None:
             return None
@@ -336,7 +337,5 @@ def last_user_text(messages: list[Message]) -> str | None:
 def last_assistant_text(messages: list[Message]) -> str | None:
     for message in reversed(messages):
         if message.role == "assistant":
-            if message.content is not None:
-                return message.content
-            return None if message.tool_calls else ""
+            return None if message.tool_calls and not message.content else message.content or ""
     return None

@@ -383,10 +383,11 @@ class ToolReader(CallReader):
         if read_back:
             requested = _without_copies(requested, [request for request, _ in read_back if request.call_id], self._results)
         calls: list[ToolCall] = []
+        repeated = self._results_of_repeated_ids(request.call_id for request, _ in requested)
         for request, step in requested + read_back:
             if not request.name or self._is_no_tool(request.name):
                 continue
-            result = self._results.get(request.call_id or "")
+            result = next(repeated.get(request.call_id, iter(())), self._results.get(request.call_id or ""))
             if result is None:
                 result = self._result_by_order(step, request.name, arguments_of(request.arguments))
             if request.name == INTERPRETER:
@@ -394,6 +395,15 @@ class ToolReader(CallReader):
             elif not _gave_form(result):
                 calls += self._call_requested(request, request.name, step, result)
         return calls
+
+    def _results_of_repeated_ids(self, ids: Iterable[str | None]) -> dict[str | None, Iterator[Any]]:
+        """Return the results, in order, of each id that several requests have. Some programs use a tool's name as the id."""
+        found = {one: list[Any]() for one, count in Counter(ids).items() if one and count > 1}
+        for step in self.llm if found else ():
+            results = [result for message in since_user(self.inputs(step)) for result in message.tool_results]
+            for call_id, before in found.items():
+                before.extend([result.result for result in results if result.call_id == call_id][len(before) :])
+        return {call_id: iter(results) for call_id, results in found.items()}
 
     def _call_requested(self, request: ToolRequest, name: str, step: Step, result: Any) -> Iterator[ToolCall]:
         error, root = _error_in(result), self.root
