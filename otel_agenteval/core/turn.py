@@ -12,14 +12,29 @@ from __future__ import annotations
 
 import datetime
 import re
-import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, get_args
 
 from . import jsonio, python_text
-from .bounded import bounded_name, is_count
-from .errors import ConfigError, nearest
+from .bounded import bounded_name
+from .errors import ConfigError
+from .forms import (
+    Reader,
+    a_count,
+    a_flag,
+    a_mapping,
+    a_name,
+    a_number,
+    a_text,
+    an_object,
+    anything,
+    keyed,
+    list_of,
+    unknown,
+    wrong,
+)
+from .given import DOCUMENT, HANDOFF, READERS
 from .wellformed import plain, well_formed
 
 CloseReason = Literal[
@@ -333,7 +348,7 @@ class Turn:
 
     def __init__(self, **known: Any) -> None:
         if not known.keys() <= _DEFAULTS.keys():
-            raise _unknown("turn", next(name for name in known if name not in _DEFAULTS), _DEFAULTS)
+            raise unknown("turn", next(name for name in known if name not in _DEFAULTS), _DEFAULTS)
         self.__dict__.update(known)
 
     @classmethod
@@ -441,11 +456,11 @@ class Turn:
         known: dict[str, Any] = {}
         for key, value in data.items():
             if key not in _DEFAULTS:
-                raise _unknown("turn", str(key), _DEFAULTS)
+                raise unknown("turn", str(key), _DEFAULTS)
             if value is None:
                 continue
             if key == "llm_calls" and isinstance(value, (int, float)) and not isinstance(value, bool):
-                known["_llm_call_count"] = int(_number(value, "turn.llm_calls"))
+                known["_llm_call_count"] = int(a_number(value, "turn.llm_calls"))
                 continue
             known[key] = _READERS[key](value, f"turn.{key}")
         return cls._of(known)
@@ -541,61 +556,13 @@ def _plain_fields(value: Any) -> dict[str, Any]:
     return out
 
 
-def _unknown(path: str, key: str, known: Iterable[str]) -> ConfigError:
-    return ConfigError(f"{path}.{key}: unknown key. Did you mean {' or '.join(map(repr, nearest(key, known, 2)))}?")
-
-
-def _wrong(path: str, value: Any, wanted: str) -> ConfigError:
-    return ConfigError(f"{path}: must be {wanted}, got {str(value)[:80]!r}")
-
-
-def _text(value: Any, path: str) -> str:
-    if not isinstance(value, str):
-        raise _wrong(path, value, "text")
-    return well_formed(value)
-
-
-def _number(value: Any, path: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) <= sys.float_info.max:
-        raise _wrong(path, value, "a finite number")
-    return value
-
-
-def _count(value: Any, path: str) -> int:
-    number = _number(value, path)
-    if number != int(number) or not is_count(int(number)):
-        raise _wrong(path, value, "a whole number from 0 to 2⁶³ - 1")
-    return int(number)
-
-
-def _name(value: Any, path: str) -> str:
-    return bounded_name(_text(value, path))
-
-
 def _state(value: Any, path: str) -> ToolState:
     if value not in get_args(ToolState):
-        raise _wrong(path, value, f"one of {', '.join(get_args(ToolState))}")
+        raise wrong(path, value, f"one of {', '.join(get_args(ToolState))}")
     return cast("ToolState", value)
 
 
-def _flag(value: Any, path: str) -> bool:
-    if not isinstance(value, bool):
-        raise _wrong(path, value, "true or false")
-    return value
-
-
-def _object(value: Any, path: str) -> dict[str, Any]:
-    return dict(plain(_mapping(value, path)))
-
-
-def _mapping(value: Any, path: str) -> Mapping[Any, Any]:
-    if not isinstance(value, Mapping):
-        raise _wrong(path, value, "an object")
-    return value
-
-
-def _anything(value: Any, path: str) -> Any:
-    return plain(value)
+_ERROR = keyed(type=a_text, message=a_text)
 
 
 def _error(value: Any, path: str) -> ErrorInfo | None:
@@ -605,14 +572,14 @@ def _error(value: Any, path: str) -> ErrorInfo | None:
         return ErrorInfo()
     if isinstance(value, str):
         return ErrorInfo(message=value)
-    return ErrorInfo(**_read_fields(value, path, {"type": _text, "message": _text}))
+    return ErrorInfo(**_ERROR(value, path))
 
 
 def _moment(value: Any, path: str) -> datetime.datetime:
     try:
-        moment = datetime.datetime.fromisoformat(_text(value, path).replace("Z", "+00:00"))
+        moment = datetime.datetime.fromisoformat(a_text(value, path).replace("Z", "+00:00"))
     except ValueError:
-        raise _wrong(path, value, "an ISO 8601 time") from None
+        raise wrong(path, value, "an ISO 8601 time") from None
     return moment if moment.tzinfo else moment.replace(tzinfo=datetime.timezone.utc)
 
 
@@ -630,37 +597,14 @@ def is_no_object(arguments: Any) -> bool:
     return isinstance(arguments, str) and bool(arguments.strip()) and _arguments(arguments, "") is None
 
 
-def _list_of(read: Callable[[Any, str], Any]) -> Callable[[Any, str], list[Any]]:
-    def read_list(value: Any, path: str) -> list[Any]:
-        if not isinstance(value, (list, tuple)):
-            raise _wrong(path, value, "a list")
-        return [read(item, f"{path}[{i}]") for i, item in enumerate(value)]
-
-    return read_list
-
-
-def _read_fields(value: Any, path: str, readers: Mapping[str, Callable[[Any, str], Any]]) -> dict[str, Any]:
-    out = {}
-    for key, inner in _mapping(value, path).items():
-        if key not in readers:
-            raise _unknown(path, str(key), readers)
-        if inner is not None:
-            out[key] = readers[key](inner, f"{path}.{key}")
-    return out
-
-
-def _record(cls: type[Any], **readers: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
-    by_key = {name.rstrip("_"): reader for name, reader in readers.items()}
-    spelled = {name.rstrip("_"): name for name in readers}
-
-    def read(value: Any, path: str) -> Any:
-        return cls(**{spelled[key]: given for key, given in _read_fields(value, path, by_key).items()})
-
-    return read
+def _record(cls: type[Any], keys: str = "", **readers: Reader) -> Reader:
+    read = keyed(keys, "", "", **readers)
+    fields_of = {name.rstrip("_"): name for name in readers}
+    return lambda value, path: cls(**{fields_of[key]: given for key, given in read(value, path).items()})
 
 
 def _message(value: Any, path: str) -> Message:
-    given = _mapping(value, path)
+    given = a_mapping(value, path)
     known = {key: reader(given[key], f"{path}.{key}") for key, reader in _MESSAGE_READERS.items() if given.get(key) is not None}
     content = given.get("content")
     if content is not None:
@@ -669,53 +613,50 @@ def _message(value: Any, path: str) -> Message:
     return Message(**{"role": "user", **known, "extra": extra or None})
 
 
-_tool_request = _record(ToolRequest, call_id=_text, name=_text, arguments=_anything)
-_tool_response = _record(ToolResponse, call_id=_text, name=_text, result=_anything)
+_tool_request = _record(ToolRequest, call_id=a_text, name=a_text, arguments=anything)
+_tool_response = _record(ToolResponse, call_id=a_text, name=a_text, result=anything)
 _MESSAGE_READERS: dict[str, Callable[[Any, str], Any]] = {
-    "role": _text, "reasoning": _text, "name": _text, "finish_reason": _text,
-    "tool_calls": _list_of(_tool_request), "tool_results": _list_of(_tool_response), "attachments": _list_of(_object),
+    "role": a_text, "reasoning": a_text, "name": a_text, "finish_reason": a_text,
+    "tool_calls": list_of(_tool_request), "tool_results": list_of(_tool_response), "attachments": list_of(an_object),
 }  # fmt: skip
-_TOOL_CALL_READERS: dict[str, Callable[[Any, str], Any]] = {
-    "name": _name, "arguments": _arguments, "result": _anything, "error": _error, "duration_s": _number, "span_id": _text,
-    "call_id": _name, "permission_denied": _flag, "agent": _name, "cost_usd": _number, "malformed": _flag,
-    "state": _state,
-}  # fmt: skip
+_tool_call_keys = keyed(
+    needs="name", name=a_name, arguments=_arguments, result=anything, error=_error, duration_s=a_number, span_id=a_text,
+    call_id=a_name, permission_denied=a_flag, agent=a_name, cost_usd=a_number, malformed=a_flag, state=_state,
+)  # fmt: skip
 
 
 def _tool_call(value: Any, path: str) -> ToolCall:
-    given = _read_fields(value, path, _TOOL_CALL_READERS)
-    if "name" not in given:
-        raise ConfigError(f"{path}.name: must be a name, got none")
+    given = _tool_call_keys(value, path)
     return ToolCall(**{"malformed": is_no_object(value.get("arguments")), **given})
 
 
 _READERS: dict[str, Callable[[Any, str], Any]] = {
-    **dict.fromkeys(("turn_id", "tenant", "trace_id", "reading"), _text),
-    **dict.fromkeys(("conversation_id", "user_id", "service", "service_version", "agent", "framework"), _name),
-    **dict.fromkeys(("close_reason", "input", "output", "system", "reasoning", "stop_kind", "supersedes"), _text),
-    "start": _moment, "duration_s": _number, "complete": _flag, "truncated": _flag, "revision": _count, "error": _error,
-    "instructions_lost_at": _count,
-    "messages": _list_of(_message), "tool_calls": _list_of(_tool_call), "tool_definitions": _list_of(_object),
-    "llm_calls": _list_of(_record(
-        LlmCall, span_id=_text, model=_name, provider=_name, input_tokens=_count, output_tokens=_count, cached_tokens=_count,
-        reasoning_tokens=_count, cost_usd=_number, finish_reason=_name, response_id=_name, duration_s=_number,
-        time_to_first_token_s=_number, error=_error, cache_write_tokens=_count,
+    **dict.fromkeys(("turn_id", "tenant", "trace_id", "reading"), a_text),
+    **dict.fromkeys(("conversation_id", "user_id", "service", "service_version", "agent", "framework"), a_name),
+    **dict.fromkeys(("close_reason", "input", "output", "system", "reasoning", "stop_kind", "supersedes"), a_text),
+    "start": _moment, "duration_s": a_number, "complete": a_flag, "truncated": a_flag, "revision": a_count, "error": _error,
+    "instructions_lost_at": a_count,
+    "messages": list_of(_message), "tool_calls": list_of(_tool_call), "tool_definitions": list_of(an_object),
+    "llm_calls": list_of(_record(
+        LlmCall, span_id=a_text, model=a_name, provider=a_name, input_tokens=a_count, output_tokens=a_count, cached_tokens=a_count,
+        reasoning_tokens=a_count, cost_usd=a_number, finish_reason=a_name, response_id=a_name, duration_s=a_number,
+        time_to_first_token_s=a_number, error=_error, cache_write_tokens=a_count,
     )),
-    "retrievals": _list_of(_record(
-        Retrieval, query=_text, documents=_list_of(_record(Document, id=_text, content=_text, score=_number)),
+    "retrievals": list_of(_record(
+        Retrieval, query=a_text, documents=list_of(_record(Document, DOCUMENT, id=a_text, content=a_text, score=a_number)),
     )),
-    "context": _list_of(_text), "retrieved_ids": _list_of(_text), "relevant_ids": _list_of(_text),
-    "agent_runs": _list_of(_record(AgentRun, name=_name, span_id=_text, parent=_name, duration_s=_number, error=_error)),
-    "handoffs": _list_of(_record(Handoff, from_=_name, to=_name, success=_flag, duration_s=_number)),
+    "agent_runs": list_of(_record(AgentRun, name=a_name, span_id=a_text, parent=a_name, duration_s=a_number, error=_error)),
+    "handoffs": list_of(_record(Handoff, HANDOFF, from_=a_name, to=a_name, success=a_flag, duration_s=a_number)),
     "usage": _record(
-        Usage, input_tokens=_count, output_tokens=_count, total_tokens=_count, cached_tokens=_count, reasoning_tokens=_count,
-        cache_write_tokens=_count,
+        Usage, input_tokens=a_count, output_tokens=a_count, total_tokens=a_count, cached_tokens=a_count, reasoning_tokens=a_count,
+        cache_write_tokens=a_count,
     ),
-    "cost_usd": _number, "cost_estimated": _flag, "attachments": _list_of(_object),
-    "spans": _list_of(_record(SpanInfo, id=_text, parent=_text, name=_text, duration_s=_number, attributes=_object, start_s=_number, inferred=_flag)),
-    "ground_truth": _anything, "history": _list_of(_object), "session": _object, "workflow": _object, "agents": _object,
-    "interactions": _list_of(_object), "conflicts": _list_of(_object), "metadata": _object, "privacy": _object,
-    "logprobs": _list_of(_number), "references": _object,
+    "cost_usd": a_number, "cost_estimated": a_flag,
+    "spans": list_of(_record(SpanInfo, id=a_text, parent=a_text, name=a_text, duration_s=a_number, attributes=an_object, start_s=a_number, inferred=a_flag)),
+    "ground_truth": anything, "session": an_object, "workflow": an_object, "agents": an_object,
+    "interactions": list_of(an_object), "conflicts": list_of(an_object), "metadata": an_object, "privacy": an_object,
+    "references": an_object,
+    **{name: READERS[name] for name in ("context", "retrieved_ids", "relevant_ids", "history", "attachments", "logprobs")},
 }  # fmt: skip
-_PLAIN = (_text, _name, _number, _count, _flag, _object, _anything)
+_PLAIN = (a_text, a_name, a_number, a_count, a_flag, an_object, anything)
 _READ_LATER = frozenset(name for name, reader in _READERS.items() if reader not in _PLAIN)

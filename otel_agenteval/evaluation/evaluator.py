@@ -22,7 +22,7 @@ from .expected import ExpectedMetrics
 from .failed_turns import decided
 from .load_shedding import Shedding
 from .redaction import redacted_turn
-from .references import ReferenceSources, applies, excluded_by, note_sources, root_attributes
+from .references import ReferenceSources, applies, excluded_by, root_attributes, sources_of
 from .scored_turn import ScoredTurn
 
 if TYPE_CHECKING:
@@ -68,11 +68,15 @@ def score_one(
     ``sources`` has the source of each reference. The score is ``skipped`` if the metric doesn't apply (``applies`` of
     :func:`~otel_agenteval.metrics.registry.metric`).
     """
+    try:
+        used = sources_of(metric, sources or {})
+    except MetricError as error:
+        return about(metric.failed(error), turn)
     score = metric.not_applicable(turn) if metric.applies is not None else None
     if score is None:
         score = metric.evaluate(turn, judge=judge, embedder=embedder)
-    if sources:
-        note_sources(metric, score, sources)
+    if used and score.status == "ok":
+        score.detail["reference_from"] = used
     return about(score, turn)
 
 

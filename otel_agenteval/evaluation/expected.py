@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from ..core.extras import extra_installed
 from ..metrics.bound_metric import BoundMetric, live_metric
 from ..metrics.registry import builtin, indexed
+from .references import INVALID
 
 _log = logging.getLogger("otel_agenteval")
 _OF_OTHER_FORMS = frozenset(("code_json_equals", "code_audio_transcription_quality", "code_bleu"))
@@ -35,7 +36,7 @@ class ExpectedMetrics:
 
     def of(self, sources: Mapping[str, str]) -> Sequence[BoundMetric]:
         """Return the additional metrics for a turn, given the sources of its references."""
-        given = frozenset([name.partition(".")[0] for name, source in sources.items() if source == "expect"])
+        given = frozenset([name.partition(".")[0] for name, source in sources.items() if source.startswith(("expect", INVALID))])
         if not given:
             return ()
         found = self._known.get(given)

@@ -22,8 +22,9 @@ from ..config.references import ResponseOptions
 from ..config.root import Config
 from ..config.selector import Selector
 from ..core import jsonio
-from ..core.errors import ConfigError, likeness, nearest
-from ..core.score import Score
+from ..core.errors import ConfigError, MetricError, likeness, nearest
+from ..core.forms import anything
+from ..core.given import READERS
 from ..core.templates import filled_in
 from ..core.turn import Document, Retrieval, Turn
 from ..core.wellformed import written
@@ -35,10 +36,10 @@ from .tool_documents import documents_in, entries_in, ids_in
 
 BAGGAGE = "baggage:"
 _CASE = "case_id"
-_FIELDS = ("ground_truth", "relevant_ids")
 _OF_CASES = ("case_id", "input", "metrics", "assert", "value", "turns", "user", "max_turns")
 _FACTS = (
-    "context", "history", "session", "workflow", "agents", "interactions", "conflicts", "metadata", "privacy", "logprobs", "attachments",
+    "ground_truth", "relevant_ids", "context", "history", "session", "workflow", "agents", "interactions", "conflicts", "handoffs", "metadata",
+    "privacy", "logprobs", "attachments",
 )  # fmt: skip
 """Facts that only metrics use. Spans rarely contain them, so they can be given like references."""
 _OF_PARTS = ("session", "workflow", "agents", "metadata", "privacy")
@@ -123,7 +124,7 @@ class ReferenceSources:
                     found[name], sources[name] = value, source
         if found:
             turn.references = found
-            _fill_in(turn, found)
+            _fill_in(turn, found, sources)
         if self._retrievers and not turn.context:
             self._take_retrieved(turn, sources)
         if prompt is not None and not turn.context:
@@ -182,34 +183,28 @@ class ReferenceSources:
             sources["context"] = f"tool {', '.join(tools)}"
 
 
-def _fill_in(turn: Turn, found: Mapping[str, Any]) -> None:
-    """Set the fields of a turn, and parts of them, that are given as references and that the turn lacks."""
-    for name in _FIELDS:
-        if name in found and not getattr(turn, name):
-            setattr(turn, name, found[name])
-    for name in _FACTS:
-        if name in found and not getattr(turn, name):
-            _set_fact(turn, name, found[name])
+def _fill_in(turn: Turn, found: Mapping[str, Any], sources: dict[str, str]) -> None:
+    """Set the fields of a turn, and parts of them, that are given as references and that the turn lacks.
+
+    A value that can't be read has the problem as its source.
+    """
     for dotted, value in found.items():
         name, _, part = dotted.partition(".")
-        if part and name in _OF_PARTS:
-            known = getattr(turn, name) or {}
-            if part not in known:
-                _set_fact(turn, name, {**known, part: value})
-
-
-def _set_fact(turn: Turn, name: str, given: Any) -> None:
-    """Set a fact in the form that a turn contains, unless the value is empty or has a wrong form.
-
-    Values from spans, baggage and data sets aren't checked before.
-    """
-    given = [given] if name == "context" and isinstance(given, str) else given
-    try:
-        fact = getattr(Turn.from_dict({name: given}), name)
-    except ConfigError:
-        return
-    if fact:
-        setattr(turn, name, fact)
+        known = getattr(turn, name) if name in _FACTS else None
+        if part:
+            is_wanted = name in _OF_PARTS and part not in (known or ())
+        else:
+            is_wanted = name in _FACTS and (not known or known == value)  # a turn from spans has those of expect() as they are
+        if not is_wanted:
+            continue
+        try:
+            given = READERS.get(name, anything)({**(known or {}), part: value} if part else value, name)
+            fact = getattr(Turn.from_dict({name: given}), name)
+        except ConfigError as error:
+            sources[dotted] = INVALID + str(error).removeprefix("turn.")
+            fact = None
+        if fact not in (None, "", [], {}) or known == value:
+            setattr(turn, name, fact)
 
 
 def _take_documents(turn: Turn, found: Sequence[Retrieval]) -> None:
@@ -246,7 +241,7 @@ def _trimmed(value: Any) -> Any:
 
 def unread_columns(columns: Iterable[str], metrics: Iterable[BoundMetric]) -> dict[str, str | None]:
     """Return the columns of a data set that no metric reads, each with a similar known column, if any."""
-    known = {*_FIELDS, *_FACTS}.union(*(metric.reads for metric in (*catalog(), *(one.metric for one in metrics))))
+    known = {*_FACTS}.union(*(metric.reads for metric in (*catalog(), *(one.metric for one in metrics))))
     offered = {*known, *_OF_CASES}
     found: dict[str, str | None] = {}
     for name in sorted(columns):
@@ -256,14 +251,22 @@ def unread_columns(columns: Iterable[str], metrics: Iterable[BoundMetric]) -> di
     return found
 
 
-def note_sources(metric: BoundMetric, score: Score, sources: Mapping[str, str]) -> None:
-    """Store the sources of the references that a metric declares in its score's detail."""
-    if score.status != "ok":
-        return
-    reads = metric.metric.reads
+INVALID = "invalid: "
+"""Beginning of the source of a reference that can't be read. The rest is the problem."""
+
+
+def sources_of(metric: BoundMetric, sources: Mapping[str, str]) -> dict[str, str]:
+    """Return the sources of the references that a metric declares.
+
+    Raises:
+        MetricError: A reference can't be read.
+    """
+    reads = metric.metric.reads | ({"attachments"} if metric.metric.media else set())
     used = {name: source for name, source in sources.items() if name.partition(".")[0] in reads and name not in metric.params}
-    if used:
-        score.detail["reference_from"] = used
+    for name, source in used.items():
+        if source.startswith(INVALID):
+            raise MetricError(f"invalid_{name.partition('.')[0]}", source.removeprefix(INVALID))
+    return used
 
 
 def applies(when: Selector | None, turn: Turn) -> bool:

@@ -7,12 +7,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..core import jsonio
+from ..core.given import IDS, TEXTS
 from ..core.turn import ToolCall
 from .datasets import written_value
 
-_TEXTS = ("content", "text", "page_content", "chunk", "snippet", "body", "document")
 _LISTS = ("documents", "results", "matches", "chunks", "hits", "items", "data")
-_IDS = ("id", "_id", "doc_id", "docId", "document_id", "documentId")
 _MOST_TEXT, _MOST_IDS = 1_000_000, 200
 _HEX = re.compile(r"[0-9a-f-]{16,}", re.IGNORECASE)
 _TELLING = re.compile(r"(?=.*[^\W\d_])(?=.*[^a-z]).|\d{6}", re.IGNORECASE | re.DOTALL)
@@ -26,7 +25,7 @@ def documents_in(result: Any) -> Iterator[dict[str, Any]]:
     """
     for item in entries_in(result):
         if isinstance(item, Mapping):
-            text = next((item[key] for key in _TEXTS if isinstance(item.get(key), str)), None)
+            text = next((item[key] for key in TEXTS if isinstance(item.get(key), str)), None)
             score = item.get("score")
             yield {
                 "id": _id_of(item),
@@ -45,7 +44,7 @@ def entries_in(result: Any) -> Sequence[Any]:
 
 
 def _id_of(item: Mapping[str, Any]) -> str | None:
-    found = (item.get(key) for key in _IDS)
+    found = (item.get(key) for key in IDS)
     return next((str(name) for name in found if isinstance(name, (str, int)) and not isinstance(name, bool)), None)
 
 
@@ -69,7 +68,7 @@ def ids_in(calls: Sequence[ToolCall], relevant: Collection[Any]) -> dict[str, st
 
 def _of_documents(result: Any) -> list[str]:
     items = [item for item in entries_in(result) if isinstance(item, Mapping)]
-    ids = [_id_of(item) for item in items if "score" in item or any(isinstance(item.get(key), str) for key in _TEXTS)]
+    ids = [_id_of(item) for item in items if "score" in item or any(isinstance(item.get(key), str) for key in TEXTS)]
     return [name for name in ids if name is not None]
 
 

@@ -6,11 +6,11 @@ A metric's decorator lists spellings that work under any of its names. Spellings
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from ..core.errors import ConfigError
+from ..core.forms import snake_case
 
 
 class Converted(NamedTuple):
@@ -92,11 +92,6 @@ def _spelling(metric: HasParameters, key: str, theirs: Spellings) -> Spelling:
     if snake_case(key) in _PASS_MARKS and "threshold" in metric.parameters:
         return _spelling(metric, "threshold", theirs)
     return key
-
-
-def snake_case(key: str) -> str:
-    """Return ``maxRank``, ``MaxRank`` or ``max-rank`` as ``max_rank``."""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", key).replace("-", "_").lower()
 
 
 def written(spelling: Spelling) -> str:

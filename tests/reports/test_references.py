@@ -184,3 +184,82 @@ def test_objects_are_judged_as_json(given: Any) -> None:
         seen += [text for turn in turns[:1] for text in (turn.input, turn.output)]
     assert seen
     assert all(json.loads(text) == OBJECT for text in seen)
+
+
+# --- facts as other tools spell them
+
+GRAPH = {"nodes": ["a", "b"], "edges": [["a", "b"]]}
+GRAPH_OF_OTHERS = {"nodes": [{"node_id": "a"}, {"name": "b"}], "edges": [{"source": "a", "target": "b"}], "entry_point": "a"}
+STEP = {"agent": "a", "state": "failed"}
+DELEGATION = {"sender": "a", "receiver": "b", "interaction_type": "delegation"}
+OTHER_CASE = {"from": "x", "to": "y", "type": "request"}
+ROLE = {"agents": {"a": {"canDelegate": True}}, "interactions": [{"from": "a", "to": "b", "type": "delegation"}]}
+SIGNALS = {"traces": [{"id": "1", "scores": {"confidence": 0.5}}]}
+HEARD = {"type": "input_audio", "url": "call.wav", "transcription": "Paris."}
+FACTS: list[tuple[str, str, dict[str, Any], Any, float, Any, str]] = [
+    ("structure", "workflow", {}, {"graph": GRAPH_OF_OTHERS}, 1.0, {"graph": {**GRAPH, "egdes": []}}, "workflow.graph.egdes: unknown key. Did you mean 'edges'"),
+    ("structure", "workflow", {}, {"definition": {**GRAPH, "nodes": {"a": {}, "b": {}}}}, 1.0, {"graph": {**GRAPH, "edges": [{"frm": "a", "to": "b"}]}},
+     "workflow.graph.edges[0].from: must be set, got 'frm', 'to'. Did you mean 'from' instead of 'frm'?"),
+    ("structure", "workflow", {}, {"graph": {**GRAPH, "edges": [{"source_id": "a", "targetId": "b"}]}}, 1.0, {"graph": {**GRAPH, "nodes": [{"kind": "b"}]}},
+     "workflow.graph.nodes[0].id: must be set, got 'kind'"),
+    ("success", "workflow", {}, {"executions": [STEP]}, 0.0, {"steps": [{"executor": "a", "staus": "failed"}]}, "workflow.steps[0].staus"),
+    ("success", "workflow", {}, {"steps": [{"node": "a", "error": "x"}]}, 0.0, {"steps": [{"executor": "a", "status": 7}]}, "workflow.steps[0].status: must be text, got '7'"),
+    ("success", "workflow", {}, {"steps": [{"executor_id": "a", "success": False}]}, 0.0, "a -> b", "workflow: must be an object, got 'a -> b'"),
+    ("roles", "interactions", {"agents": {"a": {}}}, [DELEGATION], 0.0, [{**DELEGATION, "tpye": "x"}], "interactions[0].tpye: unknown key. Did you mean 'type'"),
+    ("roles", "interactions", {"agents": {"a": {}}}, [{**DELEGATION, "sender": "x"}, {**DELEGATION, "from_agent": "a"}], 0.0,
+     [{"from": "a", "to": "b", "success": "yes"}], "interactions[0].success: must be true or false, got 'yes'"),
+    ("roles", "agents", ROLE, {"a": {"allow_delegation": True, "goal": "x"}}, 1.0, {"a": {"can_delgate": True}}, "agents.a.can_delgate: unknown key. Did you mean 'can_delegate'"),
+    ("roles", "agents", ROLE, [{"name": "a", "can_delegate": True}], 1.0, {"a": {"can_delegate": "yes"}}, "agents.a.can_delegate: must be true or false, got 'yes'"),
+    ("conflicts", "conflicts", {}, [{"is_resolved": True, "severity": 1}], 1.0, [{"reslved": True}], "conflicts[0].reslved: unknown key. Did you mean 'resolved'"),
+    ("handoffs", "handoffs", {}, [{"source": "a", "target": "b", "succeeded": False}], 0.0, [{"from": "a", "sucess": True}], "handoffs[0].sucess: unknown key. Did you mean 'success'"),
+    ("reliability", "session", {}, SIGNALS, 0.5, {"trace": []}, "session.trace: unknown key. Did you mean 'traces'"),
+    ("reliability", "session", {}, SIGNALS, 0.5, {"traces": [{"signals": {"confidense": 1}}]}, "session.traces[0].signals.confidense"),
+    ("budget", "privacy", {}, {"epsilon_used": 0.5}, 0.5, {"epislon": 0.5}, "privacy.epislon: unknown key. Did you mean 'epsilon'"),
+    ("perplexity", "logprobs", {}, {"content": [{"token": "a", "logprob": 0}]}, 1.0, [{"logprb": 0}], "logprobs[0]: must be a finite number"),
+    ("heard", "attachments", {}, [HEARD], 0.3, [{"modality": "audio", "transcritp": "x"}], "attachments[0].transcritp"),
+    ("numbers", "context", {}, [{"page_content": "Paris has 7 bridges.", "metadata": {}}], 1.0, [{"page_contnt": "x"}], "context[0].page_contnt"),
+    ("numbers", "context", {}, {"text": "Paris has 7 bridges.", "url": "x"}, 1.0, ["a", 7], "context[1]: must be text, got '7'"),
+    ("recall", "relevant_ids", {"retrieved_ids": ["d1"]}, [{"document_id": "d1", "title": "x"}], 1.0, [{"docment_id": "d1"}], "relevant_ids[0].docment_id"),
+    ("recall", "relevant_ids", {"retrieved_ids": ["d1"]}, {"d1": 2, "d2": 0}, 1.0, [True], "relevant_ids[0]: must be an id, or a document with an id"),
+    ("recall", "relevant_ids", {"retrieved_ids": ["7"]}, 7, 1.0, [{"txt": "x"}], "relevant_ids[0].id: must be set, got 'txt'"),
+]  # fmt: skip
+READ_BY: dict[str, tuple[str, dict[str, Any]]] = {
+    "structure": ("code_workflow_structure_validity", {}), "success": ("code_workflow_executor_success", {}),
+    "roles": ("code_multiagent_role_adherence", {}), "conflicts": ("code_conflict_resolution_rate", {}),
+    "handoffs": ("code_handoff_success_rate", {}), "reliability": ("code_agent_reliability", {}),
+    "budget": ("code_privacy_budget", {"total_budget": 1}), "perplexity": ("code_perplexity", {}), "numbers": ("code_ungrounded_numbers", {}),
+    "heard": ("code_multimodal_coherence", {}), "recall": ("code_recall_at_k", {}),
+}  # fmt: skip
+
+
+ANSWER = "I hear of 7 bridges."
+
+
+def scored(metric: str, known: dict[str, Any]) -> tuple[Any, str]:
+    """Return the value and explanation of a score, or the refusal of the turn."""
+    try:
+        turn = oa.Turn.from_dict({"input": "q", "output": ANSWER, **known})
+    except oa.ConfigError as error:
+        return None, str(error).removeprefix("turn.")
+    score = oa.get_metric(READ_BY[metric][0], **READ_BY[metric][1]).evaluate(turn)
+    return score.value, score.explanation or ""
+
+
+def in_experiment(metric: str, case: dict[str, Any]) -> list[tuple[Any, str]]:
+    """Return the value and explanation of the scores of a case."""
+    trials = oa.evaluate(lambda question: ANSWER, [{"input": "q", **case}], [dict([READ_BY[metric]])]).trials
+    return [(score.value, score.explanation or "") for trial in trials for _, scores in trial.scored for score in scores]
+
+
+@pytest.mark.parametrize(("metric", "field", "known", "given", "value", "wrong", "refusal"), FACTS)
+def test_facts_are_read_or_refused(
+    metric: str, field: str, known: dict[str, Any], given: Any, value: float, wrong: Any, refusal: str
+) -> None:
+    """haystack 11951, continuous-eval 68: a reference under another key counts as none, and the score is 0 or 1."""
+    found = in_experiment(metric, {**known, field: wrong})[0]
+    assert (found[0], found[1][: len(refusal)]) == (None, refusal)
+    assert scored(metric, {**known, field: wrong})[1].startswith(refusal)
+    if "retrieved_ids" not in known:
+        assert in_experiment(metric, {**known, field: given})[0][0] == value
+    if not (field == "agents" and isinstance(given, list)):
+        assert scored(metric, {**known, field: given})[0] == value

@@ -12,10 +12,10 @@ from typing import Annotated, Any, Literal
 from annotated_types import Ge, Gt, Le, Predicate
 
 from ...core import jsonio
-from ...core.errors import MetricError
 from ...core.turn import Message, Turn
 from ..lib import applies
 from ..lib.tools import entry_name, expected_entries
+from ..lib.values import fact
 from ..registry import EPSILON, Result, metric, skip, vacuous
 
 Share = Annotated[float, Ge(0), Le(1)]
@@ -111,11 +111,7 @@ def code_conversation_completeness(
 
 def _traces(turn: Turn) -> list[tuple[str, dict[Signal, float]]]:
     """Return each trace's id (or position) and known signals, in the session's order."""
-    traces = (turn.session or {}).get("traces")
-    if traces is None:
-        return []
-    if not isinstance(traces, (list, tuple)):
-        raise MetricError("invalid_session", "session.traces: must be a list")
+    traces = (fact(turn, "session") or {}).get("traces", ())
     known = [(place, trace) for place, trace in enumerate(traces) if isinstance(trace, Mapping)]
     return [(jsonio.text_of(trace.get("trace_id")) or str(place), _signals(trace.get("signals"))) for place, trace in known]
 

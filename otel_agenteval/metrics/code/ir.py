@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from annotated_types import Ge
 
 from ...core.turn import Turn
-from ..lib.values import reference
+from ..lib.values import fact
 from ..registry import Result, metric, skip
 
 
@@ -19,8 +19,7 @@ def _key(document_id: Any) -> str:
 
 def _relevant(turn: Turn) -> dict[str, str]:
     """Return each relevant document's normalized id and original id. Empty if none is known."""
-    ids = reference(turn, turn.relevant_ids or None, "relevant_ids") or ()
-    return {_key(document_id): str(document_id) for document_id in ([ids] if isinstance(ids, str) else ids)}
+    return {_key(document_id): document_id for document_id in fact(turn, "relevant_ids") or ()}
 
 
 @metric(

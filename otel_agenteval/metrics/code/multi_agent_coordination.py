@@ -16,6 +16,7 @@ from annotated_types import Ge, Gt, Le, Predicate
 from ...core.turn import Turn
 from ..lib import applies
 from ..lib.agents import Roles, interactions_of, known_agents, mean, part_of, participants, read_once, seconds
+from ..lib.values import fact
 from ..registry import Result, metric, skip, vacuous
 from .multi_agent_emergent import (
     code_adaptation_rate,
@@ -86,7 +87,7 @@ def code_coordination_efficiency(
     return Result(value, detail={**parts})
 
 
-@metric(applies=applies.a_handoff, aliases=("agentunit:handoff_success_rate",))
+@metric(uses=("handoffs",), applies=applies.a_handoff, aliases=("agentunit:handoff_success_rate",))
 def code_handoff_success_rate(turn: Turn) -> Result:
     """Share of the hand-offs that succeeded.
 
@@ -106,7 +107,7 @@ def code_handoff_success_rate(turn: Turn) -> Result:
     return Result(sum(known) / len(known), detail={"handoffs": len(known), "successful": sum(known)})
 
 
-@metric(unit="s", direction="down", aliases=("agentunit:avg_handoff_time",))
+@metric(uses=("handoffs",), unit="s", direction="down", aliases=("agentunit:avg_handoff_time",))
 def code_avg_handoff_time(turn: Turn) -> Result:
     """Mean duration of the hand-offs, in seconds.
 
@@ -137,7 +138,7 @@ def code_conflict_rate(turn: Turn) -> Result:
 
     Source: AgentUnit conflict_rate.
     """
-    conflicts, interactions = len(turn.conflicts), len(interactions_of(turn))
+    conflicts, interactions = len(fact(turn, "conflicts")), len(interactions_of(turn))
     if not conflicts and not turn.interactions:
         return vacuous(0.0, conflicts=0, interactions=interactions)
     value = conflicts / max(1, interactions) * 100
@@ -154,7 +155,7 @@ def code_conflict_resolution_rate(turn: Turn) -> Result:
 
     Source: AgentUnit conflict_resolution_rate.
     """
-    conflicts = turn.conflicts
+    conflicts = fact(turn, "conflicts")
     if not conflicts:
         return vacuous(1.0, conflicts=0, resolved=0)
     resolved = sum(conflict.get("resolved") is True for conflict in conflicts)
@@ -171,7 +172,7 @@ def code_avg_resolution_time(turn: Turn) -> Result:
 
     Source: AgentUnit avg_resolution_time.
     """
-    resolved = [conflict for conflict in turn.conflicts if conflict.get("resolved") is True]
+    resolved = [conflict for conflict in fact(turn, "conflicts") if conflict.get("resolved") is True]
     times = [time for conflict in resolved if (time := seconds(conflict.get("resolution_time_s"))) is not None]
     return Result(mean(times), detail={"resolved": len(times)}) if times else skip("missing:conflicts")
 
@@ -214,16 +215,10 @@ def code_communication_efficiency(turn: Turn, *, slow_s: Annotated[float, Gt(0)]
     return Result(0.5 * success + 0.3 * response + 0.2 * evenness, detail=detail)
 
 
-def _adheres(role: Any, kind: str) -> bool:
-    known = role if isinstance(role, Mapping) else {}
+def _adheres(role: Mapping[str, Any], kind: str) -> bool:
     if kind == "delegation":
-        return known.get("can_delegate") is True
-    if kind == "response":
-        authority = known.get("authority_level")
-        if isinstance(authority, bool) or not isinstance(authority, (int, float)):
-            authority = _DEFAULT_AUTHORITY
-        return authority >= _AUTHORITY_TO_RESPOND
-    return True
+        return bool(role.get("can_delegate", False))
+    return kind != "response" or bool(role.get("authority_level", _DEFAULT_AUTHORITY) >= _AUTHORITY_TO_RESPOND)
 
 
 @metric(uses=("agents", "interactions"), applies=applies.roles, aliases=("agentunit:role_adherence",))
@@ -242,7 +237,7 @@ def code_multiagent_role_adherence(turn: Turn, *, roles: Roles | None = None) ->
 
     Source: AgentUnit role_adherence.
     """
-    table: Mapping[str, Any] = turn.agents if roles is None else roles
+    table: Mapping[str, Any] = fact(turn, "agents") if roles is None else roles
     judged = [
         _adheres(table[each.sender], each.kind)
         for each in interactions_of(turn)

@@ -42,6 +42,7 @@ def _occurs(phrase: str, text: str, word_boundaries: bool) -> bool:
 
 @metric(
     needs=("output",),
+    uses=("attachments",),
     applies=applies.media,
     aliases=("agentunit:multimodal_coherence", "agentunit:MultimodalCoherenceMetric"),
     traits=("heavy",),

@@ -26,6 +26,7 @@ from ...detectors.screen import Look
 from ..lib import applies
 from ..lib.applies import MINIMIZED_KEYS
 from ..lib.grounding import GivenInTurn, screen_of_output
+from ..lib.values import fact
 from ..registry import EPSILON, Result, metric, skip
 
 Share = Annotated[float, Ge(0), Le(1)]
@@ -322,7 +323,7 @@ def code_privacy_budget(
 
     Source: AgentUnit privacy_budget.
     """
-    privacy = turn.privacy or {}
+    privacy = fact(turn, "privacy") or {}
     used = _epsilon(turn, privacy.get("epsilon"))
     before = privacy.get("spent_before")
     if before is not None:

@@ -15,6 +15,7 @@ from ...core import jsonio
 from ...core.errors import MetricError
 from ...core.turn import Turn
 from ..lib.tokens import common_subsequence
+from ..lib.values import fact
 from ..registry import Result, metric, skip
 from .performance_cost import code_cost, code_token_usage
 
@@ -43,56 +44,30 @@ class _ExecutorRun:
     """Names of the called tools in order. None if unknown."""
 
 
-def _list(given: Mapping[str, Any], name: str, path: str) -> Sequence[Any]:
-    found = given.get(name)
-    if found is None:
-        return ()
-    if not isinstance(found, (list, tuple)):
-        raise MetricError("invalid_workflow", f"{path}.{name}: must be a list")
-    return found
-
-
-def _id_of(node: Any) -> str:
-    return jsonio.text_of(node.get("id", node.get("name")) if isinstance(node, Mapping) else node)
-
-
-def _ids_of(given: Any) -> list[str]:
-    if not given:
-        return []
-    return [_id_of(item) for item in given] if isinstance(given, (list, tuple)) else [_id_of(given)]
-
-
 def runs_of(turn: Turn) -> list[_ExecutorRun] | None:
     """Return the runs of the workflow's executors in start order, or None without a workflow.
 
     Raises:
-        MetricError: If ``workflow.steps`` isn't a list of objects.
+        MetricError: If the workflow can't be read.
     """
-    workflow = turn.workflow or {}
-    if workflow.get("steps") is None:
+    workflow = fact(turn, "workflow") or {}
+    if "steps" not in workflow:
         return _runs_in_spans(turn)
     named = {  # executors that an error names, each with the step, or None for all runs
-        (_key(_id_of(error["executor"])), None if error.get("step") is None else jsonio.text_of(error["step"]))
-        for error in _list(workflow, "errors", "workflow")
-        if isinstance(error, Mapping) and error.get("executor") is not None
+        (_key(error["executor"]), jsonio.text_of(error["step"]) if "step" in error else None)
+        for error in workflow.get("errors", ())
+        if isinstance(error, Mapping) and "executor" in error
     }
-    return [_run(step, place, named) for place, step in enumerate(_list(workflow, "steps", "workflow"))]
+    return [_run(step, place, named) for place, step in enumerate(workflow["steps"])]
 
 
-def _run(step: Any, place: int, named: set[tuple[str, str | None]]) -> _ExecutorRun:
-    if not isinstance(step, Mapping):
-        raise MetricError("invalid_workflow", f"workflow.steps[{place}]: must be an object with executor and status")
-    executor = _id_of(step.get("executor"))
-    own = place if step.get("id") is None else step["id"]
+def _run(step: Mapping[str, Any], place: int, named: set[tuple[str, str | None]]) -> _ExecutorRun:
+    key = _key(step["executor"])
     failed = (
-        jsonio.text_of(step.get("status")).lower() in _FAILED
-        or (_key(executor), None) in named
-        or (_key(executor), jsonio.text_of(own)) in named
+        step.get("status", "").lower() in _FAILED or (key, None) in named or (key, jsonio.text_of(step.get("id", place))) in named
     )
     tools = step.get("tool_calls")
-    if not isinstance(tools, (list, tuple)):
-        return _ExecutorRun(executor, failed)
-    return _ExecutorRun(executor, failed, tuple(_id_of(tool) for tool in tools))
+    return _ExecutorRun(step["executor"], failed, None if tools is None else tuple(tools))
 
 
 def _runs_in_spans(turn: Turn) -> list[_ExecutorRun] | None:
@@ -134,26 +109,16 @@ def _reachable(starts: Iterable[str], edges: Iterable[tuple[str, str]]) -> set[s
     return seen
 
 
-def _edge(edge: Any, place: int) -> tuple[str, str]:
-    if isinstance(edge, Mapping):
-        edge = (edge.get("from", edge.get("source")), edge.get("to", edge.get("target")))
-    if not isinstance(edge, (list, tuple)) or len(edge) != 2:
-        raise MetricError("invalid_workflow", f"workflow.graph.edges[{place}]: must be [from, to]")
-    return _id_of(edge[0]), _id_of(edge[1])
-
-
 class _Structure:
-    def __init__(self, given: Any, entry: str | None, exits: Sequence[str]) -> None:
-        if not isinstance(given, Mapping):
-            raise MetricError("invalid_workflow", "workflow.graph: must be an object with nodes and edges")
-        ids = [_id_of(node) for node in _list(given, "nodes", "workflow.graph")]
-        edges = [_edge(edge, place) for place, edge in enumerate(_list(given, "edges", "workflow.graph"))]
+    def __init__(self, given: Mapping[str, list[Any]], entry: str | None, exits: Sequence[str]) -> None:
+        ids: list[str] = given.get("nodes", [])
+        edges: list[list[str]] = given.get("edges", [])
         self.spelling = {_key(node): node for node in reversed(ids)}  # reversed, to keep the first spelling
         self.nodes = set(self.spelling)
         self.edges = {(_key(source), _key(target)) for source, target in edges}
         inner = {(source, target) for source, target in self.edges if source in self.nodes and target in self.nodes}
-        entries = {_key(name) for name in ([entry] if entry else _ids_of(given.get("entry")))}
-        leaves = {_key(name) for name in (exits or _ids_of(given.get("exits")))}
+        entries = {_key(name) for name in ([entry] if entry else given.get("entry", ()))}
+        leaves = {_key(name) for name in (exits or given.get("exits", ()))}
         # Undeclared entries are nodes without incoming edges, undeclared exits those without outgoing ones.
         starts = entries & self.nodes if entries else self.nodes - {target for _, target in inner}
         ends = leaves & self.nodes if leaves else self.nodes - {source for source, _ in inner}
@@ -211,7 +176,7 @@ def code_workflow_structure_validity(
 
     Source: AgentEval code_workflow_structure_validity.
     """
-    graph = (turn.workflow or {}).get("graph")
+    graph = (fact(turn, "workflow") or {}).get("graph")
     if not graph:
         return skip("missing:workflow")
     structure = _Structure(graph, entry, exits or ())

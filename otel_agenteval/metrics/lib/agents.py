@@ -13,11 +13,13 @@ import math
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 from ...core.errors import MetricError
+from ...core.given import READERS
 from ...core.turn import Turn
 from ..registry import Result
+from .values import fact
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +38,20 @@ def interactions_of(turn: Turn) -> list[Interaction]:
     given: list[Any] = turn.interactions
     if given and isinstance(given[0], Interaction):
         return given
-    return [_given(entry) for entry in given] if given else _from_spans(turn)
+    return [_given(entry) for entry in fact(turn, "interactions")] if given else _from_spans(turn)
 
 
-Roles = dict[str, dict[str, Any]]
+class _AsFact:
+    """Pydantic type of a role table, for use in annotations of parameters."""
+
+    @staticmethod
+    def __get_pydantic_core_schema__(source: Any, handler: Any) -> Any:
+        from pydantic_core.core_schema import no_info_plain_validator_function
+
+        return no_info_plain_validator_function(lambda given: READERS["agents"](given, "roles"))
+
+
+Roles = Annotated[dict[str, dict[str, Any]], _AsFact]
 """Role table: facts about each agent."""
 
 
@@ -88,28 +100,16 @@ def mean(values: Sequence[float]) -> float:
 
 
 def _given(entry: Mapping[str, Any]) -> Interaction:
-    to = entry.get("to")
-    recipients = map(_name, to if isinstance(to, (list, tuple)) else [to])
-    kind = _word(entry.get("type")) or "request"
-    success = entry.get("success")
+    to = entry.get("to") or []
+    kind = entry.get("type", "").strip().lower() or "request"
     return Interaction(
-        sender=_name(entry.get("from")),
-        recipients=tuple(name for name in recipients if name is not None),
+        sender=entry.get("from") or None,
+        recipients=tuple(filter(None, to if isinstance(to, list) else [to])),
         kind=kind,
-        message_type=_word(entry.get("message_type")) or kind,
-        success=success if isinstance(success, bool) else None,
+        message_type=entry.get("message_type", "").strip().lower() or kind,
+        success=entry.get("success"),
         response_s=seconds(entry.get("response_time_s")) or None,
     )
-
-
-def _name(value: Any) -> str | None:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    return value if isinstance(value, str) and value else None
-
-
-def _word(value: Any) -> str:
-    return value.strip().lower() if isinstance(value, str) else ""
 
 
 def _observed(sender: str, recipient: str, kind: str, success: bool | None, duration_s: float | None) -> Interaction:

@@ -19,6 +19,7 @@ from ...core.turn import Message, Turn
 from .agents import interactions_of, participants
 from .code import code_blocks
 from .media import attachments_of, media_of, modalities_of
+from .values import fact
 
 Params = Mapping[str, Any]
 
@@ -111,7 +112,7 @@ def session_signals(turn: Turn, params: Params) -> str | None:
 
     A score is one of ``confidence``, ``loop_detection``, ``tool_correctness`` or ``coherence``.
     """
-    return None if (turn.session or {}).get("traces") else "missing:session"
+    return None if (fact(turn, "session") or {}).get("traces") else "missing:session"
 
 
 def consent(turn: Turn, params: Params) -> str | None:
@@ -121,7 +122,7 @@ def consent(turn: Turn, params: Params) -> str | None:
 
 def privacy_spent(turn: Turn, params: Params) -> str | None:
     """Turns with a known cost in a privacy budget."""
-    spent = turn.privacy or {}
+    spent = fact(turn, "privacy") or {}
     known = spent.get("epsilon") is not None or spent.get("spent_before") is not None
     known = known or any("privacy.epsilon" in span.attributes for span in turn.spans)
     return None if known else "missing:privacy"

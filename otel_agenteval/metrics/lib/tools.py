@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...core import jsonio, python_text
-from ...core.errors import MetricError, nearest
+from ...core.errors import ConfigError, MetricError
+from ...core.forms import a_mapping, keyed, wrong
 from ...core.turn import ToolCall, Turn, is_no_object
 from .values import json_equal, reference
 
@@ -68,13 +69,25 @@ def expected_entries(turn: Turn, given: Sequence[Any] | None, *names: str) -> li
     return [_entry(entry, f"{names[-1]}[{number}]") for number, entry in enumerate(entries)]
 
 
-_SPELLINGS = {
-    "name": ("name", "tool", "tool_name", "function_name", "function"),
-    "arguments": ("arguments", "args", "input", "input_parameters", "parameters", "tool_input", "tool_args", "kwargs"),
-    "output": ("output", "result", "tool_output"),
-}
-"""Keys of an expected call: ours, then those of LangChain, Anthropic, DeepEval, OpenAI and the five seed systems."""
-_UNREAD = ("id", "call_id", "tool_call_id", "type", "index", "description", "reasoning")
+def _arguments(given: Any, path: str) -> Any:
+    return a_mapping(python_text.parsed(given) if isinstance(given, str) else given, path)
+
+
+def _tool_name(given: Any, path: str) -> str:
+    if not isinstance(given, str) or not given:
+        raise wrong(path, given, "the name of a tool")
+    return given
+
+
+_call = keyed(
+    "name=tool,tool_name,function_name,function "
+    "arguments=args,input,input_parameters,parameters,tool_input,tool_args,kwargs output=result,tool_output",
+    "id call_id tool_call_id type index description reasoning",
+    "name",
+    name=_tool_name,
+    arguments=_arguments,
+)
+"""Reader of expected calls in our spelling and those of LangChain, Anthropic, DeepEval, OpenAI and the five seed systems."""
 
 
 def _entry(entry: Any, where: str) -> Any:
@@ -85,24 +98,12 @@ def _entry(entry: Any, where: str) -> Any:
     """
     if isinstance(entry, str):
         return entry
-    if not isinstance(entry, Mapping):
-        raise MetricError("invalid_reference", f"{where}: must be a name or an object, got {type(entry).__name__}")
-    if isinstance(entry.get("function"), Mapping):  # a tool call in a message of OpenAI's API
+    if isinstance(entry, Mapping) and isinstance(entry.get("function"), Mapping):  # a tool call in a message of OpenAI's API
         entry = {**{key: value for key, value in entry.items() if key != "function"}, **entry["function"]}
-    found = {ours: entry[key] for ours, keys in _SPELLINGS.items() for key in keys if key in entry}
-    known = [*itertools.chain(*_SPELLINGS.values()), *_UNREAD]
-    for key in entry:
-        if key not in known:
-            close = " or ".join(nearest(str(key), known, 2))
-            raise MetricError("invalid_reference", f"{where}: unknown key {key!r}. Did you mean {close}?")
-    if not isinstance(found.get("name"), str) or not found["name"]:
-        raise MetricError("invalid_reference", f"{where}: must have the name of a tool, got {found.get('name')!r}")
-    arguments = found.get("arguments")
-    if isinstance(arguments, str):
-        found["arguments"] = arguments = python_text.parsed(arguments)
-    if not isinstance(arguments, (Mapping, type(None))):
-        raise MetricError("invalid_reference", f"{where}: arguments must be an object, got {type(arguments).__name__}")
-    return found
+    try:
+        return _call(entry, where)
+    except ConfigError as error:
+        raise MetricError("invalid_reference", str(error)) from None
 
 
 _DELEGATES = re.compile(r"delegate_|ask_question_to_")

@@ -12,6 +12,8 @@ from annotated_types import MinLen
 
 from ...core import jsonio
 from ...core.data_files import load_yaml
+from ...core.errors import ConfigError, MetricError
+from ...core.given import READERS
 from ...core.turn import Turn
 from ...core.wellformed import plain
 
@@ -92,6 +94,21 @@ def reference(turn: Turn, given: Any, *names: str) -> Any:
         return given
     references = turn.references
     return next((references[name] for name in names if references.get(name) is not None), None)
+
+
+def fact(turn: Turn, name: str) -> Any:
+    """Return a fact that the application provides, or the turn's reference of that name, in our spelling.
+
+    Raises:
+        MetricError: It has an unknown key, or a value of another type.
+    """
+    given = getattr(turn, name)
+    if not given and (given := turn.references.get(name, given)) in (None, "", [], {}):
+        return given
+    try:
+        return READERS[name](given, name)
+    except ConfigError as error:
+        raise MetricError(f"invalid_{name}", str(error)) from None
 
 
 def truth_of(turn: Turn) -> Any:

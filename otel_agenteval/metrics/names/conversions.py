@@ -13,7 +13,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..spellings import Converted, Spelling, Unsupported, snake_case
+from ...core.forms import snake_case
+from ..spellings import Converted, Spelling, Unsupported
 
 
 def _number(value: Any) -> float:

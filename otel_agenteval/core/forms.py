@@ -1,0 +1,137 @@
+"""Readers of values with a fixed form: parts of a turn, and reference data as other tools spell it.
+
+A reader receives a value and its path, and returns the value in our form or raises a ConfigError that names the path.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from .bounded import bounded_name, is_count
+from .errors import ConfigError, likeness, nearest
+from .wellformed import plain, well_formed
+
+Reader = Callable[[Any, str], Any]
+
+_SIMILAR = 0.75
+"""Likeness from which an unknown key is a misspelled one, if other unknown keys are allowed."""
+
+
+def unknown(path: str, key: str, known: Iterable[str], allowed: Iterable[str] = ()) -> ConfigError:
+    """Return the error about an unknown key. ``known`` also has other spellings of those that are ``allowed``."""
+    close = " or ".join(map(repr, nearest(key, known, 2)))
+    ours = ", ".join(allowed)
+    return ConfigError(f"{path}.{key}: unknown key. Did you mean {close}?{f' (allowed: {ours})' if ours else ''}")
+
+
+def wrong(path: str, value: Any, wanted: str) -> ConfigError:
+    return ConfigError(f"{path}: must be {wanted}, got {str(value)[:80]!r}")
+
+
+def a_text(value: Any, path: str) -> str:
+    if not isinstance(value, str):
+        raise wrong(path, value, "text")
+    return well_formed(value)
+
+
+def a_number(value: Any, path: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) <= sys.float_info.max:
+        raise wrong(path, value, "a finite number")
+    return value
+
+
+def a_count(value: Any, path: str) -> int:
+    found = a_number(value, path)
+    if found != int(found) or not is_count(int(found)):
+        raise wrong(path, value, "a whole number from 0 to 2⁶³ - 1")
+    return int(found)
+
+
+def a_name(value: Any, path: str) -> str:
+    return bounded_name(a_text(value, path))
+
+
+def a_flag(value: Any, path: str) -> bool:
+    if not isinstance(value, bool):
+        raise wrong(path, value, "true or false")
+    return value
+
+
+def an_object(value: Any, path: str) -> dict[str, Any]:
+    return dict(plain(a_mapping(value, path)))
+
+
+def a_mapping(value: Any, path: str) -> Mapping[Any, Any]:
+    if not isinstance(value, Mapping):
+        raise wrong(path, value, "an object")
+    return value
+
+
+def anything(value: Any, path: str) -> Any:
+    return plain(value)
+
+
+def list_of(read: Reader) -> Callable[[Any, str], list[Any]]:
+    def read_list(value: Any, path: str) -> list[Any]:
+        if not isinstance(value, (list, tuple)):
+            raise wrong(path, value, "a list")
+        return [read(item, f"{path}[{i}]") for i, item in enumerate(value)]
+
+    return read_list
+
+
+def snake_case(key: str) -> str:
+    """Return ``maxRank``, ``MaxRank`` or ``max-rank`` as ``max_rank``."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", key).replace("-", "_").lower()
+
+
+def keyed(keys: str = "", unread: str = "", needs: str = "", **readers: Reader) -> Callable[[Any, str], dict[str, Any]]:
+    """Return a reader of objects with fixed keys. A key in camel case is read too, and null is an absent value.
+
+    Args:
+        keys: our keys, separated by spaces, each with the spellings of other tools in order of preference:
+            ``from=sender,source to=target``. Without them, the keys are those of ``readers``.
+        unread: keys that other tools write and no metric reads. With ``*``, these are all keys that don't resemble an absent one.
+        needs: keys that must have a value.
+        readers: readers of the values, by our key with an underscore if it is a Python keyword. Other values may be anything.
+    """
+    keys = keys or " ".join(name.rstrip("_") for name in readers)
+    spelled = {key: [key, *filter(None, others.split(","))] for key, _, others in (word.partition("=") for word in keys.split())}
+    ours = {other: (rank, key) for key, others in spelled.items() for rank, other in enumerate(others)}
+    ignored = frozenset(unread.split())
+    read_by = {key: readers.get(key, readers.get(f"{key}_", anything)) for key in spelled}
+
+    def read(value: Any, path: str) -> dict[str, Any]:
+        chosen: dict[str, tuple[int, str]] = {}  # our key → preference and spelling of the given one
+        others = []
+        for given, inner in a_mapping(value, path).items():
+            word = given if given in ours else snake_case(str(given))
+            if word not in ours:
+                others += [(word, given)] if word not in ignored else []
+            elif inner is not None:
+                rank, key = ours[word]
+                chosen[key] = min(chosen.get(key, (rank, given)), (rank, given))
+        for word, given in others:
+            if "*" not in ignored or ((similar := _similar(word, tuple(ours))) and ours[similar][1] not in chosen):
+                raise unknown(path, str(given), ours, spelled)
+        for key in needs.split():
+            if key not in chosen:
+                got = ", ".join(map(repr, value)) or "an empty object"
+                typo = next(
+                    (f". Did you mean {key!r} instead of {word!r}?" for word, _ in others if likeness(word, key) > 0.6), ""
+                )
+                raise ConfigError(f"{path}.{key}: must be set, got {got}{typo}")
+        return {key: read_by[key](value[given], f"{path}.{given}") for key, (_, given) in chosen.items()}
+
+    return read
+
+
+@functools.lru_cache(maxsize=1024)
+def _similar(word: str, known: tuple[str, ...]) -> str | None:
+    """Return the known key that a longer word seems to misspell, or None."""
+    (close,) = nearest(word, known, 1)
+    return close if len(word) > 3 and likeness(word, close) >= _SIMILAR else None

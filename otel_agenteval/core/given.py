@@ -1,0 +1,224 @@
+"""Forms of the facts that data sets, ``expect()`` and applications provide, in our spelling and those of other tools."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .forms import Reader, a_flag, a_mapping, a_number, a_text, an_object, keyed, list_of, wrong
+from .wellformed import plain, well_formed
+
+
+def _each(read: Reader, value: Any, path: str) -> list[Any]:
+    """Read a list, or one value as a list."""
+    return list_of(read)(value, path) if isinstance(value, (list, tuple)) else [read(value, path)]
+
+
+# --- documents
+
+TEXTS = ("content", "text", "page_content", "chunk", "snippet", "body", "document")
+IDS = ("id", "_id", "doc_id", "docId", "document_id", "documentId")
+"""Keys of a document's text and id, the most usual first."""
+DOCUMENT = f"id={','.join(IDS[1:])} content={','.join(TEXTS[1:])} score=relevance_score,similarity"
+_text_in, _id_in = (keyed(DOCUMENT, "*", key) for key in ("content", "id"))
+
+
+def a_document(value: Any, path: str) -> str:
+    """Read a text, or a document with a text."""
+    return a_text(_text_in(value, path)["content"] if isinstance(value, Mapping) else value, path)
+
+
+def documents(value: Any, path: str) -> list[str]:
+    """Read a document, or a list of them."""
+    return _each(a_document, value, path)
+
+
+def document_ids(value: Any, path: str) -> list[str]:
+    """Read ids of documents: texts, numbers, documents with an id, or the relevance by id, of which 0 isn't relevant."""
+    if (
+        isinstance(value, Mapping)
+        and value.keys().isdisjoint(IDS)
+        and all(isinstance(each, (int, float)) for each in value.values())
+    ):
+        value = [key for key, relevance in value.items() if relevance]
+    return _each(_document_id, value, path)
+
+
+def _document_id(value: Any, path: str) -> str:
+    found = _id_in(value, path)["id"] if isinstance(value, Mapping) else value
+    if isinstance(found, bool) or not isinstance(found, (str, int)):
+        raise wrong(path, found, "an id, or a document with an id")
+    return well_formed(str(found))
+
+
+# --- agents
+
+_ENDS = "from=from_agent,sender,source to=to_agent,recipient,recipients,receiver,target"
+HANDOFF = f"{_ENDS} success=succeeded duration_s=duration,handoff_time"
+
+
+def _an_agent(value: Any, path: str) -> str:
+    if isinstance(value, bool) or not isinstance(value, (str, int)):
+        raise wrong(path, value, "the name of an agent")
+    return str(value)
+
+
+def _agents(value: Any, path: str) -> Any:
+    return list_of(_an_agent)(value, path) if isinstance(value, (list, tuple)) else _an_agent(value, path)
+
+
+_interaction = keyed(
+    f"{_ENDS} type=interaction_type,kind message_type success=succeeded response_time_s=response_time",
+    "id interaction_id timestamp content message message_content metadata",
+    from_=_an_agent, to=_agents, type=a_text, message_type=a_text, success=a_flag, response_time_s=a_number,
+)  # fmt: skip
+_conflict = keyed(
+    "resolved=is_resolved resolution_time_s=resolution_time",
+    "id conflict_id type conflict_type agents timestamp description severity resolution metadata",
+    resolved=a_flag, resolution_time_s=a_number,
+)  # fmt: skip
+_role = keyed(
+    "can_delegate=allow_delegation authority_level=authority id=name,agent", "*", can_delegate=a_flag, authority_level=a_number
+)
+
+
+def _roles(value: Any, path: str) -> dict[str, Any]:
+    """Read the roles of agents by name, or a list of roles with names."""
+    if isinstance(value, (list, tuple)):
+        found = [_role(each, f"{path}[{place}]") for place, each in enumerate(value)]
+        return {_an_agent(each.get("id"), f"{path}[{place}].name"): each for place, each in enumerate(found)}
+    return {str(key): _role(inner or {}, f"{path}.{key}") for key, inner in a_mapping(value, path).items()}
+
+
+# --- workflows
+
+_node = keyed("id=name,node_id,executor_id,executor,key", "*", "id")
+
+
+def _a_node(value: Any, path: str) -> str:
+    """Read the name of a node, an executor or a tool."""
+    found = _node(value, path)["id"] if isinstance(value, Mapping) else value
+    if isinstance(found, bool) or not isinstance(found, (str, int)):
+        raise wrong(path, found, "a name, or an object with an id")
+    return str(found)
+
+
+def _nodes(value: Any, path: str) -> list[str]:
+    return _each(_a_node, value, path)
+
+
+def _by_name(value: Any, path: str) -> list[str]:
+    """Read a list of nodes, or an object with one key for each."""
+    return [str(key) for key in value] if isinstance(value, Mapping) else list_of(_a_node)(value, path)
+
+
+_ends = keyed(
+    "from=source,start,source_id,source_executor_id,from_node to=target,end,target_id,target_executor_id,to_node",
+    "*", "from to", from_=_a_node, to=_a_node,
+)  # fmt: skip
+
+
+def _edge(value: Any, path: str) -> list[str]:
+    if isinstance(value, Mapping):
+        ends = _ends(value, path)
+        return [ends["from"], ends["to"]]
+    if not isinstance(value, (list, tuple)) or len(value) != 2:
+        raise wrong(path, value, "[from, to]")
+    return list_of(_a_node)(value, path)
+
+
+_graph = keyed(
+    "nodes edges entry=entry_point,entry_node,entry_node_id,start,start_node,root "
+    "exits=exit,exit_node,exit_nodes,exit_node_id,exit_node_ids,exit_points,finish_points,finish_point,end,end_nodes",
+    "id name type directed metadata description",
+    nodes=_by_name, edges=list_of(_edge), entry=_nodes, exits=_nodes,
+)  # fmt: skip
+_EXECUTOR = "executor=executor_id,executor_name,node,node_id,agent,agent_name,name"
+_run = keyed(
+    f"{_EXECUTOR} status=state,outcome id=step_id tool_calls=tools error success", "*", "executor",
+    executor=_a_node, status=a_text, tool_calls=list_of(_a_node), success=a_flag,
+)  # fmt: skip
+
+
+def _step(value: Any, path: str) -> dict[str, Any]:
+    found = _run(value, path)
+    failed = found.pop("error", None) or found.pop("success", True) is False
+    return {**found, "status": "failed"} if failed else found
+
+
+def _object_with(read: Reader) -> Reader:
+    """Return a reader that refuses a misspelled key, and leaves the values to the metric."""
+    return lambda value, path: read(value, path) if isinstance(value, Mapping) else plain(value)
+
+
+_workflow = keyed(
+    "graph=definition steps=executions,runs errors",
+    "id name description type status version metadata duration_s",
+    graph=_graph, steps=list_of(_step), errors=list_of(_object_with(keyed(f"{_EXECUTOR} step=step_id,step_index", "*", executor=_a_node))),
+)  # fmt: skip
+
+# --- sessions, privacy, probabilities, earlier turns, media
+
+
+_signals = keyed("confidence loop_detection tool_correctness coherence", "*")
+_session = keyed(
+    "traces=turns",
+    "id session_id name metadata",
+    traces=list_of(_object_with(keyed("trace_id=id,turn_id signals=scores", "*", signals=_object_with(_signals)))),
+)
+
+
+def _as_given(value: Any, path: str) -> Any:
+    """Leave a value to the metric, which refuses infinite numbers, too."""
+    return value
+
+
+_privacy = keyed(
+    "epsilon=epsilons,epsilon_used spent_before=spent,previously_spent", "delta mechanism metadata",
+    epsilon=_as_given, spent_before=_as_given,
+)  # fmt: skip
+
+
+def logprobs(value: Any, path: str) -> list[float]:
+    """Read log probabilities: numbers, or tokens with a ``logprob`` as in OpenAI's API."""
+    tokens = value.get("content", value) if isinstance(value, Mapping) else value
+    return list_of(lambda one, at: a_number(one.get("logprob") if isinstance(one, Mapping) else one, at))(tokens, path)
+
+
+_turn = keyed("input=user,question,query,user_input output=assistant,answer,response,actual_output", "*")
+_SPEAKERS = {"user": "input", "human": "input", "assistant": "output", "ai": "output", "model": "output", "agent": "output"}
+
+
+def _earlier(value: Any, path: str) -> dict[str, Any]:
+    """Read an earlier turn, or one message of it."""
+    speaker = a_mapping(value, path).get("role", value.get("type"))
+    if "content" not in value or not isinstance(speaker, str):
+        return {**an_object(value, path), **_turn(value, path)}
+    return {said: plain(value["content"])} if (said := _SPEAKERS.get(speaker)) else {}
+
+
+def history(value: Any, path: str) -> list[dict[str, Any]]:
+    return [found for found in list_of(_earlier)(value, path) if found]
+
+
+_medium = keyed(
+    "modality=type,kind mime_type=media_type,mimetype,content_type uri=url,file_uri,file_url,image_url,video_url,audio_url,href,path "
+    "data=base64,bytes file_id frames transcript=transcription duration_s=duration",
+    "*",
+)
+
+
+def _attachment(value: Any, path: str) -> dict[str, Any]:
+    found = _medium(value, path)
+    if isinstance(found.get("uri"), dict):  # {"type": "image_url", "image_url": {"url": …}} of OpenAI's API
+        found |= _medium(found.pop("uri"), path)
+    kind = next((kind for kind in ("image", "audio", "video") if kind in str(found.get("modality")).lower()), None)
+    return found if kind is None else {**found, "modality": kind}
+
+
+READERS: Mapping[str, Reader] = {
+    "context": documents, "relevant_ids": document_ids, "retrieved_ids": document_ids, "workflow": _workflow, "agents": _roles,
+    "interactions": list_of(_interaction), "conflicts": list_of(_conflict), "session": _session, "privacy": _privacy,
+    "logprobs": logprobs, "history": history, "attachments": list_of(_attachment),
+}  # fmt: skip
+"""Readers of facts by the field of a turn. What a reader returns, it reads again without a change."""
