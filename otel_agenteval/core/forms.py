@@ -116,7 +116,7 @@ def keyed(keys: str = "", unread: str = "", needs: str = "", **readers: Reader) 
                 rank, key = ours[word]
                 chosen[key] = min(chosen.get(key, (rank, given)), (rank, given))
         for word, given in others:
-            if "*" not in ignored or ((similar := _similar(word, tuple(ours))) and ours[similar][1] not in chosen):
+            if "*" not in ignored or ((similar := misspelled(word, tuple(ours))) and ours[similar][1] not in chosen):
                 raise unknown(path, str(given), ours, spelled)
         for key in needs.split():
             if key not in chosen:
@@ -131,7 +131,7 @@ def keyed(keys: str = "", unread: str = "", needs: str = "", **readers: Reader) 
 
 
 @functools.lru_cache(maxsize=1024)
-def _similar(word: str, known: tuple[str, ...]) -> str | None:
-    """Return the known key that a longer word seems to misspell, or None."""
+def misspelled(word: str, known: tuple[str, ...]) -> str | None:
+    """Return the known key that an unknown one seems to misspell, or None. Keys of up to three letters resemble too many words."""
     (close,) = nearest(word, known, 1)
-    return close if len(word) > 3 and likeness(word, close) >= _SIMILAR else None
+    return close if min(len(word), len(close)) > 3 and likeness(word, close) >= _SIMILAR else None

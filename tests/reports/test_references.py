@@ -263,3 +263,52 @@ def test_facts_are_read_or_refused(
         assert in_experiment(metric, {**known, field: given})[0][0] == value
     if not (field == "agents" and isinstance(given, list)):
         assert scored(metric, {**known, field: given})[0] == value
+
+
+# --- schemas
+
+CITY = {"type": "object", "required": ["city"], "properties": {"city": {"type": "string"}}}
+SCHEMA_METRICS = ("code_schema_conformance", "code_is_json", "code_contains_json")
+
+
+@pytest.mark.parametrize("metric", SCHEMA_METRICS)
+@pytest.mark.parametrize(
+    "around",
+    [
+        lambda schema: schema,
+        json.dumps,
+        lambda schema: {"name": "city", "strict": True, "schema": schema},
+        lambda schema: {"type": "json_schema", "json_schema": {"name": "city", "schema": schema}},
+        lambda schema: {"name": "city", "description": "x", "input_schema": schema},
+    ],
+)
+def test_schema_of_a_request_is_read(metric: str, around: Any) -> None:
+    """z-schema 149: a schema one level too deep accepts everything."""
+    for city, value in ((1, 0.0), ("Lima", 1.0)):
+        turn = oa.Turn.from_dict({"output": json.dumps({"city": city})})
+        assert oa.get_metric(metric, schema=around(CITY)).evaluate(turn).value == value
+
+
+@pytest.mark.parametrize("metric", SCHEMA_METRICS)
+@pytest.mark.parametrize("output", ['{"city": 1}', "no JSON"])
+@pytest.mark.parametrize(
+    ("schema", "refusal"),
+    [
+        ({**CITY, "requierd": ["x"]}, "schema.requierd: unknown keyword. Did you mean 'required'?"),
+        ({"type": "array", "items": {"tpye": "string"}}, "schema.items.tpye: unknown keyword. Did you mean 'type'?"),
+        ({"type": "object", "properties": {"a": {"minLenght": 1}}}, "schema.properties.a.minLenght: unknown keyword"),
+        ({"city": "string"}, "schema: must be an object with keywords of JSON Schema"),
+        ("city: string", "schema: must be an object with keywords of JSON Schema"),
+    ],
+)
+def test_schema_that_accepts_everything_is_refused(metric: str, output: str, schema: Any, refusal: str) -> None:
+    """jsonschema 579, promptfoo 10175: a schema with a misspelled keyword, or none, validates whatever it receives."""
+    score = oa.get_metric(metric, schema=schema).evaluate(oa.Turn.from_dict({"output": output}))
+    assert (score.status, score.error_type) == ("error", "invalid_schema")
+    assert (score.explanation or "").startswith(refusal)
+
+
+def test_properties_may_have_any_name() -> None:
+    """Names of properties aren't keywords, and neither are a vendor's extensions."""
+    schema = {"type": "object", "properties": {"requierd": {"type": "string", "x-order": 1}, "schema": {}}, "$defs": {"tpye": {}}}
+    assert oa.get_metric("code_is_json", schema=schema).evaluate(oa.Turn.from_dict({"output": "{}"})).value == 1.0

@@ -29,7 +29,7 @@ _SHOWN_TABLES = 100
 
 
 @metric(needs=("output",), boolean=True, aliases=("trusys:is-json", "hpd:JsonValidityEvaluator"))
-def code_is_json(turn: Turn, *, schema: Schema | None = None) -> Result:
+def code_is_json(turn: Turn, *, schema: Schema | str | None = None) -> Result:
     """Check that the whole output is one JSON document, optionally with a schema.
 
     Any JSON value passes, with or without white space around it. Comments, trailing commas, single quotes, ``NaN``, fenced
@@ -50,6 +50,8 @@ def code_is_json(turn: Turn, *, schema: Schema | None = None) -> Result:
     try:
         value = jsonio.loads(output)
     except ValueError:
+        if schema is not None:
+            violations(schema, None, feature="code_is_json with a schema")
         return Result(False)
     if schema is None:
         return Result(True)
@@ -58,7 +60,7 @@ def code_is_json(turn: Turn, *, schema: Schema | None = None) -> Result:
 
 
 @metric(needs=("output",), boolean=True, aliases=("trusys:contains-json",))
-def code_contains_json(turn: Turn, *, schema: Schema | None = None) -> Result:
+def code_contains_json(turn: Turn, *, schema: Schema | str | None = None) -> Result:
     """Check that the output contains a JSON object or array, optionally with a schema.
 
     An empty array doesn't count. From left to right, each ``{`` or ``[`` starts the longest possible JSON value, and the search continues after it. JSON
@@ -90,7 +92,7 @@ def code_contains_json(turn: Turn, *, schema: Schema | None = None) -> Result:
     return Result(first == [], detail=detail)
 
 
-def _violations_of_texts(schema: Schema, texts: Sequence[str]) -> list[dict[str, str]] | None:
+def _violations_of_texts(schema: Schema | str, texts: Sequence[str]) -> list[dict[str, str]] | None:
     """Return the first document's violations, empty if any document is valid, or None."""
     feature = "code_contains_json with a schema"
     if not texts:
@@ -395,27 +397,22 @@ def code_schema_conformance(turn: Turn, *, schema: Any) -> Result:
     output that isn't JSON fails. An invalid schema is always an error. An output over 1 MiB is skipped as ``too_long``.
 
     Parameters:
-        schema: A schema as object or boolean, or its JSON text.
+        schema: A schema as object or boolean, or its JSON text, also in the form of a request to a model (``{"name": …,
+            "schema": {…}}``). A misspelled keyword is an error.
 
     Detail: ``violations`` ``[{path, message}]``, at most ten. Messages don't quote the output.
 
     Source: HPD SchemaConformanceEvaluator.
     """
-    try:
-        known = jsonio.loads(schema) if isinstance(schema, str) else schema
-    except ValueError:
-        known = None
-    if not isinstance(known, (dict, bool)):
-        raise MetricError("invalid_schema", "schema: must be an object or boolean, or its JSON text")
     output = turn.output or ""
     if too_long(output):
         return skip("too_long")
     try:
         value = jsonio.loads(output)
     except ValueError:
-        violations(known, None, feature="code_schema_conformance")
+        violations(schema, None, feature="code_schema_conformance")
         return Result(False)
-    found = violations(known, value, feature="code_schema_conformance")
+    found = violations(schema, value, feature="code_schema_conformance")
     return Result(not found, detail={"violations": found} if found else None)
 
 

@@ -14,6 +14,8 @@ from urllib.parse import unquote
 from ...core import jsonio
 from ...core.errors import MetricError
 from ...core.extras import require
+from ...core.forms import misspelled
+from .values import word_list
 
 Schema = dict[str, Any] | bool
 
@@ -24,17 +26,17 @@ _LARGE = 10_000
 _OPEN = -1
 
 
-def violations(schema: Schema, instance: Any, *, feature: str) -> list[dict[str, str]]:
+def violations(schema: Schema | str, instance: Any, *, feature: str) -> list[dict[str, str]]:
     """Return the first ten violations of a schema as ``{path, message}``.
 
     The list is empty if ``instance`` is valid. Messages don't quote the instance. ``$schema`` chooses the draft (default:
-    2020-12).
+    2020-12). The schema can be JSON text, or in the form of a request to a model.
 
     Raises:
-        MetricError: If the schema is invalid, takes too many steps for this value, or refers to another document. Other documents are never fetched.
+        MetricError: If the schema is invalid, has a misspelled keyword, takes too many steps for this value, or refers to another document. Other documents are never fetched.
         MissingExtra: If the package ``jsonschema_rs`` isn't installed.
     """
-    written = jsonio.dumps(schema)
+    written = _read(schema if isinstance(schema, str) else jsonio.dumps(schema))
     validator = _validator(written, feature)
     if takes_too_many_steps(written, instance):
         raise MetricError(
@@ -46,6 +48,43 @@ def violations(schema: Schema, instance: Any, *, feature: str) -> list[dict[str,
         {"path": "/" + "/".join(map(str, error.instance_path)), "message": error.message}
         for error in itertools.islice(validator.iter_errors(instance), _SHOWN_VIOLATIONS)
     ]
+
+
+_OF_NAMES = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
+_AROUND = ("json_schema", "schema", "parameters", "input_schema")
+"""Keys of a schema in a request to a model, with ``type``, ``name``, ``description`` and ``strict`` beside it."""
+
+
+@functools.lru_cache(maxsize=256)
+def _read(schema_text: str) -> str:
+    """Return a schema as JSON text, without what a request to a model has around it.
+
+    Raises:
+        MetricError: If it isn't a schema, or has a misspelled keyword, which validators ignore.
+    """
+    keywords = tuple(word_list("json_schema"))
+    try:
+        schema = jsonio.loads(schema_text)
+    except ValueError:
+        schema = None
+    for key in _AROUND:
+        if isinstance(schema, dict) and isinstance(schema.get(key), dict) and "properties" not in schema:
+            schema = schema[key]
+    if not isinstance(schema, (dict, bool)) or (isinstance(schema, dict) and schema and set(schema).isdisjoint(keywords)):
+        raise MetricError(
+            "invalid_schema", "schema: must be an object with keywords of JSON Schema or a boolean, or its JSON text"
+        )
+    pending: list[tuple[str, Any]] = [("schema", schema)]
+    while pending:
+        path, one = pending.pop()
+        for key, value in _object(one).items():
+            if key not in keywords and (close := misspelled(key, keywords)):
+                raise MetricError("invalid_schema", f"{path}.{key}: unknown keyword. Did you mean {close!r}?")
+            if key in _OF_NAMES:
+                pending += ((f"{path}.{key}.{name}", inner) for name, inner in _object(value).items())
+            elif key in (*_LISTS, *_SINGLE, *_OF_MEMBERS, *_OF_ITEMS, "prefixItems", "propertyNames"):
+                pending += [(f"{path}.{key}", inner) for inner in (_list(value) or [value])]
+    return jsonio.dumps(schema)
 
 
 @functools.lru_cache(maxsize=256)
