@@ -267,7 +267,7 @@ def test_judges_of_conversations_read_all_turns(models: ScriptedModels) -> None:
         ({"case_id": "x", "input": "a", "turns": ["b"]}, "case x: .*input and turns"),
         ({"turns": "b"}, "case 1: turns: .*'b'"),
         ({"turns": []}, "case 1: turns: "),
-        ({"turns": ["a", {"ground_truth": "b"}]}, r"case 1: turns\[1\]: "),
+        ({"turns": ["a", {"ground_truth": "b"}]}, r"case 1: turns\[1\]"),
         ({"turns": [7]}, r"case 1: turns\[0\]: .* got 7"),
         ({"user": ["a"]}, "case 1: user: must be a text"),
         ({"user": "a", "max_turns": 0}, "case 1: max_turns: .*got 0"),

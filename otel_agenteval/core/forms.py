@@ -17,8 +17,8 @@ from .wellformed import plain, well_formed
 
 Reader = Callable[[Any, str], Any]
 
-_SIMILAR = 0.75
-"""Likeness from which an unknown key is a misspelled one, if other unknown keys are allowed."""
+_ALIKE, _SIMILAR = 0.6, 0.75
+"""Likeness from which a key is suggested for an absent one, and that from which an unknown key is a misspelled one, if other unknown keys are allowed."""
 
 
 def unknown(path: str, key: str, known: Iterable[str], allowed: Iterable[str] = ()) -> ConfigError:
@@ -115,16 +115,15 @@ def keyed(keys: str = "", unread: str = "", needs: str = "", **readers: Reader) 
             elif inner is not None:
                 rank, key = ours[word]
                 chosen[key] = min(chosen.get(key, (rank, given)), (rank, given))
-        for word, given in others:
-            if "*" not in ignored or ((similar := misspelled(word, tuple(ours))) and ours[similar][1] not in chosen):
-                raise unknown(path, str(given), ours, spelled)
         for key in needs.split():
             if key not in chosen:
                 got = ", ".join(map(repr, value)) or "an empty object"
-                typo = next(
-                    (f". Did you mean {key!r} instead of {word!r}?" for word, _ in others if likeness(word, key) > 0.6), ""
-                )
-                raise ConfigError(f"{path}.{key}: must be set, got {got}{typo}")
+                typos = ((misspelled(word, tuple(ours)) or (likeness(word, key) > _ALIKE and key), word) for word, _ in others)
+                hint = next((f". Did you mean {meant!r} instead of {word!r}?" for meant, word in typos if meant), "")
+                raise ConfigError(f"{path}.{key}: must be set, got {got}{hint}")
+        for word, given in others:
+            if "*" not in ignored or ((similar := misspelled(word, tuple(ours))) and ours[similar][1] not in chosen):
+                raise unknown(path, str(given), ours, spelled)
         return {key: read_by[key](value[given], f"{path}.{given}") for key, (_, given) in chosen.items()}
 
     return read

@@ -186,7 +186,7 @@ def logprobs(value: Any, path: str) -> list[float]:
 
 
 _turn = keyed("input=user,question,query,user_input output=assistant,answer,response,actual_output", "*")
-_SPEAKERS = {"user": "input", "human": "input", "assistant": "output", "ai": "output", "model": "output", "agent": "output"}
+SPEAKERS = {"user": "input", "human": "input", "assistant": "output", "ai": "output", "model": "output", "agent": "output"}
 
 
 def _earlier(value: Any, path: str) -> dict[str, Any]:
@@ -194,7 +194,7 @@ def _earlier(value: Any, path: str) -> dict[str, Any]:
     speaker = a_mapping(value, path).get("role", value.get("type"))
     if "content" not in value or not isinstance(speaker, str):
         return {**an_object(value, path), **_turn(value, path)}
-    return {said: plain(value["content"])} if (said := _SPEAKERS.get(speaker)) else {}
+    return {said: plain(value["content"])} if (said := SPEAKERS.get(speaker)) else {}
 
 
 def history(value: Any, path: str) -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@ from ..config.root import Config
 from ..core import jsonio
 from ..core.errors import ConfigError
 from ..core.faults import Faults
+from ..core.forms import misspelled
 from ..metrics.bound_metric import BoundMetric, live_metric, spellings_on
 from ..metrics.names import load_tool
 from ..metrics.registry import resolve
@@ -232,14 +233,20 @@ def _entry(given: Any) -> MetricEntry:
     """
     key = next((key for key in _NAMED_BY if isinstance(given, Mapping) and isinstance(given.get(key), str)), None)
     if key is None and isinstance(given, Mapping) and "value" in given:
-        raise ConfigError("must have the metric's name, too. Example: {type: contains, value: Paris}")
+        typo = next(
+            (f"Did you mean {meant} instead of {word!r}?" for word in given if (meant := misspelled(word, _NAMED_BY))), "Example"
+        )
+        raise ConfigError(f"must have the metric's name, too. {typo}: {{type: contains, value: Paris}}")
     if key == "type" and isinstance(label := given.get("metric"), str):  # promptfoo's name for an assertion
         given = {"name": label, **{name: value for name, value in given.items() if name != "metric"}}
     if key == "type" and given["type"] in load_tool("promptfoo").metrics:  # other tools may have the same name
         given = {**given, "type": f"promptfoo:{given['type']}"}
     if key is not None:
         beside = {name: given[name] for name in BESIDE_A_METRIC if name in given}
-        given = {given[key]: {name: value for name, value in given.items() if name != key and name not in beside}, **beside}
+        inner = {name: value for name, value in given.items() if name != key and name not in beside}
+        if len(inner) == 1 and isinstance(nested := inner.get("params", inner.get("parameters")), Mapping):
+            inner = {**nested}
+        given = {given[key]: inner, **beside}
     entry = entry_from(given)
     if unusable := entry.options_given & {"when", "sample"}:
         raise ConfigError(

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..config.root import Config
 from ..core.errors import ConfigError, JudgeError
 from ..core.event_loop import result_of
+from ..core.forms import keyed
+from ..core.given import SPEAKERS
 from ..core.jsonio import text_of
 from ..core.score import Score
 from ..core.turn import Turn
@@ -33,6 +35,7 @@ COLUMNS = ("turns", "user", "max_turns")
 SIMULATED_USER = "simulated_user"
 """Name of the simulated user, for ``judge.choose`` and in errors."""
 _NO_REFERENCES = ("input", "references", "metrics")
+_OF_MESSAGES = ("user", "question", "query", "user_input", "role", "content")
 _MOST_TURNS = 10
 _TASK = (
     "Play the user who talks to an AI agent. Your criteria describe the user's character and goal. The material is the conversation so far: "
@@ -159,22 +162,51 @@ def _inputs(turns: Any, case: Case, where: str) -> list[Case]:
     if not isinstance(turns, (list, tuple)) or not turns:
         raise ConfigError(f"{where}: turns: must be a list with at least one turn, got {turns!r}")
     found = []
-    for number, turn in enumerate(turns):
-        columns = {"input": turn} if isinstance(turn, str) else turn
-        if not isinstance(columns, Mapping) or columns.get("input") in (None, ""):
-            raise ConfigError(f"{where}: turns[{number}]: must be a text, or an object with input and references, got {turn!r}")
+    for number, columns in enumerate(_without_messages(turns, where)):
+        at = f"{where}: turns[{number}]"
+        if not isinstance(columns, Mapping):
+            raise ConfigError(f"{at}: must be a text, or an object with input and references, got {columns!r}")
+        asked = _asked(columns, at)["input"]
+        if asked == "":
+            raise ConfigError(f"{at}.input: must not be empty, got ''")
         inner = columns.get("references")
-        references = {key: value for key, value in columns.items() if key not in _NO_REFERENCES and value is not None}
+        references = {
+            key: value for key, value in columns.items() if key not in _NO_REFERENCES and value is not None and value is not asked
+        }
         references |= inner if isinstance(inner, dict) else {}
         found.append(
             case._replace(
-                input=columns["input"],
+                input=asked,
                 references={**case.references, **references},
                 metrics=columns.get("metrics", case.metrics),
                 place=f"{case.place}: turns[{number}]",
             )
         )
     return found
+
+
+_asked = keyed("input=user,question,query,user_input", "*", "input", input=lambda value, path: value)
+
+
+def _without_messages(turns: Sequence[Any], where: str) -> Iterator[Any]:
+    """Yield turns as objects. A user's message is a turn, and the last answer before the next one is its ground truth."""
+    waiting: dict[str, Any] | None = None
+    for number, turn in enumerate(turns):
+        role = turn.get("role") if isinstance(turn, Mapping) and "content" in turn else None
+        speaker = SPEAKERS.get(role) if isinstance(role, str) else None
+        if role is not None and speaker is None:
+            raise ConfigError(f"{where}: turns[{number}].role: must be user or assistant, got {role!r}")
+        if speaker == "output":
+            if waiting is not None and turn["content"]:
+                waiting["ground_truth"] = turn["content"]
+            continue
+        if waiting is not None:
+            yield waiting
+        waiting = {"input": turn["content"]} if speaker else None
+        if waiting is None:
+            yield {"input": turn} if isinstance(turn, str) else turn
+    if waiting is not None:
+        yield waiting
 
 
 def _max_turns(given: Any, where: str) -> int:
@@ -191,7 +223,7 @@ def columns_of(case: Case) -> set[str]:
     """Return the names of a case's references, including those of its turns."""
     turns = case.references.get("turns") if case.input is None else None
     inner = (turn for turn in turns if isinstance(turn, Mapping)) if isinstance(turns, (list, tuple)) else ()
-    found = set(case.references).union(*inner).difference(_NO_REFERENCES)
+    found = set(case.references).union(*inner).difference(_NO_REFERENCES, _OF_MESSAGES)
     return found if case.input is not None else found - {*COLUMNS}
 
 

@@ -217,9 +217,9 @@ FACTS: list[tuple[str, str, dict[str, Any], Any, float, Any, str]] = [
     ("budget", "privacy", {}, {"epsilon_used": 0.5}, 0.5, {"epislon": 0.5}, "privacy.epislon: unknown key. Did you mean 'epsilon'"),
     ("perplexity", "logprobs", {}, {"content": [{"token": "a", "logprob": 0}]}, 1.0, [{"logprb": 0}], "logprobs[0]: must be a finite number"),
     ("heard", "attachments", {}, [HEARD], 0.3, [{"modality": "audio", "transcritp": "x"}], "attachments[0].transcritp"),
-    ("numbers", "context", {}, [{"page_content": "Paris has 7 bridges.", "metadata": {}}], 1.0, [{"page_contnt": "x"}], "context[0].page_contnt"),
+    ("numbers", "context", {}, [{"page_content": "Paris has 7 bridges.", "metadata": {}}], 1.0, [{"page_contnt": "x"}], "context[0].content: must be set, got 'page_contnt'. Did you mean 'page_content' instead of 'page_contnt'?"),
     ("numbers", "context", {}, {"text": "Paris has 7 bridges.", "url": "x"}, 1.0, ["a", 7], "context[1]: must be text, got '7'"),
-    ("recall", "relevant_ids", {"retrieved_ids": ["d1"]}, [{"document_id": "d1", "title": "x"}], 1.0, [{"docment_id": "d1"}], "relevant_ids[0].docment_id"),
+    ("recall", "relevant_ids", {"retrieved_ids": ["d1"]}, [{"document_id": "d1", "title": "x"}], 1.0, [{"docment_id": "d1"}], "relevant_ids[0].id: must be set, got 'docment_id'. Did you mean 'document_id'"),
     ("recall", "relevant_ids", {"retrieved_ids": ["d1"]}, {"d1": 2, "d2": 0}, 1.0, [True], "relevant_ids[0]: must be an id, or a document with an id"),
     ("recall", "relevant_ids", {"retrieved_ids": ["7"]}, 7, 1.0, [{"txt": "x"}], "relevant_ids[0].id: must be set, got 'txt'"),
 ]  # fmt: skip
@@ -312,3 +312,74 @@ def test_properties_may_have_any_name() -> None:
     """Names of properties aren't keywords, and neither are a vendor's extensions."""
     schema = {"type": "object", "properties": {"requierd": {"type": "string", "x-order": 1}, "schema": {}}, "$defs": {"tpye": {}}}
     assert oa.get_metric("code_is_json", schema=schema).evaluate(oa.Turn.from_dict({"output": "{}"})).value == 1.0
+
+
+# --- turns, metrics and texts of a case
+
+ANSWERS = {"Hello": "Hi.", "Where is Lima?": "In Peru."}
+
+
+@pytest.mark.parametrize(
+    "turns",
+    [
+        [{"input": said, "ground_truth": answer} for said, answer in ANSWERS.items()],
+        [{"question": said, "references": {"ground_truth": answer}} for said, answer in ANSWERS.items()],
+        [{"role": role, "content": text} for pair in ANSWERS.items() for role, text in zip(("user", "assistant"), pair, strict=True)],
+        [{"role": "ai", "content": "Welcome."}, *({"role": "human", "content": said} for said in ANSWERS), {"role": "ai", "content": "In Peru."}],
+    ],
+)  # fmt: skip
+def test_turns_are_read_as_messages_too(turns: list[Any]) -> None:
+    """evalscope 1298: a conversation of a data set has roles and contents, and its answers are what is expected."""
+    asked: list[str] = []
+
+    def task(question: str) -> str:
+        asked.append(question)
+        return ANSWERS[question]
+
+    experiment = oa.evaluate(task, [{"case_id": "7", "turns": turns}], ["code_equals_ground_truth"])
+    assert asked == [*ANSWERS]
+    summary = experiment.summary()[0]
+    assert (summary.mean, summary.skipped) == (1.0, sum("ai" in str(turn) for turn in turns[:1]))
+
+
+@pytest.mark.parametrize(
+    ("case", "refusal"),
+    [
+        ({"turns": [{"inptu": "q"}]}, r"turns\[0\]\.input: must be set, got 'inptu'\. Did you mean 'input' instead of 'inptu'\?"),
+        ({"turns": [{"input": ""}]}, r"turns\[0\]\.input: must not be empty"),
+        ({"turns": ["q", {"role": "tool", "content": "x"}]}, r"turns\[1\]\.role: must be user or assistant, got 'tool'"),
+        ({"turns": ["q", 7]}, r"turns\[1\]: must be a text, or an object with input and references, got 7"),
+        ({"turns": {"input": "q"}}, "turns: must be a list with at least one turn"),
+        ({"user": "A customer.", "max_turns": "few"}, "max_turns: must be a positive whole number, got 'few'"),
+        ({"user": ["A customer."]}, "user: must be a text that describes the user and the goal"),
+        ({"input": "q", "metrics": [{"tpye": "contains", "value": "x"}]}, r"metrics\[0\]: must have the metric's name, too\. Did you mean type instead of 'tpye'\?"),
+        ({"input": "q", "metrics": [{"code_contains": {"vlaue": "x"}}]}, r"metrics\[0\]: code_contains\.vlaue: unknown parameter\. Did you mean 'value'\?"),
+        ({"input": "q", "metrics": [{"metric": "code_contains", "params": {"vlaue": "x"}}]}, r"code_contains\.vlaue: unknown parameter"),
+    ],
+)  # fmt: skip
+def test_misspelled_case_is_refused(case: dict[str, Any], refusal: str) -> None:
+    """continuous-eval 68: the key of a case has a typo."""
+    with pytest.raises(oa.ConfigError, match=refusal):
+        oa.evaluate(lambda question: "x", [case], ["code_refusal"], simulate=lambda history, known: None)
+
+
+@pytest.mark.parametrize(
+    "entry", [{"metric": "code_contains", "params": {"value": "x"}}, {"type": "contains", "parameters": {"value": "x"}}]
+)
+def test_parameters_of_an_entry_can_be_nested(entry: dict[str, Any]) -> None:
+    """Entries of other tools have their options one level deeper."""
+    (summary,) = oa.evaluate(lambda question: "an x", [{"input": "q", "metrics": [entry]}], []).summary()
+    assert (summary.metric, summary.mean) == ("code_contains", 1.0)
+
+
+@pytest.mark.parametrize("references", [[{"page_content": ANSWER}], [{"text": ANSWER, "id": 7}, "x"], {"content": ANSWER}])
+def test_references_can_be_documents(references: Any) -> None:
+    """ragas 2964: a reference that can't be read scores 0, as a wrong answer does."""
+    for turn in ({"references": {"references": references}}, {"references": {"reference": references}}):
+        assert oa.get_metric("code_bleu").evaluate(oa.Turn.from_dict({"output": ANSWER, **turn})).value == 1.0
+    score = oa.get_metric("code_bleu").evaluate(
+        oa.Turn.from_dict({"output": ANSWER, "references": {"references": [{"txet": "x"}]}})
+    )
+    assert (score.error_type, score.explanation) == (
+        "invalid_references", "references[0].content: must be set, got 'txet'. Did you mean 'text' instead of 'txet'?"
+    )  # fmt: skip

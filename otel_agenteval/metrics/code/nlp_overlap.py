@@ -20,12 +20,13 @@ from __future__ import annotations
 import functools
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple
 
 from annotated_types import Ge, Le
 
-from ...core.errors import MetricError
+from ...core.errors import ConfigError, MetricError
+from ...core.given import a_document
 from ...core.turn import Turn
 from ..lib.tokens import Gram, Tokenizer, common_subsequence, ngrams, skip_bigrams, stem, tokens_of
 from ..lib.values import reference, rendered, truth_of
@@ -51,7 +52,17 @@ Reference = Annotated[Texts | None, Param("references", "value", "expected_outpu
 
 def _references(turn: Turn, given: Texts | None) -> list[str]:
     found = reference(turn, given, "references", "reference")
-    return _texts(truth_of(turn) if found is None else found)
+    return _texts(truth_of(turn) if found is None else _without_documents(found))
+
+
+def _without_documents(found: Any) -> Any:
+    """Return references with the text of each document instead of the document."""
+    try:
+        if isinstance(found, (list, tuple)):
+            return [a_document(one, f"references[{at}]") if isinstance(one, Mapping) else one for at, one in enumerate(found)]
+        return a_document(found, "reference") if isinstance(found, Mapping) else found
+    except ConfigError as error:
+        raise MetricError("invalid_references", str(error)) from None
 
 
 def _texts(found: Any) -> list[str]:
