@@ -75,6 +75,11 @@ def anything(value: Any, path: str) -> Any:
     return plain(value)
 
 
+def as_given(value: Any, path: str) -> Any:
+    """Leave a value to the metric, also if JSON has no such value."""
+    return value
+
+
 def list_of(read: Reader) -> Callable[[Any, str], list[Any]]:
     def read_list(value: Any, path: str) -> list[Any]:
         if not isinstance(value, (list, tuple)):

@@ -5,13 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .forms import Reader, a_flag, a_mapping, a_number, a_text, an_object, keyed, list_of, wrong
+from .forms import Reader, a_flag, a_mapping, a_number, a_text, an_object, as_given, keyed, list_of, wrong
 from .wellformed import plain, well_formed
 
 
-def _each(read: Reader, value: Any, path: str) -> list[Any]:
-    """Read a list, or one value as a list."""
-    return list_of(read)(value, path) if isinstance(value, (list, tuple)) else [read(value, path)]
+def _each(read: Reader) -> Reader:
+    """Return a reader of a list, or of one value as a list."""
+    return lambda value, path: list_of(read)(value, path) if isinstance(value, (list, tuple)) else [read(value, path)]
+
+
+def _name_in(keys: str, wanted: str) -> Reader:
+    """Return a reader of names and numbers, and of objects with a key for one."""
+    of_object = keyed(keys, "*", "id")
+
+    def read(value: Any, path: str) -> str:
+        found = of_object(value, path)["id"] if isinstance(value, Mapping) else value
+        if isinstance(found, bool) or not isinstance(found, (str, int)):
+            raise wrong(path, found, wanted)
+        return well_formed(str(found))
+
+    return read
 
 
 # --- documents
@@ -20,35 +33,24 @@ TEXTS = ("content", "text", "page_content", "chunk", "snippet", "body", "documen
 IDS = ("id", "_id", "doc_id", "docId", "document_id", "documentId")
 """Keys of a document's text and id, the most usual first."""
 DOCUMENT = f"id={','.join(IDS[1:])} content={','.join(TEXTS[1:])} score=relevance_score,similarity"
-_text_in, _id_in = (keyed(DOCUMENT, "*", key) for key in ("content", "id"))
+_document = keyed(DOCUMENT, "*", "content")
+_document_id = _name_in(DOCUMENT, "an id, or a document with an id")
 
 
 def a_document(value: Any, path: str) -> str:
     """Read a text, or a document with a text."""
-    return a_text(_text_in(value, path)["content"] if isinstance(value, Mapping) else value, path)
+    return a_text(_document(value, path)["content"] if isinstance(value, Mapping) else value, path)
 
 
-def documents(value: Any, path: str) -> list[str]:
-    """Read a document, or a list of them."""
-    return _each(a_document, value, path)
-
-
-def document_ids(value: Any, path: str) -> list[str]:
-    """Read ids of documents: texts, numbers, documents with an id, or the relevance by id, of which 0 isn't relevant."""
+def document_ids(value: Any, path: str) -> Any:
+    """Read ids of documents, or the relevance by id, of which 0 isn't relevant."""
     if (
         isinstance(value, Mapping)
-        and value.keys().isdisjoint(IDS)
         and all(isinstance(each, (int, float)) for each in value.values())
+        and value.keys().isdisjoint(IDS)
     ):
         value = [key for key, relevance in value.items() if relevance]
-    return _each(_document_id, value, path)
-
-
-def _document_id(value: Any, path: str) -> str:
-    found = _id_in(value, path)["id"] if isinstance(value, Mapping) else value
-    if isinstance(found, bool) or not isinstance(found, (str, int)):
-        raise wrong(path, found, "an id, or a document with an id")
-    return well_formed(str(found))
+    return _each(_document_id)(value, path)
 
 
 # --- agents
@@ -57,20 +59,12 @@ _ENDS = "from=from_agent,sender,source to=to_agent,recipient,recipients,receiver
 HANDOFF = f"{_ENDS} success=succeeded duration_s=duration,handoff_time"
 
 
-def _an_agent(value: Any, path: str) -> str:
-    if isinstance(value, bool) or not isinstance(value, (str, int)):
-        raise wrong(path, value, "the name of an agent")
-    return str(value)
-
-
-def _agents(value: Any, path: str) -> Any:
-    return list_of(_an_agent)(value, path) if isinstance(value, (list, tuple)) else _an_agent(value, path)
-
-
+_a_node = _name_in("id=name,node_id,executor_id,executor,agent,key", "a name, or an object with a name")
+"""Reader of the name of an agent, a node, an executor or a tool."""
 _interaction = keyed(
     f"{_ENDS} type=interaction_type,kind message_type success=succeeded response_time_s=response_time",
     "id interaction_id timestamp content message message_content metadata",
-    from_=_an_agent, to=_agents, type=a_text, message_type=a_text, success=a_flag, response_time_s=a_number,
+    from_=_a_node, to=_each(_a_node), type=a_text, message_type=a_text, success=a_flag, response_time_s=a_number,
 )  # fmt: skip
 _conflict = keyed(
     "resolved=is_resolved resolution_time_s=resolution_time",
@@ -86,25 +80,11 @@ def _roles(value: Any, path: str) -> dict[str, Any]:
     """Read the roles of agents by name, or a list of roles with names."""
     if isinstance(value, (list, tuple)):
         found = [_role(each, f"{path}[{place}]") for place, each in enumerate(value)]
-        return {_an_agent(each.get("id"), f"{path}[{place}].name"): each for place, each in enumerate(found)}
+        return {_a_node(each.get("id"), f"{path}[{place}].name"): each for place, each in enumerate(found)}
     return {str(key): _role(inner or {}, f"{path}.{key}") for key, inner in a_mapping(value, path).items()}
 
 
 # --- workflows
-
-_node = keyed("id=name,node_id,executor_id,executor,key", "*", "id")
-
-
-def _a_node(value: Any, path: str) -> str:
-    """Read the name of a node, an executor or a tool."""
-    found = _node(value, path)["id"] if isinstance(value, Mapping) else value
-    if isinstance(found, bool) or not isinstance(found, (str, int)):
-        raise wrong(path, found, "a name, or an object with an id")
-    return str(found)
-
-
-def _nodes(value: Any, path: str) -> list[str]:
-    return _each(_a_node, value, path)
 
 
 def _by_name(value: Any, path: str) -> list[str]:
@@ -131,7 +111,7 @@ _graph = keyed(
     "nodes edges entry=entry_point,entry_node,entry_node_id,start,start_node,root "
     "exits=exit,exit_node,exit_nodes,exit_node_id,exit_node_ids,exit_points,finish_points,finish_point,end,end_nodes",
     "id name type directed metadata description",
-    nodes=_by_name, edges=list_of(_edge), entry=_nodes, exits=_nodes,
+    nodes=_by_name, edges=list_of(_edge), entry=_each(_a_node), exits=_each(_a_node),
 )  # fmt: skip
 _EXECUTOR = "executor=executor_id,executor_name,node,node_id,agent,agent_name,name"
 _run = keyed(
@@ -168,14 +148,9 @@ _session = keyed(
 )
 
 
-def _as_given(value: Any, path: str) -> Any:
-    """Leave a value to the metric, which refuses infinite numbers, too."""
-    return value
-
-
 _privacy = keyed(
     "epsilon=epsilons,epsilon_used spent_before=spent,previously_spent", "delta mechanism metadata",
-    epsilon=_as_given, spent_before=_as_given,
+    epsilon=as_given, spent_before=as_given,
 )  # fmt: skip
 
 
@@ -202,7 +177,7 @@ def history(value: Any, path: str) -> list[dict[str, Any]]:
 
 
 _medium = keyed(
-    "modality=type,kind mime_type=media_type,mimetype,content_type uri=url,file_uri,file_url,image_url,video_url,audio_url,href,path "
+    "modality=type,kind mime_type=media_type,mimetype,content_type uri=url,file_uri,file_url,image_url,video_url,audio_url,input_audio,image,video,audio,href,path "
     "data=base64,bytes file_id frames transcript=transcription duration_s=duration",
     "*",
 )
@@ -217,7 +192,7 @@ def _attachment(value: Any, path: str) -> dict[str, Any]:
 
 
 READERS: Mapping[str, Reader] = {
-    "context": documents, "relevant_ids": document_ids, "retrieved_ids": document_ids, "workflow": _workflow, "agents": _roles,
+    "context": _each(a_document), "relevant_ids": document_ids, "retrieved_ids": document_ids, "workflow": _workflow, "agents": _roles,
     "interactions": list_of(_interaction), "conflicts": list_of(_conflict), "session": _session, "privacy": _privacy,
     "logprobs": logprobs, "history": history, "attachments": list_of(_attachment),
 }  # fmt: skip

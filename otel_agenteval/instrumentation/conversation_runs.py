@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..config.root import Config
 from ..core.errors import ConfigError, JudgeError
 from ..core.event_loop import result_of
-from ..core.forms import keyed
+from ..core.forms import as_given, keyed
 from ..core.given import SPEAKERS
 from ..core.jsonio import text_of
 from ..core.score import Score
@@ -185,28 +185,22 @@ def _inputs(turns: Any, case: Case, where: str) -> list[Case]:
     return found
 
 
-_asked = keyed("input=user,question,query,user_input", "*", "input", input=lambda value, path: value)
+_asked = keyed("input=user,question,query,user_input", "*", "input", input=as_given)
 
 
-def _without_messages(turns: Sequence[Any], where: str) -> Iterator[Any]:
-    """Yield turns as objects. A user's message is a turn, and the last answer before the next one is its ground truth."""
-    waiting: dict[str, Any] | None = None
+def _without_messages(turns: Sequence[Any], where: str) -> list[Any]:
+    """Return turns as objects. A user's message is a turn, and the last answer before the next one is its ground truth."""
+    found: list[Any] = []
     for number, turn in enumerate(turns):
-        role = turn.get("role") if isinstance(turn, Mapping) and "content" in turn else None
-        speaker = SPEAKERS.get(role) if isinstance(role, str) else None
-        if role is not None and speaker is None:
-            raise ConfigError(f"{where}: turns[{number}].role: must be user or assistant, got {role!r}")
-        if speaker == "output":
-            if waiting is not None and turn["content"]:
-                waiting["ground_truth"] = turn["content"]
-            continue
-        if waiting is not None:
-            yield waiting
-        waiting = {"input": turn["content"]} if speaker else None
-        if waiting is None:
-            yield {"input": turn} if isinstance(turn, str) else turn
-    if waiting is not None:
-        yield waiting
+        if not isinstance(turn, Mapping) or "role" not in turn or "content" not in turn:
+            found.append({"input": turn} if isinstance(turn, str) else dict(turn) if isinstance(turn, Mapping) else turn)
+        elif (speaker := SPEAKERS.get(str(turn["role"]))) is None:
+            raise ConfigError(f"{where}: turns[{number}].role: must be user or assistant, got {turn['role']!r}")
+        elif speaker == "input":
+            found.append({"input": turn["content"]})
+        elif turn["content"] and found and isinstance(found[-1], dict):
+            found[-1]["ground_truth"] = turn["content"]
+    return found
 
 
 def _max_turns(given: Any, where: str) -> int:

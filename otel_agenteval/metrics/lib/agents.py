@@ -100,11 +100,10 @@ def mean(values: Sequence[float]) -> float:
 
 
 def _given(entry: Mapping[str, Any]) -> Interaction:
-    to = entry.get("to") or []
     kind = entry.get("type", "").strip().lower() or "request"
     return Interaction(
         sender=entry.get("from") or None,
-        recipients=tuple(filter(None, to if isinstance(to, list) else [to])),
+        recipients=tuple(filter(None, entry.get("to", ()))),
         kind=kind,
         message_type=entry.get("message_type", "").strip().lower() or kind,
         success=entry.get("success"),

@@ -22,8 +22,13 @@ from ...spans.record import SpanEvent
 
 STOP_KINDS = frozenset(("completed", "unknown", "requested_credentials", "asked_clarification", "awaiting_confirmation"))
 _HANDOFF, _INTERACTION, _CONFLICT = "agent.handoff", "agent.interaction", "agent.conflict"
-_INTERACTION_FACTS = ("from", "to", "type", "message_type", "success", "response_time_s")
-_CONFLICT_FACTS = ("resolved", "resolution_time_s")
+_NAME, _NUMBER = (str, int), (int, float)
+_HANDOFF_FACTS = {"from": str, "to": str, "success": bool, "duration_s": _NUMBER}
+_INTERACTION_FACTS = {
+    "from": _NAME, "to": (*_NAME, tuple, list), "type": str, "message_type": str, "success": bool, "response_time_s": _NUMBER,
+}  # fmt: skip
+_CONFLICT_FACTS = {"resolved": bool, "resolution_time_s": _NUMBER}
+"""Types of the facts. Values of other types are ignored, as in other telemetry."""
 
 
 def stop_kind(root: Step, steps: Iterable[Step]) -> str | None:
@@ -35,14 +40,10 @@ def stop_kind(root: Step, steps: Iterable[Step]) -> str | None:
 def handoffs(steps: Iterable[Step]) -> list[Handoff]:
     found = []
     for event in _events(steps, _HANDOFF):
-        facts = _facts(event, ("from", "to", "success", "duration_s"))
-        success, seconds = facts.get("success"), facts.get("duration_s")
-        if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 <= seconds < math.inf:
-            seconds = None
-        success = success if isinstance(success, bool) else None
-        found.append(
-            Handoff(_text(facts.get("from")), _text(facts.get("to")), success, None if seconds is None else float(seconds))
-        )
+        facts = _facts(event, _HANDOFF_FACTS)
+        seconds = facts.get("duration_s", -1)
+        duration_s = float(seconds) if 0 <= seconds < math.inf else None
+        found.append(Handoff(facts.get("from") or None, facts.get("to") or None, facts.get("success"), duration_s))
     return found
 
 
@@ -60,11 +61,11 @@ def _events(steps: Iterable[Step], name: str) -> list[SpanEvent]:
     )
 
 
-def _facts(event: SpanEvent, names: Iterable[str]) -> dict[str, Any]:
+def _facts(event: SpanEvent, types: Mapping[str, Any]) -> dict[str, Any]:
     attributes: Mapping[str, Any] = event.attributes
-    found = {name: attributes.get(name, attributes.get(f"{event.name}.{name}")) for name in names}
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items() if value is not None}
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) and value else None
+    found = {name: attributes.get(name, attributes.get(f"{event.name}.{name}")) for name in types}
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in found.items()
+        if isinstance(value, types[name]) and (types[name] is bool or not isinstance(value, bool))
+    }
