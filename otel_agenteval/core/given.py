@@ -9,7 +9,7 @@ from .forms import Reader, a_flag, a_mapping, a_number, a_text, an_object, as_gi
 from .wellformed import plain, well_formed
 
 
-def _each(read: Reader) -> Reader:
+def each(read: Reader) -> Reader:
     """Return a reader of a list, or of one value as a list."""
     return lambda value, path: list_of(read)(value, path) if isinstance(value, (list, tuple)) else [read(value, path)]
 
@@ -50,7 +50,7 @@ def document_ids(value: Any, path: str) -> Any:
         and value.keys().isdisjoint(IDS)
     ):
         value = [key for key, relevance in value.items() if relevance]
-    return _each(_document_id)(value, path)
+    return each(_document_id)(value, path)
 
 
 # --- agents
@@ -64,7 +64,7 @@ _a_node = _name_in("id=name,node_id,executor_id,executor,agent,key", "a name, or
 _interaction = keyed(
     f"{_ENDS} type=interaction_type,kind message_type success=succeeded response_time_s=response_time",
     "id interaction_id timestamp content message message_content metadata",
-    from_=_a_node, to=_each(_a_node), type=a_text, message_type=a_text, success=a_flag, response_time_s=a_number,
+    from_=_a_node, to=each(_a_node), type=a_text, message_type=a_text, success=a_flag, response_time_s=a_number,
 )  # fmt: skip
 _conflict = keyed(
     "resolved=is_resolved resolution_time_s=resolution_time",
@@ -111,7 +111,7 @@ _graph = keyed(
     "nodes edges entry=entry_point,entry_node,entry_node_id,start,start_node,root "
     "exits=exit,exit_node,exit_nodes,exit_node_id,exit_node_ids,exit_points,finish_points,finish_point,end,end_nodes",
     "id name type directed metadata description",
-    nodes=_by_name, edges=list_of(_edge), entry=_each(_a_node), exits=_each(_a_node),
+    nodes=_by_name, edges=list_of(_edge), entry=each(_a_node), exits=each(_a_node),
 )  # fmt: skip
 _EXECUTOR = "executor=executor_id,executor_name,node,node_id,agent,agent_name,name"
 _run = keyed(
@@ -192,7 +192,7 @@ def _attachment(value: Any, path: str) -> dict[str, Any]:
 
 
 READERS: Mapping[str, Reader] = {
-    "context": _each(a_document), "relevant_ids": document_ids, "retrieved_ids": document_ids, "workflow": _workflow, "agents": _roles,
+    "context": each(a_document), "relevant_ids": document_ids, "retrieved_ids": document_ids, "workflow": _workflow, "agents": _roles,
     "interactions": list_of(_interaction), "conflicts": list_of(_conflict), "session": _session, "privacy": _privacy,
     "logprobs": logprobs, "history": history, "attachments": list_of(_attachment),
 }  # fmt: skip

@@ -381,5 +381,46 @@ def test_references_can_be_documents(references: Any) -> None:
         oa.Turn.from_dict({"output": ANSWER, "references": {"references": [{"txet": "x"}]}})
     )
     assert (score.error_type, score.explanation) == (
-        "invalid_references", "references[0].content: must be set, got 'txet'. Did you mean 'text' instead of 'txet'?"
+        "invalid_reference", "references[0].content: must be set, got 'txet'. Did you mean 'text' instead of 'txet'?"
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "value", "explanation"),
+    [
+        ({"pay": {"type": "object", "required": ["to"]}}, 1.0, ""),
+        ({"pay": "to"}, 1.0, ""),
+        ({"pay": ["to", "when"]}, 0.5, ""),
+        (
+            {"pay": {"requird": ["to"]}},
+            None,
+            "required_arguments.pay.required: must be set, got 'requird'. Did you mean 'required'",
+        ),
+        ({"pay": [{"name": "to"}]}, None, "required_arguments.pay[0]: must be text"),
+        ([{"tool": "pay"}], None, "required_arguments: must be an object"),
+    ],
+)
+def test_required_arguments_are_read_or_refused(given: Any, value: float | None, explanation: str) -> None:
+    """continuous-eval 68: a tool's schema counted as the name of one argument, which no call has."""
+    turn = {"tool_calls": [{"name": "pay", "arguments": {"to": "bob"}}], "references": {"required_arguments": given}}
+    score = oa.get_metric("code_tool_arguments").evaluate(oa.Turn.from_dict(turn))
+    assert (score.value, (score.explanation or "")[: len(explanation)]) == (value, explanation)
+
+
+@pytest.mark.parametrize(
+    "transcript",
+    ["agent: Hello\nAda: Hi", [{"speaker": "agent", "text": "Hello"}, {"role": "Ada", "content": "Hi", "start": 1.5}],
+     {"segments": ["agent: Hello", {"text": " "}, {"speaker": "Ada", "text": "Hi"}]}],
+)  # fmt: skip
+def test_transcript_can_have_segments(transcript: Any) -> None:
+    """evalscope 1298: a transcript with speakers counted as none."""
+    seen: list[Any] = []
+
+    class Judge:
+        def ask(self, stage: str, task: str, material: Any, *args: Any, **options: Any) -> dict[str, Any]:
+            seen.append(material)
+            return {"reason": "r", "label": "neutral"}
+
+    turn = oa.Turn.from_dict({"references": {"transcript": transcript}})
+    assert oa.get_metric("llm_audio_sentiment").evaluate(turn, judge=Judge()).label == "neutral"
+    assert seen[0]["transcript"] == "agent: Hello\nAda: Hi"

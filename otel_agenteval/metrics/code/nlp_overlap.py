@@ -25,11 +25,11 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from annotated_types import Ge, Le
 
-from ...core.errors import ConfigError, MetricError
-from ...core.given import a_document
+from ...core.errors import MetricError
+from ...core.given import a_document, each
 from ...core.turn import Turn
 from ..lib.tokens import Gram, Tokenizer, common_subsequence, ngrams, skip_bigrams, stem, tokens_of
-from ..lib.values import reference, rendered, truth_of
+from ..lib.values import readable, reference, rendered, truth_of
 from ..registry import Param, Result, metric, skip
 
 Texts = str | list[str]
@@ -52,17 +52,10 @@ Reference = Annotated[Texts | None, Param("references", "value", "expected_outpu
 
 def _references(turn: Turn, given: Texts | None) -> list[str]:
     found = reference(turn, given, "references", "reference")
-    return _texts(truth_of(turn) if found is None else _without_documents(found))
+    return _texts(truth_of(turn) if found is None else readable(_read, found, "references"))
 
 
-def _without_documents(found: Any) -> Any:
-    """Return references with the text of each document instead of the document."""
-    try:
-        if isinstance(found, (list, tuple)):
-            return [a_document(one, f"references[{at}]") if isinstance(one, Mapping) else one for at, one in enumerate(found)]
-        return a_document(found, "reference") if isinstance(found, Mapping) else found
-    except ConfigError as error:
-        raise MetricError("invalid_references", str(error)) from None
+_read = each(lambda one, path: a_document(one, path) if isinstance(one, Mapping) else one)
 
 
 def _texts(found: Any) -> list[str]:

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Le, MinLen
 
 from ...core import jsonio
 from ...core.errors import MetricError
+from ...core.forms import a_mapping, keyed, wrong
+from ...core.given import each
 from ...core.turn import ToolCall, Turn
 from ..lib import spans as span_queries
 from ..lib.schema import violations
@@ -31,7 +34,7 @@ from ..lib.tools import (
     why_malformed,
     without_delegation,
 )
-from ..lib.values import canonical, excerpt, json_equal, reference, rendered
+from ..lib.values import canonical, excerpt, json_equal, readable, reference, rendered
 from ..registry import Result, metric, skip, vacuous
 from .text_matching import TextOrNumber, in_range
 
@@ -123,8 +126,9 @@ def code_tool_arguments(
     1, vacuous.
 
     Parameters:
-        required_arguments: ``{tool: [argument, …]}``. The default is the turn's reference ``required_arguments``. Without
-            either, and without ``schemas``, the metric is skipped as ``missing:criteria``.
+        required_arguments: ``{tool: [argument, …]}``. The default is the turn's reference ``required_arguments``, which
+            can also have a JSON Schema for each tool. Without either, and without ``schemas``, the metric is skipped as
+            ``missing:criteria``.
         non_empty: Count null, blank text and empty lists and objects as missing.
         schemas: Also check each call of a defined tool against the JSON Schema of its parameters, as one more check. Needs
             the extra ``[structured]``.
@@ -136,7 +140,7 @@ def code_tool_arguments(
     given = reference(turn, required_arguments, "required_arguments")
     if given is None and not schemas:
         return skip("missing:criteria")
-    required = _required_names(given or {})
+    required = readable(_required, given or {}, "required_arguments")
     definitions = {
         _lower(definition.get("name")): definition["parameters"]
         for definition in (turn.tool_definitions if schemas else ())
@@ -163,13 +167,22 @@ def code_tool_arguments(
     return Result(passed / total, explanation=why_malformed(turn, turn.tool_calls or ()) if issues else None, detail=detail)
 
 
-def _required_names(given: Any) -> dict[str, list[str]]:
-    if not isinstance(given, dict):
-        raise MetricError("invalid_reference", f"required_arguments: must be an object, got {type(given).__name__}")
+_of_schema = keyed("required", "*", "required")
+
+
+def _argument(given: Any, path: str) -> str:
+    if isinstance(given, (Mapping, list, tuple)):
+        raise wrong(path, given, "text")
+    return str(given)
+
+
+def _required(given: Any, path: str) -> dict[str, list[str]]:
+    """Read the required arguments by tool, each given as a name, a list of names, or a JSON Schema."""
     required: dict[str, list[str]] = {}
-    for tool, names in given.items():
-        listed = names if isinstance(names, (list, tuple)) else () if names is None else (names,)
-        required.setdefault(_lower(tool), []).extend(map(str, listed))
+    for tool, names in a_mapping(given, path).items():
+        at = f"{path}.{tool}"
+        listed = _of_schema(names, at)["required"] if isinstance(names, Mapping) else names
+        required.setdefault(_lower(tool), []).extend([] if listed is None else each(_argument)(listed, at))
     return required
 
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...core import jsonio, python_text
-from ...core.errors import ConfigError, MetricError
+from ...core.errors import MetricError
 from ...core.forms import a_mapping, keyed, wrong
 from ...core.turn import ToolCall, Turn, is_no_object
-from .values import json_equal, reference
+from .values import json_equal, readable, reference
 
 _DEEPEST_SIMILARITY = 50
 """Nesting depth at which arguments are no longer compared key by key."""
@@ -100,10 +100,7 @@ def _entry(entry: Any, where: str) -> Any:
         return entry
     if isinstance(entry, Mapping) and isinstance(entry.get("function"), Mapping):  # a tool call in a message of OpenAI's API
         entry = {**{key: value for key, value in entry.items() if key != "function"}, **entry["function"]}
-    try:
-        return _call(entry, where)
-    except ConfigError as error:
-        raise MetricError("invalid_reference", str(error)) from None
+    return readable(_call, entry, where)
 
 
 _DELEGATES = re.compile(r"delegate_|ask_question_to_")

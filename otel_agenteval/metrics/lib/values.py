@@ -13,6 +13,7 @@ from annotated_types import MinLen
 from ...core import jsonio
 from ...core.data_files import load_yaml
 from ...core.errors import ConfigError, MetricError
+from ...core.forms import Reader
 from ...core.given import READERS
 from ...core.turn import Turn
 from ...core.wellformed import plain
@@ -105,10 +106,19 @@ def fact(turn: Turn, name: str) -> Any:
     given = getattr(turn, name)
     if not given and (given := turn.references.get(name, given)) in (None, "", [], {}):
         return given
+    return readable(READERS[name], given, name, name)
+
+
+def readable(read: Reader, given: Any, path: str, kind: str = "reference") -> Any:
+    """Return what a reader returns.
+
+    Raises:
+        MetricError: It refuses the value. The error's type is ``invalid_`` and the kind.
+    """
     try:
-        return READERS[name](given, name)
+        return read(given, path)
     except ConfigError as error:
-        raise MetricError(f"invalid_{name}", str(error)) from None
+        raise MetricError(f"invalid_{kind}", str(error)) from None
 
 
 def truth_of(turn: Turn) -> Any:

@@ -16,13 +16,14 @@ from annotated_types import MinLen
 from pydantic import StringConstraints
 
 from ...core.errors import MetricError
+from ...core.given import a_document, each
 from ...core.turn import Turn
 from ...media.access import MediaContent
 from ...media.decoding import can_find_speech, sound_of
 from ..lib import applies
 from ..lib.media import contents_of, heard, listed, media_of, written
 from ..lib.replies import boolean, choice, entries, invalid, optional_number, reason_of
-from ..lib.values import Words
+from ..lib.values import Words, readable
 from ..prompts import Prompts
 from ..registry import Asks, Result, metric, skip, vacuous
 
@@ -56,17 +57,23 @@ class _Heard(NamedTuple):
     """Recordings for the judge."""
 
 
+def _segment(given: Any, path: str) -> str:
+    speaker = given.get("speaker", given.get("role")) if isinstance(given, Mapping) else None
+    text = a_document(given, path)
+    return f"{speaker}: {text}" if speaker and text.strip() else text.strip()
+
+
+def _spoken(given: Any) -> str:
+    """Return a transcript that is a text, or segments with a text and possibly a speaker."""
+    given = given.get("segments", given) if isinstance(given, Mapping) else given
+    return "\n".join(filter(None, readable(each(_segment), given, "transcript")))
+
+
 def _heard(turn: Turn) -> _Heard | None:
     """Return the turn's recordings and transcripts, or None without both."""
     recordings = media_of(turn, "audio")
     given = turn.references.get("transcript")
-    transcript = (
-        given
-        if isinstance(given, str) and given.strip()
-        else ""
-        if isinstance(given, str)
-        else written(recordings, for_judge=True)
-    )
+    transcript = written(recordings, for_judge=True) if given is None else _spoken(given)
     if not recordings and not transcript:
         return None
     material = {"recordings": listed(recordings), "transcript": transcript}
