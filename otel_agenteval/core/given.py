@@ -15,11 +15,12 @@ def each(read: Reader) -> Reader:
 
 
 def _name_in(keys: str, wanted: str) -> Reader:
-    """Return a reader of names and numbers, and of objects with a key for one."""
-    of_object = keyed(keys, "*", "id")
+    """Return a reader of names and numbers, and of objects with one under the first of the keys."""
+    key = keys.partition("=")[0]
+    of_object = keyed(keys, "*", key)
 
     def read(value: Any, path: str) -> str:
-        found = of_object(value, path)["id"] if isinstance(value, Mapping) else value
+        found = of_object(value, path)[key] if isinstance(value, Mapping) else value
         if isinstance(found, bool) or not isinstance(found, (str, int)):
             raise wrong(path, found, wanted)
         return well_formed(str(found))
@@ -34,7 +35,7 @@ IDS = ("id", "_id", "doc_id", "docId", "document_id", "documentId")
 """Keys of a document's text and id, the most usual first."""
 DOCUMENT = f"id={','.join(IDS[1:])} content={','.join(TEXTS[1:])} score=relevance_score,similarity"
 _document = keyed(DOCUMENT, "*", "content")
-_document_id = _name_in(DOCUMENT, "an id, or a document with an id")
+_document_id = _name_in(f"id={','.join(IDS[1:])}", "an id, or a document with an id")
 
 
 def a_document(value: Any, path: str) -> str:
@@ -72,7 +73,7 @@ _conflict = keyed(
     resolved=a_flag, resolution_time_s=a_number,
 )  # fmt: skip
 _role = keyed(
-    "can_delegate=allow_delegation authority_level=authority id=name,agent", "*", can_delegate=a_flag, authority_level=a_number
+    "can_delegate=allow_delegation authority_level=authority name=id,agent", "*", can_delegate=a_flag, authority_level=a_number
 )
 
 
@@ -80,7 +81,7 @@ def _roles(value: Any, path: str) -> dict[str, Any]:
     """Read the roles of agents by name, or a list of roles with names."""
     if isinstance(value, (list, tuple)):
         found = [_role(each, f"{path}[{place}]") for place, each in enumerate(value)]
-        return {_a_node(each.get("id"), f"{path}[{place}].name"): each for place, each in enumerate(found)}
+        return {_a_node(each.get("name"), f"{path}[{place}].name"): each for place, each in enumerate(found)}
     return {str(key): _role(inner or {}, f"{path}.{key}") for key, inner in a_mapping(value, path).items()}
 
 
@@ -114,9 +115,17 @@ _graph = keyed(
     nodes=_by_name, edges=list_of(_edge), entry=each(_a_node), exits=each(_a_node),
 )  # fmt: skip
 _EXECUTOR = "executor=executor_id,executor_name,node,node_id,agent,agent_name,name"
+_named_tool = _name_in("name=tool,tool_name,function_name,function,id", "the name of a tool, or an object with a name")
+
+
+def _a_tool(value: Any, path: str) -> Any:
+    is_request = isinstance(value, Mapping) and isinstance(value.get("function"), Mapping)  # of OpenAI's API
+    return _named_tool(value["function"] if is_request else value, path)
+
+
 _run = keyed(
     f"{_EXECUTOR} status=state,outcome id=step_id tool_calls=tools error success", "*", "executor",
-    executor=_a_node, status=a_text, tool_calls=list_of(_a_node), success=a_flag,
+    executor=_a_node, status=a_text, tool_calls=list_of(_a_tool), success=a_flag,
 )  # fmt: skip
 
 
@@ -173,7 +182,13 @@ def _earlier(value: Any, path: str) -> dict[str, Any]:
 
 
 def history(value: Any, path: str) -> list[dict[str, Any]]:
-    return [found for found in list_of(_earlier)(value, path) if found]
+    found: list[dict[str, Any]] = []
+    for said in list_of(_earlier)(value, path):
+        if said.keys() == {"output"} and found and "output" not in found[-1]:
+            found[-1] |= said  # the answer to the message before
+        elif said:
+            found.append(said)
+    return found
 
 
 _medium = keyed(

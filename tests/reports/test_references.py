@@ -205,6 +205,10 @@ FACTS: list[tuple[str, str, dict[str, Any], Any, float, Any, str]] = [
     ("success", "workflow", {}, {"executions": [STEP]}, 0.0, {"steps": [{"executor": "a", "staus": "failed"}]}, "workflow.steps[0].staus"),
     ("success", "workflow", {}, {"steps": [{"node": "a", "error": "x"}]}, 0.0, {"steps": [{"executor": "a", "status": 7}]}, "workflow.steps[0].status: must be text, got '7'"),
     ("success", "workflow", {}, {"steps": [{"executor_id": "a", "success": False}]}, 0.0, "a -> b", "workflow: must be an object, got 'a -> b'"),
+    ("chain", "workflow", {}, {"steps": [{"executor": "a", "tools": [{"id": "call_1", "name": "pay"}]}]}, 1.0,
+     {"steps": [{"executor": "a", "tool_calls": [{"nmae": "pay"}]}]}, "workflow.steps[0].tool_calls[0].name: must be set, got 'nmae'. Did you mean 'name'"),
+    ("chain", "workflow", {}, {"steps": [{"node": "a", "toolCalls": [{"function": {"name": "pay"}}]}]}, 1.0,
+     {"steps": [{"executor": "a", "tool_calls": "pay"}]}, "workflow.steps[0].tool_calls: must be a list, got 'pay'"),
     ("roles", "interactions", {"agents": {"a": {}}}, [DELEGATION], 0.0, [{**DELEGATION, "tpye": "x"}], "interactions[0].tpye: unknown key. Did you mean 'type'"),
     ("roles", "interactions", {"agents": {"a": {}}}, [{**DELEGATION, "sender": "x"}, {**DELEGATION, "from_agent": "a"}], 0.0,
      [{"from": "a", "to": "b", "success": "yes"}], "interactions[0].success: must be true or false, got 'yes'"),
@@ -225,6 +229,7 @@ FACTS: list[tuple[str, str, dict[str, Any], Any, float, Any, str]] = [
 ]  # fmt: skip
 READ_BY: dict[str, tuple[str, dict[str, Any]]] = {
     "structure": ("code_workflow_structure_validity", {}), "success": ("code_workflow_executor_success", {}),
+    "chain": ("code_workflow_tool_chain_validity", {"patterns": [{"tool": "pay"}]}),
     "roles": ("code_multiagent_role_adherence", {}), "conflicts": ("code_conflict_resolution_rate", {}),
     "handoffs": ("code_handoff_success_rate", {}), "reliability": ("code_agent_reliability", {}),
     "budget": ("code_privacy_budget", {"total_budget": 1}), "perplexity": ("code_perplexity", {}), "numbers": ("code_ungrounded_numbers", {}),
@@ -424,3 +429,14 @@ def test_transcript_can_have_segments(transcript: Any) -> None:
     turn = oa.Turn.from_dict({"references": {"transcript": transcript}})
     assert oa.get_metric("llm_audio_sentiment").evaluate(turn, judge=Judge()).label == "neutral"
     assert seen[0]["transcript"] == "agent: Hello\nAda: Hi"
+
+
+def test_messages_can_be_a_history() -> None:
+    """trulens 2667: the history of a turn is its messages."""
+    said = [{"role": "user", "content": "Hi"}, {"role": "system", "content": "x"}, {"role": "assistant", "content": "Hello."}]
+    turn = oa.Turn.from_dict({"history": [*said, {"question": "Why?", "answer": "So."}, said[0]]})
+    assert turn.history[0] == {"input": "Hi", "output": "Hello."}
+    assert [(one.get("input"), one.get("output")) for one in turn.history[1:]] == [("Why?", "So."), ("Hi", None)]
+    assert oa.Turn.from_dict(turn.to_dict()).history == turn.history
+    with pytest.raises(oa.ConfigError, match=r"turn\.history\[0\]\.inptu: unknown key\. Did you mean 'input'"):
+        oa.Turn.from_dict({"history": [{"inptu": "Hi"}]})
