@@ -226,11 +226,9 @@ def test_facts_that_no_span_says_can_be_given():
 
 def test_a_fact_of_the_wrong_kind_is_none():
     about = turn()
-    told = {"eval.context": "7", "eval.agents": "no object"}
-    sources(accept_from=["eval.context", "eval.agents"]).attach(about, told)
-    assert (about.context, about.agents) == (["7"], {})
-    sources(given=[{"logprobs": ["x"]}]).attach(about, {})
-    assert about.logprobs is None
+    told = {"eval.context": "7", "eval.agents": "no object", "eval.logprobs": '["x"]'}
+    sources(accept_from=[*told]).attach(about, told)
+    assert (about.context, about.agents, about.logprobs) == (["7"], {}, None)
 
 
 # --- retrieval by tool

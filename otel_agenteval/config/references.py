@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any
 
+from ..core.errors import ConfigError
+from ..core.given import READERS
 from ..core.templates import places
 from .section import NO_ENTRIES, Section
 from .selector import PatternsOrNone, Selector
@@ -46,12 +48,22 @@ def _is_mapped(found: Any, wanted: Any) -> bool:
 _GIVEN = "must be a mapping of reference names to values. Example: {when: {agent: travel}, expected_tools: [search]}"
 
 
+def _facts(value: Any) -> Any:
+    """Check the facts among references. Metrics check the others."""
+    for name in READERS.keys() & value.keys() if isinstance(value, Mapping) else ():
+        try:
+            READERS[name](value[name], name)
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
+    return value
+
+
 class GivenReferences(Section):
     """Reference data for some turns: ``{when: {agent: travel}, expected_tools: [search, book]}``."""
 
     when: Selector | None = None
     """Turns that the reference data applies to (default: all)."""
-    references: dict[str, Any]
+    references: Annotated[dict[str, Any], Before(_facts)]
     """Values by reference name."""
 
     @classmethod

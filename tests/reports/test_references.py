@@ -18,6 +18,7 @@ import pydantic
 import pytest
 
 import otel_agenteval as oa
+from otel_agenteval.config.loader import load_config
 from otel_agenteval.metrics.names import presets, tool_metrics
 
 # --- verdicts
@@ -440,3 +441,16 @@ def test_messages_can_be_a_history() -> None:
     assert oa.Turn.from_dict(turn.to_dict()).history == turn.history
     with pytest.raises(oa.ConfigError, match=r"turn\.history\[0\]\.inptu: unknown key\. Did you mean 'input'"):
         oa.Turn.from_dict({"history": [{"inptu": "Hi"}]})
+
+
+def test_facts_of_the_configuration_are_checked_before_a_turn() -> None:
+    """continuous-eval 68: a typo in the configuration shows after the run."""
+    for given, refusal in (
+        ({"workflow": {"grpah": GRAPH}}, "workflow.grpah: unknown key"),
+        ({"logprobs": ["x"]}, "logprobs[0]: must be a finite number"),
+    ):
+        with pytest.raises(oa.ConfigError) as found:
+            load_config({"references": {"given": [given]}}, env={})
+        assert "references.given[0]" in str(found.value)
+        assert refusal in str(found.value)
+    load_config({"references": {"given": [{"workflow": {"definition": GRAPH}}]}}, env={})
