@@ -69,7 +69,7 @@ def score_one(
     :func:`~otel_agenteval.metrics.registry.metric`).
     """
     try:
-        used = sources_of(metric, sources or {})
+        used = sources_of(metric, sources) if sources else None
     except MetricError as error:
         return about(metric.failed(error), turn)
     score = metric.not_applicable(turn) if metric.applies is not None else None

@@ -35,7 +35,8 @@ COLUMNS = ("turns", "user", "max_turns")
 SIMULATED_USER = "simulated_user"
 """Name of the simulated user, for ``judge.choose`` and in errors."""
 _NO_REFERENCES = ("input", "references", "metrics")
-_OF_MESSAGES = ("user", "question", "query", "user_input", "role", "content")
+_ASKED = ("user", "question", "query", "user_input")
+"""Other names of a turn's ``input``."""
 _MOST_TURNS = 10
 _TASK = (
     "Play the user who talks to an AI agent. Your criteria describe the user's character and goal. The material is the conversation so far: "
@@ -170,9 +171,8 @@ def _inputs(turns: Any, case: Case, where: str) -> list[Case]:
         if asked == "":
             raise ConfigError(f"{at}.input: must not be empty, got ''")
         inner = columns.get("references")
-        references = {
-            key: value for key, value in columns.items() if key not in _NO_REFERENCES and value is not None and value is not asked
-        }
+        others = _NO_REFERENCES if "input" in columns else (*_NO_REFERENCES, *_ASKED)
+        references = {key: value for key, value in columns.items() if key not in others and value is not None}
         references |= inner if isinstance(inner, dict) else {}
         found.append(
             case._replace(
@@ -185,7 +185,7 @@ def _inputs(turns: Any, case: Case, where: str) -> list[Case]:
     return found
 
 
-_asked = keyed("input=user,question,query,user_input", "*", "input", input=as_given)
+_asked = keyed(f"input={','.join(_ASKED)}", "*", "input", input=as_given)
 
 
 def _without_messages(turns: Sequence[Any], where: str) -> list[Any]:
@@ -217,7 +217,7 @@ def columns_of(case: Case) -> set[str]:
     """Return the names of a case's references, including those of its turns."""
     turns = case.references.get("turns") if case.input is None else None
     inner = (turn for turn in turns if isinstance(turn, Mapping)) if isinstance(turns, (list, tuple)) else ()
-    found = set(case.references).union(*inner).difference(_NO_REFERENCES, _OF_MESSAGES)
+    found = set(case.references).union(*inner).difference(_NO_REFERENCES, _ASKED, ("role", "content"))
     return found if case.input is not None else found - {*COLUMNS}
 
 

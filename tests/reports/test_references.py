@@ -348,6 +348,18 @@ def test_turns_are_read_as_messages_too(turns: list[Any]) -> None:
     assert (summary.mean, summary.skipped) == (1.0, sum("ai" in str(turn) for turn in turns[:1]))
 
 
+def test_turns_keep_their_other_columns() -> None:
+    """evalscope 1298: a column that equals the input, and one that is a name of it, are references."""
+    same = "yes"
+    experiment = oa.evaluate(
+        lambda question: question,
+        [{"turns": [{"input": same, "ground_truth": same, "user": "Ada"}]}],
+        ["code_equals_ground_truth"],
+    )
+    assert experiment.summary()[0].mean == 1.0
+    assert experiment.trials[0].scored[0][0].references["user"] == "Ada"
+
+
 @pytest.mark.parametrize(
     ("case", "refusal"),
     [
