@@ -107,20 +107,22 @@ def keyed(keys: str = "", unread: str = "", needs: str = "", **readers: Reader) 
     keys = keys or " ".join(name.rstrip("_") for name in readers)
     spelled = {key: [key, *filter(None, others.split(","))] for key, _, others in (word.partition("=") for word in keys.split())}
     ours = {other: (rank, key) for key, others in spelled.items() for rank, other in enumerate(others)}
-    ignored = frozenset(unread.split())
+    ignored, required = frozenset(unread.split()), needs.split()
     read_by = {key: readers.get(key, readers.get(f"{key}_", anything)) for key in spelled}
 
     def read(value: Any, path: str) -> dict[str, Any]:
+        if a_mapping(value, path).keys() <= read_by.keys() and all(value.get(key) is not None for key in required):
+            return {key: read_by[key](inner, f"{path}.{key}") for key, inner in value.items() if inner is not None}
         chosen: dict[str, tuple[int, str]] = {}  # our key → preference and spelling of the given one
         others = []
-        for given, inner in a_mapping(value, path).items():
+        for given, inner in value.items():
             word = given if given in ours else snake_case(str(given))
             if word not in ours:
                 others += [(word, given)] if word not in ignored else []
             elif inner is not None:
                 rank, key = ours[word]
                 chosen[key] = min(chosen.get(key, (rank, given)), (rank, given))
-        for key in needs.split():
+        for key in required:
             if key not in chosen:
                 got = ", ".join(map(repr, value)) or "an empty object"
                 typos = ((misspelled(word, tuple(ours)) or (likeness(word, key) > _ALIKE and key), word) for word, _ in others)
