@@ -129,6 +129,8 @@ class MessageReader(ToolReader):
     def _is_empty_answer(self, step: Step) -> bool:
         """Return True if an answer without text is known to be empty, not just uncaptured."""
         tokens, reason, outputs = step.output_tokens, step.finish_reason, self.outputs(step)
+        if self._asks_for_tools(step):
+            return False
         if tokens is not None and tokens <= (step.reasoning_tokens or 0):
             return True
         if any(message.content or message.reasoning or message.attachments for message in (*self.inputs(step), *outputs)):
@@ -199,8 +201,7 @@ class MessageReader(ToolReader):
     def _answer_text(self, step: Step) -> str | None:
         found = self._decode(step, "output_messages", "assistant")
         text = next((message.content for message in found.messages if message.content is not None), None)
-        reason = step.finish_reason or next((message.finish_reason for message in found.messages if message.finish_reason), None)
-        if text is not None and (text.strip() or not asks_for_tools(reason)):
+        if text is not None and (text.strip() or not self._asks_for_tools(step)):
             return answer_in(text)
         if found.hidden or step.output_messages is None or step.error is not None:
             return None
@@ -208,6 +209,10 @@ class MessageReader(ToolReader):
         if requested:  # a call that requests a tool has no answer, unless it is an output tool
             return self._form_answer(requested[-1]) if gives_form(requested[-1].name) else None
         return ""
+
+    def _asks_for_tools(self, step: Step) -> bool:
+        """Return True if a call ended with tool requests, by its finish reason or its message's."""
+        return any(map(asks_for_tools, (step.finish_reason, *(message.finish_reason for message in self.outputs(step)))))
 
     def _form_answer(self, request: ToolRequest) -> str | None:
         """Return the answer in an output tool's arguments. Those of the tool's span take precedence."""
