@@ -19,8 +19,9 @@ from ..instrumentation.experiment import evaluate
 from ..judging.budgeted import CommandBudget
 from ..judging.models import embedder_from, judge_from
 from ..report import Run, compare, open_outputs
+from ..report.experiment import Interrupted
 from .evaluation import Evaluation, chosen
-from .exit_codes import FAILED, OK, UNUSABLE
+from .exit_codes import FAILED, INTERRUPTED, OK, UNUSABLE
 from .options import scored_config
 from .scoring import (
     add_scoring,
@@ -38,6 +39,7 @@ EXIT_CODES = {
     OK: "every turn was scored; without --gate, also if metrics failed",
     FAILED: "the task raised for a case; with --gate: a gate failed or wasn't evaluated, or a watched metric regressed",
     UNUSABLE: "an argument is invalid, the task can't be imported, or the data set can't be read",
+    INTERRUPTED: "Ctrl-C; the reports have the finished trials",
 }
 
 
@@ -54,6 +56,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--repetitions", type=int, default=1, metavar="N", help="runs of each case, to measure how much answers vary (default: 1)"
     )
     parser.add_argument("--concurrency", type=int, default=8, metavar="N", help="concurrent calls of the task (default: 8)")
+    parser.add_argument(
+        "--timeout",
+        type=float,
+        metavar="SECONDS",
+        help="most seconds for one repetition of a case, and for its scores (default: no limit)",
+    )
     add_scoring(parser)
 
 
@@ -86,9 +94,13 @@ def run(args: argparse.Namespace) -> int:
     with open_outputs(
         args.format or ["table"], args.out, [args.dataset, args.config or "-"], content=not args.no_content, scale=config.scale
     ) as outputs:
-        found = evaluate(
-            task, args.dataset, names, repetitions=args.repetitions, concurrency=args.concurrency, config=config, judge=budget.judge(judge), embedder=budget.embedder(embedder),
-        )  # fmt: skip
+        interrupted = False
+        try:
+            found = evaluate(
+                task, args.dataset, names, repetitions=args.repetitions, concurrency=args.concurrency, config=config, judge=budget.judge(judge), embedder=budget.embedder(embedder), timeout=args.timeout,
+            )  # fmt: skip
+        except Interrupted as stopped:
+            found, interrupted = stopped.experiment, True
         renderings = tuple(output.rendering for output in outputs)
         work = Evaluation(
             config,
@@ -113,6 +125,9 @@ def run(args: argparse.Namespace) -> int:
         for output in outputs:
             output.finish(report)
     print(escaped(str(found), LINES), file=sys.stderr)
+    if interrupted:
+        print(f"interrupted: the reports have {len(found.trials)} of {len(cases) * args.repetitions} trials", file=sys.stderr)
+        return INTERRUPTED
     raised = any(trial.error for trial in found.trials)
     return gated(args, report) or (FAILED if raised else OK)
 
@@ -133,7 +148,7 @@ def _task(name: str) -> Callable[..., Any]:
         found: Any = importlib.import_module(module)
         for part in attribute.split("."):
             found = getattr(found, part)
-    except (ImportError, AttributeError) as error:
+    except (ImportError, AttributeError, SystemExit) as error:
         raise ConfigError(f"task: {name}: {error}. Modules are imported from the current folder and the Python path") from None
     if not callable(found):
         raise ConfigError(f"task: {name}: must be a function, got {type(found).__name__}")

@@ -10,8 +10,10 @@ import atexit
 import os
 import threading
 from collections.abc import Coroutine
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import Any, TypeVar
+
+from .futures import started
 
 _T = TypeVar("_T")
 
@@ -49,15 +51,19 @@ def _process_loop() -> _Loop:
         return _current
 
 
-def result_of(coroutine: Coroutine[Any, Any, _T], loop: asyncio.AbstractEventLoop | None = None) -> _T:
-    """Run a coroutine in ``loop``, by default the process's, and return its result. A nested call gets a loop of its own."""
+def submitted(coroutine: Coroutine[Any, Any, _T], loop: asyncio.AbstractEventLoop | None = None) -> Future[_T]:
+    """Run a coroutine in ``loop``, by default the process's. A nested call gets a loop of its own."""
     if loop is None:
         ours = _process_loop()
         if threading.current_thread() is ours.thread:
-            with ThreadPoolExecutor(1, "otel-agenteval-loop") as pool:
-                return pool.submit(asyncio.run, coroutine).result()
+            return started(asyncio.run, coroutine)
         loop = ours.loop
-    future = asyncio.run_coroutine_threadsafe(coroutine, loop)
+    return asyncio.run_coroutine_threadsafe(coroutine, loop)
+
+
+def result_of(coroutine: Coroutine[Any, Any, _T]) -> _T:
+    """Run a coroutine in the process's loop, and return its result."""
+    future = submitted(coroutine)
     try:
         return future.result()
     except BaseException:

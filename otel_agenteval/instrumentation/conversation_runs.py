@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..config.root import Config
-from ..core.errors import ConfigError, JudgeError
+from ..core.errors import ConfigError, JudgeError, MetricError
 from ..core.event_loop import result_of
 from ..core.forms import as_given, keyed
 from ..core.given import SPEAKERS
@@ -285,6 +285,11 @@ class RunScorer:
             conversation.ground_truth = conversation.relevant_ids = None  # set again from the references
             found.append((conversation, self._begun(conversation, [*whole, *self.whole])()))
         return found
+
+    def late(self, calls: Sequence[Call], seconds: float) -> list[tuple[Turn, list[Score]]]:
+        """Return the turns with an error for each metric, because the scores weren't there in time."""
+        error = MetricError("timeout", f"the metrics of this case did not return within {seconds:g} s")
+        return [(turn, [one.failed(error) for one in self.cases.of(call.case)]) for call in calls for turn in call.turns]
 
     def _begun(self, turn: Turn, metrics: Sequence[BoundMetric]) -> Callable[[], list[Score]]:
         redact = self.config.privacy.redact

@@ -6,24 +6,27 @@ This is ``oa.evaluate`` and ``otel-agenteval experiment``.
 from __future__ import annotations
 
 import asyncio
+import copy
 import datetime
 import inspect
 import sys
-import threading
 import time
 import uuid
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from opentelemetry import trace
 
 from ..config.loader import load_config
 from ..config.root import Config
 from ..core.errors import ConfigError
-from ..core.event_loop import result_of
+from ..core.event_loop import result_of, submitted
+from ..core.futures import completed, started
 from ..core.score import TASK_RAISED, Score
 from ..core.threads import mark_as_ours
 from ..core.turn import ErrorInfo, Turn
@@ -33,7 +36,7 @@ from ..evaluation.references import ReferenceSources
 from ..evaluation.selection import select_conversation_metrics
 from ..evaluation.signals import with_signals
 from ..metrics.lib.values import rendered
-from ..report.experiment import Experiment, Trial
+from ..report.experiment import Experiment, Interrupted, Trial
 from .capture import captured_turns
 from .conversation_runs import Call, CaseScript, RunScorer, Simulate, as_text, model_user, named_arguments
 from .expectations import expect
@@ -58,6 +61,19 @@ class _Run:
     conversation_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     calls: list[Call] = field(default_factory=list)
     """Calls of the task. If the simulated user raises, a last one has its error."""
+    is_over: bool = False
+    scored: Sequence[tuple[Turn, list[Score]]] | None = None
+
+    def failed(self, error: BaseException) -> Call:
+        """Return a call for an error outside of the task."""
+        return Call(self.script.case, self.script.case.references, [], error=error)
+
+    def end(self, timeout: float) -> None:
+        """Fail the call that hasn't returned. The thread that still works on it keeps the old list."""
+        error, calls = TimeoutError(f"the task did not return within {timeout:g} s"), self.calls
+        is_called = calls and not calls[-1].seconds  # otherwise, the simulated user hasn't returned
+        self.calls = [*calls[:-1], replace(calls[-1], error=error)] if is_called else [*calls, self.failed(error)]
+        self.calls[-1].seconds = timeout - sum(call.seconds for call in calls)
 
 
 def evaluate(
@@ -71,6 +87,7 @@ def evaluate(
     judge: Asks | None = None,
     embedder: Embeds | None = None,
     simulate: Simulate | None = None,
+    timeout: float | None = None,
     tracer_provider: Any = None,
     progress: bool | None = None,
 ) -> Experiment:
@@ -96,13 +113,18 @@ def evaluate(
         embedder: model for ``embed_`` metrics. The default is the configuration's embedder.
         simulate: function that plays the user of cases with ``user``. It receives the earlier messages and the case, and
             returns the next message, or None to end. By default, the judge's model plays the user.
+        timeout: seconds for the task's calls in one repetition of a case, and also for their scores. After that, they are
+            errors, and the experiment continues. By default, there is no limit.
         tracer_provider: provider whose spans are captured. The default is the global one, created if there is none.
         progress: True to show a progress bar on standard error. The default is True on a terminal.
 
     Raises:
         ConfigError: If the dataset is unreadable or empty, a metric is unknown, a number isn't positive, or the task or
             ``simulate`` can't be called.
+        KeyboardInterrupt: After Ctrl-C. Its attribute ``experiment`` has the finished trials.
     """
+    if timeout is not None and not timeout > 0:
+        raise ConfigError(f"timeout: must be a positive number of seconds, got {timeout!r}")
     _check({"task": task, "simulate": simulate or task}, {"repetitions": repetitions, "concurrency": concurrency})
     runs = _runs(dataset, repetitions)
     loaded = load_config(config)
@@ -122,18 +144,31 @@ def evaluate(
                 how = "Set judge.base_url and judge.model in the configuration, or the argument simulate"
                 raise ConfigError(f"dataset: case {simulated}: user: a judge is required to play the user. {how}")
             simulate = model_user(asks, loaded)
-        with captured_turns(tracer_provider) as kept:
-            asynchronous = inspect.iscoroutinefunction(task) or inspect.iscoroutinefunction(getattr(task, "__call__", None))  # noqa: B004 - of an object whose call is one
-            given = _Task(task, named_arguments(task), simulate, bar)
-            if asynchronous:
-                result_of(_run_all(given, runs, concurrency), _CALLERS_LOOP.get())
-            else:
-                with ThreadPoolExecutor(concurrency, "otel-agenteval-experiment") as pool:
-                    list(pool.map(given.run, runs))
+        asynchronous = inspect.iscoroutinefunction(task) or inspect.iscoroutinefunction(getattr(task, "__call__", None))  # noqa: B004 - of an object whose call is one
+        given, loop, interrupted = _Task(task, named_arguments(task), simulate), _CALLERS_LOOP.get(), False
+        try:
+            with captured_turns(tracer_provider) as kept:
+                begin = (lambda run: submitted(given.run_async(run), loop)) if asynchronous else partial(started, given.run)
+                for run, future in completed(runs, begin, concurrency, timeout):
+                    run.end(timeout or 0.0) if future is None else future.result()
+                    run.is_over = True
+                    bar.step()
+        except KeyboardInterrupt:
+            interrupted = True
         bar.close()
-        _give_turns(runs, kept)
+        ended = [run for run in runs if run.is_over]
+        _give_turns(ended, kept)
         scorer = RunScorer(cases, whole, loaded, ReferenceSources(loaded), asks, embeds)
-        return Experiment(list(_scored(runs, scorer)), loaded.scale)
+        most = loaded.judge.max_concurrency if asks is not None or embeds is not None else 1
+        try:
+            for run, scores in completed(ended, lambda run: started(_scores, scorer, run), most, timeout):
+                run.scored = scorer.late(run.calls, timeout or 0.0) if scores is None else scores.result()
+        except KeyboardInterrupt:
+            interrupted = True
+        found = Experiment(list(_trials(ended)), loaded.scale)
+    if interrupted:
+        raise Interrupted(found)
+    return found
 
 
 async def evaluate_async(
@@ -181,35 +216,42 @@ class _Task:
     names: Sequence[str]
     """Parameters that receive the conversation."""
     simulate: Simulate | None
-    bar: _Bar
 
     def run(self, run: _Run) -> None:
+        calls = run.calls
         try:
             for call in run.script.calls(self.simulate):
-                run.calls.append(call)
+                calls.append(call)
                 with _timed(call):
-                    call.output = self(run, call)
-                    if inspect.isawaitable(call.output):
-                        call.output = result_of(_awaited(call.output))
+                    answer = self(run, call)
+                    if inspect.isawaitable(answer) or inspect.isasyncgen(answer):
+                        answer = result_of(_awaited(answer))
+                    call.output = _joined(list(answer)) if inspect.isgenerator(answer) else answer
         except Exception as error:
-            run.calls.append(Call(run.script.case, run.script.case.references, [], error=error))
-        self.bar.step()
+            calls.append(run.failed(error))
 
     async def run_async(self, run: _Run) -> None:
-        calls = run.script.calls(self.simulate)
+        script, calls = run.script.calls(self.simulate), run.calls
         try:
-            while (call := await asyncio.to_thread(next, calls, None)) is not None:
-                run.calls.append(call)
+            while (call := await asyncio.to_thread(next, script, None)) is not None:
+                calls.append(call)
                 with _timed(call):
-                    call.output = await self(run, call)
+                    call.output = await _awaited(self(run, call))
         except Exception as error:
-            run.calls.append(Call(run.script.case, run.script.case.references, [], error=error))
-        self.bar.step()
+            calls.append(run.failed(error))
 
     def __call__(self, run: _Run, call: Call) -> Any:
         history = [dict(message) for message in call.history]
         known = {"history": history, "messages": history, "conversation_id": run.conversation_id}
-        return self.fn(call.case.input, **{name: known[name] for name in self.names})
+        return self.fn(_copied(call.case.input), **{name: known[name] for name in self.names})
+
+
+def _copied(value: Any) -> Any:
+    """Return a copy, which the task can change. An object that can't be copied stays the same."""
+    try:
+        return copy.deepcopy(value)
+    except Exception:
+        return value
 
 
 @contextmanager
@@ -217,25 +259,23 @@ def _timed(call: Call) -> Iterator[None]:
     """Set the references of a call, and record its time and error."""
     call.start, started = datetime.datetime.now(datetime.timezone.utc), time.perf_counter()
     try:
-        with expect(**{**call.references, _RUN: call.token}):
+        with expect(**{**call.references, _RUN: call.token}), trace.use_span(trace.INVALID_SPAN):  # of no span of the caller
             yield
-    except Exception as error:
+    except BaseException as error:
+        if isinstance(error, GeneratorExit) or (isinstance(error, asyncio.CancelledError) and _CALLERS_LOOP.get()):
+            raise  # the loop of the call ends
         call.error = error
     call.seconds = time.perf_counter() - started
 
 
-async def _awaited(something: Any) -> Any:
-    return await something
+async def _awaited(given: Any) -> Any:
+    answer = await given if inspect.isawaitable(given) else given
+    return _joined([part async for part in answer]) if inspect.isasyncgen(answer) else answer
 
 
-async def _run_all(task: _Task, runs: Sequence[_Run], concurrency: int) -> None:
-    room = asyncio.Semaphore(concurrency)
-
-    async def one(run: _Run) -> None:
-        async with room:
-            await task.run_async(run)
-
-    await asyncio.gather(*map(one, runs))
+def _joined(parts: list[Any]) -> Any:
+    """Return the answer of a generator: its texts as one, or the list of its items."""
+    return "".join(parts) if all(isinstance(part, str) for part in parts) else parts
 
 
 # --- turns and scores ----------------------------------------------------------------------------------------------
@@ -263,14 +303,17 @@ def _turn_without_spans(call: Call) -> Turn:
     )  # fmt: skip
 
 
-def _scored(runs: Sequence[_Run], scorer: RunScorer) -> Iterator[Trial]:
-    asks = scorer.judge is not None or scorer.embedder is not None
-    most = scorer.config.judge.max_concurrency if asks else 1
-    with ThreadPoolExecutor(most, "otel-agenteval-scores", mark_as_ours) as pool:
-        found = list(pool.map(lambda run: scorer.scored(run.script, run.calls, run.conversation_id), runs))
-    applied = {score.metric for scored in found for _, scores in scored for score in scores if score.verdict is not None}
-    for run, scored in zip(runs, found, strict=True):
-        error = None
+def _scores(scorer: RunScorer, run: _Run) -> list[tuple[Turn, list[Score]]]:
+    mark_as_ours()
+    return scorer.scored(run.script, run.calls, run.conversation_id)
+
+
+def _trials(runs: Sequence[_Run]) -> Iterator[Trial]:
+    applied = {score.metric for run in runs for _, scores in run.scored or () for score in scores if score.verdict is not None}
+    for run in runs:
+        if run.scored is None:  # interrupted
+            continue
+        scored, error = list(run.scored), None
         if run.calls[-1].error is not None:
             error = f"{type(run.calls[-1].error).__name__}: {run.calls[-1].error}"
             places = {turn.turn_id for turn in run.calls[-1].turns} | {
@@ -302,14 +345,12 @@ def _of_raised(scores: Sequence[Score], text: str, applied: Container[str]) -> l
 class _Bar:
     def __init__(self, total: int, shown: bool) -> None:
         self._total, self._shown, self._done = total, shown, 0
-        self._lock = threading.Lock()
 
     def step(self) -> None:
-        with self._lock:
-            self._done += 1
-            if self._shown:
-                filled = 30 * self._done // self._total
-                self._write(f"\r[{'█' * filled}{' ' * (30 - filled)}] {self._done} of {self._total}")
+        self._done += 1
+        if self._shown:
+            filled = 30 * self._done // self._total
+            self._write(f"\r[{'█' * filled}{' ' * (30 - filled)}] {self._done} of {self._total}")
 
     def close(self) -> None:
         if self._shown:

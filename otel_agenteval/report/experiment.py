@@ -177,6 +177,14 @@ class Experiment:
         return table_html(repr(self), heads, rows)
 
 
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C, with the trials that were finished."""
+
+    def __init__(self, experiment: Experiment) -> None:
+        super().__init__()
+        self.experiment = experiment
+
+
 def _summary(metric: str, found: Sequence[tuple[Trial, Score]], k: int) -> Summary:
     values: dict[str, list[float]] = {}
     verdicts: dict[str, dict[int, bool]] = {}

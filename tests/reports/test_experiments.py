@@ -1,0 +1,259 @@
+"""Situations of public reports on experiments, CI and live evaluation. Each docstring names the reports."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any
+
+import pytest
+from opentelemetry.sdk.trace import TracerProvider
+
+import otel_agenteval as oa
+from otel_agenteval.cli.main import main
+
+CASES = [{"case_id": f"c{number}", "input": f"q{number}", "ground_truth": "Lima"} for number in range(4)]
+EQUALS = ["code_equals_ground_truth"]
+GUIDE = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "guide"}
+TENANT = ContextVar("tenant", default="unset")
+
+
+def as_coroutine_function(task: Callable[..., Any]) -> Callable[..., Any]:
+    async def asynchronous(text: Any) -> Any:
+        return task(text)
+
+    return asynchronous
+
+
+def both(task: Callable[..., Any], kind: str) -> Callable[..., Any]:
+    return as_coroutine_function(task) if kind == "async" else task
+
+
+@pytest.fixture
+def tenant() -> Iterator[None]:
+    token = TENANT.set("acme")
+    yield
+    TENANT.reset(token)
+
+
+# --- what a call inherits, and what it can change
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+@pytest.mark.usefixtures("tenant")
+def test_task_reads_the_context_variables_of_the_caller(kind: str) -> None:
+    """langsmith-sdk 877: context variables are unset in the task, or have the value of an earlier case."""
+    found = []
+
+    def task(text: str) -> str:
+        found.append(TENANT.get())
+        TENANT.set(text)
+        return "Lima"
+
+    oa.evaluate(both(task, kind), CASES, EQUALS, concurrency=1)
+    assert (found, TENANT.get()) == (["acme"] * 4, "acme")
+
+
+@pytest.mark.usefixtures("tenant")
+def test_conversation_metric_and_simulated_user_read_context_variables() -> None:
+    """langsmith-sdk 877, mlflow 22060: context variables are unset in evaluators that run in threads."""
+    found = []
+
+    def note(*given: Any) -> str:
+        found.append(TENANT.get())
+        return "Lima"
+
+    def code_noted(turn: oa.Turn) -> bool:
+        return note() == "Lima"
+
+    oa.evaluate(lambda text, history: note(), [{"user": "Asks once.", "max_turns": 1}], [code_noted], simulate=note)
+    assert found == ["acme"] * 3  # the user, the task and the metric
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+def test_turn_is_captured_within_a_span_of_the_caller(kind: str) -> None:
+    """langsmith-sdk 877: the caller's context has an open span, to which the task's spans don't belong."""
+    provider = TracerProvider(shutdown_on_exit=False)
+    tracer = provider.get_tracer("app")
+
+    def task(text: str) -> str:
+        with tracer.start_as_current_span("invoke_agent guide", attributes=GUIDE):
+            return "Lima"
+
+    with tracer.start_as_current_span("nightly evaluation"):
+        found = oa.evaluate(both(task, kind), CASES, EQUALS, tracer_provider=provider)
+    assert [turn.agent for turn in found.turns] == ["guide"] * 4
+    provider.shutdown()
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+def test_repetition_receives_the_input_of_the_data_set(kind: str) -> None:
+    """opencompass 1845: repetitions share one case, which the first one changes."""
+    cases = [{"case_id": "a", "input": {"items": [1], "user": "x"}}]
+    found = []
+
+    def task(given: dict[str, Any]) -> str:
+        found.append(len(given["items"]))
+        given["items"].append(2)
+        return "done"
+
+    result = oa.evaluate(both(task, kind), cases, ["code_empty_answer"], repetitions=3)
+    assert found == [1, 1, 1]
+    assert cases[0]["input"]["items"] == [1]  # type: ignore[index]
+    assert {turn.input for turn in result.turns} == {'{"items":[1],"user":"x"}'}
+
+
+def test_input_that_cannot_be_copied_reaches_the_task() -> None:
+    """opencompass 1845: an input that can't be copied, such as a lock."""
+    lock = threading.Lock()
+    found = []
+    oa.evaluate(lambda given: found.append(given) or "done", [{"input": lock}], ["code_empty_answer"])  # type: ignore[func-returns-value]
+    assert found == [lock]
+
+
+async def stream(text: str) -> AsyncIterator[str]:
+    for part in ("Li", "ma"):
+        yield part
+
+
+@pytest.mark.parametrize("task", [stream, lambda text: (part for part in ("Li", "ma"))])
+def test_answer_of_a_generator_is_its_texts(task: Any) -> None:
+    """opik 1596: a task that isn't a plain function isn't awaited, and its answer is the text of an object."""
+    assert oa.evaluate(task, CASES, EQUALS).summary()[0].pass_rate == 1.0
+
+
+# --- calls that end otherwise than by an answer
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+@pytest.mark.parametrize("error", [SystemExit(0), asyncio.CancelledError(), KeyboardInterrupt()], ids=repr)
+def test_case_that_ends_the_process_fails_alone(kind: str, error: BaseException) -> None:
+    """cuga-agent 625, phoenix 14312: exit() or a cancellation in one case ends the experiment."""
+
+    def task(text: str) -> str:
+        if text == "q1":
+            raise error
+        return "Lima"
+
+    found = oa.evaluate(both(task, kind), CASES, EQUALS)
+    assert (len(found.trials), found.summary()[0].pass_rate) == (4, 0.75)
+    assert type(error).__name__ in (found.trials[1].error or "")
+
+
+def test_exit_of_the_task_is_not_green(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """cuga-agent 625: exit(0) in one case, or while the task is imported, and the command exits with 0."""
+    monkeypatch.chdir(tmp_path)
+    Path("exiting_app.py").write_text("def task(text):\n    if text == 'q1': raise SystemExit(0)\n    return 'Lima'\n")
+    Path("exiting_script.py").write_text("raise SystemExit(0)\n")
+    Path("cases.jsonl").write_text("".join(json.dumps(case) + "\n" for case in CASES))
+    more = ["cases.jsonl", "--metrics", *EQUALS, "--format", "jsonl", "--out", "scores.jsonl"]
+    assert main(["experiment", "exiting_app:task", *more]) == 1
+    assert len(Path("scores.jsonl").read_text().splitlines()) == 4
+    assert main(["experiment", "exiting_script:task", *more]) == 2
+
+
+@pytest.fixture
+def never() -> Iterator[threading.Event]:
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+def test_task_that_never_returns_fails_alone(never: threading.Event) -> None:
+    """openai/evals 1292: one call holds up the run, and its results are lost."""
+
+    def task(text: str) -> str:
+        return str(never.wait()) if text == "q1" else "Lima"
+
+    async def asynchronous(text: str) -> str:
+        if text == "q1":
+            await asyncio.Event().wait()
+        return "Lima"
+
+    for one in (task, asynchronous):
+        found = oa.evaluate(one, CASES, EQUALS, timeout=0.2, concurrency=2)
+        assert found.summary()[0].pass_rate == 0.75
+        assert found.trials[1].error == "TimeoutError: the task did not return within 0.2 s"
+
+
+@pytest.mark.parametrize("stuck", ["task", "user"])
+def test_conversation_that_never_continues_keeps_its_turns(stuck: str, never: threading.Event) -> None:
+    """openai/evals 1292, as a conversation whose second turn never ends."""
+
+    def task(text: str, history: list[Any]) -> str:
+        return str(never.wait()) if history and stuck == "task" else "Lima"
+
+    def user(history: list[Any], case: Any) -> str:
+        return str(never.wait()) if history and stuck == "user" else "Which city?"
+
+    (trial,) = oa.evaluate(task, [{"user": "Asks twice."}], ["code_empty_answer"], simulate=user, timeout=0.2).trials
+    assert "did not return within 0.2 s" in (trial.error or "")
+    assert trial.scored[0][0].output == "Lima"
+
+
+def test_metric_that_never_returns_is_an_error_of_its_case(never: threading.Event) -> None:
+    """mlflow 25720: an evaluator holds up the run."""
+
+    def code_stuck(turn: oa.Turn) -> bool:
+        return never.wait() if turn.input == "q1" else True
+
+    found = oa.evaluate(lambda text: "Lima", CASES, [code_stuck, *EQUALS], timeout=0.2)
+    assert [(summary.n, summary.errors) for summary in found.summary()] == [(3, 1), (3, 1)]
+    (explanation,) = {score.explanation for score in found.trials[1].scored[0][1]}
+    assert explanation == "the metrics of this case did not return within 0.2 s"
+
+
+@pytest.mark.parametrize("timeout", [0, -1, float("nan")])
+def test_time_limit_must_be_positive(timeout: float) -> None:
+    """pydantic-ai 6228: a concurrency of 0 waits forever instead of being refused."""
+    with pytest.raises(oa.ConfigError, match="timeout: must be a positive number"):
+        oa.evaluate(lambda text: "Lima", CASES, EQUALS, timeout=timeout)
+
+
+def interrupt() -> None:
+    main_thread = threading.main_thread().ident
+    assert main_thread is not None
+    signal.pthread_kill(main_thread, signal.SIGINT)
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="requires signals of threads")
+@pytest.mark.parametrize("stuck", ["task", "metric"])
+def test_interrupt_keeps_the_trials_that_are_finished(stuck: str, never: threading.Event) -> None:
+    """inspect_ai 4859: after Ctrl-C, the finished part is lost."""
+
+    def reach(place: str, text: str | None) -> str:
+        if place == stuck and text == "q2":
+            interrupt()
+            never.wait()
+        return "Lima"
+
+    def code_reached(turn: oa.Turn) -> bool:
+        return reach("metric", turn.input) == "Lima"
+
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        oa.evaluate(lambda text: reach("task", text), CASES, [code_reached], concurrency=1)
+    trials = stopped.value.experiment.trials  # type: ignore[attr-defined]
+    assert [trial.case_id for trial in trials] == ["c0", "c1"]
+    assert all(trial.scored[0][1][0].verdict for trial in trials)
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="requires signals of threads")
+def test_interrupted_command_writes_its_reports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """inspect_ai 4859: exit code 0 after Ctrl-C, and no report."""
+    monkeypatch.chdir(tmp_path)
+    Path("stuck_app.py").write_text(
+        "import asyncio\nfrom tests.reports.test_experiments import interrupt\n"
+        "async def task(text):\n    if text == 'q2':\n        interrupt()\n        await asyncio.Event().wait()\n    return 'Lima'\n"
+    )
+    Path("cases.jsonl").write_text("".join(json.dumps(case) + "\n" for case in CASES))
+    files = ["--format", "jsonl", "--out", "scores.jsonl"]
+    assert main(["experiment", "stuck_app:task", "cases.jsonl", "--metrics", *EQUALS, "--concurrency", "1", *files]) == 130
+    assert len(Path("scores.jsonl").read_text().splitlines()) == 2
+    assert "the reports have 2 of 4 trials" in capsys.readouterr().err
