@@ -243,7 +243,7 @@ INSTRUMENTS: tuple[Instrument, ...] = (
     Instrument(TURNS, "counter", "{turn}", ("agent", "service_name", "close_reason", "complete"), "Closed turns."),
     Instrument(
         FEEDBACK, "counter", "{feedback}", ("outcome",),
-        "User feedback: in_trace, joined, unmatched (the turn is unknown), no_turn, unreadable or dropped.", about_us=True,
+        "User feedback: in_trace, joined, repeated, unmatched (the turn is unknown), no_turn, unreadable or dropped.", about_us=True,
     ),
     Instrument(
         TURNS_READ, "counter", "{turn}", ("scope", "reading"),
@@ -395,7 +395,7 @@ KNOWN_LABELS: Mapping[str, tuple[Mapping[str, tuple[str, ...]], ...]] = {
         {"outlet": ("otlp",), "outcome": ("sent", "queue_full", "shutdown", "refused", "rejected", "expired", "fault")},
     ),
     VALUES_LIMITED: ({"kind": ("count", "amount", "name")},),
-    FEEDBACK: ({"outcome": ("in_trace", "joined", "unmatched", "no_turn", "unreadable", "dropped")},),
+    FEEDBACK: ({"outcome": ("in_trace", "joined", "repeated", "unmatched", "no_turn", "unreadable", "dropped")},),
     SPAN_EVENTS: ({"outcome": ("ending", "late_order", "no_room", "root_already_ended", "unsupported")},),
     JUDGE_REQUESTS: ({"outcome": ("ok", "error", "gated", "unreadable")},),
     JUDGE_CACHE: ({"outcome": ("hit", "miss", "audit")},),

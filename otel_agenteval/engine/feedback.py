@@ -88,13 +88,17 @@ class FeedbackJoiner:
         found = self._find(given)
         if found is None:
             return () if not last and self._wait(given) else self._give_up(given)
-        self.count("joined")
-        return [self._scored_with(found, given.feedback)]
+        scored = self._scored_with(found, given.feedback)
+        self.count("joined" if scored else "repeated")
+        return scored
 
-    def _scored_with(self, turn: RecentTurn, feedback: Feedback) -> ScoredTurn:
-        turn.feedback = turn.feedback or []
-        turn.feedback.append(feedback)
-        return turn.scored([feedback.score_of(turn.turn_id, turn.revision, self._options.threshold)])
+    def _scored_with(self, turn: RecentTurn, feedback: Feedback) -> Sequence[ScoredTurn]:
+        """Return the turn with the feedback as a score. Empty if the feedback was delivered before. A changed one replaces it."""
+        earlier = turn.feedback or []
+        if feedback in earlier:
+            return ()
+        turn.feedback = [*(one for one in earlier if one.id != feedback.id), feedback]
+        return [turn.scored([feedback.score_of(turn.turn_id, turn.revision, self._options.threshold)])]
 
     def turn_of(self, span: str) -> str | None:
         """Return the id of the recent turn that holds a span (``TRACE_ID-SPAN_ID``), or None."""
@@ -134,7 +138,7 @@ class FeedbackJoiner:
         self.count("unmatched")
         key = given.trace_key
         turn = unknown_turn(turn_id_in(key, given.span_id), tenant_of(key), trace_id_of(key), given.span_id)
-        return [self._scored_with(turn, given.feedback)]
+        return self._scored_with(turn, given.feedback)
 
     def due(self, *, everything: bool = False) -> list[TurnFeedback]:
         """Return feedback that waited long enough or whose turn is known, and end its wait."""

@@ -16,6 +16,8 @@ from opentelemetry.sdk.trace import TracerProvider
 
 import otel_agenteval as oa
 from otel_agenteval.cli.main import main
+from otel_agenteval.outlets.store.reader import StoreReader
+from tests.support.rig import Rig
 
 CASES = [{"case_id": f"c{number}", "input": f"q{number}", "ground_truth": "Lima"} for number in range(4)]
 EQUALS = ["code_equals_ground_truth"]
@@ -257,3 +259,28 @@ def test_interrupted_command_writes_its_reports(
     assert main(["experiment", "stuck_app:task", "cases.jsonl", "--metrics", *EQUALS, "--concurrency", "1", *files]) == 130
     assert len(Path("scores.jsonl").read_text().splitlines()) == 2
     assert "the reports have 2 of 4 trials" in capsys.readouterr().err
+
+
+# --- live evaluation
+
+
+@pytest.mark.parametrize(
+    ("labels", "value", "outcomes"),
+    [
+        (["down", "down"], 0.0, {("joined",): 1, ("repeated",): 1}),
+        (["down", "up", "up"], 1.0, {("joined",): 2, ("repeated",): 1}),
+    ],
+)
+def test_feedback_that_is_sent_again_counts_once(
+    labels: list[str], value: float, outcomes: dict[tuple[str], int], tmp_path: Path
+) -> None:
+    """morphic 925: one click gives two feedback scores; a changed rating keeps its first value."""
+    with Rig({"inline": {"metrics": []}, "outlets": {"store": str(tmp_path / "scores.db")}}) as rig:
+        rig.run()
+        turn, handle = rig.turn(), oa.Handle(rig.processor)
+        for label in labels:
+            assert handle.feedback(turn.turn_id, label=label, id="click")
+            assert handle.flush(120)
+        with StoreReader(tmp_path / "scores.db") as reader:
+            assert [(row["value"], row["passed"]) for row in reader.scores(turn.turn_id)] == [(value, bool(value))]
+        assert rig.count("agenteval.feedback") == outcomes

@@ -1,7 +1,7 @@
 """Score store for writing: one row per turn and one per result id.
 
 Age and size are limited. Writing is idempotent: the same score again (a receiver's retry, a replayed journal, two processes
-with the same turn) changes nothing. A revision doesn't overwrite earlier ones. :data:`.statements.CURRENT` selects the latest
+with the same turn) changes nothing. Only changed user feedback replaces the earlier one. A revision doesn't overwrite earlier ones. :data:`.statements.CURRENT` selects the latest
 one, whatever the order of arrival.
 """
 
@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from ...core import jsonio
 from ...core.clock import SYSTEM_CLOCK, Clock
+from ...core.feedback import METRIC as FEEDBACK
 from . import sqlite
 from .database import backend_of
 from .postgres import NotStorable
@@ -247,7 +248,12 @@ class _Statements:
             ", supersedes = coalesce(nullif(turns.supersedes, turns.turn_id), excluded.supersedes)"
             " WHERE excluded.revision >= turns.revision"
         )
-        self.put_score = f"{self._insert('scores', {**SCORE_COLUMNS, **VERDICT_COLUMNS})} ON CONFLICT (result_id) DO NOTHING"
+        columns = {**SCORE_COLUMNS, **VERDICT_COLUMNS}
+        self.put_score = (
+            f"{self._insert('scores', columns)} ON CONFLICT (result_id) DO UPDATE SET "
+            f"{', '.join(f'{name} = excluded.{name}' for name in columns)} "
+            f"WHERE excluded.metric = '{FEEDBACK}' AND excluded.scored_at >= scores.scored_at"  # a user can change it
+        )
         self.put_question = f"{self._insert('questions', QUESTION_COLUMNS)} ON CONFLICT (result_id, place) DO NOTHING"
         self.put_outcome = (
             f"{self._insert('outcomes', OUTCOME_COLUMNS)} "
