@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from ..config.loader import load_config
@@ -14,7 +16,7 @@ from ..core.turn import Turn
 from ..evaluation.case_metrics import CaseMetrics
 from ..evaluation.evaluator import begin
 from ..evaluation.references import ReferenceSources
-from ..evaluation.selection import named, select_metrics, with_default_policy
+from ..evaluation.selection import named, select_metrics, told_apart, with_default_policy
 from ..metrics.bound_metric import BoundMetric, get_metric
 from ..metrics.registry import metric_of
 from ..report.frames import ScoredTurns
@@ -72,17 +74,26 @@ def selected_metrics(
 ) -> list[BoundMetric]:
     """Return the given metrics, ready to evaluate, or the configuration's selection.
 
-    Names that are only configured among ``whole``, the metrics of conversations, are left out.
+    Names that are only configured among ``whole``, the metrics of conversations, are left out. Equal metrics are evaluated once,
+    and those with different parameters have scores of their own.
 
     Raises:
-        ConfigError: a metric or parameter is unknown, or an entry isn't a metric.
+        ConfigError: a metric or parameter is unknown, an entry isn't a metric, or two functions have the same name.
     """
     configured = select_metrics(config)
     if metrics is None:
         return configured
     if isinstance(metrics, str):
         raise ConfigError(f"metrics: must be a list, got the text {metrics!r}. Write [{metrics!r}]")
-    return [bound for metric in metrics for bound in _bound(config, metric, configured, whole)]
+    found: dict[tuple[str, str], BoundMetric] = {}
+    for bound in (bound for metric in metrics for bound in _bound(config, metric, configured, whole)):
+        key = bound.name, bound.signature_hash
+        if key in found and found[key].metric.fn is not bound.metric.fn:
+            raise ConfigError(f"metrics: {bound.name} stands for two functions. Rename one of them")
+        if key not in found or bound.policy == "gate":
+            found[key] = bound
+    names = Counter(name for name, _ in found)
+    return told_apart([copy(bound) if names[bound.name] > 1 else bound for bound in found.values()])
 
 
 def _bound(

@@ -55,7 +55,7 @@ class Summary(NamedTuple):
     pass_rate: float | None
     """``passed / judged``, or None if the metric has no verdict."""
     pass_at_k: float | None
-    """Probability that at least one of k trials passes. k is the number of repetitions; cases with fewer verdicts are left out."""
+    """Probability that at least one of k trials passes. k is the number of repetitions, or of a case's verdicts if there are fewer."""
     pass_hat_k: float | None
     """Probability that all k trials pass, a measure of reliability."""
     consistency: float | None
@@ -196,7 +196,6 @@ def _summary(metric: str, found: Sequence[tuple[Trial, Score]], k: int) -> Summa
             trials = verdicts.setdefault(trial.case_id, {})
             trials[trial.repetition] = trials.get(trial.repetition, True) and score.verdict
     tries = [Tries(len(passed), sum(passed.values())) for passed in verdicts.values()]
-    whole = [one for one in tries if one.n == k]
     passed, judged = sum(one.passed for one in tries), sum(one.n for one in tries)
     estimate = mean_by_case(values, is_share=found[0][1].unit == "1")
     mean = None if estimate is None else estimate.mean
@@ -204,8 +203,8 @@ def _summary(metric: str, found: Sequence[tuple[Trial, Score]], k: int) -> Summa
     return Summary(
         metric, found[0][1].unit, len(values), sum(map(len, values.values())), mean, low, high, passed, judged,
         pass_rate(passed, judged - passed),
-        sum(pass_at_k(one, k) for one in whole) / len(whole) if whole else None,
-        sum(pass_hat_k(one, k) for one in whole) / len(whole) if whole else None, consistency(tries),
+        sum(pass_at_k(one, min(k, one.n)) for one in tries) / len(tries) if tries else None,
+        sum(pass_hat_k(one, min(k, one.n)) for one in tries) / len(tries) if tries else None, consistency(tries),
         sum(score.status == "error" for _, score in found), sum(score.status == "skipped" for _, score in found),
         found[0][1].type,
     )  # fmt: skip

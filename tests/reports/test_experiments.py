@@ -261,6 +261,55 @@ def test_interrupted_command_writes_its_reports(
     assert "the reports have 2 of 4 trials" in capsys.readouterr().err
 
 
+# --- summaries
+
+
+def test_metric_with_two_settings_has_two_rows() -> None:
+    """strands evals 249: two evaluators of the same type with different settings overwrite each other."""
+    lima, paris = ({"code_contains": {"value": city}} for city in ("Lima", "Paris"))
+    bound = [oa.get_metric("code_contains", value=city) for city in ("Lima", "Paris")]
+    for metrics in ([lima, paris], bound, bound, [lima, *bound, paris]):
+        found = oa.evaluate(lambda text: "Lima", CASES, metrics).summary()
+        assert [summary.pass_rate for summary in found] == [1.0, 0.0]
+        assert len({summary.metric for summary in found}) == 2
+    assert [metric.name for metric in bound] == ["code_contains"] * 2
+    (summary,) = oa.evaluate(lambda text: "Lima", CASES, [lima, lima, {**lima, "policy": "gate"}]).summary()
+    assert summary.n == 4
+
+
+def test_two_functions_of_one_name_are_refused() -> None:
+    """strands evals 249: the second of two evaluators with one name is dropped."""
+
+    def named_same(value: float) -> Callable[[oa.Turn], float]:
+        def same(turn: oa.Turn) -> float:
+            return value
+
+        return same
+
+    with pytest.raises(oa.ConfigError, match="code_same stands for two functions"):
+        oa.evaluate(lambda text: "Lima", CASES, [named_same(1.0), named_same(0.0)])
+
+
+@pytest.mark.parametrize("later", [None, ValueError("no judge")], ids=["skipped", "error"])
+@pytest.mark.parametrize(("first", "at_k", "hat_k"), [(False, 0.5, 0.5), (True, 1.0, 1.0)])
+def test_case_with_fewer_verdicts_counts_with_those_it_has(
+    first: bool, at_k: float, hat_k: float, later: ValueError | None
+) -> None:
+    """MultiPL-E 40: pass@k is 1 through cases with fewer than k trials."""
+    seen: list[str | None] = []
+
+    def code_verdict(turn: oa.Turn) -> bool | None:
+        seen.append(turn.input)
+        if turn.input != "q0":
+            return True
+        if seen.count("q0") > 2 and later is not None:
+            raise later
+        return first if seen.count("q0") <= 2 else None
+
+    (summary,) = oa.evaluate(lambda text: "Lima", CASES[:2], [code_verdict], repetitions=5).summary()
+    assert (summary.pass_at_k, summary.pass_hat_k, summary.judged) == (at_k, hat_k, 7)
+
+
 # --- live evaluation
 
 
