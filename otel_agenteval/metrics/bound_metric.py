@@ -398,6 +398,8 @@ class BoundMetric:
         value, passed, label, facts = result.value, result.passed, result.label, self._facts
         if value is None and label is not None:  # a label without an expectation
             return Score.of(facts, None, None, "ok", label, result.explanation, result.detail, result.also, None)
+        if not isinstance(value, (int, float)):
+            (value,) = written((value,), finite=False)
         if not isinstance(value, (int, float)) or not math.isfinite(value):
             raise MetricError("invalid_value", f"{self.name}: must return a finite number, got {value!r}")
         value = float(value)

@@ -31,6 +31,7 @@ from ..core.errors import ConfigError, likeness, nearest
 from ..core.extras import entry_points, extra_installed
 from ..core.score import Direction, Kind, Score, ScoreType
 from ..core.turn import Turn
+from ..core.wellformed import written
 from . import names
 from .question import Answers
 from .spellings import Spellings, translated
@@ -390,7 +391,7 @@ def metric_of(fn: Callable[..., Any]) -> Metric:
         raise ConfigError(f"metrics: a function must have a name, got {fn!r}. Define it with def")
 
     def found(turn: Turn) -> Any:
-        value = fn(turn)
+        (value,) = written((fn(turn),), finite=False)  # numpy has truth values of its own
         return Result(float(value), passed=value) if isinstance(value, bool) else value
 
     found.__name__ = name if name.startswith("code_") else f"code_{name}"

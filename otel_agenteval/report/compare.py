@@ -61,7 +61,7 @@ class Comparison:
     """Metric, errors before and errors now, for metrics with more errors than before."""
     not_compared: list[tuple[str, str]] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
-    """Watched metrics that had values in the baseline and now have only errors."""
+    """Watched metrics that had values in the baseline, and are now missing or have only errors."""
     causes: list[str] = field(default_factory=list)
     """Facts that are more frequent in the failed turns of metrics that regressed."""
 
@@ -87,7 +87,10 @@ def compare(before: Run, after: Run, baseline: str, watch: Collection[str] = ())
         met.add(id(earlier))
         watched = series.facts.policy == "gate" or "all" in watch or series.facts.metric in watch
         _compare_series(found, earlier, series, watched)
-    found.missing = [series.label for series in before.series.values() if id(series) not in met]
+    missing = [series for series in before.series.values() if id(series) not in met]
+    found.missing = [series.label for series in missing]
+    if "all" in watch:
+        found.lost += [series.label for series in missing if series.evaluated or series.verdicts]
     found.changes = _judged(found.changes)
     return found
 

@@ -77,7 +77,7 @@ class Report:
         found += self.unevaluated
         if self.comparison is not None:
             found += [f"regression of {change.label}: {describe_change(change)}" for change in self.comparison.regressions]
-            found += [f"{label} can't be compared: this run has only errors" for label in self.comparison.lost]
+            found += [f"{label} can't be compared: this run has no value" for label in self.comparison.lost]
         return found
 
     @property

@@ -82,7 +82,7 @@ def _cases_of(comparison: Comparison) -> Iterator[_Case]:
     for change in comparison.changes:
         yield _case_of_change(change)
     for label in comparison.lost:
-        yield _Case(f"{label} is comparable", "failure", "errors", "nothing but errors in this run")
+        yield _Case(f"{label} is comparable", "failure", "errors", "no value in this run")
     for label in comparison.missing:
         yield _Case(f"{label} is compared", "skipped", "", "missing in this run")
 

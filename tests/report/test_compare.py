@@ -133,7 +133,7 @@ def test_a_watched_metric_that_only_errs_now_is_a_failure() -> None:
     for i in range(30):
         after.add(about(i), oa.Score("code_a", status="error", error_type="JudgeError"))
     comparison = compare(run_of({"code_a": GOOD}), after, "b", {"code_a"})
-    assert Report(after, comparison).failures == ["code_a can't be compared: this run has only errors"]
+    assert Report(after, comparison).failures == ["code_a can't be compared: this run has no value"]
     assert comparison.errored == [("code_a", 0, 30)]
     assert compare(run_of({"code_a": GOOD}), after, "b").lost == []
 
@@ -206,7 +206,7 @@ def test_new_missing_and_incomparable_metrics_are_named() -> None:
         "Not compared (its parameters have changed): code_p",
     ]
     assert comparison.changes == []
-    assert comparison.lost == []
+    assert comparison.lost == ["code_gone"]
 
 
 def test_two_configurations_of_a_metric_are_told_apart_by_their_parameters() -> None:

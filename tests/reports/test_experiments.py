@@ -8,9 +8,11 @@ import signal
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextvars import ContextVar
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
 
@@ -308,6 +310,32 @@ def test_case_with_fewer_verdicts_counts_with_those_it_has(
 
     (summary,) = oa.evaluate(lambda text: "Lima", CASES[:2], [code_verdict], repetitions=5).summary()
     assert (summary.pass_at_k, summary.pass_hat_k, summary.judged) == (at_k, hat_k, 7)
+
+
+@pytest.mark.parametrize(
+    ("value", "mean", "rate"),
+    [
+        (np.bool_(False), 0.0, 0.0), (np.bool_(True), 1.0, 1.0), (np.float32(0), 0.0, None), (np.int64(3), 3.0, None),
+        (Decimal("0.5"), 0.5, None), (float("nan"), None, None), (np.float32("nan"), None, None),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_score_can_be_a_number_of_a_library(value: Any, mean: float | None, rate: float | None) -> None:
+    """langfuse 9290, adk-python 1281: scores of 0 and False, here as numpy's, are dropped; NaN counts."""
+
+    def code_value(turn: oa.Turn) -> Any:
+        return value
+
+    (summary,) = oa.evaluate(lambda text: "Lima", CASES, [code_value]).summary()
+    assert (summary.mean, summary.pass_rate, summary.errors) == (mean, rate, 4 if mean is None else 0)
+
+
+@pytest.mark.parametrize(("watch", "lost"), [(["all"], ["code_equals_ground_truth"]), ([], [])])
+def test_metric_that_is_gone_fails_if_all_are_watched(watch: list[str], lost: list[str]) -> None:
+    """MCPJam inspector 4343: what the baseline has and this run hasn't evades the comparison."""
+    before, now = (oa.evaluate(lambda text: "Lima", CASES, metrics) for metrics in (EQUALS, ["code_empty_answer"]))
+    comparison = now.compare(before, watch)
+    assert (comparison.lost, comparison.missing) == (lost, EQUALS)
 
 
 # --- live evaluation
