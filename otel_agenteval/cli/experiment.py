@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import signal
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +42,7 @@ EXIT_CODES = {
     OK: "every turn was scored; without --gate, also if metrics failed",
     FAILED: "the task raised for a case; with --gate: a gate failed or wasn't evaluated, or a watched metric regressed",
     UNUSABLE: "an argument is invalid, the task can't be imported, or the data set can't be read",
-    INTERRUPTED: "Ctrl-C; the reports have the finished trials",
+    INTERRUPTED: "Ctrl-C or SIGTERM; the reports have the finished trials",
 }
 
 
@@ -96,9 +99,11 @@ def run(args: argparse.Namespace) -> int:
     ) as outputs:
         interrupted = False
         try:
-            found = evaluate(
-                task, args.dataset, names, repetitions=args.repetitions, concurrency=args.concurrency, config=config, judge=budget.judge(judge), embedder=budget.embedder(embedder), timeout=args.timeout,
-            )  # fmt: skip
+            with _interrupted_by_sigterm():
+                found = evaluate(
+                    task, args.dataset, names, repetitions=args.repetitions, concurrency=args.concurrency, timeout=args.timeout,
+                    config=config, judge=budget.judge(judge), embedder=budget.embedder(embedder),
+                )  # fmt: skip
         except Interrupted as stopped:
             found, interrupted = stopped.experiment, True
         renderings = tuple(output.rendering for output in outputs)
@@ -130,6 +135,18 @@ def run(args: argparse.Namespace) -> int:
         return INTERRUPTED
     raised = any(trial.error for trial in found.trials)
     return gated(args, report) or (FAILED if raised else OK)
+
+
+@contextmanager
+def _interrupted_by_sigterm() -> Iterator[None]:
+    """Handle SIGTERM, with which CI systems cancel a job, like Ctrl-C."""
+    is_main = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler) if is_main else None
+    try:
+        yield
+    finally:
+        if is_main:
+            signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
 
 
 def _task(name: str) -> Callable[..., Any]:

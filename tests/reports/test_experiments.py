@@ -219,10 +219,10 @@ def test_time_limit_must_be_positive(timeout: float) -> None:
         oa.evaluate(lambda text: "Lima", CASES, EQUALS, timeout=timeout)
 
 
-def interrupt() -> None:
+def interrupt(name: str = "SIGINT") -> None:
     main_thread = threading.main_thread().ident
     assert main_thread is not None
-    signal.pthread_kill(main_thread, signal.SIGINT)
+    signal.pthread_kill(main_thread, signal.Signals[name])
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="requires signals of threads")
@@ -247,18 +247,19 @@ def test_interrupt_keeps_the_trials_that_are_finished(stuck: str, never: threadi
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="requires signals of threads")
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 def test_interrupted_command_writes_its_reports(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """inspect_ai 4859: exit code 0 after Ctrl-C, and no report."""
+    """inspect_ai 4859, opik 6941: exit code 0 after Ctrl-C, and no report."""
     monkeypatch.chdir(tmp_path)
-    Path("stuck_app.py").write_text(
+    Path(f"stuck_by_{name}.py").write_text(
         "import asyncio\nfrom tests.reports.test_experiments import interrupt\n"
-        "async def task(text):\n    if text == 'q2':\n        interrupt()\n        await asyncio.Event().wait()\n    return 'Lima'\n"
+        "async def task(text):\n    if text == 'q2':\n        interrupt(__name__[9:])\n        await asyncio.Event().wait()\n    return 'Lima'\n"
     )
     Path("cases.jsonl").write_text("".join(json.dumps(case) + "\n" for case in CASES))
     files = ["--format", "jsonl", "--out", "scores.jsonl"]
-    assert main(["experiment", "stuck_app:task", "cases.jsonl", "--metrics", *EQUALS, "--concurrency", "1", *files]) == 130
+    assert main(["experiment", f"stuck_by_{name}:task", "cases.jsonl", "--metrics", *EQUALS, "--concurrency", "1", *files]) == 130
     assert len(Path("scores.jsonl").read_text().splitlines()) == 2
     assert "the reports have 2 of 4 trials" in capsys.readouterr().err
 
