@@ -6,19 +6,26 @@ A thread can't be stopped. Work that never returns is left behind, and doesn't h
 from __future__ import annotations
 
 import itertools
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import Future
 from contextvars import copy_context
+from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
+
+from .threads import SideThreads
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
+_threads = SideThreads(100_000)
 
 
 def started(work: Callable[..., _R], *args: Any) -> Future[_R]:
-    """Start work on a thread of its own, in a copy of the caller's context."""
+    """Start work on a thread of the package, in a copy of the caller's context.
+
+    Raises:
+        RuntimeError: no thread can be started.
+    """
     future: Future[_R] = Future()
     future.set_running_or_notify_cancel()
     context = copy_context()
@@ -29,7 +36,8 @@ def started(work: Callable[..., _R], *args: Any) -> Future[_R]:
         except BaseException as error:
             future.set_exception(error)
 
-    threading.Thread(target=run, name="otel-agenteval-work", daemon=True).start()
+    if not _threads.do(run):
+        raise RuntimeError("can't start a thread")
     return future
 
 
@@ -38,23 +46,25 @@ def completed(
 ) -> Iterator[tuple[_T, Future[_R] | None]]:
     """Begin work on each item, ``most`` at a time, and yield it with its future, or with None after ``seconds``."""
     waiting = iter(items)
-    running: dict[Future[_R], tuple[_T, float]] = {}
+    running: dict[Future[_R], tuple[_T, float]] = {}  # in the order of their starts
+    done: SimpleQueue[Future[_R]] = SimpleQueue()
     try:
         while True:
             for item in itertools.islice(waiting, most - len(running)):
-                running[begin(item)] = item, time.monotonic()
+                future = begin(item)
+                running[future] = item, time.monotonic()
+                future.add_done_callback(done.put)
             if not running:
                 return
-            first = next(iter(running.values()))[1]
-            wait(running, None if seconds is None else max(0.0, first + seconds - time.monotonic()), FIRST_COMPLETED)
-            for future, (item, start) in list(running.items()):
-                if future.done():
-                    del running[future]
-                    yield item, future
-                elif seconds is not None and time.monotonic() - start >= seconds:
-                    del running[future]
-                    future.cancel()
-                    yield item, None
+            oldest, (item, start) = next(iter(running.items()))
+            try:
+                future = done.get(timeout=None if seconds is None else max(0.0, start + seconds - time.monotonic()))
+                if future in running:  # otherwise, it was too late
+                    yield running.pop(future)[0], future
+            except Empty:
+                del running[oldest]
+                oldest.cancel()
+                yield item, None
     finally:
         for future in running:
             future.cancel()

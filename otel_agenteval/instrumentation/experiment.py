@@ -28,7 +28,6 @@ from ..core.errors import ConfigError
 from ..core.event_loop import result_of, submitted
 from ..core.futures import completed, started
 from ..core.score import TASK_RAISED, Score
-from ..core.threads import mark_as_ours
 from ..core.turn import ErrorInfo, Turn
 from ..evaluation.case_metrics import CaseMetrics
 from ..evaluation.datasets import cases_in
@@ -161,7 +160,9 @@ def evaluate(
         scorer = RunScorer(cases, whole, loaded, ReferenceSources(loaded), asks, embeds)
         most = loaded.judge.max_concurrency if asks is not None or embeds is not None else 1
         try:
-            for run, scores in completed(ended, lambda run: started(_scores, scorer, run), most, timeout):
+            for run, scores in completed(
+                ended, lambda run: started(scorer.scored, run.script, run.calls, run.conversation_id), most, timeout
+            ):
                 run.scored = scorer.late(run.calls, timeout or 0.0) if scores is None else scores.result()
         except KeyboardInterrupt:
             interrupted = True
@@ -301,11 +302,6 @@ def _turn_without_spans(call: Call) -> Turn:
         turn_id=uuid.uuid4().hex, input=rendered(call.case.input), output=output, error=error, references=dict(call.references),
         ground_truth=call.references.get("ground_truth"), start=call.start, duration_s=call.seconds,
     )  # fmt: skip
-
-
-def _scores(scorer: RunScorer, run: _Run) -> list[tuple[Turn, list[Score]]]:
-    mark_as_ours()
-    return scorer.scored(run.script, run.calls, run.conversation_id)
 
 
 def _trials(runs: Sequence[_Run]) -> Iterator[Trial]:
