@@ -53,11 +53,9 @@ def _process_loop() -> _Loop:
 
 def submitted(coroutine: Coroutine[Any, Any, _T], loop: asyncio.AbstractEventLoop | None = None) -> Future[_T]:
     """Run a coroutine in ``loop``, by default the process's. A nested call gets a loop of its own."""
-    if loop is None:
-        ours = _process_loop()
-        if threading.current_thread() is ours.thread:
-            return started(asyncio.run, coroutine)
-        loop = ours.loop
+    loop = loop or _process_loop().loop
+    if asyncio._get_running_loop() is loop:
+        return started(asyncio.run, coroutine)
     return asyncio.run_coroutine_threadsafe(coroutine, loop)
 
 

@@ -18,6 +18,8 @@ from .threads import SideThreads
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 _threads = SideThreads(100_000)
+_LONGEST_WAIT = 0.5
+"""Seconds. A wait without an end can miss Ctrl-C."""
 
 
 def started(work: Callable[..., _R], *args: Any) -> Future[_R]:
@@ -42,7 +44,7 @@ def started(work: Callable[..., _R], *args: Any) -> Future[_R]:
 
 
 def completed(
-    items: Iterable[_T], begin: Callable[[_T], Future[_R]], most: int, seconds: float | None
+    items: Iterable[_T], begin: Callable[[_T], Future[_R]], most: int, seconds: float
 ) -> Iterator[tuple[_T, Future[_R] | None]]:
     """Begin work on each item, ``most`` at a time, and yield it with its future, or with None after ``seconds``."""
     waiting = iter(items)
@@ -57,14 +59,17 @@ def completed(
             if not running:
                 return
             oldest, (item, start) = next(iter(running.items()))
+            left = start + seconds - time.monotonic()
             try:
-                future = done.get(timeout=None if seconds is None else max(0.0, start + seconds - time.monotonic()))
+                future = done.get(timeout=max(0.0, min(left, _LONGEST_WAIT)))
+            except Empty:
+                if left <= _LONGEST_WAIT:
+                    del running[oldest]
+                    oldest.cancel()
+                    yield item, None
+            else:
                 if future in running:  # otherwise, it was too late
                     yield running.pop(future)[0], future
-            except Empty:
-                del running[oldest]
-                oldest.cancel()
-                yield item, None
     finally:
         for future in running:
             future.cancel()

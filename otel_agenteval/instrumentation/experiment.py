@@ -9,6 +9,7 @@ import asyncio
 import copy
 import datetime
 import inspect
+import math
 import sys
 import time
 import uuid
@@ -122,7 +123,8 @@ def evaluate(
             ``simulate`` can't be called.
         KeyboardInterrupt: After Ctrl-C. Its attribute ``experiment`` has the finished trials.
     """
-    if timeout is not None and not timeout > 0:
+    limit = math.inf if timeout is None else timeout
+    if not limit > 0:
         raise ConfigError(f"timeout: must be a positive number of seconds, got {timeout!r}")
     _check({"task": task, "simulate": simulate or task}, {"repetitions": repetitions, "concurrency": concurrency})
     runs = _runs(dataset, repetitions)
@@ -148,8 +150,8 @@ def evaluate(
         try:
             with captured_turns(tracer_provider) as kept:
                 begin = (lambda run: submitted(given.run_async(run), loop)) if asynchronous else partial(started, given.run)
-                for run, future in completed(runs, begin, concurrency, timeout):
-                    run.end(timeout or 0.0) if future is None else future.result()
+                for run, future in completed(runs, begin, concurrency, limit):
+                    run.end(limit) if future is None else future.result()
                     run.is_over = True
                     bar.step()
         except KeyboardInterrupt:
@@ -161,9 +163,9 @@ def evaluate(
         most = loaded.judge.max_concurrency if asks is not None or embeds is not None else 1
         try:
             for run, scores in completed(
-                ended, lambda run: started(scorer.scored, run.script, run.calls, run.conversation_id), most, timeout
+                ended, lambda run: started(scorer.scored, run.script, run.calls, run.conversation_id), most, limit
             ):
-                run.scored = scorer.late(run.calls, timeout or 0.0) if scores is None else scores.result()
+                run.scored = scorer.late(run.calls, limit) if scores is None else scores.result()
         except KeyboardInterrupt:
             interrupted = True
         found = Experiment(list(_trials(ended)), loaded.scale)
@@ -320,7 +322,8 @@ def _trials(runs: Sequence[_Run]) -> Iterator[Trial]:
                     scored[number] = turn, _of_raised(scores, error, applied)
             if run.script.is_conversation:
                 error = f"turn {len(run.calls)}: {error}"
-        yield Trial(run.case_id, run.repetition, scored, error, sum(call.seconds for call in run.calls))
+        is_full = run.script.user is not None and error is None and len(run.calls) == run.script.max_turns
+        yield Trial(run.case_id, run.repetition, scored, error, sum(call.seconds for call in run.calls), is_full)
 
 
 def _of_raised(scores: Sequence[Score], text: str, applied: Container[str]) -> list[Score]:

@@ -30,6 +30,8 @@ class Trial(NamedTuple):
     """The exception that the task raised, as text."""
     seconds: float
     """Duration of the task."""
+    reached_max_turns: bool = False
+    """True if the case's ``max_turns`` ended the conversation, or could have, instead of the simulated user."""
 
 
 class Summary(NamedTuple):
@@ -242,3 +244,5 @@ def _lines(experiment: Experiment) -> Iterator[str]:
         yield f"{trial.case_id}, repetition {trial.repetition}: {trial.error}"
     if len(raised) > 5:
         yield f"and {len(raised) - 5} more calls raised"
+    if full := [trial.case_id for trial in experiment.trials if trial.reached_max_turns]:
+        yield f"conversations that reached max_turns: {len(full)} ({', '.join(dict.fromkeys(full[:5]))}{', …' * (len(full) > 5)})"

@@ -131,6 +131,31 @@ def test_answer_of_a_generator_is_its_texts(task: Any) -> None:
     assert oa.evaluate(task, CASES, EQUALS).summary()[0].pass_rate == 1.0
 
 
+@pytest.mark.parametrize(("most", "is_full"), [(3, True), (4, False)])
+def test_conversation_that_reached_its_maximum_is_named(most: int, is_full: bool) -> None:
+    """gooddata-python-sdk 1789: a simulation that ran out of turns looks like another one."""
+    case = {"case_id": "refund", "user": "Asks three times.", "max_turns": most}
+    found = oa.evaluate(
+        lambda text, history: "Lima", [case], ["code_empty_answer"],
+        simulate=lambda history, case: "Which city?" if len(history) < 6 else None,
+    )  # fmt: skip
+    assert [trial.reached_max_turns for trial in found.trials] == [is_full]
+    assert ("conversations that reached max_turns: 1 (refund)" in str(found)) is is_full
+
+
+def test_experiment_runs_within_a_task_of_another_one() -> None:
+    """deepeval 2952: an evaluation waits forever for the event loop in which it was called."""
+
+    async def answer(text: str) -> str:
+        return "Lima"
+
+    async def nested(text: str) -> str:
+        return str(oa.evaluate(answer, CASES, EQUALS).summary()[0].pass_rate)
+
+    found = asyncio.run(oa.evaluate_async(nested, CASES[:1], ["code_empty_answer"]))
+    assert found.turns[0].output == "1.0"
+
+
 # --- calls that end otherwise than by an answer
 
 
@@ -271,7 +296,8 @@ def test_metric_with_two_settings_has_two_rows() -> None:
     """strands evals 249: two evaluators of the same type with different settings overwrite each other."""
     lima, paris = ({"code_contains": {"value": city}} for city in ("Lima", "Paris"))
     bound = [oa.get_metric("code_contains", value=city) for city in ("Lima", "Paris")]
-    for metrics in ([lima, paris], bound, bound, [lima, *bound, paris]):
+    choices: list[list[Any]] = [[lima, paris], bound, bound, [lima, *bound, paris]]
+    for metrics in choices:
         found = oa.evaluate(lambda text: "Lima", CASES, metrics).summary()
         assert [summary.pass_rate for summary in found] == [1.0, 0.0]
         assert len({summary.metric for summary in found}) == 2
