@@ -65,7 +65,7 @@ class _Run:
     scored: Sequence[tuple[Turn, list[Score]]] | None = None
 
     def failed(self, error: BaseException) -> Call:
-        """Return a call for an error outside of the task."""
+        """Return a call for an error of the simulated user."""
         return Call(self.script.case, self.script.case.references, [], error=error)
 
     def end(self, timeout: float) -> None:
@@ -134,9 +134,7 @@ def evaluate(
     if metrics is not None:
         whole = [one for one in whole if one.name in metrics or one.metric.name in metrics]
     selected = with_signals(selected, [*selected, *whole])
-    cases = CaseMetrics(
-        loaded, selected, [case for run in runs for case in run.script.cases]
-    )  # reports errors before the task runs
+    cases = CaseMetrics(loaded, selected, [case for run in runs for case in run.script.cases])  # errors before the task runs
     bar = _Bar(len(runs), sys.stderr.isatty() if progress is None else progress)
     with models(loaded, judge, embedder) as (asks, embeds):
         simulated = next((run.case_id for run in runs if run.script.user is not None), None)
@@ -312,11 +310,9 @@ def _trials(runs: Sequence[_Run]) -> Iterator[Trial]:
         if run.scored is None:  # interrupted
             continue
         scored, error = list(run.scored), None
-        if run.calls[-1].error is not None:
-            error = f"{type(run.calls[-1].error).__name__}: {run.calls[-1].error}"
-            places = {turn.turn_id for turn in run.calls[-1].turns} | {
-                scored[-1][0].turn_id
-            }  # the last one can be the conversation
+        if (raised := run.calls[-1].error) is not None:
+            error = f"{type(raised).__name__}: {raised}"
+            places = {turn.turn_id for turn in (*run.calls[-1].turns, scored[-1][0])}  # the last one can be the conversation
             for number, (turn, scores) in enumerate(scored):
                 if turn.turn_id in places:
                     scored[number] = turn, _of_raised(scores, error, applied)
@@ -347,15 +343,13 @@ class _Bar:
 
     def step(self) -> None:
         self._done += 1
-        if self._shown:
-            filled = 30 * self._done // self._total
-            self._write(f"\r[{'█' * filled}{' ' * (30 - filled)}] {self._done} of {self._total}")
+        filled = 30 * self._done // self._total
+        self._write(f"[{'█' * filled}{' ' * (30 - filled)}] {self._done} of {self._total}")
 
     def close(self) -> None:
-        if self._shown:
-            self._write("\r\033[K")
+        self._write("\033[K")
 
-    @staticmethod
-    def _write(text: str) -> None:
-        sys.stderr.write(text)
-        sys.stderr.flush()
+    def _write(self, text: str) -> None:
+        if self._shown:
+            sys.stderr.write(f"\r{text}")
+            sys.stderr.flush()
