@@ -8,7 +8,8 @@ from __future__ import annotations
 import functools
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from .bounded import bounded_name, is_count
@@ -106,34 +107,52 @@ def keyed(keys: str = "", unread: str = "", needs: str = "", **readers: Reader) 
     """
     keys = keys or " ".join(name.rstrip("_") for name in readers)
     spelled = {key: [key, *filter(None, others.split(","))] for key, _, others in (word.partition("=") for word in keys.split())}
-    ours = {other: (rank, key) for key, others in spelled.items() for rank, other in enumerate(others)}
-    ignored, required = frozenset(unread.split()), needs.split()
-    read_by = {key: readers.get(key, readers.get(f"{key}_", anything)) for key in spelled}
+    return _Keyed(
+        spelled,
+        {other: (rank, key) for key, others in spelled.items() for rank, other in enumerate(others)},
+        frozenset(unread.split()),
+        needs.split(),
+        {key: readers.get(key, readers.get(f"{key}_", anything)) for key in spelled},
+    )
 
-    def read(value: Any, path: str) -> dict[str, Any]:
-        if a_mapping(value, path).keys() <= read_by.keys() and all(value.get(key) is not None for key in required):
-            return {key: read_by[key](inner, f"{path}.{key}") for key, inner in value.items() if inner is not None}
+
+@dataclass(frozen=True, slots=True)
+class _Keyed:
+    spelled: Mapping[str, Sequence[str]]
+    ours: Mapping[str, tuple[int, str]]
+    """Preference of each spelling, and our key."""
+    ignored: frozenset[str]
+    required: Sequence[str]
+    readers: Mapping[str, Reader]
+
+    def __call__(self, value: Any, path: str) -> dict[str, Any]:
+        readers = self.readers
+        if a_mapping(value, path).keys() <= readers.keys() and all(value.get(key) is not None for key in self.required):
+            return {key: readers[key](inner, f"{path}.{key}") for key, inner in value.items() if inner is not None}
         chosen: dict[str, tuple[int, str]] = {}  # our key → preference and spelling of the given one
         others = []
         for given, inner in value.items():
-            word = given if given in ours else snake_case(str(given))
-            if word not in ours:
-                others += [(word, given)] if word not in ignored else []
+            word = given if given in self.ours else snake_case(str(given))
+            if word not in self.ours:
+                others += [(word, given)] if word not in self.ignored else []
             elif inner is not None:
-                rank, key = ours[word]
+                rank, key = self.ours[word]
                 chosen[key] = min(chosen.get(key, (rank, given)), (rank, given))
-        for key in required:
+        for key in self.required:
             if key not in chosen:
-                got = ", ".join(map(repr, value)) or "an empty object"
-                typos = ((misspelled(word, tuple(ours)) or (likeness(word, key) > _ALIKE and key), word) for word, _ in others)
-                hint = next((f". Did you mean {meant!r} instead of {word!r}?" for meant, word in typos if meant), "")
-                raise ConfigError(f"{path}.{key}: must be set, got {got}{hint}")
+                raise ConfigError(f"{path}.{key}: must be set, got {self._instead(key, value, others)}")
         for word, given in others:
-            if "*" not in ignored or ((similar := misspelled(word, tuple(ours))) and ours[similar][1] not in chosen):
-                raise unknown(path, str(given), ours, spelled)
-        return {key: read_by[key](value[given], f"{path}.{given}") for key, (_, given) in chosen.items()}
+            if "*" not in self.ignored or (
+                (similar := misspelled(word, tuple(self.ours))) and self.ours[similar][1] not in chosen
+            ):
+                raise unknown(path, str(given), self.ours, self.spelled)
+        return {key: readers[key](value[given], f"{path}.{given}") for key, (_, given) in chosen.items()}
 
-    return read
+    def _instead(self, key: str, value: Mapping[str, Any], others: Iterable[tuple[str, str]]) -> str:
+        """Return the keys given instead of a required one, and the one that may be meant."""
+        typos = ((misspelled(word, tuple(self.ours)) or (likeness(word, key) > _ALIKE and key), word) for word, _ in others)
+        hint = next((f". Did you mean {meant!r} instead of {word!r}?" for meant, word in typos if meant), "")
+        return (", ".join(map(repr, value)) or "an empty object") + hint
 
 
 @functools.lru_cache(maxsize=1024)

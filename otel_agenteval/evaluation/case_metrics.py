@@ -231,8 +231,18 @@ def _entry(given: Any) -> MetricEntry:
     Raises:
         ConfigError: the entry has another form, or a selector or sampling.
     """
-    key = next((key for key in _NAMED_BY if isinstance(given, Mapping) and isinstance(given.get(key), str)), None)
-    if key is None and isinstance(given, Mapping) and "value" in given:
+    entry = entry_from(_named(given) if isinstance(given, Mapping) else given)
+    if unusable := entry.options_given & {"when", "sample"}:
+        raise ConfigError(
+            f"{min(unusable)}: a case always evaluates its metrics. Remove {min(unusable)}, or configure the metric"
+        )
+    return entry
+
+
+def _named(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return an entry with the metric's name as its key."""
+    key = next((key for key in _NAMED_BY if isinstance(given.get(key), str)), None)
+    if key is None and "value" in given:
         typo = next(
             (f"Did you mean {meant} instead of {word!r}?" for word in given if (meant := misspelled(word, _NAMED_BY))), "Example"
         )
@@ -247,9 +257,4 @@ def _entry(given: Any) -> MetricEntry:
         if len(inner) == 1 and isinstance(nested := inner.get("params", inner.get("parameters")), Mapping):
             inner = {**nested}
         given = {given[key]: inner, **beside}
-    entry = entry_from(given)
-    if unusable := entry.options_given & {"when", "sample"}:
-        raise ConfigError(
-            f"{min(unusable)}: a case always evaluates its metrics. Remove {min(unusable)}, or configure the metric"
-        )
-    return entry
+    return given

@@ -137,14 +137,9 @@ def evaluate(
     cases = CaseMetrics(loaded, selected, [case for run in runs for case in run.script.cases])  # errors before the task runs
     bar = _Bar(len(runs), sys.stderr.isatty() if progress is None else progress)
     with models(loaded, judge, embedder) as (asks, embeds):
-        simulated = next((run.case_id for run in runs if run.script.user is not None), None)
-        if simulate is None and simulated is not None:
-            if asks is None:
-                how = "Set judge.base_url and judge.model in the configuration, or the argument simulate"
-                raise ConfigError(f"dataset: case {simulated}: user: a judge is required to play the user. {how}")
-            simulate = model_user(asks, loaded)
         asynchronous = inspect.iscoroutinefunction(task) or inspect.iscoroutinefunction(getattr(task, "__call__", None))  # noqa: B004 - of an object whose call is one
-        given, loop, interrupted = _Task(task, named_arguments(task), simulate), _CALLERS_LOOP.get(), False
+        user = simulate or _simulated_user(runs, asks, loaded)
+        given, loop, interrupted = _Task(task, named_arguments(task), user), _CALLERS_LOOP.get(), False
         try:
             with captured_turns(tracer_provider) as kept:
                 begin = (lambda run: submitted(given.run_async(run), loop)) if asynchronous else partial(started, given.run)
@@ -182,6 +177,16 @@ async def evaluate_async(
     loop, context = asyncio.get_running_loop(), copy_context()
     context.run(_CALLERS_LOOP.set, loop)
     return await loop.run_in_executor(None, lambda: context.run(evaluate, task, dataset, metrics, **options))
+
+
+def _simulated_user(runs: Iterable[_Run], asks: Asks | None, config: Config) -> Simulate | None:
+    case = next((run.case_id for run in runs if run.script.user is not None), None)
+    if case is None:
+        return None
+    if asks is None:
+        how = "Set judge.base_url and judge.model in the configuration, or the argument simulate"
+        raise ConfigError(f"dataset: case {case}: user: a judge is required to play the user. {how}")
+    return model_user(asks, config)
 
 
 def _check(functions: Mapping[str, Any], numbers: Mapping[str, Any]) -> None:

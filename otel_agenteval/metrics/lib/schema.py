@@ -74,6 +74,11 @@ def _read(schema_text: str) -> str:
         raise MetricError(
             "invalid_schema", "schema: must be an object with keywords of JSON Schema or a boolean, or its JSON text"
         )
+    _check_keywords(schema, keywords)
+    return jsonio.dumps(schema)
+
+
+def _check_keywords(schema: Any, keywords: tuple[str, ...]) -> None:
     pending: list[tuple[str, Any]] = [("schema", schema)]
     while pending:
         path, one = pending.pop()
@@ -84,7 +89,6 @@ def _read(schema_text: str) -> str:
                 pending += ((f"{path}.{key}.{name}", inner) for name, inner in _object(value).items())
             elif key in (*_LISTS, *_SINGLE, *_OF_MEMBERS, *_OF_ITEMS, "prefixItems", "propertyNames"):
                 pending += [(f"{path}.{key}", inner) for inner in (_list(value) or [value])]
-    return jsonio.dumps(schema)
 
 
 @functools.lru_cache(maxsize=256)
