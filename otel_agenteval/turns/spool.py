@@ -30,7 +30,7 @@ from typing import Any, NamedTuple, Protocol
 from ..core.processes import Processes
 from ..core.turn import Turn
 from ..dialects.reader import read, role_in
-from ..dialects.step import AGENT, LLM
+from ..dialects.step import AGENT, INNER, LLM
 from ..spans.otlp import OtlpLog
 from ..spans.record import SpanRecord
 from .duplicates import order
@@ -296,7 +296,7 @@ def _survey(meet: bool, slot: Slot) -> _Surveyed:
     conversations: dict[str, list[int]] = defaultdict(list)
     for group in _parts(slot):
         trace = group.root.trace_id
-        if not meet and role_in(group.root) not in (None, LLM) and read(group.root).thread is None:  # ends with its trace
+        if not meet and role_in(group.root) not in (None, INNER, LLM) and read(group.root).thread is None:  # ends with its trace
             continue
         if may_go_on(group):
             traces.add(trace)

@@ -19,7 +19,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from ..core.tenancy import number_in
 from ..core.turn import Message
 from ..dialects.generic.kinds import is_turn
-from ..dialects.step import AGENT, LLM, Step
+from ..dialects.step import AGENT, INNER, LLM, TOOL, Step
 from .reading.turn import TurnReader
 from .roots import SpanGroup
 from .threads import Threads
@@ -270,15 +270,16 @@ class _Piece:
 
 
 def may_go_on(group: SpanGroup) -> bool:
-    """Return True for a model call that is alone in its trace, also below the spans of a gateway, or a message of a thread."""
-    return reader_of(group).root.thread is not None or is_bare_call(group) or _is_of_gateway(group)
+    """Return True for a message of a thread, or a model call alone in its trace, also below a gateway's spans or a loop's step."""
+    return reader_of(group).root.thread is not None or is_bare_call(group) or _holds_one_call(group)
 
 
-def _is_of_gateway(group: SpanGroup) -> bool:
-    """Return True if a turn is one model call below spans without a role and without content of their own."""
+def _holds_one_call(group: SpanGroup) -> bool:
+    """Return True if a turn is one model call below spans without content of their own, or one step of an agent's loop."""
     reader = reader_of(group)
     root = reader.root
-    if root.role is not None or len(reader.llm) != 1 or not reader.of_role.keys() <= {None, LLM}:
+    beside = (None, LLM) if root.role is None else (None, INNER, LLM, TOOL) if root.role == INNER else ()
+    if len(reader.llm) != 1 or not reader.of_role.keys() <= set(beside):
         return False
     return root.input_messages is None and root.input_value is None and root.output_messages is None and root.output_value is None
 

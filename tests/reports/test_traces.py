@@ -428,3 +428,19 @@ def test_request_with_an_empty_text_is_no_answer() -> None:
     said = json.dumps({"messages": [{"type": "human", "content": "Q"}, {"type": "ai", "content": "", "tool_calls": [{"name": "pay", "args": {}, "id": "c1"}]}]})  # fmt: skip
     root = span(1, 0, "graph", {"openinference.span.kind": "CHAIN", "input.value": "Q", "output.value": said})
     assert turn_of(root, chat(2, 1, user="Q", calls=[{"id": "c1", "name": "pay", "arguments": {}}])).output is None
+
+
+def test_steps_of_a_loop_without_its_run_are_one_turn() -> None:
+    """harness-sdk 118: each cycle of an agent is a root of its own."""
+    cycle = {"gen_ai.operation.name": "execute_event_loop_cycle"}
+    stitcher = Stitcher(30.0)
+    cycles = [
+        [
+            span(1, 0, "Cycle 1", cycle, trace_id=1), chat(2, 1, user="Q", calls=[CALL], trace_id=1),
+            tool(3, 1, at=20, trace_id=1, attributes={"gen_ai.tool.call.id": "c1"}),
+        ],
+        [span(4, 0, "Cycle 2", cycle, trace_id=2, at=50), chat(5, 4, user="Q", messages=ANSWERED, says="42", trace_id=2, at=51)],
+    ]  # fmt: skip
+    (group,) = [group for spans in cycles for part in split(spans) for group in stitcher.add(part, 0.0)]
+    turn = reader_of(group).turn("root_ended", True)
+    assert (turn.input, turn.output, [call.result for call in turn.tool_calls or ()]) == ("Q", "42", ["42"])
