@@ -75,11 +75,9 @@ class Trust:
 
 
 def read_labels(path: str) -> list[Label]:
-    """Read labels from a JSONL, CSV or Parquet file, or raise a :class:`ConfigError` that names the row.
-
-    Columns are ``turn_id`` or ``case_id``, ``label`` (pass, fail, good, bad, yes, no, 1, 0, 👍, 👎), and optionally ``metric``.
-    If the column ``by`` names the person, a later label by the same person replaces the earlier one. A ``null`` label withdraws
-    it.
+    """Read labels from a JSONL, CSV or Parquet file, or raise a :class:`ConfigError` that names the row. Columns are ``turn_id``
+    or ``case_id``, ``label`` (pass, fail, good, bad, yes, no, 1, 0, 👍, 👎), and optionally ``metric``. If the column ``by`` names
+    the person, a later label by the same person replaces the earlier one. A ``null`` label withdraws it.
     """
     found: dict[tuple[object, ...], Label] = {}
     for number_of_row, (place, row) in enumerate(rows_in(path, "labels")):
@@ -120,7 +118,7 @@ def labels_of_feedback(run: Run) -> list[Label]:
 
 
 def labels_in_traces(path: str) -> list[Label] | None:
-    """Return the user feedback in recorded traces as labels, or None if there are no traces."""
+    """Return the user feedback in recorded traces as labels, or None without traces."""
     try:
         with Path(path).open("rb") as file:
             if not any(sign in file.read(_HEAD) for sign in (b'"resourceSpans"', b'"resourceLogs"')):
@@ -138,13 +136,7 @@ def labels_in_traces(path: str) -> list[Label] | None:
 
 
 def trust_in(run: Run, labels: Sequence[Label], metric: str | None = None, judge: str | None = None) -> list[Trust]:
-    """Return the reliability of each metric, or of one, that has labeled turns.
-
-    ``judge`` is the name of the judge's model, to measure its preference for itself.
-
-    Raises:
-        AgentEvalError: no label belongs to a turn with a verdict.
-    """
+    """Return the reliability of each labeled metric, or of one, or raise AgentEvalError. A ``judge`` may prefer its own model."""
     by_turn: dict[str, list[Label]] = {}
     for label in labels:
         by_turn.setdefault(label.turn, []).append(label)
@@ -182,7 +174,7 @@ def _preference(labeled: Sequence[tuple[bool, ScoreRow]], judge: str | None) -> 
 
 
 def _is_same(judge: str, model: str) -> bool:
-    """Return True if two names refer to the same model, whatever their provider and date."""
+    """Return True if two names refer to the same model, with any provider and date."""
     one, other = (name.lower().rpartition("/")[2] for name in (judge, model))
     return one.startswith(other) or other.startswith(one)
 

@@ -71,10 +71,7 @@ class Comparison:
 
 
 def compare(before: Run, after: Run, baseline: str, watch: Collection[str] = ()) -> Comparison:
-    """Compare a run with a baseline.
-
-    A regression is a failure for metrics with the policy ``gate`` and those in ``watch``. ``all`` stands for every metric.
-    """
+    """Compare a run with a baseline. Regressions of gates and of metrics in ``watch`` (``all`` for every metric) are failures."""
     paired_by, pairs = _pairing(before, after)
     found = Comparison(baseline, (len(before.turns), len(after.turns)), paired_by, pairs)
     match = _matcher(before)
@@ -108,10 +105,7 @@ def _pairing(before: Run, after: Run) -> tuple[Literal["turn id", "case id"] | N
 
 
 def _matcher(before: Run) -> Callable[[MetricSeries, int], MetricSeries | None]:
-    """Return a function that finds a series' counterpart in the baseline.
-
-    It matches parameters first, and then the name if both runs have only one series with it.
-    """
+    """Return a function that finds a series' counterpart by its parameters, or by its name if both runs have only one series."""
     by_name: dict[str, list[MetricSeries]] = {}
     for series in before.series.values():
         by_name.setdefault(series.facts.metric, []).append(series)

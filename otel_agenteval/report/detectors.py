@@ -38,7 +38,7 @@ _INDEX = re.compile(r"\[[0-9]+\]")
 
 
 class Pattern(NamedTuple):
-    """What findings have in common."""
+    """Common properties of findings."""
 
     text: str
     setting: tuple[str, str] | None = None

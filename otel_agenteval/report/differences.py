@@ -35,11 +35,7 @@ def differences_of(metric: str, rows: Sequence[VerdictRow]) -> ShownDifferences:
 
 
 def differences_of_group(rows: Sequence[VerdictRow], group: Sequence[FactCondition], option: str = "--group") -> ShownDifferences:
-    """Compare the turns that meet all conditions with the rest.
-
-    Raises:
-        ConfigError: no turn has a fact of that name. The message begins with ``option``.
-    """
+    """Compare the turns that meet all conditions with the rest, or raise a ConfigError that begins with ``option``."""
     name = " and ".join(map(str, group))
     title = f"{name.replace('{', '{{').replace('}', '}}')}: {{0:,}} of {{2}}"
     return ShownDifferences(title, {"where": name}, ("group", "rest"), compare_group(rows, group, option))

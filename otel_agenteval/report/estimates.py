@@ -32,11 +32,7 @@ class GroupMean:
 
 
 def estimates_of(reader: StoreReader, by: str, wanted: Wanted) -> list[GroupMean]:
-    """Estimate each metric for all stored turns, by group, see :func:`.releases.compare_groups`.
-
-    Raises:
-        AgentEvalError: there is no score.
-    """
+    """Estimate each metric for all stored turns, see :func:`.releases.compare_groups`. Raises AgentEvalError without scores."""
     turns = reader.groups(by, wanted)
     groups: dict[tuple[str, str], Group] = {}
     units: dict[str, str] = {}

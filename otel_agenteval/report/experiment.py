@@ -35,10 +35,7 @@ class Trial(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """One metric over all cases.
-
-    The case is the unit of the 95 % intervals, even with repetitions.
-    """
+    """One metric over all cases. The case is the unit of the 95 % intervals, even with repetitions."""
 
     metric: str
     unit: str

@@ -1,4 +1,4 @@
-"""Failed turns, grouped by what went wrong first, with the rate of each group and how it changes."""
+"""Failed turns, grouped by their first fault, with the rate of each group and how it changes."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ _OF_LABELS = frozenset(("turn_id", "label", "good", "passed", "metric", "rating"
 
 
 class ModeCase(NamedTuple):
-    """A case, and what replays it in its conversation."""
+    """A case, and its replay in its conversation."""
 
     row: dict[str, Any]
     """The case if it is the first turn of its conversation."""
@@ -65,7 +65,7 @@ def case_of(
     parameters: Parameters,
     labels: Mapping[str, Mapping[str, Any]],
 ) -> ModeCase | None:
-    """Return the case of a failed turn, or None if it has no input or no metric can evaluate it again.
+    """Return the case of a failed turn, or None without an input, or a metric to evaluate it again.
 
     Args:
         content: the turn in the form ``turn.v1``, redacted.
@@ -92,10 +92,7 @@ def _asked_before(content: Mapping[str, Any], text: str) -> list[str]:
 
 
 def gates_of(scores: Iterable[Score], kind: str, parameters: Parameters) -> list[dict[str, Any]]:
-    """Return the entries of the column ``metrics``: the failed metrics, and those that see the fault, as gates.
-
-    Metrics that can't be evaluated again, such as user feedback, are left out.
-    """
+    """Return the failed metrics, and those that see the fault, as gates, except for metrics that can't be evaluated again."""
     wanted: dict[str, dict[str, Any]] = {}
     for score in scores:
         if score.verdict is False:
@@ -180,20 +177,12 @@ def _earlier(reader: StoreReader, turn: Mapping[str, Any]) -> list[str]:
 
 
 def references_in(labels: str) -> dict[str, dict[str, Any]]:
-    """Return the references in a file of labels, see :func:`references_of`.
-
-    Raises:
-        ConfigError: the file can't be read.
-    """
+    """Return the references in a file of labels, see :func:`references_of`. Raises ConfigError if the file can't be read."""
     return references_of(row for _, row in rows_in(labels, "--labels"))
 
 
 def references_of(labels: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return the references that labels give, by turn or case id.
-
-    References are the columns that aren't facts of the label, a ``value`` that is a text, and a ``comment`` that is a JSON
-    object.
-    """
+    """Return the references in labels by turn or case id: other columns, a text ``value``, and a JSON object in ``comment``."""
     found: dict[str, dict[str, Any]] = {}
     for row in labels:
         given = {name: value for name, value in row.items() if name not in _OF_LABELS and value is not None}

@@ -80,7 +80,7 @@ class _JsonLines:
         self._out.write(text)
 
     def finish(self, report: Report) -> None:
-        """Create an empty file if the run had no scores."""
+        """Create an empty file for a run without scores."""
         self._out.write("")
 
 
@@ -124,7 +124,7 @@ FORMATS = ("jsonl", "table", *_DOCUMENTS)
 
 
 class _KeptUntilWritten(io.TextIOWrapper):
-    """A file that keeps its old content until the first write, if a run has no input."""
+    """A file that keeps its old content until the first write, in case a run lacks input."""
 
     _begun = False
 

@@ -101,7 +101,7 @@ class MetricSeries:
 
     @property
     def verdicts(self) -> list[ScoreRow]:
-        """The rows that count in the pass rate, with those of tasks that raised."""
+        """The rows that count in the pass rate, including tasks that raised."""
         return [row for row in self.rows if row.passed is not None and row.outcome != "vacuous"]
 
     def summary(self) -> SeriesSummary:
@@ -193,13 +193,7 @@ class Run:
 
     @classmethod
     def read(cls, path: str, report: Report = to_stderr, scale: int = 1) -> Run:
-        """Read a run from the JSON lines that ``otel-agenteval eval`` wrote.
-
-        ``report`` is called with a message for each line that isn't a score.
-
-        Raises:
-            AgentEvalError: the file can't be read or contains no score.
-        """
+        """Read scores from JSON lines, and ``report`` other lines. Raises AgentEvalError without scores."""
         run = cls(scale)
         with open_recording(path) as stream:
             try:

@@ -33,7 +33,7 @@ class OutcomeTable:
                 total[1] += 1
 
     def render(self, width: int = 100, *, colour: bool = False) -> str:
-        """Return a table with one row per metric, most failures first. ``mean`` has no vacuous scores."""
+        """Return a table with one row per metric, most failures first. ``mean`` is without vacuous scores."""
         paint = Paint(colour)
         lines = [
             paint(

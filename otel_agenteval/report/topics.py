@@ -1,4 +1,4 @@
-"""Topics of a failure mode: failed turns that are split by what their texts contain."""
+"""Topics of a failure mode: failed turns that are split by their texts."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Topic:
 
 
 def failure_text(turn: Turn | Mapping[str, Any] | None, fault: Fault, explanation: str | None, redact: Collection[str]) -> str:
-    """Return what a failed turn's texts contain about its failure. Empty if nothing is known.
+    """Return the text about a failed turn's failure. Empty if nothing is known.
 
     Args:
         turn: the turn, or its form ``turn.v1``.
