@@ -11,10 +11,7 @@ from .intervals import Interval, blocks
 
 
 def cohen_kappa(first: Sequence[int], second: Sequence[int]) -> float | None:
-    """Return the agreement of two raters beyond chance, from -1 to 1.
-
-    Returns None for empty input, or if both raters gave the same level to every item.
-    """
+    """Return the agreement of two raters beyond chance, from -1 to 1, or None if both gave one level to every item."""
     if not len(first):
         return None
     a, b, levels = _coded(first, second)

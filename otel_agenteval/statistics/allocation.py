@@ -24,11 +24,9 @@ class Stratum(NamedTuple):
 
 
 def allocate(strata: Mapping[Key, Stratum], budget: float, least: float, power: float = 0.5) -> dict[Key, float]:
-    """Return the number of turns to judge per hour, by stratum.
-
-    ``budget`` is the hourly limit, in the unit of the costs. ``least`` is the minimum for each stratum, or all of its turns if
-    there are fewer. If the budget doesn't cover the minimums, all are reduced by the same factor. ``power`` is the influence of
-    a stratum's size, from 0 to 1.
+    """Return the number of turns to judge per hour, by stratum. ``budget`` is the hourly limit, in the unit of the costs.
+    ``least`` is the minimum for each stratum, or all of its turns if there are fewer. If the budget doesn't cover the minimums,
+    all are reduced by the same factor. ``power`` is the influence of a stratum's size, from 0 to 1.
     """
     if not strata or budget <= 0:
         return dict.fromkeys(strata, 0.0)

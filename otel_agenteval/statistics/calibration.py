@@ -118,10 +118,8 @@ def rogan_gladen(called_bad: float, n: float, confusion: Confusion) -> Estimate 
 
 
 def predicted_rate(labeled: Sequence[tuple[bool, float]], scores: Sequence[float]) -> Estimate | None:
-    """Estimate the share of good turns from the judge's scores and some labels (PPI++).
-
-    The estimate is unbiased despite the judge's errors, and more precise the fewer the judge makes. The labeled turns must be
-    chosen at random.
+    """Estimate the share of good turns from the judge's scores and some labels (PPI++). The estimate is unbiased despite the
+    judge's errors, and more precise the fewer the judge makes. The labeled turns must be chosen at random.
     """
     sums, everyone = Sums(), Everyone()
     for good, score in labeled:

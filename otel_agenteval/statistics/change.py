@@ -195,10 +195,7 @@ class _Side:
 
 
 class Series:
-    """Change detection for one series of scores.
-
-    A score outside 0 to 1 makes a ``bounded`` series use ranks.
-    """
+    """Change detection for one series of scores. A score outside 0 to 1 makes a ``bounded`` series use ranks."""
 
     __slots__ = (
         "_block", "_block_ranks", "_block_size", "_bounded", "_ewma", "_exemplars", "_high", "_known", "_low", "_open", "_options", "_part", "_previous", "_ranks", "_release",
@@ -242,10 +239,7 @@ class Series:
     def see(
         self, value: float, at: float = 0.0, weight: float = 1.0, version: str | None = None, exemplar: str | None = None
     ) -> Found | None:
-        """Add a score, and return the change that it reveals, if any.
-
-        ``weight`` is one divided by the score's sampling probability. ``exemplar`` is the turn's id.
-        """
+        """Add a score, and return the change that it reveals. ``weight`` is one divided by the sampling probability."""
         if version is not None and version is not self._version and version != self._version:
             self._begin_release(version, at)
         if not self._known:

@@ -85,10 +85,7 @@ class Changes:
         turn_id: str | None,
         tenant: str | None = None,
     ) -> list[Change]:
-        """Add the scores of a turn, and return the changes that they reveal.
-
-        ``weight`` is one divided by the sampling probability. ``version`` is that of the service that made the turn.
-        """
+        """Add a turn's scores, and return the changes that they reveal. ``weight`` is one divided by the sampling probability."""
         now = self._clock.time_ns() / 1e9
         changes: list[Change] = []
         with self._lock:
@@ -158,11 +155,7 @@ class Changes:
             return [[*key, series.state()] for key, series in self._series.items()]
 
     def restore(self, state: Any, passed: float = 0.0) -> None:
-        """Restore the output of :meth:`state`. A series with an invalid state starts empty.
-
-        Raises:
-            TypeError, ValueError: the state as a whole is invalid.
-        """
+        """Restore the output of :meth:`state`. A series with an invalid state starts empty. Raises TypeError or ValueError."""
         for metric, agent, tenant, known in state:
             try:
                 series = Series.of_state(self._options, known)

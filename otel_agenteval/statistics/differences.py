@@ -334,10 +334,7 @@ def _benjamini_hochberg(ps: Sequence[float]) -> list[float]:
 def _facts(
     turns: Sequence[Mapping[str, Value]], order: Any, bad: Any, effects: Collection[str]
 ) -> tuple[list[TurnFact], Any, dict[TurnFact, list[TurnFact]]]:
-    """Return the facts that some bad turns and not all turns have, which turns have them, and the facts of the same turns.
-
-    The facts that most bad turns have come first.
-    """
+    """Return the facts of some bad turns, the most frequent first, which turns have them, and the facts of the same turns."""
     places, numbers = _places(turns, order)
     columns: dict[TurnFact, Any] = {}
     for fact, rows in places.items():

@@ -95,10 +95,7 @@ class _Turn:
 
 
 class Estimates:
-    """Estimates by metric and agent over a moving window. Thread-safe.
-
-    ``window`` is the window's length in seconds.
-    """
+    """Estimates by metric and agent over a moving window. Thread-safe. ``window`` is the window's length in seconds."""
 
     def __init__(self, window: float, clock: Clock) -> None:
         self._length = window / _PARTS
@@ -330,11 +327,7 @@ class Estimates:
         ]
 
     def restore(self, state: Any, passed: float = 0.0) -> None:
-        """Restore the output of :meth:`state` after ``passed`` seconds.
-
-        Raises:
-            TypeError, ValueError: the state is invalid.
-        """
+        """Restore the output of :meth:`state` after ``passed`` seconds. Raises TypeError or ValueError if it is invalid."""
         newest = int(self._clock.monotonic() // self._length)
         found: dict[tuple[str, str], dict[int, _TimePart]] = {}
         for metric, agent, kept in state:

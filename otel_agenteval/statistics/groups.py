@@ -140,10 +140,7 @@ def compare_values(values: Iterable[Value], before: str, after: str) -> tuple[li
 
 
 def adjusted_ps(found: Mapping[str, Difference]) -> dict[str, float]:
-    """Return each metric's p value, corrected for the number of metrics (Holm).
-
-    Metrics without any variation can't differ by chance, so the correction ignores them.
-    """
+    """Return each metric's p value, corrected for the number of metrics that vary (Holm). Others can't differ by chance."""
     testable = [metric for metric, of in found.items() if of.size or of.p < 1]
     adjusted = dict(zip(testable, holm([found[metric].p for metric in testable]), strict=True))
     return {metric: adjusted.get(metric, 1.0) for metric in found}

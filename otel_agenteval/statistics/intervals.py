@@ -32,10 +32,8 @@ def blocks(width: int, stream: int = 0) -> Iterator[tuple[Any, int]]:
 
 
 def always_valid(n: float, error: float) -> float:
-    """Return the half-width of an interval that is valid at every check at once, in standard errors.
-
-    Asymptotic confidence sequence: Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas 2024, tuned to be narrowest near 300
-    effective values.
+    """Return the half-width of an interval that is valid at every check at once, in standard errors. Asymptotic confidence
+    sequence: Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas 2024, tuned to be narrowest near 300 effective values.
     """
     tuned = (-2 * math.log(error) + math.log(-2 * math.log(error) + 1)) / 300.0
     size = max(n, 1.0) * tuned
@@ -55,10 +53,7 @@ def newcombe(before: tuple[float, float], after: tuple[float, float]) -> Interva
 
 
 def newcombe_paired(both: int, lost: int, gained: int, neither: int) -> Interval:
-    """Return Newcombe's 95 % interval for the difference of two paired proportions.
-
-    The arguments are numbers of pairs: passed before and after, only before, only after, and never.
-    """
+    """Return Newcombe's 95 % interval for the difference of two paired proportions, from numbers of pairs."""
     n = both + lost + gained + neither
     margins = float(both + lost) * (gained + neither) * (both + gained) * (lost + neither)
     cross = float(both * neither - lost * gained)

@@ -20,20 +20,12 @@ class Tries(NamedTuple):
 
 
 def pass_at_k(tries: Tries, k: int) -> float:
-    """Estimate the probability that at least one of k repetitions passes (Chen et al. 2021).
-
-    Raises:
-        ValueError: there are fewer than k repetitions.
-    """
+    """Estimate the probability that one of k repetitions passes (Chen et al. 2021). Raises ValueError for fewer repetitions."""
     return 1.0 - _none_of(tries.n, tries.n - tries.passed, k)
 
 
 def pass_hat_k(tries: Tries, k: int) -> float:
-    """Estimate the probability that all of k repetitions pass (pass^k, Yao et al. 2024).
-
-    Raises:
-        ValueError: there are fewer than k repetitions.
-    """
+    """Estimate the probability that all of k repetitions pass (Yao et al. 2024). Raises ValueError for fewer repetitions."""
     return _none_of(tries.n, tries.passed, k)
 
 

@@ -63,10 +63,7 @@ def sign_flip(differences: Sequence[float]) -> float:
 
 
 def paired_test(before: Sequence[float], after: Sequence[float], *, is_rate: bool) -> tuple[float, Interval]:
-    """Return the p value of paired values, and the interval of their mean difference. All comparisons of cases use it.
-
-    Rates of zeros and ones get McNemar's test, other values a sign-flip test.
-    """
+    """Return the p value and interval of paired differences: McNemar's test for rates of zeros and ones, or a sign-flip test."""
     pairs = list(zip(before, after, strict=True))
     if is_rate and {*before, *after} <= {0.0, 1.0}:
         both, lost, gained, neither = (pairs.count(pair) for pair in ((1.0, 1.0), (1.0, 0.0), (0.0, 1.0), (0.0, 0.0)))

@@ -57,10 +57,7 @@ def directions(vectors: Sequence[Sequence[float]], general: Sequence[Sequence[fl
 
 
 def new_topics(texts: np.ndarray, known: Sequence[Sequence[float]] = ()) -> list[NewTopic]:
-    """Return the stable topics of the texts that belong to no known topic.
-
-    Texts are given by their directions, and known topics by their centers.
-    """
+    """Return the stable topics of the texts (directions) that belong to no known topic (centers)."""
     found: list[NewTopic] = []
     for _ in range(_ROUNDS):  # until a later call with the same texts finds no more
         more = _topics_of_free(texts, [*known, *(topic.center for topic in found)])

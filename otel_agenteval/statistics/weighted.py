@@ -83,10 +83,7 @@ def _array(values: Any, shape: tuple[int, ...]) -> Any:
 
 @dataclass(slots=True, eq=False)
 class Sums:
-    """Sums over the traces of one period.
-
-    A trace is a vector of its sums: weights, weighted scores, weighted squares of scores, and weighted proxies.
-    """
+    """Sums over the traces of one period: weights, weighted scores, weighted squares of scores, and weighted proxies."""
 
     total: Any = field(default_factory=lambda: np.zeros(_SIZE))
     outer: Any = field(default_factory=lambda: np.zeros((_SIZE, _SIZE)))
@@ -137,10 +134,7 @@ class Sums:
         return Sums(self.total + other.total, self.outer + other.outer, *ends)
 
     def estimate(self, everyone: Everyone | None = None) -> Estimate | None:
-        """Return the mean with its interval, or None without scores.
-
-        The proxies of all turns narrow the interval if they are informative.
-        """
+        """Return the mean with its interval, which informative proxies of all turns narrow, or None without scores."""
         moments = self._moments(everyone)
         return None if moments is None else self._interval(*moments, Z95)
 
@@ -190,15 +184,12 @@ class Sums:
         return mean, total, n * variance / total
 
     def _spread(self, means: Any) -> float:
-        """Return the variance of scores from 0 to 1, relative to that of zeros and ones."""
+        """Return the variance of scores from 0 to 1, relative to zeros and ones."""
         most = means[1] * (1 - means[1])
         return float(min(1.0, max(_LEAST_SPREAD, (means[2] - means[1] ** 2) / most))) if most > 0 else 1.0
 
     def _interval(self, mean: float, variance: float, n: float, z: float) -> Estimate:
-        """Return the estimate with Wilson's interval for scores from 0 to 1, or a normal interval.
-
-        Wilson's interval uses the observed variance, and stays valid if all judged turns agree.
-        """
+        """Return the estimate with Wilson's interval for scores from 0 to 1, also if all turns agree, or a normal interval."""
         if self.least < 0 or self.most > 1:
             half = z * math.sqrt(variance)
             return Estimate(mean, mean - half, mean + half, n)
