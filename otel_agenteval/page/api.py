@@ -119,11 +119,7 @@ class Api:
 
     @contextmanager
     def views(self) -> Iterator[Views]:
-        """Open the store for one request.
-
-        Raises:
-            Problem: the store doesn't exist yet or can't be read.
-        """
+        """Open the store for one request. Raises Problem if the store doesn't exist yet or can't be read."""
         try:
             views = Views(self.path)
         except StoreError as error:
@@ -182,10 +178,7 @@ class Api:
         return dict(content)
 
     def question(self, request: Request) -> dict[str, Any]:
-        """Return the judge calls of a metric on a turn.
-
-        If they aren't stored, returns the first prompt that the current version would send.
-        """
+        """Return a metric's judge calls on a turn, or the first prompt that the current version would send."""
         metric = request.given["metric"]
         content = self.case(request)
         with self.views() as views:
@@ -232,18 +225,11 @@ class Api:
         return FileResponse(lines.encode(), "application/x-ndjson", "cases.jsonl" if form == "dataset" else "turns.jsonl")
 
     def check(self, request: Request) -> None:
-        """Check that the reader can use the filter.
-
-        Raises:
-            Problem: the reader can't use it.
-        """
+        """Raise a Problem if the reader can't use the filter."""
         self._filter(request)
 
     def lately(self, request: Request, since: float | None) -> tuple[float, list[dict[str, Any]]]:
-        """Return filtered turns that changed after a time, and the time for the next call.
-
-        A turn changes when it arrives or gets scores. Without a time, returns no turns and the store's current time.
-        """
+        """Return filtered turns that arrived or got scores after a time, and the store's time for the next call."""
         with self.views() as views:
             if since is None:
                 return views.last_stored(), []
@@ -418,10 +404,7 @@ class Api:
         return references_of(self._labels_of(request)) if self.labels is not None else {}
 
     def cases(self, request: Request) -> dict[str, Any]:
-        """Return cases that two groups share.
-
-        Each contains the latest turn of both groups, and the differences of their scores.
-        """
+        """Return cases that two groups share, with the latest turn of both and the differences of their scores."""
         given = request.given
         with self.views() as views:
             pairs = views.pairs(
@@ -491,10 +474,7 @@ class Api:
         return {"label": labels.add(request.body, request.reader.name, self.now)}
 
     def next_to_label(self, request: Request) -> dict[str, Any]:
-        """Return the recent unlabeled turn whose score is closest to its threshold.
-
-        Its label is the most informative one.
-        """
+        """Return the recent unlabeled turn with the score closest to its threshold. Its label is the most informative one."""
         labelled = {label["turn_id"] for label in self._labels_of(request)}
         metric = request.given["metric"]
         wanted = self._filter(request)

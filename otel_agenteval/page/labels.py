@@ -25,12 +25,7 @@ FIELDS: Mapping[str, str] = {
 
 
 class Labels:
-    """File of labels. Thread-safe.
-
-    A label replaces an earlier one by the same person on the same turn and metric.
-
-    The file is created at the first label.
-    """
+    """File of labels, created at the first one. Thread-safe. A person's label replaces the earlier one on a turn and metric."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -39,13 +34,7 @@ class Labels:
         self._labels: dict[tuple[str, str, str], dict[str, Any]] = {}
 
     def add(self, given: Any, by: str, at: float) -> dict[str, Any]:
-        """Store a label and return it.
-
-        ``given`` is an object with the keys of :data:`FIELDS`, ``by`` the labeler's name.
-
-        Raises:
-            Problem: the label is invalid, or the file can't be written.
-        """
+        """Store a label (:data:`FIELDS`) and return it. Raises Problem if it is invalid, or the file can't be written."""
         label = {**_checked(given), "by": by, "at": at}
         line = jsonio.dumps({key: value for key, value in label.items() if value is not None or key == "label"}) + "\n"
         with self._lock:

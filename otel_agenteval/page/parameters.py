@@ -25,10 +25,7 @@ _MOST_TIME = 1e11
 
 
 class Problem(Exception):
-    """Raised for a request that can't be answered.
-
-    ``allow`` names the allowed methods if the request used another one.
-    """
+    """Raised for a request that can't be answered. ``allow`` names the allowed methods if the request used another one."""
 
     def __init__(self, status: int, message: str, allow: str | None = None) -> None:
         super().__init__(message)
@@ -51,11 +48,7 @@ class Parameter:
     required: bool = False
 
     def read(self, text: str, now: float) -> Any:
-        """Parse a value.
-
-        Raises:
-            Problem: the value isn't allowed.
-        """
+        """Parse a value, or raise a Problem."""
         if self.choices and text not in self.choices:
             raise self._wrong(text, f"one of {', '.join(self.choices)}")
         if self.kind == "flag":
@@ -104,11 +97,7 @@ def _time_in(text: str, now: float) -> float | None:
 
 
 def read(query: Mapping[str, Sequence[str]], parameters: Sequence[Parameter], now: float) -> dict[str, Any]:
-    """Parse a query. Parameters that it lacks get their defaults.
-
-    Raises:
-        Problem: a name is unknown, a value isn't allowed, or a required parameter is missing.
-    """
+    """Parse a query with defaults. Raises Problem if a name or value isn't allowed, or a required parameter is missing."""
     known = {parameter.name: parameter for parameter in parameters}
     for name in query:
         if name not in known:

@@ -33,14 +33,9 @@ class _Asked(JudgeModel):
 def question_about(
     content: Mapping[str, Any], metric: str, parameters: Mapping[str, Any], most_tokens: int | None = None
 ) -> dict[str, Any]:
-    """Return the first prompt that a judged metric would send about a turn.
-
-    Later prompts depend on the replies.
-
-    ``content`` is the turn in the form ``turn.v1``.
-
-    Raises:
-        Problem: the metric is unknown, the content is invalid, or the metric sends no prompt about this turn.
+    """Return the first prompt that a judged metric would send about a turn. Later prompts depend on the replies. ``content`` is
+    the turn in the form ``turn.v1``. Raises Problem if the metric is unknown, the content is invalid, or the metric sends no
+    prompt about this turn.
     """
     try:
         bound = get_metric(metric, **parameters)

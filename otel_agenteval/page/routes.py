@@ -96,11 +96,7 @@ ROUTES = (
 
 
 def route_of(method: str, path: str) -> tuple[Route, dict[str, str]]:
-    """Return the route of a request below :data:`BASE`, and the parameters in its path.
-
-    Raises:
-        Problem: the path is unknown, or the method isn't allowed.
-    """
+    """Return the route of a request below :data:`BASE`, and its path's parameters. Raises Problem for other requests."""
     allowed = []
     for route in ROUTES:
         match = route.pattern.fullmatch(path)
