@@ -240,7 +240,7 @@ class Service:
         return {**self.ledger(), "more": more, "budgets": list(self._budgets()), "unread_traces": missing}
 
     def _budgets(self) -> Iterator[dict[str, Any]]:
-        """Yield the limits of judge calls with what remains of them."""
+        """Yield the limits of judge calls with their remaining parts."""
         for bound in bounds_of(self.engine.config.judge.budget):
             account, unit = bound.counter.account, bound.counter.unit
             family = self.engine.telemetry.read(_REMAINING[unit])
@@ -294,7 +294,7 @@ class Service:
             await asyncio.sleep(_CHECK_EVERY)
 
     def reload(self, config: Config) -> list[str]:
-        """Apply another configuration, or raise and change nothing. Return what needs a restart."""
+        """Apply another configuration, or raise and change nothing. Return the sections that need a restart."""
         self.reload_failed()  # until the reload succeeds
         self._check_ready_outlets(config)
         found, before = config.serve, self.options

@@ -63,7 +63,7 @@ class Tenant:
             raise _over(quota, wait)
 
     def admit_turns(self, turns: TenantTurns) -> None:
-        """Admit turns within the quota, or if none of the tenant's is open, or raise a Refusal."""
+        """Admit turns within the quota, or the tenant's only ones, or raise a Refusal."""
         most = self.options.quotas.open_turns
         if most is not None and turns.new and turns.open and turns.open + turns.new > most:
             raise _over("open_turns", turns.next_close)

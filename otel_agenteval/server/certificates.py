@@ -63,10 +63,7 @@ def _date(moment: float) -> str:
 
 
 def _validity(der: bytes) -> Validity:
-    """Return the validity of a DER certificate.
-
-    It is the fourth field of the signed part, or the fifth if the first one is a version. Raises ValueError or IndexError.
-    """
+    """Return the fourth field of a DER certificate, or the fifth after a version. Raises ValueError or IndexError."""
     _, begin, _ = _field(der, 0)
     _, at, _ = _field(der, begin)
     for _ in range(4 if der[at] == _VERSION else 3):

@@ -64,10 +64,7 @@ class Feed:
         self._sampled_below = int(options.sample_rate * 2**64)
 
     def read(self, signal: Signal, body: bytes, is_json: bool, base: int = 0) -> Batch:
-        """Parse a decompressed request. Raises NotOtlp if it isn't one.
-
-        ``base`` is the number added to a trace id to make a trace key (:mod:`otel_agenteval.core.tenancy`).
-        """
+        """Parse a decompressed request, or raise NotOtlp. ``base`` is added to trace ids to make trace keys."""
         return self._read_spans(body, is_json, base) if signal == "traces" else self._read_logs(body, is_json, base)
 
     def give(self, batch: Batch, passed_over: Collection[int] = _NO_TRACES) -> None:

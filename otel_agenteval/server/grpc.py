@@ -46,11 +46,9 @@ ROOM_WITHIN = 2.0
 
 
 class _Reading:
-    """Memory reservations for messages that are being received.
-
-    gRPC returns a message only when it is complete, and doesn't report its size before. So each incoming message reserves the
-    largest allowed size. If that doesn't fit, the call waits, and calls with slow messages are refused to make room. The newest
-    call is served first.
+    """Memory reservations for messages that are being received. gRPC returns a message only when it is complete, and doesn't
+    report its size before. So each incoming message reserves the largest allowed size. If that doesn't fit, the call waits, and
+    calls with slow messages are refused to make room. The newest call is served first.
     """
 
     def __init__(self, budget: Budget, max_body: int) -> None:
@@ -63,7 +61,7 @@ class _Reading:
         budget.when_room(self._has_room)
 
     async def begin(self) -> MemoryShare:
-        """Reserve room for a message. Raises a Refusal if there is none in time."""
+        """Reserve room for a message, or raise a Refusal."""
         share = self._budget.share(self.largest)
         if share is not None:
             return share

@@ -94,10 +94,7 @@ class JournalFolder:
             return self.path / str(max(self._rounds())) / str(number)
 
     def share_out(self, endpoints: Sequence[str]) -> None:
-        """Assign each segment to the processes that its traces are routed to, if they changed.
-
-        Raises ConfigError if the folder can't be used, or contains a segment of another version.
-        """
+        """Assign each segment to the processes of its traces, if they changed. Raises ConfigError if the folder can't be used."""
         with _usable(self.path):
             segments = list(self.path.rglob(f"*{SUFFIX}"))
             for path in segments:

@@ -29,10 +29,8 @@ _DATAGRAM = 4096
 
 
 class Notifier:
-    """Sender of messages to the service manager.
-
-    ``address`` is the path of its socket, or ``@name`` for an abstract one. None sends nothing. The service manager considers
-    the process dead after ``watchdog`` seconds without a report.
+    """Sender of messages to the service manager. ``address`` is the path of its socket, or ``@name`` for an abstract one. None
+    sends nothing. The service manager considers the process dead after ``watchdog`` seconds without a report.
     """
 
     def __init__(self, address: str | None = None, watchdog: float | None = None) -> None:
@@ -41,10 +39,7 @@ class Notifier:
 
     @classmethod
     def from_environment(cls, env: MutableMapping[str, str] = os.environ) -> Notifier:
-        """Return a notifier from the service manager's variables.
-
-        They are removed from ``env``, because child processes must not use them.
-        """
+        """Return a notifier from the service manager's variables, and remove them, because child processes must not use them."""
         address = env.pop("NOTIFY_SOCKET", None)
         usec, pid = env.pop("WATCHDOG_USEC", ""), env.pop("WATCHDOG_PID", "")
         if not address or address[0] not in "/@":
@@ -88,10 +83,7 @@ class Notifier:
             await asyncio.sleep(_EXTEND_EVERY)
 
     async def keep_reporting(self, stalled: Callable[[], str], status: Callable[[], str]) -> None:
-        """Report the process as alive, and each change of its status, until cancelled.
-
-        The report proves that the event loop runs. While ``stalled`` returns a reason, the process isn't reported as alive.
-        """
+        """Report changes of the status, and while ``stalled`` returns no reason, the process as alive, until cancelled."""
         if not self.enabled:
             return
         reported = ""

@@ -216,10 +216,8 @@ class Receiver:
                 raise Refusal("bad_data", str(error)) from None
 
     def replay(self, record: Record, *, last: bool = False) -> set[int]:
-        """Receive a request from the journal. Return its traces that belong to this process.
-
-        Poisoned traces are dropped. Suspects wait for the ``last`` round. Invalid requests are skipped, because they were refused
-        when they arrived.
+        """Receive a request from the journal. Return its traces that belong to this process. Poisoned traces are dropped.
+        Suspects wait for the ``last`` round. Invalid requests are skipped, because they were refused when they arrived.
         """
         poison = self.poison
         assert poison is not None
@@ -264,7 +262,7 @@ class Receiver:
         return _accepted(batch, signal)
 
     def _give(self, batch: Batch, tenant: Tenant | None) -> None:
-        """Pass a request to the engine, or raise a Refusal if open turns leave no room."""
+        """Pass a request to the engine, or raise a Refusal if open turns take all room."""
         if tenant is not None and batch.spans:
             tenant.take_spans(batch.spans)
         with self._arriving.room(batch.parts):

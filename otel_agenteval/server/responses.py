@@ -75,11 +75,9 @@ class Refused:
 
 
 class Refusal(Exception):
-    """Raised if a request isn't accepted.
-
-    A handler must keep :attr:`answer` and not the exception. Its traceback references frames that hold the request. In a variable
-    of such a frame, or in a future, the exception would keep the request in memory until the next garbage collection.
-    A tenant's refusals are counted under ``reason``, by default the kind.
+    """Raised if a request isn't accepted. A handler must keep :attr:`answer` and not the exception. Its traceback references
+    frames that hold the request. In a variable of such a frame, or in a future, the exception would keep the request in memory
+    until the next garbage collection. A tenant's refusals are counted under ``reason``, by default the kind.
     """
 
     def __init__(self, kind: Kind, message: str, retry_after: float = RETRY_AFTER, reason: str = "") -> None:

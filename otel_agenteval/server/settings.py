@@ -52,7 +52,7 @@ def state_folder() -> Path:
 
 
 def check_exposure(options: ServeOptions) -> None:
-    """Raise ConfigError for an address off loopback that needs no authentication."""
+    """Raise ConfigError for an address off loopback without authentication."""
     if options.insecure or options.token is not None or options.tenants or options.tls.client_ca_file is not None:
         return
     for name in ("grpc", "http", "metrics", "web"):

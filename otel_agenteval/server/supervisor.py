@@ -349,10 +349,7 @@ class _MetricsPage:
 async def supervise(
     config: Config, count: int, command: Callable[[int], Sequence[str]], signals: Signals, notifier: Notifier
 ) -> dict[str, Any]:
-    """Run ``count`` processes until a signal, and return their ledgers, or raise ConfigError.
-
-    ``command`` returns the command line of a process. Without addresses for spans, the processes are workers.
-    """
+    """Run processes until a signal, and return their ledgers, or raise ConfigError. Without addresses, they are workers."""
     receives = config.serve.grpc is not None or config.serve.http is not None
     journal = None if config.serve.journal is None else JournalFolder(config.serve.journal)
     supervision = _Supervision(notifier, count, lambda number, env: Child(number, command(number), env, journal))

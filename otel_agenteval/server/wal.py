@@ -372,10 +372,7 @@ class Journal:
                 return
 
     def collect(self, held: Callable[[set[int]], set[int]], deliver: Callable[[], bool]) -> None:
-        """Delete segments whose turns are all delivered.
-
-        ``held`` returns which of the given traces still wait in the engine. ``deliver`` delivers all finished scores.
-        """
+        """Delete segments whose turns are all delivered (by ``deliver``), and without traces that are still open (``held``)."""
         with self._lock:
             current = self._current
             segments = [segment for segment in self._segments if not segment.ungiven]

@@ -52,7 +52,7 @@ Answer = Callable[[Head, Route, Request], Response]
 
 
 class Web:
-    """Handler for the address of the web UI. Without a store, there is no ``api``."""
+    """Handler for the address of the web UI. ``api`` requires a store."""
 
     def __init__(
         self,
