@@ -54,11 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Score the turns of the source that have no scores yet.
-
-    Raises:
-        ConfigError: an option or the configuration is invalid.
-    """
+    """Score the turns of the source that aren't scored yet."""
     tune()
     shard = _shard(args.shard)
     source = source_of(args.source, shard=shard)

@@ -52,11 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the comparison of scores and labels.
-
-    Raises:
-        ConfigError: an argument is invalid.
-    """
+    """Write the comparison of scores and labels."""
     if args.scores is not None and args.store is not None:
         raise ConfigError("--scores, --store: only one of them is allowed")
     if args.suggest is not None and args.suggest < 1:

@@ -32,11 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the effective configuration, with all defaults.
-
-    Raises:
-        ConfigError: the configuration is invalid, or the file can't be read.
-    """
+    """Print the effective configuration, with all defaults."""
     if not Path(args.file).exists():
         raise ConfigError(f"{args.file}: file not found")
     faults = Faults()

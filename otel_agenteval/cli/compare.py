@@ -37,11 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the comparison of two groups.
-
-    Raises:
-        AgentEvalError: an argument is invalid, or the store has fewer than two groups.
-    """
+    """Write the comparison of two groups."""
     if len(args.groups) not in (0, 2):
         raise ConfigError(refusal("GROUP", repr(" ".join(args.groups)), "must be two groups, the older one first, or none"))
     if args.effect is not None and not args.effect > 0:

@@ -53,11 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the report, and write the accepted settings.
-
-    Raises:
-        AgentEvalError: an argument is invalid, or a file can't be read or written.
-    """
+    """Print the report, and write the accepted settings."""
     if args.files and (args.store or args.since):
         raise ConfigError(f"FILE, {'--store' if args.store else '--since'}: only one of them is allowed")
     wanted = _wanted(args.accept)
@@ -123,11 +119,7 @@ def _report(args: argparse.Namespace, config: Config, labels: Mapping[tuple[str,
 
 
 def _detectors_in(config: Config) -> list[BoundMetric]:
-    """Return the default metrics that a configuration evaluates, without measures such as the latency.
-
-    Raises:
-        ConfigError: there are none.
-    """
+    """Return the configuration's default metrics without measures such as the latency, or raise ConfigError without metrics."""
     default = frozenset(group_of("default"))
     chosen = [one for one in select_metrics(config) if one.metric.name in default and one.metric.unit == "1"]
     if not chosen:
@@ -151,11 +143,7 @@ def _stored(args: argparse.Namespace, config: Config) -> Iterator[tuple[Key, Tur
 
 
 def _labels(given: str | None, configured: str | None) -> dict[tuple[str, str], bool]:
-    """Return whether an alarm is right, by turn and metric. One person who confirms it suffices.
-
-    Raises:
-        ConfigError: the given file doesn't exist. The configured one is created with the first label.
-    """
+    """Return whether an alarm is right, by turn and metric. Only the configured file may be missing until the first label."""
     if given is not None and not Path(given).exists():
         raise ConfigError(f"--labels: {given}: file not found")
     found: dict[tuple[str, str], bool] = {}
@@ -171,11 +159,7 @@ def _labels(given: str | None, configured: str | None) -> dict[tuple[str, str], 
 
 
 def _wanted(given: str | None) -> list[int]:
-    """Parse the numbers of ``--accept``; empty for ``all``.
-
-    Raises:
-        ConfigError: the value is neither numbers nor ``all``.
-    """
+    """Parse the numbers of ``--accept`` (empty for ``all``), or raise ConfigError."""
     if given is None or given == "all":
         return []
     try:
@@ -194,11 +178,7 @@ def _check_range(wanted: Sequence[int], suggestions: Sequence[Suggestion]) -> No
 
 
 def _file_to_write(args: argparse.Namespace) -> Path:
-    """Return the configuration that ``--accept`` changes.
-
-    Raises:
-        ConfigError: there is none, it can't be written, or the turns can't be read twice.
-    """
+    """Return the configuration that ``--accept`` changes. Raises ConfigError if it can't, or if the turns can't be read twice."""
     file = args.config or os.environ.get(RESERVED_ENV[1])
     if not file:
         raise ConfigError("--accept: requires --config FILE, the configuration to write")
@@ -229,11 +209,7 @@ def _additions(chosen: Sequence[Suggestion], config: Config) -> list[Addition]:
 
 
 def _check_in_effect(chosen: Sequence[Suggestion], config: Config) -> None:
-    """Check that the settings are in effect, because an environment variable can replace the metrics of the file.
-
-    Raises:
-        ConfigError: one isn't.
-    """
+    """Raise ConfigError if a setting isn't in effect, because an environment variable can replace the metrics of the file."""
     params: list[tuple[str, Mapping[str, Any]]] = [(one.name, one.params) for one in select_metrics(config)]
     for one in chosen:
         if any(name == one.metric and one.value not in given.get(one.parameter, ()) for name, given in params):

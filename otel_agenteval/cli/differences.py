@@ -59,11 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the facts that set the failed turns of each metric, or a group of turns, apart.
-
-    Raises:
-        AgentEvalError: an argument is invalid, an input can't be read, or no turn failed.
-    """
+    """Write the facts that set the failed turns of each metric, or a group of turns, apart."""
     config = config_of_sources(args)
     if args.baseline:
         found = _of_runs(args, config)

@@ -44,11 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the findings about this Python, the configuration, a sidecar and a program.
-
-    Raises:
-        ConfigError: the configuration is invalid.
-    """
+    """Print the findings about this Python, the configuration, a sidecar and a program."""
     program, headers = program_of(args), _headers(args.header)
     config = load_config(args.config)
     metrics = selected(config)
@@ -68,11 +64,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _headers(given: Iterable[str]) -> dict[str, str]:
-    """Parse headers.
-
-    Raises:
-        ConfigError: a header has no name or no colon.
-    """
+    """Parse headers, or raise ConfigError."""
     headers = {}
     for text in given:
         name, colon, value = text.partition(":")

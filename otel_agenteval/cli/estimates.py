@@ -25,11 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the estimates.
-
-    Raises:
-        AgentEvalError: an argument is invalid, or the store has no matching score.
-    """
+    """Write the estimates."""
     with StoreReader(store_path(args.store, load_config(args.config))) as reader:
         rows = estimates_of(reader, args.by, turns_wanted(args))
     write_report(json.dumps(as_data(rows), indent=2) if args.format == "json" else RENDERINGS[args.format](rows), args.out)

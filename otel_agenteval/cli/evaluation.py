@@ -36,11 +36,7 @@ from .options import names_of
 
 
 def chosen(config: Config, names: str | None) -> tuple[list[BoundMetric], list[BoundMetric]]:
-    """Return the metrics of turns and those of conversations, from ``--metrics`` or the configuration.
-
-    Raises:
-        ConfigError: a name is unknown, or a sampling rule is invalid.
-    """
+    """Return metrics of turns and of conversations, from ``--metrics`` or the configuration. Raises ConfigError."""
     selected, whole = select_metrics(config), select_conversation_metrics(config)
     for metrics in (selected, whole):
         rules_of(config, metrics)  # every turn is evaluated here, but an invalid rule is still reported
@@ -72,7 +68,7 @@ class Evaluated(NamedTuple):
 
 
 class Evaluation:
-    """Scores turns. A pickled copy in another process has no judge and no embedder.
+    """Scores turns. A pickled copy in another process lacks judge and embedder.
 
     Args:
         config: selects the metrics.

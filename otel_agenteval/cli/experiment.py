@@ -69,11 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the task, score its turns, and write the reports.
-
-    Raises:
-        ConfigError: an argument is invalid.
-    """
+    """Run the task, score its turns, and write the reports."""
     config = scored_config(args)
     metrics, whole = chosen(config, args.metrics)
     cases = list(cases_in(args.dataset))
@@ -150,11 +146,7 @@ def _interrupted_by_sigterm() -> Iterator[None]:
 
 
 def _task(name: str) -> Callable[..., Any]:
-    """Import the task.
-
-    Raises:
-        ConfigError: the module or the function doesn't exist.
-    """
+    """Import the task, or raise ConfigError."""
     module, colon, attribute = name.partition(":")
     if not colon or not module or not attribute:
         raise ConfigError(refusal("task", repr(name), "must be MODULE:FUNCTION. Example: app:answer"))

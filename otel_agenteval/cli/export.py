@@ -29,11 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the scores. The file appears once it is complete.
-
-    Raises:
-        AgentEvalError: the store can't be read, the file can't be written, or an option is invalid.
-    """
+    """Write the scores. The file appears once it is complete."""
     config = load_config(args.config)
     ending = Path(args.out or "").suffix.removeprefix(".")
     kind = args.format or {"jsonl": "jsonl", "ndjson": "jsonl", "csv": "csv", "parquet": "parquet"}.get(ending, "jsonl")

@@ -66,11 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the failure modes and the cases of one.
-
-    Raises:
-        AgentEvalError: an argument is invalid, an input can't be read, or no turn failed.
-    """
+    """Write the failure modes and the cases of one."""
     if args.cases is not None and args.mode is None:
         raise ConfigError("--cases: requires --mode ID")
     if args.cases is None and args.labels is not None:
@@ -100,11 +96,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _write_cases(path: str, cases: Sequence[dict[str, Any]], *, is_stored: bool) -> None:
-    """Write the data set, and print the command that runs it.
-
-    Raises:
-        ConfigError: there is no case, or the file can't be written.
-    """
+    """Write the data set, and print the command that runs it. Raises ConfigError without cases or a writable file."""
     if not cases:
         how = "Set outlets.store.content to true" if is_stored else "Let the agent's instrumentation capture content"
         raise ConfigError(f"--cases: no turn of the mode has an input and a metric to evaluate it again. {how}")

@@ -65,11 +65,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run_probe(args: argparse.Namespace) -> int:
-    """Send prompt injections to the configured judge, and print the results.
-
-    Raises:
-        ConfigError: no judge is configured.
-    """
+    """Send prompt injections to the configured judge, and print the results."""
     config = load_config(args.config)
     judge = configured_judge(config)
     try:

@@ -72,11 +72,7 @@ def _number(text: str, most: float, what: str) -> float:
 
 
 def configured_judge(config: Config) -> Judge | JudgeGroup:
-    """Return the judge.
-
-    Raises:
-        ConfigError: no judge is configured.
-    """
+    """Return the judge, or raise ConfigError."""
     judge = judge_from(config)
     if judge is None:
         raise ConfigError("no judge is configured. Set judge.base_url and judge.model")
@@ -84,11 +80,7 @@ def configured_judge(config: Config) -> Judge | JudgeGroup:
 
 
 def run_bench(args: argparse.Namespace) -> int:
-    """Run the configured judge on the labeled cases, and print the report.
-
-    Raises:
-        ConfigError: no judge is configured, a name has no cases, or the estimate is above ``--max-usd``.
-    """
+    """Run the configured judge on the labeled cases if the estimate isn't above ``--max-usd``, and print the report."""
     cases = chosen(_names(args.families, "--families"), _names(args.metrics, "--metrics"), args.limit)
     config = load_config(args.config)
     judge = configured_judge(config)
@@ -119,7 +111,7 @@ def run_bench(args: argparse.Namespace) -> int:
 
 
 def reasons_in(outcomes: Iterable[CaseOutcome]) -> str:
-    """Return the most common reason why cases got no score, in parentheses; empty if there is none."""
+    """Return the most common reason for missing scores, in parentheses, or an empty text."""
     found = Counter(outcome.explanation or outcome.error_type for outcome in outcomes if outcome.value is None)
     return f" ({found.most_common(1)[0][0]})" if found else ""
 

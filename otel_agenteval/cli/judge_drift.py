@@ -62,11 +62,7 @@ def add_drift_arguments(drift: argparse.ArgumentParser) -> None:
 
 
 def run_drift(args: argparse.Namespace) -> int:
-    """Judge the cases, and print how the scores differ from those of the first run.
-
-    Raises:
-        ConfigError: no judge is configured, or a file can't be used.
-    """
+    """Judge the cases, and print how the scores differ from the first run."""
     if args.limit < 1:
         raise ConfigError(refusal("--limit", str(args.limit), "must be a whole number from 1"))
     every = None if args.every is None else _period(args.every)

@@ -145,10 +145,7 @@ def command_named(name: str) -> Command:
 
 
 def build_parser(commands: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
-    """Return the parser of the command line.
-
-    The modules of other commands than ``commands`` aren't imported.
-    """
+    """Return the parser of the command line. Modules of other commands than ``commands`` aren't imported."""
     codes = {
         OK: "success",
         FAILED: "the result is bad; see the help of the command",

@@ -56,11 +56,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _filtered(metrics: list[Metric], args: argparse.Namespace) -> list[Metric]:
-    """Return the metrics that match the filters.
-
-    Raises:
-        ConfigError: no metric can match a filter.
-    """
+    """Return the metrics that match the filters. Raises ConfigError if no metric can match."""
     choices: dict[str, tuple[str | None, Callable[[Metric], set[str]]]] = {
         "family": (args.family, lambda metric: {metric.family}),
         "need": (args.need, lambda metric: set(metric.needs)),

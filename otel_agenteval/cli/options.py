@@ -67,11 +67,7 @@ def add_scored_config(parser: Arguments) -> None:
 
 
 def scored_config(args: argparse.Namespace) -> Config:
-    """Return the configuration with the options of :func:`add_scored_config`.
-
-    Raises:
-        ConfigError: the configuration is invalid.
-    """
+    """Return the configuration with the options of :func:`add_scored_config`."""
     return load_config(args.config, overrides=None if args.preset is None else {"preset": args.preset})
 
 
@@ -106,7 +102,7 @@ def add_program(parser: argparse.ArgumentParser, purpose: str) -> None:
 
 
 def program_of(args: argparse.Namespace) -> list[str]:
-    """Return the program and its arguments; empty if none was given."""
+    """Return the program and its arguments, or an empty list."""
     program: list[str] = args.program
     return program[1:] if program[:1] == ["--"] else program
 
@@ -155,11 +151,7 @@ def add_turns(parser: Arguments) -> None:
 
 
 def turns_wanted(args: argparse.Namespace) -> Wanted:
-    """Return the filters for turns of a store.
-
-    Raises:
-        ConfigError: a time is invalid.
-    """
+    """Return the filters for turns of a store."""
     from ..outlets.store.reader import Wanted  # only some commands read a store
 
     return Wanted(
@@ -178,11 +170,7 @@ def add_turn_sources(parser: argparse.ArgumentParser) -> None:
 
 
 def config_of_sources(args: argparse.Namespace) -> Config:
-    """Return the configuration, if either recorded traces or a store is named.
-
-    Raises:
-        ConfigError: both or neither is named, or the configuration is invalid.
-    """
+    """Return the configuration. Raises ConfigError unless either recorded traces or a store is named."""
     if args.files and (args.store or args.since or args.until or args.agent or args.service):
         raise ConfigError("FILE: can't be combined with --store, --since, --until, --agent or --service")
     config = load_config(args.config)
@@ -199,11 +187,7 @@ def add_report(parser: Arguments) -> None:
 
 
 def write_report(text: str, out: str | None, option: str = "--out") -> None:
-    """Write a report to a file or to standard output.
-
-    Raises:
-        ConfigError: the file can't be written.
-    """
+    """Write a report to a file, or to standard output."""
     if out is None:
         print(escaped(text, LINES))
         return
@@ -214,11 +198,7 @@ def write_report(text: str, out: str | None, option: str = "--out") -> None:
 
 
 def names_of(text: str, option: str) -> list[str]:
-    """Parse a list of names, separated by commas.
-
-    Raises:
-        ConfigError: the list is empty.
-    """
+    """Parse a list of names separated by commas, or raise ConfigError if it is empty."""
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
         raise ConfigError(refusal(option, repr(text), "must be one or more names, separated by commas"))
@@ -226,11 +206,7 @@ def names_of(text: str, option: str) -> list[str]:
 
 
 def moment(text: str | None, option: str) -> float | None:
-    """Parse an ISO date or time (UTC by default), or a duration before now such as ``24h``, into seconds since the Unix epoch.
-
-    Raises:
-        ConfigError: the text is neither.
-    """
+    """Parse an ISO date or time (UTC by default), or a duration before now such as ``24h``, into seconds since the Unix epoch."""
     if text is None:
         return None
     try:
@@ -249,11 +225,7 @@ def moment(text: str | None, option: str) -> float | None:
 
 
 def check_address(option: str, text: str | None) -> None:
-    """Check the address that an option gives to a server; None and ``off`` are allowed.
-
-    Raises:
-        ConfigError: the address isn't HOST:PORT.
-    """
+    """Raise ConfigError if the address that an option gives to a server isn't HOST:PORT, None or ``off``."""
     if text is None or text == "off":
         return
     try:

@@ -15,7 +15,7 @@ _MOST_SCOPES = 6
 
 
 def progress() -> Any:
-    """Return a function that prints the progress; None if standard error isn't a terminal."""
+    """Return a function that prints the progress, or None if standard error isn't a terminal."""
     if not sys.stderr.isatty():
         return None
 

@@ -17,11 +17,7 @@ from ..instrumentation.recorder import about
 
 
 def run_recorded(program: Sequence[str], out: Path) -> int:
-    """Run a program, append its spans and log records to a file, and return its exit code as a shell does.
-
-    Raises:
-        AgentEvalError: the program can't be started.
-    """
+    """Run a program, append its spans and log records to a file, and return its exit code as a shell does."""
     injected = str(Path(inject.__file__).parent)
     path = os.pathsep.join((injected, *filter(None, [os.environ.get("PYTHONPATH")])))
     environment = {**os.environ, "PYTHONPATH": path, RECORD_ENV: str(out.resolve())}

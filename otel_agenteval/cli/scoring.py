@@ -106,11 +106,7 @@ def close_models(judge: Judge | JudgeGroup | None, embedder: Embedder | InProces
 
 
 def watched(args: argparse.Namespace, metrics: Sequence[BoundMetric]) -> set[str]:
-    """Return the metrics whose regression is a failure, besides the gates.
-
-    Raises:
-        ConfigError: a metric isn't evaluated or can't regress, or another option is missing.
-    """
+    """Return the metrics whose regression is a failure, besides the gates. Raises ConfigError if one can't regress."""
     if args.allow_unevaluated and not args.gate:
         raise ConfigError("--allow-unevaluated: requires --gate")
     if args.fail_on_regression is None:

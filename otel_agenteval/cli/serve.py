@@ -58,11 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until SIGTERM or SIGINT.
-
-    Raises:
-        ConfigError: the configuration is invalid.
-    """
+    """Serve until SIGTERM or SIGINT."""
     from ..server.app import Service
     from ..server.notify import Notifier
     from ..server.process import allow_files, run_beside, tune
@@ -154,10 +150,7 @@ class _Running:
             self.handle(signal.SIGHUP)
 
     def parent_ended(self) -> None:
-        """End because the parent was killed. Standard input is a pipe that only the parent holds open.
-
-        With a journal, the process ends at once, because the next start continues all open turns.
-        """
+        """End when standard input, a pipe of the parent, ends. The next start continues open turns of a journal."""
         asyncio.get_running_loop().remove_reader(0)
         if self.stop.is_set():
             return

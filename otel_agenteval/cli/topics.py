@@ -50,10 +50,7 @@ def with_topics(
     store: str | None = None,
     describe: bool = False,
 ) -> list[FailureMode]:
-    """Return the failure modes with their topics.
-
-    ``known`` topics keep their ids and names. With ``describe``, the judge names and describes new ones.
-    """
+    """Return the failure modes with their topics. ``known`` topics keep their names. The judge can ``describe`` new ones."""
     judge = judge_from(config) if describe else None
     if describe and judge is None:
         print("--describe: no judge is configured, so topics are named by their words", file=sys.stderr)

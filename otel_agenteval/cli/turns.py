@@ -54,11 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the turns.
-
-    Raises:
-        ConfigError: neither files nor a store are given, or both are.
-    """
+    """Print the turns of either files or a store."""
     if args.files and args.store is not None:
         raise ConfigError("FILE, --store: only one of them is allowed")
     if args.files:

@@ -55,11 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve the page until a signal.
-
-    Raises:
-        AgentEvalError: the path can't be read, or the address can't be used.
-    """
+    """Serve the page until a signal."""
     from ..config.page import PageOptions
     from ..outlets.store.postgres import is_address
     from ..page.api import Api, Options
@@ -85,11 +81,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _serve(api: Api, address: str, token: str | None) -> None:
-    """Serve the page until SIGINT or SIGTERM.
-
-    Raises:
-        ConfigError: the address can't be used, or is reachable from other machines without a token.
-    """
+    """Serve the page until SIGINT or SIGTERM. Raises ConfigError for an address that other machines can reach without a token."""
     from ..outlets.store.reader import StoreReader
     from ..page.api import Reader
     from ..server.auth import is_token
@@ -134,11 +126,7 @@ def _is_sqlite(path: Path) -> bool:
 
 
 def stored(paths: Sequence[str | Path], store: Path, config: Any, names: str | None) -> Path:
-    """Write the turns of all paths into a store. Each of several paths becomes a version, so that they can be compared.
-
-    Raises:
-        AgentEvalError: a path has no turns or scores.
-    """
+    """Write the turns of all paths into a store. Each of several paths becomes a version, so that they can be compared."""
     from ..config.store import StoreOptions
     from ..core.telemetry import Telemetry
     from ..outlets.store.outlet import StoreOutlet

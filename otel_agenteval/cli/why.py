@@ -58,11 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print each metric's result on a turn.
-
-    Raises:
-        AgentEvalError: the store or the sidecar can't be read, or neither is configured, or the judge failed.
-    """
+    """Print each metric's result on a turn."""
     if args.judge and args.url is not None:
         raise ConfigError("--judge: can't be combined with --url, because the judge reads stored content")
     config = load_config(args.config)
@@ -153,11 +149,7 @@ def _start_of(turn: Mapping[str, Any]) -> str:
 
 
 def _judged(turn: Turn, scores: Sequence[Score], config: Config) -> Fault:
-    """Return the first fault by the configured judge, within its budget.
-
-    Raises:
-        AgentEvalError: no judge is configured, or it gave no readable reply.
-    """
+    """Return the first fault by the configured judge, within its budget. Raises AgentEvalError without a readable reply."""
     from ..evaluation.judged_fault import judged_fault
     from ..judging.budgeted import CommandBudget
     from .judge_bench import configured_judge

@@ -105,11 +105,7 @@ def _supervised(args: argparse.Namespace, config: Config, count: int, notifier: 
 
 
 def configured(args: argparse.Namespace) -> Config:
-    """Return the configuration, overridden by the command line.
-
-    Raises:
-        ConfigError: the queue doesn't outlive the process, or no model is configured for the jobs.
-    """
+    """Return the configuration, overridden by the command line. Raises ConfigError if the queue doesn't outlive the process."""
     check_address("--metrics", args.metrics)
     serve: dict[str, Any] = {"grpc": None, "http": None, "journal": None, "web": None}
     if args.metrics is not None:
@@ -197,11 +193,7 @@ def processes_for(config: Config, cores: int) -> int:
 
 
 def share_of(config: Config, number: int, count: int) -> Config:
-    """Return the configuration of one of ``count`` processes. Together, they have the configured limits.
-
-    Raises:
-        ConfigError: a limit is less than the number of processes.
-    """
+    """Return the configuration of one of ``count`` processes, which share its limits. Raises ConfigError if one is too small."""
     for path, limit in _limits_of(config).items():
         if limit < count:
             name = ".".join(path)

@@ -67,7 +67,7 @@ def _options(section: Section, path: str) -> Iterator[tuple[str, Any, Option]]:
 
 
 def configuration_findings(config: Config, metrics: Selected) -> Findings:
-    """Yield the number of metrics, and what they lack."""
+    """Yield the number of metrics, and their missing requirements."""
     yield DoctorFinding(GOOD, f"{len(metrics.computed)} computed and {len(metrics.judged)} judged metrics on each turn")
     every = [*metrics.of_turns, *metrics.of_conversations]
     for kind, section, made in (("llm", "judge", judge_from), ("embed", "embedder", embedder_from)):
