@@ -28,7 +28,7 @@ HISTOGRAM_OF_UNIT: Mapping[str, str] = {
 
 
 def account(telemetry: Telemetry, scored: ScoredTurn) -> None:
-    """Count one scored turn. Call once per turn and revision, whichever outlets are enabled."""
+    """Count one scored turn. Call once per turn and revision, with any outlets."""
     again = scored.conversation or not scored.of_turn_itself or not scored.new
     labels = _labels_of(scored.turn)
     found, planned = _observed(scored, labels, telemetry.plans_of(labels))
@@ -38,10 +38,7 @@ def account(telemetry: Telemetry, scored: ScoredTurn) -> None:
 def account_lost(
     telemetry: Telemetry, metrics: Iterable[str], agent: str, reason: str, turn: tuple[str, str, bool] | None = None
 ) -> None:
-    """Count a turn that won't be evaluated.
-
-    ``turn`` is the service, close reason and completeness of a turn to count. None for a conversation or a counted turn.
-    """
+    """Count a turn that won't be evaluated. ``turn`` is its service, close reason and completeness, or None if counted before."""
     found: list[Observation] = []
     if turn is not None:
         service, close_reason, complete = turn

@@ -179,10 +179,7 @@ class FanOut:
         return not any(outlet.full for outlet in full)
 
     def catch_up(self) -> None:
-        """Wait a few seconds for outlets that failed to accept the last scores, once per outage.
-
-        An acknowledged job isn't in its queue anymore. If this process died, its undelivered score would be lost.
-        """
+        """Wait a few seconds for failed outlets, once per outage, because scores of acknowledged jobs exist only here."""
         until = time.monotonic() + _CATCH_UP_SECONDS
         for outlet in self._outlets:
             if self._behind.get(outlet.name) is False:

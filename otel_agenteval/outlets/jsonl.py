@@ -29,10 +29,8 @@ _WRITE_BYTES = 1 << 20
 
 
 class JsonLinesOutlet(Outlet):
-    """Outlet that appends whole lines to a file, so that several processes can share it.
-
-    The file is opened at the first score. If a write fails, lines wait in memory up to ``max_waiting`` bytes, and are written
-    with the next batch or flush.
+    """Outlet that appends whole lines to a file, so that several processes can share it. The file is opened at the first score.
+    If a write fails, lines wait in memory up to ``max_waiting`` bytes, and are written with the next batch or flush.
     """
 
     name = "jsonl"

@@ -90,7 +90,7 @@ def turn_attributes(scored: ScoredTurn, instance_id: str) -> dict[str, Any]:
 
 
 def event_attributes(score: Score, shared: dict[str, Any]) -> dict[str, Any]:
-    """Return the attributes of a score's event. An error has no score attributes."""
+    """Return the attributes of a score's event. An error lacks score attributes."""
     attributes = {
         semconv.EVALUATION_NAME: score.metric,
         **shared,
@@ -199,10 +199,7 @@ class LogEventOutlet(Outlet):
 
 
 class LateOutlet(Outlet):
-    """Outlet that looks for its provider with each batch until ``make`` returns the outlet.
-
-    ``missing`` is logged once, if ``is_missed`` returns True for a batch that can't be emitted.
-    """
+    """Outlet that looks for its provider with each batch until ``make`` returns the outlet. ``missing`` is logged once."""
 
     flushed_at_exit = False
 

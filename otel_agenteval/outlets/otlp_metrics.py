@@ -35,11 +35,7 @@ _NO_PROVIDER = (
 
 
 class OtlpMetricsOutlet(Outlet):
-    """Outlet that passes the metrics of one engine to an SDK MeterProvider.
-
-    Don't read that provider with a Prometheus exporter in the registry of the Prometheus outlet, because the same names would
-    then exist twice.
-    """
+    """Outlet to an SDK MeterProvider, which must not export to the Prometheus outlet's registry, because names would clash."""
 
     name = "otlp_metrics"
     flushed_at_exit = False

@@ -27,7 +27,7 @@ def severity_number(score: Score) -> int:
 
 
 def add_result(found: dict[str, Any], score: Score) -> None:
-    """Add the attributes of a score's result to those of its event. An error has no others."""
+    """Add the attributes of a score's result to its event, except for an error."""
     if score.status == "error":
         found[semconv.ERROR_TYPE] = score.error_type or "_OTHER"
         return

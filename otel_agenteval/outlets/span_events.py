@@ -52,10 +52,8 @@ class ScoreEvent(Event):
 
 
 class PromisedEvents:
-    """Events of a turn's scores, created when an exporter reads them.
-
-    Hundreds of turns may wait for their export, and the garbage collector visits every object. So one tuple has the arguments of all
-    scores.
+    """Events of a turn's scores, created when an exporter reads them. Hundreds of turns may wait for their export, and the
+    garbage collector visits every object. So one tuple has the arguments of all scores.
     """
 
     __slots__ = ("_about", "_limit", "_parts", "_time_ns")

@@ -81,10 +81,7 @@ def render_outcomes(
     evidence: Mapping[str, Sequence[Mapping[str, Any]]],
     color: bool = False,
 ) -> str:
-    """Return the text with each metric's outcome on a turn, failed scores first.
-
-    ``evidence`` has the findings of each metric, as :func:`~otel_agenteval.core.finding.with_evidence` returns them.
-    """
+    """Return the text with each metric's outcome, failed scores first. ``with_evidence`` returns the ``evidence``."""
     text = _Text(width, color)
     by_metric = {score.metric: score for score in scores}
     for word, (mark, code) in _MARKS.items():
@@ -251,7 +248,7 @@ def _bound(score: Score) -> str:
 
 
 def reason_of(score: Score, *, facts: bool = True) -> str:
-    """Return what is wrong with a score, in one line: its explanation or threshold, and further ``facts``."""
+    """Return a failed score's explanation or threshold, and further ``facts``, in one line."""
     about = _plain(score.explanation or "")
     if score.type == "numeric":
         bound = f", at {_bound(score)} passes" if score.threshold is not None else ""

@@ -52,7 +52,7 @@ def shared_folder() -> str | None:
 
 
 class Workers:
-    """Metrics of this program's other processes, and the file for those of this one."""
+    """Metrics of this program's other processes, and the file for this process."""
 
     def __init__(self, view: str, group: TelemetryGroup, on_fault: Callable[[], None]) -> None:
         self.view = view

@@ -47,7 +47,7 @@ _SPAN_EVENT_NAME = delimited(2, utf8(semconv.EVENT))
 
 
 class ScoreWriter:
-    """Encoder for a score's attributes, which equal those of ``event_attributes``."""
+    """Encoder for a score's attributes, which equal ``event_attributes``."""
 
     def __init__(self, field: int) -> None:
         pairs = AttributeWriter(field)
@@ -152,10 +152,8 @@ class ScoreEncoder:
         return b"".join(groups.requests(self._scope))
 
     def evaluate_spans(self, batch: Sequence[ScoredTurn], now: int, instance_id: str, *, child: bool) -> tuple[bytes, int]:
-        """Return an export request with a span per turn, and the number of spans.
-
-        The span's events are the turn's scores. A ``child`` span belongs to the turn's trace. Otherwise, the span starts a trace
-        of its own with a link to the turn's root.
+        """Return an export request with a span per turn, and the number of spans. The span's events are the turn's scores. A
+        ``child`` span belongs to the turn's trace. Otherwise, the span starts a trace of its own with a link to the turn's root.
         """
         groups = _Groups(self._of_resource)
         count = 0

@@ -24,10 +24,7 @@ if TYPE_CHECKING:
 
 
 class MetricsEncoder:
-    """Encoder of the accumulators as export requests. Used by one thread at a time.
-
-    ``since`` is the time at which all counts were 0, in nanoseconds since the Unix epoch.
-    """
+    """Encoder of the accumulators, for one thread at a time. Counts were 0 at ``since``, in nanoseconds since the epoch."""
 
     def __init__(self, telemetry: Telemetry, version: str, since: int) -> None:
         self._telemetry = telemetry

@@ -24,10 +24,7 @@ _LEAST_BEFORE = 60.0
 
 
 def compare_verdicts(metric: str, rows: Sequence[VerdictRow], *, selected: bool = False) -> Differences:
-    """Compare the turns that failed a metric with those that passed it, without facts that follow from its definition.
-
-    ``selected`` is that of :func:`.find_differences`.
-    """
+    """Compare the turns that failed a metric with those that passed it, without facts that follow from its definition."""
     known = indexed(metric.partition(".")[0])
     left_out = follows_from(known) if known is not None else frozenset[str]()
     facts = [{name: value for name, value in row.facts.items() if name not in left_out} for row in rows]
@@ -42,11 +39,7 @@ def compare_verdicts(metric: str, rows: Sequence[VerdictRow], *, selected: bool 
 
 
 def compare_group(rows: Sequence[VerdictRow], group: Sequence[FactCondition], option: str) -> Differences:
-    """Compare the turns that meet all conditions with the rest, without the facts that define the group.
-
-    Raises:
-        ConfigError: no turn has a fact of that name. The message begins with ``option``.
-    """
+    """Compare the turns that meet all conditions with the rest, without the facts that define the group, or raise ConfigError."""
     known = {name for row in rows for name in row.facts}
     facts: list[Mapping[str, Any]] = [row.facts for row in rows]
     for condition in group:

@@ -200,7 +200,7 @@ def open_writer(address: str) -> PostgresDatabase:
 
 
 def open_reader(address: str) -> Connection:
-    """Open a store for reading. Raises StoreError if there is none of this version."""
+    """Open a store for reading. Raises StoreError without a store of this version."""
     shown = without_password(address)
     db = None
     try:

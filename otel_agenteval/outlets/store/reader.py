@@ -105,11 +105,7 @@ class StoreReader:
         self._db.close()
 
     def find(self, short: str) -> str | None:
-        """Return the full id for a turn id, its beginning, or any other span of a trace with one turn.
-
-        Raises:
-            StoreError: there are several.
-        """
+        """Return the full id for a turn id, its beginning, or any span of a trace with one turn. Raises StoreError for two."""
         known = "SELECT turn_id FROM turns UNION SELECT turn_id FROM outcomes"
         exact = self._db.execute(f"SELECT turn_id FROM ({known}) AS known WHERE turn_id = {self._sql.p}", (short,)).fetchone()
         if exact is not None or len(short) < LEAST_OF_ID:
@@ -204,10 +200,8 @@ class StoreReader:
         return {metric: int(count) for metric, count in rows}
 
     def modes(self, wanted: Wanted = Wanted(), by: str | None = None) -> StoredModes:
-        """Return the failure modes of the turns, most frequent first.
-
-        ``by`` is a key of :data:`GROUPED_BY` or a stored attribute whose values are compared, instead of two halves of the
-        time.
+        """Return the failure modes of the turns, most frequent first. ``by`` is a key of :data:`GROUPED_BY` or a stored attribute
+        whose values are compared, instead of two halves of the time.
         """
         failed = _conditions(replace(wanted, failed=bool(wanted.metrics)), self._sql, of_scores=False)
         every = _conditions(wanted, self._sql, of_scores=False)
@@ -337,10 +331,8 @@ class StoreReader:
         return [StoredTopic(*row)._replace(center=jsonio.loads(row["center"])) for row in rows]
 
     def verdicts(self, metric: str, wanted: Wanted = Wanted(), most: int = MOST_VERDICTS) -> list[VerdictRow]:
-        """Return the verdicts of a metric with the facts of their turns: all, or a random sample.
-
-        The sample has ``most`` failures and ``most`` passes, or up to twice as many. It can have fewer if only few of the
-        turns match.
+        """Return the verdicts of a metric with the facts of their turns: all, or a random sample. The sample has ``most``
+        failures and ``most`` passes, or up to twice as many. It can have fewer if only few of the turns match.
         """
         where = _conditions(replace(wanted, metrics=()), self._sql, of_scores=True)
         of_turns = Where(self._sql)

@@ -222,7 +222,7 @@ def is_vacuous(sql: Syntax) -> str:
 
 
 def verdict_is(passed: bool, sql: Syntax, column: str = "scores.passed") -> str:
-    """Return the SQL condition for a verdict that counts: as in reports, not that of a vacuous or neutral score."""
+    """Return the SQL condition for a verdict that counts: as in reports, not a vacuous or neutral one."""
     return f"({column} = {int(passed)} AND scores.status = 'ok' AND scores.direction <> 'neutral' AND NOT {is_vacuous(sql)})"
 
 

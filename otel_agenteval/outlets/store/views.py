@@ -117,7 +117,7 @@ class SumCell:
     w2y2: float
 
     def estimate(self) -> Estimate | None:
-        """Return the estimated mean over all turns, each of which counts as a trace of its own."""
+        """Return the estimated mean over all turns, each of which counts as a separate trace."""
         if self.least is None or self.most is None:
             return None
         return Sums.of_turns((self.w, self.wy, self.wy2), (self.w2, self.w2y, self.w2y2), (self.least, self.most)).estimate()
