@@ -150,7 +150,7 @@ class CaseMetrics:
         return bound.but({**bound.params, name: value})
 
     def _completed(self, found: list[BoundMetric]) -> list[BoundMetric]:
-        """Let policies over the selected metrics of the run combine those of a case."""
+        """Let policies over the run's selected metrics combine a case's metrics."""
         for place, bound in enumerate(found):
             if bound.inner and all(one in self._run for one in bound.inner):
                 found[place] = again = copy.copy(bound)
@@ -212,11 +212,7 @@ def _filled(bound: BoundMetric, case: Case) -> BoundMetric:
 
 
 def _entries(case: Case) -> Iterator[tuple[str, Any]]:
-    """Yield the entries of a case's ``metrics``, each with the beginning of an error message.
-
-    Raises:
-        ConfigError: the column isn't a list.
-    """
+    """Yield the entries of a case's ``metrics`` list, each with the beginning of an error message. Raises ConfigError."""
     given = [name.strip() for name in case.metrics.split(",")] if isinstance(case.metrics, str) else case.metrics
     given = [given] if isinstance(given, Mapping) else given
     if given is not None and not isinstance(given, (list, tuple)):
@@ -226,11 +222,7 @@ def _entries(case: Case) -> Iterator[tuple[str, Any]]:
 
 
 def _entry(given: Any) -> MetricEntry:
-    """Return the entry of a case, also in the form of promptfoo and Trusys.
-
-    Raises:
-        ConfigError: the entry has another form, or a selector or sampling.
-    """
+    """Return a case's entry, also in the form of promptfoo and Trusys. Raises ConfigError, as for a selector or sampling."""
     entry = entry_from(_named(given) if isinstance(given, Mapping) else given)
     if unusable := entry.options_given & {"when", "sample"}:
         raise ConfigError(

@@ -69,13 +69,7 @@ def _misspelled(columns: Iterable[str]) -> str:
 
 
 def rows_in(source: Any, where: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the place and content of each row in a file, a list of mappings or a DataFrame.
-
-    Error messages begin with the place.
-
-    Raises:
-        ConfigError: the file can't be read, or a row isn't a mapping.
-    """
+    """Yield the place, for error messages, and content of each row of a file, list or DataFrame. Raises ConfigError."""
     if isinstance(source, (str, Path)):
         for line, row in _rows_of_file(str(source), where):
             yield f"{source}:{line}", _written(row)
@@ -98,11 +92,7 @@ def _written(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _rows_of_file(path: str, where: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the line number and row of a JSON lines, CSV or Parquet file.
-
-    Raises:
-        ConfigError: the file can't be read, or has another format.
-    """
+    """Yield the line number and row of a JSON lines, CSV or Parquet file. Raises ConfigError if the file can't be read."""
     extension = Path(path).suffix.lower()
     try:
         with Path(path).open("rb") as file:
@@ -131,13 +121,9 @@ _DELIMITERS = (",", ";", "\t", "|")
 
 
 def _csv_rows(file: TextIO, where: str, delimiter: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the first line's number and the content of each row.
-
-    The delimiter is the one that occurs most in the header, or what a first line ``sep=;`` sets.
-
-    Raises:
-        ConfigError: a column is there twice, or a row has more cells than the header.
-        csv.Error: the file isn't CSV.
+    """Yield the first line's number and the content of each row. The delimiter is the most frequent one in the header, or that of
+    a first line ``sep=;`` sets. Raises ConfigError if a column is there twice, or a row has more cells than the header. Raises
+    csv.Error if the file isn't CSV.
     """
     csv.field_size_limit(_LONGEST_CELL)
     before, head = 0, file.readline()
@@ -175,7 +161,7 @@ _OTHER_FORMATS = (
 
 
 def _other_format(head: bytes) -> str | None:
-    """Return the format of a file that isn't a data set, with a fix; None for all others."""
+    """Return the format of a file that isn't a data set, with a fix, or None for all others."""
     if head.removeprefix(codecs.BOM_UTF8).lstrip()[:1] == b"[":
         return "a JSON array; write one object per line, for example with jq -c '.[]'"
     return next((kind for marks, kind in _OTHER_FORMATS if head.startswith(marks)), None)
@@ -192,10 +178,7 @@ def _object(line: str, where: str) -> dict[str, Any]:
 
 
 def written_value(raw: Any) -> Any:
-    """Return the value of an attribute or baggage entry.
-
-    Lists and objects are parsed from JSON text.
-    """
+    """Return the value of an attribute or baggage entry. Lists and objects are parsed from JSON text."""
     if isinstance(raw, str) and raw[:1] in '[{"':
         try:
             return jsonio.loads(raw)

@@ -192,11 +192,7 @@ def begin(
 
 
 class Once:
-    """Scores each metric on a turn once. A composite uses existing scores and requests the others.
-
-    A composite uses the configuration of ``metrics``, even for those that don't apply to the turn. ``score`` scores a metric
-    that isn't a composite.
-    """
+    """Scores each metric on a turn once. A composite requests missing scores with the configuration of ``metrics``."""
 
     def __init__(self, metrics: Sequence[BoundMetric], turn: Turn, score: Callable[[BoundMetric], Score]) -> None:
         self._configured = {metric.key: metric for metric in metrics}
@@ -270,10 +266,8 @@ class Evaluator:
         return [metric.name for metric in (*self.metrics, *self.heavy)]
 
     def warm_up(self) -> Iterator[None]:
-        """Evaluate a fictional turn step by step, so that the first real turn is fast.
-
-        This imports modules and compiles patterns. Only built-in metrics run, because custom ones may be slow or have
-        side effects. Each runs once per process.
+        """Evaluate a fictional turn step by step, so that the first real turn is fast. This imports modules and compiles
+        patterns. Only built-in metrics run, because custom ones may be slow or have side effects. Each runs once per process.
         """
         ours = [metric for metric in (*self.metrics, *self.heavy) if metric.metric.is_ours and metric.key not in _warm]
         for module in _IMPORTED_FIRST if ours else ():

@@ -31,10 +31,7 @@ def _is_conversation(turn: Turn) -> bool:
 
 
 def gave_nothing(turn: Turn) -> bool:
-    """Return True if a turn is known to be without an answer.
-
-    Its content must have been captured, and no model call may have returned text that wasn't captured.
-    """
+    """Return True if the captured content has no answer, and no model call returned text that wasn't captured."""
     if turn.output is not None or not turn.complete or turn.truncated:
         return turn.output == ""
     if turn.input is None:  # content capture is probably off

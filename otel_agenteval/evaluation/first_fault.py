@@ -38,7 +38,7 @@ _OF_ANSWERS: Mapping[str, tuple[str, str]] = {
 
 
 class Fault(NamedTuple):
-    """What went wrong first in a turn."""
+    """The first fault of a turn."""
 
     kind: str
     """``tool_error``, ``invalid_arguments``, ``unknown_tool``, ``wrong_tool``, ``loop``, ``empty_retrieval``,

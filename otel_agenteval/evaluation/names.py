@@ -29,10 +29,7 @@ def public_name(name: str, kinds: Collection[str]) -> str:
 
 
 def public_id(name: str, kinds: Collection[str]) -> str:
-    """Return an id without data of these kinds.
-
-    In an id, a phone number is recognized without a plus sign or a word that identifies it.
-    """
+    """Return an id without data of these kinds. Phone numbers in ids don't need a plus sign or an identifying word."""
     return _public(name, frozenset(kinds), True) if kinds else name
 
 
@@ -64,10 +61,7 @@ def _mark(kind: str, found: str) -> str:
 
 
 def named_publicly(turn: Turn, kinds: Collection[str]) -> Turn:
-    """Return the turn with redacted names and ids, or the same turn if nothing changes.
-
-    The turn's content isn't redacted.
-    """
+    """Return the turn with redacted names and ids, or the same turn if nothing changes. The turn's content isn't redacted."""
     if not kinds:
         return turn
     kinds = frozenset(kinds)

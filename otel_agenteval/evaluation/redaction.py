@@ -70,10 +70,7 @@ def _is_figure(fact: Any) -> bool:
 
 
 class Redactor:
-    """Removes personal data and secrets from the texts of one turn.
-
-    The same find has the same marker throughout the turn.
-    """
+    """Removes personal data and secrets from the texts of one turn. The same find has the same marker throughout the turn."""
 
     def __init__(self, kinds: Collection[str]) -> None:
         self.kinds = kinds
@@ -110,10 +107,7 @@ class Redactor:
                 numbers[f"[{kind}_{taken}]"] = taken
 
     def score(self, score: Score, turn: Turn | None = None) -> Score:
-        """Return the score and its companions with redacted texts. Numbers and ids are kept.
-
-        With the original turn, the positions of findings are those in the redacted turn.
-        """
+        """Return the score with redacted texts, kept numbers and ids, and the positions of findings in the redacted turn."""
         if self.is_clean(score):
             return score
         reworded = score.reworded(self.text, self._facts)

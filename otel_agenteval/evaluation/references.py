@@ -256,11 +256,7 @@ INVALID = "invalid: "
 
 
 def sources_of(metric: BoundMetric, sources: Mapping[str, str]) -> dict[str, str]:
-    """Return the sources of the references that a metric declares.
-
-    Raises:
-        MetricError: A reference can't be read.
-    """
+    """Return the sources of the references that a metric declares. Raises MetricError if a reference can't be read."""
     reads = metric.metric.reads | ({"attachments"} if metric.metric.media else set())
     used = {name: source for name, source in sources.items() if name.partition(".")[0] in reads and name not in metric.params}
     for name, source in used.items():
@@ -270,18 +266,12 @@ def sources_of(metric: BoundMetric, sources: Mapping[str, str]) -> dict[str, str
 
 
 def applies(when: Selector | None, turn: Turn) -> bool:
-    """Return True if a selector matches the turn.
-
-    All of its conditions must be true. Each is one value or a list, with ``*`` as wildcard.
-    """
+    """Return True if all conditions of a selector are true. Each is one value or a list, with ``*`` as wildcard."""
     return when is None or excluded_by(when, turn) is None
 
 
 def excluded_by(when: Selector, turn: Turn) -> str | None:
-    """Return the name of the selector's first condition that is false.
-
-    Returns None if all conditions are true.
-    """
+    """Return the name of the selector's first condition that is false, or None."""
     for name, wanted, value in (
         ("agent", when.agent, turn.agent),
         ("service", when.service, turn.service),
@@ -356,10 +346,7 @@ def _prompt_of(turn: Turn, templates: Sequence[str]) -> _PromptParts | None:
 
 
 def _paragraphs(text: str) -> Iterator[Document]:
-    """Yield the paragraphs of a text, or its lines if there is only one paragraph.
-
-    Bullets, numbers and ``[id]`` prefixes are removed.
-    """
+    """Yield the paragraphs of a text, or its lines if it is one paragraph, without bullets, numbers and ``[id]`` prefixes."""
     text = text.strip()
     for part in re.split(r"\n\s*\n", text) if "\n\n" in text else text.split("\n"):
         lead = _LEAD.match(part.strip())
@@ -369,10 +356,7 @@ def _paragraphs(text: str) -> Iterator[Document]:
 
 
 def _mapped_id(found: str, mapping: Sequence[tuple[str, str]]) -> str:
-    """Return a document's id in the form that references use.
-
-    The first matching pattern decides. ``*`` stands for the same text in both forms.
-    """
+    """Return a document's id in the form of references, by the first pattern. ``*`` is the same text in both forms."""
     for pattern, wanted in mapping:
         start, star, end = pattern.partition("*")
         if not star:

@@ -79,11 +79,7 @@ def select_metrics(config: Config) -> list[BoundMetric]:
 
 
 def import_own(config: Config) -> None:
-    """Import the modules that define the user's metrics.
-
-    Raises:
-        ConfigError: a module can't be imported.
-    """
+    """Import the modules that define the user's metrics, or raise ConfigError."""
     for name in config.imports:
         try:
             importlib.import_module(name)
@@ -93,13 +89,9 @@ def import_own(config: Config) -> None:
 
 
 def select_group(config: Config, name: str, selected: Sequence[BoundMetric]) -> tuple[list[BoundMetric], list[BoundMetric]]:
-    """Return the metrics of turns and of conversations of one group.
-
-    If the configuration defines the group, these are its members among the ``selected`` metrics of
-    :func:`select_metrics`. Otherwise, they are the members of the built-in group, or of the preset.
-
-    Raises:
-        ConfigError: the group doesn't exist.
+    """Return the metrics of turns and of conversations of one group. If the configuration defines the group, these are its
+    members among the ``selected`` metrics of :func:`select_metrics`. Otherwise, they are the members of the built-in group, or of
+    the preset. Raises ConfigError if the group doesn't exist.
     """
     if name not in config.groups:
         if name in GROUPS:
@@ -124,13 +116,8 @@ def _members(config: Config, part: Part, selected: Sequence[BoundMetric]) -> lis
 def named(
     config: Config, names: Sequence[str], of_turns: Sequence[BoundMetric], whole: Sequence[BoundMetric]
 ) -> tuple[list[BoundMetric], list[BoundMetric]]:
-    """Return the metrics of turns and of conversations with the given names.
-
-    Configured metrics keep their configuration. Others have default parameters, and are metrics of turns unless they read
-    signals.
-
-    Raises:
-        ConfigError: a name is unknown.
+    """Return the metrics of turns and of conversations with the given names. Configured metrics keep their configuration. Others
+    have default parameters, and are metrics of turns unless they read signals. Raises ConfigError if a name is unknown.
     """
     chosen: list[BoundMetric] = []
     chosen_whole: list[BoundMetric] = []
@@ -149,11 +136,7 @@ def named(
 
 
 def select_conversation_metrics(config: Config) -> list[BoundMetric]:
-    """Return the metrics that are evaluated when a conversation ends.
-
-    Raises:
-        ConfigError: for the same reasons as in :func:`select_metrics`.
-    """
+    """Return the metrics that are evaluated when a conversation ends. Raises ConfigError as :func:`select_metrics` does."""
     import_own(config)
     entries = _of_conversations(config)
     configured = _configured(config, entries)
@@ -337,11 +320,7 @@ def _bind(
 
 
 def media_rules(config: Config) -> Rules:
-    """Return the rules for opening the media of a turn.
-
-    Raises:
-        ConfigError: the configuration of the transcriber is incomplete.
-    """
+    """Return the rules for opening the media of a turn. Raises ConfigError if the transcriber is incomplete."""
     try:
         rules = config.media.rules()
     except ValueError as error:

@@ -19,10 +19,7 @@ _TELLING = re.compile(r"(?=.*[^\W\d_])(?=.*[^a-z]).|\d{6}", re.IGNORECASE | re.D
 
 
 def documents_in(result: Any) -> Iterator[dict[str, Any]]:
-    """Yield the documents in a tool's result.
-
-    Each entry of a list, or of the list in an object, is a document. Any other result is one document.
-    """
+    """Yield the documents in a tool's result: the entries of a list, or of the list in an object, or the whole result."""
     for item in entries_in(result):
         if isinstance(item, Mapping):
             text = next((item[key] for key in TEXTS if isinstance(item.get(key), str)), None)
@@ -73,7 +70,7 @@ def _of_documents(result: Any) -> list[str]:
 
 
 def _form_of(relevant: Collection[Any]) -> re.Pattern[str] | None:
-    """Return a pattern of words with the form of the ids, with any digits instead of theirs."""
+    """Return a pattern of words with the form of the ids, with any digits."""
     names = [relevant] if isinstance(relevant, str) else [str(name) for name in relevant]
     forms = {_form(name) for name in names[:_MOST_IDS] if _TELLING.match(name)}
     return (

@@ -116,11 +116,7 @@ class FactCondition(NamedTuple):
 
     @classmethod
     def parse(cls, text: str, option: str) -> FactCondition:
-        """Parse ``model = gpt-5`` or ``duration_s > 20``.
-
-        Raises:
-            ConfigError: the text is no condition. The message begins with ``option``.
-        """
+        """Parse ``model = gpt-5`` or ``duration_s > 20``, or raise a ConfigError that begins with ``option``."""
         if re.fullmatch(CONDITION, text) is None:
             raise ConfigError(refusal(option, repr(text), "must be NAME=VALUE, NAME>NUMBER or NAME<NUMBER"))
         sign = _SIGN.search(text)
