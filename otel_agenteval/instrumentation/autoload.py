@@ -13,10 +13,7 @@ _log = logging.getLogger("otel_agenteval")
 
 
 def post_instrument() -> None:
-    """Attach without code changes, if ``OTEL_AGENTEVAL_ENABLED=true``.
-
-    This is the entry point ``opentelemetry_post_instrument``.
-    """
+    """Attach without code changes, if ``OTEL_AGENTEVAL_ENABLED=true`` (entry point ``opentelemetry_post_instrument``)."""
     wanted = os.environ.get("OTEL_AGENTEVAL_ENABLED", "").strip()
     if wanted.lower() != "true":
         if wanted.lower() not in ("", "false"):
@@ -31,10 +28,7 @@ def post_instrument() -> None:
 
 
 def completion_hook() -> Any:
-    """Return the completion hook, which receives content that isn't recorded on spans.
-
-    This is the entry point ``opentelemetry_genai_completion_hook`` named ``agenteval``.
-    """
+    """Return the hook for content that isn't on spans (entry point ``opentelemetry_genai_completion_hook``: ``agenteval``)."""
     try:
         from .completion_hook import CompletionHook
 

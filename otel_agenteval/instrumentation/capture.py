@@ -33,10 +33,7 @@ _lock = threading.Lock()
 
 
 class _Capture(SpanProcessor):
-    """A span processor that works only during a capture.
-
-    :func:`~.attach.instrument` doesn't count it as the application's own.
-    """
+    """A span processor for one capture. :func:`~.attach.instrument` doesn't count it as the application's own."""
 
     def __init__(self) -> None:
         self.inner = AgentEvalSpanProcessor(CONFIG)
@@ -60,13 +57,9 @@ class _Capture(SpanProcessor):
 
 @contextmanager
 def captured_turns(tracer_provider: Any = None) -> Iterator[deque[ScoredTurn]]:
-    """Capture the turns that close inside the ``with`` block. Afterwards, the list is complete.
-
-    An instrumented application continues unchanged. Other applications can still be instrumented afterwards, with any
-    configuration.
-
-    Raises:
-        ConfigError: If the environment turns evaluation off.
+    """Capture the turns that close inside the ``with`` block. Afterwards, the list is complete. An instrumented application
+    continues unchanged. Other applications can still be instrumented afterwards, with any configuration. Raises ConfigError if
+    the environment turns evaluation off.
     """
     if not switched_on():
         raise ConfigError(

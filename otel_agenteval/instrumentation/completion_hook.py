@@ -20,10 +20,7 @@ _DETAILS = "gen_ai.client.inference.operation.details"
 
 
 class CompletionHook:
-    """Passes content to the processor that sees the span.
-
-    It never raises. On the agent's thread, it neither copies nor reads the content.
-    """
+    """Passes content to the processor that sees the span. It never raises, and leaves reading to other threads."""
 
     def on_completion(
         self,
@@ -35,10 +32,7 @@ class CompletionHook:
         span: Any = None,
         log_record: Any = None,
     ) -> None:
-        """Receive the messages of a finished call, whose span is still open.
-
-        Messages have the types of ``opentelemetry.util.genai.types``.
-        """
+        """Receive the messages (``opentelemetry.util.genai.types``) of a finished call, whose span is still open."""
         del log_record  # it has the same content
         for processor in _processors_of(span):
             processor.take_content(span, LogPart(_DETAILS, _content(inputs, outputs, system_instruction, tool_definitions), None))

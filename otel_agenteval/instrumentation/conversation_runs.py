@@ -70,7 +70,7 @@ class Call:
 
 
 def as_text(answer: Any) -> str:
-    """Return an answer as text. A dataclass or Pydantic model becomes JSON, unless it has a ``str`` of its own."""
+    """Return an answer as text. A dataclass or Pydantic model becomes JSON, unless it defines ``str``."""
     kind: Any = type(answer)
     is_record = hasattr(kind, "__dataclass_fields__") or hasattr(kind, "model_dump")
     is_own = getattr(kind.__str__, "__module__", "pydantic.main") != "pydantic.main"
@@ -89,11 +89,7 @@ class CaseScript(NamedTuple):
 
     @classmethod
     def of(cls, case: Case, name: str) -> CaseScript:
-        """Return the script of a case.
-
-        Raises:
-            ConfigError: the case doesn't have exactly one of ``input``, ``turns`` and ``user``, or one is invalid.
-        """
+        """Return the script of a case. Raises ConfigError unless it has one of ``input``, ``turns`` and ``user``."""
         where = f"dataset: case {name}"
         case = case._replace(references={"case_id": name, **case.references})
         references = case.references
@@ -117,12 +113,8 @@ class CaseScript(NamedTuple):
         return [self.case, *self.inputs]
 
     def calls(self, simulate: Simulate | None) -> Iterator[Call]:
-        """Yield the calls of the task. Each must have its output before the next is requested.
-
-        A call that raises ends the conversation.
-
-        Raises:
-            ValueError: the simulated user doesn't begin.
+        """Yield the calls of the task. Each must have its output before the next is requested. A call that raises ends the
+        conversation. Raises ValueError if the simulated user doesn't begin.
         """
         history: list[dict[str, Any]] = []
         inputs = iter(self.inputs) if self.user is None or simulate is None else self._simulated(simulate, history)
@@ -150,11 +142,7 @@ class CaseScript(NamedTuple):
 
 
 def cases_with_turns(cases: Iterable[Case]) -> Iterator[Case]:
-    """Yield the cases of a data set, each followed by its turns.
-
-    Raises:
-        ConfigError: as in :meth:`CaseScript.of`.
-    """
+    """Yield the cases of a data set, each followed by its turns. Raises ConfigError as :meth:`CaseScript.of` does."""
     for number, case in enumerate(cases, 1):
         yield from CaseScript.of(case, case.case_id or str(number)).cases
 
@@ -214,7 +202,7 @@ def _max_turns(given: Any, where: str) -> int:
 
 
 def columns_of(case: Case) -> set[str]:
-    """Return the names of a case's references, including those of its turns."""
+    """Return the names of the references of a case and its turns."""
     turns = case.references.get("turns") if case.input is None else None
     inner = (turn for turn in turns if isinstance(turn, Mapping)) if isinstance(turns, (list, tuple)) else ()
     found = set(case.references).union(*inner).difference(_NO_REFERENCES, _ASKED, ("role", "content"))
@@ -297,7 +285,7 @@ class RunScorer:
 
 
 def _of_conversation(last: Mapping[str, Any], script: CaseScript, calls: Sequence[Call]) -> dict[str, Any]:
-    """Return the case's references, completed by those of the last turn and the expected tools of all turns."""
+    """Return the case's references, completed by the last turn's references and the expected tools of all turns."""
     found = {**last, **script.case.references}
     found.pop("case_turn", None)
     tools = [call.references.get("expected_tools") or [] for call in calls]

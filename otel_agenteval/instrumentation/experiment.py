@@ -288,10 +288,7 @@ def _joined(parts: list[Any]) -> Any:
 
 
 def _give_turns(runs: Sequence[_Run], kept: Iterable[Any]) -> None:
-    """Assign captured turns to their calls, in their latest revision.
-
-    A call without turns gets one turn with the task's input and output.
-    """
+    """Assign the latest revisions of captured turns to their calls. A call without turns gets one with its input and output."""
     by_call: dict[str, dict[str, Turn]] = {}
     for scored in kept:
         by_call.setdefault(str(scored.turn.references.pop(_RUN, "")), {})[scored.turn.turn_id] = scored.turn
@@ -328,7 +325,7 @@ def _trials(runs: Sequence[_Run]) -> Iterator[Trial]:
 
 
 def _of_raised(scores: Sequence[Score], text: str, applied: Container[str]) -> list[Score]:
-    """Return the scores of a turn whose task raised. No metric that judges the answer passes, or is skipped because there is none.
+    """Return the scores of a turn whose task raised. Metrics that judge the answer don't pass, and aren't skipped without an answer.
 
     ``applied`` names the metrics that have a verdict on any turn.
     """

@@ -42,10 +42,7 @@ class AgentTurns:
 
     @property
     def turns(self) -> list[Turn]:
-        """Turns that have closed since the test started.
-
-        Turns of agents that still run aren't included.
-        """
+        """Turns that have closed since the test started. Turns of agents that still run aren't included."""
         assert self._handle.flush(_FLUSH_SECONDS), f"the test's turns were not complete after {_FLUSH_SECONDS:g} s"
         latest = {}
         for scored in self._kept:
@@ -56,11 +53,7 @@ class AgentTurns:
 
     @property
     def turn(self) -> Turn:
-        """The test's only turn.
-
-        Raises:
-            AssertionError: If there is no turn or more than one.
-        """
+        """The test's only turn. Raises AssertionError unless there is exactly one."""
         __tracebackhide__ = True
         turns = self.turns
         assert len(turns) == 1, f"expected one turn, got {len(turns)}: {[turn.input for turn in turns]}"

@@ -41,10 +41,7 @@ def begin() -> None:
 
 
 class RecordFile:
-    """A recording, and a second file about the processes that write it.
-
-    A write error is logged once, and the program continues.
-    """
+    """A recording, and a second file about the processes that write it. A write error is logged once."""
 
     def __init__(self, path: str) -> None:
         self._path = path

@@ -31,10 +31,7 @@ class RecordAllSampler(Sampler):
         links: Sequence[Link] | None = None,
         trace_state: TraceState | None = None,
     ) -> SamplingResult:
-        """Return the wrapped sampler's decision, with RECORD_ONLY instead of DROP for GenAI spans.
-
-        Spans below a recorded span are recorded too.
-        """
+        """Return the wrapped sampler's decision, but record GenAI spans and those below recorded spans."""
         found = self._sampler.should_sample(parent_context, trace_id, name, kind, attributes, links, trace_state)
         if found.decision is Decision.DROP and (
             _is_genai(name, attributes) or trace.get_current_span(parent_context).is_recording()

@@ -72,13 +72,9 @@ def score_turns(
 def selected_metrics(
     config: Config, metrics: Sequence[MetricLike] | None, whole: Sequence[BoundMetric] = ()
 ) -> list[BoundMetric]:
-    """Return the given metrics, ready to evaluate, or the configuration's selection.
-
-    Names that are only configured among ``whole``, the metrics of conversations, are left out. Equal metrics are evaluated once,
-    and those with different parameters have scores of their own.
-
-    Raises:
-        ConfigError: a metric or parameter is unknown, an entry isn't a metric, or two functions have the same name.
+    """Return the given metrics, ready to evaluate, or the configuration's selection. Names that are only configured among
+    ``whole``, the metrics of conversations, are left out. Equal metrics are evaluated once, and those with different parameters
+    are scored separately. Raises ConfigError for an unknown metric or parameter, other entries, or two functions of one name.
     """
     configured = select_metrics(config)
     if metrics is None:
