@@ -38,12 +38,9 @@ class Addition(NamedTuple):
 
 
 def add_to_file(file: Path, additions: Sequence[Addition], check: Callable[[Path], None]) -> None:
-    """Write a configuration file with additions. The file is created if it doesn't exist.
-
-    The file is replaced at once, and only if the new one has exactly the additions and ``check`` accepts it.
-
-    Raises:
-        ConfigError: the file can't be edited or written, or ``check`` refuses the new one.
+    """Write a configuration file with additions. The file is created if it doesn't exist. The file is replaced at once, and only
+    if the new one has exactly the additions and ``check`` accepts it. Raises ConfigError if the file can't be edited or written,
+    or ``check`` refuses the new one.
     """
     file = Path(os.path.realpath(file))  # a link stays a link
     new = ""
@@ -69,11 +66,7 @@ def add_to_file(file: Path, additions: Sequence[Addition], check: Callable[[Path
 
 
 def with_additions(text: str, origin: str, additions: Sequence[Addition]) -> str:
-    """Return the text of a configuration with additions.
-
-    Raises:
-        ConfigError: the text isn't YAML, or a place can't be edited, such as an alias.
-    """
+    """Return the text of a configuration with additions. Raises ConfigError if a place, such as an alias, can't be edited."""
     for addition in additions:
         before = yaml.load(text, origin, os.environ)[0]
         try:

@@ -59,11 +59,7 @@ def load_config(
 
 
 def load_what_is_right(file: str | os.PathLike[str], faults: Faults) -> Config:
-    """Return the configuration of all valid options, and collect the errors of the others in ``faults``.
-
-    Raises:
-        ConfigError: the file can't be read, or a variable is unknown.
-    """
+    """Return the configuration of valid options, and add other errors to ``faults``. Raises ConfigError for the file."""
     config, lines = Config.as_far_as_right(*_gathered(file, os.environ, None))
     with faults:
         if lines:

@@ -33,10 +33,7 @@ _QUERY = re.compile(
 
 
 def masked(value: Any, key: Any = "", env: Mapping[str, str] | None = None) -> Any:
-    """Return a value with its secrets masked.
-
-    ``env`` is the environment with secrets (default: ``os.environ``).
-    """
+    """Return a value with its secrets masked. ``env`` is the environment with secrets (default: ``os.environ``)."""
     return _masked(value, key, _known(os.environ if env is None else env))
 
 

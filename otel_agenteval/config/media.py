@@ -69,10 +69,6 @@ class MediaOptions(Section):
     transcriber: TranscriberOptions = TranscriberOptions()
 
     def rules(self) -> Rules:
-        """Return the access rules for metrics.
-
-        Raises:
-            ValueError: the transcriber is incomplete.
-        """
+        """Return the access rules for metrics. Raises ValueError if the transcriber is incomplete."""
         given = {name: getattr(self, name) for name in options_of(MediaOptions) if name != "transcriber"}
         return Rules(**given, transcription=self.transcriber.wanted(), hears=not self.transcriber.instead_of_sound)

@@ -24,11 +24,7 @@ def explained(error: ValidationError, root: type[Section], sources: Mapping[KeyP
 
 
 def entry_from(value: Any) -> MetricEntry:
-    """Return a metric that isn't part of a configuration.
-
-    Raises:
-        ConfigError: the entry is invalid. The message begins with the path inside it, if any.
-    """
+    """Return a metric that isn't part of a configuration, or raise a ConfigError that begins with the path inside it."""
     from pydantic_core import ValidationError
 
     try:
@@ -83,7 +79,7 @@ def _rule(fault: dict[str, Any], section: type[Section] | None) -> str:
 
 
 def _section_at(path: KeyPath, root: type[Section]) -> type[Section] | None:
-    """Return the section at a path; None for other values."""
+    """Return the section at a path, or None for other values."""
     section: type[Section] | None = root
     parts = iter(path)
     for part in parts:

@@ -31,11 +31,7 @@ class Option(NamedTuple):
 
 
 class Section:
-    """A set of options. Each option is an annotation with a type, a default, and its documentation below.
-
-    Raises:
-        pydantic.ValidationError: a value is invalid, or a required one is missing.
-    """
+    """A set of options: annotations with a type, a default, and documentation below. Raises pydantic.ValidationError."""
 
     __slots__ = ("__dict__", "__pydantic_extra__", "__pydantic_fields_set__", "__pydantic_private__")
     __pydantic_fields_set__: set[str]

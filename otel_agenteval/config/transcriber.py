@@ -26,11 +26,7 @@ class TranscriberOptions(Section):
     """Send the transcript instead of the audio to judges, for models without audio input."""
 
     def wanted(self) -> Transcription | None:
-        """Return the transcription settings for metrics; None without a server or a model.
-
-        Raises:
-            ValueError: an option is missing, or options exclude each other.
-        """
+        """Return transcription settings, or None without a server or a model. Raises ValueError for incomplete options."""
         if self.path is not None:
             if self.base_url is not None or self.model is not None:
                 raise ValueError("path excludes base_url and model. Set either a server or a local model")

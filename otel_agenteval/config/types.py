@@ -57,11 +57,7 @@ class After:
 
 
 def seconds(value: Any) -> float:
-    """Parse a duration such as ``"5m"``, ``"1h30m"`` or ``"5ms"`` into seconds. A number without a unit is milliseconds.
-
-    Raises:
-        ValueError: the value isn't a duration.
-    """
+    """Parse a duration such as ``"1h30m"`` or ``"5ms"`` into seconds. Numbers are milliseconds. Raises ValueError."""
     number = finite_number(value)
     found = number / 1000 if number is not None else _with_units(value)
     if found is not None and found <= _LONGEST:
@@ -70,11 +66,7 @@ def seconds(value: Any) -> float:
 
 
 def size(value: Any) -> int:
-    """Parse a size such as ``"4MiB"`` or ``"64kB"`` into bytes. A number without a unit is bytes.
-
-    Raises:
-        ValueError: the value isn't a size.
-    """
+    """Parse a size such as ``"4MiB"`` or ``"64kB"`` into bytes, or raise ValueError. Numbers are bytes."""
     found = _SIZE.fullmatch(_plain_text(value))
     if found is None or float(found[1]) * _BYTES[found[2] or "B"] < 1:
         raise ValueError("must be a size from 1 byte. Examples: 4MiB, 64kB (a number without a unit is bytes)")
@@ -82,11 +74,7 @@ def size(value: Any) -> int:
 
 
 def whole_number(value: Any, least: int, most: int, allowed: str) -> int:
-    """Parse a whole number within limits, also from text.
-
-    Raises:
-        ValueError: the value is something else. ``allowed`` is the message.
-    """
+    """Parse a whole number within limits, also from text, or raise ValueError with the message ``allowed``."""
     text = _plain_text(value)
     if not re.fullmatch(r"[0-9]{1,13}", text) or not least <= int(text) <= most:
         raise ValueError(allowed)
@@ -105,11 +93,7 @@ def finite_number(value: Any) -> float | None:
 
 
 def split_address(value: Any) -> tuple[str, int]:
-    """Parse ``127.0.0.1:4318``, ``[::1]:4318`` or ``localhost:0`` (any free port) into host and port.
-
-    Raises:
-        ValueError: the value isn't an address.
-    """
+    """Parse ``127.0.0.1:4318``, ``[::1]:4318`` or ``localhost:0`` (any free port) into host and port, or raise ValueError."""
     found = _ADDRESS.fullmatch(value.strip()) if isinstance(value, str) else None
     if found is None or int(found[3]) > 65535:
         raise ValueError("must be HOST:PORT or null. Examples: 127.0.0.1:4318, [::1]:4318 (port 0 means any free port)")
@@ -117,10 +101,8 @@ def split_address(value: Any) -> tuple[str, int]:
 
 
 def http_url(value: Any) -> str:
-    """Return the URL of a server without its trailing slash. Credentials and queries aren't allowed, because keys belong in headers.
-
-    Raises:
-        ValueError: the value isn't such a URL. The message doesn't quote it.
+    """Return the URL of a server without its trailing slash. Credentials and queries aren't allowed, because keys belong in
+    headers. Raises ValueError if the value isn't such a URL. The message doesn't quote it.
     """
     text = value.strip() if isinstance(value, str) else ""
     try:
@@ -134,11 +116,7 @@ def http_url(value: Any) -> str:
 
 
 def file_path(value: Any) -> str:
-    """Return the path of a file, from text or a ``Path``.
-
-    Raises:
-        ValueError: the value isn't a path.
-    """
+    """Return the path of a file, from text or a ``Path``, or raise ValueError."""
     if not isinstance(value, (str, os.PathLike)) or not os.fspath(value):
         raise ValueError("must be the path of a file")
     return str(os.fspath(value))

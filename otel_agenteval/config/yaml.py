@@ -105,11 +105,7 @@ def dump(value: Any) -> str:
 
 
 def expanded(text: str, where: str, env: Mapping[str, str]) -> str:
-    """Return a text with variables replaced by their values, as in :func:`load`.
-
-    Raises:
-        ConfigError: a variable is unset or malformed. The message starts with ``where``.
-    """
+    """Return a text with its variables replaced, as in :func:`load`, or raise a ConfigError that starts with ``where``."""
 
     def value_of(found: re.Match[str]) -> str:
         if found[0] == "$$":
