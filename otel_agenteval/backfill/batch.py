@@ -48,13 +48,8 @@ RESULT_COLUMNS: Mapping[str, str] = {
 
 
 class Scorer:
-    """Scores batches. Created once per process.
-
-    Without ``metrics``, it evaluates those of the configuration. With ``dry``, it counts model requests instead of sending
-    them.
-
-    Raises:
-        ConfigError: a name or value isn't allowed.
+    """Scores batches. Created once per process. Without ``metrics``, it evaluates the configured metrics. With ``dry``, it
+    counts model requests instead of sending them. Raises ConfigError if a name or value isn't allowed.
     """
 
     def __init__(self, config: Config, metrics: Sequence[str] | None = None, *, dry: bool = False) -> None:
@@ -201,12 +196,9 @@ def _scorer_of(config: str, metrics: tuple[str, ...] | None) -> Scorer:
 def chosen(
     config: Config, names: Sequence[str] | None
 ) -> tuple[list[BoundMetric], list[BoundMetric], Mapping[BoundMetric, SamplingRule]]:
-    """Return the metrics of turns, the metrics of conversations, and their sampling rules.
-
-    Without ``names``, these are the configured metrics. Named metrics keep their configured parameters.
-
-    Raises:
-        ConfigError: a name is unknown, or sampling options are invalid.
+    """Return the metrics of turns, the metrics of conversations, and their sampling rules. Without ``names``, these are the
+    configured metrics. Named metrics keep their configured parameters. Raises ConfigError if a name is unknown, or sampling
+    options are invalid.
     """
     selected, whole = select_metrics(config), select_conversation_metrics(config)
     rules = {**rules_of(config, selected), **rules_of(config, whole)}

@@ -21,12 +21,8 @@ from .turn_scoring import ScoringTotals
 
 
 def run(source: Parquet, output: Output, scorer: Scorer, *, ray: str | None = None) -> ScoringTotals:
-    """Score every bucket that isn't done.
-
-    ``ray`` is the address of a Ray cluster (``auto`` for a cluster on this machine). None runs on this machine without Ray.
-
-    Raises:
-        MissingExtra: Daft isn't installed.
+    """Score every bucket that isn't done. ``ray`` is the address of a Ray cluster (``auto`` for a cluster on this machine). None
+    runs on this machine without Ray. Raises MissingExtra if Daft isn't installed.
     """
     for name in ("DAFT_ANALYTICS_ENABLED", "DAFT_PROGRESS_BAR"):
         os.environ.setdefault(name, "0")

@@ -44,12 +44,8 @@ _KNOWN = ("result_id", "status", "kind", "value", "passed", "label", "detail")
 
 
 class Output:
-    """The output folder.
-
-    The folder is created if it doesn't exist. An existing folder keeps its own number of buckets.
-
-    Raises:
-        AgentEvalError: the folder contains other files or can't be written.
+    """The output folder. The folder is created if it doesn't exist. An existing folder keeps its own number of buckets. Raises
+    AgentEvalError if the folder contains other files or can't be written.
     """
 
     def __init__(self, folder: str | Path, buckets: int) -> None:
@@ -80,10 +76,7 @@ class Output:
         return all(self.is_done(bucket, keys, fingerprint) for bucket in range(self.buckets))
 
     def known(self, bucket: int | None) -> dict[str, dict[str, Any] | None]:
-        """Return the results of a bucket, or of all buckets, by id. Judged ones have their columns.
-
-        Errors are missing, so that they are tried again.
-        """
+        """Return the results of a bucket, or of all, by id: judged ones with their columns, and no errors, to retry them."""
         parquet = require("pyarrow.parquet", feature="backfill", extra="parquet")
         found: dict[str, dict[str, Any] | None] = {}
         for file in sorted((self.folder / "parts").glob("*.parquet" if bucket is None else f"{_name(bucket)}-*.parquet")):
@@ -211,10 +204,7 @@ class _Layout:
         _write(note, json.dumps(self.counts))
 
     def regroup(self, scorer: Scorer) -> None:
-        """Write the spans again, so that all turns of a conversation are in one bucket.
-
-        The conversation of a trace is known only after its spans were read as a turn.
-        """
+        """Write the spans again with each conversation in one bucket, because it is known only after reading them as turns."""
         note = self._folder / "conversations" / "complete.json"
         if not note.exists():
             shutil.rmtree(note.parent, ignore_errors=True)

@@ -31,10 +31,7 @@ class Source(Protocol):
         """Return a text that changes when the source contains other spans."""
 
     def size(self) -> tuple[int | None, int]:
-        """Return the number of spans and their approximate size in bytes.
-
-        The number is None if it is unknown before the spans are read.
-        """
+        """Return the number of spans, or None if unknown before they are read, and their approximate size in bytes."""
 
     def batches(self) -> Iterator[Any]:
         """Yield all spans as ``pyarrow.Table`` objects with some thousand rows each."""
@@ -70,10 +67,7 @@ def source_of(text: str, *, shard: tuple[int, int] = (0, 1)) -> Source:
 
 
 def bucket_of(trace_ids: Any, count: int, shards: int = 1) -> np.ndarray:
-    """Return the bucket, from 0 to ``count`` - 1, of each trace id in a column.
-
-    The bucket is derived from the CRC-32 of the hex text, divided by the number of shards.
-    """
+    """Return the bucket, from 0 to ``count`` - 1, of each trace id: CRC-32 of the hex text, divided by the number of shards."""
     pc = require("pyarrow.compute", feature="backfill", extra="parquet")
     pa = require("pyarrow", feature="backfill", extra="parquet")
     if pa.types.is_dictionary(trace_ids.type):
@@ -102,11 +96,8 @@ def _print_of(files: Sequence[Path]) -> str:
 
 
 class Parquet:
-    """Parquet files of spans in columns.
-
-    Raises:
-        MissingExtra: ``pyarrow`` isn't installed.
-        AgentEvalError: a file isn't a Parquet file or lacks a column.
+    """Parquet files of spans in columns. Raises MissingExtra if ``pyarrow`` isn't installed. Raises AgentEvalError if a file
+    isn't a Parquet file or lacks a column.
     """
 
     def __init__(self, files: Sequence[Path], shard: tuple[int, int] = (0, 1)) -> None:
@@ -145,10 +136,7 @@ class Parquet:
 
 
 class JsonLines:
-    """OTLP/JSON lines with traces and logs, as the Collector's file exporter writes them.
-
-    Lines that can't be read are reported and skipped.
-    """
+    """OTLP/JSON lines with traces and logs, as of the Collector's file exporter. Unreadable lines are reported and skipped."""
 
     def __init__(self, files: Sequence[Path], shard: tuple[int, int] = (0, 1)) -> None:
         self.files = list(files)

@@ -83,10 +83,7 @@ class Scoring(NamedTuple):
 
 
 class TurnScoring:
-    """The scoring of one turn or conversation.
-
-    For a conversation, ``span_id`` is the root span id of its last turn.
-    """
+    """The scoring of one turn or conversation. For a conversation, ``span_id`` is the root span id of its last turn."""
 
     def __init__(
         self,
