@@ -357,11 +357,9 @@ class KafkaSource:
         send()
 
     def _commit(self, patience: float = 0.0) -> None:
-        """Commit the offsets of delivered turns.
-
-        Closed turns wait in the worker's queue, sometimes for long. So this takes a snapshot of open turns, and commits it in
-        a later call, after the queue has passed that point. ``patience`` is the maximum time in seconds to wait for the
-        queue.
+        """Commit the offsets of delivered turns. Closed turns wait in the worker's queue, sometimes for long. So this takes a
+        snapshot of open turns, and commits it in a later call, after the queue has passed that point. ``patience`` is the maximum
+        time in seconds to wait for the queue.
         """
         if not self._partitions:
             return

@@ -57,10 +57,7 @@ class _Seen:
 
 
 class Partition:
-    """Reading progress in one partition since it was assigned.
-
-    ``end`` is the partition's end at assignment. No later message belongs to a trace that was closed before.
-    """
+    """Reading progress in a partition since its assignment. No message after its ``end`` belongs to a trace closed before."""
 
     def __init__(self, place: Place, end: int) -> None:
         self.place = place
