@@ -26,10 +26,7 @@ from .types import kind_of, type_of
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MediaContent:
-    """The bytes of a medium and their type.
-
-    Instances are compared by identity, not by their bytes.
-    """
+    """The bytes of a medium and their type. Instances are compared by identity, not by their bytes."""
 
     data: bytes
     mime: str

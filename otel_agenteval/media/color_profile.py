@@ -28,10 +28,7 @@ _PARAMETERS = (1, 3, 4, 5, 7)
 
 
 def without_texts(profile: bytes) -> bytes | None:
-    """Return an equivalent profile without texts.
-
-    Returns None if the profile is broken or uses lookup tables.
-    """
+    """Return an equivalent profile without texts, or None if the profile is broken or uses lookup tables."""
     try:
         return _rebuilt(profile)
     except (struct.error, IndexError, KeyError, ValueError):
@@ -71,10 +68,7 @@ def _written(space: bytes, version: int, tags: dict[bytes, bytes]) -> bytes | No
 
 
 def _numbers(data: bytes, kind: bytes, count: int) -> bytes:
-    """Return a tag with ``count`` numbers.
-
-    Numbers large enough to encode four letters of text aren't accepted.
-    """
+    """Return a tag with ``count`` numbers. Numbers large enough to encode four letters of text aren't accepted."""
     found = struct.unpack_from(f">{count}i", data, 8)
     return kind + bytes(4) + struct.pack(f">{count}i", *_sane(found))
 
@@ -90,10 +84,7 @@ def _xyz(data: bytes) -> bytes:
 
 
 def _table(data: bytes) -> bytes:
-    """Return a curve given as a table.
-
-    Its values must never decrease, which excludes texts.
-    """
+    """Return a curve given as a table. Its values must never decrease, which excludes texts."""
     (count,) = struct.unpack_from(">I", data, 8)
     points = struct.unpack_from(f">{min(count, _LARGEST)}H", data, 12)
     if list(points) != sorted(points):

@@ -19,10 +19,7 @@ from typing import Any
 
 
 def main() -> None:
-    """Read an order and the bytes from standard input, and write JSON to standard output.
-
-    The order is one line of JSON.
-    """
+    """Read an order (one line of JSON) and the bytes from standard input, and write JSON to standard output."""
     source = sys.stdin.buffer
     order = json.loads(source.readline())
     json.dump(_answer(order, source.read()) if has_turn(order) else BUSY, sys.stdout)

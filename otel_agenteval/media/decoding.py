@@ -54,12 +54,9 @@ class Video:
 
 
 def video_of(content: MediaContent, frames: int, sampling: Sampling = "even") -> Video:
-    """Return images of a video, evenly spaced or one per scene, and measurements of the whole.
-
-    Raises:
-        MetricError: the video is broken or cut off (``invalid_media``) or too large (``media_too_large``), or decoding takes too long
-            (``media_timeout``).
-        MissingExtra: PyAV isn't installed.
+    """Return images of a video, evenly spaced or one per scene, and measurements of the whole. Raises MetricError if the video is
+    broken or cut off (``invalid_media``) or too large (``media_too_large``), or decoding takes too long (``media_timeout``).
+    Raises MissingExtra if PyAV isn't installed.
     """
     return shared(("video", content, frames, sampling), lambda: _video(content, frames, sampling))
 
@@ -71,11 +68,8 @@ def _video(content: MediaContent, frames: int, sampling: Sampling) -> Video:
 
 
 def sound_of(content: MediaContent, *, speech: bool = False) -> dict[str, Any]:
-    """Return measurements of a recording. With ``speech``, they include who speaks when.
-
-    Raises:
-        MetricError: for the same reasons as in :func:`video_of`.
-        MissingExtra: PyAV or webrtcvad isn't installed.
+    """Return measurements of a recording. With ``speech``, they include who speaks when. Raises MetricError for the same reasons
+    as in :func:`video_of`. Raises MissingExtra if PyAV or webrtcvad isn't installed.
     """
     if speech and not can_find_speech():
         raise MissingExtra(*_FEATURE["speech"])
@@ -84,13 +78,8 @@ def sound_of(content: MediaContent, *, speech: bool = False) -> dict[str, Any]:
 
 
 def samples_of(content: MediaContent) -> Any:
-    """Return the samples of a recording at 16 kHz, all channels mixed.
-
-    The array has float32 values from -1 to 1.
-
-    Raises:
-        MetricError: for the same reasons as in :func:`video_of`.
-        MissingExtra: PyAV isn't installed.
+    """Return the samples of a recording at 16 kHz, all channels mixed. The array has float32 values from -1 to 1. Raises
+    MetricError for the same reasons as in :func:`video_of`. Raises MissingExtra if PyAV isn't installed.
     """
     import numpy as np
 
@@ -99,11 +88,8 @@ def samples_of(content: MediaContent) -> Any:
 
 
 def bare_sound_of(content: MediaContent) -> MediaContent:
-    """Return a recording without tags, cover images and other tracks, to send to a judge.
-
-    Raises:
-        MetricError: for the same reasons as in :func:`video_of`.
-        MissingExtra: the recording isn't a WAV file, and PyAV isn't installed.
+    """Return a recording without tags, cover images and other tracks, to send to a judge. Raises MetricError for the same reasons
+    as in :func:`video_of`. Raises MissingExtra if the recording isn't a WAV file, and PyAV isn't installed.
     """
     if content.mime in WITHOUT_METADATA:
         return MediaContent(without_metadata(content.data), content.mime)
@@ -116,11 +102,8 @@ def bare_sound_of(content: MediaContent) -> MediaContent:
 
 
 def writing_in(images: Sequence[MediaContent]) -> list[list[str]]:
-    """Return the lines of text in each image, from top to bottom.
-
-    Raises:
-        MetricError: for the same reasons as in :func:`video_of`.
-        MissingExtra: rapidocr isn't installed.
+    """Return the lines of text in each image, from top to bottom. Raises MetricError for the same reasons as in :func:`video_of`.
+    Raises MissingExtra if rapidocr isn't installed.
     """
     if not (installed("rapidocr") and installed("PIL")):
         raise MissingExtra(*_FEATURE["writing"])

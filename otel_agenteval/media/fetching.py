@@ -27,11 +27,7 @@ _HEADERS = {"accept-encoding": "identity"}
 
 
 def fetched(address: str, rules: Rules, *, clock: Clock = SYSTEM_CLOCK) -> bytes:
-    """Return the bytes at an address whose host is allowed.
-
-    Raises:
-        MetricError: for the same reasons as in :func:`.access.content_of`.
-    """
+    """Return the bytes at an address whose host is allowed, or raise MetricError as :func:`.access.content_of` does."""
     deadline = Deadline(clock, clock.monotonic() + rules.fetch_timeout)
     client = httpx.Client(transport=Transport(trusted()), trust_env=False, follow_redirects=False, headers=_HEADERS)
     try:
@@ -88,11 +84,7 @@ def _from(client: httpx.Client, url: httpx.URL, place: str, rules: Rules) -> byt
 
 
 def _checked_addresses(host: str, port: int, rules: Rules, deadline: Deadline) -> list[str]:
-    """Return the distinct addresses to connect to, in order.
-
-    Raises:
-        MetricError: one of them is private (``media_not_allowed``). A name with public and private addresses may be an attack.
-    """
+    """Return the addresses to connect to. Raises MetricError if one is private: a name with both kinds may be an attack."""
     found = list(dict.fromkeys(str(entry[4][0]) for entry in addresses_of(host.strip("[]"), port, deadline)))
     if not rules.private_addresses and not all(map(is_public, found)):
         raise MetricError("media_not_allowed", "the host has a private address. Set media.private_addresses to allow it")

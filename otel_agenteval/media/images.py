@@ -50,12 +50,8 @@ class Measures:
 
 
 def measured(content: MediaContent) -> Measures:
-    """Return the measurements of an image.
-
-    Raises:
-        MetricError: the image is broken (``invalid_media``), too large (``media_too_large``), or of an unsupported type
-            (``unsupported_media``).
-        MissingExtra: Pillow isn't installed.
+    """Return the measurements of an image. Raises MetricError if the image is broken (``invalid_media``), too large
+    (``media_too_large``), or of an unsupported type (``unsupported_media``). Raises MissingExtra if Pillow isn't installed.
     """
     return shared(("image", content), lambda: _measured(content))
 
@@ -79,10 +75,7 @@ def sharpness_of(grey: np.ndarray[Any, Any]) -> float:
 
 
 def likeness(one: MediaContent, other: MediaContent) -> float:
-    """Return the similarity of two images, from 0 to 1.
-
-    It is the share of equal bits in their difference hashes (dHash, 8 × 8 horizontally and 8 × 8 vertically).
-    """
+    """Return the similarity of two images, from 0 to 1: equal bits of their dHash (8 × 8 horizontally and 8 × 8 vertically)."""
     return float((_hash(one) == _hash(other)).mean())
 
 
@@ -96,13 +89,9 @@ def _hash(content: MediaContent) -> Any:
 
 
 def for_judge(content: MediaContent) -> str:
-    """Return an image as a ``data:`` URI for a judge, scaled down and without metadata.
-
-    Without Pillow, the image keeps its size. Types that models don't accept (BMP, TIFF) are converted.
-
-    Raises:
-        MetricError: for the same reasons as in :func:`measured`.
-        MissingExtra: the image must be converted, and Pillow isn't installed.
+    """Return an image as a ``data:`` URI for a judge, scaled down and without metadata. Without Pillow, the image keeps its size.
+    Types that models don't accept (BMP, TIFF) are converted. Raises MetricError for the same reasons as in :func:`measured`.
+    Raises MissingExtra if the image must be converted, and Pillow isn't installed.
     """
     rules = current_rules()
     if content.mime not in WITHOUT_METADATA or _largest_edge(content) > rules.max_edge:
@@ -111,11 +100,7 @@ def for_judge(content: MediaContent) -> str:
 
 
 def decoded(content: MediaContent) -> Any:
-    """Return a Pillow image, upright and in RGB.
-
-    Raises:
-        MetricError: for the same reasons as in :func:`measured`.
-    """
+    """Return a Pillow image, upright and in RGB. Raises MetricError for the same reasons as in :func:`measured`."""
     from PIL import ImageOps
 
     with _opened(content) as image:

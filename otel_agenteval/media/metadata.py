@@ -35,12 +35,8 @@ _ADOBE = b"\xff\xee\0\x0eAdobe\0\x64\0\0\0\0"
 
 
 def without_metadata(data: bytes) -> bytes:
-    """Return an image (PNG, JPEG, WebP, GIF) or a recording (WAV) without metadata.
-
-    Other bytes are returned unchanged.
-
-    Raises:
-        MetricError: the file is broken (``invalid_media``).
+    """Return an image (PNG, JPEG, WebP, GIF) or a recording (WAV) without metadata. Other bytes are returned unchanged. Raises
+    MetricError if the file is broken (``invalid_media``).
     """
     strip = _STRIP.get(type_of(data) or "")
     try:
@@ -156,10 +152,7 @@ def _jpeg_profile(parts: list[tuple[int, bytes]]) -> bytes:
 
 
 def _end_of_scan(data: bytes, place: int) -> int:
-    """Return the position of the marker that ends a scan.
-
-    Other 0xFF bytes in a scan are followed by 0 or belong to a restart marker.
-    """
+    """Return the position of the marker that ends a scan. Other 0xFF bytes precede a 0 or a restart marker's number."""
     while True:
         place = data.index(b"\xff", place)
         if data[place + 1] and not 0xD0 <= data[place + 1] <= 0xD7:
@@ -168,10 +161,7 @@ def _end_of_scan(data: bytes, place: int) -> int:
 
 
 def _orientation_alone(tiff: bytes) -> bytes:
-    """Return Exif data with only the orientation.
-
-    Returns empty bytes if the image is upright or the data can't be read.
-    """
+    """Return Exif data with only the orientation, or empty bytes if the image is upright or the data can't be read."""
     try:
         order = "<" if tiff[:2] == b"II" else ">"
         (place,) = struct.unpack_from(order + "I", tiff, 4)
@@ -234,10 +224,7 @@ def _chunk(name: bytes, body: bytes) -> bytes:
 
 
 def _gif(data: bytes) -> bytes:
-    """Remove comments, texts and application data.
-
-    The number of loops of an animation is kept.
-    """
+    """Remove comments, texts and application data, except for the number of an animation's loops."""
     flags = data[10]
     place = 13 + (3 << ((flags & 7) + 1) if flags & 0x80 else 0)
     out = [data[:place]]
@@ -270,10 +257,7 @@ def _past_blocks(data: bytes, place: int) -> int:
 
 
 def _wav(data: bytes) -> bytes:
-    """Remove names, notes and times.
-
-    A file that was streamed while it was recorded states no length. Its data extends to the end.
-    """
+    """Remove names, notes and times. The data of a streamed file, which states no length, extends to the end."""
     out = []
     place = 12
     while place + 8 <= len(data):

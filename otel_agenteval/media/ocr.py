@@ -25,10 +25,7 @@ _SURE = 0.5
 
 
 def main() -> None:
-    """Read the order and all images from standard input, and write one JSON object.
-
-    The order is one line of JSON.
-    """
+    """Read the order (one line of JSON) and all images from standard input, and write one JSON object."""
     source = sys.stdin.buffer
     order = json.loads(source.readline())
     if not has_turn(order):

@@ -27,10 +27,7 @@ def is_shared() -> bool:
 
 
 def shared(key: Hashable, make: Callable[[], T]) -> T:
-    """Return the value kept under a key in this block, or create it.
-
-    An exception isn't kept.
-    """
+    """Return the value kept under a key in this block, or create it."""
     kept = _SHARED.get()
     if kept is None:
         return make()

@@ -155,10 +155,7 @@ def _silence(channels: Sequence[_Channel]) -> dict[str, Any]:
 
 
 def _even(channels: Sequence[_Channel]) -> Sequence[_Channel]:
-    """Cut all channels to one length.
-
-    The resampler may not return the last samples of each.
-    """
+    """Cut all channels to one length, because the resampler may not return the last samples of each."""
     least = min(len(channel.levels) for channel in channels)
     for channel in channels:
         del channel.levels[least:], channel.speech[least:]
@@ -196,10 +193,7 @@ def _utterances(speech: Sequence[bool]) -> list[tuple[int, int]]:
 
 
 def _interruptions(spoken: Sequence[Sequence[tuple[int, int]]]) -> list[dict[str, Any]]:
-    """Return the times at which one channel starts after another has been speaking.
-
-    Each entry has the time after which the interrupted channel stops.
-    """
+    """Return when one channel starts after another has been speaking, and after how long the interrupted one stops."""
     found = []
     for by, mine in enumerate(spoken):
         for start, _ in mine:
@@ -214,10 +208,7 @@ def _interruptions(spoken: Sequence[Sequence[tuple[int, int]]]) -> list[dict[str
 
 
 def copied(data: bytes, mime: str, limits: Limits) -> dict[str, Any]:
-    """Copy the audio of a recording packet by packet into a new file of the same type, and decode nothing.
-
-    Tags, cover images, chapters and other tracks are left out.
-    """
+    """Copy the packets of a recording's audio into a file of the same type, without tags, cover images and other tracks."""
     out = io.BytesIO()
     with opened(data, mime) as source:
         heard = mime.replace("video/", "audio/")

@@ -41,22 +41,16 @@ _EXTENSIONS = {
 
 
 def transcribed(content: MediaContent, wanted: Transcription) -> str:
-    """Return the transcript of a recording, which is empty without speech.
-
-    Raises:
-        MetricError: the server or the model is unavailable (``transcriber_unreachable``), takes too long (``transcriber_timeout``), rejects the
-            recording (``transcriber_refused``), or returns no text (``transcriber_failed``).
-        MissingExtra: faster-whisper isn't installed.
+    """Return the transcript of a recording, which is empty without speech. Raises MetricError if the server or the model is
+    unavailable (``transcriber_unreachable``), takes too long (``transcriber_timeout``), rejects the recording
+    (``transcriber_refused``), or returns no text (``transcriber_failed``). Raises MissingExtra if faster-whisper isn't installed.
     """
     return _transcriber(wanted, os.getpid()).text_of(content)
 
 
 @lru_cache(maxsize=8)
 def _transcriber(wanted: Transcription, process: int) -> _Transcriber:
-    """Return the transcriber of a process.
-
-    Processes can't share connections and locks.
-    """
+    """Return the transcriber of a process, because processes can't share connections and locks."""
     return _Transcriber(_local(wanted) if wanted.path is not None else _Server(wanted))
 
 

@@ -152,10 +152,7 @@ def _cuts(track: _Track) -> list[int]:
 
 
 def _jumps(track: _Track, cuts: Sequence[int]) -> list[int]:
-    """Return the places where frames are missing.
-
-    There, a frame changes much more than those around it, but not at a cut.
-    """
+    """Return the places of missing frames, where a frame changes much more than those around it, but not at a cut."""
     beside = {at + step for at in cuts for step in (-1, 0, 1)}
     return [
         at
@@ -166,10 +163,7 @@ def _jumps(track: _Track, cuts: Sequence[int]) -> list[int]:
 
 
 def _flicker(track: _Track, cuts: Sequence[int]) -> float:
-    """Return how much the brightness varies from frame to frame, from 0 to 255.
-
-    This is half of the variation up and down. Steady changes don't count.
-    """
+    """Return half of the brightness's variation up and down, from 0 to 255. Steady changes don't count."""
     if len(track.brightness) < 3:
         return 0.0
     swings = np.abs(np.diff(np.asarray(track.brightness), 2)) / 4
@@ -180,10 +174,7 @@ def _flicker(track: _Track, cuts: Sequence[int]) -> float:
 
 
 def _stretches(track: _Track, held: Sequence[bool], least: float, breaks: Sequence[int]) -> list[list[float]]:
-    """Return the start and end of each stretch in which a condition holds long enough.
-
-    ``least`` is the minimum number of seconds.
-    """
+    """Return the start and end of each stretch in which a condition holds for at least ``least`` seconds."""
     found: list[list[float]] = []
     start = None
     step = (track.times[-1] - track.times[0]) / max(len(track.times) - 1, 1)
@@ -254,10 +245,7 @@ def _picture(frame: Any, limits: Limits) -> dict[str, Any]:
 
 
 def _blockiness(grey: Any) -> float:
-    """Return how much stronger edges are on the grid of compression blocks than elsewhere.
-
-    The value is 1 without visible blocks, and 2 or more if they are visible.
-    """
+    """Return how much stronger edges are on the grid of compression blocks than elsewhere: 1 without, 2 with visible ones."""
     found = []
     for steps in (np.abs(np.diff(grey, axis=1)), np.abs(np.diff(grey, axis=0)).T):
         if steps.shape[1] < 3 * _BLOCK:
