@@ -73,10 +73,8 @@ _LONG_WORD = b"x" * 20
 
 
 def may_hold(text: str, look: Look | None = None) -> bool:
-    """Return True if a text needs the full check.
-
-    The text needs one if it contains a published format, something encoded, a mix of letters and digits near a word for
-    secrets, or a code near a word for codes.
+    """Return True if a text needs the full check. It does for a published format, something encoded, a mix
+    of letters and digits near a word for secrets, or a code near a word for codes.
     """
     if not text.isascii() and _HIDING.search(text) is not None:
         text, look = folded(_INVISIBLE.sub("", text)), None

@@ -29,12 +29,7 @@ def unescaped(text: str) -> str:
 
 
 class GivenTexts:
-    """The texts that the agent was given.
-
-    Iteration reads the texts lazily and keeps them.
-
-    They are searched in their order.
-    """
+    """The texts that the agent was given. Iteration reads the texts lazily and keeps them. They are searched in their order."""
 
     __slots__ = ("_read", "_rest", "is_cut")
 

@@ -14,10 +14,7 @@ def sure_endings() -> frozenset[str]:
 
 
 def unsure_endings() -> frozenset[str]:
-    """Return the top-level domains that are also words, fields or file names.
-
-    They make a dotted word a host name only with a path, a hyphen or ``www.``.
-    """
+    """Return the top-level domains that are also words, which need a path, a hyphen or ``www.`` to make a dotted word a host."""
     return word_set("hosts.txt", "unsure")
 
 
@@ -68,10 +65,7 @@ def is_no_claim(host: str, key: str) -> bool:
 
 
 def is_host(host: str, *, plain: bool) -> bool:
-    """Return True if a dotted word without a scheme is a host name.
-
-    ``plain`` is True if neither a path nor ``www.`` marks the word as a host.
-    """
+    """Return True if a dotted word without a scheme is a host name. It is ``plain`` without a path and ``www.``."""
     name, _, top = host.rpartition(".")
     if (
         host in _NO_HOST
@@ -106,10 +100,7 @@ def imitates_a_well_known_one(host: str) -> bool:
 
 
 def _one_apart(a: str, b: str) -> bool:
-    """Return True if one edit turns one string into the other.
-
-    An edit replaces, adds or removes one letter, or swaps two adjacent letters.
-    """
+    """Return True if replacing, adding or removing a letter, or swapping two neighbors, turns one string into the other."""
     start = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
     return (
         a[start + 1 :] == b[start + 1 :]

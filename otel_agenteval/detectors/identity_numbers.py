@@ -48,10 +48,7 @@ def _is_date(year: str, month: str, day: str) -> bool:
 
 
 def _mod_11(weights: Sequence[int], *, ten: str = "") -> Callable[[str], bool]:
-    """Return a check that the last digit is 11 minus the weighted sum modulo 11.
-
-    A check digit of 11 is written 0, and 10 is written ``ten``. If ``ten`` is empty, such numbers aren't issued.
-    """
+    """Return a check that the last digit is 11 minus the weighted sum modulo 11: 0 for 11, and ``ten``, if any, for 10."""
 
     def check(digits: str) -> bool:
         left = (11 - _weighted(digits, weights) % 11) % 11
@@ -317,10 +314,7 @@ _REACH = 60
 
 
 def identity_numbers(text: str, given: str = "") -> Iterable[tuple[str, int, int, bool]]:
-    """Yield ``(kind, start, end, is_valid)`` of each identity number in a text, except for those in another text as written.
-
-    A number counts by its shape or by the word before it.
-    """
+    """Yield ``(kind, start, end, is_valid)`` of numbers, by shape or the word before, that aren't in ``given`` as written."""
     for found in _ANY_ALONE.finditer(text):
         row = NUMBERS[int((found.lastgroup or "n0")[1:])]
         if row.is_valid(plain(found.group())):
@@ -344,10 +338,7 @@ def identity_numbers(text: str, given: str = "") -> Iterable[tuple[str, int, int
 
 
 def _behind_word(text: str, lowered: str, at: int) -> Iterable[tuple[str, int, int, bool]]:
-    """Yield the first number behind a word, with the first kind whose shape it has.
-
-    A kind for which the number is valid takes precedence.
-    """
+    """Yield the first number behind a word, with the first kind whose shape it has, or better, for which it is valid."""
     stop = min(len(text), at + _REACH)
     wrong: tuple[str, int, int, bool] | None = None
     head = lowered[max(0, at - 40) : at]

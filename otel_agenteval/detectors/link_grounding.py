@@ -95,10 +95,7 @@ def _is_allowed(key: str, allowed: Sequence[str]) -> bool:
 
 
 def _not_written(left: list[Link], given: Iterable[str]) -> list[Link]:
-    """Return the links that no given text contains.
-
-    A link to the front page of a site also counts as given if a text contains any page of the site, with or without a scheme.
-    """
+    """Return the links that no given text contains. Any page of a site also gives its front page."""
     for text in given:
         if not left:
             break
@@ -196,10 +193,7 @@ class _LinkEvidence:
         return len(rest) > 2 and (self._is_token(rest) or (rest.count("/") > 1 and self._is_token(rest[1:])))
 
     def _only_sets_options(self, query: str, given: set[str]) -> bool:
-        """Return True if a query has no value that a source would have to give.
-
-        Sources give values that look like data, and those of parameters in a given link to the same page.
-        """
+        """Return True unless a query has values that look like data, or parameters that a given link to the page has too."""
         names = {pair.partition("=")[0] for pair in given}
         for pair in query.split("&"):
             name, _, value = pair.partition("=")
@@ -299,10 +293,7 @@ class _LinkEvidence:
 
 
 def _is_suspicious(link: Link, system: str) -> bool:
-    """Return True if a link is likely wrong although there is nothing to check it with.
-
-    The host imitates a well-known one, or contains a name from the system instructions.
-    """
+    """Return True if the host imitates a well-known one, or contains a name from the system instructions."""
     if imitates_a_well_known_one(link.host):
         return True
     if site_of(link.host) in well_known():
@@ -322,10 +313,7 @@ def _opened(calls: Iterable[Call]) -> Iterator[str]:
 
 
 def _plain(key: str) -> str:
-    """Return the key without parts that don't change the page.
-
-    These parts are tracking parameters, the language and ``index.html``.
-    """
+    """Return the key without tracking parameters, language and ``index.html``, which don't change the page."""
     if "?" in key:
         page, _, query = key.partition("?")
         query = _TRACKING.sub("", "?" + query).lstrip("&?")

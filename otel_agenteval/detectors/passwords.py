@@ -67,10 +67,7 @@ def _is_sample(text: str, before: int, start: int) -> bool:
 
 
 def trimmed(text: str, start: int, end: int) -> tuple[int, int]:
-    """Shrink a range by Markdown marks, closing punctuation and attached particles.
-
-    Languages without spaces attach particles to a value.
-    """
+    """Shrink a range by Markdown marks, closing punctuation, and particles of languages without spaces."""
     while end > start and (
         text[end - 1] in "*_`.:?!…" and not (text[end - 1] == "!" and end < len(text) and text[end] not in " \n")
     ):
@@ -101,10 +98,7 @@ _UNIT = lazy(
 
 
 def is_strong(value: str) -> bool:
-    """Return True if a value looks random or chosen in any context.
-
-    Such a value mixes letters, digits and signs, or upper and lower case.
-    """
+    """Return True if a value mixes letters, digits and signs, or upper and lower case, and so looks random in any context."""
     plain = "".join(sign if sign.isascii() else "a" for sign in value)
     if _VARIABLE.search(value) is not None:
         return False
@@ -158,10 +152,7 @@ _SIGN = lazy(r"[!#$%^&*?~]")
 
 
 def new_ones(text: str) -> Iterator[tuple[str, int, int, bool]]:
-    """Yield values behind phrases like "the new one is", and True for one with a sign.
-
-    Values without a sign count only if the conversation is about secrets.
-    """
+    """Yield values behind phrases like "the new one is", and True if with a sign. Others count only in talk about secrets."""
     for match in _NEW_ONE.finditer(text):
         start, end = trimmed(text, *match.span(1))
         value = text[start:end]

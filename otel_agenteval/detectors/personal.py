@@ -121,10 +121,7 @@ class _GivenPeople:
         return find.key in self.alnum
 
     def is_own_domain(self, domain: str) -> bool:
-        """Return True if the domain probably belongs to the company that runs the agent.
-
-        It does if a given text contains the domain outside of an e-mail address.
-        """
+        """Return True if a given text has the domain outside of an e-mail address, so it is probably the agent's company's."""
         return f".{domain}." in self._domains
 
     @cached_property
@@ -402,10 +399,7 @@ class _Context:
         return any(True for _ in self._code.at(at))
 
     def before(self, at: int) -> str:
-        """Return the text before a position, in lower case.
-
-        The text is that of the sentence or line, and in a table also the column's heading.
-        """
+        """Return the text of the sentence or line before a position, and of a table column's heading, in lower case."""
         line = self.lowered.rfind("\n", 0, at) + 1
         label = self.lowered[max(0, at - _LABEL, line - 1 if at - line > 2 else 0) : at]
         if self.lowered[line : line + 1] == "|":
@@ -428,7 +422,7 @@ class _Context:
         return re.search(words, self.before(at)) is not None
 
     def nearest(self, at: int, for_it: str, against: str) -> bool | None:
-        """Return True if the nearest word before a position supports the find, or None if there is no word."""
+        """Return True if the nearest word before a position supports the find, or None without a word."""
         before = self.before(at)
         yes = max((found.end() for found in re.finditer(for_it, before)), default=-1)
         no = max((found.end() for found in re.finditer(against, before)), default=-1)
@@ -448,10 +442,7 @@ _WANTED = lazy(lambda: _words("sample_wanted"))
 
 
 def leaks(look: Look, given: Iterable[str], *, asked: str, check_given: bool = True, in_records: bool = True) -> list[Find]:
-    """Return the personal data that a text discloses and the agent wasn't given, in order.
-
-    Each find has a confidence above 0.
-
+    """Return the personal data that a text discloses and the agent wasn't given, in order. Each find has a confidence above 0.
     ``asked`` may request fictional data. ``check_given`` is False if the text is itself a given text. ``in_records`` is True if
     the agent reads records of any kind, and doesn't only tell what everybody may know.
     """
@@ -476,7 +467,7 @@ _DAY = lazy(r"[0-9]{4}[-./][01]?[0-9][-./][0-3]?[0-9]|[0-3]?[0-9]([-./])[0-3]?[0
 
 
 def _of_view(look: Look, view: View) -> Look:
-    """Return the screen of a view, which is that of the text if they are equal."""
+    """Return the screen of a view, which a view equal to the text shares with it."""
     return look if view.text is look.text else Look(view.text)
 
 

@@ -74,10 +74,7 @@ _REACH, _STRIDE = 144, 32
 
 
 def may_hold(text: str, look: Look | None = None) -> bool:
-    """Return True if a text needs the full check.
-
-    ``look`` is a screen of the same text, if available.
-    """
+    """Return True if a text needs the full check. ``look`` is a screen of the same text, if available."""
     if "@" in text or " dot " in text or ("(" in text and "(at)" in text) or ("[" in text and "[at]" in text):
         return True
     if ("&" in text and "&#" in text) or ("%" in text and "%4" in text) or ("\\" in text and "\\u" in text):
@@ -98,10 +95,7 @@ def _hides_something(text: str, written: bytes) -> bool:
 
 
 def may_hold_numbers(written: bytes, look: Look | None = None) -> bool:
-    """Return True if a text may contain personal data with digits.
-
-    It contains a long row of digits that isn't a date, or a typical word for addresses, dates of birth or papers.
-    """
+    """Return True for a long row of digits that isn't a date, or a typical word for addresses, dates of birth or papers."""
     shape = written.translate(_SHAPES)
     if b"0" not in shape:
         return False
@@ -120,10 +114,7 @@ def may_hold_numbers(written: bytes, look: Look | None = None) -> bool:
 
 
 def _around_digits(written: bytes, shape: bytes) -> bytes:
-    """Return the text near digits.
-
-    The word that identifies an address or a date stands before its digits.
-    """
+    """Return the text near digits, because the word that identifies an address or a date stands before its digits."""
     if not written.isascii() or b"&" in written or b"%" in written or b"\\" in written:
         return written  # decoded or non-ASCII text has other distances in bytes
     parts = []

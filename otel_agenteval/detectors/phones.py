@@ -25,14 +25,11 @@ class DigitRow(NamedTuple):
     """True if the prefix or grouping identifies a phone number. Other rows need a word before them."""
 
     def national(self) -> str | None:
-        """Return the digits without country code and trunk prefix, or None.
-
-        These digits are part of every spelling of the number. None means that no country has issued the number.
-        """
+        """Return the digits without country code and trunk prefix, or None if no country has issued the number."""
         return _national(self.written.replace("\n", " "))
 
     def is_fixed_line(self) -> bool:
-        """Return True if the number is no mobile one in any country. Organizations publish such numbers more often than people do."""
+        """Return True if the number isn't a mobile one in any country. Organizations publish such numbers more often than people do."""
         return _is_fixed_line(self.written.replace("\n", " "))
 
 
@@ -59,10 +56,7 @@ _AT_MOST = 200
 
 
 def rows(text: str) -> Iterator[DigitRow]:
-    """Yield every row of digits in a text that has the form of a phone number.
-
-    Dates and numbers reserved for films and documentation are left out.
-    """
+    """Yield every row of digits in the form of a phone number, except for dates and numbers for films and documentation."""
     for count, found in enumerate(_rows(text)):
         if count == _AT_MOST:
             return

@@ -97,7 +97,7 @@ class Detector:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Detectors that are skipped together if the text's shape has none of the ``marks``."""
+    """Detectors that are skipped together if the text's shape lacks all ``marks``."""
 
     marks: tuple[bytes, ...]
     detectors: tuple[Detector, ...]
@@ -134,10 +134,7 @@ NAMES = Rule((b"A-A",), (Detector("name", 0.60, re.compile(rb"A-A"), _matches(_N
 
 
 def find(text: str, rules: Iterable[Rule]) -> list[tuple[Detector, int, int]]:
-    """Return every match of every rule as ``(detector, start, end)``.
-
-    Searches the first :data:`SCAN_LIMIT` characters. Matches of different kinds may overlap.
-    """
+    """Return every match in the first :data:`SCAN_LIMIT` characters as ``(detector, start, end)``. Kinds may overlap."""
     if len(text) > SCAN_LIMIT:
         text = text[:SCAN_LIMIT]
     shape = _shape(text)
@@ -153,8 +150,5 @@ def find(text: str, rules: Iterable[Rule]) -> list[tuple[Detector, int, int]]:
 
 
 def mask(value: str) -> str:
-    """Mask a value, except for its first two and last two characters.
-
-    Values of up to four characters are masked completely.
-    """
+    """Mask a value, except for its first two and last two characters. Values of up to four characters are masked completely."""
     return f"{value[:2]}{'*' * (len(value) - 4)}{value[-2:]}" if len(value) > 4 else "*" * len(value)

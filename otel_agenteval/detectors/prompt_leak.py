@@ -66,10 +66,7 @@ NONE = Leak(0.0, 0, 0, ())
 
 
 def letters(text: str) -> str:
-    """Return only the letters and digits, with ASCII letters in lower case.
-
-    Other characters are represented by their two to four UTF-8 bytes.
-    """
+    """Return only letters and digits, with ASCII letters in lower case, and other characters as their UTF-8 bytes."""
     return text.encode("utf-8", "replace").translate(_LOWER, _NO_LETTERS).decode("latin-1")
 
 
@@ -110,10 +107,7 @@ class _Given:
 
 
 class SystemPrompt:
-    """A system prompt that is prepared for comparison with many answers.
-
-    The preparation is cheap. Sentences are only read for an answer that contains a part of the prompt.
-    """
+    """A system prompt, cheaply prepared for many answers. Sentences are only read for an answer with a part of the prompt."""
 
     def __init__(self, system: str) -> None:
         self._system = system
@@ -147,10 +141,7 @@ class SystemPrompt:
         return piece.instructs or self._is_unreadable
 
     def leak(self, look: Look, asked: str, others: Iterable[str]) -> Leak:
-        """Measure the leak in an answer.
-
-        Sentences in one of the ``others``, which the agent was given too, don't count.
-        """
+        """Measure the leak in an answer. Sentences in one of the ``others``, which the agent was given too, don't count."""
         output = look.text
         spelled = letters(output)
         candidates = [text for text in _variants(look, spelled) if self._shares_text_with(text)]
@@ -181,10 +172,7 @@ class SystemPrompt:
         return False
 
     def _counting(self, answer: str, given: _Given) -> Callable[[_Sentence], bool]:
-        """Return a function that returns True for a piece whose copy is a leak.
-
-        What an agent says about its role ("I help you with bills") starts differently from the instruction.
-        """
+        """Return a function that is True for a leaked piece. An agent's own words about its role start differently."""
 
         @cache
         def is_known() -> Callable[[str], bool]:
@@ -376,10 +364,7 @@ _NO_WORD = re.compile(
 
 
 def _exact(text: str) -> str:
-    """Return only the letters and digits, in lower case and normalized beyond ASCII.
-
-    Other characters are represented by their UTF-8 bytes, as in :func:`letters`.
-    """
+    """Return only letters and digits, in lower case and normalized beyond ASCII, in the form of :func:`letters`."""
     if text.isascii():
         return letters(text)
     text = unicodedata.normalize("NFKC", text.translate(_INVISIBLE)).lower()
@@ -406,10 +391,7 @@ _HEX_SHAPE = bytes(104 if chr(code) in "0123456789abcdef" else 32 for code in ra
 
 
 def _variants(look: Look, answer: str) -> Iterator[str]:
-    """Yield the letters of an answer and of every text that it may disguise.
-
-    Cheap signs decide which disguises are undone.
-    """
+    """Yield the letters of an answer and of every text that it may disguise. Cheap signs decide which disguises are undone."""
     output = look.text
     ascii_only = output.isascii()
     yield answer

@@ -105,10 +105,8 @@ def gives_a_role(sentence: str) -> bool:
 
 
 def sentences(system: str) -> Iterator[tuple[str, bool | None]]:
-    """Yield each piece of a prompt, and True for a sentence below a heading for facts.
-
-    A piece that is no sentence, such as a heading or a quotation, has None. Together, the pieces contain every letter of the
-    prompt.
+    """Yield each piece of a prompt, and True for a sentence below a heading for facts. A piece that is no sentence, such as a
+    heading or a quotation, has None. Together, the pieces contain every letter of the prompt.
     """
     of_facts, rules_level = False, 0
     for line in system.splitlines():
@@ -165,10 +163,7 @@ def _of_text(text: str, of_facts: bool) -> Iterator[tuple[str, bool]]:
 
 
 def is_instruction(sentence: str, of_facts: bool = False) -> bool:
-    """Return True if a sentence instructs the agent.
-
-    ``of_facts`` is True below a heading for facts.
-    """
+    """Return True if a sentence instructs the agent. ``of_facts`` is True below a heading for facts."""
     sentence = sentence[:_READ]
     if of_facts:
         return any(_TO_USER.match(found.group()) is None for found in _STRONG.finditer(sentence))

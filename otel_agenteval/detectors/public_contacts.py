@@ -1,4 +1,4 @@
-"""Contacts that an organization publishes, which are no personal data of its users."""
+"""Contacts that an organization publishes, and which therefore aren't personal data of its users."""
 
 from __future__ import annotations
 
@@ -12,10 +12,7 @@ _LEAST_DIGITS = 5
 
 
 def is_public(found: str, public: Sequence[str]) -> bool:
-    """Return True if an address or a number is one of the contacts, in any notation.
-
-    The contact ``*@acme.com`` stands for every address of the domain. Numbers may lack the country's code.
-    """
+    """Return True for a contact in any notation. ``*@acme.com`` is the whole domain. Numbers may lack the country's code."""
     return any(_is_same(found, contact) for contact in public)
 
 

@@ -35,10 +35,7 @@ _ANYWHERE = frozenset(
 
 
 class Finder:
-    """A search for many words in a text at once.
-
-    ``pieces`` are initial words, as for :meth:`add`.
-    """
+    """A search for many words in a text at once. ``pieces`` are initial words, as for :meth:`add`."""
 
     __slots__ = ("_fresh", "_known", "_table")
 
@@ -51,7 +48,7 @@ class Finder:
         self.add(pieces)
 
     def add(self, pieces: Iterable[tuple[bytes, int]]) -> None:
-        """Add words to the search. Adding a word twice, as two threads may do, has no effect.
+        """Add words to the search. Two threads may add the same word.
 
         Args:
             pieces: ScreenedWords of three letters or more, each with a bit that identifies its group. Letters are numbers below 32, and ``a`` to ``z`` are 1 to 26.
@@ -85,10 +82,7 @@ def _place_of(quad: bytes) -> int:
 
 
 def _quads_of(piece: bytes) -> list[bytes]:
-    """Return the four letters that identify a word: its rarest ones.
-
-    For a word of three letters, returns all four-letter continuations.
-    """
+    """Return a word's four rarest letters, or all four-letter continuations of a word of three letters."""
     if len(piece) < _QUAD:
         return [piece + bytes([last]) for last in range(32)]
     quads = [piece[at : at + _QUAD] for at in range(len(piece) - _QUAD + 1)]
@@ -134,10 +128,7 @@ def _new_group(pieces: Iterable[str]) -> int:
 
 
 def _groups_in(letters: bytes) -> int:
-    """Return the bits of the groups that may occur in a text.
-
-    Groups that another thread just added are included without a search.
-    """
+    """Return the bits of the groups that may occur, including those that another thread just added, without a search."""
     global _FOUND_GROUPS
     looked_for = _FOUND_GROUPS
     if looked_for + 1 != 1 << len(_GROUPS):
@@ -149,10 +140,8 @@ def _groups_in(letters: bytes) -> int:
 
 
 class ScreenedWords:
-    """Words of which a detector requires at least one.
-
-    ``pieces`` are searched as they are. Upper case matches only upper case. ``screened`` are the words for the screen, if they
-    differ. A space in them stands for any gap, start or end.
+    """Words of which a detector requires at least one. ``pieces`` are searched as they are. Upper case matches only upper case.
+    ``screened`` are the words for the screen, if they differ. A space in them stands for any gap, start or end.
     """
 
     __slots__ = ("_bit", "_pieces")
@@ -167,10 +156,7 @@ class ScreenedWords:
         return look is None or bool(look.found() & self._bit)
 
     def occur_in(self, written: bytes, look: Look | None = None) -> bool:
-        """Return True if one of the words occurs in a text.
-
-        ``look`` is the screen of the whole text, of which ``written`` may be a part.
-        """
+        """Return True if one of the words occurs in a text, which may be a part of the text of ``look``."""
         if look is not None and not look.found() & self._bit:
             return False
         for piece in self._pieces:  # a generator would be slower than the search
@@ -186,10 +172,7 @@ _SHORT = 120
 
 
 class Look:
-    """A text with the groups of words that it may contain.
-
-    The first :data:`SCAN_LIMIT` characters are screened.
-    """
+    """A text with the groups of words that it may contain. The first :data:`SCAN_LIMIT` characters are screened."""
 
     __slots__ = ("_found", "text", "whole", "written")
 
@@ -200,10 +183,7 @@ class Look:
         self._found = -1
 
     def found(self) -> int:
-        """Return a bit for each group of words that may occur in the text.
-
-        The text is screened on the first call.
-        """
+        """Return a bit for each group of words that may occur in the text. The text is screened on the first call."""
         if self._found < 0:
             self._found = _ALL
             if len(self.written) > _SHORT:

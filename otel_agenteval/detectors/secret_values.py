@@ -74,10 +74,7 @@ _NO_CHOICE = lazy(
 
 
 def may_be_chosen(value: str) -> bool:
-    """Return True if a person may have chosen a value as a password.
-
-    Such a value has letters and digits and isn't a known sample.
-    """
+    """Return True if a value has letters and digits and isn't a known sample, so that a person may have chosen it."""
     return (
         _CHOSEN.fullmatch(value) is not None
         and not _is_no_secret(value, value.casefold())
@@ -92,10 +89,7 @@ _IDENTIFIER = lazy(
 
 
 def is_identifier(value: str) -> bool:
-    """Return True for the usual looks of commits, parcels, bank accounts, wallets, names in code and images of containers.
-
-    Only a word right before it makes such a value a secret.
-    """
+    """Return True for looks of commits, parcels, accounts, wallets, code: secrets only with a word right before the value."""
     return _IDENTIFIER.fullmatch(value) is not None
 
 
@@ -113,10 +107,7 @@ _OPEN_TEMPLATE = lazy(r"(?:\$\{|\{\{|\$\(|<%|#\{|%\()[^}>)\n]{0,60}\Z")
 
 
 def needs_no_secret(text: str, start: int, end: int) -> bool:
-    """Return True if a word for secrets is part of another word, or the text after it shows another topic.
-
-    Examples are a password policy, a hash, a password's length, and letters in the middle of base64.
-    """
+    """Return True if a word for secrets is part of another word, or precedes another topic (policy, hash, length)."""
     before = text[max(0, start - 1) : start]
     return (
         before in ("/", ":", "+")

@@ -48,10 +48,7 @@ class TextModel(NamedTuple):
 
 @cache
 def text_model(name: str) -> TextModel:
-    """Return a model from its file: unit, bias and compressed weights.
-
-    The files aren't archives of numpy, because it takes 15 ms to import modules that open archives.
-    """
+    """Return a model's unit, bias and weights from a file that isn't a numpy archive, because that import takes 15 ms."""
     import numpy as np
 
     kept = (_FOLDER / f"{name}.model").read_bytes()

@@ -8,10 +8,7 @@ from typing import AnyStr
 
 
 def in_small_letters(text: str) -> str:
-    """Return the text in lower case, with the same length.
-
-    Only the Turkish İ has a longer lower-case form, of which the first character is used.
-    """
+    """Return the text in lower case with the same length, also for the Turkish İ, of which the first character is used."""
     lowered = text.lower()
     return lowered if len(lowered) == len(text) else text.replace("\u0130", "i").lower()
 
@@ -24,10 +21,7 @@ def has_any(text: AnyStr, pieces: Sequence[AnyStr]) -> bool:
 
 
 def tree(words: Iterable[str]) -> str:
-    """Return a pattern for words that shares their common prefixes, the longest word first.
-
-    It is many times as fast as a list of alternatives.
-    """
+    """Return a pattern with shared prefixes, the longest word first, which is many times as fast as a list of alternatives."""
     branches: dict[str, list[str]] = {}
     for word in words:
         branches.setdefault(word[:1], []).append(word[1:])

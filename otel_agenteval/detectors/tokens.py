@@ -80,10 +80,7 @@ def _formats(key: str) -> tuple[Format, ...]:
 
 @cache
 def _answer_formats() -> tuple[Format, ...]:
-    """Return the formats with a type.
-
-    A format that contains another one comes before it, because overlapping matches are reported once.
-    """
+    """Return formats with a type. A format comes before those it contains, because overlaps are reported once."""
     prefixed = (
         Format(
             lazy(rf"(?<![A-Za-z0-9_])(?:{token.prefix})[{token.body}]{{{token.least},{token.most}}}(?<!\.)(?![A-Za-z0-9_])"),
@@ -103,10 +100,7 @@ _SAMPLE_CLAIMS = ("IjEyMzQ1Njc4OTAi", "kpvaG4gRG9l", "Sm9obiBEb2", "pvaG4gRG9lI"
 
 
 def secret_spans(text: str) -> Iterator[tuple[str, int, int]]:
-    """Yield the format, start and end of each secret.
-
-    Placeholders and documentation samples are left out.
-    """
+    """Yield the format, start and end of each secret. Placeholders and documentation samples are left out."""
     text = text[:SCAN_LIMIT]
     taken: list[tuple[int, int]] = []
     for form in _answer_formats():

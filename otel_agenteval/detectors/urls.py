@@ -85,10 +85,7 @@ _NEXT_LINE = re.compile(r"-?[ \t]*\r?\n[ \t>*-]*([^\s<>\"`|]{1,500})")
 
 
 def may_hold_links(text: str) -> bool:
-    """Return True if a text contains a possible link.
-
-    The check never misses a link, and it is fast for ordinary prose.
-    """
+    """Return True if a text contains a possible link. The check never misses a link, and it is fast for ordinary prose."""
     if "://" in text or _has_host(text) or ("dot" in text and _DOT.search(text) is not None):
         return True
     if text.isascii():
@@ -109,10 +106,7 @@ def _has_host(text: str) -> bool:
 
 
 def revealed(text: str) -> str:
-    """Return the text without disguises of links.
-
-    Disguises are invisible characters, wide letters and dots, ``hxxp``, ``[.]``, and escapes of Markdown and HTML.
-    """
+    """Return the text without invisible and wide characters, ``hxxp``, ``[.]``, and escapes of Markdown and HTML."""
     if not text.isascii():
         text = _WIDE_MARKS.sub(" ", _WIDE_DOTTED.sub(r".\1", _INVISIBLE.sub("", text)))
         text = unicodedata.normalize("NFKC", text)
@@ -128,10 +122,7 @@ def revealed(text: str) -> str:
 
 
 def without_code(text: str) -> str:
-    """Remove code blocks, inline code, commands and namespaces from a text.
-
-    An answer that consists of one block of data is kept.
-    """
+    """Remove code blocks, inline code, commands and namespaces, but keep an answer that is one block of data."""
     if "`" in text or "~~~" in text:
         whole = _data_in(text.strip()) if text.count("```") == 2 else None
         text = whole if whole is not None else _CODE.sub(" ", text)
@@ -148,10 +139,7 @@ def _data_in(text: str) -> str | None:
 
 
 def links_in(text: str) -> dict[str, Link]:
-    """Return the links of an answer by key.
-
-    :func:`without_code` and :func:`~.hosts.is_no_claim` describe the links that don't count.
-    """
+    """Return an answer's links by key, except in code (:func:`without_code`) and for :func:`~.hosts.is_no_claim`."""
     found: dict[str, Link] = {}
     spans: list[str] = []
     at = 0
@@ -187,10 +175,7 @@ def _add(found: dict[str, Link], scheme: str, rest: str, next_line: re.Match[str
 
 
 def readings(rest: str) -> tuple[str, ...]:
-    """Return the parts of a text that can be the link at its start, most likely first.
-
-    In CSV and lists, and in scripts without spaces, a link can end without a space.
-    """
+    """Return the parts that can be the link, most likely first, because a link in CSV or without spaces has no clear end."""
     separator = _SEPARATOR.search(rest)
     if separator is None:
         return (rest,)
@@ -218,10 +203,7 @@ def _is_sentence_break(written: str) -> bool:
 
 
 def key_of(rest: str) -> str:
-    """Return the host, path and query that identify a page, in lower case.
-
-    The scheme, user, ``www.``, fragment, closing punctuation and trailing ``/`` are removed.
-    """
+    """Return host, path and query in lower case, without scheme, user, ``www.``, fragment and closing marks."""
     rest = rest.split("#", 1)[0]
     if "&amp;" in rest:
         rest = rest.replace("&amp;", "&")
@@ -265,10 +247,7 @@ def ascii_host(host: str) -> str:
 
 
 def shown_otherwise(text: str) -> list[tuple[str, str, str]]:
-    """Return Markdown links whose text shows another host than their target.
-
-    Each item has the key of the text, the key of the target, and the whole link.
-    """
+    """Return the text's key, the target's key and the whole of Markdown links whose text shows another host."""
     found = []
     if "](" in text:
         for match in _MARKDOWN.finditer(text):

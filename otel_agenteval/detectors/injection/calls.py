@@ -40,10 +40,8 @@ _REPLIES = any_of(
 
 
 def calls(text: str, *, hidden: bool = False) -> bool:
-    """Return True if a sentence addresses a machine, and it or the next one demands something.
-
-    The text is folded, and :func:`~.readers.marked` has processed it. If readers can't see it (``hidden``), it needs no
-    addressee.
+    """Return True if a sentence addresses a machine, and it or the next one demands something. The text is folded, and
+    :func:`~.readers.marked` has processed it. If readers can't see it (``hidden``), it needs no addressee.
     """
     named = _may_name(text)
     if not (named or hidden):
@@ -65,10 +63,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|[\n\r。！？।؟<>]+|[.!?]?\"\s")
 
 
 def _demands(sentences: tuple[str, ...], names: Sequence[str], *, hidden: bool) -> bool:
-    """Return True if the first of at most four sentences addresses a machine, and it or a following one demands something.
-
-    ``names`` are the parts of names in the text.
-    """
+    """Return True if the first of at most four sentences addresses a machine, and it or a following one demands something."""
     sentence, *following = sentences
     called, end = _called(sentence) if has_any(sentence, names) else (0, 0)
     if called:
@@ -92,10 +87,7 @@ _IMPERATIVE = re.compile(r"[^.:,!]{0,70}[:!,]\s*(?P<first>[^\W\d_]{2,})\s(?:\S+\
 
 
 def _is_imperative(rest: str) -> bool:
-    """Return True if the text after the address starts like an instruction.
-
-    Instructions don't start with an article, a pronoun or a form in -ing.
-    """
+    """Return True if a text starts like an instruction, without an article, a pronoun or a form in -ing."""
     found = _IMPERATIVE.match(rest)
     return (
         found is not None

@@ -177,10 +177,7 @@ class Rated:
         return total * self._model.unit / math.sqrt(max(1, size * len(_RUNS))) + self._model.bias
 
     def exceeds(self, limit: float, is_latin: bool) -> bool:
-        """Return True if a window has higher log-odds, also without repeated n-grams.
-
-        Short windows in Latin script count less. Repetitions alone, as in tables and lists, aren't an order.
-        """
+        """Return True if a window has higher log-odds, also without repeated n-grams, because tables and lists repeat them."""
         return self._exceeds(_WINDOW, limit) or self._exceeds(_SHORT_WINDOW, limit + is_latin)
 
     def may_exceed(self, limit: float, is_latin: bool) -> bool:

@@ -41,10 +41,7 @@ _NOTHING: dict[int, str | None] = {
 
 
 def _bare_letters() -> dict[int, str | None]:
-    """Return a map from Latin letters with diacritics to plain ones.
-
-    The map also replaces typographic signs.
-    """
+    """Return a map from Latin letters with diacritics to plain ones, and from typographic to plain signs."""
     bare: dict[int, str | None] = {**_NOTHING, **dict.fromkeys(range(0x300, 0x370))}
     for code in (*range(0xC0, 0x250), *range(0x1E00, 0x1F00)):
         first = unicodedata.normalize("NFD", chr(code))[0]
@@ -106,10 +103,7 @@ def _bared(found: re.Match[str]) -> str:
 
 
 def folded(text: str) -> str:
-    """Return the text in lower case, without diacritics, invisible characters and look-alikes.
-
-    Compatibility characters become plain ones, and look-alikes become Latin letters.
-    """
+    """Return the text in lower case, without diacritics and invisible characters, with Latin letters for look-alikes."""
     if text.isascii():
         return text.lower()
     text = _TO_BARE.sub(_bared, unicodedata.normalize("NFKC", text).lower())
@@ -134,10 +128,7 @@ def _unmixed(found: re.Match[str]) -> str:
 
 
 def disguises(text: str) -> Iterator[str]:
-    """Yield other readings of a folded text.
-
-    One joins words that are spelled letter by letter, and one replaces digits with letters.
-    """
+    """Yield readings of a folded text with words joined that are spelled letter by letter, or letters in place of digits."""
     shape = text.encode("ascii", "replace").translate(_SHAPE)
     if _may_be_spelled(shape) and _SPELLED.search(text):
         yield _SPELLED.sub(_joined, text)
@@ -179,10 +170,7 @@ _PRINTABLE = 0.9
 
 
 def payloads(text: str) -> Iterator[tuple[str, int, int]]:
-    """Yield the decoded hidden parts of a text and their places.
-
-    Encodings are base64, hex, percent signs, rot13, tag characters and variation selectors.
-    """
+    """Yield decoded parts and their places: base64, hex, percent signs, rot13, tag characters and variation selectors."""
     written = text.encode("ascii", "replace")
     shape = written.translate(_OF_TOKEN)
     for found in islice(_tokens(text, shape), _MOST_PAYLOADS) if _LONG_TOKEN in shape else ():

@@ -117,10 +117,7 @@ _CELL_END = re.compile(r"\s*(?:[\]},)|]|$)", re.MULTILINE)
 
 
 def _without_quotations(text: str, is_reported: Callable[[], bool]) -> str:
-    """Replace quotations and code with spaces.
-
-    A quoted table cell or field isn't a quotation, unless the text is about attacks.
-    """
+    """Replace quotations and code with spaces, but quoted cells and fields only in texts about attacks."""
     if "`" in text or "~" in text:
         text = _FENCE.sub(_blanked, text)
     if "<" in text and "<blockquote" in text:
@@ -178,10 +175,7 @@ def is_structured(text: str) -> bool:
 
 
 def texts_in(text: str) -> list[str]:
-    """Return the texts in serialized JSON or JSON lines, or the text itself.
-
-    Messages of an exported chat are left out.
-    """
+    """Return the texts in serialized JSON or JSON lines, or the text itself. Messages of an exported chat are left out."""
     if is_structured(text):
         lines = [text]
         if text.lstrip()[0] == "{" and "\n{" in text:
@@ -243,10 +237,7 @@ def unseen_in(text: str) -> Iterator[str]:
 
 @remembered
 def markers_in(text: str) -> tuple[Marker, ...]:
-    """Return the signs of an injection in a text, at most one of each kind.
-
-    A text has none if no part reads like an order, unless it has role tags, escapes, long tokens, comments or invisible characters.
-    """
+    """Return the signs of an injection in a text, at most one of each kind."""
     if _has_signs(text):
         return tuple(_orders_in(text, texts_in(text)) + _hidden_in(text))
     model, is_latin = order_model(), text.isascii()
@@ -267,10 +258,7 @@ def markers_in(text: str) -> tuple[Marker, ...]:
 def _orders_in(
     text: str, leaves: list[str], rated: Rated | None = None, disguised: list[tuple[str, Rated]] | None = None
 ) -> list[Marker]:
-    """Return the forged roles and the orders in the texts of a result.
-
-    ``rated`` is the rating of its only text, and ``disguised`` has that text's other readings with their ratings, if known.
-    """
+    """Return the forged roles and orders in a result's texts. For a single text, its ratings can be given."""
     found: dict[str, Marker] = {}
     for each in leaves:
         if ("instruction_override" in found or not _has_enough_words(each)) and not has_any(each, _ROLE_MARKS):
@@ -390,10 +378,7 @@ class _Leaf:
 def _best(
     text: str, leaf: _Leaf | None = None, *, may_be_called: bool = False, hidden: bool = False, rated: Rated | None = None
 ) -> tuple[int, int, bool] | None:
-    """Return the place of the passage that reads most like an order, and True if it is sure. None if no passage reads like one.
-
-    Evidence from the whole text is only gathered when it can change the result.
-    """
+    """Return the place of the passage that reads most like an order, and True if it is sure, or None."""
     if not _has_enough_words(text):
         return None
     places = list(passages_in(text))

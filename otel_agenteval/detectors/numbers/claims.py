@@ -68,7 +68,7 @@ class Claim(NamedTuple):
 
     @property
     def is_small(self) -> bool:
-        """True for whole numbers up to 10, which need no source."""
+        """True for whole numbers up to 10, which don't need a source."""
         value, half = self.readings[0]
         return not value or (value <= 10 and half == 0.5 and self.scale == 1.0)
 
@@ -264,7 +264,7 @@ _WEEKDAY_WORD = re.compile(r"[^\s\d.,;:!?()（）|*/]{1,14}")
 
 
 def weekdays_beside(text: str, claim: Claim) -> set[int]:
-    """Return the weekdays (0 is Monday) that stand directly beside a date."""
+    """Return the weekdays (0 is Monday) next to a date."""
     before = _WEEKDAY_WORD.findall(text[max(0, claim.at - 18) : claim.at].rpartition("\n")[2].lower())
     behind = _WEEKDAY_WORD.findall(text[claim.end : claim.end + 18].partition("\n")[0].lower())
     return next((_WEEKDAYS[word] for word in (*before[-2:], *behind[:1]) if word in _WEEKDAYS), set())

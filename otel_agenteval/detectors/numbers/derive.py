@@ -342,10 +342,7 @@ class Candidates:
         self._all = np.concatenate([_NO_NUMBERS, *(results for results, _ in self._kinds)])
 
     def support(self, readings: Iterable[tuple[float, float]], point: float = 0.0) -> bool:
-        """Return True if a result matches the number and a match by chance is unlikely.
-
-        ``point`` is the size of one percent if the number is a percentage.
-        """
+        """Return True if a result matches, unlikely by chance. ``point`` is the size of one percent for a percentage."""
         for value, half in readings:
             slack = half * (1 + 1e-9) + value * 1e-12
             if not value or not (np.abs(self._all - value) <= slack).any():
@@ -367,10 +364,7 @@ _WIDEST_OPERATOR = 24 + len("mal") + 8
 
 
 def results_shown(text: str, places: Sequence[tuple[int, int, float]]) -> list[float]:
-    """Return the results of the calculations in a text, such as ``7 × 8`` and ``7 × 8 + 2``.
-
-    ``places`` are the start, end and value of the numbers in the text.
-    """
+    """Return results of calculations such as ``7 × 8 + 2``. ``places`` are start, end and value of the text's numbers."""
     found: list[float] = []
     total = product = 0.0
     for i, (start, _, value) in enumerate(places):

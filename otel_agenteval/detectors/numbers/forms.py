@@ -1,4 +1,4 @@
-"""The form of a number, ``#`` for each digit and the unit or word beside it, and text without the numbers of some forms."""
+"""The form of a number, ``#`` for each digit and its unit or next word, and text without the numbers of some forms."""
 
 from __future__ import annotations
 

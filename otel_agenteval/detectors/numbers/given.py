@@ -43,10 +43,8 @@ def worded_durations(lowered: str) -> list[tuple[float, float]]:
 
 
 class GivenNumbers:
-    """The numbers that the agent was given. Each kind is collected on first use.
-
-    ``paths`` has the given texts, and the path of each in the turn. ``beside`` are other texts that contain numbers. ``now`` is
-    when the turn started.
+    """The numbers that the agent was given. Each kind is collected on first use. ``paths`` has the given texts, and the path of
+    each in the turn. ``beside`` are other texts that contain numbers. ``now`` is when the turn started.
     """
 
     def __init__(

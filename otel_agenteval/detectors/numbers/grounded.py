@@ -43,10 +43,7 @@ _ROUNDS = 3
 
 
 def word_claims(text: str, look: Look | None = None) -> list[Claim]:
-    """Return the numbers above ten that an answer writes in words or in East Asian numerals.
-
-    ``look`` is a screen of the same text, if available.
-    """
+    """Return the numbers above ten that an answer writes in words or in East Asian numerals."""
     if not may_have_words(text, look) and not may_have_numerals(text):
         return []
     found = []
@@ -59,10 +56,7 @@ def word_claims(text: str, look: Look | None = None) -> list[Claim]:
 
 
 class AnswerNumbers:
-    """The claims of an answer, and what supports them.
-
-    ``derived`` accepts results of calculations.
-    """
+    """The claims of an answer, and their support. ``derived`` accepts results of calculations."""
 
     def __init__(self, text: str, claims: list[Claim], given: GivenNumbers, asked: str, derived: bool) -> None:
         self.text = text
@@ -366,10 +360,7 @@ class AnswerNumbers:
 
 
 class Arithmetic:
-    """Results that follow from the supported numbers of an answer, and from the given ones.
-
-    ``missing`` are positions of the claims without support, which can't be operands.
-    """
+    """Results that follow from supported and given numbers. Claims without support (``missing``) can't be operands."""
 
     def __init__(self, answer: AnswerNumbers, missing: set[int]) -> None:
         self._answer = answer

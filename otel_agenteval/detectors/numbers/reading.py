@@ -126,10 +126,7 @@ def days_of(token: str) -> tuple[Day, ...]:
 
 @lru_cache(maxsize=4_096)
 def readings_of(token: str) -> tuple[tuple[Reading, ...], ...]:
-    """Return the possible readings of digits with points, commas and other group marks.
-
-    The result has one item for a number, which may be ambiguous, and several for other groups.
-    """
+    """Return the readings of digits with group marks: one item for a number, which may be ambiguous, or several."""
     if not token or len(token) > _MAX_DIGITS:
         return ()
     if token.isdigit():

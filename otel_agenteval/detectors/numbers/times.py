@@ -149,10 +149,7 @@ def dates_in_characters(text: str) -> Iterator[Moment]:
 
 
 def _behind_months(lowered: str) -> Iterator[Moment]:
-    """Yield dates such as ``may 5`` or ``may 5th, 2026``.
-
-    The search starts at the digits, because any word could be a month.
-    """
+    """Yield dates such as ``may 5`` or ``may 5th, 2026``. The search starts at the digits, because any word could be a month."""
     done = 0
     for row in _ROW.finditer(lowered):
         at = row.end() - 1
@@ -164,10 +161,7 @@ def _behind_months(lowered: str) -> Iterator[Moment]:
 
 
 def _month_before(lowered: str, end: int) -> tuple[int, int]:
-    """Return the start and number of the month whose name ends at ``end``.
-
-    The number is 0 if there is no such name.
-    """
+    """Return the start and number (or 0) of the month whose name ends at ``end``."""
     if lowered.endswith("the", 0, end) and lowered[end - 4 : end - 3].isspace():
         end -= 4
     if lowered[end - 1 : end] == ".":
@@ -202,10 +196,7 @@ def clocks_in(text: str) -> Iterator[Moment]:
 
 
 def durations_in(text: str) -> Iterator[tuple[int, int, float, float]]:
-    """Yield ``(start, end, seconds, unit)`` of every duration.
-
-    ``unit`` is the smallest written unit in seconds, divided by ten for each decimal place.
-    """
+    """Yield ``(start, end, seconds, unit)``. ``unit`` is the smallest written unit in seconds, over ten per decimal."""
     start, end, seconds, unit = 0, 0, 0.0, 0.0
     for found in _DURATION.finditer(text):
         number, word, minutes = found.groups()

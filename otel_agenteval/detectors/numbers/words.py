@@ -58,10 +58,7 @@ _SCREENED = ScreenedWords((), screened=(*(f" {word} " for word in _ALONE), *_STE
 
 
 def may_have_words(text: str, look: Look | None = None) -> bool:
-    """Return True if a text may contain a number above ten in words.
-
-    The check is much cheaper than a search. ``look`` is a screen of the same text, if available.
-    """
+    """Return True if a text may contain a number above ten in words. This is much cheaper than a search."""
     if not _SCREENED.may_be_in(look):
         return False
     text = text.lower()
@@ -108,10 +105,7 @@ def _lowered(text: str) -> str:
 
 
 def claims_in_words(text: str) -> Iterator[tuple[int, int, float]]:
-    """Yield the numbers above ten that an answer states in words.
-
-    Single round words (``a hundred``) are figures of speech and don't count.
-    """
+    """Yield the numbers above ten in words, without single round words (``a hundred``), which are figures of speech."""
     for start, end, value in values_of_words(text):
         word = text[start:end].lower()
         if (
@@ -230,10 +224,7 @@ def may_have_numerals(text: str) -> bool:
 
 
 def cjk_value(text: str) -> Iterator[tuple[int, int, float]]:
-    """Yield ``(start, end, value)`` of each number in Chinese or Japanese numerals.
-
-    After 百分之, the value is also yielded as a share.
-    """
+    """Yield ``(start, end, value)`` of Chinese or Japanese numerals, and after 百分之 also the share."""
     for found in _CJK.finditer(text):
         share = found.group(1)
         value = _cjk(share or found.group())

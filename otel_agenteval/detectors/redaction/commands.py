@@ -141,18 +141,12 @@ class _Word(NamedTuple):
 
 
 def may_command(text: str, lowered: str) -> bool:
-    """Return True if the text may contain a command or statement with a secret.
-
-    ``lowered`` is the text in lower case.
-    """
+    """Return True if the text may contain a command or statement with a secret. ``lowered`` is the text in lower case."""
     return has_any(text, _SIGNS) or has_any(lowered, _STATEMENT_STEMS)
 
 
 def in_commands(text: str, lowered: str) -> Iterator[Span]:
-    """Yield the positions of secrets in commands, calls and statements.
-
-    ``lowered`` is the text in lower case.
-    """
+    """Yield the positions of secrets in commands, calls and statements. ``lowered`` is the text in lower case."""
     if has_any(text, _SIGNS):
         at = 0
         while (name := _NAME.search(lowered, at)) is not None:

@@ -27,10 +27,7 @@ _LEAST_DIGITS = 7
 
 
 def may_hold(text: str) -> bool:
-    """Return True if a text needs the full search.
-
-    The check takes a microsecond, and rules out most short sentences.
-    """
+    """Return True if a text needs the full search. The check takes a microsecond, and rules out most short sentences."""
     if len(text) < 5 or _PLAIN_WORD.fullmatch(text) is not None:
         return False
     if not text.isascii() or "@" in text or "\\" in text or "%" in text or "&" in text:
@@ -42,10 +39,7 @@ def may_hold(text: str) -> bool:
 
 
 def finds(text: str, kinds: Collection[str]) -> tuple[Find, ...]:
-    """Return personal data and secrets of the given kinds, in order.
-
-    Overlapping finds are merged into one. The finds in recent texts are kept.
-    """
+    """Return data of the given kinds, in order and with overlaps merged. The finds in recent texts are kept."""
     return finder(frozenset(kinds))(text)
 
 
@@ -142,10 +136,7 @@ def is_telling(name: str) -> bool:
 
 
 def kind_by_name(name: str, value: str, kinds: Collection[str]) -> str | None:
-    """Return the kind of a whole value by its field's name, as in ``{"phone": 5551234567}``.
-
-    Returns None if the name doesn't indicate a kind.
-    """
+    """Return the kind of a whole value by its field's name, as in ``{"phone": 5551234567}``, or None."""
     of_phone, of_ssn, strength = _meaning_of(name[-_LONGEST_KEPT:])
     if of_phone and "phone" in kinds and is_phone(value):
         return "phone"

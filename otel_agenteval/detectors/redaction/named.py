@@ -97,10 +97,7 @@ _NEXT_KEY = lazy(r"[a-z][a-z_.-]*[=:]|[A-Z_]+[=:]")
 
 
 def _quoted(text: str, at: int) -> Span | None:
-    """Return the position of the quoted text that starts here, or None.
-
-    An unclosed quotation ends with the line.
-    """
+    """Return the position of the quoted text that starts here, or None. An unclosed quotation ends with the line."""
     opens = _QUOTE.match(text, at)
     if opens is None:
         return None
@@ -116,19 +113,13 @@ def _quoted(text: str, at: int) -> Span | None:
 
 
 def _end_of(text: str, value: NamedValue) -> int:
-    """Return the end of a value that was read only partly.
-
-    Reading only the beginning keeps the time linear for a row of names.
-    """
+    """Return the end of a value that was read only partly, which keeps the time linear for a row of names."""
     remainder = _REMAINDER.match(text, value.end) if value.end - value.start >= _MOST_READ else None
     return remainder.end() if remainder is not None else value.end
 
 
 def _value(text: str, at: int) -> NamedValue | None:
-    """Return the value that starts here, or None.
-
-    It is a quoted text, or a word that isn't part of a sentence or of code.
-    """
+    """Return the value that starts here, or None. It is a quoted text, or a word that isn't part of a sentence or of code."""
     quoted = _quoted(text, at)
     if quoted is not None:
         return NamedValue(*quoted, sure=True)
@@ -155,7 +146,7 @@ _TYPED = lazy(r"[ \t]{0,2}:?[ \t]{0,2}&?[A-Za-z][\w<>\[\]?]{0,15}[ \t]{0,2}=[ \t
 
 
 def _assigned(text: str, name: Name) -> Iterator[NamedValue]:
-    """Match ``password = …``, ``"password": …``, ``Password=…;``."""
+    """Match ``password = …``, ``"password": …``, ``Password=…``."""
     sign = _ASSIGNS.match(text, name.end) or _TYPED.match(text, name.end)
     value = _value(text, sign.end()) if sign is not None else None
     if value is not None:
@@ -242,10 +233,7 @@ _GAP = lazy(r"[^\x21-\x7e\n。！？；]{0,14}[\s:：=\"“「『（(`*]{0,4}(?=
 
 
 def _joined(text: str, name: Name) -> Iterator[NamedValue]:
-    """Match the first Latin word after a name in languages without spaces.
-
-    Examples are ``密码是…`` and ``パスワードは…です``.
-    """
+    """Match the first Latin word after a name in languages without spaces. Examples are ``密码是…`` and ``パスワードは…です``."""
     unspaced = max(text[name.end - 1 : name.end + 1]) > "\u0530"
     gap = _GAP.match(text, name.end) if unspaced else None
     word = _WORD.match(text, gap.end()) if gap is not None else None
@@ -345,10 +333,7 @@ _IS_NAME_KEY, _IS_VALUE_KEY = lazy(rf"\w{{0,20}}{_NAME_KEY}", re.IGNORECASE), la
 
 
 def named_beside(entry: Mapping[Any, Any]) -> tuple[str, Collection[Any]] | None:
-    """Return a name given as one value of a mapping, and the keys of the values it applies to.
-
-    An example is ``{"name": "DB_PASSWORD", "value": "…"}``. Returns None if the mapping has another form.
-    """
+    """Return the name in ``{"name": "DB_PASSWORD", "value": "…"}``, and the keys of its values, or None for other forms."""
     values = [key for key in entry if isinstance(key, str) and _IS_VALUE_KEY.fullmatch(key) is not None]
     if not values or len(entry) > _MOST_KEYS:
         return None
@@ -375,10 +360,7 @@ def _before(text: str, name: Name) -> Iterator[NamedValue]:
 
 
 def _frames_of(text: str, name: Name) -> Sequence[Frame]:
-    """Return the frames to try for a name.
-
-    Headers have their own rules in :mod:`.secrets`, except in the form of name and value.
-    """
+    """Return the frames to try for a name. Headers have rules in :mod:`.secrets`, except as name and value."""
     if text[name.start : name.end].lower().endswith(("cookie", "authorization")):
         return (_sibling,)
     return _FRAMES[:2] if text[name.start - 1 : name.start] == "/" else _FRAMES  # in a path, or a flag

@@ -43,10 +43,7 @@ _GROUPS = frozenset(
 
 
 def cards(text: str) -> Iterator[Span]:
-    """Yield card numbers of 14 to 19 digits in any usual grouping.
-
-    They can be attached to words or broken across lines.
-    """
+    """Yield card numbers of 14 to 19 digits in any usual grouping. They can be attached to words or broken across lines."""
     if _LONG_ROW.search(text) is None:
         return
     at = 0
@@ -257,10 +254,7 @@ _RUN_IN_ID = lazy(
 
 
 def numbers_in_id(text: str) -> Iterator[Span]:
-    """Yield telephone numbers in an id.
-
-    They are digits of an assigned number, with a country code or in the national form of the United States or China.
-    """
+    """Yield assigned telephone numbers in an id, with a country code or in the form of the United States or China."""
     for run in _RUN_IN_ID.finditer(folded(text)):
         if _is_number_of_id(run.group().lstrip("+")):
             yield run.span()
@@ -325,10 +319,7 @@ def _is_international(found: str) -> bool:
 
 
 def _is_trunk(found: str) -> bool:
-    """Return True if digits with a leading zero can be dialed.
-
-    They have a valid length, are grouped, and aren't a date.
-    """
+    """Return True if digits with a leading zero can be dialed. They have a valid length, are grouped, and aren't a date."""
     number = _before_extension(found)
     digits = digits_of(number)
     groups = re.findall(r"[0-9]+", number)

@@ -23,8 +23,5 @@ class _Lazy:
 
 
 def lazy(pattern: str | Callable[[], str], flags: int = 0) -> re.Pattern[str]:
-    """Return a pattern that ``re.compile`` compiles on first use.
-
-    A function that returns the pattern is also called on first use.
-    """
+    """Return a pattern that is made, by the function if given, and compiled on first use."""
     return cast("re.Pattern[str]", _Lazy(pattern, flags))

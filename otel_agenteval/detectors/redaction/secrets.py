@@ -72,10 +72,7 @@ def _keys(text: str) -> Iterator[Span]:
 
 
 def _pem_keys(text: str) -> Iterator[Span]:
-    """Yield private keys between their BEGIN and END lines.
-
-    If one of the two lines is missing, the key extends from or to the other.
-    """
+    """Yield private keys between their BEGIN and END lines, or the text's edge if one is missing."""
     marks = sorted(
         [(*found.span(), True) for found in _BEGIN.finditer(text)] + [(*found.span(), False) for found in _END.finditer(text)]
     )

@@ -30,10 +30,7 @@ _HEAD = lazy(r"[*`\"]{0,3}[^\W\d][^<>{}()=|,;\t:]{0,40}")
 
 
 def cells_in(text: str, places: Sequence[int]) -> Iterator[TableCell]:
-    """Yield the cells of tables that have a column heading at one of the given positions.
-
-    ``places`` must be sorted.
-    """
+    """Yield the cells of tables that have a column heading at one of the given positions. ``places`` must be sorted."""
     if not places:
         return
     if "\n" in text:
@@ -207,10 +204,7 @@ _GROUPS = (
 
 
 def _in_groups(text: str) -> Iterator[TableCell]:
-    """Yield cells of tables in brackets.
-
-    Examples are ``INSERT INTO … (…) VALUES (…)``, ``{"columns": […], "rows": [[…]]}`` and ``[[…], […]]``.
-    """
+    """Yield cells of ``INSERT INTO … (…) VALUES (…)``, ``{"columns": […], "rows": [[…]]}`` and ``[[…], […]]``."""
     split = _SPLITTERS[3][1]
     for between, whole, part in _GROUPS:
         for found in whole.finditer(text) if between in text or between.upper() in text else ():

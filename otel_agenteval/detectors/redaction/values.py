@@ -65,10 +65,7 @@ _DIGIT, _LETTER, _HUMP = lazy(r"\d"), lazy(r"[^\W\d_]"), lazy(r"[A-ZÀ-Þ][a-zß
 
 
 def is_mixed(word: str, least: int = 8) -> bool:
-    """Return True if a word looks generated.
-
-    It mixes letters and digits, or has capitals inside, unlike natural words.
-    """
+    """Return True if a word looks generated. It mixes letters and digits, or has capitals inside, unlike natural words."""
     if len(word) < least:
         return False
     if _DIGIT.search(word) is not None and _LETTER.search(word) is not None:
@@ -77,10 +74,7 @@ def is_mixed(word: str, least: int = 8) -> bool:
 
 
 def is_random(value: str) -> bool:
-    """Return True if a value looks random: long, with letters and digits.
-
-    Dates, versions and code identifiers don't count.
-    """
+    """Return True if a value looks random: long, with letters and digits. Dates, versions and code identifiers don't count."""
     if len(value) < 8 or CODE.fullmatch(value) is not None or re.fullmatch(r"[0-9.,:T Z+-]+", value):
         return False
     digits = len(_DIGIT.findall(value))
@@ -88,10 +82,7 @@ def is_random(value: str) -> bool:
 
 
 def is_chosen(value: str, least: int = 6) -> bool:
-    """Return True if a person may have chosen the value as a password.
-
-    It has letters, and also digits or signs.
-    """
+    """Return True if a person may have chosen the value as a password. It has letters, and also digits or signs."""
     value = value.rstrip(".!?:")
     if (
         not least <= len(value) <= 64

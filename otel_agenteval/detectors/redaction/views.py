@@ -68,7 +68,7 @@ def first_view(text: str) -> View:
 
 
 def next_view(view: View) -> View | None:
-    """Return the view with one more layer of encoding undone, or None if there is none."""
+    """Return the view with one more layer of encoding undone, or None without encoding."""
     text = view.text
     if _MARKS.search(text) is None:
         return None

@@ -61,11 +61,7 @@ class Declined(NamedTuple):
 def refusal_in(
     output: str, asked: str = "", acted: bool = False, material: Iterable[str] = (), instructions: str = ""
 ) -> Declined | None:
-    """Return the refusal in an answer, or None.
-
-    An answer that passes on ``material``, such as tool results, or tells the instructions isn't a refusal. ``acted`` is True if
-    the agent called tools.
-    """
+    """Return the refusal in an answer that doesn't pass on ``material``, such as tool results, or the instructions, or None."""
     if output[:1] in ("{", "["):
         return _in_json(output, asked)
     if _delivers(output):
@@ -89,7 +85,7 @@ def refusal_in(
 
 
 def _passes_on(answer: str, asked: str, material: Iterable[str], least: int) -> bool:
-    """Return True if an answer has ``least`` words that the material has and the user didn't say."""
+    """Return True if an answer has ``least`` words from the material that the user didn't use."""
     words = {word for word in _WORD.findall(answer) if word not in asked}
     return len(words) >= least and sum(map("\n".join(map(plain, material)).__contains__, words)) >= least
 
@@ -103,10 +99,7 @@ def _reading(output: str, asked: str) -> float:
 
 
 def _plainly_reports(output: str, acted: bool) -> bool:
-    """Return True for an English answer with a result and no word that is typical of refusals.
-
-    A result is a number or a tool call before the answer.
-    """
+    """Return True for an English answer without typical words, and with a result: a number, or a tool call before it."""
     if not output.isascii():
         return False
     text = output.lower()
@@ -139,10 +132,7 @@ def weights_of_evidence() -> dict[str, float]:
 
 
 def _delivers(output: str) -> bool:
-    """Return True if the form of an answer shows that it has a result.
-
-    The form is its length, data, code, tables or many numbers.
-    """
+    """Return True if an answer's length, data, code, tables or many numbers show that it has a result."""
     if len(output) > _LONGEST or output.lstrip()[:1] in ("", "{", "["):
         return True
     text = output.encode("ascii", "replace")

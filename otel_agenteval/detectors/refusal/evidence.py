@@ -50,11 +50,9 @@ class Lexicon(NamedTuple):
 
 
 def lexicon(language: str) -> Lexicon:
-    """Load the words of a language by class from ``data/refusal``.
-
-    ``word`` is a whole word, ``stem*`` the start of one, and an entry with a space matches anywhere in a sentence. For languages
-    without spaces between words, or with attached particles, all entries are substrings. Entries have their usual spelling and
-    are folded on first use.
+    """Load the words of a language by class from ``data/refusal``. ``word`` is a whole word, ``stem*`` the start of one, and an
+    entry with a space matches anywhere in a sentence. For languages without spaces between words, or with attached particles, all
+    entries are substrings. Entries have their usual spelling and are folded on first use.
     """
     return Lexicon(**{section: tuple(entries) for section, entries in sections(f"refusal/{language}.txt").items()})
 
@@ -177,10 +175,7 @@ def language_of(text: str) -> LexiconTable | None:
 
 @cache
 def _languages_of_words() -> dict[str, int]:
-    """Return a number for each frequent word that marks its languages.
-
-    Each language has 16 bits of the number, so that a sum counts all languages at once.
-    """
+    """Return a number for each frequent word, with 16 bits per language, so that a sum counts all languages at once."""
     found: dict[str, int] = {}
     for place, language in enumerate(_LATIN):
         for word in table_of(language).common:
@@ -203,10 +198,7 @@ def pieces_in(text: str, table: LexiconTable) -> tuple[tuple[str, int], ...]:
 
 
 def classes(sentence: str, table: LexiconTable, pieces: tuple[tuple[str, int], ...]) -> int:
-    """Return the classes that a sentence has words of.
-
-    ``pieces`` are the substrings that may occur.
-    """
+    """Return the classes that a sentence has words of. ``pieces`` are the substrings that may occur."""
     found = 0
     for piece, bits in pieces:
         if piece in sentence:
@@ -229,10 +221,7 @@ def classes(sentence: str, table: LexiconTable, pieces: tuple[tuple[str, int], .
 
 
 def has_class(text: str, table: LexiconTable, wanted: int) -> bool:
-    """Return True if a text has a word of one of the ``wanted`` classes.
-
-    This is faster than :func:`classes`, but requires a language with spaces between words.
-    """
+    """Return True for a word of the ``wanted`` classes: faster than :func:`classes`, but only for languages with spaces."""
     words = words_of(text.replace("'", "' ") if table.name in _ELIDING else text)
     different = frozenset(words)
     without = table.without.setdefault(wanted, set())

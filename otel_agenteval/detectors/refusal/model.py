@@ -50,10 +50,7 @@ class Read(NamedTuple):
 
 
 def read(output: str, asked: str = "", acted: bool = False) -> Read | None:
-    """Return the evidence in an answer and its request.
-
-    Returns None for a text with signs of a refusal on behalf of others, such as a draft. ``acted`` is True if the agent called tools.
-    """
+    """Return the evidence in an answer and its request, or None for signs of a refusal on behalf of others, such as a draft."""
     head = without_emphasis(plain(output[:_READ]))
     table = language_of(head[:500]) or language_of(plain(asked[:400])[:200])
     if table is None:
@@ -113,10 +110,7 @@ def _speaks_for_others(text: str, question: str) -> bool:
 
 
 def _says_nothing(text: str, table: LexiconTable) -> bool:
-    """Return True for an English text without words of refusals or removable parts.
-
-    Most answers need no further check.
-    """
+    """Return True for an English text without words of refusals or removable parts. Most answers need no further check."""
     for sign in _LEFT_OUT:  # a generator would be slower than the search
         if sign in text:
             return False
@@ -188,10 +182,7 @@ _CROSSED = {
 
 
 def _of_both(numbers: dict[str, float]) -> dict[str, float]:
-    """Return combined evidence.
-
-    The combinations are with a request in the form of an order, and with an answer that reports, lacks and asks nothing.
-    """
+    """Return evidence combined with an order as request, and with an answer that reports, lacks and asks nothing."""
     order = (1 - numbers["question mark"]) * (1 - numbers["question"])
     bare = (1 - numbers["done"]) * (1 - numbers["failed"]) * (1 - numbers["lack"]) * (1 - numbers["asks"])
     both = {"order": order, "bare": bare, "order & bare": order * bare, "order & no & bare": order * numbers["no"] * bare}
@@ -235,18 +226,12 @@ _OTHERWISE = (
 
 
 def asks_for_refusal(question: str) -> bool:
-    """Return True if the user requested a text that declines.
-
-    ``question`` is folded and can be in any language.
-    """
+    """Return True if the user requested a text that declines. ``question`` is folded and can be in any language."""
     return _may_have(question, _TURNED_DOWN) and _DECLINING_TEXT.search(question) is not None
 
 
 def asks_for_other_words(question: str) -> bool:
-    """Return True if the user requested a translation or a rewording.
-
-    ``question`` is folded and can be in any language.
-    """
+    """Return True if the user requested a translation or a rewording. ``question`` is folded and can be in any language."""
     return _may_have(question, _OTHERWISE) and _OTHER_WORDS.search(question) is not None
 
 
