@@ -208,13 +208,7 @@ class Suggestion(NamedTuple):
 
 
 class DetectorReport:
-    """Alarms by detector, over many turns.
-
-    Args:
-        metrics: the names of the detectors.
-        labels: True by turn id and metric if a person confirmed the alarm, False for a false alarm.
-        signals: detectors without a verdict.
-    """
+    """Alarms by detector. ``labels`` are True for alarms that a person confirmed. ``signals`` are detectors without a verdict."""
 
     def __init__(self, metrics: Sequence[str], labels: Mapping[tuple[str, str], bool], signals: Collection[str] = ()) -> None:
         self.turns = 0

@@ -46,11 +46,7 @@ class ModeCase(NamedTuple):
     """Earlier messages of the user that the agent received with this turn."""
 
     def written(self, earlier: Sequence[str]) -> dict[str, Any]:
-        """Return the row of the dataset.
-
-        Args:
-            earlier: inputs of the earlier turns of the conversation, if they are known.
-        """
+        """Return the row of the dataset. ``earlier`` are the inputs of the conversation's earlier turns."""
         inputs = earlier or self.asked
         if not inputs:
             return self.row
@@ -65,15 +61,7 @@ def case_of(
     parameters: Parameters,
     labels: Mapping[str, Mapping[str, Any]],
 ) -> ModeCase | None:
-    """Return the case of a failed turn, or None without an input, or a metric to evaluate it again.
-
-    Args:
-        content: the turn in the form ``turn.v1``, redacted.
-        scores: the scores of the turn.
-        kind: kind of its first fault.
-        parameters: the configured parameters of metrics.
-        labels: references from labels, by turn id.
-    """
+    """Return the case of a failed turn (``turn.v1``, redacted), or None without an input, or a metric to evaluate it again."""
     text, metrics = content.get("input"), gates_of(scores, kind, parameters)
     if not isinstance(text, str) or not text.strip() or not metrics:
         return None
@@ -139,15 +127,7 @@ def stored_cases(
     parameters: Parameters,
     labels: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
 ) -> list[dict[str, Any]]:
-    """Return the cases of failed turns in a store.
-
-    Args:
-        reader: the store.
-        turns: rows of the turns with their content, latest first. Up to :data:`MOST_VERDICTS` are read.
-        most: largest number of cases.
-        parameters: the configured parameters of metrics.
-        labels: references from labels, by turn id.
-    """
+    """Return the cases of failed turns, latest first. Up to :data:`MOST_VERDICTS` of the turns are read."""
 
     def cases() -> Iterator[dict[str, Any]]:
         for turn in itertools.islice(turns, MOST_VERDICTS):

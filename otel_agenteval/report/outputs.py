@@ -140,17 +140,7 @@ class _KeptUntilWritten(io.TextIOWrapper):
 def open_outputs(
     formats: Sequence[str], outs: Sequence[str], inputs: Sequence[str], *, content: bool = True, scale: int = 1
 ) -> Iterator[list[Output]]:
-    """Open the requested outputs.
-
-    Files are opened immediately, so that an invalid path is reported before the evaluation.
-
-    Args:
-        formats: names of formats.
-        outs: a file for each format, in the same order. ``-`` and a missing file mean standard output.
-        inputs: files that the command reads, and therefore must not overwrite.
-        content: True to include inputs and outputs of turns in the table.
-        scale: the configuration's ``scale``, for the table.
-    """
+    """Open a file (``-`` is standard output) per format before the evaluation, to refuse invalid paths and ``inputs``."""
     places = [*outs, *["-"] * (len(formats) - len(outs))]
     _refuse_overlaps(formats, places, inputs)
     with ExitStack() as stack:

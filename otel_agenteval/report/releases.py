@@ -56,15 +56,7 @@ class Releases:
 def compare_groups(
     reader: StoreReader, by: str, wanted: Wanted, groups: Sequence[str] = (), effect: float | None = None
 ) -> Releases:
-    """Compare two groups of stored turns.
-
-    Args:
-        reader: the store.
-        by: the grouping: ``service.version``, ``model``, ``agent``, ``service``, ``judge_model``, or a stored attribute.
-        wanted: filter for the turns.
-        groups: the two groups, earlier one first. The default is the two groups that appeared last.
-        effect: the smallest difference that matters.
-    """
+    """Compare two groups of stored turns, by default the last two. ``effect`` is the smallest difference that matters."""
     known = reader.groups(by, wanted)
     names = _chosen(by, known, groups)
     about: dict[str, tuple[str, Direction]] = {}

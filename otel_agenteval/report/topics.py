@@ -45,14 +45,7 @@ class Topic:
 
 
 def failure_text(turn: Turn | Mapping[str, Any] | None, fault: Fault, explanation: str | None, redact: Collection[str]) -> str:
-    """Return the text about a failed turn's failure. Empty if nothing is known.
-
-    Args:
-        turn: the turn, or its form ``turn.v1``.
-        fault: its first fault.
-        explanation: explanation of a judge metric that failed.
-        redact: kinds of data to redact.
-    """
+    """Return the redacted text about a failed turn's failure, with a judge's ``explanation``, or an empty text."""
     message = value_at(turn, f"{fault.path}.error.message") or _reported_error(turn, fault)
     text = " ".join(part for part in (explanation, message) if isinstance(part, str) and part.strip())
     return redacted_text((text or str(value_at(turn, "input") or ""))[:_LONGEST_TEXT], redact)
@@ -75,13 +68,7 @@ class TopicFinder:
         self.model = model
 
     def topics_of(self, mode: str, texts: Sequence[FailureText], others: Sequence[str]) -> list[Topic]:
-        """Return the topics of a failure mode, most frequent first. Known topics keep their ids and names.
-
-        Args:
-            mode: id of the failure mode.
-            texts: the texts of its turns.
-            others: texts of other turns, in which the words of a topic's name are rare.
-        """
+        """Return a mode's topics, most frequent first. Known ones keep their ids. Words of a name are rare in ``others``."""
         texts = [one for one in texts if one.text.strip()]
         if len(texts) < 2 * LEAST:
             return []
