@@ -64,10 +64,7 @@ _CHECK_EVERY = 15.0
 
 
 class Service:
-    """The sidecar of one process, with its index if a parent process started it.
-
-    The parent then has locked the journal folder. Raises ConfigError if the configuration is invalid or unsafe.
-    """
+    """The sidecar of one process, with its index if a parent, which locked the journal folder, started it."""
 
     def __init__(
         self,
@@ -332,10 +329,7 @@ class Service:
         self.engine.failed("loop", error if isinstance(error, Exception) else RuntimeError(context.get("message", "")))
 
     async def drain(self, *, watched: bool = True) -> dict[str, Any]:
-        """Evaluate open turns, deliver all scores in ``serve.drain_timeout``, return the ledger.
-
-        If ``watched``, ``/metrics`` and the page stay available until the end. Otherwise, their ports are released first.
-        """
+        """Evaluate open turns, deliver all scores, return the ledger. If ``watched``, ``/metrics`` stays available."""
         until = time.monotonic() + self.options.drain_timeout
         self.stop_taking()
         grace = min(_GRACE, self.options.drain_timeout / 4)

@@ -31,10 +31,7 @@ def is_cross_site(head: Head) -> bool:
 
 
 class Guard:
-    """Check of the ``Host``, ``Origin`` and ``Sec-Fetch-Site`` headers.
-
-    ``hosts`` are allowed besides this machine's own names. If the server ``serves_page``, its scripts can use the server too.
-    """
+    """Check of the ``Host``, ``Origin`` and ``Sec-Fetch-Site`` headers for own names, ``hosts``, and scripts of a served page."""
 
     def __init__(self, address: str, hosts: Sequence[str], origins: Sequence[str], *, serves_page: bool = False) -> None:
         self._serves_page = serves_page

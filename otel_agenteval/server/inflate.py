@@ -25,10 +25,7 @@ GZIP_MAGIC = b"\x1f\x8b"
 
 
 def inflate(body: bytes, encoding: str, limit: int, share: MemoryShare = UNBOUNDED) -> bytes:
-    """Decompress a body by its ``Content-Encoding``, and charge ``share`` for the result.
-
-    Raises a Refusal if the result exceeds ``limit`` or the memory budget, the body is invalid, or the encoding is unknown.
-    """
+    """Decompress a body by its encoding, and charge ``share``. Raises a Refusal above ``limit``, or if it isn't possible."""
     if encoding in ("", "identity", "none"):
         found = body
     elif encoding in ("gzip", "x-gzip"):

@@ -277,10 +277,7 @@ def _accepted(batch: Batch, signal: Signal) -> Accepted:
 
 
 class RefusalLog:
-    """Log of at most one refusal per kind and transport in :data:`LOG_EVERY` seconds.
-
-    It helps to find a sender, and no sender can fill a disk with it. It contains nothing from the request's body.
-    """
+    """Log of at most one refusal per kind and transport in :data:`LOG_EVERY` seconds, without content, to find senders."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -109,10 +109,7 @@ _UNWRITABLE = "the journal can't be written"
 
 
 class Journal:
-    """Segment files in a folder that no other process uses, which is created if missing.
-
-    From ``max_bytes`` on, the journal is :attr:`full`. Raises ConfigError if the folder can't be used.
-    """
+    """Segment files in a folder of one process, :attr:`full` from ``max_bytes`` on. Raises ConfigError if it can't be used."""
 
     def __init__(self, folder: str | Path, max_bytes: int, clock: Clock = SYSTEM_CLOCK) -> None:
         self._folder = Path(folder)
