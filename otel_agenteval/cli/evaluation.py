@@ -68,18 +68,9 @@ class Evaluated(NamedTuple):
 
 
 class Evaluation:
-    """Scores turns. A pickled copy in another process lacks judge and embedder.
-
-    Args:
-        config: selects the metrics.
-        names: the value of ``--metrics``.
-        renderings: make the texts of the outputs.
-        with_scores: keep the scores, for a report over all turns.
-        with_content: keep input and output of turns with a failed score.
-        with_facts: return the facts of each turn.
-        judge: for ``llm_`` metrics.
-        embedder: for ``embed_`` metrics.
-        cases: metrics of single cases. The default is those of ``references.dataset``.
+    """Scores turns. A pickled copy in another process lacks judge and embedder. ``with_scores`` keeps all scores,
+    ``with_content`` also input and output of turns with a failed score, and ``with_facts`` the facts of each turn. The default of
+    ``cases`` is those of ``references.dataset``.
     """
 
     def __init__(
