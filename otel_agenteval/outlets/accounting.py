@@ -60,10 +60,7 @@ def observations(scored: ScoredTurn) -> list[Observation]:
 def _observed(
     scored: ScoredTurn, labels: tuple[str, str, str], plans: dict[Hashable, Any]
 ) -> tuple[list[Observation], list[tuple[Plan, float | None]]]:
-    """Return a turn's observations, and its scores' plans with their values.
-
-    A revision only adds ``agenteval.results{outcome="superseded"}`` for each score, because its turn was counted the first time.
-    """
+    """Return a turn's observations, and its scores' plans with their values. A revision only counts superseded scores."""
     if not scored.new:
         return [(semconv.RESULTS, (score.metric, labels[0], "superseded"), 1) for score in scored.scores], []
     found = [] if scored.conversation or not scored.of_turn_itself else _of_turn(scored.turn, labels)

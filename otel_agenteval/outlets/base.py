@@ -42,10 +42,7 @@ def loggable(error: BaseException) -> str:
 
 
 class RecordAccount:
-    """Counts of an outlet's records: ``made`` = ``delivered`` + ``waiting`` + ``failed``.
-
-    Thread-safe. They are also counted as ``agenteval.emit.records{outlet, outcome}``.
-    """
+    """Thread-safe counts: ``made`` = ``delivered`` + ``waiting`` + ``failed``, also in ``agenteval.emit.records``."""
 
     def __init__(self, outlet: str, telemetry: Telemetry | None = None) -> None:
         self._outlet = outlet

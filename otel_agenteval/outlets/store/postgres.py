@@ -97,10 +97,7 @@ class NotStorable(ValueError):
 
 
 class Connection:
-    """PostgreSQL connection with the methods of an SQLite connection that the store uses.
-
-    Errors are raised as ``ConnectionError``, which is an ``OSError``, or as :class:`NotStorable` if a written value is the cause.
-    """
+    """PostgreSQL connection with the SQLite methods that the store uses. Raises ``ConnectionError`` or :class:`NotStorable`."""
 
     def __init__(self, address: str, *, read_only: bool) -> None:
         self._read_only = read_only

@@ -216,15 +216,9 @@ class StoreReader:
         sample: tuple[Where, int] | None = None,
         few: bool = False,
     ) -> StoredModes:
-        """Return the failure modes of the turns that meet one condition, as shares of those that meet another.
-
-        Args:
-            failed: the condition on failed turns.
-            every: the condition on all turns.
-            at: the time of a turn.
-            by: column and values of the groups, instead of two halves of the time.
-            sample: condition on a sample of the failed turns' scores, and how many each stands for. It is counted instead.
-            few: True if ``failed`` names the turns, so that no other index is faster.
+        """Return the failure modes of the ``failed`` turns, as shares of ``every`` turn, for groups or two halves of the time
+        ``at``. A ``sample`` of the failed turns' scores, with how many each stands for, is counted instead. If ``few``,
+        ``failed`` names the turns, so that no other index is faster.
         """
         p = self._sql.p
         middle = self._middle(every, at) if by is None else 0.0

@@ -290,10 +290,7 @@ class Views(StoreReader):
         return self._facts(where, AT)
 
     def filtered_modes(self, wanted: Filter, by: str | None = None) -> StoredModes:
-        """Return the failure modes, as :meth:`modes` does, for a filter of the web UI and a key of :data:`GROUPS`.
-
-        A metric stands for the turns that failed it, unless the filter has another outcome.
-        """
+        """Return the failure modes for a filter of the web UI and a key of :data:`GROUPS`. A metric means its failed turns."""
         if wanted.metric is not None and wanted.outcome is None:
             wanted = replace(wanted, outcome="fail")
         every = _of_turns(replace(wanted, metric=None, outcome=None), self._sql)
