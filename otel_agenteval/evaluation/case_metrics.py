@@ -37,14 +37,7 @@ class CaseMetrics:
     ``value`` becomes the parameter ``value`` of all metrics that have this parameter and don't set it. ``{{customer}}`` in a
     parameter is replaced by the column ``customer`` of a case that has it.
 
-    Args:
-        config: the configuration.
-        run: the metrics of the run.
-        cases: the cases of the data set.
-
-    Raises:
-        ConfigError: a metric or parameter of a case is unknown, or a value is invalid. The message has one line per fault,
-            with the case's file and line.
+    Raises a ConfigError with one line per fault, with the case's file and line.
     """
 
     def __init__(self, config: Config, run: Sequence[BoundMetric], cases: Iterable[Case]) -> None:

@@ -85,17 +85,8 @@ _NAME = re.compile(r"[A-Za-z_][\w.]*")
 
 
 class Condition:
-    """A condition on a turn with ``and``, ``or``, ``not``, parentheses and comparisons.
-
-    Names, numbers and texts can be compared. The syntax is Python's.
-
-    Args:
-        text: the text of the condition.
-        metrics: names of the metrics allowed after ``score.``.
-        where: prefix for error messages.
-
-    Raises:
-        ConfigError: the condition is invalid.
+    """A condition on a turn in Python's syntax: ``and``, ``or``, ``not``, parentheses and comparisons of names, numbers and
+    texts. The ``metrics`` are allowed after ``score.``. Raises a ConfigError that begins with ``where``.
     """
 
     def __init__(self, text: str, metrics: Collection[str], where: str) -> None:

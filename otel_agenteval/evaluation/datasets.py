@@ -36,12 +36,7 @@ def cases_in(source: str | Path | Iterable[Mapping[str, Any]] | Any, where: str 
     ``input`` identify a case, and ``metrics`` (or ``assert``) has its metrics. The fields of an object in the column ``references`` and all
     other columns are references.
 
-    Args:
-        source: the file or the rows.
-        where: prefix for error messages.
-
-    Raises:
-        ConfigError: the file can't be read, or a case has neither an id nor an input, or the id of another one.
+    Raises ConfigError if the file can't be read, or a case has neither an id nor an input, or the id of another one.
     """
     places: dict[str, str] = {}
     for place, row in rows_in(source, where):
@@ -122,7 +117,7 @@ _DELIMITERS = (",", ";", "\t", "|")
 
 def _csv_rows(file: TextIO, where: str, delimiter: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the first line's number and the content of each row. The delimiter is the most frequent one in the header, or that of
-    a first line ``sep=;`` sets. Raises ConfigError if a column is there twice, or a row has more cells than the header. Raises
+    a first line ``sep=;``. Raises ConfigError if a column is there twice, or a row has more cells than the header. Raises
     csv.Error if the file isn't CSV.
     """
     csv.field_size_limit(_LONGEST_CELL)

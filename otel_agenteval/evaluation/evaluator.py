@@ -217,15 +217,9 @@ class Once:
 
 
 class Evaluator:
-    """Runs the configured computed metrics on closed turns and ended conversations.
-
-    Args:
-        metrics: metrics of turns, in this order.
-        whole: metrics of conversations.
-        references: the sources of references.
-        budget: seconds that one turn may take while the agent or an exporter waits.
-        shedding: selects the metrics to skip while the worker is overloaded.
-        expected: True if ``expect()`` turns on the metrics that read its references.
+    """Runs the configured computed metrics on closed turns and ended conversations. ``budget`` is the number of seconds that one
+    turn may take while the agent or an exporter waits. ``shedding`` selects the metrics to skip under overload. If ``expected``,
+    ``expect()`` turns on the metrics that read its references.
     """
 
     def __init__(
@@ -283,10 +277,7 @@ class Evaluator:
                 yield
 
     def evaluate(self, scored: ScoredTurn, attributes: Mapping[str, Any], *, waited_for: bool = False) -> None:
-        """Attach references to a turn and compute the scores of all metrics that aren't heavy.
-
-        The other metrics are ``pending``. So are those beyond the time budget if the agent waits (``waited_for``).
-        """
+        """Attach references, and compute scores. Heavy ones, and those beyond the budget if ``waited_for``, are ``pending``."""
         self.evaluations += 1
         scored.sources = self.references.attach(scored.turn, attributes)
         add_cost(scored.turn, self._pricing)

@@ -79,15 +79,8 @@ def failed_metric(scores: Iterable[Score]) -> Fault | None:
 
 
 def first_fault(turn: Turn, scores: Iterable[Score], redact: Collection[str] = ()) -> Fault | None:
-    """Return the earliest step that can explain why a turn failed.
-
-    Args:
-        turn: the turn. Without its content, fewer faults can be seen.
-        scores: the scores of the turn.
-        redact: kinds of data to redact in names.
-
-    Returns:
-        None if no rule finds a fault. A turn that passed can have one, such as an error that did no harm.
+    """Return the earliest step that can explain why a turn failed, or None if no rule finds a fault. A turn that passed can have
+    one, such as an error that did no harm. Without content, fewer faults can be seen.
     """
     failed = {one.metric: one for one in scores if one.verdict is False or (one.metric in _SIGNALS and findings_in(one.detail))}
     order = StepOrder(turn)

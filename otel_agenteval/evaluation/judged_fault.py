@@ -41,17 +41,8 @@ _REASON_CHARS = 500
 
 
 def judged_fault(turn: Turn, scores: Sequence[Score], judge: Answers, redact: Collection[str] = ()) -> Fault:
-    """Return the first fault of a failed turn, from one judge call.
-
-    Args:
-        turn: the turn with its content.
-        scores: the scores of the turn. They tell what failed.
-        judge: receives texts of the turn, redacted.
-        redact: kinds of data to redact.
-
-    Raises:
-        JudgeError: the judge couldn't be called, or its reply can't be read.
-        MetricError: the reply has a path or a kind that the turn doesn't have.
+    """Return the first fault of a failed turn, from one judge call with redacted texts. Raises JudgeError without a readable
+    reply, and MetricError for a path or kind that the turn doesn't have.
     """
     redactor = Redactor(redact)
     shown = Turn.from_dict(redactor.turn(turn.to_dict())) if redact else turn

@@ -47,13 +47,8 @@ _OF_PARTS = ("session", "workflow", "agents", "metadata", "privacy")
 
 
 class ReferenceSources:
-    """The configured sources of references.
-
-    Args:
-        config: the configuration, with its section ``references``.
-
-    Raises:
-        ConfigError: the data set can't be read, or one of its rows isn't a case. The message contains the file and the line.
+    """The configured sources of references. Raises a ConfigError with file and line if the data set can't be read, or a row isn't
+    a case.
     """
 
     def __init__(self, config: Config) -> None:
@@ -184,10 +179,7 @@ class ReferenceSources:
 
 
 def _fill_in(turn: Turn, found: Mapping[str, Any], sources: dict[str, str]) -> None:
-    """Set the fields of a turn, and parts of them, that are given as references and that the turn lacks.
-
-    A value that can't be read has the problem as its source.
-    """
+    """Set the fields of a turn that references give and the turn lacks. Unreadable values have the problem as source."""
     for dotted, value in found.items():
         name, _, part = dotted.partition(".")
         known = getattr(turn, name) if name in _FACTS else None

@@ -25,12 +25,8 @@ def reads_signals(metric: Metric) -> bool:
 def with_signals(
     selected: list[BoundMetric], readers: Iterable[BoundMetric], known: Iterable[BoundMetric] = ()
 ) -> list[BoundMetric]:
-    """Return the selected metrics of turns and, after them, those whose signals the readers need.
-
-    Args:
-        selected: metrics of turns.
-        readers: metrics of conversations. A signal with the weight 0 isn't needed.
-        known: configured metrics of turns, of which a signal uses the first of its name.
+    """Return the selected metrics of turns and, after them, those whose signals the readers need with a weight above 0. A signal
+    uses the first of the ``known`` metrics of its name.
     """
     wanted = [one for one in readers if reads_signals(one.metric)]
     present = {one.metric.name for one in selected}
