@@ -106,12 +106,7 @@ class expect:  # noqa: N801 - used as a verb: ``with expect(...)`` and ``@expect
 
 
 def current_references(parent_context: context.Context | None, accepted: Collection[str] = ()) -> dict[str, Any] | None:
-    """Return the references in effect at the start of a span, or None.
-
-    Args:
-        parent_context: the span's parent context, or None for the current one.
-        accepted: baggage keys to read. Values are returned under ``baggage:``.
-    """
+    """Return the references in effect at the start of a span, or None. ``accepted`` baggage is returned under ``baggage:``."""
     here = parent_context if parent_context is not None else context.get_current()
     found = here.get(_KEY)
     carried = {key: value for key in accepted if (value := baggage.get_baggage(key, here)) is not None}

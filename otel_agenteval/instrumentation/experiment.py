@@ -325,10 +325,7 @@ def _trials(runs: Sequence[_Run]) -> Iterator[Trial]:
 
 
 def _of_raised(scores: Sequence[Score], text: str, applied: Container[str]) -> list[Score]:
-    """Return the scores of a turn whose task raised. Metrics that judge the answer don't pass, and aren't skipped without an answer.
-
-    ``applied`` names the metrics that have a verdict on any turn.
-    """
+    """Return a raised task's scores, with errors for passes of ``applied`` metrics, and for skips for lack of an output."""
     return [
         Score.of(score.facts, None, False, "error", None, text, None, None, TASK_RAISED)
         if score.verdict is not False

@@ -76,10 +76,7 @@ class AgentEvalSpanExporter(SpanExporter):
         self.engine.shutdown()
 
     def stand_down(self) -> None:
-        """Stop working, because an AgentEvalSpanProcessor receives the same spans.
-
-        Otherwise, every turn would be scored twice.
-        """
+        """Stop working, because an AgentEvalSpanProcessor receives the same spans, and turns would be scored twice."""
         if not self._passive:
             self._passive = True
             _log.warning(

@@ -102,10 +102,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
         self.engine.intake.span_started(trace_id, span_id, parent_id, role, span, references, carried_id)
 
     def _on_ending(self, span: Any) -> None:
-        """Record that a span is about to end.
-
-        If this closes the turn, it is the last moment at which the span can receive its scores.
-        """
+        """Record that a span is about to end. If this closes the turn, it can receive its scores only now."""
         self._ending_is_called = True
         try:
             if span.__class__ is self._span_class:
@@ -167,10 +164,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
         return plain
 
     def _activate(self, span: Span) -> bool:
-        """Activate the processor on its first span. Return False if it must stay passive.
-
-        Only the first AgentEvalSpanProcessor of a provider works.
-        """
+        """Activate the processor on its first span. Return False if another one already works for the provider."""
         if self._passive:
             return False
         siblings = getattr(getattr(span, "_span_processor", None), "_span_processors", ())
