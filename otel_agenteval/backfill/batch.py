@@ -91,16 +91,9 @@ class Scorer:
                 model.close()
 
     def score(self, tables: Any, known: Known = MappingProxyType({})) -> tuple[Any, ScoringTotals]:
-        """Score a batch of whole traces.
-
-        Returns a ``pyarrow.Table`` of :data:`RESULT_COLUMNS`, and counts and costs.
-
-        Args:
-            tables: spans in columns (see :mod:`otel_agenteval.spans.columnar`), as one table or as several that form one batch.
-            known: existing results by id, which aren't computed again. Composites use the columns of judged results. Other results have None.
-
-        Raises:
-            ValueError: a required column is missing.
+        """Return the :data:`RESULT_COLUMNS` of a batch of whole traces (:mod:`otel_agenteval.spans.columnar`), with counts and
+        costs. Results that are ``known`` by id aren't computed again. Composites use the columns of judged ones. Other ones are
+        None. Raises ValueError if a required column is missing.
         """
         account = ScoringTotals()
         rows: list[dict[str, Any]] = []

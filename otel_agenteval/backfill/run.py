@@ -133,15 +133,8 @@ def run(
     jobs: int = 1,
     progress: Callable[[str, int, int | None], None] = lambda what, done, total: None,
 ) -> ScoringTotals:
-    """Run a backfill on this machine: write spans by bucket, then score the buckets.
-
-    Args:
-        source: the source of the spans.
-        output: the output folder.
-        scorer: computes the results.
-        shards: number of parts, of which the source is one.
-        jobs: number of processes for scoring. If a model may be called, only one is used, which has the budget, cache and connections.
-        progress: called with the current step, the number of spans done, and the total number if known.
+    """Write the spans by bucket, and then score the buckets, on this machine. The source is one of ``shards`` parts. If a model
+    may be called, only one of ``jobs`` processes is used, which has the budget, cache and connections.
     """
     fingerprint = source.fingerprint()
     wanted = [bucket for bucket in range(output.buckets) if not output.is_done(bucket, scorer.keys, fingerprint)]

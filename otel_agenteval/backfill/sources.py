@@ -38,14 +38,8 @@ class Source(Protocol):
 
 
 def source_of(text: str, *, shard: tuple[int, int] = (0, 1)) -> Source:
-    """Return the source that a command line names.
-
-    Args:
-        text: a Parquet or OTLP/JSON file, a folder of either, or ``clickhouse://user:password@host:8123/database?table=otel_traces``.
-        shard: (k, n) selects only the k-th of n parts of the traces.
-
-    Raises:
-        AgentEvalError: the source doesn't exist.
+    """Return the source: a Parquet or OTLP/JSON file, a folder of either, or the URL of a :class:`ClickHouse`. ``shard`` (k, n)
+    selects the k-th of n parts of the traces. Raises AgentEvalError if the source doesn't exist.
     """
     if text.startswith(("clickhouse://", "clickhouses://")):
         return ClickHouse(text, shard)
@@ -172,16 +166,9 @@ _CLICKHOUSE_COLUMNS = (
 
 
 class ClickHouse:
-    """The table of the Collector's ClickHouse exporter, over HTTP.
-
-    Args:
-        url: ``clickhouse://user:password@host:8123/database?table=otel_traces&since=2026-11-01&until=2026-11-08``. ``clickhouses`` uses
-            TLS. ``where`` adds an SQL condition.
-        shard: (k, n), which is added to the query.
-
-    Raises:
-        ConfigError: the URL is invalid.
-        MissingExtra: ``clickhouse-connect`` isn't installed.
+    """The table of the Collector's ClickHouse exporter, over HTTP, from a URL such as
+    ``clickhouse://user:password@host:8123/database?table=otel_traces&since=2026-11-01&until=2026-11-08``. ``clickhouses`` uses
+    TLS. ``where`` adds an SQL condition. Raises ConfigError for an invalid URL, and MissingExtra without ``clickhouse-connect``.
     """
 
     def __init__(self, url: str, shard: tuple[int, int] = (0, 1)) -> None:
