@@ -135,10 +135,7 @@ class Patience:
 
 
 class KafkaSource:
-    """Reader of a consumer group's partitions, on its own thread.
-
-    Raises MissingExtra without ``confluent-kafka``, and ConfigError if librdkafka rejects an option.
-    """
+    """Reader of a group's partitions, on its own thread. Raises MissingExtra, or ConfigError if librdkafka rejects an option."""
 
     def __init__(self, engine: Engine, feed: Feed, address: Address, patience: Patience) -> None:
         self._kafka = require("confluent_kafka", feature="spans from Kafka", extra="kafka")
