@@ -39,14 +39,10 @@ def may_open(reference: str) -> bool:
 
 
 def content_of(reference: str, kind: str) -> MediaContent:
-    """Return the content of a reference.
-
-    ``kind`` is the required kind: ``image``, ``audio`` or ``video``.
-
-    Raises:
-        MetricError: opening isn't allowed (``media_not_allowed``) or fails (``media_not_found``, ``media_unreachable``, ``media_timeout``), or
-            the medium is too large (``media_too_large``) or of another kind, whatever type its sender states (``invalid_media``).
-        MissingExtra: the package for this object store isn't installed.
+    """Return the content of a reference to an ``image``, ``audio`` or ``video``. Raises MetricError if opening isn't allowed
+    (``media_not_allowed``) or fails (``media_not_found``, ``media_unreachable``, ``media_timeout``), or the medium is too large
+    (``media_too_large``) or, by its content, of another kind (``invalid_media``). Raises
+    MissingExtra if the package for this object store isn't installed.
     """
     return shared(("content", reference, kind), lambda: _opened(reference, kind))
 
