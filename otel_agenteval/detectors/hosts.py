@@ -57,10 +57,7 @@ _LONGEST_HOST = 253
 
 
 def is_no_claim(host: str, key: str) -> bool:
-    """Return True if a URL doesn't name a page that could be wrong.
-
-    Such URLs have a reserved or private host, or are placeholders, namespaces or licenses.
-    """
+    """Return True for reserved or private hosts, placeholders, namespaces and licenses, which can't be a wrong page."""
     return (len(host) <= _LONGEST_HOST and _RESERVED.fullmatch(host) is not None) or _NAMESPACE.fullmatch(key) is not None
 
 

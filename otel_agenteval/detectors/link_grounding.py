@@ -58,13 +58,8 @@ def ungrounded_urls(
     has_results: Callable[[], bool],
     allowed: Sequence[str] = (),
 ) -> list[str] | None:
-    """Return the links that the agent wasn't given, as written in the answer.
-
-    The arguments of tool calls that opened a page are also given texts. ``has_results`` returns True if the agent was given a
-    result or a document. ``allowed`` is the parameter of :func:`code_ungrounded_urls`.
-
-    Returns:
-        None if there is nothing to check the links with.
+    """Return the links that the agent wasn't given, as written in the answer, or None without anything to check them with.
+    Arguments of tool calls that opened a page are given too. ``has_results`` is True if the agent got a result or a document.
     """
     left = [link for link in links.values() if not _is_allowed(link.key, allowed)]
     left = _not_written(left, given)

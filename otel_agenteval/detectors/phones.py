@@ -29,7 +29,7 @@ class DigitRow(NamedTuple):
         return _national(self.written.replace("\n", " "))
 
     def is_fixed_line(self) -> bool:
-        """Return True if the number isn't a mobile one in any country. Organizations publish such numbers more often than people do."""
+        """Return True if the number isn't a mobile one in any country. Organizations publish such numbers more often."""
         return _is_fixed_line(self.written.replace("\n", " "))
 
 

@@ -48,11 +48,7 @@ class Finder:
         self.add(pieces)
 
     def add(self, pieces: Iterable[tuple[bytes, int]]) -> None:
-        """Add words to the search. Two threads may add the same word.
-
-        Args:
-            pieces: ScreenedWords of three letters or more, each with a bit that identifies its group. Letters are numbers below 32, and ``a`` to ``z`` are 1 to 26.
-        """
+        """Add words of three letters or more, numbers below 32 with ``a`` as 1, each with the bit of its group."""
         for piece, meaning in pieces:
             places = [_place_of(quad) for quad in _quads_of(piece)]
             numbers = {int(self._table[place]) for place in places}

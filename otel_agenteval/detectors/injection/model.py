@@ -102,11 +102,7 @@ def places_in(text: str) -> NDArray[np.intp]:
 
 
 class OrderModel(NamedTuple):
-    """Weights of hashed n-grams.
-
-    Attributes:
-        weights: Numbers of at most 8 bits. They are added faster in 16.
-    """
+    """Weights of hashed n-grams. The numbers have at most 8 bits, but are added faster in 16."""
 
     weights: NDArray[np.int8 | np.int16]
     unit: float

@@ -307,14 +307,7 @@ def readable(text: str) -> str:
 
 
 class _Leaf:
-    """A text of a result.
-
-    ``disguised`` has other readings of the text with their ratings, if known.
-
-    Attributes:
-        bare: The text with spaces in place of quotations, and with joined lines.
-        told: The bare text without labels that name the speakers of a conversation.
-    """
+    """A text of a result: ``bare`` without quotations and with joined lines, ``told`` also without labels of speakers."""
 
     def __init__(
         self, text: str, rated: Rated | None = None, disguised: Sequence[tuple[str, Rated | None]] | None = None

@@ -34,11 +34,7 @@ _CONTROL = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f", "v": "\v"}
 
 
 class View:
-    """One view of a text.
-
-    Attributes:
-        text: the decoded text.
-    """
+    """One decoded view of a text."""
 
     __slots__ = ("_begins", "_places", "_under", "text")
 
