@@ -217,8 +217,8 @@ def _any(_: str) -> bool:
     return True
 
 
-def _spaced(*groups: int, between: str = "[ .-]?") -> str:
-    return between.join(f"[0-9]{{{group}}}" for group in groups)
+def _spaced(*groups: int) -> str:
+    return "[ .-]?".join(f"[0-9]{{{group}}}" for group in groups)
 
 
 NUMBERS: tuple[IdentityNumber, ...] = (

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from .lists import words
-from .redaction.numbers import digits_of
+from .redaction.numbers import digits_of, phone_library
 from .redaction.patterns import lazy
 
 
@@ -78,13 +78,6 @@ def _rows(text: str) -> Iterator[re.Match[str]]:
         yield from _AFTER_EAST_ASIAN.finditer(text)
 
 
-@cache
-def _library() -> Any:
-    import phonenumbers
-
-    return phonenumbers
-
-
 @lru_cache(maxsize=512)
 def _national(written: str) -> str | None:
     """Return the national digits of a number issued to one person or company, or None."""
@@ -94,12 +87,12 @@ def _national(written: str) -> str | None:
 
 @lru_cache(maxsize=512)
 def _is_fixed_line(written: str) -> bool:
-    return all(kind == _library().PhoneNumberType.FIXED_LINE for _, kind in _readings(written))
+    return all(kind == phone_library().PhoneNumberType.FIXED_LINE for _, kind in _readings(written))
 
 
 def _readings(written: str) -> Iterator[tuple[str, int]]:
     """Yield the national digits of a number and their type for each country that has issued it."""
-    library = _library()
+    library = phone_library()
     if written.lstrip("(").startswith(("+", "00")):
         plus = re.sub(r"\A\(?00", "+", written) if not written.lstrip("(").startswith("+") else written
         found = _checked(library, plus.replace("(0)", ""), None)

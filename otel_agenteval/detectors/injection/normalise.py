@@ -98,15 +98,11 @@ _MIXED_WORD = re.compile(r"(?=[a-z@$!]{0,40}[0-9@$!])(?=[0-9@$!]{0,40}[a-z])[a-z
 _TO_BARE = re.compile(f"[{''.join(f'{chr(first)}-{chr(last)}' for first, last in _ranges(_BARE))}]+")
 
 
-def _bared(found: re.Match[str]) -> str:
-    return found.group().translate(_BARE)
-
-
 def folded(text: str) -> str:
     """Return the text in lower case, without diacritics and invisible characters, with Latin letters for look-alikes."""
     if text.isascii():
         return text.lower()
-    text = _TO_BARE.sub(_bared, unicodedata.normalize("NFKC", text).lower())
+    text = _TO_BARE.sub(lambda found: found.group().translate(_BARE), unicodedata.normalize("NFKC", text).lower())
     if is_mixed(text):
         text = _WORD.sub(_unmixed, text)
     return text

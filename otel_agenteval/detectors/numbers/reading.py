@@ -24,10 +24,6 @@ _TRANSLATED = re.compile("[" + "".join(map(chr, _TO_ASCII)).replace("-", "\\-") 
 _MAX_DIGITS = 300  # more digits overflow a float
 
 
-def _in_ascii(found: re.Match[str]) -> str:
-    return _TO_ASCII[ord(found.group())]
-
-
 def with_ascii_digits(text: str) -> str:
     """Replace digits of other scripts with 0 to 9, without moving positions."""
     if text.isascii():
@@ -35,7 +31,8 @@ def with_ascii_digits(text: str) -> str:
     try:
         text.encode("latin-1")  # much faster than searching
     except UnicodeEncodeError:
-        return text if _FOREIGN.search(text) is None else _TRANSLATED.sub(_in_ascii, text)  # faster than str.translate
+        if _FOREIGN.search(text) is not None:
+            return _TRANSLATED.sub(lambda found: _TO_ASCII[ord(found.group())], text)  # faster than str.translate
     return text
 
 
@@ -75,10 +72,6 @@ class GivenToken(NamedTuple):
 _NOTHING = GivenToken()
 
 
-def _stripped(run: str) -> str:
-    return run.rstrip(_MARKS)
-
-
 _DATE = re.compile(r"([0-9]{1,4})([-/.])([0-9]{1,2})(?:\2([0-9]{2}(?:[0-9]{2})?))?")
 _CLOCK = re.compile(r"(?<![0-9:+])([0-9]{1,2}):([0-5][0-9])(?![0-9])")
 _EPOCH = re.compile("1[0-9]{9}(?:[0-9]{3})?")
@@ -92,7 +85,7 @@ def given_token(word: str) -> GivenToken:
     values: list[float] = []
     days: tuple[Day, ...] = ()
     minutes: tuple[int, ...] = ()
-    for run in map(_stripped, _RUN.findall(word)):
+    for run in [found.rstrip(_MARKS) for found in _RUN.findall(word)]:
         if ":" in run:
             minutes += tuple(int(hour) % 24 * 60 + int(minute) for hour, minute in _CLOCK.findall(run) if int(hour) <= 24)
         days += days_of(run) or tuple(day for part in run.split("-") for day in days_of(part))

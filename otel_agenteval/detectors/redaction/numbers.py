@@ -263,7 +263,7 @@ def numbers_in_id(text: str) -> Iterator[Span]:
 def _is_number_of_id(digits: str) -> bool:
     if _CHINESE.fullmatch(digits) is not None:
         return True
-    library = _library()
+    library = phone_library()
     for written, region in ((f"+{digits}", None), (digits, "US")):
         try:
             if (region is None or len(digits) == 10) and library.is_valid_number(library.parse(written, region)):
@@ -340,7 +340,7 @@ _AT_MOST = 200
 
 
 @cache
-def _library() -> ModuleType:
+def phone_library() -> ModuleType:
     import phonenumbers  # on first use: it takes 20 ms
 
     return phonenumbers
@@ -349,7 +349,7 @@ def _library() -> ModuleType:
 @lru_cache(maxsize=1024)
 def _is_given_out(written: str) -> bool:
     """Return True if a country has assigned this national number."""
-    library = _library()
+    library = phone_library()
     for region in _REGIONS:
         try:
             number = library.parse(written, region)
