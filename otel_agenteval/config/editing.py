@@ -11,7 +11,7 @@ import os
 import re
 import stat
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -90,15 +90,11 @@ def _merged(before: Any, addition: Addition) -> Any:
         for key in path:
             entries = entries[key]
         entry = {entries[at]: None} if isinstance(entries[at], str) else entries[at]
-        name = _metric_in(entry)
+        name = next(key for key in entry if key not in BESIDE_A_METRIC)
         params = dict(entry[name] or {})
         params[addition.parameter] = [*(params.get(addition.parameter) or ()), *addition.values]
         entries[at] = {**entry, name: params}
     return data
-
-
-def _metric_in(entry: Mapping[str, Any]) -> str:
-    return next(key for key in entry if key not in BESIDE_A_METRIC)
 
 
 class _Edit:

@@ -174,16 +174,8 @@ def _log_events(value: Any) -> str:
     return _amount(value, "auto", "all", "notable", "off")
 
 
-def _console(value: Any) -> str:
-    return _amount(value, "all", "failed", "off")
-
-
 def _count(value: Any) -> int:
     return whole_number(value, 1, 10**12, "must be a whole number from 1")
-
-
-def _port(value: Any) -> int:
-    return whole_number(value, 0, 65535, "must be a port from 0 (any free port) to 65535")
 
 
 def _share(value: Any) -> float:
@@ -252,11 +244,13 @@ LogEvents = Annotated[
 """Which scores are exported as log events."""
 Console = Annotated[
     Literal["all", "failed", "off"],
-    Before(_console),
+    Before(lambda value: _amount(value, "all", "failed", "off")),
     Kind("`all` (`true`), `failed` or `off` (`false`)"),
 ]
 """Which turns are printed on the terminal."""
-Port = Annotated[int, Before(_port), Kind("port")]
+Port = Annotated[
+    int, Before(lambda value: whole_number(value, 0, 65535, "must be a port from 0 (any free port) to 65535")), Kind("port")
+]
 Address = Annotated[str, Before(_address), Kind("HOST:PORT")]
 Url = Annotated[str, Before(http_url), Kind("http(s) address")]
 FILE = Kind("path")

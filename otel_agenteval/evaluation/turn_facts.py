@@ -72,7 +72,9 @@ def facts_of(turn: Turn) -> dict[str, FactValue]:
         "turn_number": 1 + sum(message.role == "user" for message in turn.messages[:-1]) if turn.messages else None,
         "llm_calls": turn.llm_call_count,
         "documents": len(turn.retrieved_ids) if turn.retrieved_ids is not None else None,
-        "top_score": max(_scores_in(turn), default=None),
+        "top_score": max(
+            (one.score for found in turn.retrievals for one in found.documents if one.score is not None), default=None
+        ),
     }
     known = names | numbers | _facts_of_tools(turn)
     return {
@@ -100,10 +102,6 @@ def _facts_of_tools(turn: Turn) -> dict[str, Any]:
 def _first_names(found: Iterable[str]) -> list[str]:
     """Return the first of the distinct names, each shortened if it is long."""
     return [bounded_name(name) for name in itertools.islice(dict.fromkeys(found), _MOST_NAMES)]
-
-
-def _scores_in(turn: Turn) -> list[float]:
-    return [one.score for found in turn.retrievals for one in found.documents if one.score is not None]
 
 
 class FactCondition(NamedTuple):
