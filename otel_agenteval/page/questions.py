@@ -19,20 +19,17 @@ class _Asked(JudgeModel):
 
     model = "nobody"
 
-    def __init__(self, most: int | None) -> None:
-        self._most = most
+    def __init__(self) -> None:
         self.question: str | None = None
         self.stage: str | None = None
 
     def answer(self, question: Question) -> dict[str, Any]:
         if self.question is None:
-            self.question, self.stage = prompt_of(question, self._most).text, question.stage
+            self.question, self.stage = prompt_of(question).text, question.stage
         raise JudgeError("nobody is asked")
 
 
-def question_about(
-    content: Mapping[str, Any], metric: str, parameters: Mapping[str, Any], most_tokens: int | None = None
-) -> dict[str, Any]:
+def question_about(content: Mapping[str, Any], metric: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return the first prompt that a judged metric would send about a turn. Later prompts depend on the replies. ``content`` is
     the turn in the form ``turn.v1``. Raises Problem if the metric is unknown, the content is invalid, or the metric sends no
     prompt about this turn.
@@ -42,7 +39,7 @@ def question_about(
         turn = Turn.from_dict(dict(content))
     except AgentEvalError as error:
         raise Problem(404, str(error)) from None
-    judge = _Asked(most_tokens)
+    judge = _Asked()
     score = bound.evaluate(turn, judge=judge)
     if judge.question is None:
         raise Problem(

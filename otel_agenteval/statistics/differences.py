@@ -105,19 +105,17 @@ def find_differences(
     *,
     weights: Sequence[float] | None = None,
     draws: Sequence[Hashable] | None = None,
-    pairs: bool = True,
     effects: Collection[str] = (),
     error: float = ERROR,
     selected: bool = False,
 ) -> Differences:
-    """Find the facts that set bad turns apart.
+    """Find the facts, and pairs of facts of which each matters if the other one holds, that set bad turns apart.
 
     Args:
         turns: the attributes of each turn. A collection of names is one fact per name. Numbers are cut at quantiles.
         bad: True for each bad turn.
         weights: the number of turns that each turn stands for, which is 1 / inclusion probability. The default is 1.
         draws: what was drawn together, such as the conversation of each turn. By default, each turn is a draw.
-        pairs: also test pairs of facts. A pair is reported only if each fact matters where the other one holds.
         effects: attributes that a failure itself can change. They explain no other fact away, and are in no pair.
         error: largest expected share of findings that differ by chance.
         selected: True if the bad turns are a selection by other facts. Facts of nearly the same turns are then no findings.
@@ -129,7 +127,7 @@ def find_differences(
     search = _Search(turns, is_bad, weights, draws, effects)
     same = search.leave_out_same() if selected else []
     singles = search.singles()
-    both = search.pairs() if pairs else {}
+    both = search.pairs()
     share = error / 2 if both else error
     found = [*search.significant(singles, share), *search.significant(both, share)]
     found.sort(key=lambda one: (one.effect, -one.interval[0], len(one.facts), one.facts))
