@@ -91,7 +91,8 @@ class Metrics:
     def get(self, head: Head) -> HttpExchange | None:
         if head.path != "/metrics":
             return None
-        self.scrapes[_client_of(head.headers.get("user-agent", ""))] += 1
+        user_agent = head.headers.get("user-agent", "").lower()
+        self.scrapes[next((name for name in _SCRAPERS if user_agent.startswith(name)), "other")] += 1
         return _Later(lambda: self._page(head.headers.get("accept", "")))
 
     async def _page(self, accept: str) -> Response:
@@ -108,10 +109,6 @@ class Metrics:
 
 
 _SCRAPERS = ("prometheus", "otelcol", "opentelemetry", "vmagent", "victoriametrics", "grafana", "alloy", "datadog", "telegraf")
-
-
-def _client_of(user_agent: str) -> str:
-    return next((name for name in _SCRAPERS if user_agent.lower().startswith(name)), "other")
 
 
 def api(
