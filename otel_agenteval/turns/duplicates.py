@@ -15,6 +15,7 @@ from collections.abc import Hashable, Iterable
 from itertools import islice
 
 from ..core.tenancy import number_in
+from ..dialects.reader import role_in
 from ..dialects.step import AGENT, LLM, TOOL, WORKFLOW, Step
 from ..spans.record import SpanRecord
 from .roots import SpanGroup
@@ -69,7 +70,7 @@ def _with_calls(groups: list[SpanGroup]) -> list[SpanGroup]:
     found = {id(group): group for group in groups}
     calls: dict[Hashable, list[SpanGroup]] = {}
     for group in sorted(groups, key=order):
-        if group.root.dialects.role == LLM:
+        if _is_lost_call(group):
             calls.setdefault(_process(group), []).append(group)
     taken: set[int] = set()
     for process, of_process in runs.items():
@@ -104,10 +105,13 @@ def calls_of(run: SpanGroup, calls: Iterable[SpanGroup], *, beside: bool) -> lis
     If another run of the process worked ``beside`` it, only one call with its texts, or without any, is its own.
     """
     within = [(call, _agrees(run, call)) for call in calls if _is_during(call.root, run.root)]
-    verdicts = {agrees for _, agrees in within}
-    wanted = (True,) if True in verdicts else () if False in verdicts else (None,)
-    found = [call for call, agrees in within if agrees in wanted]
+    found = [call for call, agrees in sorted(within, key=lambda pair: not pair[1]) if agrees is not False]
     return found[:1] if beside else found
+
+
+def _is_lost_call(group: SpanGroup) -> bool:
+    """Return True for a model call that is the root of its trace."""
+    return group.root.parent_id == 0 and role_in(group.root) == LLM
 
 
 def _process(group: SpanGroup) -> Hashable:
@@ -234,7 +238,7 @@ class Duplicates:
             return self._stitched(group, now)
         recording = _Recording(group, is_bare_call(group))
         calls = reader.llm[:1] if recording.alone else reader.llm
-        duplicates = self._duplicates_of(recording, group, calls)
+        duplicates = self._duplicates_of(recording, group, calls) or (self._run_of(group) if recording.alone else {})
         group.recordings = [recording]
         self._remember(recording, group, calls)
         if recording.alone:
@@ -260,13 +264,25 @@ class Duplicates:
         """Join a run without steps with its calls, which arrived earlier in traces of their own."""
         recording = _Recording(run, alone=False)
         latest = [(one, one.group()) for one in self._latest.get(_process(run), ())]
-        calls = [(one, whole) for one, whole in latest if one.alone and whole is not None and whole.root.dialects.role == LLM]
+        calls = [(one, whole) for one, whole in latest if one.alone and whole is not None and _is_lost_call(whole)]
         beside = any(not one.alone and _overlap(one, run.root) for one, _ in latest)
         wanted = calls_of(run, {id(whole): whole for _, whole in calls}.values(), beside=beside)
         run.recordings = [recording]
         self._remember_latest(recording, run)
         found = {one: whole for one, whole in calls if whole in wanted}
         return self._around(run, found, now) if found else self._stitched(run, now)
+
+    def _run_of(self, call: SpanGroup) -> dict[_Recording, SpanGroup]:
+        """Return the run without steps of its own that arrived before its call, or an empty dictionary."""
+        runs = [one for one in self._latest.get(_process(call), ()) if not one.alone] if _is_lost_call(call) else []
+        for one in runs:
+            run = one.group()
+            if run is None:
+                continue
+            beside = any(other is not one and _overlap(other, run.root) for other in runs)
+            if not (beside and reader_of(run).llm) and calls_of(run, [call], beside=beside):
+                return {one: run}
+        return {}
 
     def _remember_latest(self, recording: _Recording, group: SpanGroup) -> None:
         process = _process(group)

@@ -378,14 +378,25 @@ def call_of(number: int, **more: Any) -> list[SpanGroup]:
 def as_they_arrive(groups: list[SpanGroup]) -> list[SpanGroup]:
     """The turns of groups that arrive in this order, the latest revision of each."""
     duplicates, found = Duplicates(Stitcher(30.0)), dict[int, SpanGroup]()
-    for group in groups:
-        for whole in duplicates.add(group, 0.0):
+
+    def keep(wholes: list[SpanGroup]) -> None:
+        for whole in wholes:
             parts = {member.trace_id for member in whole.members}
-            found = {trace: one for trace, one in found.items() if trace not in parts} | {whole.root.trace_id: whole}
+            for trace in [trace for trace in found if trace in parts]:
+                del found[trace]
+            found[whole.root.trace_id] = whole
+
+    for group in groups:
+        keep(duplicates.add(group, 0.0))
+    keep(duplicates.due(31.0))
     return [*found.values()]
 
 
-@pytest.mark.parametrize("joined", [stitch, as_they_arrive])
+def run_first(groups: list[SpanGroup]) -> list[SpanGroup]:
+    return as_they_arrive(groups[::-1])
+
+
+@pytest.mark.parametrize("joined", [stitch, as_they_arrive, run_first])
 @pytest.mark.parametrize(
     ("groups", "wanted"),
     [
