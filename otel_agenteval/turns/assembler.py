@@ -51,12 +51,8 @@ def _first_of_each(spans: Iterable[WireSpan], known: set[bytes]) -> list[WireSpa
 
 
 class Assembler:
-    """All open turns.
-
-    Not thread-safe. The caller holds :attr:`lock` around every call, except for :meth:`start_below` and
-    :meth:`ending`, which acquire the lock themselves.
-
-    ``role`` returns the current role of a span that is open or has ended.
+    """All open turns. Not thread-safe: callers hold :attr:`lock`, except for :meth:`start_below` and :meth:`ending`. ``role``
+    returns the current role of a span that is open or has ended.
     """
 
     def __init__(self, limits: TurnLimits, role: Role, now: Callable[[], float]) -> None:
@@ -119,10 +115,8 @@ class Assembler:
             return True
 
     def ending(self, span: Any) -> Sequence[Closed] | None:
-        """Record the end of a span, and return the turns that it closes.
-
-        Returns None and changes nothing if its start wasn't reported. The caller then calls :meth:`end`. The most
-        frequent case is handled first and inline: a span of a turn in which other spans are open.
+        """Record the end of a span and return the turns that it closes, or None if its start wasn't reported (then call
+        :meth:`end`). The most frequent case comes first and inline: a span of a turn in which other spans are open.
         """
         context = span._context
         span_id = context[1]
@@ -167,11 +161,8 @@ class Assembler:
         references: dict[str, Any] | None = None,
         carried_id: int = 0,
     ) -> None:
-        """Record the start of a span.
-
-        ``parent_id`` is 0 if the span has no parent or if its parent seems to be remote. ``carried_id`` is the id of
-        that remote parent. A context that was carried within this process also seems to be remote, but its span is
-        known here.
+        """Record the start of a span. ``parent_id`` is 0 without a parent in this process, ``carried_id`` the id of a parent that
+        seems to be remote. A context that was carried within this process also seems to be remote, but its span is known here.
         """
         trace = self._traces.get(trace_id)
         closed = self.late.roles_in(trace_id)
@@ -203,10 +194,7 @@ class Assembler:
 
     @staticmethod
     def _only_candidate(trace: OpenTrace | None) -> Candidate | None:
-        """Return the trace's only open turn or, without one, its only outermost candidate.
-
-        It gets spans with unknown parents, and model and tool spans without a parent.
-        """
+        """Return the trace's only open turn or only outermost candidate, which gets model and tool spans without a known parent."""
         for running in (trace.agents, trace.outermost) if trace is not None else ():
             if len(running) == 1:
                 return next(iter(running))
@@ -351,10 +339,7 @@ class Assembler:
         return self._added(trace, [span], size, local_root)
 
     def add_received(self, trace_id: int, spans: Sequence[WireSpan], size: int, local_root: bool) -> list[Closed]:
-        """Add the spans of one trace from one request, like :meth:`add`.
-
-        A sender without a response sends spans again. Each span counts once.
-        """
+        """Add a trace's spans of a request, like :meth:`add`. Senders without a response send again, so each span counts once."""
         self.received += len(spans)
         trace = self._traces.get(trace_id)
         if trace is None:
@@ -401,21 +386,13 @@ class Assembler:
         return self._evict()
 
     def _await_loose(self, trace: OpenTrace) -> None:
-        """Set the deadline for the trace's loose spans.
-
-        They close ``decision_delay`` after their local root, or, without one, when the trace is idle. The idle
-        deadline moves later when it passes, see :meth:`_close_due`.
-        """
+        """Set the deadline for loose spans: ``decision_delay`` after their local root, or, without one, when the trace is idle."""
         limits = self.limits
         delay = limits.decision_delay if trace.root_seen else limits.idle_timeout
         self._open.set_deadline(trace, None, min(trace.last_seen + delay, trace.first_seen + limits.max_duration))
 
     def add_log(self, trace_id: int, span_id: int, part: LogPart, size: int = 0) -> bool:
-        """Keep a log record for its span.
-
-        Returns False if no open or recently closed turn contains that span. ``size`` counts towards the limits of a
-        turn whose spans are received.
-        """
+        """Keep a log record for its span, or return False if no open or recently closed turn contains it."""
         trace = self._traces.get(trace_id)
         if trace is not None and span_id not in self.late.roles_in(trace_id):
             if trace.logs is None:

@@ -64,10 +64,9 @@ class SpanCounts:
 
 
 class Composer:
-    """Composes turns from closed spans. Thread-safe.
-
-    A part of a turn waits ``patience`` seconds for the trace that continues it, unless the turn is older than ``max_age``
-    seconds. ``revisable_bytes`` limits the closed turns that are remembered for late spans.
+    """Composes turns from closed spans. Thread-safe. A part of a turn waits ``patience`` seconds for the trace that continues it,
+    unless the turn is older than ``max_age`` seconds. ``revisable_bytes`` limits the closed turns that are remembered for late
+    spans.
     """
 
     def __init__(
@@ -80,9 +79,7 @@ class Composer:
         self.spans = SpanCounts()
         self.readings = Readings()
         self.notes: deque[SpanRecord] = deque()
-        """Feedback spans from the closed traces. The caller attaches each to the turn of its parent span, and removes it
-        here.
-        """
+        """Feedback spans from the closed traces. The caller removes each and attaches it to the turn of its parent span."""
         self._tenant_labels: Mapping[str, Mapping[str, str]] = {}
         self._now = now
         self._holding = threading.Lock()
@@ -126,10 +123,7 @@ class Composer:
         return found
 
     def _records(self, closed: Closed) -> tuple[list[SpanRecord], list[LogPart]]:
-        """Return the records of closed spans with their log records, and the log records whose span isn't among them.
-
-        Spans that are never part of a turn are left out.
-        """
+        """Return the spans that can be part of a turn, with their log records, and the log records whose span isn't among them."""
         records = [record_of(span) for span in closed.spans]
         others = [record for record in records if record.scope in _NO_PART_OF_A_TURN]
         if others:
@@ -243,10 +237,7 @@ class Composer:
         closed.pending.settle(outcome)
 
     def roots(self, closed: Closed) -> list[tuple[SpanRecord, bool]]:
-        """Return the roots of the turns in closed spans, each with True if its turn is complete.
-
-        Dropped turns are counted by their roots.
-        """
+        """Return the roots of the turns in closed spans, each with True if its turn is complete."""
         if closed.sole:
             return [(record_of(closed.root), closed.complete)]
         records = [record for record in map(record_of, closed.spans) if record.scope not in _NO_PART_OF_A_TURN]
@@ -302,10 +293,7 @@ def _so_far(span: Any) -> SpanRecord:
 
 
 def _attach_logs(records: Iterable[SpanRecord], logs: dict[int, list[LogPart]], all_seen: bool = True) -> list[LogPart]:
-    """Attach log records to their spans, and take those of calls and prompts without one.
-
-    Some spans may be open unless ``all_seen``.
-    """
+    """Attach log records to their spans, and return records of calls and prompts without a span."""
     others = {span_id for span_id in logs if all_seen or not span_id}
     in_process = False
     for record in records:

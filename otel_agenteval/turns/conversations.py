@@ -43,10 +43,7 @@ class Ended:
     """A conversation that has ended, and may be resumed."""
 
     turn: Turn
-    """The whole conversation.
-
-    Its turn id is ``conversation-<conversation id>``, with ``<tenant>:`` before it if the turn has a tenant.
-    """
+    """The whole conversation, with the id ``conversation-<conversation id>``, after ``<tenant>:`` if the turn has a tenant."""
     reason: EndReason
     last: Any
     """The ``last`` argument of the latest call of :meth:`Conversations.add`."""
@@ -112,11 +109,8 @@ class Conversations:
         return len(self._open) + sum(found.stale_at is not None for found in self._ended.values())
 
     def add(self, turn: Turn, size: int, last: Any = None, replaces: Iterable[str] = ()) -> list[Ended]:
-        """Add an evaluated turn, and return the conversations that ended to make room.
-
-        A revision replaces the turn that it supersedes.
-
-        ``last`` is any object to return in :attr:`Ended.last`. ``replaces`` has the ids of other turns that the turn replaces.
+        """Add an evaluated turn, and return the conversations that ended to make room. A revision replaces the turn that it
+        supersedes, and ``replaces`` has the ids of others. ``last`` is any object to return in :attr:`Ended.last`.
         """
         key = conversation_of(turn)
         turn_id = turn.turn_id or ""

@@ -94,16 +94,13 @@ def _start(group: SpanGroup) -> int:
 
 
 def is_hollow(group: SpanGroup) -> bool:
-    """Return True for a run without a model call or a tool of its own."""
+    """Return True for a run without its own model call or tool."""
     reader = reader_of(group)
     return reader.root.role in (AGENT, WORKFLOW) and not reader.llm and TOOL not in reader.of_role
 
 
 def calls_of(run: SpanGroup, calls: Iterable[SpanGroup], *, beside: bool) -> list[SpanGroup]:
-    """Return the model calls of a process that a run without steps made, judged by times and texts.
-
-    If another run of the process worked ``beside`` it, only one call with its texts, or without any, is its own.
-    """
+    """Return the calls of a run without steps by its texts, if any are known. With a run ``beside`` it, only one is its own."""
     within = [(call, _agrees(run, call)) for call in calls if _is_during(call.root, run.root)]
     found = [call for call, agrees in sorted(within, key=lambda pair: not pair[1]) if agrees is not False]
     return found[:1] if beside else found
@@ -143,7 +140,7 @@ class _RecordedCalls:
         """Failed calls by model. They have no response id, so their times decide which of them are duplicates."""
 
     def place_of(self, group: SpanGroup, new: int) -> int:
-        """Return the place of the group that contains the same call, or ``new`` if there is none."""
+        """Return the place of the group that contains the same call, or ``new``."""
         calls = reader_of(group).llm
         if not is_bare_call(group):
             for call in calls:
@@ -178,10 +175,7 @@ def _together(groups: list[SpanGroup]) -> SpanGroup:
 
 
 class _Recording:
-    """A recorded part that is remembered by its calls, with the group that contains it now.
-
-    It has an outline of its root without the content, because thousands are remembered.
-    """
+    """A recorded part that is remembered by its calls, with the group that contains it now. Its root is an outline."""
 
     __slots__ = ("alone", "end_ns", "group", "scope", "span_id", "start_ns", "trace_id")
 
@@ -230,7 +224,7 @@ class Duplicates:
         return len(self._stitcher) + sum(len(waiting.groups) for waiting in self._waiting.values())
 
     def add(self, group: SpanGroup, now: float) -> list[SpanGroup]:
-        """Add a turn, and return the turns that can be evaluated. The list is empty while the turn waits."""
+        """Add a turn, and return the turns that can be evaluated. The list is empty until then."""
         reader = reader_of(group)
         if self._stitcher.patience > 0 and is_hollow(group):
             return self._with_its_calls(group, now)
@@ -261,7 +255,7 @@ class Duplicates:
         return found
 
     def _with_its_calls(self, run: SpanGroup, now: float) -> list[SpanGroup]:
-        """Join a run without steps with its calls, which arrived earlier in traces of their own."""
+        """Join a run without steps with its calls, which arrived earlier in separate traces."""
         recording = _Recording(run, alone=False)
         latest = [(one, one.group()) for one in self._latest.get(_process(run), ())]
         calls = [(one, whole) for one, whole in latest if one.alone and whole is not None and _is_lost_call(whole)]
@@ -361,7 +355,7 @@ class Duplicates:
             self._failed.popitem(last=False)
 
     def _around(self, group: SpanGroup, duplicates: dict[_Recording, SpanGroup], now: float) -> list[SpanGroup]:
-        """Join a turn with its calls that arrived earlier, each in a trace of its own."""
+        """Join a turn with its calls that arrived earlier, each in a separate trace."""
         parts: dict[int, SpanGroup] = {id(group): group}
         others: list[SpanGroup] = []
         for recording, whole in duplicates.items():
@@ -409,10 +403,7 @@ def _failed_together(recording: _Recording, record: SpanRecord, other: _Recordin
 
 
 def _are_two(recording: _Recording, group: SpanGroup, other: _Recording, whole: SpanGroup) -> bool:
-    """Return True if two instrumentations recorded the two groups.
-
-    Returns False if the groups are one turn before and after late data arrived.
-    """
+    """Return True if two instrumentations recorded the two groups, and they aren't one turn before and after late data arrived."""
     if not (recording.alone or other.alone):
         return False
     if recording.trace_id == other.trace_id and (_holds(group, other) or _holds(whole, recording)):

@@ -27,7 +27,7 @@ _TYPING_NS = 1_000_000_000
 
 
 def are_items(root: SpanRecord, calls: Sequence[SpanRecord]) -> bool:
-    """Return True if each of several calls below a span, by start time, handles an item of its own."""
+    """Return True if each of several calls below a span, by start time, handles a separate item."""
     steps = [read(call) for call in calls]
     if len({(jsonio.text_of(step.system), step.request_model or step.model) for step in steps}) > 1:
         return False  # steps of one job
@@ -50,7 +50,7 @@ def are_items(root: SpanRecord, calls: Sequence[SpanRecord]) -> bool:
 
 
 def _holds_one_text(root: Step, items: int) -> bool:
-    """Return True if a span has an input or output of its own that isn't a list with an entry for each item."""
+    """Return True if a span has its own input or output that isn't a list with an entry for each item."""
     for raw in (root.input_messages, root.input_value, root.output_messages, root.output_value, root.final_result):
         if raw is not None:
             value: Any = jsonio.loads_or_text(raw)[0] if raw.__class__ is str else raw
@@ -79,7 +79,7 @@ class _Spoken:
         return all(self._latest)
 
     def is_history(self, messages: Sequence[Message]) -> bool:
-        """Return True if a prompt repeats the latest question and its answer, and then asks something new."""
+        """Return True if a prompt repeats the latest question and its answer, and then adds a new question."""
         spoken = [one.content for one in messages if one.role in ("user", "assistant")]
         return tuple(spoken[-3:-1]) == self._latest and spoken[-1] not in self._texts
 

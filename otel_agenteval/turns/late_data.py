@@ -38,10 +38,8 @@ class _ClosedTrace:
         self.continues = False
         """True if a received trace closed because it was too large. Its next spans are then held like a new trace."""
         self.roles: dict[int, str | None] | None = {}
-        """Spans of the closed turns, with their candidates' roles or "". It is None for a span that started after the close.
-
-        The dictionary is None if late spans can't revise the turn: it closed at a limit, or the parent process owns
-        it.
+        """Spans of the closed turns, with their candidates' roles or "", or None for a span that started after the close. The
+        dictionary is None if late spans can't revise the turn: it closed at a limit, or the parent process owns it.
         """
 
 
@@ -73,9 +71,7 @@ class LateData:
         self.ages: deque[float] = deque(maxlen=1_024)
         """Seconds between the close of a turn and the arrival of each late span. Reporting the ages removes them."""
         self.unused = 0
-        """Number of late spans that revise nothing, because the turn closed at a limit, too much arrived late, or their
-        roles don't matter.
-        """
+        """Number of late spans that revise nothing: the turn closed at a limit, too much arrived late, or roles don't matter."""
 
     def set_limits(self, limits: TurnLimits) -> None:
         self._limits = limits
@@ -97,18 +93,12 @@ class LateData:
         return closed is not None and not closed.continues
 
     def roles_in(self, trace_id: int) -> Mapping[int, str | None]:
-        """Return the spans of a trace's closed turns, with the roles of their candidates.
-
-        The role is "" for a candidate without a role, and None for a span that started after the close.
-        """
+        """Return a trace's closed spans with the roles of their candidates: "" without a role, None if started after the close."""
         closed = self._closed.get(trace_id)
         return _NO_SPANS if closed is None or closed.roles is None else closed.roles
 
     def remember(self, trace_id: int, reason: CloseReason, roles: dict[int, str | None]) -> None:
-        """Record that spans have closed as a turn, with the roles of their candidates (see :meth:`roles_in`).
-
-        If the turn closed at a limit, late spans can't revise it.
-        """
+        """Record that spans have closed as a turn (see :meth:`roles_in`). Late spans can't revise a turn that closed at a limit."""
         closed = self._remembered(trace_id)
         if reason in _AT_LIMIT:
             self._forget_ids(closed)

@@ -29,7 +29,7 @@ class Logged(NamedTuple):
 
 
 def take_logged(records: Iterable[SpanRecord], loose: Iterable[LogPart] = ()) -> list[Logged]:
-    """Return the records of calls and prompts by time. Those of calls are removed from the logs of their spans."""
+    """Return the records of calls and prompts by time. Records of calls are removed from the logs of their spans."""
     found = [Logged(kind, part, None) for part in loose if (kind := kind_of_part(part)) is not None]
     for record in records:
         if not record.logs or is_genai_scope(record.scope):
@@ -80,10 +80,7 @@ def add_answers(logged: Sequence[Logged], by_id: Mapping[int, SpanRecord], roots
 
 
 def prompted(logged: Sequence[Logged], by_id: Mapping[int, SpanRecord], models: Iterable[SpanRecord]) -> list[SpanRecord]:
-    """Return the spans of several turns in one session, each with its prompt and model calls.
-
-    The paths to the writers of the prompts part at these spans. ``models`` are the spans of model calls.
-    """
+    """Return the turns' spans in one session, each with its prompt and model calls. Paths to the prompts' writers part there."""
     prompts = [one for one in logged if one.kind == PROMPT]
     if len(prompts) < 2:
         return []
@@ -110,10 +107,7 @@ def prompted(logged: Sequence[Logged], by_id: Mapping[int, SpanRecord], models: 
 
 
 def _with_writers(logged: Iterable[Logged], by_id: Mapping[int, SpanRecord]) -> Iterator[tuple[Logged, SpanRecord | None]]:
-    """Yield records by time with the spans that wrote them.
-
-    If it isn't known, it is the innermost span that was running, provided that all others are above it.
-    """
+    """Yield records by time with their spans or, if unknown, the innermost running span, provided that all others are above it."""
     starts = sorted(by_id.values(), key=_START, reverse=True)
     running: list[SpanRecord] = []
     for one in logged:
@@ -141,10 +135,7 @@ _DEEPEST = 100
 
 
 def calls_in(logged: Sequence[Logged], records: Sequence[SpanRecord], roots: Sequence[SpanRecord]) -> list[LoggedCall]:
-    """Return the calls that no span describes, or whose span lacks facts. They are below that span.
-
-    A record whose span isn't known belongs to the only one of ``roots`` that was running.
-    """
+    """Return the calls without a span, or with missing facts. A call with an unknown span belongs to the only running root."""
     steps = [read(record) for record in records if role_in(record) in (LLM, TOOL) and not isinstance(record, LoggedCall)]
     model_spans = [step for step in steps if step.role == LLM]
     tools = [one for one in logged if one.kind == TOOL]
@@ -223,7 +214,7 @@ def _by_model(logged: Sequence[Logged], steps: Sequence[Step], by_id: dict[int, 
 
 
 def _once(logged: Sequence[Logged]) -> list[Logged]:
-    """Return the records of one name, if those of other names describe the same calls."""
+    """Return the records of one name, if records of other names describe the same calls."""
     named: dict[str, list[Logged]] = {}
     for one in logged:
         named.setdefault(one.part.name, []).append(one)

@@ -42,10 +42,9 @@ class _Waiting:
 
 
 class Readings:
-    """Counts of turns by scope and reading, and of traces without a turn or without texts. Thread-safe.
-
-    A scope without turns or texts is reported after ``enough`` traces, or at :meth:`finish`: it is logged once, and its traces are
-    counted. It isn't reported if it also has turns with texts, or if one of its traces has the answer of a turn in another trace.
+    """Counts of turns by scope and reading, and of traces without a turn or without texts. Thread-safe. A scope is reported once,
+    after ``enough`` traces or at :meth:`finish`. It isn't reported if it also has turns with texts, or the answer of a turn in
+    another trace.
     """
 
     def __init__(self, enough: float = 3) -> None:
@@ -187,7 +186,7 @@ def scope_of_call(reader: TurnReader) -> str:
 
 
 def _was_answered(turn: Turn, records: Sequence[SpanRecord]) -> bool:
-    """Return True if a model returned something, so that texts are missing. Failed and cancelled turns have none."""
+    """Return True if a model returned something, so that texts are missing. Failed and cancelled turns don't count."""
     if turn.error is not None:
         return False
     if turn.tool_calls or any(call.output_tokens or call.finish_reason or call.response_id for call in turn.llm_calls):

@@ -1,8 +1,5 @@
-"""Build conversations from recorded turns, with the same content as live ones.
-
-Turns arrive by start time, because :func:`~.recordings.load_turns` sorts the turns of all files. The history of a
-turn is therefore known when the turn is evaluated. Recordings have no idle timeout: conversations end after the last
-turn.
+"""Build conversations from recorded turns, with the same content as live ones. Turns arrive by start time
+(:func:`~.recordings.load_turns`), so the history of each is known. Conversations end after the last turn.
 """
 
 from __future__ import annotations
@@ -28,10 +25,8 @@ def of_conversations(metric: BoundMetric) -> bool:
 
 
 class RecordedConversations:
-    """Conversations of recorded turns, which arrive by start time.
-
-    The timeout and memory limits of ``options`` don't apply to recordings. ``history`` is True if turns receive the earlier
-    turns of their conversation (see :func:`looks_back`), ``whole`` if whole conversations are evaluated.
+    """Conversations of recorded turns. ``history`` is True if turns receive the earlier turns (see :func:`looks_back`), ``whole``
+    if whole conversations are evaluated. Timeout and memory limits don't apply.
     """
 
     def __init__(self, options: ConversationOptions, *, history: bool, whole: bool) -> None:

@@ -110,10 +110,7 @@ def wholes_of(items: Iterable[SpanRecord | OtlpLog], unread: Unread = _ignore) -
 
 
 def traces_of(items: Iterable[SpanRecord | OtlpLog], unread: Unread = _ignore) -> Iterator[list[SpanGroup]]:
-    """Yield the turns of each trace, before turns in several traces are joined.
-
-    ``unread`` is called for each trace that should have given a turn.
-    """
+    """Yield the turns of each trace, before turns in several traces are joined. ``unread`` gets the traces that gave no turn."""
     traces: dict[int, list[SpanRecord]] = {}
     by_span: dict[tuple[int, int], SpanRecord] = {}
     logs: list[OtlpLog] = []
@@ -169,11 +166,7 @@ _MOST_REPORTED = 10
 
 
 class RecordingErrors:
-    """Reports errors in recordings, one line each.
-
-    On standard error, a file gets at most ten lines and a count of the others. A file without any span or log record gets
-    one line.
-    """
+    """Reports errors in recordings: at most ten lines per file, and a count of the others, or one line without any record."""
 
     def __init__(self, report: Report) -> None:
         self._report = report
@@ -316,11 +309,7 @@ def _lines(path: str, seen: Reading, faults: Fault) -> Iterator[tuple[int, bytes
 
 
 def open_recording(path: str) -> IO[bytes] | gzip.GzipFile | io.BufferedReader:
-    """Open a file of JSON lines, decompressed according to its extension, or standard input for ``-``.
-
-    Raises:
-        AgentEvalError: the file can't be opened.
-    """
+    """Open a file of JSON lines, decompressed by its extension, or standard input for ``-``. Raises an AgentEvalError."""
     try:
         if path == "-":
             return sys.stdin.buffer

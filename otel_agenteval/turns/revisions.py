@@ -129,10 +129,7 @@ class _RevisableTrace:
                 yield self._headless, parent_id
 
     def earlier(self, group: SpanGroup) -> list[Earlier]:
-        """Return the earlier evaluations of a turn, starting with the one under its own root.
-
-        The others are those of turns that are now parts of it.
-        """
+        """Return the earlier evaluations under the turn's own root, then the evaluations of turns that are now parts of it."""
         own = self._of_root.get(group.root.span_id)
         found = {id(own): own} if own is not None else {}
         for record in group.members:
@@ -152,10 +149,8 @@ class _RevisableTrace:
         return self._without_parent.get(span_id, {}).values()
 
     def touched(self, late: list[SpanRecord], with_logs: Iterable[int], loose: bool = False) -> list[_TracePart]:
-        """Return the parts that late spans, late logs of the given spans, or ``loose`` logs of the only turn, may change.
-
-        These are the parts below and above a late span. A late span whose parent is missing may also belong to a turn
-        that was running at that time.
+        """Return the parts above and below late spans, late logs of the given spans, or ``loose`` logs of the only turn. A late
+        span whose parent is missing may also belong to a turn that was running at that time.
         """
         found = [part for span_id in with_logs if (part := self._of_span.get(span_id)) is not None]
         if loose and self.turns < 2:
@@ -250,9 +245,8 @@ def _that_lost_spans(found: Iterable[SpanGroup], before: Iterable[SpanGroup]) ->
 
 
 class Revisions:
-    """A bounded memory of closed turns. Thread-safe.
-
-    Beyond ``max_bytes`` of spans, the oldest trace is forgotten. After ``max_age`` seconds, no late data is expected.
+    """A bounded memory of closed turns. Thread-safe. Beyond ``max_bytes``, the oldest trace is forgotten. After ``max_age``
+    seconds, no late data is expected.
     """
 
     def __init__(self, max_bytes: int, max_age: float, now: Callable[[], float]) -> None:
@@ -348,10 +342,8 @@ class Revisions:
     def revised(
         self, trace_id: int, late: Iterable[SpanRecord], touched: Iterable[int], loose: Sequence[LogPart] = ()
     ) -> list[SpanGroup]:
-        """Return the turns of a trace that late data changes.
-
-        ``late`` has the late spans, ``touched`` the ids of spans with late logs, and ``loose`` late logs without a span. If
-        the trace is forgotten, only groups that stand alone are returned.
+        """Return the turns that late spans, late logs of ``touched`` spans or ``loose`` logs change. If the trace is forgotten,
+        only groups that stand alone are returned.
         """
         late = list(late)
         with self._lock:

@@ -51,9 +51,7 @@ class SpanGroup:
         """A span above this turn, possibly shared with other turns. Only its user and conversation are used."""
         self.reason: CloseReason = "recorded_file"
         self.complete = True
-        """True if every parent that its spans name was seen, up to a local root, and no span is known to be missing or
-        open.
-        """
+        """True if every parent was seen, up to a local root, and no span is known to be missing or open."""
         self.size = 0
         self.pending: tuple[PendingSpans, ...] = ()
         """Accounts of the spans that were in no turn before."""
@@ -77,7 +75,7 @@ class SpanGroup:
 
     @property
     def all_seen(self) -> bool:
-        """True if the turn is complete and its root was seen, whatever closed it."""
+        """True if the turn is complete and its root was seen, for any close reason."""
         return self.complete and self.root_seen
 
 
@@ -108,10 +106,8 @@ class _Node:
 def split(
     records: Iterable[SpanRecord], known_roots: frozenset[int] = frozenset(), alone: bool = True, loose: Iterable[LogPart] = ()
 ) -> list[SpanGroup]:
-    """Return the turns in the spans of one trace, by start time. Spans that belong to no turn are omitted.
-
-    ``known_roots`` are roots although their parents aren't among the records. ``alone`` is True if the trace has no other
-    turns. ``loose`` are log records whose spans aren't among the records.
+    """Return the turns in the spans of one trace, by start time. ``known_roots`` are roots although their parents aren't among
+    the records. ``alone`` is True if these are the trace's only turns. ``loose`` are log records without a span here.
     """
     unique: dict[int, SpanRecord] = {}
     for record in records:
@@ -158,10 +154,7 @@ def _groups(unique: dict[int, SpanRecord], known_roots: frozenset[int], alone: b
 
 
 def _served(nodes: dict[int, _Node], local_roots: list[_Node], reached: list[_Node]) -> list[_Node]:
-    """Return work that another process did for a caller.
-
-    It is a turn of that process and a step of the caller's turn.
-    """
+    """Return work that another process did for a caller: a turn of that process and a step of the caller's turn."""
     found = [node for node in reached if node.record.remote_parent and node.holds]
     own = set(map(id, local_roots)) if found else ()
     found = [node for node in found if id(node) not in own and _is_served(node, nodes)]
@@ -172,10 +165,8 @@ def _served(nodes: dict[int, _Node], local_roots: list[_Node], reached: list[_No
 
 
 def _linked(nodes: dict[int, _Node], known_roots: frozenset[int]) -> tuple[list[_Node], list[_Node], list[_Node]]:
-    """Attach each span to its parent.
-
-    Returns spans without a parent, spans whose parent is missing, and spans that may have the wrong parent (see
-    :func:`_may_be_leak`).
+    """Attach each span to its parent. Returns spans without a parent, spans whose parent is missing, and spans that may have the
+    wrong parent (see :func:`_may_be_leak`).
     """
     local_roots, orphans, leaks = [], [], []
     for node in nodes.values():
@@ -195,10 +186,7 @@ def _linked(nodes: dict[int, _Node], known_roots: frozenset[int]) -> tuple[list[
 
 
 def _annotated(local_roots: Iterable[_Node]) -> list[_Node]:
-    """Summarize the subtree of every node below ``local_roots``, and return these nodes.
-
-    A cycle in broken telemetry isn't below any of them.
-    """
+    """Return all nodes below ``local_roots``, with summaries of their subtrees. Cycles in broken telemetry aren't among them."""
     order: list[_Node] = []
     for top in local_roots:
         start = len(order)
@@ -219,7 +207,7 @@ def _annotated(local_roots: Iterable[_Node]) -> list[_Node]:
 
 
 def _left_contexts(leaks: list[_Node]) -> list[_Node]:
-    """Return the requests below ended requests that are roots of their own. The others are attached to their parents."""
+    """Return the requests below ended requests that are themselves roots. The others are attached to their parents."""
     local_roots = []
     highest: dict[int, _Node] = {}
     waiting = set(map(id, leaks))
@@ -379,7 +367,7 @@ def _text_in(raw: Any, role: str) -> str | None:
 
 
 def _add_beside(loops: list[list[_Node]], groups: list[SpanGroup]) -> None:
-    """Add the spans beside a run that started within its time, and within no other run's."""
+    """Add the spans next to a run that started within its time, and within no other run's."""
     beside: dict[int, tuple[_Node, list[tuple[_Node, SpanGroup]]]] = {}
     for loop, group in zip(loops, groups, strict=True):
         for run in loop:
@@ -468,10 +456,8 @@ def _brings_results(record: SpanRecord) -> bool:
 
 
 def _may_be_leak(node: _Node, parent: _Node) -> bool:
-    """Return True if a request started below a request that had ended.
-
-    The application may have forgotten to detach a context. Only spans of the application count, because some
-    frameworks end the span of an agent or a message while its work continues.
+    """Return True if a request started below a request that had ended: the application may have forgotten to detach a context.
+    Some frameworks end the span of an agent or a message while its work continues, so only spans of the application count.
     """
     return node.role is None and parent.role is None and _starts_after(node, parent)
 
@@ -525,10 +511,7 @@ def _has_input(orphan: _Node) -> bool:
 
 
 class _OrphanTurns:
-    """The turns to which orphans may belong.
-
-    Call :meth:`of` by the orphans' start times: first for all with a model call or an agent, then for the others.
-    """
+    """The turns to which orphans may belong. Call :meth:`of` by start time: first for all with a model call or an agent."""
 
     def __init__(self, groups: list[SpanGroup], alone: bool) -> None:
         self._alone = alone
@@ -566,10 +549,7 @@ class _OrphanTurns:
         return None
 
     def _is_continued_by(self, orphan: _Node) -> bool:
-        """Return True if a model call without its parent continues the only turn.
-
-        A model call of that turn must have stopped for tool calls before.
-        """
+        """Return True if a model call without its parent continues the only turn, which had stopped for tool calls."""
         if orphan.role != LLM:
             return False
         members = self._groups[0].members

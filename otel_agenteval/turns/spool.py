@@ -56,10 +56,7 @@ _MEETING = SLOTS
 BATCH_BYTES = 4 * 2**20
 """Maximum size of the lines that one process reads at a time."""
 SMALL_BYTES = 16 * 2**20
-"""Maximum size of recordings that are read into memory.
-
-Up to four times this size, one process reads them, because starting others takes longer.
-"""
+"""Maximum size of recordings that are read into memory. Up to four times this size, one process is faster than several."""
 _PACKED = 10
 """Estimated ratio of decompressed to compressed size."""
 _MOST_FAULTS = 10
@@ -122,16 +119,9 @@ def results(
     seen: Reading,
     report: Report = to_stderr,
 ) -> Iterator[Any]:
-    """Yield the results of ``work`` for the turns in recorded traces, in order.
-
-    Args:
-        paths: files, as :func:`~.recordings.load_turns` accepts them.
-        work: computes the results.
-        jobs: number of processes.
-        alone: True if ``work`` must run in this process. Other processes then only read.
-        meet: True if all turns of a conversation must be read together.
-        seen: counts that are updated during the reading.
-        report: called with one line for each line or span that can't be read.
+    """Yield the results of ``work`` for the turns in recorded traces, in order. ``jobs`` is the number of processes. If
+    ``alone``, ``work`` runs in this process, and the others only read. ``meet`` reads all turns of a conversation together.
+    ``seen`` are counts, and ``report`` is called with one line for each line or span that can't be read.
     """
     size = _bytes_of(paths)
     if size <= SMALL_BYTES:

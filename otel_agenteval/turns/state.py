@@ -29,10 +29,7 @@ def size_of(attributes: Mapping[str, Any]) -> int:
 
 
 class PendingSpans:
-    """Spans whose turns will share one outcome, such as scored or dropped.
-
-    Only the first outcome is counted. Spans that were scored stay scored, whatever happens to a part of them later.
-    """
+    """Spans whose turns share one outcome, such as scored or dropped. Only the first counts, so scored spans stay scored."""
 
     __slots__ = ("_count", "spans")
 
@@ -136,10 +133,7 @@ class OpenTrace:
     outermost = _NO_CANDIDATES
     """Open candidates without a candidate above, by start time."""
     agents = _NO_CANDIDATES
-    """Open candidates that are certainly turns.
-
-    Most received traces have none, so a trace gets its own dictionaries only with its first candidate.
-    """
+    """Open candidates that are certainly turns. Most received traces have none, so dictionaries are made with the first one."""
     continued = False
     """True if the trace continues after a part of it closed at a limit."""
     loose_size = 0
@@ -162,10 +156,7 @@ class OpenTrace:
 
 @dataclass(slots=True)
 class Closed:
-    """Spans that can be evaluated now.
-
-    They are exactly one turn (``sole``), or any number of turns that still have to be separated.
-    """
+    """Spans that can be evaluated now: exactly one turn (``sole``), or any number of turns that still have to be separated."""
 
     trace_id: int
     spans: list[Any]

@@ -50,11 +50,8 @@ def reader_of(group: SpanGroup) -> TurnReader:
 
 
 def separate(group: SpanGroup) -> list[SpanGroup]:
-    """Return the turns of a group.
-
-    There are several if agent runs or spans named as turns below its root each answer a new user message. In a
-    hand-off, two agents also run below one workflow. There, the second agent doesn't find a new user message after the
-    first agent's answer.
+    """Return the turns of a group: several if runs or spans named as turns below its root each answer a new user message. In a
+    hand-off, the second of two agents doesn't find a new user message after the first agent's answer.
     """
     reader = reader_of(group)
     if len(reader.llm) < 2:
@@ -101,10 +98,8 @@ def _asks_anew(reader: TurnReader, previous: Step, step: Step) -> bool:
 
 
 def _branch(reader: TurnReader, previous: Step, step: Step) -> Step | None:
-    """Return the topmost span above ``step`` that began after ``previous`` was done.
-
-    More precisely, it began after the topmost span above ``previous`` had ended. Returns None if both calls belong to
-    one agent's loop.
+    """Return the topmost span above ``step`` that began after the topmost span above ``previous`` had ended, or None if both
+    calls belong to one agent's loop.
     """
     branch, other = reader.tree.below_fork(step, previous), reader.tree.below_fork(previous, step)
     if branch is None or other is None or reader.tree.parent(branch) is None or branch.record.start_ns < other.record.end_ns:
@@ -275,7 +270,7 @@ def may_go_on(group: SpanGroup) -> bool:
 
 
 def _holds_one_call(group: SpanGroup) -> bool:
-    """Return True if a turn is one model call below spans without content of their own, or one step of an agent's loop."""
+    """Return True if a turn is one model call below spans without their own content, or one step of an agent's loop."""
     reader = reader_of(group)
     root = reader.root
     beside = (None, LLM) if root.role is None else (None, INNER, LLM, TOOL) if root.role == INNER else ()
@@ -285,7 +280,7 @@ def _holds_one_call(group: SpanGroup) -> bool:
 
 
 def is_bare_call(group: SpanGroup) -> bool:
-    """Return True if a turn is a model call in a trace of its own."""
+    """Return True if a turn is a model call in a separate trace."""
     reader = reader_of(group)
     return reader.root.role == LLM and bool(reader.llm)
 
@@ -299,11 +294,7 @@ class _TenantPieces:
 
 
 class _PieceIndex:
-    """An index of waiting parts by their facts, then by their ends.
-
-    A call that continues a part shares a fact with it. The time of a lookup doesn't depend on the number of waiting
-    parts.
-    """
+    """An index of waiting parts by facts that the next call shares, so that a lookup's time doesn't depend on their number."""
 
     def __init__(self) -> None:
         self._of: dict[Hashable, list[tuple[int, int, _Piece]]] = {}
@@ -331,12 +322,9 @@ class _PieceIndex:
 
 
 class Stitcher:
-    """Holds parts of turns until their other parts arrive or the time is up.
-
-    Not thread-safe: the caller serializes the calls.
-
-    A part waits ``patience`` seconds. Beyond ``max_bytes``, the oldest part of the tenant with the largest share is released.
-    ``max_age`` seconds after its first part, a turn is released even if it continues.
+    """Holds parts of turns until their other parts arrive or ``patience`` seconds are over. Not thread-safe. Beyond
+    ``max_bytes``, the oldest part of the tenant with the largest share is released. ``max_age`` seconds after its first part, a
+    turn is released even if it continues.
     """
 
     def __init__(self, patience: float, max_bytes: float = math.inf, max_age: float = math.inf) -> None:
@@ -354,9 +342,7 @@ class Stitcher:
         self._shares: dict[int, _TenantPieces] = {}
         self._waiting = _PieceIndex()
         self._asked: dict[tuple[int, str], _Piece] = {}
-        """Keys are the tenant and call id, because ids are unique only within a tenant. The next two dictionaries have
-        such keys too.
-        """
+        """By tenant and call id, because ids are unique only within a tenant. The next two dictionaries have such keys too."""
         self._answered: dict[tuple[int, str], _Piece] = {}
         self._responses: dict[tuple[int, str], _Piece] = {}
         self._places: dict[int, _PlaceOfPart] = {}
@@ -366,7 +352,7 @@ class Stitcher:
         return len(self._held) + len(self._threads)
 
     def add(self, group: SpanGroup, now: float) -> list[SpanGroup]:
-        """Add a turn, and return the turns that can be evaluated. The list is empty while the turn waits."""
+        """Add a turn, and return the turns that can be evaluated. The list is empty until then."""
         return self._add(group, now, now)
 
     def _add(self, group: SpanGroup, now: float, began: float) -> list[SpanGroup]:
@@ -468,10 +454,7 @@ class Stitcher:
         return max(following, key=lambda held: held.number, default=None) or self._only_waiting(piece)
 
     def _that_share(self, piece: _Piece) -> Iterator[_Piece]:
-        """Yield waiting parts that share a fact with a call, latest end first.
-
-        The facts are those of the rules *repeated messages* and *same conversation*.
-        """
+        """Yield waiting parts that share a fact of *repeated messages* or *same conversation* with a call, latest end first."""
         seen: dict[int, None] = {}
         for fact in _facts_before(piece):
             for held in self._waiting.ended(fact, piece.start_ns - _MAX_PAUSE_NS, piece.start_ns + _LATE_END_NS):
@@ -533,11 +516,7 @@ class Stitcher:
 
 
 def _facts_of(held: _Piece) -> Iterator[Hashable]:
-    """Yield facts about the call that a part waits for.
-
-    :func:`_facts_before` and :func:`_program` return the same facts for that call. Parts that any rule joins share at
-    least one.
-    """
+    """Yield facts of a waiting part. It shares one with the call that continues it (:func:`_facts_before`, :func:`_program`)."""
     tenant, reader = held.tenant, reader_of(held.last_group)
     last = reader.llm[-1]
     yield from ((tenant, "asks", call_id) for call_id in held.asks)
@@ -587,10 +566,7 @@ def _spent(held: _Piece) -> int:
 
 
 def _follows(held: _Piece, piece: _Piece) -> bool:
-    """Return True if a prompt continues where the held part stopped, although no ids match.
-
-    This implements the rules *repeated messages* and *same conversation*.
-    """
+    """Return True if a prompt continues a part without ids (rules *repeated messages* and *same conversation*)."""
     if not _soon_after(held, piece, _LATE_END_NS):
         return False
     reader, earlier = reader_of(piece.first_group), reader_of(held.last_group)

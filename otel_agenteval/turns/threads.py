@@ -1,7 +1,5 @@
-"""Join the traces of a thread, such as a team's, if each message is a separate trace.
-
-A message from outside the thread starts a turn. All other messages belong to the turn before them, or are turns of
-their own if there is none. A turn ends when no message arrives for a while.
+"""Join the traces of a thread, such as a team's, if each message is a separate trace. A message from outside the thread starts a
+turn, and others belong to the turn before them, or are turns themselves. A turn ends when no message arrives for a while.
 """
 
 from __future__ import annotations

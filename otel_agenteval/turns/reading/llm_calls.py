@@ -69,10 +69,7 @@ class CallReader(StepReader):
         ]  # fmt: skip
 
     def _open_loops(self) -> None:
-        """Stop treating spans around whole loops as model calls. The calls inside take over their facts.
-
-        A span whose tokens equal the sum of the calls below it is such a span too.
-        """
+        """Stop treating spans around whole loops as model calls, also spans whose tokens equal the sum of the calls below them."""
         calls_in, below = self._calls_below()
         for span_id, held in below.items():
             loop = self.by_id[span_id]
@@ -145,11 +142,9 @@ class CallReader(StepReader):
         return call if self._is_alike(call, step) or None in (call.output_tokens, step.output_tokens) else None
 
     def _duplicates(self, steps: list[Step]) -> dict[int, Step]:
-        """Return the outer span of each model span that another instrumentation also recorded.
-
-        The outer span isn't the parent, because its instrumentation didn't make it current. Their facts don't
-        contradict each other. Both have the same parent and one runs within the other's time, or both belong to one
-        agent's run, have the same tokens or answer, and overlap: a callback ends before its stream.
+        """Return the outer span of each model span that another instrumentation also recorded without making it the parent. Their
+        facts don't contradict. Both have the same parent and one runs within the other's time, or both belong to one agent's run,
+        have the same tokens or answer, and overlap: a callback ends before its stream.
         """
         found: dict[int, Step] = {}
         running: dict[tuple[bool, int, str], _OuterSpans] = {}
@@ -199,10 +194,8 @@ class CallReader(StepReader):
             senders[sender.record.scope, sender.record.parent_id] = step
 
     def _share_totals(self, steps: list[Step]) -> None:
-        """Replace running totals of a loop by the tokens of each call.
-
-        Some instrumentations count on from call to call. A streamed call that requested tools contains the calls
-        after it, and repeats the last one's facts.
+        """Replace running totals of a loop by the tokens of each call, because some instrumentations count on from call to call.
+        A streamed call that requested tools contains the calls after it, and repeats the last one's facts.
         """
         latest: dict[int, Step] = {}
         for step in steps:
@@ -261,10 +254,7 @@ class CallReader(StepReader):
         return calls
 
     def _overwritten_calls(self, step: Step) -> list[LlmCall]:
-        """Return the earlier calls of a run whose only span describes the last call.
-
-        The last call's prompt still contains their tool requests.
-        """
+        """Return the earlier calls of a run whose only span describes the last call, from the tool requests in its prompt."""
         counted = _counted_before(step)
         if counted:
             return [LlmCall(f"{step.record.span_id:016x}", step.model, step.provider, *tokens) for tokens in counted]
@@ -452,7 +442,7 @@ def _fill_call(target: Step, source: Step) -> None:
 
 
 def _counts_more(source: Step, target: Step) -> bool:
-    """Return True if a duplicate's token counts replace those of a call. All counts come from one span."""
+    """Return True if a duplicate's token counts replace a call's. All counts come from one span."""
     if source.input_tokens is None or source.output_tokens is None:
         return False
     if target.guesses_tokens or source.record.scope.startswith(_SDK_SCOPES):
@@ -461,9 +451,7 @@ def _counts_more(source: Step, target: Step) -> bool:
 
 
 _CLOCK_STEP_NS = 2_000_000
-"""Tolerance for clocks: OpenTelemetry JS starts spans at whole milliseconds, and a callback may end its span later than
-its caller.
-"""
+"""Tolerance: OpenTelemetry JS starts spans at whole milliseconds, and a callback may end its span after its caller."""
 _LAYERS = 8
 """Maximum number of instrumentations whose spans are compared."""
 _MOST_COMPARED = 64
@@ -477,10 +465,7 @@ class _OuterSpans:
         self.steps: list[Step] = []
 
     def duplicate_of(self, step: Step, taken: set[int], is_alike: Callable[[Step, Step], bool] | None) -> Step | None:
-        """Return the outer span of ``step``: the latest one that matches and isn't ``taken``.
-
-        With ``is_alike``, both have to be alike instead of one within the other's time.
-        """
+        """Return the latest match that isn't ``taken``. With ``is_alike``, both have to be alike instead of nested in time."""
         record, steps = step.record, self.steps
         found: Step | None = None
         ended = compared = 0

@@ -72,10 +72,7 @@ class MessageReader(ToolReader):
         return None
 
     def _behind(self, text: str, step: Step) -> str | None:
-        """Return the user message of the answering call if ``text`` is a template with the conversation in it.
-
-        A helper call before the answer classifies, rephrases or summarizes the conversation.
-        """
+        """Return the user message of the answering call if ``text`` is a helper's template with the conversation in it."""
         last = self._answering_call()
         if last is None or last is step or last.role != LLM or self._loop_of(last) != self._loop_of(step):
             return None
@@ -215,7 +212,7 @@ class MessageReader(ToolReader):
         return any(map(asks_for_tools, (step.finish_reason, *(message.finish_reason for message in self.outputs(step)))))
 
     def _form_answer(self, request: ToolRequest) -> str | None:
-        """Return the answer in an output tool's arguments. Those of the tool's span take precedence."""
+        """Return the answer in an output tool's arguments. The tool's span takes precedence."""
         steps = self.of_role.get(TOOL, ())
         written = (step.tool_arguments for step in steps if step.tool_name == request.name and step.tool_arguments)
         arguments = next(written, request.arguments)
@@ -234,9 +231,8 @@ class MessageReader(ToolReader):
         return None
 
     def instructions_lost_at(self) -> int | None:
-        """Return the place of the first model call whose prompt lost the instructions or the user's message.
-
-        Helper calls have other prompts, so only a call counts that goes on from an answer of the same agent and model.
+        """Return the place of the first model call whose prompt lost the instructions or the user's message. Only calls count
+        that go on from an answer of the same agent and model, because helper calls have other prompts.
         """
         begun: dict[tuple[int, str | None], _Prompted] = {}
         for step in self.main_llm if len(self.main_llm) > 1 else ():
@@ -279,7 +275,7 @@ class MessageReader(ToolReader):
 
 
 class _Prompted:
-    """What the prompts and answers of an agent's calls contained so far."""
+    """Messages in the prompts and answers of an agent's calls so far."""
 
     def __init__(self) -> None:
         self._speakers: set[str] = set()

@@ -48,10 +48,8 @@ class TakenOnce(Generic[T]):
 
 
 class OrderedResults:
-    """Tool results in the prompts of one agent's loop, by tool. Each is taken once.
-
-    ``prompts`` are the messages before each of the loop's model calls. Later ones repeat the earlier ones. ``known`` has the
-    ids of calls whose results are found by id.
+    """Tool results by tool in the prompts of one agent's loop, each of which is taken once. Later prompts repeat the earlier
+    ones. ``known`` has the ids of calls whose results are found by id.
     """
 
     def __init__(self, prompts: Iterable[Sequence[Message]], known: AbstractSet[str]) -> None:
@@ -86,10 +84,8 @@ def since_user(messages: Sequence[Message]) -> Sequence[Message]:
 
 
 def add_results_by_id(messages: Iterable[Message], requested: Iterable[str], results: dict[str, Any]) -> None:
-    """Add the tool results in a prompt to ``results``, by call id.
-
-    A call may have two ids, of an item and of the call. Results with other ids than the ``requested`` ones are in the order of
-    the requests.
+    """Add the tool results in a prompt, by call id. A call may have two ids, of an item and of the call. Results with other ids
+    than the ``requested`` ones are in the order of the requests.
     """
     waiting: OrderedDict[str, None] = OrderedDict.fromkeys(requested)
     answered = True

@@ -1,7 +1,4 @@
-"""Find agent runs by their start times.
-
-Finds the agents that worked before and after a span, and the tool request that started a run.
-"""
+"""Find the agents that worked before and after a span, and the tool request that started a run, by start times."""
 
 from __future__ import annotations
 
@@ -68,10 +65,7 @@ class NamedRuns:
 
 
 class RequestedRuns:
-    """Agents without a tool span, and the tool requests that started them.
-
-    ``calls`` has the model calls of each agent by span id, ``agents`` all runs by start time.
-    """
+    """Agents without a tool span, and the tool requests that started them. ``agents`` has all runs by start time."""
 
     def __init__(
         self, calls: Mapping[int, Sequence[Step]], agents: Iterable[Step], names_of: Callable[[Step], list[str]]
@@ -86,10 +80,7 @@ class RequestedRuns:
         self._names_of = names_of
 
     def name_of(self, step: Step, caller: Step) -> str | None:
-        """Return the tool name that the caller requested for a run.
-
-        The runs after the caller's last model call take its requests in order, one each.
-        """
+        """Return the tool name that the caller requested for a run. Runs after its last model call take its requests in order."""
         ends = self._ends.get(caller.record.span_id, [])
         place = bisect_right(ends, step.record.start_ns)
         if not place:

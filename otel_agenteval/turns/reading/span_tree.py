@@ -1,6 +1,4 @@
-"""Find the ancestors of a turn's spans in constant time, at any depth.
-
-Callers walk short paths themselves, and create the tree only for deeper turns. Spans in a cycle, which broken
+"""Find the ancestors of a turn's spans in constant time, at any depth. Only deeper turns need it. Spans in a cycle, which broken
 telemetry may contain, have no ancestors here.
 """
 

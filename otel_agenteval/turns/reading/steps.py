@@ -1,7 +1,4 @@
-"""Read the spans of one turn and their places in the span tree.
-
-Everything is read once and cached.
-"""
+"""Read the spans of one turn and their places in the span tree. Everything is read once and cached."""
 
 from __future__ import annotations
 
@@ -29,9 +26,7 @@ _SHORT = 8
 _DEEPEST_TIE = 32
 """Maximum number of ancestors with the same start time that are counted."""
 LONGEST_CONSTANT = 32_768
-"""Maximum length of texts that every turn repeats, such as instructions and tool definitions, and whose parsed form is
-cached.
-"""
+"""Maximum length of instructions, tool definitions and other texts of every turn whose parsed form is cached."""
 
 
 class StepReader:
@@ -195,10 +190,8 @@ def _prompts_before(calls: Iterable[Step]) -> dict[int, Step]:
 
 
 def _join_events(steps: list[Step]) -> None:
-    """Join spans that are events of one model or tool call, such as ``tool.start-3`` and ``tool.success-3``.
-
-    The first one gets the facts of the others, which lose their roles. The numbers may count each event by itself, so an
-    event that fits no start below its parent belongs to the latest one.
+    """Join spans that are events of one call, such as ``tool.start-3`` and ``tool.success-3``, into the first one. The numbers
+    may count each event by itself, so an event that fits no start below its parent belongs to the latest one.
     """
     calls: dict[tuple[int, str, str], Step] = {}
     latest: dict[str, Step] = {}

@@ -215,11 +215,7 @@ class ToolReader(CallReader):
         )  # fmt: skip
 
     def _none_was_called(self) -> bool:
-        """Return True if a tool call would have been visible.
-
-        That is the case if spans of hand-offs and output tools are the only tool spans, or if every model call shows
-        that it requested none.
-        """
+        """Return True if a call would have been visible: only hand-offs and output tools ran, or no model requested any."""
         others = [step for step in self.of_role.get(TOOL, ()) if step is not self.root]
         if others or HANDOFF in self.of_role:
             return all(self._is_no_tool(step.tool_name) for step in others)
@@ -557,10 +553,8 @@ def _parameters_of(tool: Mapping[str, Any]) -> list[str]:
 
 
 def _same_tool(outer: Step, inner: Step) -> bool:
-    """Return True if two tool spans are layers of one call.
-
-    They have the same name, the inner one has no name, or one name ends with the other, in any spelling, and the inner one
-    is an MCP server's or has the same arguments.
+    """Return True if two tool spans are layers of one call. The inner one is an MCP server's or has the same arguments. Its name
+    is missing, or one name ends with the other, in any spelling.
     """
     known, name = outer.tool_name, inner.tool_name
     if known == name or not name:
@@ -701,10 +695,7 @@ class _Requests:
             self._left.add(request, ("name", request.name))
 
     def behind(self, step: Step, arguments: dict[str, Any] | None) -> ToolRequest | None:
-        """Return the request for a tool span, matched by call id or by name and arguments.
-
-        A span may lack the name, or have only one argument's value.
-        """
+        """Return the request for a tool span, matched by call id or by name and arguments, one of which may be missing."""
         if step.tool_call_id and step.tool_call_id in self._by_id:
             return self._by_id[step.tool_call_id]
         name, value = step.tool_name, step.tool_arguments
@@ -766,7 +757,7 @@ _WAITS = re.compile(
 
 
 def _state_in(error: ErrorInfo | None, result: Any) -> ToolState:
-    """Return what an error or a result says about a call that a person had to approve."""
+    """Return the state in an error or a result of a call that a person had to approve."""
     text = (error.message if error is not None and error.message else result) or ""
     if text.__class__ is not str or len(text) > _SAID:
         return "executed"

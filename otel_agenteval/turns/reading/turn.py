@@ -103,7 +103,7 @@ class TurnReader(MessageReader):
         return next((step.record.scope for step in self.steps if step.inferred), None)
 
     def reading(self) -> Reading | None:
-        """Return how the turn was read, or None if it has no input and no output."""
+        """Return how the turn was read, or None without input and output."""
         if self.output() is None and self.input() is None:
             return None
         return "exact" if self.inferred_scope() is None else "inferred"
@@ -118,11 +118,7 @@ class TurnReader(MessageReader):
         return self.root.framework or self._first("framework") or (self.root.record.scope or None)
 
     def stop_kind(self) -> str | None:
-        """Return how the turn stopped.
-
-        The application's ``agent.stop_kind`` takes precedence. Otherwise, it is ``completed`` if the answering call
-        stopped by itself, or ``unknown``.
-        """
+        """Return the application's ``agent.stop_kind``, or ``completed`` if the answering call stopped by itself, or ``unknown``."""
         reported = app_events.stop_kind(self.root, self.steps)
         if reported is not None:
             return reported
@@ -279,7 +275,7 @@ class TurnReader(MessageReader):
         return None if root.output_value is not None and root.role != INNER else self._last_call_error()
 
     def _went_on_after(self, error: ErrorInfo) -> bool:
-        """Return True if an error only repeats that of a tool, and a model answered afterwards."""
+        """Return True if an error only repeats a tool's, and a model answered afterwards."""
         answering = self._answering_call()
         if (
             answering is None
