@@ -105,10 +105,7 @@ def _read_tool(record: SpanRecord, step: Step) -> None:
 
 
 def _reported_failure(result: Any) -> ErrorInfo | None:
-    """Return the failure that a tool reports in its result, or None.
-
-    The result is ``{"status": "error", "error_message": ...}`` or ``{"error": ...}``.
-    """
+    """Return the failure in ``{"status": "error", "error_message": ...}`` or ``{"error": ...}``, a tool's result, or None."""
     if result.__class__ is not str or '"error' not in result[:1_000] or len(result) > _LONGEST_FAILURE:
         return None
     value, _ = jsonio.loads_or_text(result)

@@ -1,7 +1,4 @@
-"""Parser for AG2: the convention's attributes, and ``ag2.span.type``.
-
-The type also names spans that the convention has no operation for.
-"""
+"""Parser for AG2: the convention's attributes, and ``ag2.span.type``, also for spans without an operation name."""
 
 from __future__ import annotations
 
@@ -44,10 +41,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _last_words(raw: Any) -> list[dict[str, Any]]:
-    """Return the last message of a conversation's history as the answer.
-
-    The requester writes the history, so the other agent's messages have the role ``user``.
-    """
+    """Return the last message as the answer. In a requester's history, the other agent's messages have the role ``user``."""
     history = decode(raw, "assistant").messages
     texts = (message.content for message in reversed(history) if message.role != "tool" and message.content)
     return [{"role": "assistant", "content": next(texts, None)}]

@@ -24,10 +24,7 @@ _CORE = "core"
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return a message's role from its recipient and content.
-
-    The convention covers agents and tools.
-    """
+    """Return a message's role from its recipient and content. The convention covers agents and tools."""
     if not scope.startswith("autogen "):
         return SETUP if name.startswith("create_agent") and scope == "autogen-core" else None
     message = attributes.get("message")
@@ -75,10 +72,7 @@ def _read_team_message(step: Step, text: str) -> None:
 
 
 def _read_model_call(step: Step, text: str) -> None:
-    """Fill usage and answer from an agent's message to its team.
-
-    The message doesn't name the model.
-    """
+    """Fill usage and answer from an agent's message to its team. The message doesn't name the model."""
     step.secondhand = True
     message = _object(_object(jsonio.loads_or_text(text)[0]).get("message"))
     usage = _object(message.get("models_usage"))
@@ -90,10 +84,7 @@ def _read_model_call(step: Step, text: str) -> None:
 
 
 def _read_own_message(record: SpanRecord, step: Step, text: str) -> None:
-    """Fill the step from an application's own message type between its own agents.
-
-    An answer is in a separate trace that names only its sender.
-    """
+    """Fill the step from an application's own message type. An answer is in a separate trace that names only its sender."""
     get = record.attributes.get
     step.thread = _CORE
     if record.name.startswith("autogen ack"):

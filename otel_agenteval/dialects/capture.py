@@ -147,7 +147,7 @@ def advice_for(scopes: Sequence[str]) -> str:
 
 
 def advice_without_turn(scopes: Sequence[str]) -> str:
-    """Return what helps if no span of these scopes is an agent or a model call."""
+    """Return a hint for scopes without an agent or a model call."""
     known = ", ".join(sorted(filter(is_genai_scope, scopes)))
     if known:
         return f"also trace the model calls, because {known} traced none"
@@ -155,7 +155,7 @@ def advice_without_turn(scopes: Sequence[str]) -> str:
 
 
 def advice_on(missing: str, scopes: Sequence[str]) -> str:
-    """Return what helps if traces of these scopes give no turn (:data:`TURN`), or turns without input and output."""
+    """Return a hint for scopes whose traces give no turn (:data:`TURN`), or turns without input and output."""
     if missing == TURN:
         return "trace the model calls too, or add attributes to your own spans: docs/get-started/integrations/own-spans.md"
     advice = advice_for(scopes)

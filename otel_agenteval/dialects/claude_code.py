@@ -25,10 +25,8 @@ _HELD_BACK = "<REDACTED>"
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role from the span's name.
-
-    The tool that starts a sub-agent is that agent's run. A model call outside an interaction (a title, a quota check) isn't a
-    turn.
+    """Return the role from the span's name. The tool that starts a sub-agent is that agent's run. A model call outside an
+    interaction (a title, a quota check) isn't a turn.
     """
     role = _ROLES.get(name)
     if role == TOOL and "subagent_type" in attributes:

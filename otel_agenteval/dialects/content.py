@@ -86,9 +86,8 @@ def decode(raw: Any, role: str) -> Decoded:
 
 
 def decode_longer(raw: str, shorter: str, known: Decoded) -> Decoded | None:
-    """Return the messages of a user's and a model's history, or None if it doesn't go on after a shorter one.
-
-    Only the new messages are parsed. The others are the same objects as in ``known``, the messages of the shorter history.
+    """Return the messages of a history that continues a shorter one, or None if it doesn't. Only new messages are parsed. The
+    others are the same objects as in ``known``, the messages of the shorter history.
     """
     end = len(shorter) - 1
     if known.open_list is None or known.truncated or not goes_on(raw, shorter):
@@ -180,9 +179,7 @@ def is_handle(text: str) -> bool:
 
 
 def _shown_object(text: str) -> Any:
-    """Return the value of Java's ``toString``, of a ``repr`` or of repeated encoding with messages, or any other text
-    unchanged.
-    """
+    """Return the value of Java's ``toString``, a ``repr`` or repeated encoding with messages. Other texts are unchanged."""
     shown = java_text.parsed(text)
     if shown is not None:
         return shown
@@ -320,10 +317,7 @@ def _add_of_convention(raw: Sequence[Any], role: str, out: Decoded, depth: int) 
 
 
 def _side(events: Sequence[Any], role: str) -> list[Any]:
-    """Return a call's output events for the role ``assistant``, or the events before them.
-
-    Output events are the choices or, without any, the assistant's last messages.
-    """
+    """Return the output events for the role ``assistant``: choices or its last messages. Otherwise, return the events before."""
     start = len(events)
     choices = any(isinstance(event, Mapping) and event.get("event.name") == "gen_ai.choice" for event in events)
     wanted = ("gen_ai.choice",) if choices else ("gen_ai.assistant.message", "gen_ai.unknown")
@@ -337,10 +331,7 @@ _SOURCES = frozenset(("source_nodes", "sources", "metadata", "current_agent_name
 
 
 def _add_call(call: Mapping[str, Any], role: str, out: Decoded, depth: int) -> None:
-    """Add the messages in a function's arguments, whose names can be anything.
-
-    It prefers messages that end before an answer, then a text of several words.
-    """
+    """Add the messages in a function's arguments, under any name. Messages before an answer come before a text of several words."""
     args, kwargs = call.get("args"), call.get("kwargs")
     if kwargs.__class__ is str and kwargs[:1] == "{":
         kwargs, cut = jsonio.loads_or_text(kwargs)
@@ -368,10 +359,7 @@ def _add_call(call: Mapping[str, Any], role: str, out: Decoded, depth: int) -> N
 
 
 def _add_google_request(raw: Mapping[str, Any], role: str, out: Decoded, depth: int) -> None:
-    """Add the messages of a request of Google's SDK.
-
-    The request is ``{config: {system_instruction}, contents: [...]}``.
-    """
+    """Add the messages of a request of Google's SDK. The request is ``{config: {system_instruction}, contents: [...]}``."""
     config = raw.get("config")
     if isinstance(config, Mapping) and config.get("system_instruction"):
         _add(config["system_instruction"], "system", out, depth + 1)
@@ -379,10 +367,7 @@ def _add_google_request(raw: Mapping[str, Any], role: str, out: Decoded, depth: 
 
 
 def _complete(messages: list[Message], pieces: list[Message]) -> None:
-    """Append the pieces of a streamed message to the last message, and clear them.
-
-    The last piece may repeat the whole message.
-    """
+    """Append the pieces of a streamed message to the last message, and clear them. The last piece may repeat the whole."""
     if not pieces:
         return
     message, last = messages[-1], pieces[-1]
@@ -442,10 +427,7 @@ def _is_part(value: Mapping[str, Any]) -> bool:
 
 
 def _is_block(value: Mapping[str, Any]) -> bool:
-    """Return True for a part that was serialized as text.
-
-    A tool's result can resemble a part, but has more fields.
-    """
+    """Return True for a part that was serialized as text. A tool's result can resemble a part, but has more fields."""
     return _is_part(value) and (_kind(value) is not None or "text" not in value or _TEXT_BLOCK.issuperset(value))
 
 
@@ -639,10 +621,7 @@ _ITEM = re.compile(r"Response(?:FunctionToolCall|ReasoningItem)\(\w+=")
 
 
 def _google_part(part: Mapping[str, Any], message: Message) -> bool:
-    """Read a part that only its key identifies.
-
-    Google writes keys in snake case or camel case, Haystack in snake case.
-    """
+    """Read a part that only its key identifies. Google writes keys in snake case or camel case, Haystack in snake case."""
     for key, reader in _GOOGLE_READERS.items():
         inner = part.get(key)
         if inner is not None and isinstance(inner, Mapping):
@@ -660,10 +639,7 @@ _T = TypeVar("_T")
 
 
 def _and(items: Sequence[_T], one: _T) -> list[_T]:
-    """Return the items with one more, in place if they are a list.
-
-    Most messages have no items, so they start with a tuple. Some have thousands.
-    """
+    """Return the items with one more, in place in a list: messages start with an empty tuple, but some have thousands."""
     if isinstance(items, list):
         items.append(one)
         return items
@@ -735,10 +711,7 @@ def says_failed(value: Mapping[str, Any]) -> bool:
 
 
 def _typed_result(part: Mapping[str, Any], message: Message) -> None:
-    """Add a tool result that has a type or an error flag.
-
-    Its output is ``{type: "text" | "json" | "error-text" | ..., value}``.
-    """
+    """Add a tool result with a type or an error flag. Its output is ``{type: "text" | "json" | "error-text" | ..., value}``."""
     result = part.get("output")
     kind = _kind(result) if isinstance(result, Mapping) else None
     failed = part.get("isError") is True
@@ -964,10 +937,7 @@ _RESULT_KEYS = frozenset((
 
 
 def _is_text_block(item: Any) -> bool:
-    """Return True for a framework's text block.
-
-    Data entries have other fields beside the text, and no block type.
-    """
+    """Return True for a framework's text block. Data entries have other fields beside the text, and no block type."""
     if not isinstance(item, Mapping):
         return False
     kind = item.get("type")
@@ -981,10 +951,7 @@ _REPR = re.compile(r"""content=('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")(?: \w+=|$)"
 
 
 def repr_text(raw: str) -> str:
-    """Return the text of a LangChain message from its ``str()``.
-
-    The form is ``content='...' name='...' tool_call_id='...'``.
-    """
+    """Return the text of a LangChain message from its ``str()``. The form is ``content='...' name='...' tool_call_id='...'``."""
     found = _REPR.match(raw)
     try:
         return str(python_text.literal(found.group(1))) if found is not None else raw

@@ -160,10 +160,7 @@ def _task_of(tasks: Any) -> tuple[int, str | None]:
 
 
 def _inputs_between(template: str | None, outputs: Any, index: int) -> Mapping[str, str]:
-    """Return the inputs as the difference between a task's template and its filled-in text.
-
-    OpenLLMetry doesn't write inputs.
-    """
+    """Return the inputs as the difference between a task's template and its filled-in text. OpenLLMetry doesn't write inputs."""
     if template is None or not places(template) or len(template) > _LONGEST_TEMPLATE:
         return {}
     text = _ran(outputs, index)
@@ -176,10 +173,7 @@ def _ran(outputs: Any, index: int) -> str | None:
 
 
 def _talk(outputs: str) -> list[Any]:
-    """Return the messages of a crew's tasks from their objects' text, without delegations.
-
-    Delegated work is the other agent's run, not a tool call.
-    """
+    """Return the messages of tasks from their objects' text, without delegations, which are runs of other agents."""
     found: list[Any] = []
     at = outputs.find(_TALK)
     while at >= 0:

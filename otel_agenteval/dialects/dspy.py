@@ -1,7 +1,4 @@
-"""Parser for DSPy, as OpenInference and the GenAI instrumentation write it.
-
-A module's inputs and outputs are the fields of its signature.
-"""
+"""Parser for DSPy, as OpenInference and the GenAI instrumentation write it. Inputs and outputs are a signature's fields."""
 
 from __future__ import annotations
 
@@ -36,10 +33,7 @@ _WORKING = frozenset(("reasoning", "rationale", "trajectory", "completions", "hi
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return AGENT for a module that acts on its own, and INNER for ReAct's ``finish``.
-
-    Other spans have a kind.
-    """
+    """Return AGENT for a module that acts on its own, and INNER for ReAct's ``finish``. Other spans have a kind."""
     if name.endswith(_MODULE):
         return AGENT if _AGENT.match(name) else None
     return INNER if name in ("finish.__call__", "finish.acall") else None
@@ -107,10 +101,7 @@ def _answer(raw: Any) -> Any:
 
 
 def answer_of(value: Any) -> str:
-    """Return the answer among the output fields.
-
-    Without a known name, it is the only field beside the reasoning, or all those fields as an object.
-    """
+    """Return the answer among the output fields: a known name, or the only field (or an object of all) but the reasoning."""
     if isinstance(value, Mapping):
         left = {name: inner for name, inner in value.items() if name not in _WORKING}
         named = next((left[name] for name in _ANSWERS if isinstance(left.get(name), str)), None)

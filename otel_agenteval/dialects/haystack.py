@@ -89,10 +89,7 @@ def _content(get: Any) -> tuple[Any, Any]:
 
 
 def _object(raw: Any) -> dict[str, Any]:
-    """Return an object from JSON text or from ``str(dict)``.
-
-    Haystack writes ``str(dict)`` if JSON can't hold the values.
-    """
+    """Return an object from JSON text or from ``str(dict)``. Haystack writes ``str(dict)`` if JSON can't hold the values."""
     if raw.__class__ is not str or raw[:1] != "{":
         return {}
     value = _python(raw) if raw.startswith("{'") else jsonio.loads_or_text(raw)[0]
@@ -156,10 +153,7 @@ _NO_WORDS = frozenset(("system_prompt", "template", "user_prompt"))
 
 
 def _gather(values: Mapping[str, Any], leaves: dict[str, Any], depth: int) -> None:
-    """Collect named texts and message lists of all components.
-
-    The first one under a name counts.
-    """
+    """Collect named texts and message lists of all components. The first one under a name counts."""
     for name, value in values.items():
         if isinstance(value, dict):
             if depth < 2:
@@ -203,10 +197,7 @@ _PARTS = {"ToolCall": "tool_call", "ToolCallResult": "tool_call_result", "Reason
 
 
 def _python(text: str) -> Any:
-    """Parse the ``repr`` of Python objects: literals and keyword arguments.
-
-    Nothing is executed.
-    """
+    """Parse the ``repr`` of Python objects: literals and keyword arguments. Nothing is executed."""
     if len(text) > _LONGEST_REPR:
         return None
     try:

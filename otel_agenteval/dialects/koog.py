@@ -47,10 +47,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _messages(raw: Any) -> Any:
-    """Return messages with the convention's roles.
-
-    Koog writes its enum names, and empty tool messages if no tool ran.
-    """
+    """Return messages with the convention's roles. Koog writes its enum names, and empty tool messages if no tool ran."""
     messages = jsonio.loads_or_text(raw)[0] if raw.__class__ is str and raw[:1] == "[" else raw
     if not isinstance(messages, list):
         return messages

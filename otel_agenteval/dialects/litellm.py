@@ -99,10 +99,7 @@ def _session(raw: Any) -> str | None:
 
 
 def _answer(attributes: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the answer's messages with its tool requests.
-
-    Tool requests are written apart from the messages, without ids.
-    """
+    """Return the answer's messages with its tool requests. Tool requests are written apart from the messages, without ids."""
     raw = attributes.get("gen_ai.output.messages")
     value = jsonio.loads_or_text(raw)[0] if isinstance(raw, str) else raw
     flat = unflatten(attributes, "gen_ai.completion.")

@@ -181,10 +181,7 @@ def _name_in(text: Any) -> str | None:
 
 
 def _read_output(raw: Any, step: Step) -> None:
-    """Fill a root's output: a response object, or the ``repr`` of a workflow's last event.
-
-    That ``repr`` is often cut.
-    """
+    """Fill a root's output: a response object, or the ``repr`` of a workflow's last event. That ``repr`` is often cut."""
     if raw.__class__ is not str or step.output_messages is not None:
         return
     if raw[:1] == "{" and '"response":' in raw:

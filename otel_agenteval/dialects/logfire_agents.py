@@ -1,7 +1,4 @@
-"""Parser for Logfire's spans of the OpenAI Agents SDK.
-
-Message templates name the spans, and the SDK's own fields are attributes.
-"""
+"""Parser for Logfire's spans of the OpenAI Agents SDK, named by message templates, with the SDK's own fields."""
 
 from __future__ import annotations
 

@@ -73,10 +73,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _first(get: Any, keys: tuple[str, ...]) -> str | None:
-    """Return the text under the first of these keys.
-
-    The application or an agent's memory sets them.
-    """
+    """Return the text under the first of these keys. The application or an agent's memory sets them."""
     for key in keys:
         text = as_text(get(f"mastra.metadata.{key}")) or as_text(get(key))
         if text is not None:

@@ -1,7 +1,4 @@
-"""Parser for OpenInference: flattened attributes, role in ``openinference.span.kind``.
-
-An example of a flattened attribute is ``llm.input_messages.0.message.content``.
-"""
+"""Parser for OpenInference: role in ``openinference.span.kind``, and ``llm.input_messages.0.message.content`` flattened."""
 
 from __future__ import annotations
 
@@ -183,10 +180,7 @@ _WHOLE_REQUESTS = frozenset(("@arizeai/openinference-instrumentation-anthropic",
 
 
 def _read_request(attributes: dict[str, Any], step: Step) -> None:
-    """Fill messages and instructions from the whole request, or from the list of its messages.
-
-    The flattened messages lack instructions, all tool results of a message but the last, and whether a tool failed.
-    """
+    """Fill messages and instructions from the request. Others lack instructions, failures, and all tool results but the last."""
     request = attributes.get("input.value")
     if request.__class__ is not str or request[:1] not in ("{", "["):
         return
@@ -270,10 +264,7 @@ _MEDIA_MARKS = (
 
 
 def _add_media(messages: list[dict[str, Any]], request: Any) -> None:
-    """Add audio, video and documents from the whole request.
-
-    Flattened messages contain only images.
-    """
+    """Add audio, video and documents from the whole request. Flattened messages contain only images."""
     held = (
         [request[key] for key in ("messages", "input", "contents") if isinstance(request.get(key), list)]
         if isinstance(request, dict)
@@ -356,10 +347,7 @@ def _part(flat: dict[str, Any], beside: Any) -> dict[str, Any]:
 
 
 def unflatten(attributes: Mapping[str, Any], prefix: str) -> Any:
-    """Return nested lists and dicts for ``prefix.0.a.b = v``, or None without such keys.
-
-    Gaps that dropped attributes left are closed.
-    """
+    """Return nested lists and dicts for ``prefix.0.a.b = v``, without the gaps of dropped attributes, or None without such keys."""
     root: dict[str, Any] = {}
     start = len(prefix)
     for key, value in attributes.items():

@@ -1,7 +1,4 @@
-"""Parser for OpenLLMetry (Traceloop): ``traceloop.*`` entities and ``gen_ai.prompt.N.*``.
-
-Since version 0.5x, messages are in the convention's attributes.
-"""
+"""Parser for OpenLLMetry: ``traceloop.*`` and ``gen_ai.prompt.N.*``, or the convention's messages since version 0.5x."""
 
 from __future__ import annotations
 
@@ -160,10 +157,7 @@ def _indexed(attributes: dict[str, Any], prefix: str) -> list[Any] | None:
 
 
 def _known(item: dict[str, Any]) -> dict[str, Any]:
-    """Return a message with a known role.
-
-    Older versions wrote thinking as a separate completion, and LangChain's answers with the role ``unknown``.
-    """
+    """Return a message with a known role: older versions wrote thinking as a completion, and LangChain's answers as ``unknown``."""
     role = item.get("role")
     if role == "unknown":
         return {**item, "role": "assistant"}
@@ -197,10 +191,7 @@ def _read_agno_result(text: str, step: Step) -> None:
 
 
 def _entity(raw: Any) -> Any:
-    """Unwrap an entity's input or output.
-
-    Wrappers are ``{"args": [...], "kwargs": {...}}``, ``{"inputs": ...}``, ``{"input_str": "..."}`` and the same for outputs.
-    """
+    """Unwrap ``{"args": [...], "kwargs": {...}}``, ``{"inputs": ...}`` or ``{"input_str": "..."}``, and the same for outputs."""
     if raw.__class__ is not str or raw[:1] != "{":
         return raw
     value, _ = jsonio.loads_or_text(raw)

@@ -266,9 +266,8 @@ _INSTRUCTED = re.compile(r"You(?:'re| are| answer| help) [^\n]{1,400}[.!]\n+(?=\
 
 
 def _without_roles(prompt: str) -> Any:
-    """Return the messages of a prompt that joins their texts by newlines, or any other prompt unchanged.
-
-    A first line that tells the model what it is counts as its instructions.
+    """Return the messages of a prompt that joins their texts by newlines, or any other prompt unchanged. A first line with the
+    model's task counts as instructions.
     """
     found = _INSTRUCTED.match(prompt)
     if found is None:
@@ -372,10 +371,7 @@ def _message_in(part: Any, role: str, step: Step) -> Any:
 
 
 def _whole_event(event: tuple[str, str]) -> dict[str, Any]:
-    """Return the message of an Azure event, which is JSON text in one attribute.
-
-    Without content, it has only its role or the ids of its calls.
-    """
+    """Return the message in the JSON text of an Azure event. Without content, it has only its role or the ids of its calls."""
     fields = _object_in(event[0])
     if not fields.keys() & {"content", "tool_calls", "message"}:
         return {"role": event[1], "content": [{"type": "text"}], "finish_reason": fields.get("finish_reason")}
@@ -430,10 +426,7 @@ def _tool_event(name: str, fields: Mapping[str, Any], step: Step) -> None:
 
 
 def documents(raw: Any) -> list[Document]:
-    """Return retrieved documents in rank order, from JSON text or values.
-
-    Some instrumentations write only ids and scores.
-    """
+    """Return retrieved documents in rank order, from JSON text or values. Some instrumentations write only ids and scores."""
     if isinstance(raw, str):
         raw, _ = jsonio.loads_or_text(raw)
     if isinstance(raw, Mapping):

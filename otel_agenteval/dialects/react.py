@@ -52,10 +52,7 @@ def _request(call: Mapping[str, Any]) -> ToolRequest:
 
 
 def read_user(message: Message, before: list[Message]) -> Message:
-    """Return a message of role ``user`` as tool results, failures or the user's own words.
-
-    If one message contains both, the user's part is appended to ``before``, and the tool's message is returned.
-    """
+    """Return a user message as tool results, failures or the user's words. If it has both, the user's part goes to ``before``."""
     text, failures = _without_failures(message.content or "")
     if not failures:
         return _observed_or_asked(message, text, before)
@@ -98,10 +95,7 @@ def _without_failures(text: str) -> tuple[str, list[str]]:
 
 
 def _observations(text: str, asked: Message) -> list[ToolResponse]:
-    """Return one result per call, one per line.
-
-    If lines and calls differ in number, each call gets the whole text.
-    """
+    """Return one result per call, one per line. If lines and calls differ in number, each call gets the whole text."""
     calls = asked.tool_calls
     lines = text.split("\n")
     if len(calls) < 2:
@@ -117,10 +111,7 @@ _LAST = "\nLast output from code snippet:\n"
 
 
 def calls_in_code(code: Any, parameters: Mapping[str, Sequence[str]]) -> list[ToolRequest]:
-    """Return the tool calls in a code agent's code, in text order.
-
-    ``parameters`` has the parameter names by tool.
-    """
+    """Return the tool calls in a code agent's code, in text order. ``parameters`` has the parameter names by tool."""
     if not isinstance(code, str) or len(code) > _LONGEST:
         return []
     try:
@@ -137,10 +128,7 @@ def calls_in_code(code: Any, parameters: Mapping[str, Sequence[str]]) -> list[To
 
 
 def _given(call: ast.Call, parameters: Mapping[str, Sequence[str]]) -> dict[str, Any] | None:
-    """Return a call's arguments if all are literals.
-
-    Computed values are unknown, so the result is None.
-    """
+    """Return a call's arguments if all are literals. Computed values are unknown, so the result is None."""
     names = parameters[call.func.id] if isinstance(call.func, ast.Name) else ()
     given = {
         **dict(zip(names, call.args, strict=False)),

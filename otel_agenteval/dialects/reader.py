@@ -82,10 +82,7 @@ DIALECTS: tuple[Dialect, ...] = (
 """All dialects in reading order. The first one with a value for a field decides."""
 
 ROLE_KEYS = frozenset[str]().union(*(dialect.MARKS for dialect in DIALECTS))
-"""Marks of all dialects.
-
-Without any of them, a span of an application's own scope isn't GenAI. ``isdisjoint`` checks that in one C call.
-"""
+"""Marks of all dialects. A span of an application without them isn't GenAI. ``isdisjoint`` checks that in one C call."""
 
 _OTHER_KEYS = ROLE_KEYS - otel_genai.MARKS
 _EVERYBODYS = otel_genai.MARKS | {
@@ -103,10 +100,7 @@ _known_dialects: dict[tuple[str, Hashable], tuple[Dialect, ...]] = {}
 
 
 def is_genai_scope(scope: str) -> bool:
-    """Return True if an instrumentation scope writes GenAI spans.
-
-    Some of these spans show their role only when they end.
-    """
+    """Return True if an instrumentation scope writes GenAI spans. Some of these spans show their role only when they end."""
     known = _known_scopes.get(scope)
     if known is None:
         if len(_known_scopes) >= _MAX_KNOWN:
@@ -213,10 +207,7 @@ def _new_shape(key: tuple[str, ...]) -> Shape:
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return a span's role from its current attributes.
-
-    None means that the span isn't GenAI. ``unknown`` means that it is GenAI but doesn't show its role yet.
-    """
+    """Return a span's role from its current attributes: None if it isn't GenAI, ``unknown`` if it doesn't show its role yet."""
     # Fast path on the agent's thread: most spans state their role in the convention's attributes.
     if _OTHER_KEYS.isdisjoint(attributes) and _is_otel_only(scope):
         operation = attributes.get("gen_ai.operation.name")
@@ -286,10 +277,7 @@ def state_role(record: SpanRecord, role: str) -> Understood:
 
 
 def _is_complete(record: SpanRecord, about: Understood) -> bool:
-    """Return True if a span of an unknown scope leaves nothing to infer.
-
-    It has no GenAI content, or only attributes of the convention.
-    """
+    """Return True if a span of an unknown scope leaves nothing to infer: only the convention's attributes, or no GenAI content."""
     if about.role is None:
         if record.logs or (record.events and not all(event.name == "exception" for event in record.events)):
             return False
@@ -301,10 +289,7 @@ def _is_complete(record: SpanRecord, about: Understood) -> bool:
 
 
 def _has_no_role(record: SpanRecord, dialects: tuple[Dialect, ...]) -> bool:
-    """Return True if no dialect has a role for a span, not even ``unknown``.
-
-    Logfire's span of a streamed request has the role ``unknown``, so nothing is inferred for it.
-    """
+    """Return True if no dialect has a role for a span, not even ``unknown`` as Logfire's span of a streamed request."""
     return all(dialect.role_of(record.attributes, record.scope, record.name) is None for dialect in dialects)
 
 
@@ -349,10 +334,7 @@ _IDENTITIES = frozenset((*_CONVERSATIONS, "user.id", "enduser.id"))
 
 
 def read(record: SpanRecord) -> Step:
-    """Return all facts that the dialects find in a span.
-
-    A step without a role is an application's span.
-    """
+    """Return all facts that the dialects find in a span. A step without a role is an application's span."""
     if len(record.name) > SHORT or len(record.scope) > SHORT:
         record.name, record.scope = bounded_name(record.name), bounded_name(record.scope)
     step, refused = Step(record), refusals.counts
@@ -425,11 +407,7 @@ def _read_identities(attributes: Mapping[str, Any], step: Step) -> None:
 
 
 def _error(record: SpanRecord, step: Step) -> ErrorInfo | None:
-    """Return the failure of a span, or None.
-
-    The exception event or log record gives the best message. The event alone is a failure only if a model or a tool returned
-    nothing.
-    """
+    """Return a span's failure, best from its exception event. The event alone is one only if a model or tool returned nothing."""
     kind = as_text(record.attributes.get("error.type"))
     if record.status != ERROR and kind is None and not step.tool_failed and not _raised(record, step):
         return None
@@ -472,10 +450,7 @@ class UnreadTrace(NamedTuple):
 
 
 def unread_trace(records: Iterable[SpanRecord]) -> UnreadTrace | None:
-    """Return the trace if a span resembles a model call, or if tools ran between a question and an answer.
-
-    Callers pass a trace that gave no turn.
-    """
+    """Return a trace that gave no turn if a span resembles a model call, or if tools ran between a question and an answer."""
     records = [record for record in records if understood(record)]
     found = next(filter(traces.resembles_call, records), None) or _tool_of_run(records)
     if found is None:

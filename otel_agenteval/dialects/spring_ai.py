@@ -34,10 +34,7 @@ _RAG = re.compile(r"(?<!\n)\n+Context information is below, surrounded by -{3,}"
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role from the kind.
-
-    A vector store's query is a retrieval, other operations are inner steps.
-    """
+    """Return the role from the kind. A vector store's query is a retrieval, other operations are inner steps."""
     kind = attributes.get("spring.ai.kind")
     if kind.__class__ is not str:
         return None
@@ -108,10 +105,8 @@ def _texts(raw: str) -> list[str]:
 
 
 def _prompt(raw: str) -> list[dict[str, Any]]:
-    """Return a prompt's messages.
-
-    The last nonempty text is the user's, the others are context. Tool calls and results after it have no text. The authors of
-    the earlier texts are unknown.
+    """Return a prompt's messages. The last nonempty text is the user's, the others are context by unknown authors. Tool calls and
+    results follow without text.
     """
     texts = _texts(raw)
     while texts and texts[-1] in ("", "null"):

@@ -31,17 +31,11 @@ CONVERSATION_NAMES = (
 """Names that applications use for a conversation id in their own metadata or inputs."""
 NO_FAILURES = frozenset(("GeneratorExit", "ParentCommand", "GraphInterrupt", "NodeInterrupt", "GraphBubbleUp", "ToolInterrupt",
                          "ApprovalRequired", "CallDeferred"))  # fmt: skip
-"""Exceptions that only control the flow, so they aren't failures.
-
-A consumer stopped reading a stream, or LangGraph switches to another agent or waits for a person.
-"""
+"""Exceptions of normal flow: a reader stopped, or LangGraph switches to another agent or waits for a person."""
 
 
 class Step:
-    """The GenAI facts of one span.
-
-    Fields that no dialect fills are None. Content stays raw until the turn needs it.
-    """
+    """The GenAI facts of one span. Fields that no dialect fills are None. Content stays raw until the turn needs it."""
 
     role: str | None = None
     agent: str | None = None
@@ -73,18 +67,13 @@ class Step:
     verbatim: bool = False
     """True for a model call as sent over the network. Its messages are complete. An outer span's may not be."""
     loop: bool = False
-    """True for a model span that may enclose a whole loop.
-
-    It isn't a call if its calls have their own spans. On an agent's span: only this span counts the tokens of the run's calls.
-    """
+    """True for a model span around a loop, which isn't a call if its calls have spans. An agent's span then has all tokens."""
     texts_only: bool = False
     """True for a model call whose messages lack tool requests. Another layer's messages are better."""
     secondhand: bool = False
     """True for a model call that only a message reports. It counts only if no call has its own span."""
     overwritten: bool = False
-    """True for a span that covers all model calls of a run.
-    Each call overwrote the previous one, so only the last one is left.
-    """
+    """True for a span that covers all model calls of a run, each of which overwrote the previous one."""
     counted: list[tuple[int | None, int | None]] | None = None
     """Input and output tokens of each model call that an event of the span describes."""
     recovered: bool = False
@@ -162,10 +151,7 @@ refusals = _Refusals()
 
 
 def limit(step: Step, refused: int) -> None:
-    """Cut a step's long names, and remove totals and amounts that exceed their limits.
-
-    ``refused`` is how many counts were rejected during the read.
-    """
+    """Cut long names, and remove totals and amounts above their limits. ``refused`` counts were rejected during the read."""
     if not refused and _is_within_limits(step):
         return
     found = ["count"] * refused

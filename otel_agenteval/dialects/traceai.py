@@ -25,10 +25,7 @@ SCOPES = re.compile(r"traceai_|fi_instrumentation\b")
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role from the kind.
-
-    A chain with the name of LangChain's agent is the agent's run.
-    """
+    """Return the role from the kind. A chain with the name of LangChain's agent is the agent's run."""
     kind = attributes.get("gen_ai.span.kind")
     if kind is None:
         kind = attributes.get("fi.span.kind")
@@ -108,10 +105,7 @@ def _read_tool(get: Any, step: Step) -> None:
 
 
 def _inner(value: Any, key: str) -> Any:
-    """Return a value without quotes, or without the object that LangChain's tracer adds.
-
-    Such an object is ``{"output": "..."}``.
-    """
+    """Return a value without quotes, or without the object that LangChain's tracer adds, such as ``{"output": "..."}``."""
     if value.__class__ is str and value[:1] == '"':
         return jsonio.loads_or_text(value)[0]
     if value.__class__ is str and value.startswith(f'{{"{key}":'):
@@ -122,10 +116,7 @@ def _inner(value: Any, key: str) -> Any:
 
 
 def _answer(value: Any) -> Any:
-    """Return the last message of a state with LangChain messages as ``str()``.
-
-    Any other value stays unchanged.
-    """
+    """Return the last message of a state with LangChain messages as ``str()``. Any other value stays unchanged."""
     if value.__class__ is not str or not value.startswith('{"messages": ["content='):
         return value
     found, _ = jsonio.loads_or_text(value)

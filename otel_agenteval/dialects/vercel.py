@@ -75,10 +75,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _read_end(record: SpanRecord, step: Step) -> None:
-    """Fill the last request's finish reason, and whether the run ended normally.
-
-    A streaming span without a reason called a model, but got no answer.
-    """
+    """Fill the last finish reason, and whether the run ended normally. A streaming span without a reason got no answer."""
     get = record.attributes.get
     reason = as_text(get("ai.response.finishReason"))
     if reason is not None:
@@ -99,10 +96,7 @@ def _first_of(keys: tuple[str, ...], get: Any) -> str | None:
 
 
 def _answer(get: Any) -> Any:
-    """Return the answer as one message: text or object, reasoning, and tool requests.
-
-    Tool requests stay JSON text.
-    """
+    """Return the answer as one message: text or object, reasoning, and tool requests. Tool requests stay JSON text."""
     text = get("ai.response.text")
     if text is None:
         text = get("ai.response.object")
@@ -161,8 +155,7 @@ def _read_usage(get: Any, step: Step) -> None:
 
 
 def _read_providers_usage(metadata: str, step: Step) -> None:
-    """Fill cached tokens from the provider's own fields, the only place until version 5, and add tokens that aren't in the totals.
-
+    """Fill cached tokens from the provider's own fields, the only place until version 5, and add tokens missing in the totals.
     Some providers don't count cached tokens as input, and Gemini doesn't count thoughts as output.
     """
     providers, _ = jsonio.loads_or_text(metadata) if len(metadata) < _LONGEST_METADATA else ({}, False)

@@ -1,6 +1,5 @@
-"""Tokens that a model call read from a cache or wrote to it, and tokens of its reasoning.
-
-Conventions name them in many ways, and some count them beside the input or output instead of within it.
+"""Tokens that a model call read from a cache or wrote to it, and tokens of its reasoning. Conventions name them in many ways, and
+some don't count them within the input or output.
 """
 
 from __future__ import annotations
@@ -39,9 +38,8 @@ def cache_names(names: Iterable[str]) -> CacheNames:
 
 
 def correct_counts(attributes: Mapping[str, Any], names: CacheNames, step: Step) -> None:
-    """Fill the tokens read from and written to a cache, and add them to the input and reasoning to the output if it excludes them.
-
-    That is the case if the stated total contains both, or if a cache has more tokens than the input.
+    """Fill cache tokens, and add them to the input and reasoning to the output if these exclude them. That is the case if the
+    stated total contains both, or if a cache has more tokens than the input.
     """
     if step.cached_tokens is None:
         step.cached_tokens = _largest(attributes, names.read)

@@ -1,7 +1,4 @@
-"""All facts in one span of unknown format.
-
-One walk over attributes, events and log records finds them.
-"""
+"""All facts in one span of unknown format. One walk over attributes, events and log records finds them."""
 
 from __future__ import annotations
 
@@ -119,10 +116,7 @@ class NamePlace(NamedTuple):
 
 
 def places_of(names: Iterable[str]) -> tuple[NamePlace, ...]:
-    """Return what to read of attributes with these names, in order.
-
-    Only objects that can mean something as a whole are made. Others are the same as their attributes one by one.
-    """
+    """Return the attributes to read, and the objects that mean more as a whole than their attributes one by one."""
     paths = paths_of(names)
     tree = branches_of({name: (name, path) for name, path in paths}, paths)
     return tuple(place for key, node in tree.items() for place in _places_in(key, 1, node))
@@ -159,10 +153,7 @@ def _matters(path: str, node: Branch) -> bool:
 
 
 class Facts:
-    """A span's inferred facts.
-
-    Each field has its surest value. Content keeps its order in the span.
-    """
+    """A span's inferred facts. Each field has its surest value. Content keeps its order in the span."""
 
     def __init__(self, record: SpanRecord) -> None:
         self.fields: dict[str, Any] = {}
@@ -610,10 +601,7 @@ def provider_in(model: str | None) -> str | None:
 
 
 def without_provider(model: str) -> str:
-    """Return a model's own name without prefixes.
-
-    Examples are ``openai/gpt-4o``, ``models/gemini-2.5-flash`` and ``googleai/gemini…``.
-    """
+    """Return the model's own name of ``openai/gpt-4o``, ``models/gemini-2.5-flash`` or ``googleai/gemini…``."""
     head, slash, tail = model.partition("/")
     while slash and head.lower() in _PROVIDERS and tail:
         model = tail

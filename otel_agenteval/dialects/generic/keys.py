@@ -299,10 +299,7 @@ PLAIN_KEYS: set[str] = set()
 
 
 def is_plain(attributes: Mapping[str, Any]) -> bool:
-    """Return True if no attribute of the span hints at a model, an agent or a tool.
-
-    For most spans, one set operation decides.
-    """
+    """Return True if no attribute of the span hints at a model, an agent or a tool. For most spans, one set operation decides."""
     return PLAIN_KEYS.issuperset(attributes) or not _hints(attributes)
 
 

@@ -54,10 +54,7 @@ _LONGEST = 60
 
 
 def role_of_kind(value: str) -> str | None:
-    """Return the role for a kind attribute's value.
-
-    Examples are ``TOOL``, ``chat_model``, ``ai.generateText.doGenerate``, ``function_call``.
-    """
+    """Return the role for a kind such as ``TOOL``, ``chat_model``, ``ai.generateText.doGenerate`` or ``function_call``."""
     if not value or len(value) > _LONGEST or "\n" in value:
         return None
     words = words_of(value)
@@ -122,10 +119,7 @@ _NUMBERED = frozenset(("question", "message", "request", "exchange", "round"))
 
 @lru_cache(1024)
 def role_of_name(name: str) -> tuple[str | None, str | None]:
-    """Return the role that a span's name hints at, and the rest of the name.
-
-    Examples are ``execute_tool get_weather``, ``support.agent``.
-    """
+    """Return the role in a span's name, such as ``execute_tool get_weather`` or ``support.agent``, and the rest of the name."""
     if not name or len(name) > 200 or _OF_HTTP.match(name):
         return None, None
     agent = agent_in(name)
@@ -151,9 +145,8 @@ ENDS = frozenset(("success", "error", "finish"))
 
 @lru_cache(1024)
 def event_in(name: str) -> tuple[str, str] | None:
-    """Return the stem and the event of a span that is one event of a call, or None.
-
-    Examples are ``tool.start-3``, ``agent.toolStart-1`` (stem ``agent.tool``), ``chat.newToken-7``.
+    """Return the stem and event in the name of a span for one event of a call: ``tool.start-3``, ``agent.toolStart-1`` (stem
+    ``agent.tool``), ``chat.newToken-7``.
     """
     found = _EVENT.fullmatch(name) if "-" in name else None
     if found is None:

@@ -1,7 +1,4 @@
-"""Recognition of log records that describe a whole model or tool call, or the user's prompt.
-
-Command-line agents write such records instead of span attributes.
-"""
+"""Recognition of log records of a whole model or tool call or the user's prompt, which command-line agents write."""
 
 from __future__ import annotations
 

@@ -75,10 +75,7 @@ _STORES = ("db.", "messaging.", "aws.s3.")
 
 
 def is_other_work(record: SpanRecord, facts: Facts, role: str | None) -> bool:
-    """Return True if a span only resembles a run or a model call.
-
-    It belongs to a store or a broker, or to a server that shows no input or no answer.
-    """
+    """Return True for a span of a store or a broker, or of a server that shows no input or no answer."""
     if facts.kind_strength > 1 or role not in (LLM, *ROOT_ROLES):
         return False
     if any(key.startswith(_STORES) for key in record.attributes):
@@ -350,10 +347,7 @@ def _role_in(message: Mapping[str, Any]) -> Any:
 
 
 def _answer_after(step: Step) -> Any:
-    """Return the answer at the end of the input, and remove it there.
-
-    Some instrumentations write the whole conversation under one name.
-    """
+    """Remove and return the answer at the end of the input, where some instrumentations write the whole conversation."""
     messages = step.input_messages
     if not isinstance(messages, list) or len(messages) < 2:
         return None
@@ -502,7 +496,7 @@ def _read_run(step: Step, facts: Facts) -> None:
 
 
 def _is_around(text: str, prompt: str) -> bool:
-    """Return True if a framework wrote a prompt around the user's words, each on lines of their own or after a label."""
+    """Return True if a framework wrote a prompt around the user's words, each on separate lines or after a label."""
     return text != prompt and any(f"{before}{text}\n" in f"\n{prompt}\n" for before in ("\n", ": "))
 
 

@@ -1,7 +1,4 @@
-"""Recognition of values by their shape: messages, documents, tool definitions.
-
-Names around a value don't matter here.
-"""
+"""Recognition of values by their shape: messages, documents, tool definitions. Names around a value don't matter here."""
 
 from __future__ import annotations
 
@@ -69,7 +66,7 @@ def is_message(node: Mapping[str, Any]) -> bool:
 
 
 def may_be_message(names: Collection[str]) -> bool:
-    """Return True if an object made from attribute names can be a message, whatever its values are."""
+    """Return True if an object made from attribute names can be a message with some values."""
     return not _SURE_KEYS.isdisjoint(names) or ("type" in names and not _BESIDE_TYPE.isdisjoint(names))
 
 
@@ -187,10 +184,7 @@ def is_definition(node: Mapping[str, Any]) -> bool:
 
 
 def plain(node: Any, depth: int = 0) -> Any:
-    """Return a value in the format that :mod:`..content` decodes.
-
-    Wrappers with one key are removed, and names become the usual ones.
-    """
+    """Return a value in the format that :mod:`..content` decodes, with the usual names and without wrappers of one key."""
     if depth > _MAX_DEPTH:
         return node
     if node.__class__ is list:
@@ -214,7 +208,7 @@ def plain(node: Any, depth: int = 0) -> Any:
 
 
 def _unwrapped(node: dict[str, Any], depth: int) -> Any:
-    """Return what a wrapper with one key holds, or None for other values."""
+    """Return the value in a wrapper with one key, or None."""
     ((key, inner),) = node.items()
     if key in _WRAPPERS and isinstance(inner, dict):
         return plain(inner, depth + 1)
@@ -222,7 +216,7 @@ def _unwrapped(node: dict[str, Any], depth: int) -> Any:
 
 
 def _role_in(node: dict[str, Any]) -> str | None:
-    """Return the usual name of a message's role, or None if it has no role or the usual name."""
+    """Return the usual name of a message's role, or None for a usual or missing role."""
     role = node.get("role")
     if role == "unknown":
         return "tool"  # LangChain's tool results under LangWatch

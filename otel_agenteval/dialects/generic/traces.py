@@ -27,11 +27,8 @@ _OTHER_WORK = ("http.", "db.", "messaging.", "rpc.", "url.")
 
 
 def review_roles(records: Sequence[SpanRecord], infer: Callable[[SpanRecord], None]) -> None:
-    """Remove inferred roles from spans that are an application's own, judging by their trace.
-
-    Args:
-        records: all spans of a trace.
-        infer: infers the facts of a span that was skipped, if other spans of its scope have a role.
+    """Remove inferred roles from an application's own spans, judging by their trace. ``infer`` infers the facts of a skipped span
+    if other spans of its scope have a role.
     """
     inferred = [record for record in records if record.dialects.facts is not None and record.dialects.inferred]
     if not inferred:
@@ -184,10 +181,8 @@ def _is_other_work(record: SpanRecord) -> bool:
 
 
 def _name_tools(inferred: Sequence[SpanRecord], records: Sequence[SpanRecord]) -> None:
-    """Change chains to tools if a model requested tools with their names.
-
-    The request can also use the span's name or the last part of a qualified name, as in ``shop.orders.get_order``. A function
-    that returns documents and that no model requested is a retrieval.
+    """Change chains to tools if a model requested their names or the last part of them, as in ``shop.orders.get_order``. A
+    function that returns documents and that no model requested is a retrieval.
     """
     searches = [record for record in inferred if record.dialects.role == TOOL and _returns_documents(record)]
     chains = [record for record in inferred if record.dialects.role == CHAIN and _may_be_tool(record.dialects.facts)]
@@ -272,10 +267,7 @@ _TOKENS = frozenset(("input_tokens", "output_tokens"))
 
 
 def _drop_phantoms(inferred: Sequence[SpanRecord]) -> None:
-    """Change model spans without tokens or an answer to chains, if other calls count tokens.
-
-    Such spans only prepare a call.
-    """
+    """Change model spans without tokens or an answer to chains, if other calls count tokens. Such spans only prepare a call."""
     calls = [record for record in inferred if record.dialects.role == LLM]
     if any("output_tokens" in record.dialects.facts.fields for record in calls):
         for record in calls:
@@ -317,10 +309,7 @@ def _only_resembles_call(record: SpanRecord) -> bool:
 
 
 def _open_loops(records: Sequence[SpanRecord]) -> None:
-    """Change a model span with tools or several calls below it to an agent or a chain.
-
-    It encloses a loop and isn't a call.
-    """
+    """Change a model span with tools or several calls below it to an agent or a chain. It encloses a loop and isn't a call."""
     by_id = {record.span_id: record for record in records}
     below: dict[int, list[int]] = {}
     for record in records:

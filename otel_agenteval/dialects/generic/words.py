@@ -1,7 +1,4 @@
-"""Names split into words, in any spelling.
-
-``gen_ai.usage.inputTokens`` gives gen, ai, usage, input, tokens.
-"""
+"""Names split into words, in any spelling. ``gen_ai.usage.inputTokens`` gives gen, ai, usage, input, tokens."""
 
 from __future__ import annotations
 
