@@ -81,11 +81,7 @@ _NUMBER = re.compile(r"-?(?:\d{1,18}|\d+\.\d*(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+)"
 
 
 def known_columns(names: Iterable[str]) -> dict[str, str]:
-    """Return our column names with the source's names for them.
-
-    Raises:
-        ValueError: a required column is missing. The text lists the columns found.
-    """
+    """Return our column names with the source's names for them. Raises a ValueError that lists the columns if one is missing."""
     names = list(names)
     found = {}
     for ours, others in _SPELLINGS.items():
@@ -99,11 +95,7 @@ def known_columns(names: Iterable[str]) -> dict[str, str]:
 
 
 def spans_of(table: Any) -> Iterator[SpanRecord | OtlpLog | NotASpan]:
-    """Yield the spans and log records of a ``pyarrow.Table`` or ``RecordBatch``.
-
-    Raises:
-        ValueError: as :func:`known_columns`.
-    """
+    """Yield the spans and log records of a ``pyarrow.Table`` or ``RecordBatch``. Raises a ValueError as :func:`known_columns`."""
     columns = known_columns(table.schema.names)
     mine = {ours: _values(table.column(theirs)) for ours, theirs in columns.items()}
     nothing = [None] * table.num_rows
@@ -265,10 +257,7 @@ def schema() -> Any:
 
 
 def table_of(items: Sequence[SpanRecord | OtlpLog]) -> Any:
-    """Return spans and log records as a ``pyarrow.Table``.
-
-    Attributes and events are JSON text, so that they keep their types.
-    """
+    """Return spans and log records as a ``pyarrow.Table``. Attributes and events are JSON text, so that they keep their types."""
     pa = require("pyarrow", feature="spans in columns", extra="parquet")
     resources: dict[int, str] = {}
     return pa.Table.from_pylist([_row(item, resources) for item in items], schema())

@@ -51,10 +51,7 @@ Numbered = tuple[int, bytes]
 
 
 def otlp_lines(lines: Iterable[Numbered]) -> Iterator[Numbered]:
-    """Yield a file's lines as OTLP/JSON.
-
-    Documents in other formats are converted, even if they span several lines. Anything else stays unchanged.
-    """
+    """Yield a file's lines as OTLP/JSON. Documents in other formats are converted, even if they span several lines."""
     for number, read in _documents(lines):
         if _says_otlp(read):
             yield number, read
@@ -185,10 +182,7 @@ def _objects(value: Any) -> list[dict[str, Any]]:
 
 
 def _hex(value: Any, digits: int) -> str | None:
-    """Return an id as hex digits.
-
-    A prefix ``0x`` is removed, and missing leading zeros are added. An id of another form becomes its digest.
-    """
+    """Return an id as hex digits without ``0x`` and with leading zeros. An id of another form becomes its digest."""
     text = str(value or "").strip().removeprefix("0x").lower()
     if not text:
         return None
@@ -200,10 +194,7 @@ def _hex(value: Any, digits: int) -> str | None:
 
 
 def _nanoseconds(value: Any) -> str | None:
-    """Return a time as nanoseconds since 1970, or None.
-
-    It is ISO 8601, or a number in seconds, milli-, micro- or nanoseconds.
-    """
+    """Return a time as nanoseconds since 1970, or None. It is ISO 8601, or a number in seconds, milli-, micro- or nanoseconds."""
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, (int, float)):
@@ -402,10 +393,7 @@ def _typed(key: str, text: Any) -> Any:
 
 
 def _annotation(item: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an event from a Zipkin annotation.
-
-    SDKs write ``{"name": {attributes}}``, the Collector ``name|{attributes}|dropped``. Others write only the name.
-    """
+    """Return the event of a Zipkin annotation: ``{"name": {attributes}}`` (SDKs), ``name|{attributes}|dropped`` or a name."""
     text = str(item.get("value") or "")
     time_ns = _microseconds(item.get("timestamp"))
     whole = _object(text)
@@ -420,10 +408,7 @@ def _annotation(item: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _from_row_of_phoenix(value: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Convert a row, or the columns that ``DataFrame.to_json()`` writes.
-
-    Each column has its values by row index.
-    """
+    """Convert a row, or the columns that ``DataFrame.to_json()`` writes. Each column has its values by row index."""
     if isinstance(value["context.trace_id"], dict):
         columns = {key: _object(column) for key, column in value.items()}
         rows = [{key: column.get(index) for key, column in columns.items()} for index in columns["context.trace_id"]]
@@ -444,10 +429,7 @@ def _from_row_of_phoenix(value: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def flattened(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return attributes with one flat key per plain value.
-
-    An example is ``llm.input_messages.0.message.role``. Lists of plain values stay lists.
-    """
+    """Return attributes with a key per plain value: ``llm.input_messages.0.message.role``. Lists of plain values stay."""
     found: dict[str, Any] = {}
     for key, value in attributes.items():
         if isinstance(value, dict) and key != "metadata":

@@ -1,7 +1,4 @@
-"""OTLP/JSON requests, in the form that :mod:`.split` gives to protobuf requests.
-
-JSON can only be parsed as a whole, so nothing is deferred here.
-"""
+"""OTLP/JSON requests in the form of :mod:`.split`, parsed completely, because JSON can't be parsed in parts."""
 
 from __future__ import annotations
 
@@ -17,11 +14,7 @@ _LOG_SIZE = 1_024
 
 
 def json_spans(body: bytes, drop_scope: str = "", base: int = 0) -> tuple[dict[bytes, Part], int]:
-    """Return spans by trace id, and how many are invalid, as :func:`.split.split_spans` does.
-
-    Raises:
-        NotOtlp: the bytes aren't such a request.
-    """
+    """Return spans by trace id, and how many are invalid, as :func:`.split.split_spans` does. Raises :class:`NotOtlp`."""
     parts: dict[bytes, Part] = {}
     invalid = 0
     for span in _items(body, "traces"):
@@ -40,11 +33,7 @@ def json_spans(body: bytes, drop_scope: str = "", base: int = 0) -> tuple[dict[b
 
 
 def json_logs(body: bytes, vocabulary: Vocabulary) -> tuple[list[tuple[OtlpLog, int]], int]:
-    """Return log records with their sizes, as :func:`.split.split_logs` does.
-
-    Raises:
-        NotOtlp: the bytes aren't such a request.
-    """
+    """Return log records with their sizes, as :func:`.split.split_logs` does. Raises :class:`NotOtlp`."""
     items = _items(body, "logs")
     logs = [item for item in items if isinstance(item, OtlpLog)]
     wanted = [

@@ -32,10 +32,8 @@ _MAX_NESTING = 64
 
 
 def is_ours(scope: str, attributes: Mapping[str, Any], name: str = "") -> bool:
-    """Return True if a span or log record is a score of any engine. These are never evaluated.
-
-    The scope shows that or, if a hop renamed it, the ids on each score. Another program's evaluation isn't the agent's work
-    either, unless a user made it: that is feedback.
+    """Return True for a score of any engine, which is never evaluated. The scope shows that or, if a hop renamed it, the ids.
+    Neither is another program's evaluation, unless a user made it: that is feedback.
     """
     return (
         scope == SCOPE
@@ -59,11 +57,7 @@ class OtlpLog:
 
 
 def from_json(message: Any) -> Iterator[SpanRecord | OtlpLog | NotASpan]:
-    """Yield all spans and log records of one OTLP/JSON export request.
-
-    Raises:
-        NotASpan: the value isn't such a request.
-    """
+    """Yield all spans and log records of an OTLP/JSON request. Raises :class:`NotASpan` for anything else."""
     if not isinstance(message, Mapping):
         raise NotASpan(f"must be an OTLP/JSON object, got {type(message).__name__}")
     groups = [key for key in ("resourceSpans", "resource_spans", "resourceLogs", "resource_logs") if key in message]
@@ -133,10 +127,7 @@ def is_server(kind: Any) -> bool:
 
 
 def _event_name(attributes: Mapping[str, Any]) -> Any:
-    """Return the event name in a log record's attributes.
-
-    LiteLLM writes it with an underscore.
-    """
+    """Return the event name in a log record's attributes. LiteLLM writes it with an underscore."""
     return attributes.get("event.name") or attributes.get("event_name") or ""
 
 
@@ -151,10 +142,7 @@ def _log_from_json(item: Mapping[str, Any], scope: str) -> OtlpLog:
 
 
 def _id(value: Any, size: int, needed: str | None) -> int:
-    """Return an id from hex or base64, or 0 without an id.
-
-    OTLP/JSON requires hex. Protobuf's JSON mapping writes base64.
-    """
+    """Return an id from hex or base64, or 0 without an id. OTLP/JSON requires hex. Protobuf's JSON mapping writes base64."""
     if value and isinstance(value, str):
         if len(value) == 2 * size:
             raw = from_hex(value)

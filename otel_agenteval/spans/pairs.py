@@ -43,13 +43,8 @@ _known_keys: dict[bytes, str] = {}
 
 
 def pairs_of(raw_pairs: Iterable[bytes]) -> tuple[dict[str, Any], list[str]]:
-    """Return attributes in their order, and the keys whose values are :class:`Unread`.
-
-    The last of two equal keys counts.
-
-    Raises:
-        DecodeError: the bytes aren't a pair.
-        UnicodeDecodeError: a text isn't UTF-8.
+    """Return attributes in order (the last of equal keys counts), and the keys of :class:`Unread` values. Raises a DecodeError,
+    or a UnicodeDecodeError if a text isn't UTF-8.
     """
     found: dict[str, Any] = {}
     unread: list[str] = []
@@ -193,11 +188,7 @@ def _key(raw: bytes) -> str:
 
 
 def _read_by_protobuf(raw: bytes) -> tuple[str, Any]:
-    """Return any pair.
-
-    Raises:
-        DecodeError: the bytes aren't a pair, or a text isn't UTF-8.
-    """
+    """Return any pair. Raises a DecodeError if the bytes aren't a pair, or a text isn't UTF-8."""
     pair = _parse_pair(raw)
     return pair.key, value_of(pair.value)
 

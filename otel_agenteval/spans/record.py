@@ -1,7 +1,4 @@
-"""Span and log records with the fields that the engine keeps.
-
-Ids are integers. A parent id of 0 means no parent.
-"""
+"""Span and log records with the fields that the engine keeps. Ids are integers. A parent id of 0 means no parent."""
 
 from __future__ import annotations
 
@@ -40,10 +37,7 @@ class LogPart(NamedTuple):
 
 
 class SpanRecord:
-    """One ended span or, as the turn root ends, one about to end.
-
-    Its attributes are read-only.
-    """
+    """One ended span or, as the turn root ends, one about to end. Its attributes are read-only."""
 
     __slots__ = (
         "attributes",
@@ -169,10 +163,7 @@ def time_of(value: Any) -> int:
 
 
 def clean(record: SpanRecord) -> None:
-    """Replace values that aren't JSON in a span of this process.
-
-    The SDK's own objects stay unchanged.
-    """
+    """Replace values that aren't JSON in a span of this process. The SDK's own objects stay unchanged."""
     record.name = str(plain(record.name))
     if record.status_message is not None:
         record.status_message = str(plain(record.status_message))
@@ -186,10 +177,7 @@ def clean(record: SpanRecord) -> None:
 
 
 def _is_simple(attributes: Mapping[str, Any]) -> bool:
-    """Return True if attributes are valid as they are.
-
-    The check takes a third of :func:`plain`'s time.
-    """
+    """Return True if attributes are valid as they are. The check takes a third of :func:`plain`'s time."""
     for key, value in attributes.items():
         kind = value.__class__
         if not key.isascii():

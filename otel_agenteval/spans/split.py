@@ -40,11 +40,7 @@ _parse_log_head = MESSAGES["LogHead"].FromString
 
 
 def _parsed(read: Callable[[bytes], Found], raw: bytes, kind: Kind) -> Found:
-    """Parse a message, even if its texts aren't UTF-8.
-
-    Raises:
-        DecodeError: the bytes aren't such a message.
-    """
+    """Parse a message, even if its texts aren't UTF-8. Raises a DecodeError."""
     try:
         return read(raw)
     except (DecodeError, UnicodeDecodeError):
@@ -69,16 +65,9 @@ _NO_TRACE = bytes(16)
 def split_spans(
     body: bytes, drop_scope: str = "", base: int = 0, vocabulary: Vocabulary | None = None
 ) -> tuple[dict[bytes, Part], int]:
-    """Return a request's spans by trace id, and the number of spans without valid ids.
-
-    Args:
-        body: the serialized ExportTraceServiceRequest.
-        drop_scope: instrumentation scope whose spans are left out.
-        base: makes the trace ids of their records trace keys (:mod:`otel_agenteval.core.tenancy`).
-        vocabulary: distinguishes GenAI spans from an application's own, whose attributes are then parsed on first use.
-
-    Raises:
-        NotOtlp: the bytes aren't such a request.
+    """Return a request's spans by trace id, and the number of spans without valid ids. Raises :class:`NotOtlp`. Spans of
+    ``drop_scope`` are left out. ``base`` makes trace ids trace keys (:mod:`otel_agenteval.core.tenancy`). ``vocabulary``
+    distinguishes GenAI spans from others, whose attributes are parsed on first use.
     """
     parts: dict[bytes, Part] = {}
     invalid = 0
@@ -97,7 +86,7 @@ def split_spans(
 
 
 def _add_spans(items: Iterable[bytes], origin: Origin, parts: dict[bytes, Part]) -> int:
-    """Add the spans of a scope to their traces. Return how many have no valid ids."""
+    """Add the spans of a scope to their traces. Return the number without valid ids."""
     invalid = 0
     for raw in items:
         size = len(raw)
@@ -131,12 +120,8 @@ def _add_spans(items: Iterable[bytes], origin: Origin, parts: dict[bytes, Part])
 
 
 def count_records(body: bytes, most: int) -> int:
-    """Return how many groups, spans and log records a request has, without parsing it.
-
-    An empty one takes two bytes here, but a hundred when parsed. Counting stops above ``most``.
-
-    Raises:
-        NotOtlp: the bytes aren't a protobuf message.
+    """Return how many groups, spans and log records a request has, up to ``most``, without parsing: an empty one takes two bytes
+    here, but a hundred when parsed. Raises :class:`NotOtlp`.
     """
     found = 0
     below = [(0, len(body), 0)]
@@ -223,10 +208,7 @@ _CACHED_BYTES = 8_192
 
 
 def resource_attributes(raw: bytes) -> dict[str, Any]:
-    """Return a resource's attributes, read-only.
-
-    Short resources are cached, because requests repeat them.
-    """
+    """Return a resource's attributes, read-only. Short resources are cached, because requests repeat them."""
     return (_known_resource if len(raw) <= _CACHED_BYTES else _resource)(raw)
 
 
@@ -280,12 +262,7 @@ def _record_of_broken(span: WireSpan) -> SpanRecord:
 
 
 def _record_from(span: WireSpan, raw: bytes) -> SpanRecord:
-    """Return a span's record, set field by field for speed.
-
-    Raises:
-        DecodeError: the bytes aren't a span.
-        UnicodeDecodeError: a text isn't UTF-8.
-    """
+    """Return a span's record, set field by field for speed. Raises a DecodeError or UnicodeDecodeError."""
     origin = span.origin
     message = _parse_span(raw)
     parent_id = message.parent_id
@@ -337,12 +314,8 @@ def _is_plain(attributes: dict[str, Any], genai_keys: frozenset[str] | None) -> 
 
 
 def split_logs(body: bytes, vocabulary: Vocabulary) -> tuple[list[tuple[OtlpLog, int]], int]:
-    """Return log records about GenAI spans with sizes in bytes, and how many are invalid.
-
-    All others are skipped without parsing.
-
-    Raises:
-        NotOtlp: the bytes aren't such a request.
+    """Return log records about GenAI spans with sizes in bytes, and how many are invalid. Others aren't parsed. Raises
+    :class:`NotOtlp` if the bytes aren't such a request.
     """
     found: list[tuple[OtlpLog, int]] = []
     invalid = 0

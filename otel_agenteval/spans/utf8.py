@@ -1,7 +1,4 @@
-"""Repair of OTLP messages with texts that aren't UTF-8, which protobuf rejects as a whole.
-
-Invalid bytes become U+FFFD.
-"""
+"""Repair of OTLP messages with texts that aren't UTF-8, which protobuf rejects as a whole. Invalid bytes become U+FFFD."""
 
 from __future__ import annotations
 

@@ -15,10 +15,7 @@ OVERHEAD = 512
 
 
 class Vocabulary(NamedTuple):
-    """Names that distinguish GenAI spans and log records from others.
-
-    The dialects define it for :mod:`.split`.
-    """
+    """Names that distinguish GenAI spans and log records from others. The dialects define it for :mod:`.split`."""
 
     keys: frozenset[str]
     """Attributes of which a GenAI span has at least one, unless its scope is GenAI."""
@@ -73,10 +70,7 @@ class WireSpan:
         return span
 
     def record(self) -> SpanRecord:
-        """Return the record, parsed once.
-
-        If protobuf rejects the span, it has only ids and is marked as truncated.
-        """
+        """Return the record, parsed once. If protobuf rejects the span, it has only ids and is marked as truncated."""
         record = self._record
         if record is None:
             record = self._record = self.origin.read(self)
@@ -111,10 +105,7 @@ class Unread:
 
 
 class LazyAttributes(Mapping[str, Any]):
-    """A span's attributes, some of which are parsed on first use.
-
-    Those are :class:`Unread` in ``found``.
-    """
+    """A span's attributes, some of which are parsed on first use. Those are :class:`Unread` in ``found``."""
 
     __slots__ = ("_found",)
 

@@ -1,7 +1,4 @@
-"""Spans as OTLP/JSON, the format of the Collector's file exporter that :mod:`.otlp` reads.
-
-Log records of a span are written beside it, so that reading restores both.
-"""
+"""Spans as the OTLP/JSON that :mod:`.otlp` reads. Log records of a span are written next to it, so that reading restores both."""
 
 from __future__ import annotations
 
@@ -18,10 +15,7 @@ _INT64 = 2**63
 
 
 def as_otlp_json(records: Iterable[SpanRecord]) -> list[dict[str, Any]]:
-    """Return one message with spans and, if they have log records, one with these.
-
-    Spans keep their order within a resource and scope.
-    """
+    """Return a message with spans, in order within a resource and scope, and one with their log records, if any."""
     spans: dict[tuple[int, str], list[SpanRecord]] = {}
     resources: dict[int, Mapping[str, Any]] = {}
     for record in records:
