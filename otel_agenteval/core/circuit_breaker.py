@@ -32,16 +32,10 @@ class SharedOutages(Protocol):
 class CircuitBreaker:
     """Breaker for the calls of one server. Thread-safe.
 
-    It opens when an outage is reported, or after ``threshold`` failures in a row. All calls then wait for the same moment, so they
-    keep their order. Then one call tries the server. A failure doesn't count if the server answered another call in the
-    meantime: the server is slow or overloaded, but not down.
-
-    Args:
-        clock: the clock for outages.
-        threshold: failures in a row that open it. With None, only reported outages do.
-        longest: maximum seconds between two tries. The time grows with the outage.
-        kind: the server's name, shared with other processes.
-        shared: outages that other processes found, if any.
+    It opens when an outage is reported, or after ``threshold`` failures in a row (never with None). All calls then wait for the
+    same moment, so they keep their order, and one call tries the server. A failure doesn't count if the server answered another
+    call in the meantime: it is slow or overloaded, but not down. ``longest`` is the maximum seconds between two tries. ``kind``
+    is the server's name in ``shared``, the outages that other processes found.
     """
 
     def __init__(
@@ -66,10 +60,7 @@ class CircuitBreaker:
         self._trying = False
 
     def enter(self) -> tuple[float | None, bool]:
-        """Return the seconds that a call must wait, and True if it is the one that tries. :meth:`leave` must follow.
-
-        The time is 0 if the call can continue, or None while another call is trying the server.
-        """
+        """Return the seconds to wait (0 to go on, None during a try), and True if the call tries. :meth:`leave` must follow."""
         if self._shared is None and self._since is None:  # the server is up: no lock needed
             return 0.0, False
         reported = 0.0 if self._shared is None else self._shared.until(self._kind)
@@ -88,10 +79,7 @@ class CircuitBreaker:
             return 0.0, True
 
     def leave(self, trying: bool, answered: bool | None, *, began: float = float("inf"), down: bool = False) -> None:
-        """Record the result of a call that continued.
-
-        ``answered`` is None if the server wasn't called. ``down`` is True if it is known to be down. ``began`` is monotonic.
-        """
+        """Record a call's result. ``answered`` is None if the server wasn't called, ``down`` is True in a known outage."""
         news: float | None = None
         with self._lock:
             if trying:

@@ -30,23 +30,15 @@ class Deadline:
         self._stop = stop
 
     def left(self) -> float:
-        """Return the remaining seconds.
-
-        Raises:
-            TimeoutError: If the deadline has passed.
-        """
+        """Return the remaining seconds. Raises a TimeoutError if the deadline has passed."""
         left = self._stop - self._clock.monotonic()
         if left <= 0:
             raise TimeoutError
         return left
 
     def bind(self, connected: socket.socket) -> None:
-        """Set the socket's timeout to the remaining time.
-
-        A timeout that is at most 1 % wrong stays unchanged, because each change is a system call.
-
-        Raises:
-            TimeoutError: If the deadline has passed.
+        """Set the socket's timeout to the remaining time, or raise a TimeoutError. A timeout that is at most 1 % wrong stays
+        unchanged, because each change is a system call.
         """
         left, bound = self.left(), connected.gettimeout()
         if bound is None or abs(bound - left) > left / 100:
@@ -54,13 +46,7 @@ class Deadline:
 
 
 def within(seconds: float, work: Callable[[], T]) -> T:
-    """Run a function on a separate thread and return its result.
-
-    If time runs out, the thread is abandoned but not stopped.
-
-    Raises:
-        TimeoutError: If the function doesn't finish in time.
-    """
+    """Run a function on another thread, and return its result. After the time, raise a TimeoutError and abandon the thread."""
     context = contextvars.copy_context()
     found: list[T] = []
     faults: list[BaseException] = []
@@ -83,12 +69,7 @@ def within(seconds: float, work: Callable[[], T]) -> T:
 
 
 def addresses_of(host: str, port: int, deadline: Deadline) -> list[tuple[Any, ...]]:
-    """Resolve a host with ``socket.getaddrinfo``, which has no timeout of its own.
-
-    Raises:
-        TimeoutError: If the resolver doesn't answer in time.
-        OSError: If the name has no address.
-    """
+    """Resolve a host with ``socket.getaddrinfo``, which has no timeout. Raises a TimeoutError, or an OSError for unknown names."""
     look_up = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
     try:
         ipaddress.ip_address(host)

@@ -32,10 +32,7 @@ class AgentEvalError(Exception):
 
 
 class ConfigError(AgentEvalError):
-    """An invalid name, parameter or value.
-
-    The message states the location and the allowed values.
-    """
+    """An invalid name, parameter or value. The message states the location and the allowed values."""
 
 
 class MissingExtra(ConfigError):
@@ -47,10 +44,7 @@ class MissingExtra(ConfigError):
 
 
 class JudgeError(AgentEvalError):
-    """A judge or embedder failed, or its reply can't be parsed.
-
-    The message contains no content.
-    """
+    """A judge or embedder failed, or its reply can't be parsed. The message contains no content."""
 
     def __init__(self, message: str, error_type: str = "judge_error", retry_after: float = 0.0) -> None:
         super().__init__(message)
@@ -123,19 +117,13 @@ class NotASpan(ValueError):
 
 
 def refusal(where: str, shown: str, rule: str) -> str:
-    """Return the message about a value: ``turn.max_open: must be a whole number from 1, got 0``.
-
-    ``rule`` starts with *must be*. Its other sentences, an example or a fix, follow the value.
-    """
+    """Return ``turn.max_open: must be a whole number from 1, got 0``. Sentences after the first of ``rule`` follow the value."""
     must, period, fix = rule.partition(". ")
     return f"{where}: {must}, got {shown}{period}{fix}"
 
 
 def nearest(name: str, known: Iterable[str], count: int = 3) -> list[str]:
-    """Return the ``count`` known names most similar to ``name``, best match first.
-
-    Fewer names are returned only if fewer are known.
-    """
+    """Return the ``count`` known names most similar to ``name``, best match first."""
     import difflib
 
     names = sorted(set(known))

@@ -1,7 +1,4 @@
-"""One event loop for all coroutines that this package runs on behalf of the process.
-
-An asynchronous client belongs to the loop in which it was first used, so a loop for each call would break the second one.
-"""
+"""One event loop for all coroutines of this package, because an asynchronous client belongs to the loop of its first use."""
 
 from __future__ import annotations
 
@@ -52,7 +49,7 @@ def _process_loop() -> _Loop:
 
 
 def submitted(coroutine: Coroutine[Any, Any, _T], loop: asyncio.AbstractEventLoop | None = None) -> Future[_T]:
-    """Run a coroutine in ``loop``, by default the process's. A nested call gets a loop of its own."""
+    """Run a coroutine in ``loop``, by default the process's. A nested call gets its own loop."""
     loop = loop or _process_loop().loop
     if asyncio._get_running_loop() is loop:
         return started(asyncio.run, coroutine)

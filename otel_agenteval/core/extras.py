@@ -30,13 +30,7 @@ def installed(module: str) -> bool:
 
 
 def version_of(module: str) -> str:
-    """Return the version of an installed package that is named like its module.
-
-    It is read from the name of the metadata's folder, because ``importlib.metadata`` takes long to import.
-
-    Raises:
-        ModuleNotFoundError: If the package isn't installed, or has no metadata.
-    """
+    """Return a version from the metadata's folder (``importlib.metadata`` imports slowly). Raises a ModuleNotFoundError."""
     spec = importlib.util.find_spec(module)
     found = [*Path(spec.origin).parents[1].glob(f"{module}-*.dist-info")] if spec is not None and spec.origin else []
     if len(found) == 1:
@@ -45,10 +39,7 @@ def version_of(module: str) -> str:
 
 
 def entry_points(group: str) -> Iterable[Any]:
-    """Return a group's entry points in the installed packages.
-
-    ``importlib.metadata`` takes long to import and to read all packages, so it is only used if a package names the group.
-    """
+    """Return a group's entry points. ``importlib.metadata`` takes long, so it is only used if a package names the group."""
     if not _is_named(group.encode()):
         return ()
     found: Iterable[Any] = importlib.import_module("importlib.metadata").entry_points(group=group)
@@ -79,11 +70,7 @@ def _is_standard(finder: Any) -> bool:
 
 
 def require(module: str, *, feature: str, extra: str) -> Any:
-    """Import an optional package on first use.
-
-    Raises:
-        MissingExtra: If the package isn't installed. The message names the extra.
-    """
+    """Import an optional package on first use, or raise a :class:`MissingExtra` that names the extra."""
     try:
         with late_imports():
             return importlib.import_module(module)

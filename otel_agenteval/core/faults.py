@@ -6,10 +6,7 @@ from .errors import ConfigError
 
 
 class Faults:
-    """Collects configuration errors from several steps.
-
-    Wrap each step in ``with faults:``, and call :meth:`check` at the end.
-    """
+    """Collects configuration errors from several steps. Wrap each step in ``with faults:``, and call :meth:`check` at the end."""
 
     def __init__(self) -> None:
         self._lines: dict[str, None] = {}
@@ -29,10 +26,6 @@ class Faults:
         return True
 
     def check(self) -> None:
-        """Raise all collected errors as one.
-
-        Raises:
-            ConfigError: If any step failed. The message has one line per error.
-        """
+        """Raise one ConfigError with a line for each collected error, if any."""
         if self._lines:
             raise ConfigError("\n".join(self._lines))

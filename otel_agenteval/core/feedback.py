@@ -126,12 +126,8 @@ def normal(name: str) -> str:
 
 
 def ids_of(turn: Any) -> tuple[int, int]:
-    """Parse a turn's trace id and span id.
-
-    Accepts ``TRACE_ID-SPAN_ID``, ``TRACE_ID``, a ``traceparent`` or a span context. Without a span id, the second number is 0.
-
-    Raises:
-        ConfigError: If the value has another form.
+    """Parse ``TRACE_ID-SPAN_ID``, ``TRACE_ID``, a ``traceparent`` or a span context as trace id and span id (0 if missing).
+    Raises a ConfigError for other values.
     """
     trace_id, span_id = getattr(turn, "trace_id", None), getattr(turn, "span_id", None)
     if isinstance(trace_id, int) and isinstance(span_id, int) and trace_id:
@@ -215,10 +211,7 @@ def is_feedback(name: str) -> bool:
 
 
 def is_feedback_record(name: str, attributes: Mapping[str, Any]) -> bool:
-    """Return True if an event or log record is feedback.
-
-    An evaluation result counts if its name marks feedback and otel-agenteval didn't emit it.
-    """
+    """Return True for feedback, also for an evaluation result that is named so and that otel-agenteval didn't emit."""
     if name == EVENT:
         return RESULT_ID not in attributes and is_feedback(str(attributes.get(EVALUATION_NAME, "")))
     return is_feedback(name)
@@ -230,10 +223,8 @@ def in_record(name: str, attributes: Mapping[str, Any], body: Any = None, seed: 
 
 
 def in_event(name: str, attributes: Mapping[str, Any], body: Any = None, seed: str = "") -> Feedback | None:
-    """Return the feedback in an event or log record, or None if it has no readable rating.
-
-    Only the last part of an attribute name counts: ``score``, ``user_feedback.score`` and ``app.feedback.score`` are
-    equivalent.
+    """Return the feedback in an event or log record, or None without a readable rating. Only the last part of an attribute name
+    counts: ``score``, ``user_feedback.score`` and ``app.feedback.score`` are equivalent.
     """
     values: dict[str, Any] = {}
     if isinstance(body, Mapping):
@@ -266,10 +257,7 @@ def in_event(name: str, attributes: Mapping[str, Any], body: Any = None, seed: s
 
 
 def _scale_of(score: float, values: Mapping[str, Any], *, rating: bool) -> tuple[float, float] | None:
-    """Return the scale of a number, or None for the default of 0 to 1.
-
-    The attributes can define it. Ratings default to 1 to 5 (or 10), and a value of -1 implies -1 to 1.
-    """
+    """Return the scale that attributes define, or 1 to 5 (or 10) for ratings, -1 to 1 for -1, or None for 0 to 1."""
     most = next((number for key in _MOST if (number := _number(values.get(key))) is not None), None)
     least = next((number for key in _LEAST if (number := _number(values.get(key))) is not None), None)
     if most is not None:

@@ -6,10 +6,7 @@ import os
 
 
 def private(path: str, flags: int) -> int:
-    """Open a file, for use as an ``opener``. New files get mode 0600.
-
-    Content in these files must be readable only by their owner. An existing file keeps its mode.
-    """
+    """Open a file, for use as an ``opener``. New files get mode 0600, because they have content. Others keep their mode."""
     return os.open(path, flags, 0o600)
 
 

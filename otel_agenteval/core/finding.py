@@ -24,11 +24,7 @@ _REQUIRED = {"path": str, "start": int, "end": int, "type": str}
 
 
 class Finding(NamedTuple):
-    """One finding.
-
-    ``start`` and ``end`` are character positions in the text at ``path``. The text of a value that isn't text is its compact
-    JSON.
-    """
+    """One finding. ``start`` and ``end`` are character positions in the text, or compact JSON, of the value at ``path``."""
 
     path: str
     """Place in the turn: ``output``, ``tool_calls[2].result``, ``retrievals[0].documents[1].content``, ``context[0]``."""
@@ -64,16 +60,13 @@ def _is_finding(one: Any) -> bool:
 
 
 def highest(findings: Iterable[Mapping[str, Any]]) -> Severity | None:
-    """Return the highest severity of findings, or None if there are none."""
+    """Return the highest severity of findings, or None."""
     found = {one.get("severity") for one in findings}
     return next((severity for severity in reversed(SEVERITIES) if severity in found), None)
 
 
 def value_at(turn: Any, path: str) -> Any:
-    """Return the value at a finding's path, or None if the turn doesn't have it.
-
-    ``turn`` is a :class:`~otel_agenteval.core.turn.Turn` or its form ``turn.v1``.
-    """
+    """Return the value at a finding's path in a :class:`~otel_agenteval.core.turn.Turn` or ``turn.v1`` form, or None."""
     steps = _STEP.findall(path)
     for name, index in steps:
         try:
@@ -131,10 +124,8 @@ def _around(text: str, start: int, end: int, finding: Mapping[str, Any]) -> Evid
 
 
 def with_evidence(scores: Iterable[Mapping[str, Any]], turn: Any) -> list[dict[str, Any]]:
-    """Return stored scores, each with its findings as ``evidence``.
-
-    A finding gets its ``place`` for people. If the turn has its text, it also gets ``before``, ``found`` and ``after``, and the
-    text that it was ``compared`` with. Without content, ``turn`` is None.
+    """Return stored scores, each with its findings as ``evidence``. It has the ``place`` for people. With a turn that has the
+    text, it also has ``before``, ``found`` and ``after``, and the text that it was ``compared`` with.
     """
     return [{**score, "evidence": [_shown(turn, one) for one in findings_in(score.get("detail"))]} for score in scores]
 

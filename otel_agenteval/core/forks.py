@@ -1,4 +1,4 @@
-"""Registry of what the package does when the process forks.
+"""Registry of the package's actions when the process forks.
 
 A forked child inherits memory, but no threads: a lock that a thread of the parent held is never released, and work that waits
 in memory is still the parent's. Functions run in the order of :class:`Step`, and within a step in the order of registration.

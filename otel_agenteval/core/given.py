@@ -1,4 +1,4 @@
-"""Forms of the facts that data sets, ``expect()`` and applications provide, in our spelling and those of other tools."""
+"""Forms of the facts that data sets, ``expect()`` and applications provide, in our and other tools' spelling."""
 
 from __future__ import annotations
 

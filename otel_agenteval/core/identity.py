@@ -9,10 +9,8 @@ Value = TypeVar("Value")
 
 
 class ByIdentity(Generic[Value]):
-    """Maps objects to values by identity, not by equality.
-
-    Telemetry providers of other packages can define equality by their fields, and then aren't hashable. The mapping holds weak
-    references. A value for an object that can't be weakly referenced is discarded. Not thread-safe.
+    """Maps objects to values by identity, because telemetry providers can define equality and then aren't hashable. References
+    are weak. A value for an object that can't be weakly referenced is discarded. Not thread-safe.
     """
 
     def __init__(self) -> None:

@@ -30,10 +30,7 @@ _FAILURES = 20
 
 
 def parsed(text: str) -> Any:
-    """Return the value of a text that ``toString`` wrote, or None for other texts.
-
-    Objects become dicts with their class as ``java_class``.
-    """
+    """Return the value of a ``toString`` text, with objects as dicts with their class as ``java_class``, or None."""
     if text[-1:] not in ("}", "]", ")") or len(text) > LONGEST or _START.match(text) is None:
         return None
     return _Parser(text).parsed()

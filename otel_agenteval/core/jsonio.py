@@ -21,11 +21,7 @@ _ENCODER = 254
 
 
 def loads(text: str | bytes) -> Any:
-    """Parse strict JSON (RFC 8259: no NaN, no comments).
-
-    Raises:
-        ValueError: If the text isn't JSON, or is nested so deeply that a turn containing it couldn't be written.
-    """
+    """Parse strict JSON (RFC 8259: no NaN, no comments). Raises a ValueError, also for text that is nested too deeply for a turn."""
     found = _parsed(text)
     if len(text) > 2 * MAX_DEPTH and _brackets(text) > MAX_DEPTH:
         held = found
@@ -84,10 +80,7 @@ _FOUR_BYTES = (*(bytes((lead,)) for lead in range(0xF0, 0xF5)), b"\\ud", b"\\uD"
 
 
 def weight(document: bytes) -> int:
-    """Estimate the memory that a document's values need as Python objects, without parsing it.
-
-    The result is an upper limit in bytes. It can be up to fifty times the document's length.
-    """
+    """Estimate the bytes of a document's values as Python objects, at most, without parsing: up to fifty times its length."""
     text = len(document) * (4 if any(mark in document for mark in _FOUR_BYTES) else 1 if document.isascii() else 2)
     structure = _structure(document)
     if structure > 4 * len(document):  # the brackets and commas may be inside strings: count again without those
@@ -101,12 +94,8 @@ def _structure(document: bytes) -> int:
 
 
 def loads_lenient(text: str | bytes) -> Any:
-    """Parse JSON that may contain bare NaN and Infinity, as some programs write them.
-
-    Use it for whole documents only: the caller must limit the nesting of the values.
-
-    Raises:
-        ValueError: If the text isn't JSON, or is nested more deeply than the parser allows.
+    """Parse JSON that may contain bare NaN and Infinity, or raise a ValueError. Use it for whole documents only: the caller must
+    limit the nesting of the values.
     """
     try:
         return _parsed(text)
@@ -121,10 +110,7 @@ def loads_lenient(text: str | bytes) -> Any:
 
 
 def loads_or_text(text: str) -> tuple[Any, bool]:
-    """Return a JSON value, and True if the document was truncated.
-
-    The value is the parsed document, the readable part of a truncated one, or the text itself.
-    """
+    """Return a JSON value or its readable part (True if the document was truncated), or the text itself."""
     try:
         return loads(text), False
     except ValueError:
@@ -138,7 +124,7 @@ def loads_or_text(text: str) -> tuple[Any, bool]:
 
 
 def loads_cut(text: str) -> Any:
-    """Return the readable part of a truncated JSON document, or None if there is none."""
+    """Return the readable part of a truncated JSON document, or None."""
     from pydantic_core import from_json
 
     try:
@@ -149,10 +135,8 @@ def loads_cut(text: str) -> Any:
 
 
 def dumps(value: Any) -> str:
-    """Return compact JSON that :func:`loads` accepts.
-
-    Dates and numbers of libraries are written as in :func:`.wellformed.written`, and models of Pydantic as objects. Other
-    objects that JSON can't represent become their ``str``, and non-finite numbers become null.
+    """Return compact JSON that :func:`loads` accepts, with dates and numbers of libraries as in :func:`.wellformed.written`,
+    models of Pydantic as objects, other objects as their ``str``, and non-finite numbers as null.
     """
     try:
         return orjson.dumps(value, default=_of_object, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_DATETIME).decode()

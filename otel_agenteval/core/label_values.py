@@ -57,10 +57,7 @@ class LabelValues(Generic[Value]):
         return len(self._places) >= self._limit
 
     def use(self, value: Value, now: float, sightings: int = 1) -> None:
-        """Record the use of a value that has a place, at a monotonic time. Other values are ignored.
-
-        0 new ``sightings`` mark further use within a sighting that was already counted.
-        """
+        """Record the use of a value that has a place, at a monotonic time. With 0 ``sightings``, it belongs to the last sighting."""
         place = self._places.get(value)
         if place is not None:
             place.used = now
@@ -70,10 +67,7 @@ class LabelValues(Generic[Value]):
                 self._note(sightings)
 
     def ask(self, value: Value, now: float, sightings: int = 1) -> tuple[bool, Value | None]:
-        """Request a place for a value that has none.
-
-        Return True if it now has a place, and the value that it replaced, if any.
-        """
+        """Request a place for a value. Returns True if it now has one, and the value that it replaced, if any."""
         self._note(sightings)
         if not self.full:
             self._places[value] = _Place(now, sightings)

@@ -13,10 +13,7 @@ from collections.abc import Iterator
 from .forks import Step, at_fork
 
 PATIENCE = 1.0
-"""Seconds that an import or a fork waits for the lock.
-
-A longer wait is a deadlock: the holder waits for a lock of the waiting thread.
-"""
+"""Seconds that an import or a fork waits for the lock. A longer wait is a deadlock: the holder waits for a lock of the waiter."""
 
 _lock = threading.RLock()
 _held = False

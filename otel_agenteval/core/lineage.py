@@ -81,10 +81,7 @@ def _is_child_by_multiprocessing(parent: int) -> bool:
 
 
 def _is_worker_of_gunicorn() -> bool:
-    """Return True in a gunicorn worker whose ancestry isn't readable.
-
-    This is the case without ``/proc``, or if the worker dropped its server's privileges.
-    """
+    """Return True in a gunicorn worker without readable ancestry, because of dropped privileges or a missing ``/proc``."""
     is_same_program_known = bool(_read(_PROC / str(os.getppid()) / "auxv"))
     return os.environ.get("SERVER_SOFTWARE", "").startswith("gunicorn/") and not is_same_program_known
 
@@ -113,10 +110,7 @@ def _state_of(pid: int) -> tuple[str, int]:
 
 
 def _fields_of(pid: int) -> list[str]:
-    """Return the kernel's fields on a process, from its state on.
-
-    The name before the state can contain any characters, so it is skipped.
-    """
+    """Return the kernel's fields on a process, from its state on. The name before it can contain any characters."""
     return _read(_PROC / str(pid) / "stat").rpartition(b")")[2].decode().split()
 
 

@@ -1,7 +1,5 @@
-"""HTTP requests to other hosts, each with one deadline for name lookup, connection, proxy, headers and body.
-
-httpx limits each wait separately, so a host that sends one byte at a time could keep a request open forever. Here, every wait
-is limited by the remaining time.
+"""HTTP requests with one deadline for name lookup, connection, proxy, headers and body. httpx limits each wait separately, so a
+host that sends one byte at a time could keep a request open forever.
 """
 
 from __future__ import annotations
@@ -50,13 +48,8 @@ def client_to(url: str, *, verify: ssl.SSLContext | None = None, headers: Mappin
 def answer_of(
     client: httpx.Client, method: str, url: str, *, seconds: float, most: int, clock: Clock = SYSTEM_CLOCK, **request: Any
 ) -> tuple[httpx.Response, bytes]:
-    """Send a request, and return the response with up to ``most`` bytes of its body. The rest isn't read.
-
-    ``seconds`` limits the whole request. Further arguments are those of ``httpx.Client.stream``.
-
-    Raises:
-        httpx.TimeoutException: If the request doesn't finish in time.
-        httpx.HTTPError: If it fails for another reason.
+    """Send a request, and return the response with up to ``most`` bytes of its body. ``seconds`` limits the whole request.
+    Further arguments are for ``httpx.Client.stream``. Raises an ``httpx.TimeoutException`` or another ``httpx.HTTPError``.
     """
     with (
         bounded_by(Deadline(clock, clock.monotonic() + seconds)),
@@ -82,12 +75,8 @@ def _read_trusted() -> ssl.SSLContext:
 
 
 def pool_to(verify: ssl.SSLContext, proxy: str | None, *, idle: float | None = 5.0) -> httpcore.ConnectionPool:
-    """Return connections that observe the deadline of :func:`bounded_by`.
-
-    An unused connection is closed after ``idle`` seconds, or never with None.
-
-    Raises:
-        ImportError: If the proxy requires a package that isn't installed.
+    """Return connections that observe the deadline of :func:`bounded_by`. An unused connection is closed after ``idle`` seconds,
+    or never with None. Raises an ImportError if the proxy requires a package that isn't installed.
     """
     given: dict[str, Any] = {"ssl_context": verify, "network_backend": _Backend(), "keepalive_expiry": idle, **_LIMITS}
     if proxy is None:

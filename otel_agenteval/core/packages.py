@@ -24,10 +24,7 @@ class Instrumentation(NamedTuple):
 
     @property
     def is_broken(self) -> bool:
-        """True if a target is installed, but no target in a supported version.
-
-        Such an instrumentation records nothing, and at most logs a line about it.
-        """
+        """True if targets are installed, but none in a supported version: then the instrumentation records nothing."""
         return len(self.unmet) == len(self.targets) > 0 and any(target in installed() for target in self.targets)
 
 

@@ -77,11 +77,7 @@ class Prices(NamedTuple):
 def cost(
     model: str, tokens: Tokens, at: datetime.datetime, *, provider: str | None = None, base_url: str | None = None
 ) -> Decimal | None:
-    """Return the cost of a call in USD, or None if the table can't price it.
-
-    This is the case if the model is unknown or the counts are impossible. The arguments are described at
-    :func:`.prices.table_cost`.
-    """
+    """Return the cost of a call in USD, or None for unknown models and impossible counts. See :func:`.prices.table_cost`."""
     found = _prices(model, provider, base_url)
     if found is None:
         return None
@@ -157,10 +153,7 @@ def _by_name(providers: list[Any], name: str) -> Any:
 
 
 def _model(providers: list[Any], served: Any, name: str) -> Any:
-    """Return the prices of the provider's first model that matches the name.
-
-    If the provider has none, search the providers whose models it also serves.
-    """
+    """Return the prices of the first matching model of the provider, or of the providers whose models it also serves."""
     others = [next((one for one in providers if one["id"] == other), None) for other in served.get("others", ())]
     for provider in (served, *others):
         for match, prices in provider["models"] if provider is not None else ():

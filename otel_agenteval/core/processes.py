@@ -29,11 +29,7 @@ def cores() -> int:
 
 
 def jobs_of(text: str | None) -> int:
-    """Parse the ``--jobs`` option. Without a value, return the number of cores.
-
-    Raises:
-        ConfigError: If the value isn't a positive number.
-    """
+    """Parse the ``--jobs`` option, by default the number of cores. Raises a ConfigError."""
     if text is None:
         return cores()
     if not text.isdigit() or int(text) < 1:
@@ -42,10 +38,8 @@ def jobs_of(text: str | None) -> int:
 
 
 class Processes:
-    """A pool of processes that call functions. With only one job, this process calls them.
-
-    Functions, arguments and results must be picklable. Processes are spawned, because a fork would inherit locks and
-    connections.
+    """A pool of processes that call functions with picklable values, or this process if there is only one job. Processes are
+    spawned, because a fork would inherit locks and connections.
     """
 
     def __init__(self, jobs: int) -> None:
@@ -62,11 +56,7 @@ class Processes:
             self._pool.shutdown(wait=True, cancel_futures=True)
 
     def map(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-        """Yield the result of each item in order, and read a few items ahead.
-
-        Raises:
-            AgentEvalError: If a process was killed.
-        """
+        """Yield the result of each item in order, and read a few items ahead. Raises an AgentEvalError if a process was killed."""
         source = iter(items)
         first = list(itertools.islice(source, 2))
         if self._pool is None or len(first) < 2:  # one item finishes before a process has started

@@ -7,10 +7,7 @@ import urllib.request
 
 
 def proxy_for(url: str) -> str | None:
-    """Return the proxy that the environment configures for a URL, or None.
-
-    Reads ``HTTPS_PROXY``, ``HTTP_PROXY``, ``ALL_PROXY`` and ``NO_PROXY``.
-    """
+    """Return the proxy for a URL by ``HTTPS_PROXY``, ``HTTP_PROXY``, ``ALL_PROXY`` and ``NO_PROXY``, or None."""
     parts = urllib.parse.urlsplit(url)
     proxies = urllib.request.getproxies()
     proxy = proxies.get(parts.scheme) or proxies.get("all")

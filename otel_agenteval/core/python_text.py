@@ -13,18 +13,11 @@ LONGEST = 1_000_000
 """Longest text to parse, in characters."""
 _F_STRING = re.compile(r"(?<![A-Za-z0-9_])(?:[rR]?[fF]|[fF][rR])['\"]")
 _MOST_FIELDS = 100_000_000
-"""Limit for the product of braces and characters in a text with f-strings.
-
-Python's parser copies the rest of an f-string at each of its fields, so parsing takes quadratic time.
-"""
+"""Limit for braces × characters of a text with f-strings, each of whose fields Python's parser copies with all that follows."""
 
 
 def parse(text: str, mode: Literal["eval", "exec"] = "eval", name: str = "<text>") -> Any:
-    """Return the syntax tree of an expression, or of a module if ``mode`` is ``exec``.
-
-    Raises:
-        ValueError: If the text isn't valid in the running Python version, or is too long.
-    """
+    """Return the syntax tree of an expression or, in mode ``exec``, a module. Raises a ValueError if it is invalid or too long."""
     if len(text) > LONGEST or (text.count("{") * len(text) > _MOST_FIELDS and _F_STRING.search(text) is not None):
         raise ValueError("text is too long to parse")
     try:
@@ -44,11 +37,7 @@ def parsed(text: str) -> Any:
 
 
 def literal(source: str | ast.expr) -> Any:
-    """Return the value of a literal, or of its syntax tree, converted to JSON types.
-
-    Raises:
-        ValueError: If the text isn't a literal, or is too long.
-    """
+    """Return the value of a literal, or of its syntax tree, converted to JSON types. Raises a ValueError for other texts."""
     try:
         return plain(ast.literal_eval(parse(source.lstrip(" \t")) if isinstance(source, str) else source))
     except (MemoryError, RecursionError, TypeError) as error:  # nested too deeply, or a dictionary with a list as a key

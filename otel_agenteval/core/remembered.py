@@ -22,11 +22,9 @@ _MISSING = object()
 
 
 def remembered(read: Callable[[str], Result], times: int = 1) -> Callable[[str], Result]:
-    """Wrap a function of one text, so that it keeps its latest results.
-
-    Results are shared by all callers and threads, so they must be immutable. The oldest go when the texts together exceed
-    :data:`MOST_CHARACTERS`. A text of more than an eighth of that isn't kept. A text counts ``times`` times, for results that
-    take much more memory than the text.
+    """Wrap a function of one text, so that it keeps its latest results, which all threads share and must be immutable. The oldest
+    go when the texts exceed :data:`MOST_CHARACTERS`, of which one text may have an eighth. A text counts ``times`` times, for
+    results that take much more memory than the text.
     """
 
     @wraps(read)

@@ -13,19 +13,13 @@ LONGEST_WAIT = 3_600.0
 
 
 def backoff(failures: int, first: float, longest: float) -> float:
-    """Return the seconds to wait after a number of failures in a row.
-
-    The pause doubles from ``first`` to ``longest``. A random half of it spreads the next attempts of many clients.
-    """
+    """Return a pause in seconds, doubled from ``first`` to ``longest``. A random half spreads the attempts of many clients."""
     pause = min(longest, first * 2.0 ** min(max(0, failures - 1), 64))
     return pause * random.uniform(0.5, 1.0)  # noqa: S311 - jitter, no secret
 
 
 def retry_after(header: str | None, clock: Clock = SYSTEM_CLOCK) -> float:
-    """Return the seconds that a ``Retry-After`` header requests, as a number or a date, at most an hour.
-
-    The result is 0 if the header is missing or unreadable.
-    """
+    """Return the seconds that a ``Retry-After`` header requests, as a number or a date, at most an hour, or 0."""
     try:
         asked = float(header or 0)
     except ValueError:

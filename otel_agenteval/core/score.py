@@ -42,10 +42,7 @@ class Facts(NamedTuple):
 
     @property
     def gives_verdict(self) -> bool:
-        """True if the metric's scores pass or fail.
-
-        A neutral metric has no verdict unless the configuration sets a threshold or makes it a gate.
-        """
+        """True if the metric's scores pass or fail: not neutral, or with a threshold or a gate in the configuration."""
         return self.direction != "neutral" or self.threshold is not None or self.policy == "gate"
 
 
@@ -57,18 +54,12 @@ FIELDS = (
 
 
 def result_id_of(facts: Facts, turn_id: str, revision: bytes) -> str:
-    """Return the id of a metric's result on a turn, as 32 hex digits.
-
-    The id can be computed before the result exists.
-    """
+    """Return the id of a metric's result on a turn, as 32 hex digits. The id can be computed before the result exists."""
     return hashlib.sha256(turn_id.encode() + facts.identity + revision).hexdigest()[:32]
 
 
 class ScoreSummary:
-    """The parts of a score that repeat from turn to turn. Equal summaries are usually one object.
-
-    It belongs to the score's facts, status, verdict, label and error type.
-    """
+    """The parts of a score that repeat from turn to turn: facts, status, verdict, label and error type. Usually one object."""
 
     __slots__ = ("outcome", "reason", "severity", "verdict")
 
@@ -210,10 +201,7 @@ class Score:
         also: dict[str, Score] | None,
         error_type: str | None,
     ) -> Score:
-        """Return a score of a configured metric.
-
-        Faster than the constructor, because ``facts`` already exist. One score is created per metric and turn.
-        """
+        """Return a score of a configured metric, faster than the constructor, because ``facts`` already exist."""
         score = cls.__new__(cls)
         score.facts = facts
         score.value = value
@@ -396,8 +384,5 @@ def _summary(score: Score) -> str:
 
 
 def pass_rate(passed: float, failed: float) -> float | None:
-    """Return the share of verdicts that pass, or None without any. Vacuous and skipped scores have no verdict.
-
-    Pages, reports and commands use it. Dashboards compute the same from the outcomes ``pass`` and ``fail``.
-    """
+    """Return the share of verdicts that pass, or None. Dashboards compute it from the outcomes ``pass`` and ``fail``."""
     return passed / (passed + failed) if passed + failed > 0 else None

@@ -81,9 +81,7 @@ SAMPLE_PROBABILITY = "agenteval.sample.probability"
 UPSTREAM_PROBABILITY = "agenteval.sample.upstream_probability"
 """Probability that head samplers kept the trace, if its trace state contains one. On judged scores."""
 DECIDED_BY = "agenteval.sample.decided_by"
-"""Reason why the turn was judged: ``rate``, ``rule``, ``quota``, ``budget``, or the name of an earlier metric in the cascade that
-decided. On judged scores.
-"""
+"""Reason why the turn was judged: ``rate``, ``rule``, ``quota``, ``budget``, or the cascade's earlier metric that decided."""
 JUDGE_MODEL = "agenteval.judge.model"
 JUDGE_COST = "agenteval.judge.cost_usd"
 """Cost of the score's model requests, if known."""
@@ -410,23 +408,14 @@ KNOWN_LABELS: Mapping[str, tuple[Mapping[str, tuple[str, ...]], ...]] = {
     KAFKA_MESSAGES: ({"outcome": ("taken", "dead_letter", "replayed")},),
     KAFKA_REBALANCES: ({"kind": ("assigned", "revoked", "lost")},),
 }  # fmt: skip
-"""Counter → groups of known label values.
-
-Their series exist from the start with the value 0, because ``rate()`` misses the first burst of a new series. Other values are
-counted too, from their first occurrence on.
+"""Counter → groups of known label values, whose series exist with 0, because ``rate()`` misses the first burst of a new series.
+Others are counted from their first occurrence on.
 """
 
 
 def known_label_sets(name: str, given: Mapping[str, Collection[str]]) -> Iterator[dict[str, str]]:
-    """Yield every known combination of a counter's labels.
-
-    Args:
-        name: name of the counter.
-        given: label values. Required for labels that only the configuration determines (``metric``). For other labels, selects
-            from the known values.
-
-    Raises:
-        KeyError: If a label has neither known nor given values.
+    """Yield every known combination of a counter's labels. ``given`` has the values of labels that only the configuration
+    determines (``metric``), or selects from the known ones. Raises a KeyError for a label without values.
     """
     attributes = next(instrument.attributes for instrument in INSTRUMENTS if instrument.name == name)
     for group in KNOWN_LABELS[name]:
@@ -442,20 +431,14 @@ _PROMETHEUS_UNITS = {"s": "seconds", "By": "bytes"}
 
 
 def prometheus_unit(instrument: Instrument) -> str:
-    """Return the unit as OpenMetrics spells it, or an empty text.
-
-    Annotations have no unit, and ``1`` is a ratio on gauges only.
-    """
+    """Return the unit as OpenMetrics spells it, without annotations. ``1`` is a ratio on gauges only."""
     if instrument.unit == "1":
         return "ratio" if instrument.kind == "gauge" else ""
     return "" if instrument.unit.startswith("{") else _PROMETHEUS_UNITS.get(instrument.unit, instrument.unit)
 
 
 def prometheus_name(instrument: Instrument) -> str:
-    """Return the metric's Prometheus name, following OpenTelemetry's translation rules.
-
-    The series of a histogram add suffixes such as ``_bucket``.
-    """
+    """Return the Prometheus name by OpenTelemetry's rules. A histogram's series add suffixes such as ``_bucket``."""
     name = instrument.name.replace(".", "_")
     unit = prometheus_unit(instrument)
     if unit and not name.endswith(f"_{unit}"):

@@ -48,11 +48,7 @@ class Schema:
         return 1 + len(self.migrations)
 
     def version_in(self, db: sqlite3.Connection, path: str | os.PathLike[str]) -> int:
-        """Return the version of a file, 0 if it is empty.
-
-        Raises:
-            sqlite3.DatabaseError: If the file is of another kind or of a later version.
-        """
+        """Return the version of a file, or 0 if it is empty. Raises a DatabaseError for another kind or a later version."""
         with _snapshot(db):  # another process may migrate the file at this moment
             application_id, version = (
                 int(db.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("application_id", "user_version")
@@ -81,10 +77,7 @@ class Schema:
             db.execute(f"PRAGMA user_version = {self.version}")
 
     def fault_of(self, path: str) -> str | None:
-        """Return the reason why a file can't be used, or None if none is visible.
-
-        The check doesn't change the file, so it can't find every problem.
-        """
+        """Return the visible reason why a file can't be used, or None. Nothing is changed, so not every problem is visible."""
         file = Path(path).absolute()
         fault = fault_of_file(file)
         if fault is not None:
@@ -108,14 +101,9 @@ class Schema:
 class SqliteFile:
     """A connection to a file, opened on first use. Thread-safe: one thread uses it at a time.
 
-    The file is closed during a fork. Afterwards, parent and child each open it again. With :data:`MEMORY`, a child begins with an
-    empty database. Every method raises ``sqlite3.Error`` or ``OSError`` if the file can't be used. In this case, the call has
-    written nothing.
-
-    Args:
-        path: path of the file, or :data:`MEMORY`. Its folder must exist.
-        schema: kind of the file.
-        busy: seconds to wait for other processes.
+    The file is closed during a fork, and opened again by parent and child. With :data:`MEMORY`, a child's database is empty.
+    Every method raises ``sqlite3.Error`` or ``OSError`` if the file can't be used, and then has written nothing. The folder of
+    ``path`` must exist. ``busy`` is how many seconds to wait for other processes.
     """
 
     def __init__(self, path: str | os.PathLike[str], schema: Schema, busy: float = 5.0) -> None:
@@ -226,21 +214,12 @@ at_fork(Step.FILES, before=_before_fork, in_parent=_after_fork_in_parent, in_chi
 
 
 def open_file(path: str | os.PathLike[str], schema: Schema, busy: float = 5.0, *, exclusive: bool = False) -> sqlite3.Connection:
-    """Open, create or migrate a file, and return a connection.
+    """Open, create or migrate a file in an existing folder, and return a connection for any thread.
 
-    Any thread may use the connection. It doesn't begin transactions by itself. The write-ahead log isn't synced with every
-    transaction: data survives the end of the process, but a machine failure can lose the last moments. A new file is readable
-    for its owner only.
-
-    Args:
-        path: path of the file. Its folder must exist.
-        schema: kind of the file.
-        busy: seconds that this call, and each later change, waits for other processes.
-        exclusive: True to lock out all other connections while this one is open. Then no call waits.
-
-    Raises:
-        OSError: If the file can't be created.
-        sqlite3.Error: If the file can't be used. A file of another kind or of a later version stays unchanged.
+    It doesn't begin transactions by itself. The write-ahead log isn't synced with every transaction: data survives the end of the
+    process, but a machine failure can lose the last moments. A new file is readable for its owner only. This call, and each later
+    change, waits ``busy`` seconds for other processes. ``exclusive`` locks out all other connections, so that no call waits.
+    Raises an OSError or ``sqlite3.Error``. A file of another kind or of a later version stays unchanged.
     """
     if path != MEMORY:
         with suppress(FileExistsError):  # don't open an existing file here: closing it would release this process's locks on it
@@ -256,11 +235,7 @@ def open_file(path: str | os.PathLike[str], schema: Schema, busy: float = 5.0, *
 
 
 def open_to_read(path: str | os.PathLike[str], schema: Schema, busy: float = 5.0) -> sqlite3.Connection:
-    """Return a read-only connection.
-
-    Raises:
-        sqlite3.Error: If the file can't be read, or is of another kind or version.
-    """
+    """Return a read-only connection. Raises a ``sqlite3.Error``, also for another kind or version."""
     db = _connect(path, busy, mode="ro")
     try:
         version = schema.version_in(db, path)

@@ -66,10 +66,7 @@ class Distribution(NamedTuple):
 
 
 class Family(NamedTuple):
-    """Current state of one instrument, by label values.
-
-    ``values`` is for counters and gauges, ``distributions`` for histograms.
-    """
+    """State of one instrument by label values: ``values`` of a counter or gauge, ``distributions`` of a histogram."""
 
     instrument: Instrument
     values: dict[Labels, float]
@@ -102,10 +99,8 @@ class _Cell:
 
 
 class Plan:
-    """A repeated update: add one to a counter, and optionally observe a value in a histogram.
-
-    The telemetry caches the location of the updated values in the plan. It looks them up again after a label value was
-    replaced. ``counted`` and ``observed`` are label values.
+    """A repeated update: add one to a counter, and optionally observe a value in a histogram. The telemetry keeps the location of
+    these values here, until a label value was replaced.
     """
 
     __slots__ = ("cell", "counted", "counter", "epoch", "histogram", "observed", "of_cell", "of_count")
@@ -170,10 +165,7 @@ class _Series:
         self.last = self.pick(key)
 
     def admit(self, key: Labels, sighting: int, now: float, counts: int, max_series: int) -> Labels:
-        """Return the label set under which to count a new ``key``.
-
-        It is the key itself, or the key with ``__other__`` for each value that gets no place.
-        """
+        """Return the label set under which to count a new ``key``: with ``__other__`` for each value without a place."""
         picked = self.pick(key)
         if self.sighting == sighting and self.last == picked:
             counts = 0
@@ -230,16 +222,11 @@ class _Series:
 class Telemetry:
     """Counters and histograms of :data:`~otel_agenteval.core.semconv.INSTRUMENTS`. Thread-safe.
 
-    Labels with values from spans are limited. Other values are counted as ``__other__``, and each time also as
-    ``agenteval.emit.errors{outlet="metrics", reason="label_overflow"}``. :class:`~otel_agenteval.core.label_values.LabelValues`
-    selects the values by use. If a value is replaced, its counts move to ``__other__``, so that no sum over a label decreases.
-    Labels from configuration and code (``metric``, ``outcome``, …) can't grow with traffic and have no limit.
-
-    Args:
-        clock: dates exemplars, and measures how long a label value was unused.
-        max_values: limit of distinct values for each label from spans, per instrument.
-        max_series: limit of label sets per instrument. Beyond it, labels from spans become ``__other__``.
-        public: redacts label values from spans. Called for new label sets only.
+    Labels with values from spans are limited to ``max_values`` per instrument, selected by use
+    (:class:`~otel_agenteval.core.label_values.LabelValues`), and to ``max_series`` label sets. Others are counted as
+    ``__other__``, and each time also as ``agenteval.emit.errors{outlet="metrics", reason="label_overflow"}``. Counts of a
+    replaced value move to ``__other__``, so that no sum over a label decreases. Labels from configuration and code (``metric``,
+    ``outcome``, …) aren't limited. ``public`` redacts new label values from spans.
     """
 
     def __init__(
@@ -260,10 +247,7 @@ class Telemetry:
         forks.in_child(self.reset)
 
     def expect(self, name: str, **given: Collection[str]) -> None:
-        """Report all known label sets of a counter from now on, as 0 until they are counted.
-
-        ``given`` are label values, as in :func:`~otel_agenteval.core.semconv.known_label_sets`.
-        """
+        """Report all known label sets of a counter from now on, as in :func:`~otel_agenteval.core.semconv.known_label_sets`."""
         series = self._series[name]
         zeros = {self._left(series, series.key_of(labels)): 0.0 for labels in known_label_sets(name, given)}
         with self._lock:
@@ -271,11 +255,7 @@ class Telemetry:
             series.values = zeros | series.values
 
     def add(self, name: str, amount: float = 1, **labels: str) -> None:
-        """Add to a counter.
-
-        Raises:
-            KeyError: If the instrument doesn't exist or a label is missing.
-        """
+        """Add to a counter. Raises a KeyError if the instrument doesn't exist or a label is missing."""
         series = self._series[name]
         key = series.key_of(labels)
         with self._lock:
@@ -283,12 +263,8 @@ class Telemetry:
             self._count(series, key, amount)
 
     def observe(self, name: str, value: float, exemplar: Mapping[str, str] | None = None, **labels: str) -> None:
-        """Record a value in a histogram, in the instrument's unit.
-
-        ``exemplar`` is the ``trace_id`` and ``span_id`` in hex of a trace that was exported.
-
-        Raises:
-            KeyError: If the instrument doesn't exist or a label is missing.
+        """Record a value in a histogram, in its unit, or raise a KeyError. ``exemplar`` is the ``trace_id`` and ``span_id`` in
+        hex of a trace that was exported.
         """
         series = self._series[name]
         key = series.key_of(labels)
@@ -297,10 +273,7 @@ class Telemetry:
             self._observe(series, key, value, exemplar, 0.0 if exemplar is None else self._clock.time_ns() / 1e9)
 
     def plans_of(self, labels: Labels) -> dict[Hashable, Plan]:
-        """Return reusable plans for these label values, by keys of the caller's choice.
-
-        The telemetry can discard plans at any time.
-        """
+        """Return reusable plans for these label values, by keys of the caller's choice. Telemetry can discard them at any time."""
         plans = self._plans.get(labels)
         if plans is None or len(plans) >= _MOST_PLANS:
             if len(self._plans) >= _MOST_PLANNED:
@@ -316,13 +289,8 @@ class Telemetry:
         again: bool = False,
         planned: Iterable[tuple[Plan, float | None]] = (),
     ) -> None:
-        """Record many observations under one lock.
-
-        Args:
-            observations: usually all of one turn. Together, they count as one sighting of each label value.
-            exemplar: exemplar of all observations, as in :meth:`observe`.
-            again: True if the observations belong to a turn that was recorded before. They then don't count as a sighting.
-            planned: plans from :meth:`plans_of`, each with a value for its histogram. They belong to the same sighting.
+        """Record many observations under one lock, usually all of one turn. With the plans in ``planned`` and the values for
+        their histograms, they count as one sighting of each label value, or as none ``again``. All have the same ``exemplar``.
         """
         now = 0.0 if exemplar is None else self._clock.time_ns() / 1e9
         all_series = self._series
@@ -349,19 +317,13 @@ class Telemetry:
                     self._put(series, plan.observed, plan.cell, amount, exemplar, now)
 
     def watch(self, name: str, read: Read) -> None:
-        """Register a function that returns current values at each collection.
-
-        Values of the same label set are added. The function runs on the collecting thread. If it raises, its values are missing
-        from that collection, and the failure is counted as ``agenteval.emit.errors{outlet="metrics", reason="watch"}``.
+        """Register a function for current values, called at each collection. Equal label sets are added. If it raises, its values
+        are missing, and the failure counts as ``agenteval.emit.errors{outlet="metrics", reason="watch"}``.
         """
         self._series[name].watches.append(read)
 
     def tap(self, name: str) -> deque[Observation]:
-        """Return a queue that receives each later observation of ``name``.
-
-        It is for outlets that must forward single values. It holds the last :data:`MAX_TAPPED` values, and the outlet removes
-        them with ``popleft``.
-        """
+        """Return a queue of later observations of ``name``, at most :data:`MAX_TAPPED`. An outlet removes them with ``popleft``."""
         tapped: deque[Observation] = deque(maxlen=MAX_TAPPED)
         with self._lock:
             self._series[name].taps.append(tapped)
@@ -392,10 +354,7 @@ class Telemetry:
         return [self.read(name) for name in self._series]
 
     def reset(self) -> None:
-        """Reset all counts in a forked child.
-
-        The parent continues to report its counts, and one of its threads may have held the lock.
-        """
+        """Reset all counts in a forked child, because the parent reports them. A thread of the parent may have held the lock."""
         self._lock = threading.Lock()
         self._epoch += 1
         for series in self._series.values():
@@ -407,10 +366,7 @@ class Telemetry:
         self._counts = counts
 
     def _look_up(self, plan: Plan, value: float | None, exemplar: Mapping[str, str] | None, now: float) -> None:
-        """Record a plan by its label sets, and cache their locations in the plan.
-
-        A label set that is counted under ``__other__`` isn't cached.
-        """
+        """Record a plan by its label sets, and cache their locations in the plan, except for sets under ``__other__``."""
         plan.of_count = self._series[plan.counter]
         self._count(plan.of_count, plan.counted, 1)
         if plan.histogram is not None:
@@ -489,10 +445,7 @@ class Readable(Protocol):
 
 
 class TelemetryGroup:
-    """Sums telemetries that share an exit, such as a Prometheus registry or a MeterProvider.
-
-    Without the group, two engines in one process would export duplicate series, or one engine's series would be missing.
-    """
+    """Sums telemetries that share an exit, such as a Prometheus registry. Otherwise, two engines would export duplicate series."""
 
     def __init__(self) -> None:
         self._members: tuple[Telemetry, ...] = ()
@@ -526,10 +479,8 @@ class TelemetryGroup:
 
 
 def merged(name: str, members: Sequence[Readable]) -> Family:
-    """Return the combined state of several telemetries.
-
-    Counters and histograms are added. Gauges are combined by sum, minimum or maximum, as the instrument defines. Means of
-    independent samples are weighted by their effective sample sizes.
+    """Return the combined state of several telemetries. Counters and histograms are added, gauges combined as the instrument
+    defines, and means of independent samples weighted by their effective sample sizes.
     """
     if name in ESTIMATES and len(members) > 1:
         return _merged_estimate(name, members)
@@ -548,10 +499,7 @@ _OVER: dict[str, Callable[[float, float], float]] = {"sum": add, "min": min, "ma
 
 
 def _merged_estimate(name: str, members: Sequence[Readable]) -> Family:
-    """Combine estimates, weighted by the number of turns behind each.
-
-    Half-widths of intervals are combined like standard errors: as the root of the sum of squares.
-    """
+    """Combine estimates, weighted by turns, and half-widths of intervals as the root of the sum of squares, like standard errors."""
     parts: dict[Labels, list[tuple[float, float]]] = {}
     """Number of turns, and the mean or the distance of an interval's end from the mean."""
     for member in members:

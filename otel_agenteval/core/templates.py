@@ -13,10 +13,8 @@ def places(template: str) -> list[str]:
 
 
 def filled_in(template: str, text: str) -> dict[str, str] | None:
-    """Return the value of each placeholder in a text that was produced from the template.
-
-    Returns None if the text doesn't match the template, or if a placeholder occurs twice. Each fixed part matches at its first
-    position after the previous part. There is no backtracking, so matching takes linear time.
+    """Return the placeholders' values in a text from the template, or None if it doesn't match or a placeholder occurs twice.
+    Each fixed part matches at its first position after the previous one, without backtracking, so in linear time.
     """
     names, fixed = places(template), PLACE.split(template)[::2]
     if len(set(names)) < len(names) or not text.startswith(fixed[0]):

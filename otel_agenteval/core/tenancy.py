@@ -18,10 +18,7 @@ _numbers: dict[str | None, int] = {None: 0}
 
 
 def number_of(tenant: str | None) -> int:
-    """Return the tenant's number, or 0 for no tenant.
-
-    Numbers are assigned on first use and stay valid until the process ends. Tenants come from the configuration only.
-    """
+    """Return the tenant's number, 0 for none. Numbers are valid in this process. Tenants come from the configuration only."""
     number = _numbers.get(tenant)
     if number is None:
         with _lock:

@@ -18,10 +18,5 @@ LINES = "\n\t"
 
 
 def escaped(text: str, keep: str = "") -> str:
-    r"""Return the text with control and invisible characters as JSON escapes.
-
-    The control character U+009B becomes ``\u009b``, for example. JSON text keeps its meaning.
-
-    ``keep`` has characters to leave unchanged. The text is a single line, unless they include a line feed.
-    """
+    r"""Return the text on one line with control and invisible characters as JSON escapes, except for those in ``keep``."""
     return _OBEYED.sub(lambda found: found[0] if found[0] in keep else json.dumps(found[0])[1:-1], text)

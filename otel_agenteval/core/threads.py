@@ -16,20 +16,14 @@ from types import CodeType
 from ..core import forks
 
 _HOST_ENDS = frozenset(("CancelledError", "Cancelled", "GreenletExit", "Timeout"))
-"""Class names of host exceptions in asyncio, trio, greenlet and gevent, matched by name to avoid imports.
-
-None of these classes is an ``Exception``.
-"""
+"""Class names of host exceptions in asyncio, trio, greenlet and gevent, which aren't imported. None is an ``Exception``."""
 _SDK_THREADS = "Otel"
 """Name prefix of the OpenTelemetry SDK's threads. They can't be cancelled or interrupted from outside."""
 _here = threading.local()
 
 
 class OutOfTime(BaseException):
-    """Work on one turn exceeded the CPU time in ``turn.max_work``.
-
-    Not an ``Exception``, so that handlers for failures don't catch it.
-    """
+    """Work on one turn exceeded ``turn.max_work``. Not an ``Exception``, so that handlers for failures don't catch it."""
 
 
 class OwnThread(threading.Thread):
@@ -70,10 +64,7 @@ def is_meant_for_host(error: BaseException) -> bool:
 
 
 def _is_from_signal_handler(error: BaseException) -> bool:
-    """Return True if one of the host's signal handlers raised the exception.
-
-    Python runs signal handlers on the main thread, between any two instructions.
-    """
+    """Return True if a signal handler of the host raised it: these run on the main thread between any two instructions."""
     if threading.current_thread() is not threading.main_thread():
         return False
     handlers = {_code_of(signal.getsignal(number)) for number in signal.valid_signals()}

@@ -7,9 +7,8 @@ from collections.abc import Callable
 
 
 class TokenBucket:
-    """Bucket that fills with ``rate`` tokens per second and holds one second's tokens, at least one. Thread-safe.
-
-    More tokens can be taken than it holds. Later ones then wait until the debt is paid.
+    """Bucket that fills with ``rate`` tokens per second and holds one second's tokens, at least one. More can be taken. Later
+    ones then wait until the debt is paid. Thread-safe.
     """
 
     def __init__(self, rate: float, monotonic: Callable[[], float]) -> None:
@@ -26,10 +25,7 @@ class TokenBucket:
             return max(0.0, -self._left / self._rate)
 
     def take(self, amount: float) -> float:
-        """Take tokens, and return the seconds until all of them are there, at most until the bucket is full.
-
-        A negative amount is returned to the bucket.
-        """
+        """Take tokens, or return a negative amount. Returns the seconds until all are there, at most until the bucket is full."""
         with self._lock:
             self._fill()
             wait = max(0.0, min(amount, self._size) - self._left) / self._rate

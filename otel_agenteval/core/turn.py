@@ -584,10 +584,7 @@ def _moment(value: Any, path: str) -> datetime.datetime:
 
 
 def _arguments(value: Any, path: str) -> dict[str, Any] | None:
-    """Return tool arguments as an object, or None if they have another form.
-
-    Text is parsed. Other values are unknown instead of an error, because instrumentations record arbitrary values.
-    """
+    """Return tool arguments as an object, parsed from text, or None for other values, which instrumentations record too."""
     value = python_text.parsed(value) if isinstance(value, str) else value
     return dict(plain(value)) if isinstance(value, Mapping) else None
 

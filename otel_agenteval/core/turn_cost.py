@@ -56,9 +56,8 @@ class _Call(NamedTuple):
 
 
 def cost_of(turn: Turn, prices: Mapping[str, Any] | None = None, *, estimate: bool = True) -> tuple[Cost | None, list[str]]:
-    """Return the cost of the turn's model calls, or None, and the models without a price.
-
-    ``prices`` are USD per million tokens by model, which take precedence over the price table.
+    """Return the cost of the turn's model calls, or None, and the models without a price. ``prices`` in USD per million tokens by
+    model take precedence over the price table.
     """
     given = turn.cost_usd
     known: _Estimate | None = turn.shared.get(_SHARED)
@@ -131,9 +130,8 @@ def _computed(turn: Turn, prices: Mapping[str, Any]) -> tuple[Cost | None, list[
 
 
 def _to_be_priced(turn: Turn, calls: list[LlmCall]) -> list[_Call] | None:
-    """Return the calls without a reported cost, or None if the tokens of one are unknown.
-
-    A call that failed before any token was counted costs nothing, unless nothing else is known about the turn.
+    """Return the calls without a reported cost, or None if the tokens of one are unknown. A call that failed before any token was
+    counted costs nothing, unless nothing else is known.
     """
     counted: list[_Call] = []
     priced = answered = 0

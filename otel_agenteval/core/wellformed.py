@@ -45,9 +45,8 @@ def for_document(text: str) -> str:
 
 
 def for_label(text: str) -> str:
-    r"""Return the text with escapes such as ``\u2028`` for control characters and for line ends other than the line feed.
-
-    Prometheus accepts them in label values, but scrapers that split the page with ``str.splitlines`` don't.
+    r"""Return the text with escapes such as ``\u2028`` for line ends and control characters but the line feed, because scrapers
+    split the page with ``str.splitlines``.
     """
     if text.isprintable():
         return text

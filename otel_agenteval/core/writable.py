@@ -12,10 +12,7 @@ _log = logging.getLogger("otel_agenteval")
 
 
 def fault_of_file(path: str | os.PathLike[str]) -> str | None:
-    """Return the reason why a file can't be written, or None if none is visible.
-
-    The file doesn't have to exist, but its folder does.
-    """
+    """Return the visible reason why a file, which may be new in an existing folder, can't be written, or None."""
     file = Path(path).absolute()
     if file.is_dir():
         return f"{file} is a folder, not a file"
@@ -29,10 +26,7 @@ def fault_of_file(path: str | os.PathLike[str]) -> str | None:
 
 
 def fault_of_folder(path: str | os.PathLike[str]) -> str | None:
-    """Return the reason why a folder can't be written to, or None if none is visible.
-
-    A missing folder is fine if it can be created.
-    """
+    """Return the visible reason why a folder, which may be created, can't be written to, or None."""
     folder = Path(path).absolute()
     there = next(above for above in (folder, *folder.parents) if above.exists())
     if not there.is_dir():
@@ -50,10 +44,7 @@ def _full(there: Path) -> str | None:
 
 
 def warn_of_fault(where: str, path: str, fault_in: Callable[[str], str | None], consequence: str) -> None:
-    """Log a warning if a path can't be written, with its option and the consequence as long as the problem lasts.
-
-    ``fault_in`` is the check, such as :func:`fault_of_file`.
-    """
+    """Log a warning with option and lasting consequence if ``fault_in``, such as :func:`fault_of_file`, finds a reason."""
     fault = None
     with suppress(OSError):
         fault = fault_in(path)
