@@ -56,7 +56,7 @@ _EARLY_BYTES = 32 * 1024 * 1024
 
 
 class _InstanceId:
-    """Id of an engine. A forked child has an id of its own."""
+    """Id of an engine. A forked child has its own id."""
 
     def __init__(self) -> None:
         self._renew()
@@ -92,18 +92,9 @@ def engine_from(
     clock: Clock = SYSTEM_CLOCK,
     waited: Callable[[], float] | None = None,
 ) -> Engine:
-    """Return an engine, complete with its pipeline, worker, judges and outlets.
-
-    Args:
-        config: metrics, outlets and all other options.
-        decision_delay: seconds of ``turn.decision_delay: auto`` for this entry point.
-        logger_provider: provider for log events. None uses the global one, resolved at the first score.
-        meter_provider: provider for OTLP metrics, if enabled. None uses the global one.
-        clock: replaced by tests.
-        waited: returns monotonic seconds for the deadlines of turns and conversations. None uses the clock.
-
-    Raises:
-        ConfigError: a part of the configuration is invalid.
+    """Return an engine, complete with its pipeline, worker, judges and outlets. Raises a ConfigError. ``decision_delay`` has the
+    seconds of ``turn.decision_delay: auto``. Providers are global by default, resolved at the first score. ``waited`` returns
+    monotonic seconds for the deadlines of turns and conversations.
     """
     metrics = selected(config)
     waited = waited or clock.monotonic

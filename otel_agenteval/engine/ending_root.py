@@ -33,10 +33,8 @@ Put = Callable[[WorkItem], object]
 
 
 class EndingRoots:
-    """Source of the span events of roots that end in this process.
-
-    ``needs_content`` is True if conversations or judges read a turn's content after its inline metrics. ``lose`` counts closed spans
-    as dropped.
+    """Source of the span events of roots that end in this process. ``needs_content`` is True if conversations or judges read a
+    turn later. ``lose`` counts closed spans as dropped.
     """
 
     def __init__(
@@ -58,14 +56,7 @@ class EndingRoots:
         self.compose = composer.compose
 
     def close(self, closed: Closed, span: Any, still_ending: bool, put: Put) -> None:
-        """Pass closed spans to the worker, and the scores to the span if it is the root.
-
-        Args:
-            closed: what the end of the span closed.
-            span: the span that is ending or has just ended.
-            still_ending: True inside the SDK's ``_on_ending``.
-            put: queues an item for the worker.
-        """
+        """Pass ``closed`` to the worker, and scores to the span if it is the root. ``still_ending`` is True in ``_on_ending``."""
         # ``on_end`` gets a copy of the span that started.
         is_root = closed.root is span if still_ending else closed.root is not None and closed.root.context == span.context
         if not (is_root and closed.complete and closed.size <= _INLINE_MAX_BYTES and self._evaluator.metrics):
@@ -79,10 +70,7 @@ class EndingRoots:
         self._evaluate_now(closed, span, still_ending, put)
 
     def _evaluate_now(self, closed: Closed, span: Any, still_ending: bool, put: Put) -> None:
-        """Evaluate while the agent waits, and write the span events.
-
-        If the agent's thread is interrupted, the worker evaluates the rest.
-        """
+        """Evaluate before the agent continues, and write the span events. After an interruption, the worker evaluates the rest."""
         groups = deque(self.compose(closed))
         try:
             while groups:
@@ -136,10 +124,7 @@ class DeferredTurns:
         self.trace_key = closed.trace_id
 
     def events(self) -> Sequence[Any] | None:
-        """Return the root's events, or None if they aren't available.
-
-        Only raises exceptions that are meant to end the caller's thread.
-        """
+        """Return the root's events, or None. Only raises exceptions that are meant to end the caller's thread."""
         if self._evaluating_in != threading.get_ident():  # the evaluation itself may read the span's own events
             self._evaluate()
             self._missed = self._missed or not self._done
@@ -148,10 +133,7 @@ class DeferredTurns:
         return () if self._promised is None else self._promised()
 
     def take(self, finish: Callable[[ScoredTurn], Sequence[ScoredTurn]]) -> Sequence[ScoredTurn]:
-        """Return the scored turns once, for the worker.
-
-        Empty if another thread is stuck evaluating them. ``finish`` returns nothing for a turn that it queued again.
-        """
+        """Return the scored turns once, for the worker, or nothing if another thread is stuck or ``finish`` queued them again."""
         self._evaluate()
         if not self._done:
             self.drop("stuck")

@@ -115,13 +115,8 @@ class Engine:
         return self.pipeline.judging
 
     def reload(self, config: Config) -> list[str]:
-        """Apply another configuration.
-
-        This covers metrics, their parameters, policies and samples, references, and limits of turns. Returns changed sections
-        that are only read at startup.
-
-        Raises:
-            ConfigError: the configuration is invalid. Nothing has changed.
+        """Apply another configuration: metrics, their parameters, policies and samples, references, and limits of turns. Returns
+        changed sections that are only read at startup. A ConfigError changes nothing.
         """
         metrics, references = selected(config), ReferenceSources(config)
         fixed = [
@@ -152,10 +147,7 @@ class Engine:
         self.outlets.start()
 
     def work_here(self, start: Callable[[], object]) -> None:
-        """Call ``start``, then score turns on the calling thread until the shutdown.
-
-        The calling thread must be the main thread. Each turn is limited to ``turn.max_work``.
-        """
+        """Call ``start``, then score turns on the calling thread, which must be the main one, each limited to ``turn.max_work``."""
         mark_as_ours()
         self._watchdog.start()
         try:
@@ -184,10 +176,7 @@ class Engine:
         return self.judging is not None
 
     def start_judging(self, at_once: int) -> None:
-        """Process jobs from the queue, up to ``at_once`` at the same time.
-
-        This includes jobs that other processes queued.
-        """
+        """Process jobs from the queue, up to ``at_once`` at the same time. This includes jobs that other processes queued."""
         if self.judging is not None:
             self.judging.start(at_once)
 
@@ -195,10 +184,7 @@ class Engine:
         self.pipeline.composer.set_tenant_labels(labels)
 
     def keep_all(self) -> None:
-        """Never drop scores for lack of room, because the journal keeps unprocessed requests.
-
-        While an outlet is full, turns wait, and senders are asked to retry.
-        """
+        """Never drop scores for lack of room, because the journal keeps requests. If an outlet is full, turns and senders wait."""
         self.intake.keep_all()
         self.left_behind = set()
         self.outlets.keep_all()
@@ -218,10 +204,7 @@ class Engine:
         return self.pipeline.outcomes.known(short)
 
     def why(self, turn_id: str) -> dict[str, str] | None:
-        """Return each metric's outcome on a recent turn. None if the turn isn't remembered.
-
-        ``turn_id`` can name any span of the turn.
-        """
+        """Return each metric's outcome on a recent turn that contains the named span, or None."""
         found = self.pipeline.outcomes.of(turn_id)
         if found is None:
             turn_id = self.pipeline.feedback.turn_of(turn_id) or turn_id
@@ -272,10 +255,7 @@ class Engine:
         return self.worker.flush(max(0.0, until - time.monotonic())) and done
 
     def register_exit(self) -> None:
-        """Register the exit handler at the first span.
-
-        Handlers run in reverse order, so this one runs before those of providers that exist by then.
-        """
+        """Register the exit handler at the first span, so that it runs before the handlers of providers that exist by then."""
         this = weakref.ref(self)
 
         def at_exit() -> None:
@@ -290,10 +270,8 @@ class Engine:
         atexit.register(at_exit)
 
     def shutdown(self, timeout: float | None = None) -> bool:
-        """Evaluate open turns, deliver their scores, and release ports and files.
-
-        Takes at most ``timeout`` seconds, by default ``exit_timeout``. Returns False if time ran out before everything was
-        delivered. Safe to call twice.
+        """Evaluate open turns, deliver their scores, and release ports and files, within ``exit_timeout`` by default. Returns
+        False if time ran out before everything was delivered. Safe to call twice.
         """
         if self._closed:
             return True
@@ -365,10 +343,7 @@ class Engine:
             self.intake.take_ended(store.end_all())
 
     def _end_judging(self, until: float) -> None:
-        """Use most of the remaining time for waiting judge jobs.
-
-        Remaining jobs are counted as dropped, unless their queue outlives the process.
-        """
+        """Spend most of the remaining time on waiting jobs. Others count as dropped, unless their queue outlives the process."""
         if self.judging is not None:
             self.judging.drain(time.monotonic() + _left(until) * _SHARE_OF_JUDGES, self.worker.drain, patient=False)
             self.judging.stop(lambda: self.worker.drain(_left(until)))

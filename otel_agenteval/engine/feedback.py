@@ -81,10 +81,7 @@ class FeedbackJoiner:
             self.count("in_trace")
 
     def take(self, given: TurnFeedback, *, last: bool) -> Sequence[ScoredTurn]:
-        """Return the turn with the feedback as a score. Empty while the turn is unknown. Runs on the worker.
-
-        ``last`` is True if the feedback has waited long enough.
-        """
+        """Return the turn with the feedback as a score. An unknown turn is awaited, unless ``last``. On the worker."""
         found = self._find(given)
         if found is None:
             return () if not last and self._wait(given) else self._give_up(given)

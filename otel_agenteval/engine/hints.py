@@ -22,10 +22,7 @@ TURNS_WITHOUT_SCORE = 100
 
 
 def name_missing_packages(metrics: Iterable[BoundMetric], selection: str | Sequence[str]) -> None:
-    """Log the metrics whose packages aren't installed. Only configured metrics are a warning.
-
-    ``selection`` is ``inline.metrics`` of the configuration.
-    """
+    """Log the metrics of ``inline.metrics`` whose packages aren't installed, as a warning if they are configured."""
     for metric in metrics:
         extra = metric.metric.extra
         if extra is not None and not extra_installed(extra):
@@ -37,10 +34,7 @@ def name_missing_packages(metrics: Iterable[BoundMetric], selection: str | Seque
 
 
 class Hints:
-    """Observer of spans and turns that logs hints about missing scores. Not thread-safe.
-
-    ``configured`` names the explicitly configured metrics that are computed on turns.
-    """
+    """Observer that logs hints about missing scores. Not thread-safe. ``configured`` names the configured metrics of turns."""
 
     def __init__(self, configured: Collection[str]) -> None:
         self._waits_for_turn = True

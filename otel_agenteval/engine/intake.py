@@ -80,10 +80,7 @@ class Intake:
     def span_ended(
         self, trace_id: int, span_id: int, span: Any, attributes: dict[str, Any], local_root: bool
     ) -> Sequence[Closed]:
-        """Record the end of a span that the assembler must see, see :meth:`Assembler.end`.
-
-        Pass the closed turns in the result to :meth:`root_closed`.
-        """
+        """Record the end of a span, see :meth:`Assembler.end`. Pass closed turns in the result to :meth:`root_closed`."""
         with self._assembler.lock:
             return self._assembler.end(trace_id, span_id, span, attributes, local_root)
 
@@ -112,10 +109,7 @@ class Intake:
             self._worker.wake()
 
     def receive_log(self, trace_id: int, span_id: int, part: LogPart, size: int = 0, *, early: bool = False) -> None:
-        """Receive content of a span from a log record.
-
-        If the span is unknown, the record is late, or waits if ``early`` records are possible.
-        """
+        """Receive content of a span from a log record, which is late or waits (if ``early``) for an unknown span."""
         with self._assembler.lock:
             if not self._assembler.add_log(trace_id, span_id, part, size):
                 self.late_log_records += self.early_logs.add(trace_id, span_id, part, size) if early else 1

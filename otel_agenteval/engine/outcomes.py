@@ -26,9 +26,8 @@ _KEPT = 1_000
 
 
 class TurnOutcomes:
-    """Memory of recent turns' outcomes, and counter of dropped turns' metrics. Thread-safe.
-
-    ``names`` returns the metrics of turns or, for True, of conversations. ``count_error`` counts an error in the counting itself.
+    """Memory of recent turns' outcomes, and counter of dropped turns' metrics. Thread-safe. ``names`` returns the metrics of
+    turns or, for True, of conversations. ``count_error`` counts errors here.
     """
 
     def __init__(
@@ -53,7 +52,7 @@ class TurnOutcomes:
         self._lock = threading.Lock()
 
     def keep(self, turn_id: str, outcome: Sequence[Score] | str) -> None:
-        """Remember a turn's scores, or why it has none."""
+        """Remember a turn's scores, or the reason without any."""
         kept: _Outcomes | str = outcome if isinstance(outcome, str) else self._in_short(outcome)
         with self._lock:
             self._outcomes[turn_id] = kept

@@ -53,10 +53,8 @@ SetAside = Callable[[WorkItem, Callable[[], None], Callable[[], WorkItem]], None
 
 
 class Pipeline:
-    """Steps that compose, evaluate and judge closed turns, and emit the scores.
-
-    ``conversations`` is None if no metric needs more than one turn, ``judging`` without judged metrics. ``fill`` returns the fill
-    level of the worker's queue, 0 to 1. ``explained`` adds facts to a change for the worse, and is None without a score store.
+    """Steps that compose, evaluate and judge closed turns, and emit the scores. Unused parts are None. ``fill`` returns the fill
+    level of the worker's queue, 0 to 1. ``explained`` adds facts to a change for the worse.
     """
 
     def __init__(
@@ -99,10 +97,7 @@ class Pipeline:
         self._is_ending = True
 
     def run(self, batch: list[WorkItem]) -> Sequence[WorkItem]:
-        """Score and emit a batch, and remove started items from it.
-
-        Returns items that weren't started because the engine is ending.
-        """
+        """Score and emit a batch, and remove started items from it. Returns the others if the engine is ending."""
         self._watchdog.begin_batch()
         try:
             return self._run(batch)
@@ -174,10 +169,7 @@ class Pipeline:
         raise TypeError(type(item).__name__)
 
     def _finish(self, scored: ScoredTurn) -> Sequence[ScoredTurn]:
-        """Evaluate metrics that were deferred.
-
-        If they open media, which takes seconds, another thread does it, and the result is empty.
-        """
+        """Evaluate deferred metrics, on another thread if they open media, which takes seconds. Then the result is empty."""
         if self._is_ending or not self.evaluator.opens_media(scored):
             self.evaluator.finish(scored)
             return (scored,)
@@ -236,10 +228,7 @@ class Pipeline:
             return found
 
     def _add_to_conversations(self, done: Sequence[ScoredTurn]) -> list[WorkItem]:
-        """Add turns to their conversations before any is judged.
-
-        A turn's history then only depends on start times. Returns the conversations that were ended to make room.
-        """
+        """Add turns to conversations before any is judged, so that a history only depends on start times. Returns ended ones."""
         store = self.conversations
         if store is None:
             return []

@@ -41,10 +41,7 @@ class Restorable(Protocol):
 
 
 class ScoreStatistics:
-    """Detector of score changes, and keeper of the state of statistics.
-
-    ``estimates`` are components whose state is kept, by name, besides changes.
-    """
+    """Detector of score changes, and keeper of the state of statistics: changes and the named components of ``estimates``."""
 
     def __init__(
         self, options: StatisticsOptions, estimates: Mapping[str, Restorable | None], telemetry: Telemetry, clock: Clock
@@ -135,10 +132,7 @@ class ScoreStatistics:
 
 
 class StateFile:
-    """File that one process locks.
-
-    If several processes share the path, the others use files next to it: ``statistics.1.json`` and so on.
-    """
+    """File that one process locks. Others with the same path use files next to it: ``statistics.1.json`` and so on."""
 
     def __init__(self, path: str) -> None:
         self._lock: int | None = None

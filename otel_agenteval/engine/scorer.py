@@ -1,4 +1,4 @@
-"""Reading and evaluation of one turn, on whichever thread needs its scores first."""
+"""Reading and evaluation of one turn, on the thread that first needs its scores."""
 
 from __future__ import annotations
 
@@ -16,10 +16,7 @@ from .hints import Hints
 
 
 class TurnScorer:
-    """Evaluator of composed turns.
-
-    ``wants_events`` returns True if a sampling condition reads the names of span events.
-    """
+    """Evaluator of composed turns. ``wants_events`` returns True if a sampling condition reads the names of span events."""
 
     def __init__(
         self,

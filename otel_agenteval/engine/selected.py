@@ -41,11 +41,7 @@ class Selected(NamedTuple):
 
 
 def selected(config: Config) -> Selected:
-    """Return the configured metrics.
-
-    Raises:
-        ConfigError: a metric's configuration is invalid.
-    """
+    """Return the configured metrics. Raises a ConfigError."""
     faults = Faults()
     of_turns: list[BoundMetric] = []
     of_conversations: list[BoundMetric] = []

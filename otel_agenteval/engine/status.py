@@ -27,10 +27,7 @@ class OpenTurns(NamedTuple):
     most_bytes: int
 
     def fill(self, size: int = 0, turns: int = 0) -> float:
-        """Return the fill level with ``size`` more bytes and ``turns`` more turns.
-
-        The fuller of both limits counts. Above 1, turns are evicted.
-        """
+        """Return the fuller of both limits with ``size`` more bytes and ``turns`` more turns. Above 1, turns are evicted."""
         return max((self.bytes + size) / self.most_bytes, (self.turns + turns) / self.most_turns)
 
 

@@ -23,10 +23,7 @@ DELAY = 0.2
 
 
 class WarmUp:
-    """Thread that runs some steps once.
-
-    Each element of ``steps`` runs one step. ``failed`` is called if a step raises, which ends the warm-up.
-    """
+    """Thread that runs ``steps``, one per element, once. A step that raises ends the warm-up and is passed to ``failed``."""
 
     def __init__(self, steps: Callable[[], Iterable[object]], failed: Callable[[str, BaseException], None]) -> None:
         self._steps = steps

@@ -38,10 +38,7 @@ class InHand(Protocol):
 
 
 class Watchdog:
-    """Limit that raises :class:`OutOfTime` if one item takes too much CPU time.
-
-    ``limit`` returns the CPU seconds allowed for one item.
-    """
+    """Limit that raises :class:`OutOfTime` if an item takes more CPU seconds than ``limit`` returns."""
 
     def __init__(self, limit: Callable[[], float]) -> None:
         self._limit = limit

@@ -1,7 +1,4 @@
-"""Items of the worker's queue. They say what to do, and :class:`~.pipeline.Pipeline` does it.
-
-One more kind is :class:`~.ending_root.DeferredTurns`, whose scores were promised to an ending root.
-"""
+"""Items of the worker's queue, run by :class:`~.pipeline.Pipeline`. One more kind is :class:`~.ending_root.DeferredTurns`."""
 
 from __future__ import annotations
 
@@ -63,7 +60,7 @@ class GroupedSpans:
 
 @dataclass(slots=True)
 class EvaluatedTurn:
-    """Turn that was evaluated where it closed. Metrics that exceeded the time budget are left."""
+    """Turn that was evaluated on the thread that closed it. Metrics that exceeded the time budget are left."""
 
     scored: ScoredTurn
 

@@ -119,9 +119,8 @@ class Worker:
         return self._handled
 
     def put(self, item: Any, size: int, *, must: bool = False) -> bool:
-        """Queue an item. Return False if the queue is full or the worker has stopped. Never blocks.
-
-        An item that ``must`` be accepted was already in memory, so the limit is no reason to drop it.
+        """Queue an item, or return False if the queue is full or the worker has stopped. Never blocks. An item that ``must`` be
+        accepted was already in memory, so it is accepted above the limit.
         """
         with self._lock:
             if (self._bytes + size > self.max_bytes and not must) or self._stopping:
@@ -142,12 +141,8 @@ class Worker:
         self.may_start = False
 
     def set_aside(self, item: WorkItem, work: Callable[[], None], late: Callable[[], WorkItem]) -> None:
-        """Run work on another thread, then queue an item.
-
-        Must be called while a batch that contains the item is handled.
-
-        The item is queued after the work, even if that failed, and then does the rest. If the work isn't done in time, the item
-        of ``late`` is queued.
+        """Run work on another thread, then queue the item of the current batch again, even if the work failed. If the work isn't
+        done in time, the item of ``late`` is queued.
         """
         aside = _Aside(item, item.size, self._handled, self._now() + _ASIDE_SECONDS, late)
         with self._lock:
@@ -216,10 +211,7 @@ class Worker:
         return self._ask(timeout, outlets=False)
 
     def mark(self, look: Callable[[], Found]) -> tuple[int, Found]:
-        """Return the number of queued items, and the result of ``look``.
-
-        ``look`` runs while nothing moves from open turns to the queue.
-        """
+        """Return the number of queued items, and the result of ``look``, during which no open turn moves to the queue."""
         with self._ticking:
             found = look()
             return self._accepted, found
@@ -283,10 +275,7 @@ class Worker:
         return ok and not self._queue
 
     def give_up(self, timeout: float) -> list[Any]:
-        """Start no further batch, and wait up to ``timeout`` seconds for the current one.
-
-        Returns the unprocessed items. A batch in which ``handle`` is stuck counts as unprocessed.
-        """
+        """Start no further batch, wait up to ``timeout`` seconds, and return unprocessed items, including a stuck batch."""
         self._given_up = True
         if self._thread is not threading.current_thread() and self._handling.acquire(timeout=max(0.0, timeout)):
             self._handling.release()
@@ -389,11 +378,9 @@ class Worker:
             return False
 
     def _work(self, hurry: bool = False, upto: int | None = None, deadline: float | None = None, most: int = 256) -> bool:
-        """Do all due work and empty the queue, or handle it up to an item.
-
-        In a ``hurry``, because a caller waits, there are no pauses. After the ``deadline``, nothing more is started. While
-        outlets are full, this retries until the deadline or, without one, returns. ``most`` limits the items per batch. It is 1
-        if a waiting caller could not continue before the last of them.
+        """Do all due work and empty the queue, or handle it up to an item. In a ``hurry``, because a caller waits, it doesn't
+        pause. After the ``deadline``, nothing more is started. While outlets are full, this retries until the deadline or,
+        without one, returns. ``most`` limits the items per batch: 1 if a caller could not continue before the last of them.
         """
         due = self._close_due_turns()
         upto = None if upto is None else self._accepted  # includes turns that were closed just now
