@@ -50,11 +50,8 @@ class History:
         self._tools: set[tuple[str, str]] = set()
 
     def compare(self, turn: Turn, *, learn: bool = True) -> dict[str, Any]:
-        """Return ``new_tool``, ``slow`` and ``expensive`` of a turn.
-
-        A turn is slow or expensive if it exceeds 95 % of the agent's last 200 turns. Both are None for the first 20 turns.
-        ``new_tool`` is True for the agent's first call of a tool, and None after 10,000 tools. With ``learn``, the turn joins
-        the history.
+        """Return ``slow`` and ``expensive`` (above 95 % of the agent's last 200 turns, None for the first 20), and ``new_tool``
+        (the agent's first call, None after 10,000 tools). With ``learn``, the turn joins the history.
         """
         agent = qualified(turn.tenant, turn.agent or "")
         durations, costs = self._amounts.pop(agent) if agent in self._amounts else (_Amounts(), _Amounts())

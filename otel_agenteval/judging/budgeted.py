@@ -31,11 +31,7 @@ LONGEST_WAIT = 61.0
 
 
 class CommandBudget:
-    """Wraps the models of a command in the configured budget.
-
-    Args:
-        config: has the budget, and the queue whose file or server keeps the spending.
-    """
+    """Wraps the models of a command in the configured budget, whose spending is in the queue's file or server."""
 
     def __init__(self, config: Config, clock: Clock = SYSTEM_CLOCK, sleep: Callable[[float], None] = time.sleep) -> None:
         options = config.judge
@@ -67,11 +63,7 @@ class CommandBudget:
             self._budget.close()
 
     def ask(self, models: Models, call: Callable[[Session], T]) -> T:
-        """Call a model as soon as the budget has room.
-
-        Raises:
-            JudgeError: the model fails, or a limit holds for longer than :data:`LONGEST_WAIT`.
-        """
+        """Call a model as soon as the budget has room. Raises a JudgeError, also for a limit longer than :data:`LONGEST_WAIT`."""
         assert self._budget is not None
         evaluation = current_evaluation()
         metric = evaluation.metric if evaluation is not None else ""

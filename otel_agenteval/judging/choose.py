@@ -157,10 +157,8 @@ class Chooser:
 
 
 def _proxies_of(scored: ScoredTurn) -> tuple[float, float, float]:
-    """Return cheap scores of a turn that narrow fleet estimates without biasing them.
-
-    They are the share of computed verdicts that pass, whether the answer is a refusal, and the answer's length. Each is from 0
-    to 1, or 0 if unknown.
+    """Return scores that narrow fleet estimates without bias: the share of computed verdicts that pass, whether the answer is a
+    refusal, and its length. Each is from 0 to 1, or 0 if unknown.
     """
     outcomes = [score.summary.outcome for score in scored.scores]
     refused = next((score.value for score in scored.scores if score.metric == "code_refusal" and score.value is not None), 0.0)

@@ -36,10 +36,7 @@ _THREADS_PER_CLAIM = 8
 
 @dataclass(eq=False)
 class Dispatcher:
-    """Runner of everything between a scored turn and its judged scores.
-
-    ``_deliver`` passes a score to the worker, or returns False if the worker's queue is full.
-    """
+    """Runner of everything between a turn and its judged scores. ``_deliver`` returns False if the worker's queue is full."""
 
     planner: Planner
     _runner: JobRunner
@@ -89,7 +86,7 @@ class Dispatcher:
     # --- on the worker
 
     def plan(self, scored: ScoredTurn) -> list[ScoredTurn]:
-        """Queue a turn's judge jobs, and return the scores that need no judge call. Never raises."""
+        """Queue a turn's judge jobs, and return the scores that don't need a judge call. Never raises."""
         return self._plan(scored, again=False)
 
     def plan_again(self, scored: ScoredTurn) -> list[ScoredTurn]:
@@ -163,10 +160,8 @@ class Dispatcher:
         self._models.close()  # a judge call in progress may have reconnected after an earlier close
 
     def _wait_for_news(self, seen: int) -> None:
-        """Wait until there may be a job, or return at once if there was news since ``seen``.
-
-        Nothing signals that a job becomes due or that another process added one. So one thread polls, and the others sleep
-        until it finds a job.
+        """Wait until there may be a job, unless there was news since ``seen``. Nothing signals due jobs or jobs of other
+        processes. So one thread polls, and the others sleep until it finds a job.
         """
         polls = not self._is_polling
         pause = _POLL if polls and (self.queue.is_shared or self._depth()) else _IDLE
@@ -194,10 +189,7 @@ class Dispatcher:
         return True
 
     def _next(self) -> Job | None:
-        """Return a due job.
-
-        With many threads, one of them claims several jobs for all, because a queue file serves only one claim at a time.
-        """
+        """Return a due job. One of many threads claims several for all, because a queue file serves only one claim at a time."""
         while True:
             with suppress(IndexError):
                 return self._claimed.popleft()
@@ -287,9 +279,8 @@ class Dispatcher:
         self._progressed.set()
 
     def confirm(self, done: Sequence[ScoredTurn]) -> list[ScoredTurn]:
-        """Return the turns to emit, without judged scores whose lease was lost. On the worker.
-
-        The leases are extended until :meth:`Verdict.acknowledge`, so that no other process claims the jobs.
+        """Return the turns to emit, without scores of lost leases. On the worker. The leases are extended until
+        :meth:`Verdict.acknowledge`, so that no other process claims the jobs.
         """
         verdicts = list({id(scored.receipt): scored.receipt for scored in done if isinstance(scored.receipt, Verdict)}.values())
         if not verdicts:
@@ -373,10 +364,8 @@ class Dispatcher:
     # --- end of life
 
     def drain(self, until: float, render: Callable[[float], object], *, patient: bool = True) -> bool:
-        """Wait until every job has ended. Return False if jobs remain at ``until`` (``time.monotonic``).
-
-        ``render`` lets the worker process pending scores within the given seconds. Without ``patient``, it also stops when all
-        remaining jobs wait for a retry or for the budget.
+        """Wait until every job has ended, or return False at ``until`` (``time.monotonic``). ``render`` lets the worker process
+        pending scores. Without ``patient``, it also stops when all remaining jobs wait for a retry or the budget.
         """
         quiet = 0
         while self._depth():

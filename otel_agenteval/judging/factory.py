@@ -55,10 +55,8 @@ def judging_from(
     shedding: Shedding,
     note_outcome: Callable[[str, str, str], None] | None = None,
 ) -> Dispatcher:
-    """Return the dispatcher for a configuration.
-
-    ``put`` passes a score of the given size to the worker, or returns False if the worker's queue is full. ``note_outcome`` is
-    called on any thread with turn id, metric and outcome.
+    """Return the configured dispatcher. ``put`` passes a score of a size to the worker, or returns False if its queue is full.
+    ``note_outcome`` is called on any thread with turn id, metric and outcome.
     """
     wanted = config.judge
     for name, path, schema, consequence in (

@@ -81,10 +81,8 @@ class InnerOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Gathering:
-    """Composites that wait for judged scores of one turn.
-
-    Their inner metrics are judged one after the other, and each job carries the earlier outcomes. So no state is kept outside
-    the queue: the process that runs the last job computes the composites, and a crash loses nothing.
+    """Composites that wait for judged scores of one turn. Inner metrics are judged one after the other, and each job carries the
+    earlier outcomes. So the process that runs the last job computes the composites, and a crash loses nothing.
     """
 
     composites: Sequence[Waiting]

@@ -23,10 +23,7 @@ class JudgedMetrics:
         self.reload(config, of_turns, of_conversations)
 
     def reload(self, config: Config, of_turns: Sequence[BoundMetric], of_conversations: Sequence[BoundMetric]) -> None:
-        """Use other metrics from the next turn on. Waiting jobs keep their metrics and rules.
-
-        A :class:`ConfigError` changes nothing.
-        """
+        """Use other metrics from the next turn on. Waiting jobs keep their metrics and rules. A ConfigError changes nothing."""
         rules = {False: rules_of(config, of_turns), True: rules_of(config, of_conversations)}
         keyed = {
             key_of(metric, conversation=whole): (metric, rule) for whole, some in rules.items() for metric, rule in some.items()

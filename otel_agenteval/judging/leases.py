@@ -34,10 +34,7 @@ class _Lease:
 
 @dataclass(eq=False)
 class HeldLeases:
-    """Holder of job leases that extends them on its own thread. Thread-safe.
-
-    Times are monotonic seconds. A started job is held for ``_longest`` seconds at most.
-    """
+    """Holder of job leases that extends them on its own thread. Thread-safe. A job is held for ``_longest`` seconds at most."""
 
     queue: JobQueue
     _lease: float
@@ -95,10 +92,7 @@ class HeldLeases:
         return job if held is None else held.job
 
     def confirm(self, jobs: Sequence[Job]) -> Collection[str]:
-        """Extend leases right before the scores are emitted, and return the ids of lost ones.
-
-        While the queue can't be reached, a lease counts as lost if it has ended.
-        """
+        """Extend leases right before the scores are emitted, and return the lost ones: ended ones if the queue is unreachable."""
         held = [lease.job if (lease := self._held.get(job.id)) is not None else job for job in jobs]
         try:
             return set(self._extend(held))

@@ -59,10 +59,8 @@ class Planner:
     clock: Clock
 
     def plan(self, scored: ScoredTurn, can_ask: Callable[[BoundMetric], bool], *, again: bool = False) -> JudgePlan:
-        """Plan a turn that has its inline scores. Never raises.
-
-        Reasons for missing scores are added to the turn's own scores. After new user feedback, ``again`` adds jobs for metrics
-        whose rules now choose the turn and that weren't judged before.
+        """Plan a turn that has its inline scores. Never raises. Reasons for missing scores are added to the turn's own scores.
+        After new user feedback, ``again`` adds jobs for metrics whose rules now choose the turn.
         """
         draft = _Draft(self, scored, can_ask)
         try:

@@ -37,10 +37,7 @@ _PAUSE_UNASKED = 15.0
 _PAUSE_NEWER = 300.0
 """Seconds until a job that only a later version can read is checked again."""
 _BEHIND = 1.0
-"""Extra seconds for a job that tried a server in vain, so that another job tries next.
-
-The job itself may be the reason for the server's failure.
-"""
+"""Extra seconds for a job that tried a server in vain, because the job itself may be the reason. Another job tries next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +114,7 @@ class JobRunner:
         self.breakers.close()
 
     def run(self, job: Job, wake: Callable[[], None]) -> Retry | Discard | Done:
-        """Run a job, unless it must wait or can't be done.
-
-        ``wake`` is called after this job has tried a server that was down, because other jobs may continue.
-        """
+        """Run a job, unless it must wait or can't be done. After a try of a server that was down, ``wake`` lets others continue."""
         try:
             payload = Payload.decode(job.payload)
         except NewerPayload:

@@ -64,10 +64,7 @@ class Cascade(NamedTuple):
     """Condition on the first metric's score. If it doesn't hold, the rate decides."""
 
     def chance(self, own: Chance, first: Chance, turn: Turn, score: Score) -> Chance:
-        """Return a metric's chance after the first metric got its score.
-
-        A turn has one position for all metrics, so the lower chance decides.
-        """
+        """Return a metric's chance after the first metric's score: the lower one, because both have the same position."""
         known = Known([score] if score.status == "ok" else [])
         allowed = 1.0 if self.judge_if.holds(turn, known) else own.probability
         return Chance(min(first.probability, allowed), self.after)
@@ -75,17 +72,11 @@ class Cascade(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class SamplingRule:
-    """Sampling rule of one metric.
+    """Sampling rule of one metric, for one thread, because it counts turns for its quota.
 
-    It counts turns for its quota, so only one thread may use it.
-
-    Args:
-        rate: the share of all turns, 0 to 1.
-        always_if: the condition of turns that are always judged.
-        rates: rates for turns that selectors match. The first match wins.
-        min_per_hour: the minimum number of judged turns of each stratum and hour.
-        strata: turns with the same values of these belong to one stratum.
-        cascade: the rule that judges another metric first.
+    ``rate`` is the share of all turns, 0 to 1. Turns of ``always_if`` are always judged. The first matching selector of ``rates``
+    wins. ``min_per_hour`` judged turns is the minimum of each hour and stratum: turns with the same values of ``strata``.
+    ``cascade`` is the rule that judges another metric first.
     """
 
     rate: float = 1.0
@@ -98,10 +89,7 @@ class SamplingRule:
     """The last hour and its number of turns, by stratum."""
 
     def chance(self, turn: Turn, known: Known = Known(), at: float | None = None) -> Chance:  # noqa: B008 - it is never changed
-        """Count a turn and return its chance to be judged.
-
-        ``at`` is the Unix time at which the turn closed. Hours start on the hour in UTC. Without it, no quota applies.
-        """
+        """Count a turn and return its chance to be judged. ``at`` is the Unix time of its close. Hours start on the hour in UTC."""
         quota = 0.0 if at is None else self._quota(turn, at)
         if self.always_if is not None and self.always_if.holds(turn, known):
             return Chance(1.0, "rule")
@@ -109,10 +97,7 @@ class SamplingRule:
         return Chance(quota, "quota") if quota > rate else Chance(rate, "rate")
 
     def _quota(self, turn: Turn, at: float) -> float:
-        """Return the quota's chance for the k-th turn of an hour, m / k. It is never 0.
-
-        In an hour with n turns, the quota chooses about m * (1 + log(n / m)) of them.
-        """
+        """Return the chance of the k-th turn of an hour: m / k, never 0. It chooses about m * (1 + log(n / m)) of n turns."""
         if not self.min_per_hour:
             return 0.0
         stratum = (turn.tenant, *(_STRATUM[name](turn) for name in self.strata))
@@ -135,12 +120,8 @@ EVERY_TURN = SamplingRule()
 
 
 def rules_of(config: Config, evaluated: Sequence[BoundMetric]) -> dict[BoundMetric, SamplingRule]:
-    """Return the rules of judged metrics and their composites, in configured order.
-
-    ``evaluated`` has all metrics of turns, or of conversations. A condition can name the scores of computed ones.
-
-    Raises:
-        ConfigError: a condition is invalid, a cascade names an unknown metric, or cascades form a circle.
+    """Return the rules of judged metrics and composites, in configured order. Conditions can name computed scores among
+    ``evaluated``. Raises a ConfigError for a condition, or for a cascade with an unknown metric or in a circle.
     """
     computed = [*(metric.name for metric in evaluated if not metric.asks), FEEDBACK]
     judged = [metric for metric in evaluated if metric.asks]
@@ -154,12 +135,8 @@ def rules_of(config: Config, evaluated: Sequence[BoundMetric]) -> dict[BoundMetr
 
 
 def rule_of(options: SampleOptions, metrics: Collection[str], where: str, judged: Collection[str] = ()) -> SamplingRule:
-    """Return the rule for a metric's ``sample``.
-
-    Its condition can name the scores of ``metrics``, and its cascade the metrics in ``judged``.
-
-    Raises:
-        ConfigError: a condition is invalid, or the cascade names an unknown metric.
+    """Return the rule for a ``sample``, whose condition can name scores of ``metrics``, and whose cascade one of ``judged``.
+    Raises a ConfigError.
     """
     always_if = None if options.always_if is None else Condition(options.always_if, metrics, f"{where}.always_if")
     cascade, wanted = None, options.cascade

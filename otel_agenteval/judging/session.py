@@ -53,10 +53,7 @@ class Models:
 
 
 class Sessions:
-    """Factory of sessions with the configured models and one budget.
-
-    ``make_models`` is called again in a forked child.
-    """
+    """Factory of sessions with the configured models and one budget. ``make_models`` is called again in a forked child."""
 
     def __init__(self, make_models: Callable[[], Models], budget: JudgeBudget, telemetry: Telemetry) -> None:
         self._make_models = make_models

@@ -11,7 +11,7 @@ from .queues import Job
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A judged score, and what happens to its job."""
+    """A judged score, and the next step of its job."""
 
     scored: ScoredTurn
     job: Job

@@ -118,9 +118,8 @@ def read_case(row: Mapping[str, Any]) -> BenchCase:
 
 
 def chosen(families: Sequence[str] = (), metrics: Sequence[str] = (), limit: int | None = None) -> list[BenchCase]:
-    """Return the cases of some families and metrics, or of all.
-
-    A ``limit`` is balanced over families, levels and metrics. A counterpart is included only with its case.
+    """Return the cases of some families and metrics, or of all. A ``limit`` is balanced over families, levels and metrics. A
+    counterpart is included only with its case.
     """
     cases = all_cases()
     _known("--families", families, FAMILIES)

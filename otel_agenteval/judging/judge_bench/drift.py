@@ -1,7 +1,5 @@
-"""Drift of a judge: the same cases (anchors) are judged again and compared one by one.
-
-A provider can replace the model behind a name, and a release can change a prompt. Then scores change although the agent
-didn't.
+"""Drift of a judge: the same cases (anchors) are judged again and compared one by one. A provider can replace the model behind a
+name, and a release can change a prompt. Then scores change although the agent didn't.
 """
 
 from __future__ import annotations

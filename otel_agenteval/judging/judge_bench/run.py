@@ -104,10 +104,9 @@ def run(
     report: Callable[[CaseOutcome, BenchRun], object] = lambda outcome, run: None,
     abandoned: Callable[[], object] = lambda: None,
 ) -> BenchRun:
-    """Evaluate each case ``repeat`` times with a judge, bypassing its cache.
-
-    Ctrl-C stops the run early, and the result has the outcomes so far. ``abandoned`` is called after each evaluation that was
-    running then, to close its connections. At the limit ``max_usd``, no evaluation starts, but running ones continue.
+    """Evaluate each case ``repeat`` times with a judge, bypassing its cache. Ctrl-C stops early, with the outcomes so far.
+    ``abandoned`` is called after each evaluation that was running then, to close its connections. At ``max_usd``, no evaluation
+    starts.
     """
     found = BenchRun(len(cases) * repeat)
     start = time.monotonic()

@@ -18,10 +18,7 @@ _KEPT = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Record of one request with its retries.
-
-    Unknown values are None. Only the ``charge_`` fields can be estimates.
-    """
+    """Record of one request with its retries. Unknown values are None. Only the ``charge_`` fields can be estimates."""
 
     stage: str
     """The metric's name for the judge call, or ``embed`` for embeddings."""
@@ -116,7 +113,7 @@ def admitting_repairs(admit: Callable[[], None]) -> Iterator[None]:
 
 
 def admit_repair() -> None:
-    """Raise a :class:`JudgeError` if the budget has no room for another request of the reply."""
+    """Raise a :class:`JudgeError` if the budget is too low for another request of the reply."""
     _ADMIT.get()()
 
 

@@ -64,10 +64,8 @@ class Closes(Protocol):
 
 
 class VerdictCache(MutableMapping[str, str]):
-    """Replies by the hash of their judge call, in an SQLite file that processes can share.
-
-    If it can't be used or a reply can't be decoded, the lookup is a miss, and ``faults`` counts it. Replies expire after
-    ``ttl`` seconds. If all together exceed ``max_bytes``, the oldest are deleted.
+    """Replies by the hash of their judge call, in an SQLite file that processes can share. A lookup that fails is a miss, and
+    counts in ``faults``. Replies expire after ``ttl`` seconds. Beyond ``max_bytes``, the oldest are deleted.
     """
 
     def __init__(self, path: str, ttl: float, max_bytes: int, clock: Clock = SYSTEM_CLOCK) -> None:

@@ -33,10 +33,7 @@ _OF_IMAGES = ("image_embeds", "image_features", "pooler_output")
 
 
 class ClipEmbedder(InProcessEmbedder):
-    """Embedder whose vectors of images and texts can be compared. Thread-safe.
-
-    The first call loads the model in ``folder``.
-    """
+    """Embedder whose vectors of images and texts can be compared. Thread-safe. The first call loads the model in ``folder``."""
 
     def __init__(self, folder: str, *, clock: Clock = SYSTEM_CLOCK) -> None:
         super().__init__(CLIP, clock)

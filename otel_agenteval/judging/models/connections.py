@@ -119,20 +119,9 @@ class Channel:
         self._clock = clock
 
     def post(self, url: str, headers: Mapping[str, str], content: bytes, stop: float, bounds: Bounds) -> Reply:
-        """Send one request and return the reply. A request is never sent twice.
-
-        Args:
-            url: a URL at the same server.
-            headers: printable ASCII headers. ``Host`` and ``Content-Length`` are added.
-            content: the body.
-            stop: the deadline, in seconds of the monotonic clock.
-            bounds: the limits on the reply's size.
-
-        Raises:
-            TimeoutError: the reply wasn't complete at the deadline.
-            OSError: the connection failed or broke, or the reply was invalid (:class:`BrokenAnswer`).
-            ReplyTooLarge: the reply exceeds the limit.
-            ValueError: a header contains invalid characters.
+        """Send one request, never twice, and return the reply. ``headers`` are printable ASCII without ``Host`` and
+        ``Content-Length``. ``stop`` is monotonic. Raises a TimeoutError, an OSError if the connection failed or the reply was
+        invalid (:class:`BrokenAnswer`), ReplyTooLarge, or a ValueError for a header.
         """
         import httpcore
 

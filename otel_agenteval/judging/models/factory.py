@@ -26,11 +26,7 @@ from .providers import PROVIDERS
 def judge_from(
     config: Config, *, clock: Clock = SYSTEM_CLOCK, sleep: Callable[[float], None] = time.sleep
 ) -> Judge | JudgeGroup | None:
-    """Return the configured judge, a group of several judges, or None.
-
-    Raises:
-        ConfigError: an option is missing or invalid. The message has its path and, if it is in a file, its line.
-    """
+    """Return the configured judge, a group, or None. Raises a ConfigError with the option's path and line."""
     options = config.judge
     if not _is_configured(config, "judge", options):
         return None

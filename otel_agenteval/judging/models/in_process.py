@@ -1,7 +1,4 @@
-"""Base class of embedders that run in this process.
-
-They cost nothing and load their model on first use.
-"""
+"""Base class of embedders that run in this process. They cost nothing and load their model on first use."""
 
 from __future__ import annotations
 

@@ -37,10 +37,7 @@ _LONGEST_LIST = 64
 
 
 def shown(text: str) -> str:
-    """Write out invisible characters.
-
-    Examples: ``⟨U+200B⟩``, ``⟨hidden text: "…"⟩``, ``⟨hidden bytes: …⟩``.
-    """
+    """Write out invisible characters. Examples: ``⟨U+200B⟩``, ``⟨hidden text: "…"⟩``, ``⟨hidden bytes: …⟩``."""
     if text.isascii() and text.replace("\n", "").replace("\t", "").replace("\r", "").isprintable():
         return text  # true for most texts, and 20 times as fast
     return _UNSEEN.sub(_shown, text)

@@ -172,10 +172,7 @@ class Judge(JudgeModel):
         return self._cache is not None
 
     def accounts(self) -> list[Account]:
-        """Return the last thousand requests, oldest first, with tokens, cost, attempts and errors.
-
-        See also :func:`recording`.
-        """
+        """Return the last thousand requests, oldest first, with tokens, cost, attempts and errors. See also :func:`recording`."""
         return self.server.ledger.last()
 
     def total(self) -> Total:

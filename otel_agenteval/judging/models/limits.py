@@ -10,10 +10,8 @@ from .request_options import RequestOptions
 
 
 class RateLimits:
-    """Limits on concurrency, requests and tokens per minute. None means no limit. Thread-safe.
-
-    Many servers of local models process one request at a time. More concurrent ones only time out there, so each time-out halves
-    the concurrency, and answers raise it again.
+    """Limits on concurrency, requests and tokens per minute. None means no limit. Thread-safe. Many servers of local models
+    process one request at a time, so each time-out halves the concurrency, and answers raise it again.
     """
 
     def __init__(self, options: RequestOptions) -> None:
@@ -30,11 +28,7 @@ class RateLimits:
         self._tokens = None if tokens is None else TokenBucket(tokens / 60, self._clock.monotonic)
 
     def enter(self, tokens: int, until: float) -> None:
-        """Wait for a slot until the deadline, in seconds of the monotonic clock. :meth:`leave` must follow.
-
-        Raises:
-            JudgeError: the wait would exceed the deadline. Nothing is taken in this case.
-        """
+        """Wait for a slot until the monotonic deadline. :meth:`leave` must follow. A JudgeError takes nothing."""
         wait = self._take(1, tokens)
         late = self._clock.monotonic() + wait > until
         if wait and not late:

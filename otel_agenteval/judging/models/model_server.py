@@ -47,12 +47,8 @@ class ModelServer:
         estimate: TokenUsage,
         repair: bool = False,
     ) -> T:
-        """Send a request and return the result of ``read``, which also returns the usage.
-
-        ``stage`` and ``repair`` are for the accounts. ``estimate`` has the expected tokens.
-
-        Raises:
-            JudgeError: there was no reply, or it couldn't be parsed.
+        """Send a request and return the result of ``read``, which also returns the usage. Raises a JudgeError. ``stage`` and
+        ``repair`` are for the accounts. ``estimate`` has the expected tokens.
         """
         clock, limits = self.transport.clock, self.transport.limits
         started, attempts = clock.monotonic(), 0

@@ -48,10 +48,7 @@ class SecondOpinion:
 
 
 class JudgeGroup(JudgeModel, ChoosesJudges):
-    """Judge that selects among several judges and combines their scores.
-
-    The first fitting choice wins over ``main``. A ``panel`` replaces all others.
-    """
+    """Judge that selects among judges and combines their scores. The first fitting choice replaces ``main``, a ``panel`` all."""
 
     def __init__(
         self,

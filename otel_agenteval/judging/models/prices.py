@@ -19,10 +19,8 @@ _ASKED: set[tuple[str, str]] = set()
 
 
 def cost_of(model: str, base_url: str, usage: TokenUsage, prices: Prices) -> tuple[float | None, str | None]:
-    """Return the cost in USD and the price's source.
-
-    Both are None if tokens or price are unknown. The table identifies a provider by its address. For other servers, only
-    configured prices apply.
+    """Return the cost in USD and the price's source, or None. The table identifies a provider by its address. For other servers,
+    only configured prices apply.
     """
     if usage.input_tokens is None or usage.output_tokens is None:
         return None, None

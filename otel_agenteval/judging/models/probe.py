@@ -113,11 +113,7 @@ def probe(
     threads: int = 4,
     report: Callable[[Attempt], object] = lambda attempt: None,
 ) -> Probe:
-    """Run the controls and then each injection, and report each result in order.
-
-    Raises:
-        ConfigError: the metric is unknown or has no case.
-    """
+    """Run the controls and then each injection, and report each result. Raises a ConfigError for a metric without a case."""
     case = case_of(metric)
     bound = get_metric(metric, **case.params)
     last_reply = _LastReply(judge)

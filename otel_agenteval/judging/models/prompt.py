@@ -66,10 +66,8 @@ Criteria = Mapping[str, str | Sequence[str]]
 
 
 def prompt_of(question: Question, max_tokens: int | None = None) -> ChatMessage:
-    """Return the message of one judge call.
-
-    Nothing is fetched here. ``data:`` and http(s) URIs of media are sent unchanged, and an opaque id without scheme is only
-    named. Beyond about ``max_tokens``, the longest texts lose their middle, and a mark states how much is missing.
+    """Return the message of one judge call. Nothing is fetched: ``data:`` and http(s) URIs of media are sent unchanged, and an
+    opaque id is only named. Beyond about ``max_tokens``, the longest texts lose their middle, with a mark.
     """
     texts, media = material_of(question.data, question.media)
     trusted = trusted_of(question.criteria)
@@ -153,10 +151,8 @@ def _share_of(sizes: Iterable[int], room: int) -> int:
 
 
 def in_pieces(texts: Mapping[str, str], room: int) -> list[dict[str, str]]:
-    """Split the longest texts into pieces for several calls, and repeat the others in each.
-
-    Raises:
-        JudgeError: there would be too many pieces (``input_too_long``).
+    """Split the longest texts into pieces for several calls, and repeat the others in each. Raises a JudgeError
+    (``input_too_long``) if there are too many.
     """
     sizes = {name: tokens_of(text) for name, text in texts.items()}
     share = _share_of(sizes.values(), room)

@@ -88,10 +88,8 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_float=_number, parse
 
 
 def verdict_in(text: str, keys: Collection[str] = (), *, material: str = "") -> dict[str, Any] | None:
-    """Return a reply's verdict, or None if the reply isn't exactly one verdict.
-
-    An object with missing keys is returned unchanged, and the metric reports them. ``material`` is the judged material, in
-    which the object must not occur. It is empty for the reply to a repair request.
+    """Return a reply's verdict, or None if it isn't exactly one. The metric reports missing keys. The object must not occur in
+    the judged ``material``, which is empty for the reply to a repair request.
     """
     asked = {_plain(key): key for key in keys}
     text = text.lstrip(_INVISIBLE)
@@ -146,10 +144,8 @@ _AS_TEXT = re.compile(r"\s*[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*")
 
 
 def fault_in(found: Mapping[str, Any], keys: Collection[str], ranges: Mapping[str, tuple[float, float]]) -> str | None:
-    """Return what is wrong with a verdict, or None: ``form`` or ``scale``.
-
-    ``form``: none of the requested keys is there, or the number of the score can't be read or has another key. ``scale``: 0 to 100 was asked for,
-    but the numbers look like shares of 1.
+    """Return the fault of a verdict, or None. ``form``: a key or number can't be read. ``scale``: the numbers look like shares of
+    1 instead of 0 to 100.
     """
     if keys and found.keys().isdisjoint(keys):
         return "form"

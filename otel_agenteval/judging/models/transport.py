@@ -123,13 +123,8 @@ class JsonTransport:
     def post(
         self, path: str, body: Mapping[str, Any], *, until: float, tokens: int = 0, tried: Callable[[], None]
     ) -> dict[str, Any]:
-        """Post a request and return the reply's JSON object.
-
-        ``until`` is the deadline in seconds of the monotonic clock, ``tokens`` the expected number. ``tried`` is called before each
-        attempt.
-
-        Raises:
-            JudgeError: the reply wasn't there in time, is a rejection, or isn't a JSON object.
+        """Post a request and return the reply's JSON object, or raise a JudgeError. ``until`` is the monotonic deadline,
+        ``tokens`` the expected number. ``tried`` is called before each attempt.
         """
         content = jsonio.dumps(body).encode()
         limited = (path, body.get("model"))
@@ -307,10 +302,7 @@ def _stream_of(text: bytes) -> dict[str, Any]:
 
 
 def _hints_in(raw: bytes, asked: bytes) -> frozenset[str]:
-    """Return what a rejection is about.
-
-    Some servers quote the request. So words that also occur in the request count only if they name our settings.
-    """
+    """Return the subject of a rejection. Some servers quote the request, so its words count only if they name our settings."""
     words, ours = raw.decode("utf-8", "replace").lower(), asked.decode("utf-8", "replace").lower()
     hints = frozenset(
         hint

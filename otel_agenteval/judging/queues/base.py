@@ -1,7 +1,4 @@
-"""Interfaces of job queues and spend books.
-
-One test suite runs against all implementations.
-"""
+"""Interfaces of job queues and spend books. One test suite runs against all implementations."""
 
 from __future__ import annotations
 
@@ -39,10 +36,7 @@ class Job:
 
 
 class Leases:
-    """Source of lease tokens for one queue object.
-
-    A token starts with a prefix of its queue object, so that a bare job id can refer to the last lease of this queue object.
-    """
+    """Source of lease tokens with a prefix of one queue object, so that a bare job id refers to the last lease of this object."""
 
     def __init__(self) -> None:
         self._prefix = f"{secrets.token_hex(8)}/"
@@ -71,16 +65,10 @@ class JobQueue(Protocol):
     """True if other processes add jobs without notice, so that the queue must be polled."""
 
     def put_many(self, jobs: Sequence[Job]) -> list[Job]:
-        """Add jobs and return those without room.
-
-        The result includes waiting jobs of lower priority that made room.
-        """
+        """Add jobs and return those without room. The result includes waiting jobs of lower priority that made room."""
 
     def claim(self, n: int, lease: float) -> list[Job]:
-        """Claim up to ``n`` due jobs, by highest priority and then by arrival.
-
-        The caller has ``lease`` seconds to finish each. After that, the job is due again.
-        """
+        """Claim up to ``n`` due jobs for ``lease`` seconds, by highest priority and then by arrival. Then they are due again."""
 
     def extend(self, jobs: Sequence[Job | str], lease: float) -> list[str]:
         """Extend leases to ``lease`` seconds from now. Return ids of jobs with a lost lease."""
@@ -93,10 +81,7 @@ class JobQueue(Protocol):
         """Remove several finished jobs, and return the ids of those with a lost lease."""
 
     def retry_at(self, job: Job | str, at: float, *, counted: bool = True) -> bool:
-        """Put a claimed job back, due at a Unix time. Return False if the lease was lost.
-
-        ``counted`` states if the attempt counts.
-        """
+        """Put a claimed job back, due at a Unix time. Return False if the lease was lost. If ``counted``, the attempt counts."""
 
     def dead(self, job: Job | str, reason: str) -> bool:
         """Remove a failed job and keep a dead letter. Return False if the lease was lost."""
@@ -134,10 +119,8 @@ class EndedClaim(NamedTuple):
 
 
 class BufferedQueue(JobQueue):
-    """Base of queues in a file or on a server.
-
-    While it is unavailable, up to ``held_bytes`` of new jobs and all ended claims wait in this process, and later calls try
-    again.
+    """Base of queues in a file or on a server. If it is unavailable, up to ``held_bytes`` of new jobs and all ended claims wait
+    in this process, and later calls try again.
     """
 
     def __init__(self, max_bytes: int, clock: Clock, held_bytes: int) -> None:
@@ -255,16 +238,10 @@ class Demand(NamedTuple):
 
 
 class SpendBook(Protocol):
-    """Interface of a record of judge spending.
-
-    Safe to use from any thread and process. All times are Unix times.
-    """
+    """Interface of a record of judge spending. Safe to use from any thread and process. All times are Unix times."""
 
     def take(self, demands: Sequence[Demand], at: float) -> float:
-        """Add all amounts if each fits, and return 0.
-
-        Otherwise, return the seconds until they may fit.
-        """
+        """Add all amounts if each fits, and return 0. Otherwise, return the seconds until they may fit."""
 
     def add(self, amounts: Sequence[tuple[Counter, float]], at: float) -> None:
         """Correct amounts that were taken at a time. Negative amounts are returned."""

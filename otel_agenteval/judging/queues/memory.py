@@ -1,7 +1,4 @@
-"""Job queue and spend book in this process's memory.
-
-Jobs that remain at exit are counted as dropped.
-"""
+"""Job queue and spend book in this process's memory. Jobs that remain at exit are counted as dropped."""
 
 from __future__ import annotations
 

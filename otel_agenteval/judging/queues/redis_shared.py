@@ -24,10 +24,8 @@ _spend, _correct, _spent = (Script("spent", name, SLOTS=SLOTS) for name in ("spe
 
 
 class RedisSpendBook:
-    """A :class:`~otel_agenteval.judging.queues.SpendBook` on a Redis or Valkey server.
-
-    Each change is atomic for all processes. While the server is unreachable, the budget has no room, so no model is called.
-    Corrections wait in this process.
+    """A :class:`~otel_agenteval.judging.queues.SpendBook` on a Redis or Valkey server, with atomic changes. If the server is
+    unreachable, corrections wait in this process, and no model is called.
     """
 
     def __init__(self, url: str, name: str = "agenteval") -> None:

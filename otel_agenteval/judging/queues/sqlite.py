@@ -53,10 +53,9 @@ _EXTEND, _GIVE_BACK, _REMOVE = (
 
 
 class SqliteQueue(BufferedQueue):
-    """A :class:`~otel_agenteval.judging.queues.JobQueue` in an SQLite file, whose folder must exist.
-
-    The file is opened on first use. While it is unavailable, later calls try again at most once a second, and ``failed`` is called
-    if something must wait. Reading, claiming and extending raise ``sqlite3.Error`` or ``OSError`` during that time.
+    """A :class:`~otel_agenteval.judging.queues.JobQueue` in an SQLite file, whose folder must exist, opened on first use. If it
+    is unavailable, calls try again at most once a second, and ``failed`` is called if something must wait. Reading, claiming and
+    extending raise ``sqlite3.Error`` or ``OSError`` during that time.
     """
 
     is_shared = False
@@ -129,10 +128,7 @@ class SqliteQueue(BufferedQueue):
 
     @contextmanager
     def _using(self, how: Literal["read", "write"]) -> Iterator[sqlite3.Connection]:
-        """Open a transaction, unless the file was unavailable a moment ago.
-
-        Reading doesn't wait for writers.
-        """
+        """Open a transaction, unless the file was unavailable a moment ago. Reading doesn't wait for writers."""
         if self._clock.monotonic() < self._quiet_until[how]:
             raise sqlite3.OperationalError("judge.queue.path: file unavailable, next try within a second")
         try:
@@ -198,10 +194,7 @@ class SqliteQueue(BufferedQueue):
         return left_out
 
     def _make_room(self, db: sqlite3.Connection, job: Job, left_out: list[Job]) -> bool:
-        """Drop waiting jobs of lower priority if necessary, and return True if the job fits.
-
-        The lowest priority is dropped first, and within it the oldest job.
-        """
+        """Drop waiting jobs of lower priority, lowest and oldest first, if necessary. Returns True if the job fits."""
         short = db.execute("SELECT bytes FROM totals").fetchone()[0] + job.size - self.max_bytes
         dropped = []
         waiting = self._waiting_below(db, job.priority) if short > 0 else iter(())
@@ -225,10 +218,7 @@ class SqliteQueue(BufferedQueue):
 
 
 class SqliteSpendBook:
-    """A :class:`~otel_agenteval.judging.queues.SpendBook` in an SQLite file, also a queue's.
-
-    Every method raises ``sqlite3.Error`` or ``OSError`` if it is unavailable.
-    """
+    """A :class:`~otel_agenteval.judging.queues.SpendBook` in an SQLite file. Raises ``sqlite3.Error`` or ``OSError``."""
 
     def __init__(self, path: str) -> None:
         self._file = SqliteFile(path, SCHEMA)

@@ -1,7 +1,4 @@
-"""Wire format of Amazon Bedrock's Converse API.
-
-Requests have an API key or a signature (:mod:`..aws`).
-"""
+"""Wire format of Amazon Bedrock's Converse API. Requests have an API key or a signature (:mod:`..aws`)."""
 
 from __future__ import annotations
 

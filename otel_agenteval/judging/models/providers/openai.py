@@ -1,7 +1,4 @@
-"""Wire format of OpenAI's chat completions.
-
-vLLM, Ollama, llama.cpp, LiteLLM and many other servers support it.
-"""
+"""Wire format of OpenAI's chat completions. vLLM, Ollama, llama.cpp, LiteLLM and many other servers support it."""
 
 from __future__ import annotations
 
@@ -58,10 +55,8 @@ def _part(media: Media) -> dict[str, Any]:
 
 
 def answer(body: Mapping[str, Any]) -> ChatReply:
-    """Parse the first choice of a response.
-
-    If the content is empty, the arguments of a tool call are the reply, or reasoning that is exactly one JSON object. vLLM and
-    others put a reply there if a schema applied from its first character.
+    """Parse the first choice of a response. Without content, the reply is a tool call's arguments, or reasoning that is exactly
+    one JSON object. vLLM and others put it there if a schema applied from its first character.
     """
     body = _joined(body["events"]) if body.keys() == {"events"} else body
     choice = next(parsing.mappings(body.get("choices")), {})
