@@ -39,7 +39,7 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
     if "gen_ai.request.model" in attributes:
         kind = attributes.get("llm.request.type")
         return _CALL_TYPES.get(kind.removeprefix("a"), LLM) if kind.__class__ is str and not kind.startswith("anth") else LLM
-    return LLM if _is_raw(attributes, name) else None
+    return LLM if name == _RAW_NAME or any(_RAW.match(key) for key in attributes) else None
 
 
 def _role_of_parent(attributes: Mapping[str, Any]) -> str | None:
@@ -47,10 +47,6 @@ def _role_of_parent(attributes: Mapping[str, Any]) -> str | None:
         return None
     # The newest convention has no raw requests. Then the span is its last call, and its prompt contains the others.
     return LLM if "gen_ai.provider.name" in attributes else WORKFLOW
-
-
-def _is_raw(attributes: Mapping[str, Any], name: str) -> bool:
-    return name == _RAW_NAME or any(_RAW.match(key) for key in attributes)
 
 
 def read(record: SpanRecord, step: Step) -> None:

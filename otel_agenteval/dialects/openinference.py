@@ -63,7 +63,8 @@ def read(record: SpanRecord, step: Step) -> None:
     if role == WORKFLOW and step.workflow is None:
         step.workflow = record.name or None
     if step.framework is None and "openinference.span.kind" in attributes:
-        step.framework = _framework(record.scope)
+        scope = record.scope.removeprefix("openinference.instrumentation.")
+        step.framework = scope.removeprefix("@arizeai/openinference-instrumentation-") or None
     if step.conversation_id is None:
         step.conversation_id = as_text(get("session.id"))
     if step.user_id is None:
@@ -90,10 +91,6 @@ def _unwritten_agent(record: SpanRecord, role: str | None) -> str | None:
     if role == AGENT:
         return _agent_name(record.attributes.get, record.name)
     return _langgraph_agent(record.attributes.get) if role in (LLM, TOOL) else None
-
-
-def _framework(scope: str) -> str | None:
-    return scope.removeprefix("openinference.instrumentation.").removeprefix("@arizeai/openinference-instrumentation-") or None
 
 
 def _agent_name(get: Any, span_name: str) -> str | None:

@@ -8,7 +8,7 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..core import forks
 from ..core.clock import Clock
@@ -21,7 +21,6 @@ from .plan import Planner
 from .queues import Job, JobQueue
 from .runner import Discard, Done, JobOptions, JobRunner, pause_after
 from .session import Models
-from .verdict import Verdict
 
 _POLL = 0.5
 """Seconds between two checks for jobs that become due."""
@@ -32,6 +31,26 @@ _SENT = 10_000
 _PAUSE_FULL = 0.1
 """Seconds between two tries to pass a score to a full worker queue."""
 _THREADS_PER_CLAIM = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A judged score, and the next step of its job."""
+
+    scored: ScoredTurn
+    job: Job
+    """The job of the score. The score can be emitted unless another process has claimed the job."""
+    finish: Callable[[], None]
+    keep: Callable[[], None]
+    """Called if the score can't be emitted, to keep the paid replies."""
+    composites: Sequence[ScoredTurn] = ()
+
+    def turns(self) -> Sequence[ScoredTurn]:
+        """Return the judged turn and composites. Their receipt acknowledges the job."""
+        return [replace(scored, receipt=self) for scored in (self.scored, *self.composites)]
+
+    def acknowledge(self) -> None:
+        self.finish()
 
 
 @dataclass(eq=False)

@@ -241,16 +241,12 @@ _SCALARS: dict[str, Callable[[Any], Any]] = {
 
 
 def _log_from_proto(item: Any) -> OtlpLog:
-    attributes = _proto_attributes(item.attributes)
+    attributes = {pair.key: _proto_value(pair.value, 0) for pair in item.attributes}
     name = getattr(item, "event_name", "") or _event_name(attributes)
     part = LogPart(
         str(name), attributes, _proto_value(item.body, 0), time_of(item.time_unix_nano or item.observed_time_unix_nano)
     )
     return OtlpLog(int.from_bytes(item.trace_id, "big"), int.from_bytes(item.span_id, "big"), part)
-
-
-def _proto_attributes(items: Any) -> dict[str, Any]:
-    return {item.key: _proto_value(item.value, 0) for item in items}
 
 
 def _proto_value(value: Any, depth: int) -> Any:

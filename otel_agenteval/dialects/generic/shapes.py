@@ -232,14 +232,10 @@ def _authored(author: str, content: Any, depth: int) -> dict[str, Any]:
     """Return the message of ``{"assistant": …}``: a text or tool requests."""
     value = opened(content) if content.__class__ is str and content[:1] in ("{", "[") else content
     items = [opened(item) for item in value] if isinstance(value, list) else [value]
-    calls = [_request(item) for item in items if isinstance(item, dict)]
+    calls = [{_REQUEST.get(key, key): inner for key, inner in item.items()} for item in items if isinstance(item, dict)]
     if author in _MODEL_AUTHORS and calls and len(calls) == len(items) and are_requests(calls):
         return {"role": author, "content": None, "tool_calls": calls}
     return {"role": author, "content": plain(content, depth + 1)}
-
-
-def _request(node: Mapping[str, Any]) -> dict[str, Any]:
-    return {_REQUEST.get(key, key): inner for key, inner in node.items()}
 
 
 _REQUEST = {

@@ -41,7 +41,7 @@ def review_roles(records: Sequence[SpanRecord], infer: Callable[[SpanRecord], No
         for record in inferred:
             understood = record.dialects
             unsure = understood.facts.kind_strength < 2 and not (understood.role == CHAIN and understood.facts.talks())
-            if unsure or (understood.role == LLM and _is_other_work(record)):
+            if unsure or (understood.role == LLM and any(key.startswith(_OTHER_WORK) for key in record.attributes)):
                 understood.reset_role()
     elif not any(_follows_convention(record) for record in records) and not is_enough(inferred):
         for record in inferred:
@@ -174,10 +174,6 @@ def _resembles_run(facts: Facts) -> bool:
     """Return True if a span's own attributes show a model and an answer, and not only a record of them in JSON."""
     enough = any(facts.evidence & wanted == wanted for wanted in _ENOUGH)
     return enough and (facts.near or bool(facts.evidence & KIND)) and has_answer(facts)
-
-
-def _is_other_work(record: SpanRecord) -> bool:
-    return any(key.startswith(_OTHER_WORK) for key in record.attributes)
 
 
 def _name_tools(inferred: Sequence[SpanRecord], records: Sequence[SpanRecord]) -> None:
