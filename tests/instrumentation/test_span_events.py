@@ -150,8 +150,9 @@ def test_without_the_hook_only_exporters_after_us_see_the_events():
         rig.run()
         assert sent == [[], [], []]
         assert rig.turn().close_reason == "root_ended"
-        assert rig.score_events(ROOT)
-        assert rig.count("agenteval.span_events") == {("late_order",): len(rig.log_events())}
+        events = rig.score_events(ROOT)
+        assert events
+        assert rig.count("agenteval.span_events") == {("late_order",): len(events)}
 
 
 # --- outlets, one by one
