@@ -103,7 +103,10 @@ def calls_of(run: SpanGroup, calls: Iterable[SpanGroup], *, beside: bool) -> lis
     """Return the calls of a run without steps by its texts, if any are known. With a run ``beside`` it, only one is its own."""
     within = [(call, _agrees(run, call)) for call in calls if _is_during(call.root, run.root)]
     found = [call for call, agrees in sorted(within, key=lambda pair: not pair[1]) if agrees is not False]
-    return found[:1] if beside else found
+    if not beside:
+        return found
+    reader = reader_of(run)  # the call of another run must not get this one's user
+    return found[:1] if found and (_agrees(run, found[0]) or not (reader.user_id() or reader.conversation_id())) else []
 
 
 def _is_lost_call(group: SpanGroup) -> bool:

@@ -455,3 +455,9 @@ def test_steps_of_a_loop_without_its_run_are_one_turn() -> None:
     (group,) = [group for spans in cycles for part in split(spans) for group in stitcher.add(part, 0.0)]
     turn = reader_of(group).turn("root_ended", True)
     assert (turn.input, turn.output, [call.result for call in turn.tool_calls or ()]) == ("Q", "42", ["42"])
+
+
+@pytest.mark.parametrize(("key", "count"), [("session.id", 3), ("user.id", 3), ("color", 2)])
+def test_call_of_one_of_two_runs_never_gets_the_others_user(key: str, count: int) -> None:
+    runs = [split([agent(number, trace_id=number, at=number, attributes={key: f"id-{number}"})]) for number in (1, 2)]
+    assert len(stitch([*runs[0], *runs[1], *call_of(3, user="Hi", says="Yo")])) == count
