@@ -146,12 +146,13 @@ def main(arguments: Sequence[str]) -> int:
             run(sys.executable, "-m", "uv", "pip", "check", "--quiet", "--python", python)
             print("==> running the core tests against it", flush=True)
             (folder / "source").mkdir()
-            run(
-                *(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--numprocesses", "auto", "--dist", "worksteal"),
-                *("-m", "not slow"),
-                *(options.pytest or CORE_TESTS),
-                cwd=tests_of(source, folder / "source"),
-            )
+            root = tests_of(source, folder / "source")
+            chosen = ("-m", "not slow", *(options.pytest or CORE_TESTS))
+            try:
+                run(python, "-m", "pytest", "-q", "--numprocesses", "auto", "--dist", "worksteal", *chosen, cwd=root)
+            except subprocess.CalledProcessError:
+                print("==> once more, alone, what failed", flush=True)
+                run(python, "-m", "pytest", "-q", "--last-failed", "--last-failed-no-failures", "none", *chosen, cwd=root)
         except subprocess.CalledProcessError as failed:
             return int(failed.returncode)
     return 0
