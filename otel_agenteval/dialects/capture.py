@@ -11,10 +11,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from .reader import is_genai_scope
+from .reader import CALLER, TURN, is_genai_scope
 
-TURN, CONTENT = "turn", "content"
-"""Parts that a trace can miss."""
 _TRUE = frozenset(("true", "1", "yes", "on"))
 
 
@@ -155,7 +153,9 @@ def advice_without_turn(scopes: Sequence[str]) -> str:
 
 
 def advice_on(missing: str, scopes: Sequence[str]) -> str:
-    """Return a hint for scopes whose traces give no turn (:data:`TURN`), or turns without input and output."""
+    """Return a hint for scopes whose traces give no turn (:data:`TURN`), tools whose turn is unknown (:data:`CALLER`), or turns without input and output."""
+    if missing == CALLER:
+        return "pass the caller's context to the thread or the stream in which tools run"
     if missing == TURN:
         return "trace the model calls too, or add attributes to your own spans: docs/get-started/integrations/own-spans.md"
     advice = advice_for(scopes)

@@ -440,6 +440,10 @@ def _raised(record: SpanRecord, step: Step) -> bool:
     return any(event.name == "exception" for event in record.events)
 
 
+TURN, CONTENT, CALLER = "turn", "content", "caller"
+"""Parts that a trace can miss."""
+
+
 class UnreadTrace(NamedTuple):
     """A trace that seems to contain an agent's work, but gave no turn."""
 
@@ -447,16 +451,25 @@ class UnreadTrace(NamedTuple):
     """The instrumentation scope of the span that shows it."""
     answers: frozenset[str]
     """Texts that may be its answer. If a turn has one of them, the trace is a copy of that turn."""
+    missing: str = TURN
 
 
 def unread_trace(records: Iterable[SpanRecord]) -> UnreadTrace | None:
-    """Return a trace that gave no turn if a span resembles a model call, or if tools ran between a question and an answer."""
+    """Return a trace that gave no turn if a span resembles a model call, if tools ran between a question and an answer, or if it is
+    a tool's work.
+    """
     records = [record for record in records if understood(record)]
     found = next(filter(traces.resembles_call, records), None) or _tool_of_run(records)
     if found is None:
-        return None
+        tool = next(filter(is_lost_tool, records), None)
+        return None if tool is None else UnreadTrace(tool.scope, frozenset(), CALLER)
     facts = [record.dialects.facts for record in records if record.dialects.facts is not None]
     return UnreadTrace(found.scope, frozenset().union(*map(traces.answers_in, facts)))
+
+
+def is_lost_tool(record: SpanRecord) -> bool:
+    """Return True for a tool that is the root of its trace, because its caller's context was lost."""
+    return role_in(record) == TOOL and not (record.parent_id or record.server or record.dialects.inferred)
 
 
 def _tool_of_run(records: Collection[SpanRecord]) -> SpanRecord | None:

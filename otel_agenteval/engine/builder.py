@@ -129,7 +129,7 @@ def engine_from(
     assembler = Assembler(limits_of(config, decision_delay), role_of_span, waited)
     early_logs = EarlyLogs(_EARLY_BYTES, lambda: engine.config.turn.idle_timeout, waited)
     revisable = REVISABLE_BYTES if is_behind_otlp else _REVISABLE_IN_PROCESS
-    composer = Composer(config.turn.stitch_timeout, waited, revisable, config.turn.max_duration)
+    composer = Composer(config.turn.stitch_timeout, waited, revisable, config.turn.max_duration, assembler.open_spans)
     evaluator = Evaluator(
         metrics.computed, metrics.whole, ReferenceSources(config), config.inline.budget, shedding, config.inline.expected
     )

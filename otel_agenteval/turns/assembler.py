@@ -457,6 +457,11 @@ class Assembler:
             closed += self.late.close_oldest()
         return closed
 
+    def open_spans(self) -> list[list[Any]]:
+        """Return the ended spans of each open trace whose starts weren't reported, and its open roots."""
+        with self.lock:
+            return [[*trace.loose, *(top.span for top in trace.outermost)] for trace in self._traces.values()]
+
     def forget_traces(self, trace_ids: Iterable[int]) -> None:
         """Drop the received spans of traces that another process evaluates."""
         for trace_id in trace_ids:

@@ -12,7 +12,7 @@ import math
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from ..core.feedback import LOGFIRE_SCOPE
@@ -26,6 +26,7 @@ from ..spans.sdk import from_sdk, start_of
 from ..spans.wire import LazyAttributes, WireSpan
 from .duplicates import Duplicates, join_duplicates
 from .logged import calls_of_turn
+from .lost_tools import LostTools, alone_in, is_tool_alone
 from .readings import Readings
 from .revisions import Earlier, Revisions, stands_alone
 from .roots import SpanGroup, split
@@ -66,7 +67,7 @@ class SpanCounts:
 class Composer:
     """Composes turns from closed spans. Thread-safe. A part of a turn waits ``patience`` seconds for the trace that continues it,
     unless the turn is older than ``max_age`` seconds. ``revisable_bytes`` limits the closed turns that are remembered for late
-    spans.
+    spans. ``open_spans`` returns the known spans of each open trace.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class Composer:
         now: Callable[[], float] = time.monotonic,
         revisable_bytes: int = REVISABLE_BYTES,
         max_age: float = math.inf,
+        open_spans: Callable[[], Iterable[Iterable[Any]]] = tuple,
     ) -> None:
         self.spans = SpanCounts()
         self.readings = Readings()
@@ -83,6 +85,7 @@ class Composer:
         self._tenant_labels: Mapping[str, Mapping[str, str]] = {}
         self._now = now
         self._holding = threading.Lock()
+        self._lost = LostTools(patience, lambda time_ns: _begun(open_spans(), time_ns))
         self._parts = Duplicates(Stitcher(patience, _HELD_BYTES, max_age), revisable_bytes)
         self._revisions = Revisions(revisable_bytes, _REVISABLE_SECONDS, now)
 
@@ -93,10 +96,14 @@ class Composer:
 
     def compose(self, closed: Closed) -> list[SpanGroup]:
         """Return the turns in closed spans. A part that another trace continues is held until that trace arrives."""
-        found = []
+        found: list[SpanGroup] = []
         for group in self._groups(closed):
             with self._holding:
-                found += self._parts.add(group, self._now())
+                now = self._now()
+                if is_tool_alone(group):
+                    self._count_lost(self._lost.add(group, now))
+                else:
+                    found += map(self._lost.joined, self._parts.add(group, now))
         return found
 
     def _groups(self, closed: Closed) -> list[SpanGroup]:
@@ -105,11 +112,14 @@ class Composer:
         if closed.late:
             return self._revised(closed, records, pending)
         groups = self._groups_in_trace(closed, records, loose)
+        whole = not closed.remainder and not closed.continued  # otherwise, the trace gave a turn before
+        if not groups and whole:
+            groups = alone_in(records)
         if closed.references and groups and groups[0].root.references is None:
             groups[0].root.references = closed.references
         self._account(groups, records, pending, "not_in_a_turn")
         if not groups and records:
-            if not closed.remainder and not closed.continued:  # otherwise, the trace gave a turn before
+            if whole:
                 self.readings.note_unread(unread_trace(records))
             self._revisions.keep_unmatched(closed.trace_id, records, closed.size)
         ancestor = _so_far(closed.ancestor) if closed.ancestor is not None and groups else None
@@ -173,20 +183,33 @@ class Composer:
 
     @property
     def waiting(self) -> int:
-        return len(self._parts)
+        return len(self._parts) + len(self._lost)
 
     def waiting_traces(self) -> set[int]:
         with self._holding:
-            return self._parts.traces()
+            return self._parts.traces() | self._lost.traces()
 
     def due(self) -> list[SpanGroup]:
         """Return turns whose continuation didn't arrive in time. They are evaluated as they are."""
         with self._holding:
-            return self._parts.due(self._now())
+            now = self._now()
+            return [*map(self._lost.joined, self._parts.due(now)), *self._found(now)]
 
     def stop_waiting(self) -> list[SpanGroup]:
         with self._holding:
-            return self._parts.release_all(self._now())
+            now = self._now()
+            return [*map(self._lost.joined, self._parts.release_all(now)), *self._found(now, everything=True)]
+
+    def _found(self, now: float, *, everything: bool = False) -> list[SpanGroup]:
+        """Return turns with tools that arrived after them, and count tools that belong to no turn."""
+        found = [*self._lost.due(now, everything=everything)] if self._lost else []
+        self._count_lost(group for group, is_turn in found if not is_turn)
+        return [group for group, is_turn in found if is_turn]
+
+    def _count_lost(self, tools: Iterable[SpanGroup]) -> None:
+        for tool in tools:
+            self.readings.note_unread(unread_trace(tool.members))
+            count_group(tool, "not_in_a_turn")
 
     # --- groups → turns
 
@@ -253,7 +276,7 @@ class Composer:
     def forget_traces(self, trace_ids: set[int]) -> None:
         """Drop the waiting parts and revisable turns of traces that another process evaluates."""
         with self._holding:
-            for group in self._parts.forget_traces(trace_ids):
+            for group in (*self._parts.forget_traces(trace_ids), *self._lost.forget_traces(trace_ids)):
                 count_group(group, "moved")
         self._revisions.forget_traces(trace_ids)
 
@@ -261,6 +284,7 @@ class Composer:
         """Drop the parent's turns and counts, and create new locks."""
         self._holding = threading.Lock()
         self._parts.forget()
+        self._lost.forget()
         self._revisions.forget()
         self.spans.reset()
         self.notes.clear()
@@ -284,10 +308,21 @@ def _known_roots(closed: Closed) -> frozenset[int]:
     return frozenset((closed.root.context.span_id,)) if closed.cut_off else frozenset()
 
 
+def _begun(traces: Iterable[Iterable[Any]], before_ns: int) -> Iterator[SpanRecord]:
+    """Yield a span of each trace that has one from before a time."""
+    for spans in traces:
+        for span in spans:
+            record = record_of(span) if span.__class__ in (SpanRecord, WireSpan) or span.end_time else _so_far(span)
+            if record.start_ns < before_ns:
+                yield record
+                break
+
+
 def _so_far(span: Any) -> SpanRecord:
     """Return a record of an application's span. The span may be open, so its attributes are copied."""
     trace_id, span_id, parent_id, scope, attributes = start_of(span)
     record = SpanRecord(span.name, trace_id, span_id, parent_id, attributes=dict(attributes), scope=scope, resource=span.resource)
+    record.start_ns = span.start_time or 0
     clean(record)
     return record
 

@@ -57,21 +57,21 @@ def join_duplicates(groups: list[SpanGroup]) -> list[SpanGroup]:
             found.append([group])
         else:
             found[place].append(group)
-    return [_together(parts) if len(parts) > 1 else parts[0] for parts in found]
+    return [together(parts) if len(parts) > 1 else parts[0] for parts in found]
 
 
 def _with_calls(groups: list[SpanGroup]) -> list[SpanGroup]:
     """Join runs without steps with the calls of their processes that are in other traces, because the context was lost."""
     runs: dict[Hashable, list[SpanGroup]] = {}
     for group in filter(is_hollow, sorted(groups, key=order)):
-        runs.setdefault(_process(group), []).append(group)
+        runs.setdefault(process_of(group.root), []).append(group)
     if not runs:
         return groups
     found = {id(group): group for group in groups}
     calls: dict[Hashable, list[SpanGroup]] = {}
     for group in sorted(groups, key=order):
         if _is_lost_call(group):
-            calls.setdefault(_process(group), []).append(group)
+            calls.setdefault(process_of(group.root), []).append(group)
     taken: set[int] = set()
     for process, of_process in runs.items():
         left, latest = calls.get(process, []), 0
@@ -85,7 +85,7 @@ def _with_calls(groups: list[SpanGroup]) -> list[SpanGroup]:
             mine = calls_of(run, [call for call in during if id(call) not in taken], beside=beside)
             if mine:
                 taken.update(map(id, mine))
-                found[id(run)] = _together([run, *mine])
+                found[id(run)] = together([run, *mine])
     return [group for key, group in found.items() if key not in taken]
 
 
@@ -95,18 +95,17 @@ def _start(group: SpanGroup) -> int:
 
 def is_hollow(group: SpanGroup) -> bool:
     """Return True for a run without its own model call or tool."""
-    reader = reader_of(group)
-    return reader.root.role in (AGENT, WORKFLOW) and not reader.llm and TOOL not in reader.of_role
+    return reader_of(group).root.role in (AGENT, WORKFLOW) and not any(role_in(one) in (LLM, TOOL) for one in group.members)
 
 
 def calls_of(run: SpanGroup, calls: Iterable[SpanGroup], *, beside: bool) -> list[SpanGroup]:
-    """Return the calls of a run without steps by its texts, if any are known. With a run ``beside`` it, only one is its own."""
-    within = [(call, _agrees(run, call)) for call in calls if _is_during(call.root, run.root)]
-    found = [call for call, agrees in sorted(within, key=lambda pair: not pair[1]) if agrees is not False]
+    """Return the calls of a run without steps by its texts, if any are known. With a run ``beside`` it, one without texts at most."""
+    found = [(call, agrees) for call in calls if _is_during(call.root, run.root) and (agrees := _agrees(run, call)) is not False]
     if not beside:
-        return found
+        return [call for call, _ in found]
     reader = reader_of(run)  # the call of another run must not get this one's user
-    return found[:1] if found and (_agrees(run, found[0]) or not (reader.user_id() or reader.conversation_id())) else []
+    unknown = [] if reader.user_id() or reader.conversation_id() else [call for call, _ in found[:1]]
+    return [call for call, agrees in found if agrees] or unknown
 
 
 def _is_lost_call(group: SpanGroup) -> bool:
@@ -114,10 +113,11 @@ def _is_lost_call(group: SpanGroup) -> bool:
     return group.root.parent_id == 0 and role_in(group.root) == LLM
 
 
-def _process(group: SpanGroup) -> Hashable:
-    resource = group.root.resource_attributes
+def process_of(record: SpanRecord) -> Hashable:
+    """Return what identifies the process of a span, with its tenant."""
+    resource = record.resource_attributes
     names = ("service.name", "service.instance.id", "process.pid")
-    return number_in(group.root.trace_id), *(str(resource.get(name)) for name in names)
+    return number_in(record.trace_id), *(str(resource.get(name)) for name in names)
 
 
 def _is_during(inner: SpanRecord, outer: SpanRecord) -> bool:
@@ -167,7 +167,7 @@ def _is_within(inner: SpanRecord | _Recording, outer: SpanRecord | _Recording) -
     return outer.scope != inner.scope and outer.start_ns <= inner.start_ns and inner.end_ns <= outer.end_ns
 
 
-def _together(groups: list[SpanGroup]) -> SpanGroup:
+def together(groups: list[SpanGroup]) -> SpanGroup:
     """Return the first of some groups, extended by the spans of the others."""
     first, *others = sorted(groups, key=order)
     whole = SpanGroup.joined([first, *others])
@@ -248,7 +248,7 @@ class Duplicates:
         if self._stitcher.holds(other):
             if len(other.recordings) >= _MOST_DUPLICATES:
                 return self._stitched(group, now)
-            return self._replaced(other, _together([other, group]), now)
+            return self._replaced(other, together([other, group]), now)
         waiting = self._waiting.setdefault(beside, _WaitingDuplicates(now))
         waiting.groups.append(group)
         self._bytes += group.size
@@ -260,7 +260,7 @@ class Duplicates:
     def _with_its_calls(self, run: SpanGroup, now: float) -> list[SpanGroup]:
         """Join a run without steps with its calls, which arrived earlier in separate traces."""
         recording = _Recording(run, alone=False)
-        latest = [(one, one.group()) for one in self._latest.get(_process(run), ())]
+        latest = [(one, one.group()) for one in self._latest.get(process_of(run.root), ())]
         calls = [(one, whole) for one, whole in latest if one.alone and whole is not None and _is_lost_call(whole)]
         beside = any(not one.alone and _overlap(one, run.root) for one, _ in latest)
         wanted = calls_of(run, {id(whole): whole for _, whole in calls}.values(), beside=beside)
@@ -271,18 +271,18 @@ class Duplicates:
 
     def _run_of(self, call: SpanGroup) -> dict[_Recording, SpanGroup]:
         """Return the run without steps of its own that arrived before its call, or an empty dictionary."""
-        runs = [one for one in self._latest.get(_process(call), ()) if not one.alone] if _is_lost_call(call) else []
+        runs = [one for one in self._latest.get(process_of(call.root), ()) if not one.alone] if _is_lost_call(call) else []
         for one in runs:
             run = one.group()
             if run is None:
                 continue
             beside = any(other is not one and _overlap(other, run.root) for other in runs)
-            if not (beside and reader_of(run).llm) and calls_of(run, [call], beside=beside):
+            if calls_of(run, [call], beside=beside) and (_agrees(run, call) or not (beside and reader_of(run).llm)):
                 return {one: run}
         return {}
 
     def _remember_latest(self, recording: _Recording, group: SpanGroup) -> None:
-        process = _process(group)
+        process = process_of(group.root)
         self._latest.setdefault(process, deque(maxlen=_MOST_FAILURES)).append(recording)
         self._latest.move_to_end(process)
         while len(self._latest) > _MOST_CALLS // _MOST_FAILURES:
@@ -371,7 +371,7 @@ class Duplicates:
                     part for part in self._stitcher.release_parts(whole) if not any(one in duplicates for one in part.recordings)
                 )
             parts[id(whole)] = whole
-        found = self._recorded([_together([*parts.values()])])
+        found = self._recorded([together([*parts.values()])])
         return found + [whole for other in others for whole in self._stitched(other, now)]
 
     def _with_duplicates(self, recording: _Recording, now: float) -> list[SpanGroup]:
@@ -381,7 +381,7 @@ class Duplicates:
         evaluated = recording.group()
         if evaluated is None:
             return self._recorded(groups)
-        whole = _together([evaluated, *groups])
+        whole = together([evaluated, *groups])
         return self._replaced(evaluated, whole, now) if self._stitcher.holds(evaluated) else self._recorded([whole])
 
     def _replaced(self, held: SpanGroup, whole: SpanGroup, now: float) -> list[SpanGroup]:

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..core.turn import Turn
-from ..dialects.capture import CONTENT, TURN, advice_on
-from ..dialects.reader import UnreadTrace
+from ..dialects.capture import advice_on
+from ..dialects.reader import CALLER, CONTENT, TURN, UnreadTrace
 from ..spans.record import SpanRecord
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Readings:
         if trace is not None:
             answers = {_key(answer) for answer in trace.answers if len(answer) >= _SHORTEST_ANSWER}
             if answers.isdisjoint(self._answers):
-                self._add(trace.scope, TURN, answers=answers)
+                self._add(trace.scope, trace.missing, answers=answers)
             else:
                 self._note_readable((trace.scope,))
 
@@ -112,7 +112,7 @@ class Readings:
             waiting.traces += theirs.traces
             waiting.answers |= theirs.answers
         self._read.update(key[0] for key, waiting in self._waiting.items() if waiting.answers & self._answers.keys())
-        for key in [key for key in self._waiting if key[0] in self._read]:
+        for key in [key for key in self._waiting if key[0] in self._read and key[1] != CALLER]:
             del self._waiting[key]
 
     def __getstate__(self) -> dict[str, Any]:
@@ -138,13 +138,13 @@ class Readings:
         with self._lock:
             if len(self._read) < _MOST_SCOPES:
                 self._read.update(scopes)
-            for key in [key for key in self._waiting if key[0] in scopes]:
+            for key in [key for key in self._waiting if key[0] in scopes and key[1] != CALLER]:
                 del self._waiting[key]
 
     def _add(self, scope: str, missing: str, records: Sequence[SpanRecord] = (), answers: Iterable[int] = ()) -> None:
         with self._lock:
             key = self._label(scope), missing
-            if key[0] in self._read:
+            if key[0] in self._read and missing != CALLER:
                 return
             if self.unread[key]:
                 self.unread[key] += 1
@@ -203,6 +203,8 @@ def _unread_in(records: Sequence[SpanRecord]) -> list[str]:
 def _warning(scope: str, missing: str, records: Sequence[SpanRecord]) -> str:
     where = f"the instrumentation scope {scope or '(none)'!r}"
     advice = advice_on(missing, [*dict.fromkeys((scope, *(record.scope for record in records)))])
+    if missing == CALLER:
+        return f"a tool's trace in {where} belongs to no turn, or to one of several; {advice}"
     if missing == TURN:
         return f"a trace has spans of an agent or a model in {where}, but none of them makes a turn; {advice}"
     names = ", ".join(_unread_in(records)[:_MOST_NAMES])

@@ -22,11 +22,12 @@ from ..core.extras import require
 from ..core.terminal import escaped
 from ..core.turn import Turn
 from ..core.turn_cost import add_cost
-from ..dialects.reader import UnreadTrace, unread_trace
+from ..dialects.reader import CALLER, UnreadTrace, unread_trace
 from ..spans.exports import otlp_lines
 from ..spans.otlp import OtlpLog, from_json
 from ..spans.record import MAX_VALUE_CHARS, LogPart, SpanRecord, cut_long_values, join_logs
 from .duplicates import stitch
+from .lost_tools import alone_in, is_tool_alone, with_tools
 from .readings import Readings
 from .roots import SpanGroup, split
 from .stitching import reader_of
@@ -106,11 +107,16 @@ def wholes_of(items: Iterable[SpanRecord | OtlpLog], unread: Unread = _ignore) -
     """Return the spans of each turn, in the order of turns. ``unread`` is as for :func:`traces_of`."""
     groups = [group for found in traces_of(items, unread) for group in found]
     groups.sort(key=lambda group: group.root.start_ns)
-    return stitch(groups)
+    turns, left = with_tools(stitch([group for group in groups if not is_tool_alone(group)]), filter(is_tool_alone, groups))
+    for tool in left:
+        unread(UnreadTrace(tool.root.scope, frozenset(), CALLER))
+    return turns
 
 
 def traces_of(items: Iterable[SpanRecord | OtlpLog], unread: Unread = _ignore) -> Iterator[list[SpanGroup]]:
-    """Yield the turns of each trace, before turns in several traces are joined. ``unread`` gets the traces that gave no turn."""
+    """Yield the turns of each trace, before turns in several traces are joined, and tools whose trace has nothing else. ``unread``
+    gets the other traces that gave no turn.
+    """
     traces: dict[int, list[SpanRecord]] = {}
     by_span: dict[tuple[int, int], SpanRecord] = {}
     logs: list[OtlpLog] = []
@@ -132,7 +138,7 @@ def traces_of(items: Iterable[SpanRecord | OtlpLog], unread: Unread = _ignore) -
         else:
             loose.setdefault(key[0], []).extend(found)
     for trace_id, records in traces.items():
-        split_off = split(records, loose=loose.get(trace_id, ()))
+        split_off = split(records, loose=loose.get(trace_id, ())) or alone_in(records)
         found_unread = None if split_off else unread_trace(records)
         if found_unread is not None:
             unread(found_unread)

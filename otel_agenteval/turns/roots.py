@@ -376,7 +376,7 @@ def _add_beside(loops: list[list[_Node]], groups: list[SpanGroup]) -> None:
     for parent, runs in beside.values():
         others = [child for child in parent.children if not child.roots and (child.role is not None or child.holds)]
         if others:
-            times = _Times((run.record.start_ns, run.record.end_ns, group) for run, group in runs)
+            times = Times((run.record.start_ns, run.record.end_ns, group) for run, group in runs)
             for child in sorted(others, key=_START):
                 owner = times.only_at(child.record.start_ns)
                 if owner is not None:
@@ -390,9 +390,9 @@ def _without_adopted(local_roots: list[_Node]) -> list[_Node]:
     hosts = [node for node in local_roots if node.role is None or node.role in ROOT_ROLES]
     if not hosts or len(hosts) == len(local_roots):
         return local_roots
-    running: dict[Hashable, _Times[_Node]] = {}
+    running: dict[Hashable, Times[_Node]] = {}
     for host in hosts:
-        running.setdefault(_process(host), _Times()).add(host.record.start_ns, host.record.end_ns, host)
+        running.setdefault(_process(host), Times()).add(host.record.start_ns, host.record.end_ns, host)
     found: list[_Node] = []
     for node in sorted(local_roots, key=_START):
         times = None if node.role is None or node.role in _NOT_ADOPTED else running.get(_process(node))
@@ -409,7 +409,7 @@ def _process(node: _Node) -> Hashable:
     return node.record.parent_id, str(resource.get("service.name")), str(resource.get("service.instance.id"))
 
 
-class _Times(Generic[_T]):
+class Times(Generic[_T]):
     """Periods, to find the only one that contains a moment. Call :meth:`only_at` by time."""
 
     def __init__(self, periods: Iterable[tuple[int, int, _T]] = ()) -> None:
@@ -520,7 +520,7 @@ class _OrphanTurns:
         """First turn without its root, by the id of the missing parent."""
         self._own = True
         """True if all orphans so far contained a model call or an agent."""
-        self._times: _Times[SpanGroup] = _Times()
+        self._times: Times[SpanGroup] = Times()
         self._first_stop: int | None = None
         """End of the first model call in the only turn that stopped for tool calls."""
         self._checked = 0
@@ -538,7 +538,7 @@ class _OrphanTurns:
         record, holds = orphan.record, bool(orphan.holds)
         if self._own and not holds:  # the second pass starts again with the earliest orphan
             self._own = False
-            self._times = _Times((group.root.start_ns, group.root.end_ns, group) for group in self._groups if group.root_seen)
+            self._times = Times((group.root.start_ns, group.root.end_ns, group) for group in self._groups if group.root_seen)
         running = self._times.only_at(record.start_ns)
         if running is not None and not _is_run_beside(orphan, running.root):
             return running

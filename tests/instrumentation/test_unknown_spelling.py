@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 
+from tests.support.clock import FakeClock
 from tests.support.rig import Rig
 
 MESSAGES = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Weather in Paris?"}]
@@ -72,3 +73,17 @@ def test_messages_in_log_records_of_this_process_are_read():
             log.emit(body="connected", timestamp=3)
         turn = rig.turn()
         assert (turn.input, turn.output, turn.reading) == ("Weather in Paris?", "It is 18 °C.", "inferred")
+
+
+def test_tool_whose_caller_is_unknown_is_counted_and_said_once(caplog):
+    clock = FakeClock()
+    with Rig(clock=clock) as rig, caplog.at_level(logging.WARNING, "otel_agenteval"):
+        rig.run()
+        for _ in range(4):
+            tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "pay"}
+            rig.provider.get_tracer("shop").start_span("pay", attributes=tool).end()
+        assert rig.turns()
+        clock.advance(60)  # a turn that contains them could still arrive
+        rig.engine.intake.tick()
+        assert rig.count("agenteval.unread_traces") == {("shop", "caller"): 4}
+    assert sum("a tool's trace in the instrumentation scope 'shop'" in message for message in caplog.messages) == 1

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,12 @@ import pytest
 import otel_agenteval as oa
 from otel_agenteval.core.turn import LlmCall
 from otel_agenteval.core.turn_cost import cost_of
+from otel_agenteval.turns.composer import Composer
 from otel_agenteval.turns.duplicates import Duplicates, stitch
 from otel_agenteval.turns.reading.turn import build_turn
+from otel_agenteval.turns.recordings import wholes_of
 from otel_agenteval.turns.roots import SpanGroup, split
+from otel_agenteval.turns.state import Closed
 from otel_agenteval.turns.stitching import Stitcher, reader_of
 from tests.support.recordings import files_in
 from tests.support.spans import agent, chat, span, tool, turn_of, turns_of
@@ -461,3 +465,53 @@ def test_steps_of_a_loop_without_its_run_are_one_turn() -> None:
 def test_call_of_one_of_two_runs_never_gets_the_others_user(key: str, count: int) -> None:
     runs = [split([agent(number, trace_id=number, at=number, attributes={key: f"id-{number}"})]) for number in (1, 2)]
     assert len(stitch([*runs[0], *runs[1], *call_of(3, user="Hi", says="Yo")])) == count
+
+
+def live(*traces: list[Any], beside: Any = ()) -> list[Any]:
+    """Return the turns of traces that close in this order, in their last revisions."""
+    now, still_open = [0.0], [*traces, *beside]
+    composer = Composer(30.0, lambda: now[0], open_spans=lambda: still_open)
+    found = {}
+    for records in traces:
+        del still_open[0]
+        for group in composer.compose(Closed(records[0].trace_id, records, "root_ended", True)):
+            found[group.root.span_id] = group
+    now[0] = 60.0
+    found.update((group.root.span_id, group) for group in composer.due())
+    return [composer.read(group).turn for group in found.values()]
+
+
+SHOP, OTHER = {"service.name": "shop"}, {"service.name": "tools"}
+
+
+@pytest.mark.parametrize(
+    ("more", "at", "resource", "calls", "lost"),
+    [
+        ((), 30, SHOP, ["pay"], 0),
+        ((), 30, OTHER, [], 1),
+        ((), 130, SHOP, [], 1),
+        ((agent(9, trace_id=9, at=20, resource=SHOP),), 30, SHOP, [], 1),
+        ((agent(9, trace_id=9, at=60, resource=SHOP),), 30, SHOP, ["pay"], 0),
+        ((agent(9, trace_id=9, at=20, resource=OTHER),), 30, SHOP, ["pay"], 0),
+    ],
+)  # fmt: skip
+def test_tool_without_its_caller_belongs_to_the_only_request(more: Any, at: float, resource: Any, calls: Any, lost: int) -> None:
+    """spring-ai 5971: the context is lost when a stream runs a tool."""
+    run = [agent(1, trace_id=1, resource=SHOP), chat(2, 1, user="Q", says="A", trace_id=1, resource=SHOP)]
+    unread: list[Any] = []
+    found = wholes_of([tool(3, 0, "pay", trace_id=3, at=at, resource=resource), *more, *run], unread.append)
+    turn = next(reader_of(group).turn("recorded_file", True) for group in found if group.root.span_id == 1)
+    assert ([call.name for call in turn.tool_calls or ()], turn.output, turn.duration_s) == (calls, "A", 0.1)
+    assert [trace.missing for trace in unread] == ["caller"] * lost
+    for order in permutations([run, [tool(3, 0, "pay", trace_id=3, at=at, resource=resource)], *([one] for one in more)]):
+        turn = next(turn for turn in live(*order) if turn.output == "A")
+        assert ([call.name for call in turn.tool_calls or ()], turn.duration_s) == (calls, 0.1)
+
+
+def test_tool_waits_while_another_request_runs() -> None:
+    run = [agent(1, trace_id=1, resource=SHOP), chat(2, 1, user="Q", says="A", trace_id=1, resource=SHOP)]
+    lost = [tool(3, 0, "pay", trace_id=3, at=30, resource=SHOP)]
+    for service, calls in ((SHOP, 0), (OTHER, 1)):
+        beside = [[chat(8, 7, user="R", trace_id=9, at=10, resource=service)]]
+        (turn,) = live(lost, run, beside=beside)
+        assert len(turn.tool_calls or ()) == calls

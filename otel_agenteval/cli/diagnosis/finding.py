@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ...dialects.capture import TURN, advice_on
+from ...dialects.capture import advice_on
+from ...dialects.reader import CALLER, TURN
 
 GOOD, NOTE, BAD = "good", "note", "bad"
 
@@ -24,5 +25,8 @@ Findings = Iterator[DoctorFinding]
 
 def missing_finding(scope: str, missing: str, traces: float) -> DoctorFinding:
     """Return the finding about traces of a scope that gave no turn, or turns without content."""
-    what = "seem to be an agent's, but gave no turn" if missing == TURN else "gave turns without input and output"
-    return DoctorFinding(BAD, f"{traces:,.0f} traces of {scope or 'a tracer without a name'} {what}", advice_on(missing, [scope]))
+    what = {TURN: "seem to be an agent's, but gave no turn", CALLER: "are tools of an unknown turn"}
+    found = what.get(missing, "gave turns without input and output")
+    return DoctorFinding(
+        BAD, f"{traces:,.0f} traces of {scope or 'a tracer without a name'} {found}", advice_on(missing, [scope])
+    )

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from ...config.root import Config
 from ...core.turn import Turn
-from ...dialects.capture import CONTENT, TURN, advice_on, advice_without_turn
+from ...dialects.capture import advice_on, advice_without_turn
+from ...dialects.reader import CONTENT
 from ...engine.selected import Selected
 from ...evaluation.evaluator import evaluate
 from ...evaluation.references import ReferenceSources
@@ -50,7 +51,7 @@ def program_findings(program: Sequence[str], config: Config, metrics: Selected) 
     readings.finish(log=False)
     yield from turn_findings(found, reading.scopes)
     for (scope, missing), count in readings.unread.items():
-        if missing == TURN:
+        if missing != CONTENT:
             yield missing_finding(scope, missing, count)
     turns = [turn for _, turn in found]
     if turns:

@@ -64,7 +64,7 @@ class TurnReader(MessageReader):
             "service": _name_in(resource.get("service.name")),
             "service_version": _name_in(resource.get("service.version")),
             "agent": root.agent or self._main_agent(),
-            "duration_s": (max(record.end_ns, self.until_ns or self._last_end_ns()) - record.start_ns) / 1e9,
+            "duration_s": (max(record.end_ns, self.until_ns or 0, self._last_end_ns()) - record.start_ns) / 1e9,
             "close_reason": close_reason,
             "complete": complete,
             "revision": revision,

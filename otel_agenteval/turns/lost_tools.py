@@ -1,0 +1,146 @@
+"""Join tools with the turns that ran them if the caller's context was lost, so that each tool is a trace of its own.
+
+Such a tool belongs to the only turn of its service that was running when it started. If several were, or none, it
+belongs to no turn, and is counted.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import OrderedDict, deque
+from collections.abc import Callable, Hashable, Iterable, Iterator
+
+from ..dialects.reader import is_lost_tool, role_in
+from ..dialects.step import AGENT, LLM, WORKFLOW
+from ..spans.record import SpanRecord
+from .duplicates import order, process_of, together
+from .roots import SpanGroup, Times
+
+_MOST_TOOLS = 256
+_MOST_TURNS = 64
+"""Maximum number of remembered turns of a process."""
+_MOST_PROCESSES = 256
+
+
+def is_tool_alone(group: SpanGroup) -> bool:
+    """Return True for a tool whose trace has no model call and no agent."""
+    return is_lost_tool(group.root) and not any(role_in(record) in (LLM, AGENT, WORKFLOW) for record in group.members)
+
+
+def alone_in(records: list[SpanRecord]) -> list[SpanGroup]:
+    """Return the tool in the spans of a trace without a turn."""
+    tops = [record for record in records if not record.parent_id]
+    return [SpanGroup(tops[0], records)] if len(tops) == 1 and is_lost_tool(tops[0]) else []
+
+
+def _end_of(turn: SpanGroup) -> int:
+    return max(record.end_ns for record in turn.members)
+
+
+def with_tools(turns: list[SpanGroup], tools: Iterable[SpanGroup]) -> tuple[list[SpanGroup], list[SpanGroup]]:
+    """Join tools that are traces of their own with the only turn of their service that was running then.
+
+    Returns the turns, and the tools that are part of none.
+    """
+    running: dict[Hashable, Times[int]] = {}
+    for place, turn in enumerate(turns):
+        running.setdefault(process_of(turn.root), Times()).add(turn.root.start_ns, _end_of(turn), place)
+    parts: dict[int, list[SpanGroup]] = {}
+    left: list[SpanGroup] = []
+    for tool in sorted(tools, key=order):
+        times = running.get(process_of(tool.root))
+        owner = None if times is None else times.only_at(tool.root.start_ns)
+        (left if owner is None else parts.setdefault(owner, [])).append(tool)
+    return [together([turn, *parts[place]]) if place in parts else turn for place, turn in enumerate(turns)], left
+
+
+class _Turn:
+    """A turn that was released, by its time."""
+
+    __slots__ = ("end_ns", "group", "root", "start_ns")
+
+    def __init__(self, group: SpanGroup) -> None:
+        self.root = group.root.trace_id, group.root.span_id
+        self.start_ns, self.end_ns = group.root.start_ns, _end_of(group)
+        self.group = weakref.ref(group)
+
+
+class LostTools:
+    """Holds tools until ``patience`` seconds have passed and no other turn may have run them. Not thread-safe. ``running`` returns
+    a span of each open trace that has one from before a time, in nanoseconds.
+    """
+
+    def __init__(self, patience: float, running: Callable[[int], Iterable[SpanRecord]]) -> None:
+        self._patience = patience
+        self._running = running
+        self.forget()
+
+    def forget(self) -> None:
+        self._tools: deque[tuple[float, SpanGroup]] = deque()
+        self._turns: OrderedDict[Hashable, deque[_Turn]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+    def traces(self) -> set[int]:
+        return {tool.root.trace_id for _, tool in self._tools}
+
+    def forget_traces(self, trace_ids: set[int]) -> list[SpanGroup]:
+        dropped = [tool for _, tool in self._tools if tool.root.trace_id in trace_ids]
+        self._tools = deque(entry for entry in self._tools if entry[1].root.trace_id not in trace_ids)
+        return dropped
+
+    def add(self, tool: SpanGroup, now: float) -> list[SpanGroup]:
+        """Hold a tool. Returns tools that belong to no turn."""
+        self._tools.append((now, tool))
+        return [self._tools.popleft()[1]] if len(self._tools) > _MOST_TOOLS else []
+
+    def joined(self, turn: SpanGroup) -> SpanGroup:
+        """Return a released turn with its tools that arrived before."""
+        process = process_of(turn.root)
+        inside = {(record.trace_id, record.span_id) for record in turn.members}  # it may contain turns that were released before
+        before = (one for one in self._turns.pop(process, ()) if one.root not in inside)
+        self._turns[process] = deque((*before, _Turn(turn)), maxlen=_MOST_TURNS)
+        if len(self._turns) > _MOST_PROCESSES:
+            self._turns.popitem(last=False)
+        return self._with(turn, [tool for _, tool in self._tools if self._owner_of(tool) is turn]) if self._tools else turn
+
+    def due(self, now: float, *, everything: bool = False) -> Iterator[tuple[SpanGroup, bool]]:
+        """Yield turns with tools that arrived after them, and tools that belong to no turn. The flag is True for turns."""
+        found: dict[int, tuple[SpanGroup, list[SpanGroup]]] = {}
+        for since, tool in [*self._tools]:
+            if now - since < self._patience and not everything:
+                break
+            owner = self._owner_of(tool, everything)
+            if owner is None and not everything and any(self._beside(tool)):
+                continue
+            self._tools.remove((since, tool))
+            if owner is None:
+                yield tool, False
+            else:
+                found.setdefault(id(owner), (owner, []))[1].append(tool)
+        for turn, tools in found.values():
+            yield self._with(turn, tools), True
+
+    def _with(self, turn: SpanGroup, tools: list[SpanGroup]) -> SpanGroup:
+        if not tools:
+            return turn
+        mine = set(map(id, tools))
+        self._tools = deque(entry for entry in self._tools if id(entry[1]) not in mine)
+        whole = together([turn, *tools])
+        for one in self._turns.get(process_of(turn.root), ()):
+            if one.group() is turn:
+                one.group = weakref.ref(whole)
+        return whole
+
+    def _owner_of(self, tool: SpanGroup, at_end: bool = False) -> SpanGroup | None:
+        at = tool.root.start_ns
+        owners = [one for one in self._turns.get(process_of(tool.root), ()) if one.start_ns <= at <= one.end_ns]
+        if len(owners) != 1 or (not at_end and any(trace != owners[0].root[0] for trace in self._beside(tool))):
+            return None
+        return owners[0].group()
+
+    def _beside(self, tool: SpanGroup) -> Iterator[int]:
+        """Yield the open traces of a tool's process that began before the tool."""
+        process = process_of(tool.root)
+        return (span.trace_id for span in self._running(tool.root.start_ns) if process_of(span) == process)
