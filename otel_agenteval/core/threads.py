@@ -10,8 +10,11 @@ from __future__ import annotations
 import signal
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import CodeType
+
+from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, Context, attach, create_key, detach, get_value, set_value
 
 from ..core import forks
 
@@ -20,6 +23,7 @@ _HOST_ENDS = frozenset(("CancelledError", "Cancelled", "GreenletExit", "Timeout"
 _SDK_THREADS = "Otel"
 """Name prefix of the OpenTelemetry SDK's threads. They can't be cancelled or interrupted from outside."""
 _here = threading.local()
+_OWN_WORK = create_key("agenteval-own-work")
 
 
 class OutOfTime(BaseException):
@@ -48,6 +52,26 @@ def started(run: Callable[[], None], name: str) -> OwnThread | None:
 def mark_as_ours() -> None:
     """Mark the current thread as the package's own. Use it to initialize thread pools."""
     _here.ours = True
+    attach(_own_context())
+
+
+def _own_context() -> Context:
+    return set_value(_OWN_WORK, True, set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))
+
+
+@contextmanager
+def own_work() -> Iterator[None]:
+    """Suppress instrumentation on a thread of the host, because a metric may call an instrumented model."""
+    token = attach(_own_context())
+    try:
+        yield
+    finally:
+        detach(token)
+
+
+def is_own_work() -> bool:
+    """Return True on threads of the package, and below :func:`own_work`. Spans that start there are part of no turn."""
+    return get_value(_OWN_WORK) is True
 
 
 def is_meant_for_host(error: BaseException) -> bool:

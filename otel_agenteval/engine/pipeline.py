@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ..core.tenancy import trace_name
-from ..core.threads import OutOfTime, is_meant_for_host
+from ..core.threads import OutOfTime, is_meant_for_host, own_work
 from ..evaluation.evaluator import Evaluator
 from ..evaluation.scored_turn import ScoredTurn
 from ..outlets.fan_out import FanOut
@@ -100,7 +100,8 @@ class Pipeline:
         """Score and emit a batch, and remove started items from it. Returns the others if the engine is ending."""
         self._watchdog.begin_batch()
         try:
-            return self._run(batch)
+            with own_work():
+                return self._run(batch)
         finally:
             self._watchdog.end_batch()
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from ..core.feedback import EVENT_NAME
 from ..core.feedback import METRIC as FEEDBACK
+from ..core.threads import own_work
 from ..evaluation.evaluator import Evaluator
 from ..evaluation.scored_turn import ScoredTurn
 from ..outlets.fan_out import FanOut
@@ -39,7 +40,8 @@ class TurnScorer:
         scored = self._composer.read(group)
         if self._outlets.keeps_spans:
             scored.spans = tuple(group.members)
-        self._evaluator.evaluate(scored, group.root.attributes, waited_for=waited_for)
+        with own_work():
+            self._evaluator.evaluate(scored, group.root.attributes, waited_for=waited_for)
         try:
             self._feedback.add_to(scored, group)
         except Exception as error:  # only the feedback is lost

@@ -18,6 +18,7 @@ from ..config.root import Config
 from ..core import semconv
 from ..core.clock import SYSTEM_CLOCK, Clock
 from ..core.feedback import LOGFIRE_FEEDBACK, LOGFIRE_SCOPE
+from ..core.threads import is_own_work
 from ..dialects.generic.kinds import is_graph
 from ..dialects.reader import ROLE_KEYS, is_genai_scope, role_of
 from ..dialects.step import UNKNOWN
@@ -82,7 +83,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
             self.engine.failed("on_start", error)
 
     def _start(self, span: Span, parent_context: Context | None) -> None:
-        if not self._active and not self._activate(span):
+        if is_own_work() or not (self._active or self._activate(span)):
             return
         trace_id, span_id, parent_id, scope, attributes = start_of(span)
         plain = self._plain_scopes.get(scope)
@@ -124,7 +125,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
                 self.engine.failed("on_end", error)
 
     def _end(self, span: Any) -> None:
-        if not self._active and not self._activate(span):
+        if is_own_work() or not (self._active or self._activate(span)):
             return
         trace_id, span_id, local_root, attributes = end_of(span)
         if LOGFIRE_FEEDBACK in attributes and span.parent is not None:
