@@ -55,18 +55,30 @@ def mark_as_ours() -> None:
     attach(_own_context())
 
 
+def is_ours() -> bool:
+    """Return True on a thread of the package."""
+    return getattr(_here, "ours", False)
+
+
 def _own_context() -> Context:
     return set_value(_OWN_WORK, True, set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))
 
 
 @contextmanager
 def own_work() -> Iterator[None]:
-    """Suppress instrumentation on a thread of the host, because a metric may call an instrumented model."""
+    """Suppress instrumentation, because a metric may call an instrumented model, and wait for no server (:func:`may_wait`)."""
     token = attach(_own_context())
+    before, _here.scores = may_wait(), True
     try:
         yield
     finally:
+        _here.scores = not before
         detach(token)
+
+
+def may_wait() -> bool:
+    """Return False on a thread that scores turns now. It should not wait again for a server that didn't answer."""
+    return not getattr(_here, "scores", False)
 
 
 def is_own_work() -> bool:
@@ -78,7 +90,7 @@ def is_meant_for_host(error: BaseException) -> bool:
     """Return True if an exception from foreign code must propagate to the caller."""
     if isinstance(error, OutOfTime):  # the pipeline handles it
         return True
-    if isinstance(error, Exception) or getattr(_here, "ours", False):
+    if isinstance(error, Exception) or is_ours():
         return False
     if threading.current_thread().name.startswith(_SDK_THREADS):
         return False

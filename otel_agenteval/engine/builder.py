@@ -13,6 +13,7 @@ from ..core.clock import SYSTEM_CLOCK, Clock
 from ..core.telemetry import Telemetry
 from ..core.version import __version__
 from ..evaluation.evaluator import Evaluator
+from ..evaluation.foreign import ForeignMetrics
 from ..evaluation.load_shedding import Shedding
 from ..evaluation.names import public_name
 from ..evaluation.redaction import exporter_of
@@ -130,8 +131,10 @@ def engine_from(
     early_logs = EarlyLogs(_EARLY_BYTES, lambda: engine.config.turn.idle_timeout, waited)
     revisable = REVISABLE_BYTES if is_behind_otlp else _REVISABLE_IN_PROCESS
     composer = Composer(config.turn.stitch_timeout, waited, revisable, config.turn.max_duration, assembler.open_spans)
+    watchdog = Watchdog(lambda: engine.config.turn.max_work)
+    foreign = ForeignMetrics(lambda: 1.5 * engine.config.turn.max_work, lambda: watchdog.within if watchdog.watches else None)
     evaluator = Evaluator(
-        metrics.computed, metrics.whole, ReferenceSources(config), config.inline.budget, shedding, config.inline.expected
+        metrics.computed, metrics.whole, ReferenceSources(config), config.inline.budget, shedding, config.inline.expected, foreign
     )
     conversations: Conversations | None = None
     if metrics.conversations:
@@ -157,7 +160,6 @@ def engine_from(
     scorer = TurnScorer(
         composer, evaluator, feedback, outlets, hints, lambda: judging is not None and judging.metrics.wants_events
     )
-    watchdog = Watchdog(lambda: engine.config.turn.max_work)
     pipeline = Pipeline(
         composer, scorer, evaluator, outlets, span_events, outcomes, feedback, statistics, hints, conversations, judging, watchdog,
         worker.set_aside, lambda: worker.bytes / worker.max_bytes, _explainer(config),

@@ -144,6 +144,7 @@ class Engine:
     def start(self) -> None:
         """Start outlets immediately and work without pauses, for a server without an agent."""
         self.worker.hurry()
+        self.outlets.set_apart()
         self.outlets.start()
 
     def work_here(self, start: Callable[[], object]) -> None:
@@ -165,6 +166,11 @@ class Engine:
     def reopen_statistics(self) -> None:
         """Read the state of statistics again, after another process released it."""
         self.pipeline.statistics.reopen()
+
+    def hung_metrics(self) -> dict[str, str]:
+        """Return the reasons of metrics that give no result now, because a call doesn't return, by name."""
+        foreign = self.pipeline.evaluator.foreign
+        return foreign.hung() if foreign is not None else {}
 
     @property
     def unsent_jobs(self) -> int:

@@ -70,7 +70,7 @@ def watch_engine(
     watch(semconv.SPAN_EVENTS, lambda: [({"outcome": outcome}, n) for outcome, n in span_events.copy().items()])
     watch(semconv.EMIT_ERRORS, lambda: [({"outlet": o, "reason": r}, n) for (o, r), n in outlets.errors.copy().items()])
     watch(semconv.EMIT_WAITING, lambda: [({"outlet": name}, one.waiting) for name, one in outlets.records().items()])
-    watch(semconv.OUTLET_DELIVERING, lambda: [({"outlet": one.name}, not one.trouble) for one in outlets])
+    watch(semconv.OUTLET_DELIVERING, lambda: [({"outlet": one.name}, not outlets.trouble_of(one)) for one in outlets])
     watch(semconv.BUILD_INFO, lambda: [({"version": __version__, "python": platform.python_version()}, 1)])
     for name in (semconv.SPANS_DROPPED, semconv.FAULTS, semconv.VALUES_LIMITED, semconv.SPAN_EVENTS, semconv.FEEDBACK):
         telemetry.expect(name)

@@ -14,10 +14,11 @@ import signal
 import time
 from collections.abc import Callable
 from types import FrameType
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from ..core.threads import OutOfTime
 
+_T = TypeVar("_T")
 _FIRST, _EVERY = 0.25, 0.05
 """Seconds of real time from the start of a batch to the first check, and between checks."""
 _PAUSE = 0.005
@@ -44,6 +45,8 @@ class Watchdog:
         self._limit = limit
         self._in_hand: InHand | None = None
         self._on = False
+        self._until: float | None = None
+        """Time at which :meth:`within` interrupts its work."""
         self._since: float | None = None
         """CPU time of the thread when the current item began. None between items."""
         self._ending = False
@@ -87,6 +90,26 @@ class Watchdog:
         if self._in_hand is not None:
             self._in_hand.end()
 
+    @property
+    def watches(self) -> bool:
+        return self._on
+
+    def within(self, seconds: float, work: Callable[[], _T]) -> _T:
+        """Do work on the watched thread, and interrupt it after some seconds of real time, for example while it waits for a server.
+
+        Raises:
+            TimeoutError: it took longer.
+        """
+        self._until = time.monotonic() + seconds
+        try:
+            return work()
+        except OutOfTime:
+            if self._until is not None:
+                raise
+            raise TimeoutError from None
+        finally:
+            self._until = None
+
     def set_aside(self, trace_key: int) -> None:
         if self._in_hand is not None:
             self._in_hand.set_aside(trace_key)
@@ -96,4 +119,7 @@ class Watchdog:
         since = self._since
         if since is not None and (self._ending or time.thread_time() - since > self._limit()):
             self._since = None
+            raise OutOfTime
+        if self._until is not None and time.monotonic() > self._until:
+            self._until = None
             raise OutOfTime

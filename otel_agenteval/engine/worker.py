@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from ..core import forks
-from ..core.threads import SideThreads, is_meant_for_host, started
+from ..core.threads import SideThreads, is_meant_for_host, may_wait, started
 from .work import WorkItem
 
 _log = logging.getLogger("otel_agenteval")
@@ -241,8 +241,8 @@ class Worker:
 
     def _ask(self, timeout: float, outlets: bool) -> bool:
         deadline = time.monotonic() + timeout
-        if self._thread is threading.current_thread():
-            return False  # the thread can't wait for itself
+        if self._thread is threading.current_thread() or not may_wait():
+            return False  # the thread can't wait for itself, nor for a metric that waits for it
         if self._queue and not self._runs():
             self.wake()
         if not self._runs():

@@ -20,6 +20,7 @@ from ..metrics.bound_metric import BoundMetric
 from ..metrics.registry import Asks, Embeds
 from .expected import ExpectedMetrics
 from .failed_turns import decided
+from .foreign import ForeignMetrics
 from .load_shedding import Shedding
 from .redaction import redacted_turn
 from .references import ReferenceSources, applies, excluded_by, root_attributes, sources_of
@@ -61,7 +62,13 @@ class Outcome(NamedTuple):
 
 
 def score_one(
-    metric: BoundMetric, turn: Turn, sources: Mapping[str, str] | None = None, *, judge: Any = None, embedder: Any = None
+    metric: BoundMetric,
+    turn: Turn,
+    sources: Mapping[str, str] | None = None,
+    *,
+    judge: Any = None,
+    embedder: Any = None,
+    foreign: ForeignMetrics | None = None,
 ) -> Score:
     """Evaluate one metric on a turn that its selector matches, with references attached.
 
@@ -73,7 +80,9 @@ def score_one(
     except MetricError as error:
         return about(metric.failed(error), turn)
     score = metric.not_applicable(turn) if metric.applies is not None else None
-    if score is None:
+    if score is None and foreign is not None and not metric.metric.is_ours:
+        score = foreign.evaluate(metric, turn)
+    elif score is None:
         score = metric.evaluate(turn, judge=judge, embedder=embedder)
     if used and score.status == "ok":
         score.detail["reference_from"] = used
@@ -94,11 +103,12 @@ def run(
     *,
     budget: float | None = None,
     shed: bool = False,
+    foreign: ForeignMetrics | None = None,
 ) -> Outcome:
     """Evaluate computed metrics on a turn with references attached, in their order.
 
     A metric whose selector excludes the turn is ``skipped`` as gated. With ``shed``, heavy metrics are skipped as
-    shed. ``budget`` is the number of seconds of this thread's CPU time after which the remaining metrics are cut.
+    shed. ``foreign`` limits the time of those that aren't built in. ``budget`` is the number of seconds of this thread's CPU time after which the remaining metrics are cut.
     """
     scores: list[Score] = []
     subject = (turn.turn_id, b"%d" % turn.revision)
@@ -115,8 +125,8 @@ def run(
         if shed and metric.heavy:
             scores.append(metric.left_out(SHED))
             continue
-        if metric.applies is not None or sources:
-            scores.append(score_one(metric, turn, sources))
+        if metric.applies is not None or sources or (foreign is not None and not metric.metric.is_ours):
+            scores.append(score_one(metric, turn, sources, foreign=foreign))
         else:  # most metrics
             score = metric.evaluate(turn)
             if score.status != "skipped":
@@ -219,7 +229,7 @@ class Once:
 class Evaluator:
     """Runs the configured computed metrics on closed turns and ended conversations. ``budget`` is the number of seconds that one
     turn may take while the agent or an exporter waits. ``shedding`` selects the metrics to skip under overload. If ``expected``,
-    ``expect()`` turns on the metrics that read its references.
+    ``expect()`` turns on the metrics that read its references. ``foreign`` limits the time of metrics that aren't built in.
     """
 
     def __init__(
@@ -230,8 +240,10 @@ class Evaluator:
         budget: float,
         shedding: Shedding,
         expected: bool = True,
+        foreign: ForeignMetrics | None = None,
     ) -> None:
         self.shedding = shedding
+        self.foreign = foreign
         self.evaluations = 0
         """Number of runs of metrics, which shows that the evaluator is working."""
         self.reload(metrics, whole, references, budget, expected)
@@ -251,6 +263,7 @@ class Evaluator:
         """Evaluated later, only on the worker."""
         self.whole = whole
         self.references = references
+        self._foreign = self.foreign if any(not metric.metric.is_ours for metric in (*metrics, *whole)) else None
         self._budget = budget
         self._pricing = pricing_of(metrics)
         self._expected = ExpectedMetrics([metric.metric.name for metric in metrics]) if expected else None
@@ -281,7 +294,7 @@ class Evaluator:
         self.evaluations += 1
         scored.sources = self.references.attach(scored.turn, attributes)
         add_cost(scored.turn, self._pricing)
-        found = run(self.metrics, scored.turn, scored.sources, budget=self._budget if waited_for else None)
+        found = run(self.metrics, scored.turn, scored.sources, budget=self._budget if waited_for else None, foreign=self._foreign)
         scored.scores, scored.seconds = found.scores, found.seconds
         scored.pending = [*found.cut, *self.heavy]
         if scored.sources and self._expected is not None:
@@ -311,7 +324,7 @@ class Evaluator:
     def _finish(self, scored: ScoredTurn, metrics: Sequence[BoundMetric]) -> None:
         self.evaluations += 1
         with sharing():
-            found = run(metrics, scored.turn, scored.sources, shed=self.shedding.skips("heavy"))
+            found = run(metrics, scored.turn, scored.sources, shed=self.shedding.skips("heavy"), foreign=self._foreign)
         scored.add_scores(found.scores)
         scored.seconds += found.seconds
         # Removed last, so that another thread evaluates them if this one is interrupted.
@@ -321,5 +334,5 @@ class Evaluator:
         """Evaluate a conversation, with ``signals_only`` only by the metrics that read signals."""
         self.evaluations += 1
         metrics = [m for m in self.whole if "session" in m.metric.reads] if signals_only else self.whole
-        found = run(metrics, scored.turn)
+        found = run(metrics, scored.turn, foreign=self._foreign)
         scored.scores, scored.seconds = found.scores, found.seconds

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from ..core import forks
 from ..core.clock import Clock
 from ..core.score import Score
-from ..core.threads import OwnThread, is_meant_for_host
+from ..core.threads import OwnThread, is_meant_for_host, own_work
 from ..evaluation.scored_turn import ScoredTurn
 from .leases import HeldLeases, LeaseLost
 from .outcomes import Outcomes, outcome_of
@@ -142,7 +142,8 @@ class Dispatcher:
 
     def _depth(self) -> int:
         try:
-            return self.queue.depth
+            with own_work():  # after a failure, only judge threads wait for the queue again
+                return self.queue.depth
         except Exception as error:
             self._failed("judge_queue", error)
             return 1

@@ -94,6 +94,8 @@ class Outlet(ABC):
     """True if :meth:`emit` reads content. Otherwise, turns may arrive without it."""
     keeps_spans: bool = False
     """True if :meth:`emit` reads :attr:`ScoredTurn.spans`. Otherwise, turns arrive without spans."""
+    may_hang: bool = False
+    """True if its calls can wait for a server, a pipe or a file system."""
     flushed_at_exit: bool = True
     """True if the engine flushes the outlet at interpreter exit.
 

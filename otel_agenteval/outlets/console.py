@@ -25,6 +25,7 @@ class ConsoleOutlet(Outlet):
     """Outlet that writes ``all`` or ``failed`` scored turns to standard error."""
 
     name = "console"
+    may_hang = True
     keeps_content = True
 
     def __init__(self, shown: Literal["all", "failed"]) -> None:

@@ -7,8 +7,10 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from ..core.lanes import Lane, LaneFull
 from ..core.score import Score
 from ..core.semconv import METRIC_DURATION
 from ..core.telemetry import Telemetry
@@ -23,10 +25,15 @@ if TYPE_CHECKING:
     from ..statistics.changes import Change
 
 _log = logging.getLogger("otel_agenteval")
+T = TypeVar("T")
 
 _CATCH_UP_SECONDS = 5.0
 """Seconds that :meth:`FanOut.catch_up` waits for outlets that are behind."""
 _RETRY_SECONDS = 0.05
+_PATIENCE = 2.0
+"""Seconds that the worker waits for an outlet. Then later scores wait in memory, and the other outlets go on."""
+_WAITING_BYTES = 32 * 2**20
+_CLOSE_SECONDS = 1.0
 _MOST_RESOURCES = 64
 
 
@@ -50,6 +57,9 @@ class FanOut:
         self._keeps_all = False
         self._resources: dict[int, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
         """Original and redacted attributes of resources by identity. Many turns share a resource."""
+        self._lanes: dict[str, Lane] = {}
+        """Threads of the outlets that may hang, by name."""
+        self._is_ending = False
         self._behind: dict[str, bool] = {}
         """Names of outlets that didn't accept the last batch. True after :meth:`catch_up` waited."""
         for outlet in outlets:
@@ -65,6 +75,21 @@ class FanOut:
         self.keeps_spans = self.keeps_spans or outlet.keeps_spans
         self._outlets.insert(0 if first else len(self._outlets), outlet)
 
+    def set_apart(self) -> None:
+        """Call each outlet that may hang on a thread of its own, so that it doesn't hold up scoring and the other outlets."""
+        for outlet in self._outlets:
+            if outlet.may_hang:
+                self._lanes[outlet.name] = Lane(_PATIENCE, _WAITING_BYTES, partial(self._failed_later, outlet))
+
+    def _failed_later(self, outlet: Outlet, error: BaseException) -> None:
+        self.count_error(outlet.name, type(error).__name__, error)
+
+    def trouble_of(self, outlet: Outlet) -> str:
+        """Return the reason why an outlet isn't delivering, or an empty string."""
+        lane = self._lanes.get(outlet.name)
+        stuck = 0.0 if lane is None else lane.stuck
+        return f"no answer for {stuck:.0f} s" if stuck else outlet.trouble
+
     def remove(self, outlet: Outlet) -> None:
         """Remove an outlet without closing it."""
         self._outlets.remove(outlet)
@@ -73,14 +98,22 @@ class FanOut:
         """Redact, count and emit scored turns. Return those for which this was possible."""
         batch = [scored for scored in batch if self._prepare(scored)]
         for outlet in self._outlets:
+            lane = self._lanes.get(outlet.name)
             try:
-                outlet.emit(batch)
+                if lane is None:
+                    outlet.emit(batch)
+                else:
+                    lane.do(partial(outlet.emit, batch), sum(scored.size for scored in batch))
                 self._behind.pop(outlet.name, None)
             except BaseException as error:  # an outlet's failure is only counted
                 if is_meant_for_host(error):
                     raise
                 self._behind.setdefault(outlet.name, False)
                 self.count_error(outlet.name, type(error).__name__, error)
+                if isinstance(error, LaneFull) and outlet.records is not None:
+                    lost = sum(score.status != "skipped" for scored in batch for score in scored.scores)
+                    outlet.records.add(lost)
+                    outlet.records.finish("no_answer", lost)
         return batch
 
     def announce(self, change: Change, root: Root) -> None:
@@ -162,7 +195,7 @@ class FanOut:
 
     def check(self) -> None:
         """Make every outlet deliver waiting records or test its delivery. Can take seconds."""
-        self._each(lambda outlet: outlet.check())
+        self._each(lambda outlet: self._ask(outlet, outlet.check, _PATIENCE))
 
     def keep_all(self) -> None:
         """Keep all records from now on. Callers evaluate nothing while :meth:`can_emit` is False."""
@@ -176,7 +209,7 @@ class FanOut:
         full = [outlet for outlet in self._outlets if outlet.full]
         for outlet in full:
             self._flush_one(outlet, 0.0)
-        return not any(outlet.full for outlet in full)
+        return not any(outlet.full for outlet in full) and not any(lane.full for lane in self._lanes.values())
 
     def catch_up(self) -> None:
         """Wait a few seconds for failed outlets, once per outage, because scores of acknowledged jobs exist only here."""
@@ -195,12 +228,22 @@ class FanOut:
 
     def _flush(self, outlets: Iterable[Outlet], timeout: float) -> bool:
         deadline = time.monotonic() + timeout
-        done = [self._flush_one(outlet, max(0.0, deadline - time.monotonic())) for outlet in outlets]
+        last = sorted(
+            outlets, key=lambda outlet: outlet.name in self._lanes and self._lanes[outlet.name].stuck
+        )  # they take the time
+        done = [self._flush_one(outlet, max(0.0, deadline - time.monotonic())) for outlet in last]
         return all(done)
 
+    def _ask(self, outlet: Outlet, work: Callable[[], T], seconds: float) -> T:
+        lane = self._lanes.get(outlet.name)
+        return work() if lane is None else lane.ask(work, seconds)
+
     def _flush_one(self, outlet: Outlet, timeout: float) -> bool:
+        lane = self._lanes.get(outlet.name)
+        if lane is not None and lane.stuck and not self._is_ending:
+            return False  # the others must not wait
         try:
-            return outlet.flush(timeout)
+            return self._ask(outlet, partial(outlet.flush, timeout), timeout)
         except BaseException as error:
             if is_meant_for_host(error):
                 raise
@@ -208,13 +251,14 @@ class FanOut:
             return False
 
     def begin_exit(self) -> None:
+        self._is_ending = True
         self._each(lambda outlet: outlet.begin_exit())
 
     def end_exit(self, timeout: float) -> bool:
         return self._flush([outlet for outlet in self._outlets if outlet.flushed_at_exit], timeout)
 
     def close(self) -> None:
-        self._each(lambda outlet: outlet.close())
+        self._each(lambda outlet: self._ask(outlet, outlet.close, _CLOSE_SECONDS))
 
     def after_fork_in_child(self) -> None:
         self.errors.clear()

@@ -34,6 +34,7 @@ class JsonLinesOutlet(Outlet):
     """
 
     name = "jsonl"
+    may_hang = True
     of_what = "scores"
     records: RecordAccount
 

@@ -26,6 +26,7 @@ class OtlpFileOutlet(JsonLinesOutlet):
     """Outlet that appends the spans of each turn, and their log records, as OTLP/JSON lines."""
 
     name = "otlp_file"
+    may_hang = True
     of_what = "lines of spans"
     keeps_spans = True
 

@@ -52,14 +52,15 @@ def checks_in(document: Any, prefix: str) -> list[Check]:
 
 
 def delivery(engine: Engine, required: Iterable[str]) -> list[Check]:
-    """Return a check for each outlet, ``required`` or not, and one for the judge queue."""
+    """Return a check for each outlet, ``required`` or not, and one for the judge queue and for each metric that hangs."""
     found = []
     for outlet in engine.outlets:
-        reason = outlet.trouble
+        reason = engine.outlets.trouble_of(outlet)
         if reason and outlet.records is not None:
             account = outlet.records
             reason = f"{reason}; {account.waiting} records waiting, {sum(account.failed.values())} dropped"
         found.append(Check(f"outlet {outlet.name}", reason, outlet.name in set(required)))
+    found += [Check(f"metric {name}", reason) for name, reason in engine.hung_metrics().items()]
     if engine.judges:
         held = engine.unsent_jobs
         found.append(Check("judge queue", f"can't be used; {held} jobs wait in memory" if held else ""))

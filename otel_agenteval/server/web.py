@@ -182,8 +182,9 @@ class SumsThread:
 
     def close(self) -> None:
         self._over.set()
-        self._thread.join(5.0)
-        self._summer.close()
+        self._thread.join(0.5)
+        if not self._thread.is_alive():  # it may wait for the store's server
+            self._summer.close()
 
     def _run(self) -> None:
         mark_as_ours()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from types import SimpleNamespace
 
 import pytest
@@ -11,6 +12,7 @@ import otel_agenteval as oa
 from otel_agenteval import AgentEvalLogProcessor, AgentEvalSpanExporter
 from otel_agenteval.outlets.base import Outlet
 from tests.support.rig import Rig
+from tests.support.servers import until
 
 
 class BrokenOutlet(Outlet):
@@ -186,3 +188,25 @@ def test_after_shutdown_the_processor_does_nothing_more():
         assert [scored.turn.agent for scored in rig.kept] == ["before"]
         assert rig.score_events("invoke_agent after") == {}
         assert rig.engine.assembler.open_turns == 0
+
+
+def test_metric_that_hangs_does_not_hold_up_the_others():
+    hangs = threading.Event()
+
+    @oa.metric()
+    def code_hangs_once(turn):
+        """Waits on its first turn."""
+        if turn.output == "first":
+            hangs.wait(60)
+        return 1.0
+
+    config = {"inline": {"metrics": ["code_hangs_once", "code_refusal"]}, "turn": {"max_work": "100ms"}}
+    with Rig(config) as rig:
+        for says in ("first", "second"):
+            rig.run(says=says)
+        found = [{score.metric: score for score in scored.scores} for scored in rig.scored()]
+        assert [scores["code_refusal"].status for scores in found] == ["ok", "ok"]
+        assert [scores["code_hangs_once"].error_type for scores in found] == ["timeout", "timeout"]
+        assert set(rig.engine.hung_metrics()) == {"code_hangs_once"}
+        hangs.set()
+        until(lambda: [rig.run(), rig.scored()] and not rig.engine.hung_metrics(), "it answers again")

@@ -70,7 +70,7 @@ def test_the_event_says_what_the_convention_says():
 @pytest.mark.parametrize("sdk", ["installed", "specified", "old"])
 @pytest.mark.parametrize("own", [10, 9])
 def test_a_full_event_list_loses_none_of_the_applications_events(own, sdk, monkeypatch):
-    with Rig(provider=provider_of(sdk, monkeypatch, span_limits=SpanLimits(max_events=10))) as rig:
+    with Rig({"inline": {"budget": "10s"}}, provider=provider_of(sdk, monkeypatch, span_limits=SpanLimits(max_events=10))) as rig:
         with rig.agent() as root:
             for i in range(own):
                 root.add_event(f"app.{i}")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import secrets
 import threading
 from abc import abstractmethod
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
@@ -134,6 +136,8 @@ class BufferedQueue(JobQueue):
         self._lock = threading.RLock()
         self._leases = Leases()
         self._held: dict[str, Job] = {}
+        self._incoming: deque[Job] = deque()
+        """New jobs that arrived while another thread waited for the server."""
         self._unsent_bytes = 0
         self._ended: dict[str, EndedClaim] = {}
         """Ended claims that couldn't be sent yet, by job id."""
@@ -150,29 +154,48 @@ class BufferedQueue(JobQueue):
 
     @property
     def unsent(self) -> int:
-        return len(self._held)
+        return len(self._held) + len(self._incoming)
 
     @property
     def depth(self) -> int:
-        return self._total("jobs") + len(self._held)
+        return self._total("jobs") + self.unsent
 
     @property
     def bytes(self) -> int:
         return self._total("bytes") + self._unsent_bytes
 
     def put_many(self, jobs: Sequence[Job]) -> list[Job]:
-        with self._lock:
-            for job in jobs:
-                if job.id not in self._held:
-                    self._held[job.id] = job
-                    self._unsent_bytes += job.size
+        if not self._lock.acquire(blocking=not self._is_failing):  # another thread waits for the server
+            room = self._held_bytes - self._unsent_bytes - sum(job.size for job in [*self._incoming])
+            fitting = list(itertools.accumulate(job.size for job in jobs))
+            taken = bisect.bisect_right(fitting, room)
+            self._incoming.extend(jobs[:taken])
+            return [*jobs[taken:]]
+        try:
+            self._hold(jobs)
             self._send()
             left_out, self._left_out = self._left_out, []
             while self._unsent_bytes > self._held_bytes and len(self._held) > 1:
                 _, job = self._held.popitem()
                 self._unsent_bytes -= job.size
                 left_out.append(job)
+        finally:
+            self._lock.release()
         return left_out
+
+    def _hold(self, jobs: Sequence[Job] = ()) -> None:
+        """Hold jobs until they are sent, after those that arrived while the queue was in use."""
+        while self._incoming:
+            jobs = [self._incoming.popleft(), *jobs]
+        for job in jobs:
+            if job.id not in self._held:
+                self._held[job.id] = job
+                self._unsent_bytes += job.size
+
+    @property
+    def _is_failing(self) -> bool:
+        """True if the queue didn't answer the last call, so that calls take seconds."""
+        return False
 
     def ack_many(self, jobs: Sequence[Job | str]) -> list[str]:
         return self._end(jobs)
@@ -182,6 +205,7 @@ class BufferedQueue(JobQueue):
 
     def flush(self) -> bool:
         with self._lock:
+            self._hold()
             self._send()
             return not self._held and not self._ended
 
@@ -196,6 +220,7 @@ class BufferedQueue(JobQueue):
 
     def _take_unsent(self) -> list[Job]:
         """Try to send what waits for the last time, and return the jobs that are lost."""
+        self._hold()
         self._send()
         lost = [*self._left_out, *self._held.values()]
         self._held.clear()

@@ -28,7 +28,8 @@ def connect(url: str) -> Any:
     from redis.backoff import NoBackoff
     from redis.retry import Retry
 
-    retry = Retry(NoBackoff(), 1)  # for a connection that broke while idle. The queue itself pauses between tries
+    # For a connection that broke while idle. The queue itself pauses between tries.
+    retry = Retry(NoBackoff(), 1, (redis.exceptions.ConnectionError,))
     scheme, _, kind = urlsplit(url).scheme.partition("+")
     options: dict[str, Any] = {
         "socket_connect_timeout": _CONNECT_SECONDS,

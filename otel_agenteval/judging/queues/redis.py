@@ -25,6 +25,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from ...core.clock import SYSTEM_CLOCK, Clock
+from ...core.threads import own_work
 from .base import HELD_BYTES, BufferedQueue, Job
 from .connect import unreachable
 from .redis_server import Script, Server
@@ -41,6 +42,8 @@ _REMEMBERED = 200_000
 _DEAD_LETTERS = 1_000
 _BATCH, _BATCH_BYTES = 100, 1024 * 1024
 _FORGOTTEN_CONSUMER_MS = 86_400_000
+_CLOSE_SECONDS = 1.0
+"""Longest wait for a thread that waits for the server."""
 
 _put, _claim, _extend, _retry, _finish = (
     Script("common", name, LEVELS=_LEVELS, REMEMBERED=_REMEMBERED_SECONDS)
@@ -90,6 +93,7 @@ class RedisQueue(BufferedQueue):
     def claim(self, n: int, lease: float) -> list[Job]:
         """Claim by highest priority within each shard, beginning with another shard each time."""
         with self._lock:
+            self._hold()
             self._send()
         claimed: list[Job] = []
         token = self._leases.grant()
@@ -125,11 +129,16 @@ class RedisQueue(BufferedQueue):
         return [(job_id, reason) for _, job_id, reason in sorted(found)]
 
     def close(self) -> list[Job]:
-        with self._lock:
-            if self._closed:
-                return []
-            lost = self._take_unsent()
+        if self._closed:
+            return []
+        alone = self._lock.acquire(timeout=_CLOSE_SECONDS)
+        try:
+            with own_work():  # no second wait for a server that doesn't answer
+                lost = self._take_unsent() if alone else [*self._held.copy().values(), *self._incoming]
             self._closed = True
+        finally:
+            if alone:
+                self._lock.release()
         self._server.close()
         return lost
 
@@ -143,6 +152,10 @@ class RedisQueue(BufferedQueue):
             found.setdefault(self._number_of(job_id), {})[job_id] = value
         for number, share in found.items():
             yield self._shards[number], share
+
+    @property
+    def _is_failing(self) -> bool:
+        return self._server.failing
 
     def _total(self, name: str) -> int:
         return 0 if self._closed else sum(self._server.call(_read, shard[6], name) for shard in self._shards)

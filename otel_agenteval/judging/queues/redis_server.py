@@ -11,6 +11,7 @@ from typing import Any
 
 from ...core import forks
 from ...core.retry import backoff
+from ...core.threads import may_wait
 from .connect import connect, normal, unreachable
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 10.0
@@ -53,9 +54,15 @@ class Server:
         self._failures = 0
         self._quiet_until = 0.0
 
+    @property
+    def failing(self) -> bool:
+        return self._failures > 0
+
     def call(self, call: Callable[..., Any], *args: Any) -> Any:
-        """Make a call with the client and ``args``, unless the server was unreachable a moment ago."""
-        if time.monotonic() < self._quiet_until:
+        """Make a call with the client and ``args``, unless the server was unreachable a moment ago. After a failure, only threads that
+        may wait try again.
+        """
+        if time.monotonic() < self._quiet_until or (self.failing and not may_wait()):
             raise _not_connected("judge.queue.url: server unreachable, next try in a few seconds")
         try:
             found = call(self._open(), *args)

@@ -89,6 +89,7 @@ class StoreOutlet(Outlet):
     """Outlet that keeps every turn and score, redacted."""
 
     name = "store"
+    may_hang = True
     records: RecordAccount
 
     def __init__(

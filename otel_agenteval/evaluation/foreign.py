@@ -1,0 +1,79 @@
+"""Time limit for metrics that aren't built in. One that waits for something must not stop all scoring."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from functools import partial
+
+from ..core.errors import MetricError
+from ..core.lanes import Lane
+from ..core.score import Score
+from ..core.threads import is_ours, own_work
+from ..core.turn import Turn
+from ..metrics.bound_metric import BoundMetric
+
+_log = logging.getLogger("otel_agenteval")
+
+_PAUSE = 60.0
+"""Seconds without a metric that took too long on this thread. They double each time, up to an hour."""
+_LONGEST_PAUSE = 3600.0
+
+Interrupted = Callable[[float, Callable[[], Score]], Score]
+"""Does work on the calling thread, and interrupts it after some seconds with a TimeoutError."""
+
+
+def _evaluated(metric: BoundMetric, turn: Turn) -> Score:
+    with own_work():
+        return metric.evaluate(turn)
+
+
+class ForeignMetrics:
+    """Evaluates metrics on the package's threads, for ``limit`` seconds at most. ``interrupted`` is None where a thread can't be interrupted. Then each metric
+    has a thread of its own, and its scores are errors while a call hangs.
+    """
+
+    def __init__(self, limit: Callable[[], float], interrupted: Callable[[], Interrupted | None]) -> None:
+        self._limit = limit
+        self._interrupted = interrupted
+        self._lanes: dict[tuple[str, str], Lane] = {}
+        self._pauses: dict[tuple[str, str], tuple[float, float]] = {}
+        """Until when a metric pauses, and for how many seconds."""
+        self._hung: dict[str, str] = {}
+
+    def hung(self) -> dict[str, str]:
+        """Return the reasons of metrics without a result now, by name."""
+        return dict(self._hung)
+
+    def evaluate(self, metric: BoundMetric, turn: Turn) -> Score:
+        """Return the score of a metric, which is an error if it takes too long or if an earlier turn's call hasn't ended."""
+        interrupted = self._interrupted()
+        if metric.opens_media or not (interrupted or is_ours()):  # media have a limit of their own
+            return metric.evaluate(turn)
+        work = partial(_evaluated, metric, turn)
+        seconds = self._limit()
+        lane = self._lanes.get(metric.key)
+        until, pause = self._pauses.get(metric.key, (0.0, _PAUSE / 2))
+        try:
+            if (lane is not None and lane.stuck) or time.monotonic() < until:
+                raise TimeoutError
+            if interrupted is not None:
+                score = interrupted(seconds, work)
+            else:
+                if lane is None:
+                    lane = self._lanes[metric.key] = Lane(seconds)
+                score = lane.ask(work, seconds)
+        except TimeoutError:
+            reason = f"no result within {seconds:g} s"
+            if metric.name not in self._hung:
+                _log.warning("metric %s: %s; its scores are errors until it returns", metric.name, reason)
+            self._hung[metric.name] = reason
+            if interrupted is not None and time.monotonic() >= until:
+                pause = min(2 * pause, _LONGEST_PAUSE)
+                self._pauses[metric.key] = time.monotonic() + pause, pause
+            return metric.failed(MetricError("timeout", f"{metric.name}: {reason}"))
+        if self._hung:
+            self._hung.pop(metric.name, None)
+            self._pauses.pop(metric.key, None)
+        return score
