@@ -64,8 +64,6 @@ def run(args: argparse.Namespace) -> int:
     from ..server.process import allow_files, run_beside, tune
 
     config = configured(args)
-    if config.serve.grpc is None and config.serve.http is None:
-        raise ConfigError("serve.grpc, serve.http: both are off, so no data can arrive. Set an address for one of them")
     tune()
     allow_files()
     notifier = Notifier.from_environment()
@@ -93,7 +91,10 @@ def configured(args: argparse.Namespace) -> Config:
     serve: dict[str, Any] = {name: None if value == "off" else value for name, value in given.items() if value is not None}
     if args.insecure:
         serve["insecure"] = True
-    return load_config(args.config, overrides={"serve": serve} if serve else None)
+    config = load_config(args.config, overrides={"serve": serve} if serve else None)
+    if config.serve.grpc is None and config.serve.http is None:
+        raise ConfigError("serve.grpc, serve.http: both are off, so no data can arrive. Set an address for one of them")
+    return config
 
 
 async def _serve(service: Service, args: argparse.Namespace, notifier: Notifier) -> dict[str, Any]:
@@ -171,9 +172,10 @@ def _reload(service: Service, args: argparse.Namespace, notifier: Notifier) -> N
     notifier.reloading()
     try:
         fixed = service.reload(configured(args))
-    except ConfigError as error:
+    except Exception as error:
         service.reload_failed()
-        _log.error("SIGHUP: the configuration is invalid and was not reloaded: %s", error)
+        reason = error if isinstance(error, ConfigError) else type(error).__name__
+        _log.error("SIGHUP: the configuration is invalid and was not reloaded: %s", reason)
         notifier.ready("not reloaded: the configuration is invalid")
         return
     notifier.ready("reloaded")

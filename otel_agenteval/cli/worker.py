@@ -18,7 +18,6 @@ from ..kafka.consumer import Address, KafkaSource, Patience
 from ..server.app import Service
 from ..server.notify import Notifier, Progress
 from ..server.process import run_beside, tune
-from ..server.settings import check_exposure
 from .exit_codes import FAILED, OK, UNUSABLE
 from .options import add_config, add_logging, check_address, number_of_processes
 
@@ -99,7 +98,6 @@ def _supervised(args: argparse.Namespace, config: Config, count: int, notifier: 
     def command(number: int) -> list[str]:
         return [sys.executable, "-m", "otel_agenteval", "worker", "--child", str(number), *given]
 
-    check_exposure(config.serve)
     _log.info("starting %d judge processes, which divide judge.max_concurrency %d", count, config.judge.max_concurrency)
     return asyncio.run(supervisor.supervise(config, count, command, args.signals, notifier))
 

@@ -70,9 +70,10 @@ def load(text: str, origin: str, env: Mapping[str, str], *, lines: bool = True) 
     """
     if len(text) > _MAX_CHARACTERS:
         raise ConfigError(f"{origin}: must have at most {_MAX_CHARACTERS:,} characters, got {len(text):,}")
-    loader: Any = _Loader(text)
-    reader = _Reader(loader, origin, env, lines)
+    loader: Any = None
     try:
+        loader = _Loader(text)
+        reader = _Reader(loader, origin, env, lines)
         node = loader.get_single_node()
         if node is None:
             return None, {}

@@ -158,7 +158,9 @@ class Service:
             return
         self.engine.start()
         self._maintenance.append(loop.create_task(self._check_outlets()))
-        self._tls_context = tls_context(options.tls)
+        self._tls_context = first = tls_context(options.tls)
+        if first is not None:
+            first.sni_callback = self._renew
         self._read_certificates()
         if options.metrics is not None:
             page = GetHandler(self._guard(options.metrics), self.engine.failed, self._metrics.get, self._readiness)
@@ -171,7 +173,7 @@ class Service:
                 return
         if options.web is not None:
             self._web = self._page(options.web)
-            await self._listen("web", options.web, self._web, self._tls_context)
+            await self._listen("web", options.web, self._web, first)
         if options.grpc is not None:
             grpc = GrpcServer(self.receiver, self._threads)
             await grpc.start(options.grpc, options.tls)
@@ -179,7 +181,7 @@ class Service:
         if options.http is not None:  # last, so that everything is open once a sender gets a response here
             self._is_open = True
             handler = OtlpHandler(self.receiver, self._threads, self._guard(options.http), self._readiness)
-            await self._listen("http", options.http, handler, self._tls_context)
+            await self._listen("http", options.http, handler, first)
         self._is_open = True
         if self.journal is not None:
             rounds = [self.receiver.replay]
@@ -293,14 +295,16 @@ class Service:
     def reload(self, config: Config) -> list[str]:
         """Apply another configuration, or raise and change nothing. Return the sections that need a restart."""
         self.reload_failed()  # until the reload succeeds
-        self._check_ready_outlets(config)
         found, before = config.serve, self.options
         fixed = [f"serve.{name}" for name in _AT_START if getattr(found, name) != getattr(before, name)]
         kept = found.replaced(**{name: getattr(before, name) for name in _AT_START})
-        if self._tls_context is not None and found.tls == before.tls:
-            tls_context(found.tls)  # an error must not affect the context in use
-            self._tls_context.load_cert_chain(str(found.tls.cert_file), found.tls.key_file)
+        for options in (found, kept):  # a start refuses the first, and the second would open the addresses in use
+            check_exposure(options)
+        self._check_ready_outlets(config)
+        context = tls_context(found.tls)
         fixed = [*self.engine.reload(as_sidecar(config)), *fixed]
+        if found.tls == before.tls:
+            self._tls_context = context
         self.options = kept
         self.receiver.set_options(kept)
         if self._grpc is not None:
@@ -308,6 +312,11 @@ class Service:
         self._reloaded = (True, self._clock.time_ns())
         self._read_certificates()
         return fixed
+
+    def _renew(self, connection: ssl.SSLObject, *_: object) -> None:
+        """Use the certificate and the authority of the last reload for a new connection."""
+        assert self._tls_context is not None
+        connection.context = self._tls_context
 
     def _read_certificates(self) -> None:
         self._valid = validities(self.options.tls)

@@ -39,6 +39,7 @@ from .health import Check, Readiness, checks_in
 from .http_server import HttpServer
 from .journal_folder import LOCK_GRACE, JournalFolder
 from .notify import Listener, Notifier
+from .settings import check_exposure
 from .signals import Signals, held_back
 
 _log = logging.getLogger("otel_agenteval")
@@ -350,6 +351,7 @@ async def supervise(
     config: Config, count: int, command: Callable[[int], Sequence[str]], signals: Signals, notifier: Notifier
 ) -> dict[str, Any]:
     """Run processes until a signal, and return their ledgers, or raise ConfigError. Without addresses, they are workers."""
+    check_exposure(config.serve)
     receives = config.serve.grpc is not None or config.serve.http is not None
     journal = None if config.serve.journal is None else JournalFolder(config.serve.journal)
     supervision = _Supervision(notifier, count, lambda number, env: Child(number, command(number), env, journal))
