@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from otel_agenteval.cli.main import main
+from otel_agenteval.config.loader import load_config
 from otel_agenteval.config.masking import masked
+from otel_agenteval.core.errors import ConfigError
 
 TOKEN = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
 
@@ -61,3 +63,90 @@ def test_check_config_shows_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert status == 0, shown
     for leak in ("hunter22", "s3cr3t", TOKEN):
         assert leak not in shown
+
+
+IN_PLACE_OF_A_SECRET = [
+    "outlets: {webhook: {url: hooks.slack.com/services/T000/B000/SECRET}}",
+    "outlets: {webhook: {url: {a: SECRET}}}",
+    "outlets: {webhook: 'x/SECRET'}",
+    "outlets: {webhook: ['x/SECRET']}",
+    "outlets: {otlp: {endpoint: 'http://h', headers: 'Authorization: Bearer SECRET'}}",
+    "outlets: {otlp: {endpoint: 'http://h', headers: ['Authorization: Bearer SECRET']}}",
+    "outlets: {otlp: {endpoint: 'http://h', headers: {a: {b: SECRET}}}}",
+    "outlets: {otlp: {endpoint: 'http://h', headers: {'Bearer SECRET': x}}}",
+    "judge: {headers: SECRET}",
+    "judge: {servers: {a: {base_url: 'http://h', headers: SECRET}}}",
+    "judge: {servers: {a: 'SECRET'}}",
+    "judge: {servers: SECRET}",
+    "judge: {api_key: {value: SECRET}}",
+    "judge: {api_key: [SECRET]}",
+    "judge: {api_key: {SECRET: }}",
+    "judge: SECRET",
+    "embedder: {api_key: [[SECRET]]}",
+    "serve: {token: [SECRET]}",
+    "serve: {token: {value: SECRET}}",
+    "serve: {tenants: [SECRET]}",
+    "serve: {tenants: SECRET}",
+    "serve: {tenants: {shop: SECRET}}",
+    "serve: {tenants: [{name: shop, token: {value: SECRET}}]}",
+    "serve: {tenants: [{shop: SECRET}]}",
+    "serve: {tenants: [{name: a, token: SECRET},{name: b, token: SECRET}]}",
+    "serve: {page: {read_token: [SECRET]}}",
+    "serve: {page: SECRET}",
+    "judge: {base_url: 'user:SECRET@h/v1'}",
+    "judge: {base_url: 'https//user:SECRET@h/v1'}",
+    "judge: {base_url: 'https://h/v1?key=SECRET'}",
+    "judge: {base_url: 'https://h/v1?x=SECRET'}",
+    "judge: {base_url: ['https://h/v1?x=SECRET']}",
+    "judge: {queue: {backend: redis, url: 'redis:/:SECRET@h'}}",
+    "judge: {queue: {backend: redis, url: ':SECRET@h:6379'}}",
+    "judge: {queue: {backend: redis, url: {a: 'SECRET'}}}",
+    "judge: {queue: 'redis://:SECRET@h'}",
+    "judge: {queue: ':SECRET@h'}",
+    "outlets: {store: ['postgresql://u:SECRET@h/d']}",
+    "outlets: {store: {path: {url: ':SECRET@h/d'}}}",
+    "outlets: {store: {path: ['u:SECRET@h/d']}}",
+    "outlets: {webhook: {url: 'http://h', signing_secret: [SECRET]}}",
+    "outlets: {webhook: {url: 'http://h', routing_key: {a: SECRET}}}",
+    "outlets: SECRET",
+    "SECRET",
+    "- token=SECRET",
+    "judge: {api_key: *SECRET}",
+    "judge: {api_key: !SECRET x}",
+    "judge: {api_key: !!int SECRET}",
+    "judge: {api_key: !!float SECRET}",
+    "judge: {api_key: !!bool SECRET}",
+    "judge: {api_key: !SECRET!x y}",
+    "judge: {api_key: !!timestamp SECRET}",
+    "judge: {api_key: '${env:a b}SECRET'}",
+    "judge: {api_key: '${env:SECRET-!}'}",
+    "media: {transcriber: {api_key: [SECRET]}}",
+    "media: {transcriber: 'SECRET'}",
+]  # fmt: skip
+
+
+def test_errors_never_show_a_value_in_the_place_of_a_secret(tmp_path: Path) -> None:
+    """Report: errors printed a webhook URL without scheme, headers as text and an api_key as mapping."""
+    file = tmp_path / "agenteval.yaml"
+    for text in IN_PLACE_OF_A_SECRET:
+        file.write_text(text.replace("SECRET", "plain-word"))
+        with pytest.raises(ConfigError) as error:
+            load_config(file, env={})
+        assert "plain" not in str(error.value), text
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("a: 1\nb: \0", r":2: not YAML: character U\+0000"), ("\0" * 50, r":1: not YAML: character U\+0000"), ("judge: {model: a\x01}", r"U\+0001"),
+        ('outlets: {store: "a\\0b"}', r"outlets\.store\.path: must be the path of a file, got"), ('serve: {token: "a\\nb"}', r"serve\.token: .* without control"),
+        ('outlets: {"a\\0b": 1}', r"outlets\.'a\\x00b': unknown key"), ("judge: {model: !!bool plain}", "doesn't match its tag"), ("a: !!timestamp x", "doesn't match its tag"),
+    ],
+)  # fmt: skip
+def test_a_control_character_is_one_line(text: str, told: str, tmp_path: Path) -> None:
+    """Report: a control character or zero bytes in the configuration ended in a traceback."""
+    file = tmp_path / "agenteval.yaml"
+    file.write_text(text)
+    with pytest.raises(ConfigError, match=told) as error:
+        load_config(file, env={})
+    assert str(error.value).isprintable()

@@ -25,7 +25,7 @@ class JobQueueOptions(Section):
     number of processes share. ``sqlite`` and ``redis`` hold the turns' content."""
     path: FilePath | None = None
     """File of the backend ``sqlite``, in an existing folder. Processes of one machine can share it."""
-    url: Annotated[str, Before(_queue_url), Kind("address")] | None = None
+    url: Annotated[str, Before(_queue_url), Kind("address", secret=True)] | None = None
     """Server of the backend ``redis``: ``redis://``, ``rediss://`` (TLS), ``unix://``, ``redis+sentinel://…/master`` or ``redis+cluster://``. ``valkey`` is allowed instead of ``redis``."""
     name: Text = "agenteval"
     """Prefix of all keys of the backend ``redis``, written in braces. Processes with the same prefix share their jobs."""

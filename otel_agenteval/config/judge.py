@@ -6,11 +6,11 @@ from typing import Annotated, Any, Literal
 
 from .budget import BudgetOptions
 from .job_queue import JobQueueOptions
-from .otlp import headers_of
+from .otlp import Headers
 from .section import NO_ENTRIES, Section
 from .selector import Patterns
 from .service import ServiceOptions
-from .types import Before, Count, Duration, FilePath, Kind, Share, Size, Text, Url
+from .types import Before, Count, Duration, FilePath, Kind, Secret, Share, Size, Text, Url
 
 
 def _panelists(value: Any) -> Any:
@@ -37,9 +37,9 @@ class ServerOptions(Section):
 
     base_url: Url
     """Address of the server, including the version."""
-    api_key: Text | None = None
+    api_key: Secret | None = None
     """API key of the server, as ``${env:NAME}``."""
-    headers: Annotated[dict[str, str], Before(headers_of), Kind("mapping of headers")] = NO_ENTRIES
+    headers: Headers = NO_ENTRIES
     """Additional headers of each request to this server."""
     provider: Literal["openai", "responses", "anthropic", "gemini", "bedrock"] | None = None
     """API of the server. Null derives it from the server's name (``anthropic``), with ``openai`` as default."""

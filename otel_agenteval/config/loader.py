@@ -107,7 +107,7 @@ def _read_file(file: Path, env: Mapping[str, str]) -> tuple[dict[str, Any], dict
     if data is None:
         return {}, {}
     if not isinstance(data, dict):
-        raise ConfigError(refusal(f"{file}:1", shown(data), mapping_of(Config)))
+        raise ConfigError(refusal(f"{file}:1", shown(data, secret=True), mapping_of(Config)))
     return data, lines
 
 

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.errors import ConfigError, nearest, refusal
 from .keypath import KeyPath, placed
-from .masking import masked
+from .masking import MASK, masked
 from .metrics import BESIDE_A_METRIC, FAULTY, MetricEntry
-from .section import Section, entry_of, options_of, section_of, validator_of
+from .section import Section, entry_of, kind_of, options_of, section_of, validator_of
 
 if TYPE_CHECKING:
     from pydantic_core import ValidationError
 
 _CONSTANTS = {None: "null", True: "true", False: "false"}
 """Constants as in YAML."""
+_FORMS: dict[str, Any] = {MASK: str, "a list": (list, tuple), "a mapping": Mapping}
 
 
 def explained(error: ValidationError, root: type[Section], sources: Mapping[KeyPath, str]) -> str:
@@ -38,11 +39,13 @@ def mapping_of(section: type[Section]) -> str:
     return f"must be a mapping of {', '.join(options_of(section))}"
 
 
-def shown(value: Any, key: Any = "") -> str:
-    """Return a value for a message: shortened, and without secrets."""
+def shown(value: Any, secret: bool = False) -> str:
+    """Return a value for a message, shortened. Of a value that can contain a secret, only the form is shown."""
     if value is None or isinstance(value, bool):
         return _CONSTANTS[value]
-    text = repr(masked(value, key))
+    if secret and value:
+        return next((form for form, kind in _FORMS.items() if isinstance(value, kind)), "a number")
+    text = repr(masked(value))
     return text if len(text) <= 80 else f"{text[:79]}…"
 
 
@@ -53,11 +56,20 @@ def _line(fault: dict[str, Any], root: type[Section], sources: Mapping[KeyPath, 
         return _unknown_key((*path[:-1], str(path[-1])), list(options_of(section)), sources)
     if fault["type"] == "missing":
         return f"{placed(path, sources)}: required"
-    key = path[-1] if path else ""
     rule = _rule(fault, _section_at(path, root))
     if rule.startswith("must "):
-        return refusal(placed(path, sources), shown(fault["input"], key), rule)
+        return refusal(placed(path, sources), shown(fault["input"], _is_secret(path, root)), rule)
     return f"{placed(path, sources)}: {rule}"
+
+
+def _is_secret(path: KeyPath, root: type[Section]) -> bool:
+    """Return True for a section, a list or mapping of sections, and an option with a secret value."""
+    above = _section_at(path[:-1], root) if path else None
+    option = None if above is None else options_of(above).get(str(path[-1]))
+    if option is None:
+        return _section_at(path, root) is not None
+    kind = kind_of(option.metadata, option.annotation)
+    return bool(kind and kind.secret) or (section_of(option.annotation) or entry_of(option.annotation)) is not None
 
 
 def _unknown_key(path: KeyPath, known: list[str], sources: Mapping[KeyPath, str]) -> str:

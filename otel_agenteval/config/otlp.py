@@ -21,6 +21,7 @@ def headers_of(value: Any) -> Any:
 
 
 _HEADER = re.compile(r"[A-Za-z0-9_.-]+")
+Headers = Annotated[dict[str, str], Before(headers_of), Kind("mapping of headers", secret=True)]
 
 
 class SpoolOptions(Section):
@@ -39,7 +40,7 @@ class OtlpOptions(Section):
     """Address of the receiver: ``http://HOST:PORT`` without TLS, ``https://…`` with TLS. For OTLP/HTTP, paths such as ``/v1/logs`` are appended."""
     protocol: Literal["grpc", "http"] = "grpc"
     """OTLP/gRPC, or OTLP/HTTP with protobuf."""
-    headers: Annotated[dict[str, str], Before(headers_of), Kind("mapping of headers")] = NO_ENTRIES
+    headers: Headers = NO_ENTRIES
     """Headers of each request, with secrets as ``${env:NAME}``."""
     compression: Literal["none", "gzip"] = "none"
     """Compression of requests. Use ``gzip`` for a receiver on another machine."""

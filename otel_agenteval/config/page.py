@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from .section import Section
-from .types import Before, FilePath, Kind, Switch, Text
+from .types import Before, FilePath, Kind, Secret, Switch
 
 
 def _trace_url(value: Any) -> Any:
@@ -25,5 +25,5 @@ class PageOptions(Section):
     """Link to a trace in your tracing backend, with ``{trace_id}`` in it."""
     labels: FilePath | None = None
     """File for labels given on the page, for ``calibrate``. Null disables labeling."""
-    read_token: Text | None = None
+    read_token: Secret | None = None
     """Token for read-only access to the page and its API. Requires ``serve.token``."""

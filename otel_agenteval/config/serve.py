@@ -9,7 +9,7 @@ from .page import PageOptions
 from .section import Section
 from .tenants import TenantOptions, _once
 from .tls import TlsOptions
-from .types import Address, After, Before, Count, Duration, FilePath, Kind, Share, Size, Switch, Text
+from .types import Address, After, Before, Count, Duration, FilePath, Kind, Secret, Share, Size, Switch
 
 
 def _hosts(value: Any) -> Any:
@@ -42,7 +42,7 @@ class ServeOptions(Section):
     """Address of the web page and its API."""
     insecure: Switch = False
     """Accept other machines without a token or a client certificate."""
-    token: Text | None = None
+    token: Secret | None = None
     """Token of senders and API clients, sent as ``Authorization: Bearer …`` and configured as ``${env:NAME}``. With ``tenants``, it is valid for the API only."""
     tenants: Annotated[
         tuple[TenantOptions, ...], After(_once), Kind("list of tenants, see [the sidecar](../operate/sidecar.md#tenants)")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from .otlp import headers_of
+from .otlp import Headers
 from .section import NO_ENTRIES, Section
-from .types import Before, Count, Duration, Kind, Text, Url, finite_number
+from .types import Before, Count, Duration, Kind, Secret, Text, Url, finite_number
 
 
 def _prices(value: Any) -> Any:
@@ -34,9 +34,9 @@ class ServiceOptions(Section):
     """Address of the server, including the version: ``http://127.0.0.1:11434/v1``. Null means no server."""
     model: Text | None = None
     """Name of the model at the server."""
-    api_key: Text | None = None
+    api_key: Secret | None = None
     """API key of the server, as ``${env:NAME}``."""
-    headers: Annotated[dict[str, str], Before(headers_of), Kind("mapping of headers")] = NO_ENTRIES
+    headers: Headers = NO_ENTRIES
     """Additional headers of each request, for example for a gateway: ``{x-team: search}``."""
     timeout: Duration = 30.0
     """Maximum seconds of one attempt."""

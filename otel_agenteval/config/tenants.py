@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 from .section import NO_ENTRIES, Section
-from .types import Before, Count, Size, Text
+from .types import Before, Count, Secret, Size
 
 _TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -44,7 +44,7 @@ class TenantOptions(Section):
 
     name: Annotated[str, Before(_tenant_name)]
     """Name of the tenant. Its turns and scores carry it as ``agenteval.tenant`` and in their ids."""
-    token: Text
+    token: Secret
     """Token of the senders, sent as ``Authorization: Bearer …`` and configured as ``${env:NAME}``. It must be unique."""
     quotas: QuotaOptions = QuotaOptions()
     """Limits of the tenant."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..media.rules import Transcription
 from .section import Section
-from .types import Duration, FilePath, Switch, Text, Url
+from .types import Duration, FilePath, Secret, Switch, Text, Url
 
 
 class TranscriberOptions(Section):
@@ -14,7 +14,7 @@ class TranscriberOptions(Section):
     """Address of the server, including the version: ``http://127.0.0.1:8000/v1``."""
     model: Text | None = None
     """Name of the model at the server. Required with ``base_url``."""
-    api_key: Text | None = None
+    api_key: Secret | None = None
     """API key of the server, as ``${env:NAME}``."""
     path: FilePath | None = None
     """Folder of a faster-whisper model (extra ``[asr]``), instead of a server."""

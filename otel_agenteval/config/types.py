@@ -18,6 +18,7 @@ _LONGEST = 365 * 86400.0  # beyond any use, and within what a lock can wait
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|d|h|m|s)")
 _BYTES = {"GiB": 2**30, "MiB": 2**20, "KiB": 2**10, "GB": 10**9, "MB": 10**6, "kB": 10**3, "B": 1}
 _ADDRESS = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9_.-]+)):([0-9]{1,5})")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _SIZE = re.compile(rf"([0-9]{{1,13}}(?:\.[0-9]+)?)\s*({'|'.join(_BYTES)})?")
 
 
@@ -27,6 +28,8 @@ class Kind:
 
     described: str
     write: Callable[[Any], Any] | None = None
+    secret: bool = False
+    """True if errors must not show a value in this place."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +120,7 @@ def http_url(value: Any) -> str:
 
 def file_path(value: Any) -> str:
     """Return the path of a file, from text or a ``Path``, or raise ValueError."""
-    if not isinstance(value, (str, os.PathLike)) or not os.fspath(value):
+    if not isinstance(value, (str, os.PathLike)) or not os.fspath(value) or "\0" in str(value):
         raise ValueError("must be the path of a file")
     return str(os.fspath(value))
 
@@ -202,9 +205,9 @@ def _address(value: Any) -> str:
 
 
 def _text(value: Any) -> str:
-    if isinstance(value, str) and value.strip():
+    if isinstance(value, str) and value.strip() and _CONTROL.search(value.strip()) is None:
         return value.strip()
-    raise ValueError("must be a non-empty text")
+    raise ValueError("must be a non-empty text without control characters")
 
 
 # --- writing -------------------------------------------------------------------------------------------------------
@@ -252,7 +255,8 @@ Port = Annotated[
     int, Before(lambda value: whole_number(value, 0, 65535, "must be a port from 0 (any free port) to 65535")), Kind("port")
 ]
 Address = Annotated[str, Before(_address), Kind("HOST:PORT")]
-Url = Annotated[str, Before(http_url), Kind("http(s) address")]
-FILE = Kind("path")
+Url = Annotated[str, Before(http_url), Kind("http(s) address", secret=True)]
+FILE = Kind("path", secret=True)  # of a score store, it contains the password of a database
 FilePath = Annotated[str, Before(file_path), FILE]
 Text = Annotated[str, Before(_text), Kind("text")]
+Secret = Annotated[str, Before(_text), Kind("text", secret=True)]

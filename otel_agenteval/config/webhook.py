@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from .otlp import headers_of
+from .otlp import Headers
 from .section import NO_ENTRIES, Section
-from .types import Before, Count, Duration, DurationOrZero, Kind, Text, Url
+from .types import Before, Count, Duration, DurationOrZero, Kind, Secret, Text, Url
 
 
 def _floors(value: Any) -> Any:
@@ -50,11 +50,11 @@ class WebhookOptions(Section):
     """Minimum turns in a window to compare its mean with a floor."""
     every: DurationOrZero = 60.0
     """Minimum seconds between two messages. Notices in between are combined into one message."""
-    signing_secret: Text | None = None
+    signing_secret: Secret | None = None
     """Secret that signs each message. The header ``X-Agenteval-Signature: t=SECONDS,v1=HEX`` has the HMAC-SHA256 of ``SECONDS.BODY``."""
-    routing_key: Text | None = None
+    routing_key: Secret | None = None
     """Integration key of PagerDuty."""
-    headers: Annotated[dict[str, str], Before(headers_of), Kind("mapping of headers")] = NO_ENTRIES
+    headers: Headers = NO_ENTRIES
     """Headers of each message, with secrets as ``${env:NAME}``."""
     link: Text | None = None
     """Link to a turn's trace, with ``{trace_id}``, ``{span_id}`` and ``{turn_id}``: ``https://tempo.example/trace/{trace_id}``."""

@@ -26,6 +26,8 @@ _CORE_TYPES = (
 _VARIABLE = re.compile(r"\$\$(?=\{)|\$\{env:(?:([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\})?")
 
 
+_QUOTED = re.compile(r"""(['"])[^\s<](?:(?!\1)\S)+\1""")
+"""Names of aliases and tags in PyYAML's messages, which can be an unquoted secret."""
 _MAX_CHARACTERS = 2_000_000
 _MAX_VALUES = 200_000
 """Aliases of aliases can expand a few lines into billions of values."""
@@ -81,13 +83,18 @@ def load(text: str, origin: str, env: Mapping[str, str], *, lines: bool = True) 
         return loader.construct_document(node), reader.places
     except yaml.MarkedYAMLError as error:
         place = reader.place(error.problem_mark or error.context_mark)
-        raise ConfigError(f"{place}: not YAML: {error.problem or error.context}") from None
-    except (yaml.YAMLError, ValueError) as error:
-        raise ConfigError(f"{origin}: not YAML: {str(error).splitlines()[0]}") from None
+        problem = _QUOTED.sub("'****'", str(error.problem or error.context))
+        raise ConfigError(f"{place}: not YAML: {problem}") from None
+    except yaml.reader.ReaderError as error:
+        place = f"{origin}:{text.count(chr(10), 0, error.position) + 1}" if lines else origin
+        raise ConfigError(f"{place}: not YAML: character U+{error.character:04X} isn't allowed") from None
+    except (ValueError, LookupError, AttributeError):  # PyYAML's constructors of tags
+        raise ConfigError(f"{origin}: not YAML: a value doesn't match its tag") from None
     except RecursionError:
         raise ConfigError(f"{origin}: values are nested too deeply") from None
     finally:
-        loader.dispose()
+        if loader is not None:
+            loader.dispose()
 
 
 def compose(text: str) -> yaml.Node | None:
@@ -112,9 +119,7 @@ def expanded(text: str, where: str, env: Mapping[str, str]) -> str:
         if found[0] == "$$":
             return "$"
         if found[1] is None:
-            raise ConfigError(
-                f"{where}: must be ${{env:NAME}} or ${{env:NAME:-default}}, got {found.string[found.start() :][:40]!r}"
-            )
+            raise ConfigError(f"{where}: must be ${{env:NAME}} or ${{env:NAME:-default}}")
         value = env.get(found[1]) or found[2]
         if value is None:
             raise ConfigError(

@@ -60,17 +60,10 @@ def normal(url: str) -> str:
     scheme, separator, rest = url.partition("://")
     scheme = scheme.replace("valkeys", "rediss").replace("valkey", "redis")
     if scheme not in SCHEMES or not separator or not rest:
-        raise ConfigError(f"judge.queue.url: must begin with one of {', '.join(f'{s}://' for s in SCHEMES)}, got {masked(url)!r}")
+        raise ConfigError(f"judge.queue.url: must begin with one of {', '.join(f'{s}://' for s in SCHEMES)}")
     if scheme.endswith("+sentinel") and not urlsplit(f"{scheme}://{rest}").path.strip("/"):
-        raise ConfigError(f"judge.queue.url: must name a master as in redis+sentinel://host:26379/NAME, got {masked(url)!r}")
+        raise ConfigError("judge.queue.url: must name a master as in redis+sentinel://host:26379/NAME")
     return f"{scheme}://{rest}"
-
-
-def masked(url: str) -> str:
-    scheme, separator, rest = url.partition("://")
-    account, at, hosts = rest.rpartition("@")
-    user, colon, _ = account.partition(":")
-    return f"{scheme}{separator}{user}{colon and ':***'}{at}{hosts}"
 
 
 def unreachable(error: BaseException) -> bool:
