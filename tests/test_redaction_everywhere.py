@@ -29,6 +29,7 @@ from tests.outlets.test_webhook import Receiver as Hook
 from tests.support.judges import ScriptedModels
 from tests.support.receiver import Receiver
 from tests.support.rig import Rig, chat_attributes
+from tests.support.service import Sidecar
 
 TOKEN = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
 SAID = f"See https://acme.test/reset?token={TOKEN}, card 4111 1111 1111 1111, ada@example.org."
@@ -241,3 +242,79 @@ def test_results_of_a_backfill_are_redacted(recording: Path) -> None:
     assert {row["metric"] for row in rows} == set(QUOTING)
     assert {row["conversation_id"] for row in rows} == {public_id(NUMBER, KINDS)}
     assert_nothing_leaks(rows)
+
+
+def test_no_outlet_gets_personal_data_from_any_field_of_a_request(tmp_path: Path, receiver: Receiver) -> None:
+    """Report: outlets leaked an e-mail address in a scope's name, a call id, an event's name and a resource's key."""
+
+    def mail(where: str) -> str:
+        return f"{where}@leak.example.org"
+
+    def pairs(**values: Any) -> list[dict[str, Any]]:
+        of_all = {
+            name.replace("__", "."): value if isinstance(value, dict) else {"stringValue": value}
+            for name, value in values.items()
+        }
+        return [{"key": name, "value": value} for name, value in of_all.items()]
+
+    def parts(kind: str, **more: Any) -> str:
+        return json.dumps([{"role": "assistant" if kind == "tool_call" else "tool", "parts": [{"type": kind, **more}]}])
+
+    asked = parts("tool_call", id=mail("request"), name="lookup", arguments={"a": 1})
+    answered = parts("tool_call_response", id=mail("request"), result="ok")
+    at = 1_700_000_000_000_000_000
+
+    def span(number: int, trace: str = "ab", **values: Any) -> dict[str, Any]:
+        parent = {"parentSpanId": f"{1:016x}"} if number > 1 else {}
+        return {
+            "traceId": trace * 16, "spanId": f"{number:016x}", "name": mail("span"), "startTimeUnixNano": str(at + number), "endTimeUnixNano": str(at + 10**9),
+            "attributes": [*pairs(**values), *[{"key": mail("key"), "value": {"stringValue": "x"}}]], "status": {"code": 2, "message": mail("status")},
+            "events": [{"name": mail("event"), "timeUnixNano": str(at), "attributes": pairs(a=mail("of-event"))}], **parent,
+        }  # fmt: skip
+
+    found = [
+        span(1, gen_ai__operation__name="invoke_agent", gen_ai__agent__name="bot", gen_ai__input__messages=answered, gen_ai__output__messages=asked),
+        span(2, gen_ai__operation__name="chat", gen_ai__response__id=mail("response"), gen_ai__response__finish_reasons=mail("finish"), gen_ai__output__messages=asked),
+        span(3, gen_ai__operation__name="execute_tool", gen_ai__tool__name="lookup", gen_ai__tool__call__id=mail("call"), error__type=mail("error")),
+    ]  # fmt: skip
+    values = {"arrayValue": {"values": [{"stringValue": mail("list")}]}}
+    keys = {"kvlistValue": {"values": pairs(**{mail("inner"): mail("value")})}}
+    resource = {"attributes": [*pairs(a=values, b=keys), {"key": mail("resource"), "value": {"stringValue": "x"}}]}
+    unread = {
+        "scope": {"name": mail("unread")},
+        "spans": [span(1, "cd", gen_ai__operation__name="chat", gen_ai__request__model="m")],
+    }
+    scopes = [{"scope": {"name": mail("scope"), "version": mail("version")}, "spans": found}, unread]
+    log = {
+        "traceId": "ab" * 16,
+        "spanId": f"{1:016x}",
+        "timeUnixNano": str(at),
+        "eventName": mail("log"),
+        "body": {"stringValue": mail("body")},
+    }
+    logs = {"resourceLogs": [{"resource": resource, "scopeLogs": [{"scope": {"name": mail("logs")}, "logRecords": [log]}]}]}
+    out = tmp_path / "out"
+    out.mkdir()
+    outlets = {
+        "jsonl": str(out / "scores.jsonl"), "store": {"path": str(out / "scores.db"), "content": True}, "otlp_file": str(out / "spans.jsonl"),
+        "otlp": {"endpoint": receiver.url, "protocol": "http", "evaluate_spans": "linked", "log_events": "all"},
+    }  # fmt: skip
+    with Sidecar({"outlets": outlets, "privacy": {"export_content": True}, "inline": {"metrics": "all"}}) as sidecar:
+        is_json = {"Content-Type": "application/json"}
+        assert sidecar.post("/v1/logs", json.dumps(logs).encode(), is_json)[0] == 200
+        assert (
+            sidecar.post(
+                "/v1/traces", json.dumps({"resourceSpans": [{"resource": resource, "scopeSpans": scopes}]}).encode(), is_json
+            )[0]
+            == 200
+        )
+        turn_id = sidecar.turns()[0].turn_id
+        assert sidecar.engine.flush(60)
+        pages = ("/api/v1/turns", f"/api/v1/turns/{turn_id}", f"/api/why/{turn_id}", "/api/status", "/api/v1/facets")
+        shown = [sidecar.get("/metrics", "metrics")[1], *[sidecar.get(page, "web")[1] for page in pages]]
+    with StoreReader(out / "scores.db") as reader:
+        kept = reader.turn(turn_id)
+    assert kept is not None
+    assert all("EMAIL" in str(where) for where in (kept["content"], receiver.requests, shown[0]))
+    for where in (shown, kept, str(receiver.requests), everything(out)):
+        assert "leak.example" not in str(where)

@@ -117,6 +117,10 @@ class Plan:
         self.cell: Any = None
 
 
+_PUBLIC = SPAN_LABELS | {"scope"}
+"""Labels with names from spans."""
+
+
 class _Series:
     __slots__ = (
         "buckets", "capped", "cells", "expected", "instrument", "key_of", "keys_of", "last", "moves", "pick", "sighting", "taps",
@@ -434,7 +438,10 @@ class Telemetry:
 
     def _left(self, series: _Series, key: Labels) -> Labels:
         """Return the label set as scrapers can read it, with values from spans redacted."""
-        return tuple([for_label(self._public(value) if place in series.capped else value) for place, value in enumerate(key)])
+        names = series.instrument.attributes
+        return tuple(
+            [for_label(self._public(value) if name in _PUBLIC else value) for name, value in zip(names, key, strict=True)]
+        )
 
 
 class Readable(Protocol):

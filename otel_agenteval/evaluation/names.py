@@ -8,12 +8,13 @@ turn, unlike the numbered markers in texts.
 from __future__ import annotations
 
 import hashlib
+import operator
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from ..core.turn import Turn
+from ..core.turn import ErrorInfo, LlmCall, ToolCall, Turn
 from ..detectors.redaction.find import finds, plainly
 from ..detectors.redaction.numbers import digits_of, numbers_in_id
 
@@ -60,51 +61,66 @@ def _mark(kind: str, found: str) -> str:
     return f"[{kind.upper()}-{digest}]"
 
 
+_NAMES: Mapping[type, Collection[str]] = {
+    Turn: ("conversation_id", "user_id", "agent", "service", "service_version", "framework", "error", "llm_calls", "tool_calls"),
+    LlmCall: ("model", "provider", "finish_reason", "response_id"),
+    ToolCall: ("name", "call_id", "error"),
+    ErrorInfo: ("type",),
+}
+"""Fields with names, ids, or records that have some."""
+
+
 def named_publicly(turn: Turn, kinds: Collection[str]) -> Turn:
     """Return the turn with redacted names and ids, or the same turn if nothing changes. The turn's content isn't redacted."""
-    if not kinds:
-        return turn
-    kinds = frozenset(kinds)
-    conversation, user, error = turn.conversation_id, turn.user_id, turn.error
-    calls, tools = turn.llm_calls, turn.tool_calls or ()
-    changed: dict[str, Any] = {}
-    if conversation and (left := _public(conversation, kinds, True)) != conversation:
-        changed["conversation_id"] = left
-        if (turn.turn_id or "").endswith(f"{_CONVERSATION}{conversation}"):
-            changed["turn_id"] = f"{turn.turn_id.removesuffix(conversation)}{left}"
-    if user and (left := _public(user, kinds, True)) != user:
-        changed["user_id"] = left
-    if any(name and _public(name, kinds, False) != name for name in _names_of(turn)):
-        changed |= {
-            **{name: _public(getattr(turn, name) or "", kinds, False) for name in ("agent", "service", "service_version")},
-            "error": error and _with_public(error, "type", kinds),
-            "llm_calls": [_with_public(call, "model", kinds) for call in calls],
-            "tool_calls": [_with_public(call, "name", kinds) for call in tools],
-        }
-        changed = {name: value for name, value in changed.items() if value and value != getattr(turn, name)}
+    changed = _changed(turn, frozenset(kinds)) if kinds else {}
+    conversation = turn.conversation_id
+    if "conversation_id" in changed and (turn.turn_id or "").endswith(f"{_CONVERSATION}{conversation}"):
+        changed["turn_id"] = f"{turn.turn_id.removesuffix(conversation or '')}{changed['conversation_id']}"
     return turn.but(changed) if changed else turn
 
 
-def _names_of(turn: Turn) -> set[str | None]:
-    found = {call.model for call in turn.llm_calls} | {call.name for call in turn.tool_calls or ()}
-    return found | {turn.agent, turn.service, turn.service_version, turn.error.type if turn.error is not None else None}
+def _changed(record: Any, kinds: frozenset[str]) -> dict[str, Any]:
+    found = ((field, getattr(record, field)) for field in _NAMES[record.__class__])
+    return {field: left for field, value in found if value and (left := _left(value, kinds, field.endswith("_id"))) is not value}
 
 
-def _with_public(entry: Any, field: str, kinds: frozenset[str]) -> Any:
-    name = getattr(entry, field)
-    left = name and _public(name, kinds, False)
-    return entry if left == name else replace(entry, **{field: left})
+def _left(value: Any, kinds: frozenset[str], is_id: bool = False) -> Any:
+    """Return names, or records and attributes with redacted names, or the same object if nothing changes."""
+    kind = value.__class__
+    if kind is str:
+        left = _public(value, kinds, is_id)
+        return value if left == value else left
+    if kind in _NAMES:
+        return replace(value, **changed) if (changed := _changed(value, kinds)) else value
+    if isinstance(value, Mapping):
+        items = {_left(name, kinds): _left(item, kinds) for name, item in value.items()}
+        return value if all(name in value and item is value[name] for name, item in items.items()) else items
+    if kind in (list, tuple):
+        entries = [_left(item, kinds) for item in value]
+        return value if all(map(operator.is_, entries, value)) else entries
+    return value
 
 
 def attributes_publicly(attributes: Mapping[str, Any], kinds: Collection[str]) -> Mapping[str, Any]:
-    """Return resource attributes with redacted values, or the same mapping if nothing changes."""
-    found = {name: public_name(value, kinds) for name, value in attributes.items() if isinstance(value, str)}
-    changed = {name: value for name, value in found.items() if value != attributes[name]}
-    return {**attributes, **changed} if changed else attributes
+    """Return resource attributes with redacted names and values, or the same mapping if nothing changes."""
+    left: Mapping[str, Any] = _left(attributes, frozenset(kinds))
+    return left
 
 
 NAME_ATTRIBUTES: Mapping[str, Callable[[str, Collection[str]], str]] = {
-    **dict.fromkeys(("gen_ai.conversation.id", "session.id", "user.id", "enduser.id"), public_id),
+    **dict.fromkeys(
+        (
+            "gen_ai.conversation.id",
+            "session.id",
+            "user.id",
+            "enduser.id",
+            "gen_ai.tool.call.id",
+            "gen_ai.response.id",
+            "call_id",
+            "response_id",
+        ),
+        public_id,
+    ),
     **dict.fromkeys(
         ("gen_ai.agent.name", "gen_ai.tool.name", "gen_ai.request.model", "gen_ai.response.model", "error.type"), public_name
     ),

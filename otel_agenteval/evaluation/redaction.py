@@ -28,7 +28,7 @@ KINDS = ("email", "phone", "card", "ssn", "secret")
 """Kinds of data that can be removed."""
 _MAX_NESTING = 60
 _CONTAINERS = frozenset(("llm_calls", "tool_calls", "agent_runs", "spans", "handoffs", "retrievals", "messages"))
-_IDS = frozenset(("turn_id", "tenant", "trace_id", "span_id", "id", "parent", "call_id", "response_id", "start", "close_reason"))
+_IDS = frozenset(("turn_id", "tenant", "trace_id", "span_id", "id", "parent", "start", "close_reason"))
 """Identifiers in the form ``turn.v1``. They aren't personal data, but their digits can look like it."""
 MOST_EXPORTED = 4_096
 """Maximum number of characters of each exported text."""
@@ -182,6 +182,8 @@ class Redactor:
     def _part(self, name: str, part: Any, depth: int) -> Any:
         if name in _IDS:
             return part
+        if name in NAME_ATTRIBUTES and isinstance(part, str):
+            return NAME_ATTRIBUTES[name](part, self.kinds)
         if name in _CONTAINERS and isinstance(part, (list, tuple)) and depth < _MAX_NESTING:
             return [
                 {key: self._part(key, item, depth + 1) for key, item in entry.items()}

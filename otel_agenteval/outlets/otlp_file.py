@@ -13,7 +13,7 @@ from typing import Any
 from ..core.semconv import EVENT
 from ..core.telemetry import Telemetry
 from ..core.writable import fault_of_file
-from ..evaluation.names import attributes_publicly
+from ..evaluation.names import attributes_publicly, public_name
 from ..evaluation.redaction import Redactor
 from ..evaluation.scored_turn import ScoredTurn
 from ..spans.record import SpanRecord
@@ -49,15 +49,18 @@ def _leaving(record: SpanRecord, redactor: Redactor | None) -> SpanRecord:
     def clean(value: Any) -> Any:
         return value if redactor is None else redactor.value(value)
 
+    def name(text: str) -> str:
+        return text if redactor is None else public_name(text, redactor.kinds)
+
     left = attributes_publicly(record.resource_attributes, redactor.kinds) if redactor is not None else record.resource_attributes
     resource = record.resource if left is record.resource_attributes else left
     copy = SpanRecord(
         clean(record.name), record.trace_id, record.span_id, record.parent_id, remote_parent=record.remote_parent, server=record.server,
         start_ns=record.start_ns, end_ns=record.end_ns, status=record.status, status_message=clean(record.status_message), attributes=clean(record.attributes),
-        events=[one._replace(attributes=clean(one.attributes)) for one in record.events if one.name != EVENT],
-        scope=record.scope, resource=resource, truncated=record.truncated,
+        events=[one._replace(name=name(one.name), attributes=clean(one.attributes)) for one in record.events if one.name != EVENT],
+        scope=name(record.scope), resource=resource, truncated=record.truncated,
     )  # fmt: skip
-    copy.logs = [one._replace(attributes=clean(one.attributes), body=clean(one.body)) for one in record.logs]
+    copy.logs = [one._replace(name=name(one.name), attributes=clean(one.attributes), body=clean(one.body)) for one in record.logs]
     return copy
 
 

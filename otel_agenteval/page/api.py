@@ -716,7 +716,7 @@ def _as_csv(rows: list[dict[str, Any]]) -> bytes:
     metrics = sorted({score["metric"] for row in rows for score in row["scores"]})
     out = io.StringIO()
     table = csv.writer(out, lineterminator="\n")
-    table.writerow((*_COLUMNS, *metrics))
+    table.writerow((*_COLUMNS, *map(for_csv, metrics)))
     for row in rows:
         values = {score["metric"]: score["value"] for score in row["scores"]}
         table.writerow([for_csv(row.get(name)) for name in _COLUMNS] + [for_csv(values.get(name)) for name in metrics])

@@ -249,6 +249,17 @@ def test_a_cell_of_an_export_is_no_formula(tmp_path: Path) -> None:
     assert "'=HYPERLINK" in text
 
 
+@pytest.mark.parametrize("agent", ["x\r=2+5", "\r=2+5", "x\r\n=2+5", "x\x85=2+5", "\t=2+5", " =2+5", "\uff1d2+5"])
+def test_a_line_end_makes_no_formula_of_a_cell(agent: str, tmp_path: Path) -> None:
+    """Report: a carriage return in an unquoted cell started a row with a formula."""
+    turn = turn_row(1, agent=agent)
+    with ServedPage(filled(tmp_path / "s.db", [(turn, [score_row(turn)])])) as served:
+        text = served.client.get("/api/v1/export", params={"format": "csv"}).text
+    [row] = csv.DictReader(io.StringIO(text, newline=""))
+    assert "\r" not in text
+    assert row["agent"].lstrip()[0] in "'x"
+
+
 # --- content
 
 
