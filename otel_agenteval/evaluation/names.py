@@ -80,15 +80,20 @@ def named_publicly(turn: Turn, kinds: Collection[str]) -> Turn:
 
 
 def _changed(record: Any, kinds: frozenset[str]) -> dict[str, Any]:
-    found = ((field, getattr(record, field)) for field in _NAMES[record.__class__])
-    return {field: left for field, value in found if value and (left := _left(value, kinds, field.endswith("_id"))) is not value}
+    found: dict[str, Any] = {}
+    for field in _NAMES[record.__class__]:
+        value = getattr(record, field)
+        left = NAME_ATTRIBUTES[field](value, kinds) if value and field in NAME_ATTRIBUTES else _left(value, kinds)
+        if left is not value and left != value:
+            found[field] = left
+    return found
 
 
-def _left(value: Any, kinds: frozenset[str], is_id: bool = False) -> Any:
+def _left(value: Any, kinds: frozenset[str]) -> Any:
     """Return names, or records and attributes with redacted names, or the same object if nothing changes."""
     kind = value.__class__
     if kind is str:
-        left = _public(value, kinds, is_id)
+        left = _public(value, kinds, False)
         return value if left == value else left
     if kind in _NAMES:
         return replace(value, **changed) if (changed := _changed(value, kinds)) else value
@@ -107,22 +112,16 @@ def attributes_publicly(attributes: Mapping[str, Any], kinds: Collection[str]) -
     return left
 
 
+def public_call_id(name: str, kinds: Collection[str]) -> str:
+    """Return the id of a call or response without e-mail addresses and secrets. Its digits can look like other personal data."""
+    return _public(name, frozenset(kinds) & {"email", "secret"}, False)
+
+
 NAME_ATTRIBUTES: Mapping[str, Callable[[str, Collection[str]], str]] = {
-    **dict.fromkeys(
-        (
-            "gen_ai.conversation.id",
-            "session.id",
-            "user.id",
-            "enduser.id",
-            "gen_ai.tool.call.id",
-            "gen_ai.response.id",
-            "call_id",
-            "response_id",
-        ),
-        public_id,
-    ),
+    **dict.fromkeys(("gen_ai.conversation.id", "session.id", "user.id", "enduser.id", "conversation_id", "user_id"), public_id),
+    **dict.fromkeys(("gen_ai.tool.call.id", "gen_ai.response.id", "call_id", "response_id"), public_call_id),
     **dict.fromkeys(
         ("gen_ai.agent.name", "gen_ai.tool.name", "gen_ai.request.model", "gen_ai.response.model", "error.type"), public_name
     ),
 }
-"""Span attributes with names or ids, and the functions that redact them."""
+"""Span attributes and fields with names or ids, and the functions that redact them."""

@@ -33,9 +33,8 @@ _SPOKEN = lazy(
     re.IGNORECASE,
 )  # fmt: skip
 _SPACED = lazy(
-    r"(?<![\w.+-])[A-Za-z0-9_.+-]{1,64} {0,2}@ {0,2}[A-Za-z0-9-]{1,63}(?: ?\. ?[A-Za-z0-9-]{1,63}){0,4} ?\. ?"
-    + _TOP
-    + r"(?![\w-])"
+    r"(?<![\w.+-])(?:[A-Za-z0-9_.+-]{1,64}(?: {1,2}@ {0,2}|@(?: {1,2}|[ \t]?\r?\n[ \t>]{0,8}))|[A-Za-z0-9_+-]{1,32}\.[A-Za-z0-9_+-]{1,32}\r?\n[ \t>]{0,8}@)"
+    r"[A-Za-z0-9-]{1,63}(?: ?\. ?[A-Za-z0-9-]{1,63}){0,4} ?\. ?" + _TOP + r"(?![\w-])"
 )
 
 
@@ -54,7 +53,7 @@ def emails(text: str) -> Iterator[Span]:
         yield from (found.span() for found in _SPELLED.finditer(text))
     if " dot " in lowered and " at " in lowered:
         yield from (found.span() for found in _SPOKEN.finditer(text))
-    if "@ " in text or " @" in text:
+    if any(broken in text for broken in ("@ ", " @", "@\n", "@\r", "\n@")):
         yield from (found.span() for found in _SPACED.finditer(text))
 
 

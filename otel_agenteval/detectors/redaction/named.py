@@ -96,6 +96,14 @@ _ENDS = lazy(r"[ \t]*(?:\Z|[\r\n&;,#\"'`)])")
 _NEXT_KEY = lazy(r"[a-z][a-z_.-]*[=:]|[A-Z_]+[=:]")
 
 
+_BEFORE_QUOTE = lazy(
+    r"(?:(?:[\w.$]{1,60}(?:[\[(][^\[\]()\n]{0,60}[\])])?\s{0,4}(?:\|\||\?\?|\?:|\bor\b)|[\w.$]{1,60}\sif\s[\w.$]{1,60}\selse)\s{0,4}){1,3}(?=[\"'`])"
+    r"|(?:new\s)?(?:[\w.]{0,40}\.)?(?:\w{0,20}Secret\w{0,20}|String|Buffer\.from|b64decode|atob)(?:\.\w{1,20})?\(\s{0,8}(?=[bru]?[\"'`])"
+)
+"""Code before a quoted value: what it replaces, as in ``env.KEY || '…'``, or a call that only converts it."""
+_BRACED = lazy(r"=\s?\{([^{}\n]{3,128}(?:\}\}[^{}\n]{0,64}){0,4})\}(?=(;)?)")
+
+
 def _quoted(text: str, at: int) -> Span | None:
     """Return the position of the quoted text that starts here, or None. An unclosed quotation ends with the line."""
     opens = _QUOTE.match(text, at)
@@ -123,6 +131,10 @@ def _value(text: str, at: int) -> NamedValue | None:
     quoted = _quoted(text, at)
     if quoted is not None:
         return NamedValue(*quoted, sure=True)
+    code = _BEFORE_QUOTE.match(text, at)
+    quoted = _quoted(text, code.end()) if code is not None else None
+    if quoted is not None:
+        return NamedValue(*quoted, sure=True)
     bare = _BARE.match(text, at)
     if bare is None or text[bare.end() : bare.end() + 1] in ("(", "[", "{"):
         return None
@@ -142,15 +154,18 @@ def _value(text: str, at: int) -> NamedValue | None:
 
 _CLOSE = r"(?:['’]s)?[\"'`*_\])}]{0,4}\\{0,3}[\"']?(?:[ \t]?\([^()\n]{1,30}\)|\[[^\[\]\n]{0,30}\])?"
 _ASSIGNS = lazy(rf"{_CLOSE}\s{{0,4}}(?:=>|:=|->|<-|\u2192|==?|:|\uff1a)[*_]{{0,2}}\s{{0,4}}")
-_TYPED = lazy(r"[ \t]{0,2}:?[ \t]{0,2}&?[A-Za-z][\w<>\[\]?]{0,15}[ \t]{0,2}=[ \t]{0,2}(?=[\"'])")
+_TYPED = lazy(r"[ \t]{0,2}:?[ \t]{0,2}&?[A-Za-z][\w<>\[\]?]{0,15}[ \t]{0,2}=[ \t]{0,2}(?=[\"'A-Z])")
 
 
 def _assigned(text: str, name: Name) -> Iterator[NamedValue]:
     """Match ``password = …``, ``"password": …``, ``Password=…``."""
-    sign = _ASSIGNS.match(text, name.end) or _TYPED.match(text, name.end)
+    sign = _TYPED.match(text, name.end) or _ASSIGNS.match(text, name.end)
     value = _value(text, sign.end()) if sign is not None else None
+    braced = _BRACED.match(text, name.end)
     if value is not None:
         yield value
+    elif braced is not None and (braced.group(2) or text[name.start - 1 : name.start] == ";"):  # of ODBC
+        yield NamedValue(*braced.span(1))
 
 
 _COMMA = lazy(r"[\])]?[\"'](?:\s{0,4},\s{0,4}|\)\.[a-z_]{1,20}\(\s?)(?=[\"'])|\(\s?(?=[\"'])", re.IGNORECASE)

@@ -29,7 +29,7 @@ def digits_of(text: str) -> str:
 
 # --- cards
 
-_ROW = r"[0-9](?:(?:[ .\-_/\u00b7]{1,3}|\+|[ \t\\-]{0,20}\r?\n[ \t>]{0,20})?[0-9]){13,18}(?![0-9])"
+_ROW = r"[0-9](?:(?:[ .,*\-_/\u00b7]{1,5}|\+|[ \t\\-]{0,20}\r?\n[ \t>]{0,20})?[0-9]){13,18}(?![0-9])"
 _CARD_RUN = lazy(r"(?<![0-9])(?:(?=[2-69][0-9]{3})|(?<![0-9][ .\-_/+\u00b7\n])(?=[2-69]))" + _ROW)
 """Matches at the start of a group of four digits, or of a row of shorter groups."""
 _LONG_ROW = lazy(r"[0-9](?:[ .,|\-_/+\\\u00b7\t\r\n>]{0,42}[0-9]){13}")
@@ -73,10 +73,11 @@ def _card_in(text: str, start: int, end: int) -> Span | None:
         digits = digits_of(row)
         if len(digits) < 14:
             return None
-        if _ISSUER.fullmatch(digits) and luhn_valid(digits) and _is_grouped(row) and not _is_part(text, start, stop):
+        is_card = _ISSUER.fullmatch(digits) and luhn_valid(digits) and _is_grouped(row) and not _is_part(text, start, stop)
+        if is_card and ("," not in row or _is_called_card(text, start, stop)):
             return start, stop
         shorter = len(row.rstrip("0123456789"))
-        stop = start + len(row[:shorter].rstrip(" .,|-_/+\u00b7\t\r\n>"))
+        stop = start + len(row[:shorter].rstrip(" .,*|-_/+\u00b7\t\r\n>"))
         if not shorter:
             return None
     return None
@@ -89,6 +90,19 @@ def _is_grouped(row: str) -> bool:
         if len(sizes) == 1 or len(set(sizes)) == 1 or "-".join(map(str, sizes)) in _GROUPS:
             return True
     return False
+
+
+def _is_called_card(text: str, start: int, end: int) -> bool:
+    """Return True if a word for cards is near, or if the text is nothing else. Numbers with commas between them are often a list."""
+    before, after = text[max(0, start - 64) : start], text[end : end + 48]
+    if re.search(r"[0-9], ?\Z", before) or re.match(r", ?[0-9]", after):
+        return False
+    return not (before + after).strip() or _CARD_WORD.search(f"{before} {after}") is not None
+
+
+_CARD_WORD = lazy(
+    r"card|visa|master|amex|american express|kart[ae]|carte|tarjeta|carta|cart[ãa]o|\bpan\b|cv[vc]\b", re.IGNORECASE
+)
 
 
 def _is_part(text: str, start: int, end: int) -> bool:
@@ -190,7 +204,7 @@ _DATE = lazy(
     r"(?:[0-3]?[0-9])([./ -])(?:[01]?[0-9])\1(?:19|20)[0-9]{2}(?![0-9])|(?:[01]?[0-9])([./ -])(?:[0-3]?[0-9])\2(?:19|20)[0-9]{2}(?![0-9])"
 )
 _PHONE_WORDS = (
-    r"(?:tele)?phone|(?:cell|mobile|home|work|office|contact|emergency|phone|tel|fax)[ _-]?(?:phone)?[ _-]?(?:number|no|nr|num)|tel|telefon\w{0,6}|t[ée]l(?:[ée]phone)?|tel[ée]fono|telefone|"
+    r"(?:tele)?phone|my (?:new )?number|meine (?:neue )?nummer|(?:cell|mobile|home|work|office|contact|emergency|phone|tel|fax)[ _-]?(?:phone)?[ _-]?(?:number|no|nr|num)|tel|telefon\w{0,6}|t[ée]l(?:[ée]phone)?|tel[ée]fono|telefone|"
     r"mobil[e]?|(?:tele)?m[óo]vel|m[óo]vil|celular|cell|cellulare|portable|handy|fax|msisdn|whats ?app|signal|sms|rufnummer|numero|número|numéro|puhelin|gsm|komórka|"
     r"电话|電話|手机|手機|携帯(?:電話)?|전화|휴대폰|핸드폰|연락처|телефон|тел|\u260e\ufe0f?|\U0001f4de|\U0001f4f1|\u2706|\u2121"
 )
@@ -206,9 +220,9 @@ _DIALLED = lazy(
 )
 _CALLED = lazy(
     r"(?<![A-Za-z])(?:(?:call|ring|dial|text|phone|reach|contact)(?:ing|ed)?\s{1,2}(?:(?:me|us|him|her|them|back|you|now|please|support|home|the office)\s{1,2}){0,3}(?:(?:at|on|under)\s{1,2})?:?\s{0,2}"
-    r"((?:1[ .-]?)?\(?[2-9][0-9]{2}\)?[ .-]?[2-9][0-9]{2}[ .-]?[0-9]{4}|0[1-9](?:[ /-]?[0-9]){8,9}|[6-9][0-9]{9}|[2-9][0-9]{2}[.-][0-9]{4})"
+    r"((?:1[ .-]?)?\(?[2-9][0-9]{2}\)?[ .-]?[2-9][0-9]{2}[ .-]?[0-9]{4}|0[1-9](?:[ /-]?[0-9]){8,9}|[6-9][0-9]{8,9}|8[0-9]{10}|[5-9][0-9]{2}[ -][0-9]{3}[ -][0-9]{3}|[2-9][0-9]{2}[.-][0-9]{4})"
     r"|(?:ruf\w{0,4}|appel\w{1,3}|ll[aá]m\w{1,5}|chiam\w{1,5}|lig[aou]\w{0,3})[\s-]{1,2}(?:(?:mich|uns|moi|nous|me)\s{1,2}){0,2}(?:(?:an|unter|au|al|el|no|para|pelo):?\s{1,2}){0,2}"
-    r"(0[1-9](?:[ /-]?[0-9]){8,10}|[3-9][0-9]{8,9}|[1-9]{2}9[0-9]{8}))" + _EXTENSION + r"(?![0-9])(?![.:/-][0-9])",
+    r"(0[1-9](?:[ /-]?[0-9]){8,10}|[3-9](?:[ -]?[0-9]){8,9}|[1-9]{2}9[0-9]{8}))" + _EXTENSION + r"(?![0-9])(?![.:/-][0-9])",
     re.IGNORECASE,
 )  # fmt: skip
 _EAST_ASIAN = lazy(

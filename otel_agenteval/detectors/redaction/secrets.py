@@ -228,7 +228,7 @@ def _jwts(text: str) -> Iterator[Span]:
 
 _AUTHORIZATION = lazy(
     r"(?:authorization|x-auth(?:-token)?|x-api-key)[\"'\]`*]{0,4}\s{0,4}(?:=>|[:=,])\s{0,4}\[?[\"'`]{0,2}\s{0,4}"
-    r"(?:(?:basic|bearer|token|digest|apikey|negotiate|ntlm|hawk|sso-key|splunk|key)\s{1,4})?[\"'`]?([A-Za-z0-9._~+/=:-]{6,8000})",
+    r"(?:[A-Za-z][\w-]{1,19}\s{1,4})?[\"'`]?([A-Za-z0-9._~+/=:-]{6,8000})",
     re.IGNORECASE,
 )
 _DIGEST = lazy(

@@ -26,10 +26,12 @@ _WRITTEN = re.compile(
     r"|\\(?:u[0-9A-Fa-f]{4}|u\{[0-9A-Fa-f]{1,6}\}|x[0-9A-Fa-f]{2}|[nrtbfv]|[^\w\s]|_)"
     r"|(?:%[89A-Fa-f][0-9A-Fa-f]){2,4}|%[0-7][0-9A-Fa-f]"
     rf"|{_ENTITY}"
-    r"|=40(?=[\w-]{1,63}\.[A-Za-z])"  # quoted-printable
+    r"|=40(?=[\w-]{1,63}\.[A-Za-z])|=\r?\n(?=@)|(?<=@)=\r?\n"  # quoted-printable
     rf"|[{_INVISIBLE}]+"
 )
-_MARKS = re.compile(rf"[\\%&{_INVISIBLE}]|=40")
+_MARKS = re.compile(rf"[\\%&{_INVISIBLE}]|=40|=\r?\n")
+_TAG = re.compile(r"</?(?:b|i|u|em|strong|span|font|mark|wbr|small|code)(?:\s[^<>]{0,200})?/?>")
+"""Markup inside a word or number."""
 _CONTROL = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f", "v": "\v"}
 
 
@@ -64,14 +66,13 @@ def first_view(text: str) -> View:
 
 
 def next_view(view: View) -> View | None:
-    """Return the view with one more layer of encoding undone, or None without encoding."""
+    """Return the view with one more layer of encoding undone, markup last, or None without either."""
     text = view.text
-    if _MARKS.search(text) is None:
-        return None
+    encoded = _WRITTEN if _MARKS.search(text) is not None and _WRITTEN.search(text) is not None else _TAG
     parts: list[str] = []
     places: list[tuple[int, int, int, bool]] = []
     at = out = 0
-    for found in _WRITTEN.finditer(text):
+    for found in encoded.finditer(text):
         start, end = found.span()
         means = _meaning(found.group())
         if start > at:
@@ -107,7 +108,7 @@ def _meaning(written: str) -> str:
         import html
 
         return html.unescape(written)
-    return "@" if first == "=" else ""
+    return "@" if written == "=40" else ""
 
 
 def _character(code: int) -> str:

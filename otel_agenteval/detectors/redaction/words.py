@@ -23,7 +23,7 @@ _PASSWORDS = (
     r"|(?:c[óo]d(?:e|igo|ice)|clave|chave|chiave)_(?:d[ei]_|d_)?(?:acceso|acc[èe]s|acesso|accesso)|(?:zugangs|zugriffs)code"
     r"|(?:ssh|store|key|smtp|ftp|db|database|sql|pg|postgres|mongo|redis|user|usr|root|admin|require|my|mail|ldap|proxy|imap|http|wifi|vnc|sasl|auth|wp|priv|sudo|become|app|svc|service|account"
     r"|login|hub|git|registry|docker|new|old|test|default|basic)_?pass|(?:bind|root)pw|masterauth|(?:^|_)(?:pwd|pswd|psk|pw)"
-    r"|(?:client|app|application|api|shared|webhook|consumer|jwt|session|signing|hmac|oauth|auth|totp|otp|mfa|2fa|django|flask|nextauth|cookie)_?secret"
+    r"|secret_?(?:str|bytes)|(?:client|app|application|api|shared|webhook|consumer|jwt|session|signing|hmac|oauth|auth|totp|otp|mfa|2fa|django|flask|nextauth|cookie)_?secret"
 )
 _KEYS = (
     r"(?:api|app|secret|private|access|auth|encryption|encrypt|signing|sign|master|account|shared_?access|service|webhook|consumer|client|storage|subscription|license|deploy|ssh"
