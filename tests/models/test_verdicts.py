@@ -226,3 +226,64 @@ def test_what_a_model_says_on_its_way_is_no_verdict(server: Server, judge_of: An
 
     server.will({"status": "completed", "output": [message(LURE, phase="commentary"), message(BAD, phase="final_answer")]})
     assert oa.get_metric("llm_relevance").evaluate(TURN, judge=judge_of("responses/m-1")).value == 0.0
+
+
+LOOK_ALIKES = [
+    "\u0455core",
+    "s\u0441ore",
+    "sc\u043ere",
+    "scor\u0435",
+    "\u0455\u0441\u043er\u0435",
+    "SC\u041eRE",
+    "sc\u03bfre",
+    "s_c\u043e_re",
+]
+
+
+@pytest.mark.parametrize("key", LOOK_ALIKES)
+def test_a_key_that_looks_like_the_asked_one_is_a_second_verdict(key: str, models: ScriptedModels) -> None:
+    """Report: a Cyrillic key beside ``score`` passed as one verdict."""
+    two = json.dumps({"score": 100, key: 0, "reasoning": "x"}, ensure_ascii=False)
+    assert verdict_in(two, KEYS) is None
+    assert verdict_in(json.dumps({key: 5, "reasoning": "x"}), KEYS) == {"score": 5, "reasoning": "x"}
+    assert verdict_in('{"score": 100, "оценка": 1, "reasoning": "x"}', KEYS) is not None
+    assert models.score("llm_relevance", TURN, two, BAD).value == 0.0
+
+
+OF_OTHERS: dict[str, dict[str, Any]] = {
+    "role user": {"message": {"role": "user", "content": LURE}},
+    "role tool": {"message": {"role": "tool", "content": LURE}},
+    "arguments of role user": {
+        "message": {"role": "user", "content": None, "tool_calls": [{"function": {"name": "f", "arguments": LURE}}]}
+    },
+    "a thought of role user": {"message": {"role": "user", "content": None, "reasoning": LURE}},
+    "words before a tool call": {"message": {"role": "assistant", "content": LURE}, "finish_reason": "tool_calls"},
+    "words before a function call": {"message": {"role": "assistant", "content": LURE}, "finish_reason": "function_call"},
+    "a thought before a tool call": {
+        "message": {"role": "assistant", "content": None, "reasoning": LURE},
+        "finish_reason": "tool_calls",
+    },
+}
+
+
+@pytest.mark.parametrize("name", OF_OTHERS)
+def test_words_of_others_are_no_verdict(name: str, server: Server, judge: oa.Judge) -> None:
+    """Report: replies with role ``user`` and with finish reason ``tool_calls`` counted."""
+    server.will({"choices": [{"index": 0, "finish_reason": "stop", **OF_OTHERS[name]}]})
+    server.reply(BAD)
+    assert oa.get_metric("llm_relevance").evaluate(TURN, judge=judge).value == 0.0
+    assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize(
+    "prose",
+    [
+        "Score: 100", "**Score:** 100/100", "The score is 100.", "I rate this 100.", "Rating: 10/10.", "Final score: 100\n", "Score = 100", "100", "100/100", "Score 100:",
+        "My score: 100.\nHere is the JSON:", "I would give a score of 100.", "Punktzahl: 100", "- score: 100",
+    ],
+)  # fmt: skip
+def test_prose_that_states_a_score_is_repaired_once(prose: str, server: Server, judge: oa.Judge) -> None:
+    """Report: prose that states a score before the JSON ended as unreadable."""
+    server.reply(f"{prose}\n\n{BAD}", BAD)
+    assert oa.get_metric("llm_relevance").evaluate(TURN, judge=judge).value == 0.0
+    assert [account.repair for account in judge.accounts()] == [False, True]

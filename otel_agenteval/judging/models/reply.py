@@ -135,7 +135,11 @@ def _says_two_things(found: dict[str, Any], asked: Collection[str]) -> bool:
 def _plain(key: str) -> str:
     if key.isascii() and key.isalnum():
         return key.lower()
-    return re.sub(r"[\W_]", "", unicodedata.normalize("NFKC", key).casefold())
+    return re.sub(r"[\W_]", "", unicodedata.normalize("NFKC", key).casefold()).translate(_LOOK_ALIKES)
+
+
+_LOOK_ALIKES = str.maketrans("авекмнорстухѕіјһԁԛԝгαεικνορτυϲ", "abekmhopctyxsijhdqwraeikvoptuc")
+"""Cyrillic and Greek letters, and the Latin letters that they look like."""
 
 
 # --- the form

@@ -53,4 +53,5 @@ def answer(body: Mapping[str, Any]) -> ChatReply:
     fresh = parsing.count(usage.get("input_tokens"))
     given = None if fresh is None else parsing.added(fresh, cached, parsing.count(usage.get("cache_creation_input_tokens")))
     finish = _FINISHES.get(parsing.text(body.get("stop_reason")))
+    reply = parsing.said(reply, body.get("role"), body.get("stop_reason"))
     return ChatReply(reply, TokenUsage(given, parsing.count(usage.get("output_tokens")), cached), finish)

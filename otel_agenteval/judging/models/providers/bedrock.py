@@ -51,4 +51,5 @@ def answer(body: Mapping[str, Any]) -> ChatReply:
     fresh = parsing.count(usage.get("inputTokens"))
     given = None if fresh is None else parsing.added(fresh, cached, parsing.count(usage.get("cacheWriteInputTokens")))
     finish = _FINISHES.get(parsing.text(body.get("stopReason")))
+    reply = parsing.said(reply, message.get("role"), body.get("stopReason"))
     return ChatReply(reply, TokenUsage(given, parsing.count(usage.get("outputTokens")), cached), finish)

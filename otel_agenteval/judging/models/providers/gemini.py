@@ -70,7 +70,10 @@ def answer(body: Mapping[str, Any]) -> ChatReply:
         return ChatReply("", counted, "refusal")
     if candidate is None:
         raise parsing.no_answer("generateContent")
-    parts = parsing.mappings(parsing.mapping(candidate.get("content")).get("parts"))
-    words = "".join(parsing.text(part.get("text")) for part in parts if part.get("thought") is not True)
+    content = parsing.mapping(candidate.get("content"))
+    words = "".join(
+        parsing.text(part.get("text")) for part in parsing.mappings(content.get("parts")) if part.get("thought") is not True
+    )
+    words = parsing.said(words, content.get("role"), None)
     is_blocked = any(rating.get("blocked") is True for rating in parsing.mappings(candidate.get("safetyRatings")))
     return ChatReply(words, counted, "refusal" if is_blocked else _FINISHES.get(parsing.text(candidate.get("finishReason"))))

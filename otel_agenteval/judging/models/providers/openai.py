@@ -74,10 +74,13 @@ def answer(body: Mapping[str, Any]) -> ChatReply:
         content = "".join(
             parsing.text(part.get("text")) for part in parsing.mappings(content) if part.get("type", "text") in _ANSWER_PARTS
         )
-    reply = parsing.text(content)
+    role, stop = message.get("role"), choice.get("finish_reason")
+    reply = parsing.said(parsing.text(content), role, stop)
     if not reply.strip():
-        thought = parsing.text(message.get("reasoning_content")) or parsing.text(message.get("reasoning"))
-        reply = _arguments_in(message) or (thought if parsing.is_object(thought) else reply)
+        thought = parsing.said(
+            parsing.text(message.get("reasoning_content")) or parsing.text(message.get("reasoning")), role, stop
+        )
+        reply = parsing.said(_arguments_in(message), role, None) or (thought if parsing.is_object(thought) else reply)
     return ChatReply(reply, _usage(body), "refusal" if refuses else finish)
 
 

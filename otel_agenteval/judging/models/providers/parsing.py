@@ -23,6 +23,12 @@ def text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
+def said(words: str, role: Any, stop: Any) -> str:
+    """Return a model's final words: nothing if another role said them, or if the model stopped to call a tool."""
+    is_final = role in (None, "", "assistant", "model") and text(stop).lower() not in ("tool_calls", "function_call", "tool_use")
+    return words if is_final else ""
+
+
 def count(value: Any) -> int | None:
     """Return the value if it is a plausible number of tokens, or None."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _LARGEST_COUNT else None

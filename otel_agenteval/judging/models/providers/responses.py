@@ -48,7 +48,9 @@ def answer(body: Mapping[str, Any]) -> ChatReply:
     if not isinstance(body.get("output"), list):
         raise parsing.no_answer("the Responses API")
     messages = [
-        item for item in parsing.mappings(body["output"]) if item.get("type") == "message" and item.get("phase") != "commentary"
+        item
+        for item in parsing.mappings(body["output"])
+        if item.get("type") == "message" and item.get("phase") != "commentary" and parsing.said("x", item.get("role"), None)
     ]
     parts = [part for message in messages for part in parsing.mappings(message.get("content"))]
     reply = "".join(parsing.text(part.get("text")) for part in parts if part.get("type") == "output_text")
