@@ -17,7 +17,7 @@ FLOORS: tuple[dict[str, str], ...] = (
     {"cli": "httpx opentelemetry prometheus_client"},
     {"kafka": "confluent_kafka"},
     {
-        "server": "google grpc h11 isal opentelemetry prometheus_client zstandard",
+        "server": "google h11 h2 isal opentelemetry prometheus_client zstandard",
         "instrumentation": "opentelemetry pytest typing_extensions",
         "backfill": "clickhouse_connect daft numpy pyarrow ray",
     },

@@ -67,7 +67,7 @@ class ServeOptions(Section):
     max_connections: Count = 512
     """Maximum concurrent connections, for gRPC and for each HTTP port."""
     client_connections: Count = 128
-    """Maximum concurrent HTTP connections from one address."""
+    """Maximum concurrent connections from one address, for gRPC and for each HTTP port."""
     client_rate: Size | None = None
     """Maximum average bytes per second from one address. Null means no limit."""
     body_timeout: Duration = 10.0

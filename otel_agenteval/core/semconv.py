@@ -325,7 +325,7 @@ INSTRUMENTS: tuple[Instrument, ...] = (
     Instrument(SERVE_CONNECTIONS, "gauge", "{connection}", ("listener",), "Open connections, by listener.", about_us=True),
     Instrument(
         SERVE_CONNECTIONS_REFUSED, "counter", "{connection}", ("listener",),
-        "Connections that were refused because the total or one client's number was too high.", about_us=True,
+        "Connections that were closed because the total or one client's number was too high.", about_us=True,
     ),
     Instrument(BUILD_INFO, "gauge", "", ("version", "python"), "Always 1. The labels contain the running version and the Python version.", about_us=True, over="max"),
     Instrument(
@@ -403,7 +403,7 @@ KNOWN_LABELS: Mapping[str, tuple[Mapping[str, tuple[str, ...]], ...]] = {
             "transport": ("http",), "signal": ("traces", "logs"),
             "outcome": (*_TAKEN, *_REFUSED, "forbidden", "bad_method", "bad_type"),
         },
-        {"transport": ("http",), "signal": ("other",), "outcome": ("not_found", "error")},
+        {"transport": ("grpc", "http"), "signal": ("other",), "outcome": ("not_found", "error")},
     ),
     KAFKA_MESSAGES: ({"outcome": ("taken", "dead_letter", "replayed")},),
     KAFKA_REBALANCES: ({"kind": ("assigned", "revoked", "lost")},),

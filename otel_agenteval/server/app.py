@@ -33,7 +33,7 @@ from .grpc import GrpcServer
 from .guard import Guard
 from .health import Check, Readiness, delivery
 from .http import OtlpHandler
-from .http_server import BackgroundServer, Head, HttpServer
+from .http_server import BackgroundServer, Handler, Head, HttpServer, Server
 from .journal_folder import ALONE, LOCK_GRACE, JournalFolder
 from .poison import PoisonList
 from .receiver import Receiver
@@ -93,11 +93,11 @@ class Service:
         self._maintenance: list[asyncio.Task[None]] = []
         self._readiness = Readiness(self.unready, self.checks)
         self._threads = ThreadPoolExecutor(_THREADS, "agenteval-receiver", mark_as_ours)
-        self._grpc: GrpcServer | None = None
-        self._servers: dict[str, HttpServer] = {}
+        self._servers: dict[str, Server] = {}
         self._metrics = Metrics(self.registry)
         self._web: Web | None = None
-        self._tls_context: ssl.SSLContext | None = None
+        self._tls_contexts: dict[str, ssl.SSLContext | None] = {}
+        """Contexts of the last reload, by protocol."""
         self._valid: dict[str, Validity] = {}
         self._reloaded = (True, clock.time_ns())
         """Whether the last reload was valid, and the time of the last valid one in nanoseconds."""
@@ -133,8 +133,7 @@ class Service:
 
     @property
     def addresses(self) -> dict[str, str]:
-        found = {"grpc": self._grpc.address} if self._grpc is not None else {}
-        return {**found, **{name: server.address for name, server in self._servers.items()}}
+        return {name: server.address for name, server in self._servers.items()}
 
     async def start(self) -> None:
         """Listen on every configured address, or raise ConfigError with everything closed."""
@@ -158,9 +157,6 @@ class Service:
             return
         self.engine.start()
         self._maintenance.append(loop.create_task(self._check_outlets()))
-        self._tls_context = first = tls_context(options.tls)
-        if first is not None:
-            first.sni_callback = self._renew
         self._read_certificates()
         if options.metrics is not None:
             page = GetHandler(self._guard(options.metrics), self.engine.failed, self._metrics.get, self._readiness)
@@ -173,15 +169,13 @@ class Service:
                 return
         if options.web is not None:
             self._web = self._page(options.web)
-            await self._listen("web", options.web, self._web, first)
+            await self._listen("web", options.web, self._http_server(self._web))
         if options.grpc is not None:
-            grpc = GrpcServer(self.receiver, self._threads)
-            await grpc.start(options.grpc, options.tls)
-            self._grpc = grpc
+            await self._listen("grpc", options.grpc, GrpcServer(self.receiver, self._threads), "h2")
         if options.http is not None:  # last, so that everything is open once a sender gets a response here
             self._is_open = True
             handler = OtlpHandler(self.receiver, self._threads, self._guard(options.http), self._readiness)
-            await self._listen("http", options.http, handler, first)
+            await self._listen("http", options.http, self._http_server(handler))
         self._is_open = True
         if self.journal is not None:
             rounds = [self.receiver.replay]
@@ -301,22 +295,21 @@ class Service:
         for options in (found, kept):  # a start refuses the first, and the second would open the addresses in use
             check_exposure(options)
         self._check_ready_outlets(config)
-        context = tls_context(found.tls)
+        contexts = {protocol: tls_context(found.tls, protocol) for protocol in self._tls_contexts}
         fixed = [*self.engine.reload(as_sidecar(config)), *fixed]
         if found.tls == before.tls:
-            self._tls_context = context
+            self._tls_contexts = contexts
         self.options = kept
         self.receiver.set_options(kept)
-        if self._grpc is not None:
-            self._grpc.reload()
         self._reloaded = (True, self._clock.time_ns())
         self._read_certificates()
         return fixed
 
-    def _renew(self, connection: ssl.SSLObject, *_: object) -> None:
+    def _renew(self, protocol: str, connection: ssl.SSLObject, *_: object) -> None:
         """Use the certificate and the authority of the last reload for a new connection."""
-        assert self._tls_context is not None
-        connection.context = self._tls_context
+        context = self._tls_contexts[protocol]
+        assert context is not None
+        connection.context = context
 
     def _read_certificates(self) -> None:
         self._valid = validities(self.options.tls)
@@ -325,8 +318,14 @@ class Service:
     def reload_failed(self) -> None:
         self._reloaded = (False, self._reloaded[1])
 
-    async def _listen(self, name: str, address: str, handler: Any, context: ssl.SSLContext | None) -> None:
-        server = HttpServer(handler, self.options.max_connections, self.options.client_connections)
+    def _http_server(self, handler: Handler) -> HttpServer:
+        return HttpServer(handler, self.options.max_connections, self.options.client_connections)
+
+    async def _listen(self, name: str, address: str, server: Server, protocol: str = "http/1.1") -> None:
+        context = tls_context(self.options.tls, protocol)
+        if context is not None:
+            self._tls_contexts.setdefault(protocol, context)
+            context.sni_callback = partial(self._renew, protocol)
         await server.start(f"serve.{name}", address, context)
         self._servers[name] = server
 
@@ -342,16 +341,14 @@ class Service:
         until = time.monotonic() + self.options.drain_timeout
         self.stop_taking()
         grace = min(_GRACE, self.options.drain_timeout / 4)
-        stopping = [server.stop(grace) for name, server in self._servers.items() if name == "http" or not watched]
-        if self._grpc is not None:
-            stopping.append(self._grpc.stop(grace))
-        await asyncio.gather(*stopping)
+        receiving = ("grpc", "http")
+        await asyncio.gather(*(server.stop(grace) for name, server in self._servers.items() if name in receiving or not watched))
         for task in self._maintenance:
             task.cancel()
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, self._end_engine, until)
         for name, server in self._servers.items():
-            if name != "http" and watched:  # these show the progress until the end
+            if name not in receiving and watched:  # these show the progress until the end
                 await server.stop(0.5)
         self._metrics.close()
         if self._web is not None:

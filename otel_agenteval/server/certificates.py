@@ -11,9 +11,7 @@ import re
 import ssl
 import time
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import grpc
+from typing import NamedTuple
 
 from ..config.tls import TlsOptions
 from ..core.errors import ConfigError
@@ -89,8 +87,8 @@ def _time(der: bytes, at: int) -> float:
     return datetime.datetime.strptime(text, form).replace(tzinfo=datetime.timezone.utc).timestamp()
 
 
-def tls_context(options: TlsOptions) -> ssl.SSLContext | None:
-    """Return the TLS context for HTTP. None without a certificate, ConfigError for a bad one."""
+def tls_context(options: TlsOptions, protocol: str = "http/1.1") -> ssl.SSLContext | None:
+    """Return the TLS context for a protocol. None without a certificate, ConfigError for a bad one."""
     if options.cert_file is None:
         return None
     for name, file in vars(options).items():
@@ -101,6 +99,7 @@ def tls_context(options: TlsOptions) -> ssl.SSLContext | None:
                 raise ConfigError(f"serve.tls.{name}: {file}: can't be read: {error.strerror or error}") from None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols([protocol])
     try:
         context.load_cert_chain(options.cert_file, options.key_file, _no_pass_phrase)
     except _KeyIsEncrypted:
@@ -127,15 +126,3 @@ class _KeyIsEncrypted(Exception):
 
 def _no_pass_phrase() -> str:
     raise _KeyIsEncrypted
-
-
-def certificate_of(tls: TlsOptions) -> Any:
-    """Return the certificate for gRPC. None without one, ConfigError for an unreadable one."""
-    if tls.cert_file is None or tls.key_file is None:
-        return None
-    try:
-        cert, key = Path(tls.cert_file).read_bytes(), Path(tls.key_file).read_bytes()
-        client_ca = Path(tls.client_ca_file).read_bytes() if tls.client_ca_file is not None else None
-    except OSError as error:
-        raise ConfigError(f"serve.tls: {error.filename}: can't be read: {error.strerror}") from None
-    return grpc.ssl_server_certificate_configuration([(key, cert)], client_ca)

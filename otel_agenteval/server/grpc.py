@@ -1,258 +1,400 @@
-"""OTLP over gRPC.
+"""OTLP over gRPC. The packages h2 and hpack parse HTTP/2, so that the limits of HTTP hold before a call is authenticated.
 
-The export methods are declared as client-streaming, which is the same on the wire. The handler then runs when a call begins,
-before its message arrives. A sender without a token, or without room for its message, gets its response immediately.
-A sender that never sends its message doesn't block a thread.
-
-Messages stay compressed until the receiver reads them, because gRPC's gzip is slow and has no memory limit.
+A sender without a token gets its response when the call begins, before its message arrives. Messages stay compressed until
+the receiver reads them. Responses follow https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
+import base64
+import struct
+from collections.abc import Mapping
 from concurrent.futures import Executor
+from contextlib import suppress
 from contextvars import copy_context
 from typing import Any
+from urllib.parse import quote
 
-import grpc
-from grpc import aio
+from h2.config import H2Configuration
+from h2.connection import H2Connection
+from h2.events import RequestReceived, StreamEnded, StreamReset
+from h2.exceptions import ProtocolError
+from h2.settings import SettingCodes, Settings
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
-from ..config.tls import TlsOptions
-from ..config.types import split_address
-from ..core.errors import ConfigError
 from ..spans.otlp import Signal
-from .admission import Budget, MemoryShare
-from .certificates import certificate_of
-from .inflate import sniffed
+from .admission import MemoryShare
+from .auth import Tenant
+from .http_server import HEAD_TIMEOUT, WRITE_TIMEOUT, Pieces, Server, client_of
+from .inflate import too_large
 from .logformat import Caller, caller
 from .receiver import ExportRequest, Receiver
 from .responses import FAULT, Accepted, Refusal, Refused
 
-_log = logging.getLogger("otel_agenteval")
-
 ANSWER_WITHIN = 4.5
 """Seconds until a response is sent. A Collector gives up after 5 seconds and retries."""
-_SERVICES: dict[str, Signal] = {
-    "opentelemetry.proto.collector.trace.v1.TraceService": "traces",
-    "opentelemetry.proto.collector.logs.v1.LogsService": "logs",
+_METHODS: dict[str, Signal] = {
+    "/opentelemetry.proto.collector.trace.v1.TraceService/Export": "traces",
+    "/opentelemetry.proto.collector.logs.v1.LogsService/Export": "logs",
 }
-SLOW_AFTER = 1.0
-"""Seconds that a message can take to arrive while other calls wait for room."""
-ROOM_WITHIN = 2.0
-"""Seconds that a call waits for room before its sender is asked to retry."""
+METADATA = 8 * 1024
+"""Maximum bytes of a call's headers, decompressed. A call with more ends its connection."""
+_STREAMS = 100
+_STRIKES = 100
+"""Unauthenticated or cancelled calls in a row that end a connection."""
+_AGE = 300.0
+"""Seconds after which a connection is closed without losing a call, so that senders discover added servers."""
+_LAST_CALLS = 30.0
+"""Seconds that the calls of a closing connection get to end."""
+_WINDOW = 2**31 - 1
+"""Flow control lets senders send everything: the memory budget and the socket limit what is unread."""
+_READ, _FIRST_READ = 256 * 1024, 4 * 1024
+_PREFACE, _LARGEST_FRAME = 24, 16 * 1024
+_FRAME = struct.Struct(">BHBBI")
+_DATA, _HEADERS = 0x0, (0x1, 0x9)
+_END_STREAM, _END_HEADERS, _PADDED = 0x1, 0x4, 0x8
+_PREFIX = struct.Struct(">?I")
+_LEAVE = struct.pack(">IBIII", 8 << 8 | 0x7, 0, 0, _WINDOW, 0)
+"""A frame GOAWAY: no further calls on this connection, but those that are on their way count."""
 
 
-class _Reading:
-    """Memory reservations for messages that are being received. gRPC returns a message only when it is complete, and doesn't
-    report its size before. So each incoming message reserves the largest allowed size. If that doesn't fit, the call waits, and
-    calls with slow messages are refused to make room. The newest call is served first.
-    """
-
-    def __init__(self, budget: Budget, max_body: int) -> None:
-        self._budget = budget
-        self._loop = asyncio.get_running_loop()
-        self.largest = min(max_body, budget.limit)
-        self._waiting: list[asyncio.Future[MemoryShare]] = []
-        self._readers: dict[asyncio.Future[Any], float] = {}
-        self._timer: asyncio.TimerHandle | None = None
-        budget.when_room(self._has_room)
-
-    async def begin(self) -> MemoryShare:
-        """Reserve room for a message, or raise a Refusal."""
-        share = self._budget.share(self.largest)
-        if share is not None:
-            return share
-        waiter: asyncio.Future[MemoryShare] = self._loop.create_future()
-        self._waiting.append(waiter)
-        self._watch()
-        try:
-            await asyncio.wait((waiter,), timeout=ROOM_WITHIN)
-        except asyncio.CancelledError:
-            if waiter.done():
-                waiter.result().close()
-            raise
-        finally:
-            if not waiter.done():
-                self._waiting.remove(waiter)
-        if not waiter.done():
-            raise self._budget.no_room()
-        return waiter.result()
-
-    async def read(self, context: Any, timeout: float) -> bytes:
-        """Receive the message of a call with room. Raises a Refusal if it doesn't arrive in time."""
-        reading = asyncio.ensure_future(context.read())
-        self._readers[reading] = self._loop.time()
-        self._watch()
-        try:
-            await asyncio.wait((reading,), timeout=timeout)
-            if not reading.done():
-                raise Refusal("timeout", "the message didn't arrive within serve.body_timeout")
-            if reading.cancelled():
-                raise Refusal("overloaded", "the message took too long to arrive while other requests waited; retry later")
-            body = reading.result()
-        finally:
-            self._readers.pop(reading, None)
-            reading.cancel()
-            del reading  # its exception and this frame would otherwise keep each other alive
-        if body is aio.EOF:
-            raise Refusal("bad_data", "the call has no message")
-        found: bytes = body
-        return found
-
-    def _has_room(self) -> None:
-        if self._waiting:
-            self._loop.call_soon_threadsafe(self._serve_waiting)
-
-    def _serve_waiting(self) -> None:
-        while self._waiting:
-            share = self._budget.share(self.largest)
-            if share is None:
-                return
-            self._waiting.pop().set_result(share)
-
-    def _watch(self) -> None:
-        if self._timer is None and self._waiting and self._readers:
-            oldest = next(iter(self._readers.values()))
-            self._timer = self._loop.call_at(max(oldest + SLOW_AFTER, self._loop.time()), self._give_up_the_oldest)
-
-    def _give_up_the_oldest(self) -> None:
-        self._timer = None
-        if self._waiting and self._readers:
-            reading, began = next(iter(self._readers.items()))
-            if began + SLOW_AFTER <= self._loop.time():
-                del self._readers[reading]
-                reading.cancel()
-        self._watch()
-
-
-class GrpcServer:
+class GrpcServer(Server):
     """gRPC server for traces and logs. ``threads`` decompress and parse requests."""
 
     def __init__(self, receiver: Receiver, threads: Executor) -> None:
-        self._receiver = receiver
-        self._threads = threads
-        self._server: aio.Server | None = None
-        self._reading: _Reading
-        self._tls = TlsOptions()
-        self._renew = False
-        self.address = ""
+        super().__init__(receiver.options.max_connections, receiver.options.client_connections)
+        self.buffer = memoryview(bytearray(_READ))
+        """What a connection reads next. It is handled at once, so that one is enough for all connections."""
+        self.receiver = receiver
+        self.threads = threads
 
-    async def start(self, address: str, tls: TlsOptions) -> None:
-        """Listen. Raises ConfigError if the address or the certificate can't be used."""
-        options = self._receiver.options
-        self._reading = _Reading(self._receiver.in_flight, options.max_body)
-        self._server = server = aio.server(
-            options=[
-                ("grpc.max_receive_message_length", self._reading.largest),
-                ("grpc.max_metadata_size", 16 * 1024),
-                ("grpc.per_message_decompression", 0),
-                ("grpc.so_reuseport", 0),  # a second server on the port must fail, not get half of the connections
-                ("grpc.max_concurrent_streams", 128),
-                ("grpc.max_allowed_incoming_connections", options.max_connections),
-                ("grpc.http2.bdp_probe", 0),  # with it, each connection can buffer megabytes that nobody has read
-                ("grpc.max_connection_age_ms", 300_000),  # so that senders discover added servers
-                ("grpc.max_connection_age_grace_ms", 30_000),
-                ("grpc.max_connection_idle_ms", 600_000),
-                ("grpc.server_handshake_timeout_ms", 10_000),
-                ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
-                ("grpc.keepalive_permit_without_calls", 1),
-            ]
-        )
-        server.add_generic_rpc_handlers([self._service(name, signal) for name, signal in _SERVICES.items()])
-        host, _ = split_address(address)
+    async def _listen(self, host: str, port: int, **options: Any) -> asyncio.Server:
+        return await asyncio.get_running_loop().create_server(lambda: _Connection(self), host, port, **options)
+
+    def _make_room(self, client: str | None) -> bool:
+        """Close the oldest connection that brought no authenticated call. Senders get in although others hold connections."""
+        for one in self._connections:
+            assert isinstance(one, _Connection)
+            if not one.is_known and (client is None or client == one.client):
+                one.is_known = True  # it is on its way out, and mustn't make room twice
+                one.abort()
+                return True
+        return False
+
+
+class _Protocol(H2Connection):
+    MAX_CLOSED_STREAMS = 1024  # for each of 65,536, h2 would keep a dictionary entry
+
+
+_CONFIG = H2Configuration(
+    client_side=False, header_encoding="latin-1",
+    # calls aren't forwarded, and our names and values are valid
+    validate_inbound_headers=False, normalize_inbound_headers=False, validate_outbound_headers=False, normalize_outbound_headers=False,
+)  # fmt: skip
+
+
+class _Call:
+    """A call whose response isn't sent yet."""
+
+    __slots__ = ("encoding", "length", "pieces", "prefix", "request", "share", "signal", "task", "tenant", "timer")
+
+    def __init__(self, signal: Signal, request: Caller, tenant: Tenant | None, encoding: str, share: MemoryShare) -> None:
+        self.signal = signal
+        self.request = request
+        self.tenant = tenant
+        self.encoding = encoding
+        self.share = share
+        self.prefix = b""
+        self.length = 0
+        self.pieces = Pieces()
+        self.timer: asyncio.TimerHandle
+        self.task: asyncio.Task[None] | None = None
+
+
+class _Connection(asyncio.BufferedProtocol):
+    """One HTTP/2 connection, on the event loop."""
+
+    def __init__(self, server: GrpcServer) -> None:
+        self._server = server
+        self._receiver = server.receiver
+        self._loop = asyncio.get_running_loop()
+        self.ended: asyncio.Future[None] = self._loop.create_future()
+        self.client = ""
+        self.is_known = False
+        """True once a call was authenticated."""
+        self._rest = b""
+        self._calls: dict[int, _Call] = {}
+        self._strikes = self._received = self._header_bytes = 0
+        self._has_begun = False
+        self._leaving = False
+        self._protocol: Any = None
+
+    # --- the connection
+
+    def connection_made(self, transport: Any) -> None:
+        self._transport = transport
+        self.client = client_of(transport)
+        if not self._server.enter(self):
+            transport.abort()
+            return
+        self._protocol = protocol = _Protocol(_CONFIG)
+        limits = {
+            SettingCodes.MAX_CONCURRENT_STREAMS: _STREAMS,
+            SettingCodes.MAX_HEADER_LIST_SIZE: METADATA,
+            SettingCodes.INITIAL_WINDOW_SIZE: _WINDOW,
+        }
+        protocol.local_settings = Settings(client=False, initial_values=limits)
+        protocol.decoder.max_header_list_size = METADATA
+        protocol.initiate_connection()
+        protocol.increment_flow_control_window(_WINDOW - 65_535)
+        self._timer = self._loop.call_later(HEAD_TIMEOUT, self._leave_unless_known)
+        self._flush()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._protocol is not None:
+            self._timer.cancel()
+            for stream in list(self._calls):
+                self._cancel(stream)
+            self._protocol.__dict__.clear()  # it refers to itself, so that only the garbage collector would free it
+            self._server.leave(self)
+        self.ended.set_result(None)
+
+    def pause_writing(self) -> None:
+        """Read no more from a sender that doesn't read its responses."""
+        self._transport.pause_reading()
+        self._timer.cancel()
+        self._timer = self._loop.call_later(WRITE_TIMEOUT, self.abort)
+
+    def resume_writing(self) -> None:
+        self._timer.cancel()
+        self._transport.resume_reading()
+        self._leave()
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        left = len(self._rest)
+        buffer = self._server.buffer
+        buffer[:left] = self._rest
+        return buffer[left : _READ if self.is_known else left + _FIRST_READ]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        if self._protocol is None:  # refused
+            return
         try:
-            credentials = self._credentials(tls)
-            port = server.add_secure_port(address, credentials) if credentials is not None else server.add_insecure_port(address)
-        except RuntimeError:
-            port = 0
-        if not port:
-            raise ConfigError(f"serve.grpc: can't listen on {address}: the port is in use, or the address isn't on this machine")
-        await server.start()
-        self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-    def _credentials(self, tls: TlsOptions) -> Any:
-        self._tls = tls
-        first = certificate_of(tls)
-        if first is None:
-            return None
-        return grpc.dynamic_ssl_server_credentials(
-            first, self._renewed, require_client_authentication=tls.client_ca_file is not None
-        )
-
-    def _renewed(self) -> Any:
-        """Return the certificate if it changed. gRPC calls this for each new connection."""
-        if not self._renew:
-            return None
-        self._renew = False
-        try:
-            return certificate_of(self._tls)
-        except ConfigError as error:
-            _log.warning("%s; the previous certificate stays in use", error)
-            return None
-
-    def reload(self) -> None:
-        self._renew = True
-
-    async def stop(self, grace: float) -> None:
-        if self._server is not None:
-            await self._server.stop(grace)
-
-    def _service(self, name: str, signal: Signal) -> grpc.GenericRpcHandler:
-        async def export(_: Any, context: Any) -> bytes:
-            return await self._export(signal, context.invocation_metadata() or (), context)
-
-        return grpc.method_handlers_generic_handler(name, {"Export": grpc.stream_unary_rpc_method_handler(export)})
-
-    async def _export(self, signal: Signal, metadata: Any, context: Any) -> bytes:
-        request = Caller.of({key: value for key, value in metadata if isinstance(value, str)}, client_of(context.peer()))
-        caller.set(request)
-        context.set_trailing_metadata(_id_of(request))
-        try:
-            found = await self._taken(signal, metadata, context)
-        except Refusal as refusal:
-            found = refusal.answer
-        except asyncio.CancelledError:
-            self._receiver.count("grpc", signal, "cancelled")
-            raise
+            self._rest = self._frames(self._server.buffer[: len(self._rest) + nbytes])
+            self._flush()
+        except ProtocolError:
+            self._flush()  # the reason
+            self._close()
         except Exception as error:
-            # An exception that isn't caught here becomes UNKNOWN for the sender, which then drops the data.
+            self._receiver.engine.failed("grpc", error)
+            self.abort()
+
+    def close_if_idle(self) -> None:
+        self._leave(0.0)
+
+    def abort(self) -> None:
+        self._transport.abort()
+
+    def _leave_unless_known(self) -> None:
+        if self.is_known:
+            self._timer = self._loop.call_later(_AGE, self._leave)
+        else:
+            self._leave()
+
+    def _leave(self, after: float = 1.0) -> None:
+        """Close the connection once no call is running, and none has begun in the last seconds."""
+        self._leaving = True
+        self._transport.write(_LEAVE)
+        self._timer.cancel()
+        self._timer = self._loop.call_later(after, self._close_if_done, _LAST_CALLS)
+
+    def _close_if_done(self, within: float = 0.0) -> None:
+        if not self._calls:
+            self._close()
+        elif within:
+            self._timer = self._loop.call_later(within, self.abort)
+
+    def _close(self) -> None:
+        self._transport.close()
+        self._timer.cancel()
+        self._timer = self._loop.call_later(WRITE_TIMEOUT, self.abort)  # for a sender that doesn't read what is left
+
+    def _flush(self) -> None:
+        self._transport.write(self._protocol.data_to_send())
+
+    def _frames(self, data: memoryview) -> bytes:
+        """Handle frames, and return the incomplete last one. Raises ProtocolError."""
+        at = 0
+        if not self._has_begun and len(data) >= _PREFACE:
+            self._parse(data[:_PREFACE])
+            self._has_begun, at = True, _PREFACE
+        while self._has_begun and len(data) - at >= _FRAME.size:
+            high, low, kind, flags, stream = _FRAME.unpack_from(data, at)
+            begin = at + _FRAME.size
+            end = begin + (high << 16 | low)
+            if end - begin > _LARGEST_FRAME or self._strikes > _STRIKES:
+                raise ProtocolError
+            if end > len(data):
+                break
+            if kind == _DATA:  # with h2, it would take ten times as long
+                self._receive(stream, data[begin:end], flags)
+            else:
+                if kind in _HEADERS:
+                    self._header_bytes = 0 if flags & _END_HEADERS else self._header_bytes + end - begin
+                    if self._header_bytes > METADATA:
+                        raise ProtocolError
+                self._parse(data[at:end])
+            at = end
+        return bytes(data[at:])
+
+    def _parse(self, frame: bytes | memoryview) -> None:
+        for event in self._protocol.receive_data(frame):
+            if isinstance(event, RequestReceived):
+                self._begin(event.stream_id, dict(event.headers))  # type: ignore[arg-type]
+            elif isinstance(event, StreamEnded):
+                self._complete(event.stream_id)
+            elif isinstance(event, StreamReset):
+                self._cancel(event.stream_id)
+
+    # --- calls
+
+    def _begin(self, stream: int, named: Mapping[str, str]) -> None:
+        request = Caller.of(named, self.client)
+        caller.set(request)
+        receiver = self._receiver
+        signal = _METHODS.get(named.get(":path", ""))
+        try:
+            if named.get(":method") != "POST" or not named.get("content-type", "").startswith("application/grpc"):
+                raise Refusal("bad_type", "this port is for calls of gRPC")
+            if signal is None:
+                raise Refusal("not_found", "unknown method; export traces or logs with OTLP")
+            tenant = receiver.authorize(named.get("authorization"))
+            self.is_known = True
+            receiver.admit(self.client, tenant)
+        except Refusal as refusal:
+            self._strikes += refusal.answer.kind in ("unauthenticated", "bad_type", "not_found")
+            self._respond(stream, signal or "other", request, refusal.answer)
+            return
+        except Exception as error:
+            receiver.engine.failed("grpc", error)
+            self._respond(stream, signal or "other", request, FAULT)
+            return
+        call = _Call(signal, request, tenant, named.get("grpc-encoding", ""), MemoryShare(receiver.in_flight))
+        call.timer = self._loop.call_later(receiver.options.body_timeout, self._give_up, stream)
+        self._calls[stream] = call
+
+    def _receive(self, stream: int, data: memoryview, flags: int) -> None:
+        self._received += len(data)
+        if self._received > _WINDOW // 2:
+            self._transport.write(struct.pack(">IBII", 4 << 8 | 0x8, 0, 0, self._received))  # WINDOW_UPDATE
+            self._received = 0
+        call = self._calls.get(stream)
+        if call is None or call.task is not None:
+            return
+        if flags & _PADDED and data:
+            data = data[1 : max(1, len(data) - data[0])]
+        try:
+            self._keep(call, data)
+        except Refusal as refusal:
+            self._end(stream, refusal.answer)
+            return
+        if flags & _END_STREAM:
+            self._protocol.streams[stream]._expected_content_length = None  # h2 hasn't seen the data
+            self._parse(_FRAME.pack(0, 0, _DATA, _END_STREAM, stream))
+
+    def _keep(self, call: _Call, data: memoryview) -> None:
+        """Keep a part of a call's message, or raise a Refusal."""
+        missing = _PREFIX.size - len(call.prefix)
+        if missing:
+            call.prefix += data[:missing]
+            data = data[missing:]
+            if len(call.prefix) < _PREFIX.size:
+                return
+            _, call.length = _PREFIX.unpack(call.prefix)
+            limit = self._receiver.options.max_body
+            if call.length > limit:
+                raise too_large(limit)
+            self._receiver.in_flight.check(call.length)
+        if call.pieces.size + len(data) > call.length:
+            raise Refusal("bad_data", "the call has more than one message")
+        call.share.grow(len(data))
+        call.pieces.add(data)
+
+    def _give_up(self, stream: int) -> None:
+        self._end(stream, Refusal("timeout", "the message didn't arrive within serve.body_timeout").answer)
+        self._flush()
+
+    def _complete(self, stream: int) -> None:
+        call = self._calls.get(stream)
+        if call is None:
+            return
+        call.timer.cancel()
+        if len(call.prefix) < _PREFIX.size or call.pieces.size < call.length:
+            self._end(stream, Refusal("bad_data", "the call has no complete message").answer)
+            return
+        encoding = call.encoding if call.prefix[0] else ""
+        body = call.pieces.joined()
+        request = ExportRequest(call.signal, body, encoding, json=False, share=call.share, tenant=call.tenant)
+        call.task = self._loop.create_task(self._answer(stream, call, request))
+
+    async def _answer(self, stream: int, call: _Call, request: ExportRequest) -> None:
+        caller.set(call.request)
+        try:
+            found = await answer(self._receiver, self._server.threads, request, "grpc")
+        except Exception as error:
             self._receiver.engine.failed("grpc", error)
             found = FAULT
+        self._end(stream, found)
+        self._flush()
+
+    def _end(self, stream: int, found: Accepted | Refused | None) -> None:
+        """End a call with its response, or without one if the sender is gone."""
+        call = self._calls.pop(stream)
+        call.timer.cancel()
+        call.share.close()
+        self._receiver.release(self.client, call.pieces.size)
+        if found is not None:
+            caller.set(call.request)
+            self._strikes = 0
+            self._respond(stream, call.signal, call.request, found)
+        if self._leaving:
+            self._flush()
+            self._close_if_done()
+
+    def _cancel(self, stream: int) -> None:
+        call = self._calls.get(stream)
+        if call is not None:
+            if call.task is not None:
+                call.task.cancel()
+            self._end(stream, None)
+            self._receiver.count("grpc", call.signal, "cancelled")
+            self._strikes += 1
+
+    def _respond(self, stream: int, signal: str, request: Caller, found: Accepted | Refused) -> None:
+        head = [(":status", "200"), ("content-type", "application/grpc"), ("grpc-accept-encoding", "identity,deflate,gzip")]
+        end = [("x-request-id", request.request_id)]
+        message: bytes | None = None
         if isinstance(found, Accepted):
             self._receiver.count("grpc", signal, "partial" if found.rejected else "ok")
-            return response_of(signal, found).SerializeToString()  # type: ignore[no-any-return]
-        self._receiver.refused("grpc", signal, found)
-        # Not abort(): gRPC keeps its exception with the call, and so every frame of the traceback.
-        context.set_trailing_metadata((*found.trailers(), *_id_of(request)))
-        context.set_code(found.code)
-        context.set_details(found.message)
-        return b""
-
-    async def _taken(self, signal: Signal, metadata: Any, context: Any) -> Accepted | Refused:
-        receiver = self._receiver
-        tenant = receiver.authorize(next((str(value) for key, value in metadata if key == "authorization"), None))
-        client = client_of(context.peer())
-        receiver.admit(client, tenant)
-        size = 0
-        try:
-            share = await self._reading.begin()
-            try:
-                body = await self._reading.read(context, receiver.options.body_timeout)
-                size = len(body)
-                share.shrink(share.size - size)
-                return await answer(
-                    receiver,
-                    self._threads,
-                    ExportRequest(signal, body, sniffed(body), json=False, share=share, tenant=tenant),
-                    "grpc",
-                )
-            finally:
-                share.close()
-        finally:
-            receiver.release(client, size)
+            message = response_of(signal, found).SerializeToString()
+            end.append(("grpc-status", "0"))
+        else:
+            self._receiver.refused("grpc", signal, found)
+            end += [("grpc-status", str(found.code)), ("grpc-message", quote(found.message, " !\"#$&'()*+,/:;<=>?@[\\]^`{|}"))]
+            end += [(name, base64.b64encode(value).rstrip(b"=").decode()) for name, value in found.trailers()]
+        protocol = self._protocol
+        with suppress(ProtocolError):  # the sender has cancelled the call, or lets no response through
+            if message is None:
+                protocol.send_headers(stream, head + end, end_stream=True)
+            else:
+                protocol.send_headers(stream, head)
+                protocol.send_data(stream, _PREFIX.pack(False, len(message)) + message)
+                protocol.send_headers(stream, end, end_stream=True)
+        with suppress(ProtocolError):
+            if not protocol.streams[stream].closed:
+                protocol.reset_stream(stream)  # what else it sends isn't read
 
 
 async def answer(receiver: Receiver, threads: Executor, request: ExportRequest, transport: str) -> Accepted | Refused:
@@ -277,17 +419,7 @@ def _outcome(receiver: Receiver, request: ExportRequest, transport: str) -> Acce
         return FAULT
 
 
-def _id_of(request: Caller) -> tuple[tuple[str, str], ...]:
-    return (("x-request-id", request.request_id),)
-
-
-def client_of(peer: str) -> str:
-    """Return ``127.0.0.1`` for the peer ``ipv4:127.0.0.1:51000``."""
-    kind, _, address = peer.partition(":")
-    return address.rpartition(":")[0] if kind in ("ipv4", "ipv6") else peer
-
-
-def response_of(signal: Signal, accepted: Accepted) -> Any:
+def response_of(signal: str, accepted: Accepted) -> Any:
     partial: dict[str, Any] | None = None
     if accepted.message:
         rejected = "rejected_spans" if signal == "traces" else "rejected_log_records"

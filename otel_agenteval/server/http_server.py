@@ -1,4 +1,4 @@
-"""Small HTTP/1.1 server on asyncio, with limits on time, size and connections.
+"""Listener with limits on connections, and a small HTTP/1.1 server with limits on time and size.
 
 The package h11 parses the protocol. A handler is called twice: :meth:`Handler.begin` after the head of a request arrives,
 and :meth:`HttpExchange.answer` with the body, if the handler accepts one.
@@ -106,15 +106,45 @@ class Handler(Protocol):
 Fault = Callable[[asyncio.AbstractEventLoop, dict[str, Any]], object]
 
 
-class HttpServer:
-    """HTTP server for one address. Connections beyond the limits are closed immediately."""
+class Pieces:
+    """Body that arrives in pieces."""
 
-    def __init__(self, handler: Handler, max_connections: int = 512, client_connections: int = 128) -> None:
-        self._handler = handler
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+        self.size = 0
+
+    def add(self, data: bytes | memoryview) -> None:
+        self.size += len(data)
+        if self._pieces and len(self._pieces[-1]) < _SMALL:  # a separate bytes object for one byte takes fifty
+            self._pieces[-1] += data
+        else:
+            self._pieces.append(bytes(data))
+
+    def joined(self) -> bytes:
+        whole = b"".join(self._pieces)
+        self._pieces.clear()
+        return whole
+
+
+class Connection(Protocol):
+    client: str
+    ended: asyncio.Future[None]
+
+    def close_if_idle(self) -> None:
+        """Close the connection now, or after its running requests."""
+
+    def abort(self) -> None:
+        """End the connection and its requests."""
+
+
+class Server:
+    """Listener on one address. Connections beyond the limits are closed immediately."""
+
+    def __init__(self, max_connections: int, client_connections: int) -> None:
         self._max_connections = max_connections
         self._client_connections = client_connections
         self._server: asyncio.Server | None = None
-        self._connections: dict[asyncio.Task[None], _Connection] = {}
+        self._connections: dict[Connection, None] = {}
         self._clients: Counter[str] = Counter()
         self.stopping = False
         self.refused = 0
@@ -129,51 +159,87 @@ class HttpServer:
         host, port = split_address(address)
         try:
             more: dict[str, Any] = {} if context is None else {"ssl_handshake_timeout": HEAD_TIMEOUT}
-            self._server = await asyncio.start_server(self._serve, host, port, ssl=context, limit=_BUFFER, **more)
+            self._server = await self._listen(host, port, ssl=context, **more)
         except OSError as error:
             raise ConfigError(f"{option}: can't listen on {address}: {error.strerror or error}") from None
         port = self._server.sockets[0].getsockname()[1]
         self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+    async def _listen(self, host: str, port: int, **options: Any) -> asyncio.Server:
+        raise NotImplementedError
 
     async def stop(self, grace: float) -> None:
         """Refuse new connections, and give running requests ``grace`` seconds to end."""
         self.stopping = True
         if self._server is not None:
             self._server.close()
-        for connection in list(self._connections.values()):
+        for connection in list(self._connections):
             connection.close_if_idle()
+        await self._all_ended(grace)
+        for connection in list(self._connections):
+            connection.abort()
+        await self._all_ended(1.0)
+
+    async def _all_ended(self, timeout: float) -> None:
         if self._connections:
-            await asyncio.wait(list(self._connections), timeout=grace)
-        for task in list(self._connections):
-            task.cancel()
-        if self._connections:
-            await asyncio.wait(list(self._connections), timeout=1.0)
+            await asyncio.wait([connection.ended for connection in self._connections], timeout=timeout)
+
+    def enter(self, connection: Connection) -> bool:
+        """Count a connection. Return False if there are too many."""
+        client = connection.client
+        crowded = self._clients[client] >= self._client_connections
+        if crowded or len(self._connections) >= self._max_connections:
+            if not self.refused:
+                limit = "client_connections" if crowded else "max_connections"
+                _log.warning("%s: too many connections (serve.%s), the last from %s; logged once", self.address, limit, client)
+            self.refused += 1
+            if not self._make_room(client if crowded else None):
+                return False
+        self._connections[connection] = None
+        self._clients[client] += 1
+        return True
+
+    def leave(self, connection: Connection) -> None:
+        del self._connections[connection]
+        self._clients[connection.client] -= 1
+        if not self._clients[connection.client]:
+            del self._clients[connection.client]
+
+    def _make_room(self, client: str | None) -> bool:
+        """Close another connection, of the client if given. Return False if none should make room."""
+        return False
+
+
+def client_of(transport: asyncio.BaseTransport) -> str:
+    peer = transport.get_extra_info("peername")
+    return str(peer[0]) if isinstance(peer, tuple) else "local"
+
+
+class HttpServer(Server):
+    """HTTP server for one address."""
+
+    def __init__(self, handler: Handler, max_connections: int = 512, client_connections: int = 128) -> None:
+        super().__init__(max_connections, client_connections)
+        self._handler = handler
+
+    async def _listen(self, host: str, port: int, **options: Any) -> asyncio.Server:
+        return await asyncio.start_server(self._serve, host, port, limit=_BUFFER, **options)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        peer = writer.get_extra_info("peername")
-        client = str(peer[0]) if isinstance(peer, tuple) else "local"
-        task = asyncio.current_task()
-        assert task is not None
-        if len(self._connections) >= self._max_connections or self._clients[client] >= self._client_connections:
-            self.refused += 1
+        connection = _Connection(self, self._handler, reader, writer)
+        if not self.enter(connection):
             writer.transport.abort()
             return
-        connection = _Connection(self, self._handler, reader, writer, client)
-        self._connections[task] = connection
-        self._clients[client] += 1
         try:
             await connection.run()
         except (ConnectionError, TimeoutError, asyncio.TimeoutError, ssl.SSLError):
-            pass  # the client disconnected or was idle
+            writer.transport.abort()  # the client disconnected or was idle, and mightn't read what is left
         except asyncio.CancelledError:
             pass  # at shutdown, nothing awaits this task
         except Exception as error:
             _log.warning("an HTTP connection failed: %s", type(error).__name__)
         finally:
-            del self._connections[task]
-            self._clients[client] -= 1
-            if not self._clients[client]:
-                del self._clients[client]
+            self.leave(connection)
             with contextlib.suppress(Exception):
                 writer.close()
 
@@ -210,20 +276,24 @@ class BackgroundServer(HttpServer):
 
 
 class _Connection:
-    def __init__(
-        self, server: HttpServer, handler: Handler, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, client: str
-    ) -> None:
+    def __init__(self, server: HttpServer, handler: Handler, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._server = server
         self._handler = handler
         self._reader = reader
         self._writer = writer
-        self._client = client
+        self.client = client_of(writer.transport)
+        task = asyncio.current_task()
+        assert task is not None
+        self.ended: asyncio.Future[None] = task
         self._protocol = h11.Connection(h11.SERVER, max_incomplete_event_size=32 * 1024)
         self._idle = True
 
     def close_if_idle(self) -> None:
         if self._idle:
             self._writer.close()
+
+    def abort(self) -> None:
+        self.ended.cancel()
 
     async def run(self) -> None:
         timeout = HEAD_TIMEOUT
@@ -232,7 +302,7 @@ class _Connection:
             event = await asyncio.wait_for(self._event(), timeout)
             if isinstance(event, _Broken) or (isinstance(event, h11.Request) and _is_ambiguous(event)):
                 self._idle = False
-                caller.set(Caller.of({}, self._client))
+                caller.set(Caller.of({}, self.client))
                 status, bodyless = (event.status, False) if isinstance(event, _Broken) else (400, event.method == b"HEAD")
                 await self._send(Response(status, b"bad request"), close=True, bodyless=bodyless)
                 await self._linger()
@@ -264,7 +334,7 @@ class _Connection:
 
     async def _exchange(self, request: h11.Request) -> bool:
         """Answer one request. Return True if the connection can be reused."""
-        head = _head_of(request, self._client)
+        head = _head_of(request, self.client)
         caller.set(Caller.of(head.headers, head.client))
         try:
             begun = self._handler.begin(head)
@@ -300,23 +370,18 @@ class _Connection:
     async def _body(self, limit: int, received: Callable[[int], bool]) -> bytes | Failure:
         if self._protocol.they_are_waiting_for_100_continue:
             await self._write(self._protocol.send(h11.InformationalResponse(status_code=100, headers=[])))
-        pieces: list[bytes] = []
-        whole = 0
+        pieces = Pieces()
         while True:
             event = await self._event()
             if isinstance(event, h11.Data):
                 size = len(event.data)
-                whole += size
-                if whole > limit:
+                if pieces.size + size > limit:
                     return "too_large"
                 if not received(size):
                     return "no_room"
-                if pieces and len(pieces[-1]) < _SMALL:  # a separate bytes object for one byte takes fifty
-                    pieces[-1] += event.data
-                else:
-                    pieces.append(bytes(event.data))
+                pieces.add(event.data)
             elif isinstance(event, h11.EndOfMessage):
-                return b"".join(pieces)
+                return pieces.joined()
             else:
                 return "broken" if isinstance(event, _Broken) else "gone"
 

@@ -21,7 +21,6 @@ except ImportError:
 _PIECE = 1 << 20
 _MAX_PARTS = 10_000
 """Limit of concatenated compressed streams in one body."""
-GZIP_MAGIC = b"\x1f\x8b"
 
 
 def inflate(body: bytes, encoding: str, limit: int, share: MemoryShare = UNBOUNDED) -> bytes:
@@ -39,15 +38,6 @@ def inflate(body: bytes, encoding: str, limit: int, share: MemoryShare = UNBOUND
     if len(found) > limit:
         raise too_large(limit)
     return found
-
-
-def sniffed(body: bytes) -> str:
-    """Return the compression of a gRPC message. No OTLP message begins like a compressed one."""
-    if body[:2] == GZIP_MAGIC:
-        return "gzip"
-    if body[:1] == b"\x78" and len(body) > 1 and int.from_bytes(body[:2], "big") % 31 == 0:
-        return "deflate"
-    return ""
 
 
 def too_large(limit: int) -> Refusal:

@@ -8,27 +8,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-import grpc
 from google.protobuf import any_pb2, duration_pb2
-from google.rpc import error_details_pb2, status_pb2
+from google.rpc import code_pb2, error_details_pb2, status_pb2
 
 Kind = Literal[
     "bad_data", "too_large", "unauthenticated", "forbidden", "not_found", "bad_method", "bad_type", "timeout", "throttled",
     "overloaded", "stopping", "error",
 ]  # fmt: skip
-_CODES: dict[Kind, tuple[grpc.StatusCode, int]] = {
-    "bad_data": (grpc.StatusCode.INVALID_ARGUMENT, 400),
-    "too_large": (grpc.StatusCode.RESOURCE_EXHAUSTED, 413),  # without RetryInfo, because a retry has the same size
-    "unauthenticated": (grpc.StatusCode.UNAUTHENTICATED, 401),
-    "forbidden": (grpc.StatusCode.PERMISSION_DENIED, 403),
-    "not_found": (grpc.StatusCode.UNIMPLEMENTED, 404),
-    "bad_method": (grpc.StatusCode.UNIMPLEMENTED, 405),
-    "bad_type": (grpc.StatusCode.INVALID_ARGUMENT, 415),
-    "timeout": (grpc.StatusCode.DEADLINE_EXCEEDED, 408),
-    "throttled": (grpc.StatusCode.UNAVAILABLE, 429),
-    "overloaded": (grpc.StatusCode.UNAVAILABLE, 503),
-    "stopping": (grpc.StatusCode.UNAVAILABLE, 503),
-    "error": (grpc.StatusCode.UNAVAILABLE, 503),  # internal error: a retry can succeed
+_CODES: dict[Kind, tuple[int, int]] = {
+    "bad_data": (code_pb2.INVALID_ARGUMENT, 400),
+    "too_large": (code_pb2.RESOURCE_EXHAUSTED, 413),  # without RetryInfo, because a retry has the same size
+    "unauthenticated": (code_pb2.UNAUTHENTICATED, 401),
+    "forbidden": (code_pb2.PERMISSION_DENIED, 403),
+    "not_found": (code_pb2.UNIMPLEMENTED, 404),
+    "bad_method": (code_pb2.UNIMPLEMENTED, 405),
+    "bad_type": (code_pb2.INVALID_ARGUMENT, 415),
+    "timeout": (code_pb2.DEADLINE_EXCEEDED, 408),
+    "throttled": (code_pb2.UNAVAILABLE, 429),
+    "overloaded": (code_pb2.UNAVAILABLE, 503),
+    "stopping": (code_pb2.UNAVAILABLE, 503),
+    "error": (code_pb2.UNAVAILABLE, 503),  # internal error: a retry can succeed
 }
 RETRY_AFTER = 1.0
 """Seconds after which to retry. A Collector drops a batch with a longer delay than its limit."""
@@ -43,7 +42,7 @@ class Refused:
     """Seconds after which to retry, or None to never retry."""
 
     @property
-    def code(self) -> grpc.StatusCode:
+    def code(self) -> int:
         return _CODES[self.kind][0]
 
     @property
@@ -52,7 +51,7 @@ class Refused:
 
     def status(self) -> Any:
         """Return the ``google.rpc.Status`` that OTLP requires in the body of an HTTP response."""
-        status = status_pb2.Status(code=self.code.value[0], message=self.message)
+        status = status_pb2.Status(code=self.code, message=self.message)
         if self.retry_after is not None:
             packed = any_pb2.Any()
             packed.Pack(self._retry_info())
