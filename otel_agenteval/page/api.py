@@ -42,7 +42,8 @@ if TYPE_CHECKING:
 Role = Literal["read", "label"]
 _BEGINNING = 240
 """Characters of input and output that a list shows."""
-_MOST_EXPORTED = 10_000
+_MOST_VALUES = 200
+"""Values of a fact that can be chosen as a filter."""
 _CANDIDATES = 1_000
 """Number of latest turns that are candidates for the next label."""
 _LOW = 0.1
@@ -248,7 +249,7 @@ class Api:
                 metrics = {name: facts for name, facts in metrics.items() if name in own}
             return {
                 **{
-                    f"{name}s": _counted(views.groups_of(name, wanted))
+                    f"{name}s": _counted(views.groups_of(name, wanted, _MOST_VALUES))
                     for name in ("agent", "service", "version", "model", "judge")
                 },
                 "metrics": [{"name": name, **facts} for name, facts in metrics.items()],
@@ -327,11 +328,16 @@ class Api:
         with self.views() as views:
             facts = views.metrics_of()
             wanted = self._filter(request)
-            known = views.groups_of(by, wanted)
-            before, after = (self._group(known, request.given[name], by) for name in ("before", "after"))
+            before, after = request.given["before"], request.given["after"]
             cells: dict[tuple[str | None, str], SumCell] = {
-                (cell.group, cell.metric): cell for cell in views.cells(wanted, by) if cell.group in (before, after)
+                (cell.group, cell.metric): cell
+                for cell in views.cells(wanted, by, groups=(before, after))
+                if cell.group in (before, after)
             }
+            for name in (before, after):
+                if all(group != name for group, _ in cells):
+                    known = ", ".join(views.groups_of(by, wanted)) or "none"
+                    raise Problem(404, f"{by}: no turn has the value {name!r}; known values: {known}")
             if sum(cell.scored for cell in cells.values()) <= _COMPARED:
                 compared = compare_values(views.group_values(by, (before, after), wanted), before, after)[0]
             else:
@@ -421,12 +427,6 @@ class Api:
             ],
             "next": pairs[-1][0] if len(pairs) == given["limit"] else None,
         }  # fmt: skip
-
-    @staticmethod
-    def _group(known: Mapping[str, int], name: str, by: str) -> str:
-        if name not in known:
-            raise Problem(404, f"{by}: no turn has the value {name!r}; known values: {', '.join(known) or 'none'}")
-        return name
 
     # --- metrics, health, labels
 

@@ -68,6 +68,7 @@ class Web:
         self._count_fault = failed
         self._older = older
         self._threads = ThreadPoolExecutor(_THREADS, "agenteval-page", mark_as_ours)
+        self._exporting = ThreadPoolExecutor(1, "agenteval-export", mark_as_ours)  # exports mustn't keep readers waiting
         self._live = 0
         self._sums = SumsThread(api.path, lambda: api.now) if api is not None else None
 
@@ -75,6 +76,7 @@ class Web:
         if self._sums is not None:
             self._sums.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
+        self._exporting.shutdown(wait=False, cancel_futures=True)
 
     def begin(self, head: Head) -> HttpExchange | Response:
         try:
@@ -117,7 +119,8 @@ class Web:
             and head.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json"
         ):
             raise Problem(415, "the body must be application/json")
-        return _ApiExchange(self._threads, self._answer, head, route, Request(given, reader))
+        threads = self._exporting if path == "/export" else self._threads
+        return _ApiExchange(threads, self._answer, head, route, Request(given, reader))
 
     def _answer(self, head: Head, route: Route, request: Request) -> Response:
         assert self._api is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import threading
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -15,6 +16,7 @@ import pytest
 from otel_agenteval.cli.main import main
 from otel_agenteval.core.tenancy import qualified
 from otel_agenteval.outlets.store.reader import StoreReader, Wanted
+from otel_agenteval.outlets.store.views import Views
 from otel_agenteval.page.api import Options, Reader
 from otel_agenteval.page.openapi import document
 from otel_agenteval.page.routes import BASE, ROUTES
@@ -493,3 +495,28 @@ def test_the_document_names_every_route_and_what_it_gives(page: ServedPage) -> N
             found = page.get(route.path.replace("{turn_id}", turn_id)[1:], **params)
             assert set(route.gives) <= found.keys(), route.path
             assert not route.gives or set(route.gives) == found.keys(), route.path
+
+
+def test_exports_keep_no_reader_waiting(page: ServedPage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Report: 12 exports blocked readers for 10 seconds."""
+    go = threading.Event()
+    listed = Views.scores_of
+    monkeypatch.setattr(
+        Views,
+        "scores_of",
+        lambda views, ids: (threading.current_thread().name.startswith("agenteval-export") and go.wait(60), listed(views, ids))[
+            1
+        ],
+    )
+    found: list[int] = []
+    threads = [
+        threading.Thread(target=lambda: found.append(len(page.client.get("/api/v1/export", timeout=60).text.splitlines())))
+        for _ in range(12)
+    ]
+    for thread in threads:
+        thread.start()
+    assert len(page.get("turns")["turns"]) == 100
+    go.set()
+    for thread in threads:
+        thread.join(60)
+    assert found == [COUNT] * 12

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 
 from otel_agenteval.outlets.store.statements import HOUR
-from otel_agenteval.outlets.store.views import Filter, Summer, Views, _without
+from otel_agenteval.outlets.store.views import OTHERS, Filter, Summer, Views, _without
 from otel_agenteval.outlets.store.writer import Retention, ScoreStore
 from otel_agenteval.statistics.groups import Group
 from tests.support.clock import FakeClock
@@ -341,3 +341,19 @@ def test_groups_metrics_and_extent(path: str, rows: Any) -> None:
         found = views.metrics_of()["llm_faithfulness"]
         assert (found["kind"], found["type"], found["direction"], found["threshold"]) == ("llm", "numeric", "up", 0.5)
         assert views.extent() == (rows[0][0]["start"], rows[-1][0]["start"])
+
+
+def test_many_groups_are_summed_as_others(empty: str) -> None:
+    """Report: with 20,000 agents, estimates took 58.6 MB and 14 seconds."""
+    count = 40
+    turns = [turn_row(number, agent=f"agent-{number % count:02}", service=None) for number in range(2 * count - 5)]
+    path = filled(empty, [(turn, [score_row(turn)]) for turn in turns])
+    with Views(path) as views:
+        for step in (None, 24):
+            found = Counter({cell.group: cell.turns for cell in views.cells(Filter(), "agent", step) if not cell.metric})
+            assert found == Counter({f"agent-{number:02}": 2 for number in range(30)}) + Counter({OTHERS: 15})
+        scored = {cell.group: cell.scored for cell in views.cells(Filter(), "agent", groups=("agent-39",)) if cell.metric}
+        assert scored == {"agent-39": 1, OTHERS: 74}
+        assert {cell.group for cell in views.cells(Filter(), "service")} == {None}
+        assert len(views.groups_of("agent", Filter())) == 30
+        assert len(views.groups_of("agent", Filter(), 1_000)) == count

@@ -135,21 +135,12 @@ _WAYS: dict[Order, tuple[str, str]] = {"newest": ("DESC", "<"), "oldest": ("ASC"
 GROUPS = {
     "agent": "agent", "service": "service", "version": "service_version", "model": "model", "tenant": "tenant", "judge": "judge_model",
 }  # fmt: skip
+MOST_GROUPS = 30
+"""Groups that are summed separately."""
+OTHERS = "(others)"
 _SUMMED = (
-    "turns",
-    "scored",
-    "passed",
-    "failed",
-    "errors",
-    "cost_usd",
-    "priced",
-    "estimated",
-    "tokens",
-    "duration_s",
-    "timed",
-    "wv",
-    "wp",
-)
+    "turns", "scored", "passed", "failed", "errors", "cost_usd", "priced", "estimated", "tokens", "duration_s", "timed", "wv", "wp",
+)  # fmt: skip
 _FACTS = ("kind", "unit", "direction", "type", "threshold", "policy", "version")
 _LATEST = 200
 """Number of recent turns whose scores describe their metrics."""
@@ -185,6 +176,13 @@ FROM (
   FROM turns JOIN scores USING (turn_id) WHERE {CURRENT} AND {where}
 ) AS turns GROUP BY 1, 2, 3, 4, 5, 6, 7, 8
 """
+
+
+def _largest(by: str, most: int = MOST_GROUPS) -> str:
+    """Return SQL for the values of a group with the most turns or, for judges, scores, in ``sums``."""
+    counted, of = ("sum(scored)", "metric <> ''") if by == "judge" else ("sum(turns)", "metric = ''")
+    column = GROUPS[by]
+    return f"SELECT {column} AS name, {counted} AS counted FROM sums WHERE {of} AND {column} IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT {most}"
 
 
 class Views(StoreReader):
@@ -342,28 +340,32 @@ class Views(StoreReader):
         """Return the time when the last turn arrived or got a score. 0 for an empty store."""
         return float(self._db.execute("SELECT coalesce(max(stored_at), 0) FROM turns").fetchone()[0])
 
-    def cells(self, wanted: Filter, by: str | None = None, step: int | None = None) -> list[SumCell]:
-        """Return sums by group and time, filtered by the time and the facts of turns."""
+    def cells(self, wanted: Filter, by: str | None = None, step: int | None = None, groups: Sequence[str] = ()) -> list[SumCell]:
+        """Return sums by group and time, filtered by the time and the facts of turns. Groups other than the given ones, or
+        than those with the most turns, are summed as :data:`OTHERS`.
+        """
         where = _of_hours(wanted, self._sql)
-        group = GROUPS[by] if by is not None else "CAST(NULL AS TEXT)"
+        group = "CAST(NULL AS TEXT)"
+        if by is not None:
+            column = GROUPS[by]
+            kept = ", ".join([self._sql.p] * len(groups)) or f"SELECT name FROM ({_largest(by)}) AS largest"
+            group = f"CASE WHEN {column} IS NULL OR {column} IN ({kept}) THEN {column} ELSE '{OTHERS}' END"
         hour = f"hour / {step} * {step}" if step is not None else "0"
         places = "1, 2, 3" if step is not None else "1, 2"
         sums = ", ".join(f"{self._sql.total.format(name)} AS {name}" for name in (*_SUMMED, *_MOMENTS))
         rows = self._db.execute(
-            f"SELECT {group} AS name, metric, {hour} AS hour, {sums}, min(least) AS least, max(most) AS most FROM ({self._sums(wanted, step)}) AS sums "
-            f"WHERE {where} GROUP BY {places} ORDER BY {places}",
-            where.values,
+            f"WITH sums AS (SELECT * FROM ({self._sums(wanted, step)}) AS every WHERE {where}) "
+            f"SELECT {group} AS name, metric, {hour} AS hour, {sums}, min(least) AS least, max(most) AS most FROM sums "
+            f"GROUP BY {places} ORDER BY {places}",
+            [*where.values, *groups],
         )
         return [_cell(row) for row in rows]
 
-    def groups_of(self, by: str, wanted: Filter) -> dict[str, int]:
-        """Return a group's values, the most frequent first, with turns or, for judges, scores."""
+    def groups_of(self, by: str, wanted: Filter, most: int = MOST_GROUPS) -> dict[str, int]:
+        """Return a group's most frequent values, the first first, with turns or, for judges, scores."""
         where = _of_hours(wanted, self._sql)
-        column = GROUPS[by]
-        counted, of = ("sum(scored)", "metric <> ''") if by == "judge" else ("sum(turns)", "metric = ''")
         rows = self._db.execute(
-            f"SELECT {column}, {counted} FROM ({self._sums(wanted)}) AS sums WHERE {of} AND {column} IS NOT NULL AND {where} GROUP BY 1 ORDER BY 2 DESC, 1",
-            where.values,
+            f"WITH sums AS (SELECT * FROM ({self._sums(wanted)}) AS every WHERE {where}) {_largest(by, most)}", where.values
         )
         return {str(name): int(count) for name, count in rows}
 

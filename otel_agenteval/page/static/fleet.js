@@ -32,7 +32,7 @@ export function Fleet({ address, facets }) {
 
 const nameOf = (group, by) => group ?? `no ${by}`;
 const differences = (query, changes) => link("/differences", sumsOf(query), changes);
-const only = (by, group) => (group === null ? {} : { [by]: group });
+const only = (by, group) => (group === null || group === "(others)" ? {} : { [by]: group });
 
 function Groups({ found, by, query }) {
   const judged = (group) => {
