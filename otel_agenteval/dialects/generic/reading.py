@@ -118,7 +118,7 @@ def _is_call(facts: Facts, usage: bool, answered: bool) -> bool:
         return True
     if model and (answered or "finish_reason" in facts.fields or _ends_in_answer(facts)):
         return True
-    if model and facts.failed and not OF_MODELS.isdisjoint(words_of(facts.name)):
+    if model and facts.failed and (facts.content or not OF_MODELS.isdisjoint(words_of(facts.name))):
         return True
     directions = {content.direction for content in facts.texts}
     return facts.name_role == LLM and (model or bool(facts.content) or directions >= {IN, OUT})
