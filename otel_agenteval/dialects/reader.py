@@ -357,10 +357,9 @@ def read(record: SpanRecord) -> Step:
         step.conversation_keys = about.shape.conversations
     if about.shape.has_identities:
         _read_identities(attributes, step)
-    if step.error is None and (
-        record.status == ERROR or step.tool_failed or "error.type" in attributes or (record.events and _raised(record, step))
-    ):
-        step.error = _error(record, step)
+    failed = record.status == ERROR or step.tool_failed or as_text(attributes.get("error.type"))
+    if step.error is None and (failed or (role in (LLM, TOOL) and raised(record, step))):
+        step.error = error_of(record, step)
     if role is not None or about.facts is not None or about.shape.has_identities:
         limit(step, refusals.counts - refused)
     return step
@@ -406,12 +405,10 @@ def _read_identities(attributes: Mapping[str, Any], step: Step) -> None:
         step.user_id = as_text(attributes.get("user.id")) or as_text(attributes.get("enduser.id"))
 
 
-def _error(record: SpanRecord, step: Step) -> ErrorInfo | None:
-    """Return a span's failure, best from its exception event. The event alone is one only if a model or tool returned nothing."""
+def error_of(record: SpanRecord, step: Step) -> ErrorInfo | None:
+    """Return the failure of a failed span, best from its exception event, or None if it is another's or isn't a failure."""
     kind = as_text(record.attributes.get("error.type"))
-    if record.status != ERROR and kind is None and not step.tool_failed and not _raised(record, step):
-        return None
-    facts = record.dialects.facts
+    facts = record.dialects and record.dialects.facts
     message = record.status_message or (facts.fields.get("error_message") if facts is not None else None)
     for event in (*reversed(record.events), *reversed(record.logs)):
         if event.name == "exception":
@@ -433,11 +430,9 @@ def _error(record: SpanRecord, step: Step) -> ErrorInfo | None:
 _RETURNED = attrgetter("output_messages", "output_value", "output_tokens", "finish_reason", "response_id", "tool_result")
 
 
-def _raised(record: SpanRecord, step: Step) -> bool:
-    """Return True if a model's or a tool's span has an exception event and returned nothing."""
-    if step.role not in (LLM, TOOL) or any(value is not None for value in _RETURNED(step)):
-        return False
-    return any(event.name == "exception" for event in record.events)
+def raised(record: SpanRecord, step: Step) -> bool:
+    """Return True if a span has an exception event and returned nothing."""
+    return any(event.name == "exception" for event in record.events) and all(value is None for value in _RETURNED(step))
 
 
 TURN, CONTENT, CALLER = "turn", "content", "caller"

@@ -254,3 +254,13 @@ def test_content_that_is_the_text_of_a_list(written: Any) -> None:
     turn = turn_of(chat(1, messages=[{"role": "user", "content": written(parts)}], says="A dot."))
     assert turn.input == "What's this?"
     assert [one["uri"] for message in turn.messages for one in message.attachments] == ["data:image/png;base64,iVBORw0KGgo="]
+
+
+@pytest.mark.parametrize(("answers", "failed"), [([], True), ([chat(3, 1, user=ASKED, says=SAID, at=20)], False)])
+def test_exception_on_a_root_without_a_status_is_an_error_without_an_answer(answers: list[Any], failed: bool) -> None:
+    """opentelemetry-specification 1008: recording an exception doesn't set the status, and it may be a handled exception."""
+    event = SpanEvent("exception", {"exception.type": "ApiError", "exception.message": "broken"})
+    asked = chat(2, 1, user=ASKED, calls=[{"id": "c1", "name": "get_weather", "arguments": CITY}])
+    turn = turn_of(span(1, 0, "support", ms=50, events=[event]), asked, *answers)
+    assert (turn.error and (turn.error.type, turn.error.message)) == (("ApiError", "broken") if failed else None)
+    assert turn.output == (None if failed else SAID)

@@ -18,6 +18,7 @@ from ...core.turn import AgentRun, CloseReason, Document, ErrorInfo, Reading, Re
 from ...core.wellformed import well_formed
 from ...dialects.content import REDACTED
 from ...dialects.generic.logged import LoggedCall
+from ...dialects.reader import error_of, raised
 from ...dialects.step import AGENT, INNER, LLM, RERANK, RETRIEVAL, TOOL, Step
 from ...spans.record import SpanRecord
 from . import app_events
@@ -272,19 +273,28 @@ class TurnReader(MessageReader):
             last = max(inner, key=END)
             if last.error is not None or last.output_messages is not None or last.output_value is not None:
                 return last.error
-        return None if root.output_value is not None and root.role != INNER else self._last_call_error()
+        if root.output_value is not None and root.role != INNER:
+            return None
+        failed = self._last_call_error()
+        if failed is None and raised(root.record, root) and self._answer_call() is None:
+            return error_of(root.record, root)
+        return failed
+
+    def _answer_call(self) -> Step | None:
+        """Return the answering call if it, or the root, has an answer. Without content, the finish reason shows that."""
+        call = self._answering_call()
+        if call is None or call.error is not None:
+            return None
+        made = self.outputs(call)
+        if not made and ends_by_itself(call.finish_reason):
+            return call
+        return call if (self._root_output() or last_assistant_text(made)) is not None else None
 
     def _went_on_after(self, error: ErrorInfo) -> bool:
         """Return True if an error only repeats a tool's, and a model answered afterwards."""
-        answering = self._answering_call()
-        if (
-            answering is None
-            or answering.error is not None
-            or (self._root_output() or last_assistant_text(self.outputs(answering))) is None
-        ):
-            return False
-        return any(
-            tool.error is not None and tool.error.message == error.message and tool.record.end_ns <= answering.record.start_ns
+        call = self._answer_call()
+        return call is not None and any(
+            tool.error is not None and tool.error.message == error.message and tool.record.end_ns <= call.record.start_ns
             for tool in self.of_role.get(TOOL, ())
         )
 
