@@ -315,12 +315,16 @@ def test_name_that_is_only_the_kind_is_read_elsewhere() -> None:
     assert (turn.agent, [call.name for call in turn.tool_calls or ()]) == ("triage", ["search"])
 
 
-def test_another_agents_name_on_calls_in_a_tool_is_a_sub_agent() -> None:
+@pytest.mark.parametrize(
+    ("around", "stated", "name"),
+    [("step", {"gen_ai.agent.name": "buyer"}, "buyer"), ("buyer_agent", {}, "buyer_agent"), ("run_agent", {}, "search"), ("step", {}, "search")],
+)  # fmt: skip
+def test_another_agents_name_on_calls_in_a_tool_is_a_sub_agent(around: str, stated: dict[str, str], name: str) -> None:
     turn = turn_of(
-        agent(1, name="main"), chat(2, 1, user="Hi", calls=[CALL], at=1), tool(3, 1, at=20, ms=30),
-        chat(4, 3, user="shoes", says="42", at=22, ms=5, attributes={"gen_ai.agent.name": "buyer"}), chat(5, 1, user="Hi", says="Yo", at=60),
+        agent(1, name="main"), chat(2, 1, user="Hi", calls=[CALL], at=1), tool(3, 1, at=20, ms=30), span(6, 3, around, at=21, ms=8),
+        chat(4, 6, user="shoes", says="42", at=22, ms=5, attributes=stated), chat(5, 1, user="Hi", says="Yo", at=60),
     )  # fmt: skip
-    assert [(run.name, run.parent) for run in turn.agent_runs] == [("main", None), ("buyer", "main")]
+    assert [(run.name, run.parent) for run in turn.agent_runs] == [("main", None), (name, "main")]
 
 
 @pytest.mark.parametrize(

@@ -108,6 +108,13 @@ _AGENT = re.compile(r"agent:? ?(['\"`])([^'\"`\n]{1,100}?)(?:\[\d{1,9}\])?\1", r
 
 
 @lru_cache(1024)
+def is_agent(name: str) -> bool:
+    """Return True for a span's name that is an agent's, such as ``billing_agent``."""
+    words = words_of(name)
+    return len(words) > 1 and words[-1] == "agent" and "_".join(words) not in _WHOLE
+
+
+@lru_cache(1024)
 def is_turn(name: str) -> bool:
     """Return True for the name of one turn among several, such as ``turn`` or ``question 2``."""
     words = words_of(name)

@@ -17,6 +17,7 @@ from ...core.tenancy import tenant_of, trace_id_of, turn_id_in
 from ...core.turn import AgentRun, CloseReason, Document, ErrorInfo, Reading, Retrieval, SpanInfo, Turn
 from ...core.wellformed import well_formed
 from ...dialects.content import REDACTED
+from ...dialects.generic.kinds import is_agent
 from ...dialects.generic.logged import LoggedCall
 from ...dialects.reader import error_of, raised
 from ...dialects.step import AGENT, INNER, LLM, RERANK, RETRIEVAL, TOOL, Step
@@ -243,8 +244,13 @@ class TurnReader(MessageReader):
             else:
                 ancestor = self.tree.nearest(step, "agent or run of a tool", lambda at: at.role == AGENT or id(at) in tools)
             if ancestor is not None and id(ancestor) in tools:
-                found[id(ancestor)] = found.get(id(ancestor)) or step.agent
+                found[id(ancestor)] = found.get(id(ancestor)) or step.agent or self._agent_around(step, ancestor)
         return found
+
+    def _agent_around(self, step: Step, tool: Step) -> str | None:
+        """Return the name of the span between a tool and its model call if it is an agent's, such as ``billing_agent``."""
+        around = self.tree.nearest(step, "name of an agent", lambda at: is_agent(at.record.name))
+        return around.record.name if around is not None and self.tree.is_ancestor(tool, around) else None
 
     def interactions(self) -> list[dict[str, Any]]:
         return app_events.interactions(self.steps)
