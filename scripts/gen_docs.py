@@ -305,7 +305,7 @@ def first_sight() -> str:
     facts, right = (sum(one[key] for one in sets.values()) for key in ("facts", "right"))
     most = sum(one["right"] >= 0.94 * one["facts"] for one in sets.values())
     return (
-        f"We recorded {len(sets)} agents of frameworks, SDKs and command-line tools that the reader had never seen. "
+        f"We recorded {len(sets)} agents with combinations of framework, SDK and instrumentation that the reader had never seen. "
         f"At first sight, before any fix, {100 * right / facts:.0f} % of {facts:,} facts were right. "
         f"{most} agents had 94 % or more."
     )
