@@ -116,9 +116,9 @@ def _is_call(facts: Facts, usage: bool, answered: bool) -> bool:
     model = "model" in facts.fields
     if usage and (model or facts.content):
         return True
-    if model and (answered or "finish_reason" in facts.fields or _ends_in_answer(facts)):
-        return True
-    if model and facts.failed and (facts.content or not OF_MODELS.isdisjoint(words_of(facts.name))):
+    ended = any(content.direction is None and _is_answered(content) for content in facts.content)  # messages end with the model's
+    failed = facts.failed and (facts.content or not OF_MODELS.isdisjoint(words_of(facts.name)))
+    if model and (answered or ended or failed or "finish_reason" in facts.fields):
         return True
     directions = {content.direction for content in facts.texts}
     return facts.name_role == LLM and (model or bool(facts.content) or directions >= {IN, OUT})
@@ -127,11 +127,6 @@ def _is_call(facts: Facts, usage: bool, answered: bool) -> bool:
 def returns_prompt(facts: Facts) -> bool:
     """Return True if a span's result is the next agent's messages and tools."""
     return facts.definitions is not None and any(content.direction == OUT for content in facts.content)
-
-
-def _ends_in_answer(facts: Facts) -> bool:
-    """Return True if messages without a direction end with the model's message."""
-    return any(content.direction is None and _is_answered(content) for content in facts.content)
 
 
 def _is_answered(content: Content) -> bool:

@@ -43,7 +43,7 @@ def review_roles(records: Sequence[SpanRecord], infer: Callable[[SpanRecord], No
             unsure = understood.facts.kind_strength < 2 and not (understood.role == CHAIN and understood.facts.talks())
             if unsure or (understood.role == LLM and any(key.startswith(_OTHER_WORK) for key in record.attributes)):
                 understood.reset_role()
-    elif not any(_follows_convention(record) for record in records) and not is_enough(inferred):
+    elif all(record.dialects.role is None or record.dialects.inferred for record in records) and not is_enough(inferred):
         for record in inferred:
             record.dialects.reset_role()
         return
@@ -98,10 +98,6 @@ def _drop_common_names(inferred: Sequence[SpanRecord]) -> None:
             del record.dialects.facts.fields["name"]
 
 
-def _follows_convention(record: SpanRecord) -> bool:
-    return record.dialects.role is not None and not record.dialects.inferred
-
-
 def _drop_strangers(records: Sequence[SpanRecord], inferred: Sequence[SpanRecord]) -> None:
     """Remove the role of inferred chains in scopes that contain nothing but inferred chains."""
     scopes = {record.scope for record in records if record.dialects.role not in (None, CHAIN) or _states_kind(record)}
@@ -134,7 +130,9 @@ def resembles_call(record: SpanRecord) -> bool:
     facts = record.dialects.facts if record.dialects is not None else None
     if facts is None or record.dialects.role in _WITHOUT_ANSWER:
         return False
-    return facts.talks() or _resembles_run(facts)
+    # The span's own attributes show a model and an answer, and not only a record of them in JSON.
+    enough = any(facts.evidence & wanted == wanted for wanted in _ENOUGH)
+    return facts.talks() or (enough and (facts.near or bool(facts.evidence & KIND)) and has_answer(facts))
 
 
 def is_agents_tool(record: SpanRecord) -> bool:
@@ -170,18 +168,15 @@ def has_words(value: Any, depth: int = 0) -> bool:
     return depth < _DEEPEST and any(has_words(each, depth + 1) for each in inner)
 
 
-def _resembles_run(facts: Facts) -> bool:
-    """Return True if a span's own attributes show a model and an answer, and not only a record of them in JSON."""
-    enough = any(facts.evidence & wanted == wanted for wanted in _ENOUGH)
-    return enough and (facts.near or bool(facts.evidence & KIND)) and has_answer(facts)
-
-
 def _name_tools(inferred: Sequence[SpanRecord], records: Sequence[SpanRecord]) -> None:
     """Change chains to tools if a model requested their names or the last part of them, as in ``shop.orders.get_order``. A
     function that returns documents and that no model requested is a retrieval.
     """
     searches = [record for record in inferred if record.dialects.role == TOOL and _returns_documents(record)]
-    chains = [record for record in inferred if record.dialects.role == CHAIN and _may_be_tool(record.dialects.facts)]
+    chains = [
+        record for record in inferred
+        if record.dialects.role == CHAIN and (record.dialects.facts.kind_strength < 2 or record.dialects.facts.function)
+    ]  # fmt: skip
     tools = [record for record in records if record.dialects.role == TOOL and _tool_name(record)]
     if not chains and not tools and not searches:
         return
@@ -193,14 +188,10 @@ def _name_tools(inferred: Sequence[SpanRecord], records: Sequence[SpanRecord]) -
         if record.name not in names:
             record.dialects.role = RETRIEVAL
     for record in tools:
-        _use_requested_name(record, names)
-
-
-def _use_requested_name(record: SpanRecord, names: set[str]) -> None:
-    name = _tool_name(record)
-    own = next((other for other in (record.name, name.rpartition(".")[2]) if other in names), None)
-    if own is not None and name not in names:
-        record.dialects.facts.fields["own_name"] = own
+        name = _tool_name(record)
+        own = next((other for other in (record.name, name.rpartition(".")[2]) if other in names), None)
+        if own is not None and name not in names:
+            record.dialects.facts.fields["own_name"] = own
 
 
 def _requested(records: Sequence[SpanRecord]) -> set[str]:
@@ -220,10 +211,6 @@ def _returns_documents(record: SpanRecord) -> bool:
 def _tool_name(record: SpanRecord) -> str:
     facts = record.dialects.facts
     return str(facts.fields.get("tool_name") or facts.fields.get("name") or "") if facts is not None else ""
-
-
-def _may_be_tool(facts: Facts) -> bool:
-    return facts.kind_strength < 2 or facts.function
 
 
 def _split_sums(records: Sequence[SpanRecord]) -> None:
@@ -299,11 +286,6 @@ def _only_implied(record: SpanRecord) -> bool:
     return about.inferred or (not about.named and "gen_ai.operation.name" not in record.attributes)
 
 
-def _only_resembles_call(record: SpanRecord) -> bool:
-    facts = record.dialects.facts
-    return facts is not None and facts.kind is None and facts.name_role is None
-
-
 def _open_loops(records: Sequence[SpanRecord]) -> None:
     """Change a model span with tools or several calls below it to an agent or a chain. It encloses a loop and isn't a call."""
     by_id = {record.span_id: record for record in records}
@@ -319,7 +301,8 @@ def _open_loops(records: Sequence[SpanRecord]) -> None:
             if at.dialects.role == LLM and _only_implied(at):
                 counts = below.setdefault(at.span_id, [0, 0])
                 counts[role == TOOL] += 1
-                counts[0] += _states_kind(record) and _only_resembles_call(at)
+                facts = at.dialects.facts
+                counts[0] += _states_kind(record) and facts is not None and facts.kind is None and facts.name_role is None
                 break
             if at.dialects.role in (TOOL, AGENT):
                 break
