@@ -3,6 +3,8 @@
 ``raw_gen_ai_request`` contains the provider's parameters and response as Python literals (``llm.openai.messages``,
 ``llm.openai.choices``). If an application's span is active, LiteLLM doesn't open its own. Each call overwrites the attributes
 of the active span, and only the raw requests below it are one per call.
+
+Its second callback (``LITELLM_OTEL_V2``) writes the convention's attributes, and the request's model on every span of the proxy.
 """
 
 from __future__ import annotations
@@ -16,9 +18,9 @@ from ..core.later import Later
 from ..spans.record import SpanRecord
 from .content import literal
 from .openinference import unflatten
-from .step import EMBEDDING, LLM, RERANK, WORKFLOW, Step, as_int, as_text, first_int
+from .step import EMBEDDING, INNER, LLM, RERANK, WORKFLOW, Step, as_int, as_text, first_int
 
-MARKS = frozenset(("litellm.call_id", "hidden_params", "litellm.provider.model"))
+MARKS = frozenset(("litellm.call_id", "litellm.api_key.hash", "hidden_params", "litellm.provider.model"))
 SCOPES = re.compile(r"litellm$")
 _FOREIGN = re.compile(
     r"gcp\.vertex|pydantic|logfire|agent_framework|semantic_kernel|strands|crewai|openinference|opentelemetry\."
@@ -34,11 +36,16 @@ _RAW_NAME = "raw_gen_ai_request"
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
     """Return the role of a call, or of an application's span that calls were written on."""
-    if SCOPES.match(scope) is None:
-        return _role_of_parent(attributes) if "hidden_params" in attributes and not _FOREIGN.match(scope) else None
+    own = SCOPES.match(scope) is not None
+    if not own and "hidden_params" in attributes:
+        return None if _FOREIGN.match(scope) else _role_of_parent(attributes)
     if "gen_ai.request.model" in attributes:
         kind = attributes.get("llm.request.type")
+        if kind is None or not own:
+            return None if "gen_ai.operation.name" in attributes else INNER
         return _CALL_TYPES.get(kind.removeprefix("a"), LLM) if kind.__class__ is str and not kind.startswith("anth") else LLM
+    if not own:
+        return None
     return LLM if name == _RAW_NAME or any(_RAW.match(key) for key in attributes) else None
 
 
@@ -64,7 +71,7 @@ def read(record: SpanRecord, step: Step) -> None:
         step.conversation_id = as_text(get("metadata.session_id")) or _session(get("metadata.requester_metadata"))
     if step.user_id is None:
         step.user_id = as_text(get("metadata.user_api_key_end_user_id")) or as_text(get("llm.user"))
-    if step.cost_usd is None and isinstance(cost := get("gen_ai.cost.total_cost"), (int, float)):
+    if step.cost_usd is None and isinstance(cost := get("gen_ai.cost.total_cost", get("litellm.cost.total")), (int, float)):
         step.cost_usd = float(cost)
     if step.output_messages is None and "gen_ai.completion.0.function_call.name" in attributes:
         step.output_messages = Later(_answer, attributes)

@@ -19,7 +19,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from ..core.tenancy import number_in
 from ..core.turn import Message
 from ..dialects.generic.kinds import is_turn
-from ..dialects.step import AGENT, INNER, LLM, TOOL, Step
+from ..dialects.step import AGENT, INNER, LLM, TOOL, UNKNOWN, Step
 from .reading.turn import TurnReader
 from .roots import SpanGroup
 from .threads import Threads
@@ -273,7 +273,7 @@ def _holds_one_call(group: SpanGroup) -> bool:
     """Return True if a turn is one model call below spans without their own content, or one step of an agent's loop."""
     reader = reader_of(group)
     root = reader.root
-    beside = (None, LLM) if root.role is None else (None, INNER, LLM, TOOL) if root.role == INNER else ()
+    beside = (None, UNKNOWN, LLM) if root.role is None else (None, UNKNOWN, INNER, LLM, TOOL) if root.role == INNER else ()
     if len(reader.llm) != 1 or not reader.of_role.keys() <= set(beside):
         return False
     return root.input_messages is None and root.input_value is None and root.output_messages is None and root.output_value is None

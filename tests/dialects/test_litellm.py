@@ -106,3 +106,17 @@ def test_a_raw_request_knows_better():
 )
 def test_what_a_span_is(attributes, scope, name, role):
     assert role_of(attributes, scope, name) == role
+
+
+def test_gateways_own_spans_are_no_calls():
+    """litellm 35193: the second callback writes the request's model on all spans of a request."""
+    model, key, identity = {"gen_ai.request.model": "gpt-4o"}, {"litellm.call_id": "c1"}, {"litellm.api_key.hash": "h"}
+    turn = turn_of(
+        span(1, 0, "POST /v1/chat/completions", {**model, **key}, scope="opentelemetry.instrumentation.fastapi", ms=90),
+        span(2, 1, "auth /v1/chat/completions", scope="litellm"),
+        span(3, 1, "route gpt-4o", {**model, **identity}, scope="litellm"),
+        span(5, 1, "POST", {**model, **identity}, scope="opentelemetry.instrumentation.httpx"),
+        chat(4, 1, user="Hi", says="Hello", scope="litellm", at=20, attributes={**key, "litellm.cost.total": 0.25}),
+    )
+    assert [(call.span_id, call.cost_usd) for call in turn.llm_calls] == [(f"{4:016x}", 0.25)]
+    assert role_of({**model, **identity, "gen_ai.operation.name": "embeddings"}, "litellm", "embeddings gpt-4o") == "embedding"
