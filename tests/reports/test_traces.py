@@ -339,6 +339,19 @@ def test_error_that_only_repeats_a_tools_error(said: str | None, message: str, f
 
 
 @pytest.mark.parametrize(
+    ("says", "reason", "wrong"),
+    [(None, None, [False, True]), (None, "stop", [False, False]), ("Wave after wave", None, [False, False])],
+)
+def test_last_call_of_a_failed_run_without_a_response_failed(says: str | None, reason: str | None, wrong: list[bool]) -> None:
+    """In pydantic-ai, only the run's span has the error of a streamed request (recording pydantic-ai-v6-fastapi-stream/s9b)."""
+    turn = turn_of(
+        agent(1, error="429"), chat(2, 1, user="Hi", calls=[CALL], at=1), tool(3, 1, at=20), chat(4, 1, user="Hi", says=says, at=60,
+        attributes={"gen_ai.response.finish_reasons": [reason]} if reason else {}),
+    )  # fmt: skip
+    assert [call.error is not None for call in turn.llm_calls] == wrong
+
+
+@pytest.mark.parametrize(
     ("more", "state", "success", "error"),
     [
         ([], "requested", None, None),

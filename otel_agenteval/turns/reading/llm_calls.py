@@ -129,10 +129,19 @@ class CallReader(StepReader):
             if any_separate:
                 self._add_sender(step, senders)
         for step in leaves:
-            if step.deferred and step.error is None and step.output_messages is None and step.output_tokens is None:
+            if step.error is None and step.output_tokens is None:
                 reader = self._parent(step)  # the span ended without error before its consumer failed to read the stream
-                step.error = reader.error if reader is not None and reader.role == INNER else None
+                if reader is not None and reader.error is not None and self._failed_with(reader, step, step is leaves[-1]):
+                    step.error = reader.error
         return leaves
+
+    def _failed_with(self, reader: Step, step: Step, is_last: bool) -> bool:
+        """Return True if a call of a failed run or step returned nothing."""
+        if reader.role == INNER:
+            return step.deferred and step.output_messages is None
+        if not is_last or reader.role != AGENT or step.response_id is not None or step.finish_reason is not None:
+            return False
+        return not any(message.content or message.tool_calls for message in self.outputs(step))
 
     def _of_response(self, step: Step, by_response: dict[str, Step]) -> Step | None:
         """Return the earlier span of the same response. Some servers give all responses one id, so both have to overlap."""
