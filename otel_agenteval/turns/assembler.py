@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from ..core.turn import CloseReason
 from ..dialects.generic.keys import PLAIN_KEYS, is_plain
 from ..dialects.reader import ROLE_KEYS
-from ..dialects.step import AGENT, LLM, ROOT_ROLES, WORKFLOW
+from ..dialects.step import AGENT, LLM, ROOT_ROLES, TOOL, WORKFLOW
 from ..spans.record import LogPart
 from .late_data import LateData
 from .open_traces import OpenTraces
@@ -221,9 +221,17 @@ class Assembler:
         if beside is not None and role not in CANDIDATE_ROLES:
             candidate = beside
         candidate.open += 1
+        in_tool = not candidate.collects_all and (role == TOOL or parent_id in candidate.tools)
+        if in_tool:
+            candidate.tools = candidate.tools or set()
+            candidate.tools.add(span_id)
         if role is not None:
             candidate.genai = True
-            if role in CANDIDATE_ROLES and candidate.role not in CANDIDATE_ROLES:
+            if (
+                role in CANDIDATE_ROLES
+                and candidate.role not in CANDIDATE_ROLES
+                and not (in_tool and self._has_called(candidate))
+            ):
                 candidate = self._new_candidate(trace, span, role, span_id, candidate)
                 candidate.parent_id, candidate.beside = parent_id, beside
                 return candidate
@@ -231,6 +239,10 @@ class Assembler:
         if candidate.span_ids is not None:
             candidate.span_ids.add(span_id)
         return candidate
+
+    def _has_called(self, candidate: Candidate) -> bool:
+        """Return True if a model call of the application's own loop has ended: an agent that a tool runs isn't a turn then."""
+        return any(self._role(span) == LLM for span in candidate.spans)
 
     def _new_candidate(self, trace: OpenTrace, span: Any, role: str | None, span_id: int, parent: Candidate | None) -> Candidate:
         candidate = Candidate(span, role, span_id, parent)

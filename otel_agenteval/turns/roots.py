@@ -23,7 +23,7 @@ from ..core.turn import CloseReason, Message
 from ..dialects.content import decode
 from ..dialects.generic.kinds import is_graph
 from ..dialects.reader import read, review_roles, role_in
-from ..dialects.step import AGENT, CHAIN, INNER, LLM, ROOT_ROLES, UNKNOWN, WORKFLOW
+from ..dialects.step import AGENT, CHAIN, INNER, LLM, ROOT_ROLES, TOOL, UNKNOWN, WORKFLOW
 from ..spans.record import ERROR, LogPart, SpanRecord
 from .items import are_items
 from .logged import add_answers, add_prompt, calls_in, prompted, take_logged
@@ -463,14 +463,20 @@ def _may_be_leak(node: _Node, parent: _Node) -> bool:
 
 
 def _topmost_roots(top: _Node) -> list[_Node]:
-    found, stack = [], [top]
+    """Return the topmost agents, but none that a tool runs if a model call before it is in no agent: the tool's loop has none."""
+    found: list[_Node] = []
+    in_tools: list[_Node] = []
+    stack, calls = [(top, False)], []
     while stack:
-        node = stack.pop()
+        node, in_tool = stack.pop()
         if node.is_root:
-            found.append(node)
+            (in_tools if in_tool else found).append(node)
         elif node.roots:
-            stack.extend(node.children)
-    return found
+            stack += [(child, in_tool or node.role == TOOL) for child in node.children]
+        elif node.holds & _LLM and not in_tool:
+            calls.append(node.record.start_ns)
+    loop = not found and calls and in_tools and min(calls) < min(map(_START, in_tools))
+    return [] if loop else found + in_tools
 
 
 def _records_below(top: _Node) -> list[SpanRecord]:

@@ -83,6 +83,8 @@ class Candidate:
     """The run that gets the spans if this one isn't a root."""
     children: dict[Candidate, None] | None = None
     """Unfinished candidates that count towards it, by start time."""
+    tools: set[int] = set()  # noqa: RUF012 - shared while it is empty
+    """Ids of an application's tool spans and of the spans below them."""
     orphan = False
     """True if its parent is a span of this process that was never seen. Only an agent can then be a root."""
 

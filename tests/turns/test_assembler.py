@@ -100,6 +100,24 @@ def test_two_agents_under_a_request_close_each_in_its_time():
     assert house.assembler.open_turns == 0
 
 
+@pytest.mark.parametrize(
+    ("called", "turns"),
+    [(True, [["answer", "helper", "plan", "request", "tool"]]), (False, [["helper"], ["answer", "request", "tool"]])],
+)
+def test_agent_in_a_tool_is_no_turn_if_the_request_called_a_model(called, turns):
+    house = House()
+    house.start("request")
+    if called:
+        house.start("plan", "request", "llm")
+        house.end("plan")
+    house.start("tool", "request", "tool")
+    house.start("helper", "tool", "agent")
+    closed = house.end("helper") + house.end("tool")
+    house.start("answer", "request", "llm")
+    house.end("answer")
+    assert house.names(closed + house.end("request")) == turns
+
+
 def test_nothing_is_a_root_while_an_open_ancestor_has_not_said_what_it_is():
     house = House()
     house.start("graph", role="unknown")

@@ -32,6 +32,14 @@ WORKFLOW = {"gen_ai.operation.name": "invoke_workflow"}
         pytest.param([span(1), agent(2, 1), agent(3, 1, at=200)], [2, 3], id="two agents below one request are two turns"),
         pytest.param([span(1, attributes=WORKFLOW), agent(2, 1), agent(3, 1, at=50)], [1], id="a workflow holds its agents"),
         pytest.param([agent(1), tool(2, 1), agent(3, 2, "helper"), chat(4, 3)], [1], id="an agent inside an agent is no turn"),
+        pytest.param(
+            [span(1), chat(2, 1), tool(3, 1, at=20), agent(4, 3, at=21)],
+            [1],
+            id="an agent in a tool of the application's loop is no turn",
+        ),
+        pytest.param(
+            [span(1), tool(2, 1), agent(3, 2), chat(4, 1, at=200)], [3], id="a call after an agent's tool doesn't run it"
+        ),
         pytest.param([span(1, attributes=CHAIN), chat(2, 1)], [1], id="a chain with a model call below"),
         pytest.param([span(1, attributes=CHAIN), span(2, 1)], [], id="a chain without a model call is none"),
         pytest.param([span(1), tool(2, 1)], [], id="tools alone are none"),
