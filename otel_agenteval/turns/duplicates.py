@@ -1,7 +1,7 @@
 """Join two traces of one model call that was recorded by two instrumentations, and a run with its calls in other traces.
 
-This implements the rules *same response*, *same failure* and *run without steps*. :func:`join_duplicates` joins such traces in a file.
-:class:`Duplicates` joins them as traces arrive: it remembers the responses and failures of recent turns for as long
+This implements the rules *same response*, *same failure*, *run without steps* and *run in another trace*.
+:func:`join_duplicates` joins such traces in a file. :class:`Duplicates` joins them as traces arrive: it remembers the responses and failures of recent turns for as long
 as they can be revised. A duplicate of a waiting part joins that part. A duplicate of an evaluated turn waits for
 further ones, and then the turn is revised once.
 """
@@ -26,6 +26,8 @@ _MOST_FAILURES = 32
 """Maximum number of remembered failed calls of each model."""
 _MOST_DUPLICATES = 32
 """Maximum number of traces of one call that are joined while it waits. One program doesn't have more instrumentations."""
+_MOST_DELEGATES = 256
+"""Maximum number of turns in a file that ended before a turn and are compared with its tool calls."""
 
 
 def stitch(groups: Iterable[SpanGroup]) -> list[SpanGroup]:
@@ -36,7 +38,7 @@ def stitch(groups: Iterable[SpanGroup]) -> list[SpanGroup]:
     stitcher = Stitcher(float("inf"))
     found = [whole for part in parts for whole in stitcher.add(part, 0.0)]
     found += stitcher.release_all()
-    return sorted(_with_calls(found), key=order)
+    return sorted(_with_delegates(_with_calls(found)), key=order)
 
 
 def order(group: SpanGroup) -> tuple[int, int, int, int]:
@@ -91,6 +93,45 @@ def _with_calls(groups: list[SpanGroup]) -> list[SpanGroup]:
 
 def _start(group: SpanGroup) -> int:
     return group.root.start_ns
+
+
+def _with_delegates(groups: list[SpanGroup]) -> list[SpanGroup]:
+    """Join turns with the runs of their tools that are in other traces, because the context was lost."""
+    found: dict[Hashable, list[SpanGroup]] = {}
+    for group in sorted(groups, key=_end):  # inner runs first
+        ended = found.setdefault(process_of(group.root), [])
+        mine = delegates_of(group, ended[max(bisect_left(ended, group.root.start_ns, key=_end), len(ended) - _MOST_DELEGATES) :])
+        if mine:
+            ended[:] = [one for one in ended if one not in mine]
+        ended.append(together([group, *mine]) if mine else group)
+    return [group for ended in found.values() for group in ended]
+
+
+def _groups_of(recordings: Iterable[_Recording]) -> list[SpanGroup]:
+    return [*{id(group): group for one in recordings if (group := one.group()) is not None}.values()]
+
+
+def _end(group: SpanGroup) -> int:
+    return group.root.end_ns if group.until_ns is None else group.until_ns
+
+
+def delegates_of(outer: SpanGroup, others: Iterable[SpanGroup]) -> list[SpanGroup]:
+    """Return the turns in a turn's time whose input is an argument of a tool call in it, and whose output is that call's result."""
+    during = [
+        other for other in others
+        if other.root.parent_id == 0 and other.root.trace_id != outer.root.trace_id
+        and outer.root.start_ns < other.root.start_ns and _end(other) < _end(outer)
+    ]  # fmt: skip
+    calls = [call for call in reader_of(outer).tool_calls() or () if isinstance(call.result, str)] if during else []
+    found = []
+    for other in during if calls else ():
+        asked, said = reader_of(other).input(), (reader_of(other).output() or "").strip()
+        for place, call in enumerate(calls):
+            if said == call.result.strip() and asked and asked in (call.arguments or {}).values():
+                del calls[place]  # each call runs one agent
+                found.append(other)
+                break
+    return found
 
 
 def is_hollow(group: SpanGroup) -> bool:
@@ -185,7 +226,7 @@ class _Recording:
     def __init__(self, group: SpanGroup, alone: bool) -> None:
         root = group.root
         self.trace_id, self.span_id = root.trace_id, root.span_id
-        self.start_ns, self.end_ns, self.scope = root.start_ns, root.end_ns, root.scope
+        self.start_ns, self.end_ns, self.scope = root.start_ns, _end(group), root.scope
         self.alone = alone
         """True if it is a model call in a trace of its own. Only such calls have duplicates."""
         self.group = weakref.ref(group)
@@ -221,6 +262,8 @@ class Duplicates:
         self._waiting: OrderedDict[_Recording, _WaitingDuplicates] = OrderedDict()
         self._latest: OrderedDict[Hashable, deque[_Recording]] = OrderedDict()
         """Latest calls in traces of their own, and runs without steps, by process."""
+        self._recent: OrderedDict[Hashable, deque[_Recording]] = OrderedDict()
+        """Latest turns by process."""
         self._bytes = 0
 
     def __len__(self) -> int:
@@ -228,6 +271,10 @@ class Duplicates:
 
     def add(self, group: SpanGroup, now: float) -> list[SpanGroup]:
         """Add a turn, and return the turns that can be evaluated. The list is empty until then."""
+        found = self._add(group, now)
+        return self._with_delegates(found) if self._stitcher.patience > 0 else found
+
+    def _add(self, group: SpanGroup, now: float) -> list[SpanGroup]:
         reader = reader_of(group)
         if self._stitcher.patience > 0 and is_hollow(group):
             return self._with_its_calls(group, now)
@@ -239,7 +286,7 @@ class Duplicates:
         group.recordings = [recording]
         self._remember(recording, group, calls)
         if recording.alone:
-            self._remember_latest(recording, group)
+            self._remember_latest(recording, group, self._latest)
         if not duplicates or reader.root.thread is not None:
             return self._stitched(group, now)
         if not recording.alone:
@@ -265,7 +312,7 @@ class Duplicates:
         beside = any(not one.alone and _overlap(one, run.root) for one, _ in latest)
         wanted = calls_of(run, {id(whole): whole for _, whole in calls}.values(), beside=beside)
         run.recordings = [recording]
-        self._remember_latest(recording, run)
+        self._remember_latest(recording, run, self._latest)
         found = {one: whole for one, whole in calls if whole in wanted}
         return self._around(run, found, now) if found else self._stitched(run, now)
 
@@ -281,12 +328,13 @@ class Duplicates:
                 return {one: run}
         return {}
 
-    def _remember_latest(self, recording: _Recording, group: SpanGroup) -> None:
+    @staticmethod
+    def _remember_latest(recording: _Recording, group: SpanGroup, latest: OrderedDict[Hashable, deque[_Recording]]) -> None:
         process = process_of(group.root)
-        self._latest.setdefault(process, deque(maxlen=_MOST_FAILURES)).append(recording)
-        self._latest.move_to_end(process)
-        while len(self._latest) > _MOST_CALLS // _MOST_FAILURES:
-            self._latest.popitem(last=False)
+        latest.setdefault(process, deque(maxlen=_MOST_FAILURES)).append(recording)
+        latest.move_to_end(process)
+        while len(latest) > _MOST_CALLS // _MOST_FAILURES:
+            latest.popitem(last=False)
 
     def due(self, now: float) -> list[SpanGroup]:
         """Return turns whose continuation or further duplicates didn't arrive in time."""
@@ -296,14 +344,34 @@ class Duplicates:
             if waiting.since + self._stitcher.patience > now:
                 break
             found += self._with_duplicates(recording, now)
-        return found
+        return self._with_delegates(found)
 
     def release_all(self, now: float) -> list[SpanGroup]:
         """Return everything that waits, by start time, and stop holding turns from now on."""
         self._stitcher.stop_holding()
         found = [group for recording in list(self._waiting) for group in self._with_duplicates(recording, now)]
         found += self._recorded(self._stitcher.release_all())
-        return sorted(found, key=order)
+        return sorted(self._with_delegates(found), key=order)
+
+    def _with_delegates(self, groups: list[SpanGroup]) -> list[SpanGroup]:
+        """Join turns with the runs of their tools, which are in other traces and usually arrive before them."""
+        found: dict[int, SpanGroup] = {}
+        for whole in sorted(groups, key=_end):
+            start, end = whole.root.start_ns, _end(whole)
+            latest = self._recent.get(process_of(whole.root), ())
+            inner = _groups_of(one for one in latest if start < one.start_ns and one.end_ns < end)
+            outer = _groups_of(one for one in latest if one.start_ns < start and end < one.end_ns)
+            unread = [other for other in inner + outer if other.reader is None]
+            parts = delegates_of(whole, inner) or [other for other in outer if delegates_of(other, [whole])][-1:]
+            whole.recordings.append(_Recording(whole, alone=False))
+            self._remember_latest(whole.recordings[-1], whole, self._recent)
+            for part in parts:
+                found.pop(id(part), None)
+            joined = together([whole, *parts]) if parts else whole
+            found[id(joined)] = joined
+            for other in unread:  # a reader uses several times the memory of the spans
+                other.reader = None
+        return self._recorded([*found.values()])
 
     def traces(self) -> set[int]:
         waiting = {group.root.trace_id for waiting in self._waiting.values() for group in waiting.groups}

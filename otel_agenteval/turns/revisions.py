@@ -233,14 +233,15 @@ def stands_alone(group: SpanGroup) -> bool:
     return group.root_seen and (root.parent_id == 0 or root.remote_parent or role_in(root) in (AGENT, WORKFLOW))
 
 
-def _that_lost_spans(found: Iterable[SpanGroup], before: Iterable[SpanGroup]) -> set[int]:
-    """Return the roots of turns that contain the root of an earlier turn, but not all of its spans."""
+def _lost_spans(found: Iterable[SpanGroup], before: Iterable[SpanGroup]) -> set[int]:
+    """Return the spans of earlier turns that aren't in the turns with their roots anymore, and these roots."""
     had = {group.root.span_id: {record.span_id for record in group.members} for group in before}
-    lost = set()
+    lost: set[int] = set()
     for group in found:
         members = {record.span_id for record in group.members}
-        if any(not had[root_id] <= members for root_id in had.keys() & members):
-            lost.add(group.root.span_id)
+        for root_id in had.keys() & members:
+            if not had[root_id] <= members:
+                lost |= {root_id, *(had[root_id] - members)}
     return lost
 
 
@@ -364,12 +365,9 @@ class Revisions:
         found = split(known + late, frozenset(roots), turns <= len(groups), loose)
         for group in found:
             group.ancestor = group.ancestor or roots.get(group.root.span_id)
-        lost_spans = _that_lost_spans(found, groups) if len(found) > 1 else set()
-        return [
-            group
-            for group in found
-            if loose or group.root.span_id in lost_spans or any(record.span_id in changed for record in group.members)
-        ]
+        if len(found) > 1:
+            changed |= _lost_spans(found, groups)
+        return [group for group in found if loose or any(record.span_id in changed for record in group.members)]
 
     def _was_counted(self, group: SpanGroup) -> bool:
         with self._lock:

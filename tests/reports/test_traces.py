@@ -444,6 +444,62 @@ def test_run_whose_calls_are_in_traces_of_their_own(joined: Any, groups: Any, wa
     assert [(turn.agent, turn.input, turn.output, turn.llm_call_count) for turn in turns] == wanted
 
 
+DELEGATES = {"id": "c9", "name": "ask", "arguments": {"task": "Pack for Oslo?"}}
+
+
+def caller(number: int, result: str, **more: Any) -> list[SpanGroup]:
+    """A turn whose tool runs an agent in a thread without the context."""
+    given = {"gen_ai.tool.call.arguments": '{"task": "Pack for Oslo?"}', "gen_ai.tool.call.result": result}
+    of = {"trace_id": number, **more}
+    return split([
+        agent(number, name="boss", **of), chat(number + 1, number, user="Ask.", calls=[DELEGATES], **of),
+        tool(number + 2, number, "ask", attributes=given, at=20, ms=50, **more, trace_id=number),
+        chat(number + 3, number, at=75, says="A jacket, I hear.", user="Ask.", trace_id=number),
+    ])  # fmt: skip
+
+
+def loop_calls(number: int, result: str) -> list[SpanGroup]:
+    """A hand-written loop that does the same without a span of its own."""
+    asked = {"role": "assistant", "parts": [{"type": "tool_call", **DELEGATES}]}
+    told = {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c9", "response": result}]}
+    first = chat(number, trace_id=number, user="Ask.", calls=[DELEGATES])
+    return split([first]) + split([
+        chat(number + 1, trace_id=number + 1, at=75, user="Ask.", messages=[asked, told], says="A jacket, I hear.")
+    ])  # fmt: skip
+
+
+def specialist(number: int, says: str = "A jacket.", at: float = 25) -> list[SpanGroup]:
+    return split([
+        agent(number, name="specialist", trace_id=number, at=at, ms=30),
+        chat(number + 1, number, trace_id=number, at=at + 5, user="Pack for Oslo?", says=says),
+    ])  # fmt: skip
+
+
+@pytest.mark.parametrize("joined", [stitch, as_they_arrive, run_first])
+@pytest.mark.parametrize(
+    ("groups", "wanted"),
+    [
+        pytest.param(lambda: specialist(50) + caller(10, "A jacket."), [("boss", "Ask.", 3)], id="agents"),
+        pytest.param(lambda: loop_calls(10, "A jacket.") + specialist(50), [("specialist", "Ask.", 3)], id="a loop and an agent"),
+        pytest.param(
+            lambda: loop_calls(10, "A jacket.") + call_of(50, user="Pack for Oslo?", says="A jacket.", at=30), [(None, "Ask.", 3)], id="loops"
+        ),
+        pytest.param(
+            lambda: specialist(50) + caller(10, "A hat."), [("boss", "Ask.", 2), ("specialist", "Pack for Oslo?", 1)], id="another result"
+        ),
+        pytest.param(
+            lambda: specialist(50, at=120) + caller(10, "A jacket."), [("boss", "Ask.", 2), ("specialist", "Pack for Oslo?", 1)],
+            id="another time",
+        ),
+    ],
+)  # fmt: skip
+def test_run_of_a_tool_in_a_trace_of_its_own_is_part_of_the_turn(joined: Any, groups: Any, wanted: list[Any]) -> None:
+    """smolagents 1840, langsmith-sdk 771, strands-agents 489, cap-js/agents 87: a thread or a client loses the context."""
+    given = groups()
+    turns = [reader_of(group).turn("root_ended", True) for group in sorted(joined(given), key=lambda group: group.root.trace_id)]
+    assert [(turn.agent, turn.input, turn.llm_call_count) for turn in turns] == wanted
+
+
 def test_calls_with_one_id_have_their_own_results() -> None:
     """koog 1085, hermes-otel 73: a tool's name is the id of all its calls."""
     asks = [{"id": "call-search", "name": "search", "arguments": {"day": day}} for day in ("today", "friday")]

@@ -69,6 +69,23 @@ def test_what_a_service_did_for_a_caller_is_a_turn_of_its_own_and_counts_as_one(
     assert ids(received)[2:] == [("01", 2, "01", False), ("03", 2, "03", False)]
 
 
+def test_late_span_of_a_turn_keeps_the_run_of_its_tool_in_another_trace():
+    given = {"gen_ai.tool.call.arguments": '{"task": "Pack?"}', "gen_ai.tool.call.result": "A jacket."}
+    received = Received()
+    received.send(
+        chat(8, 7, user="Pack?", says="A jacket.", at=25, trace_id=0xB2), agent(7, 0, "helper", at=22, ms=30, trace_id=0xB2)
+    )
+    received.wait(11)
+    received.send(chat(2, 1, user="Ask."), tool(3, 1, attributes=given, at=20, ms=50), chat(4, 1, at=80, says="Fine."), agent(1))
+    received.wait(11)
+    assert ids(received) == [("07", 1, "", True), ("01", 2, "07", False)]
+    received.send(chat(5, 1, at=90, says="Fine, then."))
+    received.wait(11)
+    assert received.kept[-1].turn.turn_id.endswith("01")
+    assert [one.turn.llm_call_count for one in received.kept] == [1, 3, 3, 4]
+    assert sum(received.engine.telemetry.read(semconv.TURNS).values.values()) == 1
+
+
 def test_a_root_that_comes_when_its_turn_is_forgotten_is_no_second_turn():
     received = Received()
     received.send(chat(2, 1))
