@@ -273,8 +273,8 @@ def _holds_one_call(group: SpanGroup) -> bool:
     """Return True if a turn is one model call below spans without their own content, or one step of an agent's loop."""
     reader = reader_of(group)
     root = reader.root
-    beside = (None, UNKNOWN, LLM) if root.role is None else (None, UNKNOWN, INNER, LLM, TOOL) if root.role == INNER else ()
-    if len(reader.llm) != 1 or not reader.of_role.keys() <= set(beside):
+    beside = {None, UNKNOWN, INNER, LLM, *((TOOL,) if root.role == INNER else ())}
+    if root.role not in (None, INNER) or len(reader.llm) != 1 or not reader.of_role.keys() <= beside:
         return False
     return root.input_messages is None and root.input_value is None and root.output_messages is None and root.output_value is None
 

@@ -251,11 +251,12 @@ ANSWERED = [
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_calls_of_a_gateway_that_continue_each_other_are_one_turn(order: int) -> None:
-    """A gateway traces each request alone, below spans of its own."""
+@pytest.mark.parametrize("own", [{}, {"gen_ai.request.model": "m-1", "litellm.api_key.hash": "h"}])
+def test_calls_of_a_gateway_that_continue_each_other_are_one_turn(own: dict[str, Any], order: int) -> None:
+    """litellm 35193: a gateway traces each request alone, below spans of its own, and some have the request's model."""
     stitcher = Stitcher(30.0)
     requests = [
-        [span(1, 0, "POST /chat", SERVER, trace_id=1), span(2, 1, "route", trace_id=1), chat(3, 2, user="How many?", calls=[CALL], trace_id=1)],
+        [span(1, 0, "POST /chat", SERVER, trace_id=1), span(2, 1, "route", own, trace_id=1), chat(3, 2, user="How many?", calls=[CALL], trace_id=1)],
         [
             span(4, 0, "POST /chat", SERVER, trace_id=2, at=50), span(5, 4, "route", trace_id=2, at=50),
             chat(6, 5, user="How many?", messages=ANSWERED, says="42 pairs.", trace_id=2, at=51),
