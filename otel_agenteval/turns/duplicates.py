@@ -15,7 +15,7 @@ from collections.abc import Hashable, Iterable
 from itertools import islice
 
 from ..core.tenancy import number_in
-from ..dialects.reader import role_in
+from ..dialects.reader import review_roles, role_in
 from ..dialects.step import AGENT, LLM, TOOL, WORKFLOW, Step
 from ..spans.record import SpanRecord
 from .roots import SpanGroup
@@ -122,16 +122,27 @@ def delegates_of(outer: SpanGroup, others: Iterable[SpanGroup]) -> list[SpanGrou
         if other.root.parent_id == 0 and other.root.trace_id != outer.root.trace_id
         and outer.root.start_ns < other.root.start_ns and _end(other) < _end(outer)
     ]  # fmt: skip
-    calls = [call for call in reader_of(outer).tool_calls() or () if isinstance(call.result, str)] if during else []
+    if not during or LLM not in reader_of(outer).of_role:
+        return []
+    calls = [call for call in reader_of(outer).tool_calls() or () if isinstance(call.result, str)]
     found = []
-    for other in during if calls else ():
+    for other in sorted(during, key=order) if calls else ():
         asked, said = reader_of(other).input(), (reader_of(other).output() or "").strip()
         for place, call in enumerate(calls):
-            if said == call.result.strip() and asked and asked in (call.arguments or {}).values():
+            if said == call.result.strip() and asked and asked in (call.arguments or {}).values() and _begins_a_run(other):
                 del calls[place]  # each call runs one agent
                 found.append(other)
                 break
     return found
+
+
+def _begins_a_run(group: SpanGroup) -> bool:
+    """Return True if the first model call of a turn has a span, and doesn't continue another one."""
+    reader = reader_of(group)
+    if LLM not in reader.of_role:
+        return False
+    prompt = reader.inputs(reader.llm[0])
+    return not prompt or prompt[-1].role in ("system", "user")
 
 
 def is_hollow(group: SpanGroup) -> bool:
@@ -362,6 +373,8 @@ class Duplicates:
             inner = _groups_of(one for one in latest if start < one.start_ns and one.end_ns < end)
             outer = _groups_of(one for one in latest if one.start_ns < start and end < one.end_ns)
             unread = [other for other in inner + outer if other.reader is None]
+            for other in unread:
+                review_roles(other.members)  # roles that depend on other spans
             parts = delegates_of(whole, inner) or [other for other in outer if delegates_of(other, [whole])][-1:]
             whole.recordings.append(_Recording(whole, alone=False))
             self._remember_latest(whole.recordings[-1], whole, self._recent)
