@@ -501,6 +501,16 @@ def test_run_of_a_tool_in_a_trace_of_its_own_is_part_of_the_turn(joined: Any, gr
     assert [(turn.agent, turn.input, turn.llm_call_count) for turn in turns] == wanted
 
 
+def test_agent_in_a_tool_of_a_loop_is_not_the_turns_agent() -> None:
+    """A hand-written loop has no agent, only one of its tools runs one (recording smolagents-openinference-loop/s7)."""
+    turn = turn_of(
+        span(1), chat(2, 1, user="Ask.", calls=[DELEGATES]), tool(3, 1, "ask", at=20, ms=50), agent(4, 3, "helper", at=21, ms=40),
+        chat(5, 4, at=22, user="Pack for Oslo?", says="A jacket."), chat(6, 1, at=80, user="Ask.", says="A jacket, I hear."),
+    )  # fmt: skip
+    assert (turn.agent, turn.input, turn.output, turn.llm_call_count) == (None, "Ask.", "A jacket, I hear.", 3)
+    assert [run.name for run in turn.agent_runs or ()] == ["helper"]
+
+
 def test_calls_with_one_id_have_their_own_results() -> None:
     """koog 1085, hermes-otel 73: a tool's name is the id of all its calls."""
     asks = [{"id": "call-search", "name": "search", "arguments": {"day": day}} for day in ("today", "friday")]

@@ -111,7 +111,8 @@ class TurnReader(MessageReader):
         return "exact" if self.inferred_scope() is None else "inferred"
 
     def _main_agent(self) -> str | None:
-        return next((step.agent for role in (AGENT, INNER) for step in self.of_role.get(role, ()) if step.agent), None)
+        steps = (step for role in (AGENT, INNER) for step in self.of_role.get(role, ()))
+        return next((step.agent for step in steps if step.agent and not self.is_nested(step)), None)
 
     def user_id(self) -> str | None:
         return self.root.user_id or self._first("user_id") or (self.ancestor.user_id if self.ancestor is not None else None)
