@@ -220,9 +220,17 @@ def _is_within(inner: SpanRecord | _Recording, outer: SpanRecord | _Recording) -
 
 
 def together(groups: list[SpanGroup]) -> SpanGroup:
-    """Return the first of some groups, extended by the spans of the others."""
-    first, *others = sorted(groups, key=order)
+    """Return the first of some groups, extended by the spans of the others. Earlier versions of a part are left out."""
+    seen: set[tuple[int, int]] = set()
+    latest = []
+    for group in sorted(groups, key=lambda group: -len(group.members)):
+        if (group.root.trace_id, group.root.span_id) not in seen:
+            seen.update((record.trace_id, record.span_id) for record in group.members)
+            latest.append(group)
+    first, *others = sorted(latest, key=order)
     whole = SpanGroup.joined([first, *others])
+    whole.pending = tuple(spans for group in groups for spans in group.pending)
+    whole.recordings = [recording for group in groups for recording in group.recordings]
     whole.reason, whole.ancestor = groups[-1].reason, first.ancestor
     whole.until_ns = max(group.root.end_ns if group.until_ns is None else group.until_ns for group in groups)
     whole.reader = reader_of(first).extended([reader_of(group) for group in others], whole.until_ns)
@@ -367,7 +375,7 @@ class Duplicates:
     def _with_delegates(self, groups: list[SpanGroup]) -> list[SpanGroup]:
         """Join turns with the runs of their tools, which are in other traces and usually arrive before them."""
         found: dict[int, SpanGroup] = {}
-        for whole in sorted(groups, key=_end):
+        for whole in sorted(groups, key=order):  # outer runs first
             start, end = whole.root.start_ns, _end(whole)
             latest = self._recent.get(process_of(whole.root), ())
             inner = _groups_of(one for one in latest if start < one.start_ns and one.end_ns < end)
@@ -380,11 +388,11 @@ class Duplicates:
             self._remember_latest(whole.recordings[-1], whole, self._recent)
             for part in parts:
                 found.pop(id(part), None)
-            joined = together([whole, *parts]) if parts else whole
+            (joined,) = self._recorded([together([whole, *parts]) if parts else whole])
             found[id(joined)] = joined
             for other in unread:  # a reader uses several times the memory of the spans
                 other.reader = None
-        return self._recorded([*found.values()])
+        return [*found.values()]
 
     def traces(self) -> set[int]:
         waiting = {group.root.trace_id for waiting in self._waiting.values() for group in waiting.groups}

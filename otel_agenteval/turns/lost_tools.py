@@ -128,9 +128,9 @@ class LostTools:
         mine = set(map(id, tools))
         self._tools = deque(entry for entry in self._tools if id(entry[1]) not in mine)
         whole = together([turn, *tools])
-        for one in self._turns.get(process_of(turn.root), ()):
-            if one.group() is turn:
-                one.group = weakref.ref(whole)
+        remembered = [one for one in self._turns.get(process_of(turn.root), ()) if one.group() is turn]
+        for one in (*whole.recordings, *remembered):
+            one.group = weakref.ref(whole)
         return whole
 
     def _owner_of(self, tool: SpanGroup, at_end: bool = False) -> SpanGroup | None:
