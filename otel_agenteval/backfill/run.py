@@ -30,6 +30,7 @@ from typing import Any
 
 from ..core.errors import AgentEvalError
 from ..core.extras import require
+from ..core.files import make_private
 from ..core.processes import Processes
 from .batch import Scorer, scorer_of
 from .sources import Source, bucket_of
@@ -60,9 +61,9 @@ class Output:
                     f"{folder}: must be empty or the output of an earlier backfill, got a folder without manifest.json"
                 )
             self.buckets = buckets
-            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)  # results can quote users and agents
+            make_private(self.folder)  # results can quote users and agents
             (self.folder / "parts").mkdir(mode=0o700)
-            (self.folder / "done").mkdir()
+            (self.folder / "done").mkdir(mode=0o700)
             _write(manifest, json.dumps({"format": _FORMAT, "buckets": buckets}))
         except OSError as error:
             raise AgentEvalError(f"{folder}: cannot be used: {error.strerror or error}") from None

@@ -20,7 +20,7 @@ def run_recorded(program: Sequence[str], out: Path) -> int:
     """Run a program, append its spans and log records to a file, and return its exit code as a shell does."""
     injected = str(Path(inject.__file__).parent)
     path = os.pathsep.join((injected, *filter(None, [os.environ.get("PYTHONPATH")])))
-    environment = {**os.environ, "PYTHONPATH": path, RECORD_ENV: str(out.resolve())}
+    environment = {**os.environ, "PYTHONPATH": path, RECORD_ENV: os.path.realpath(out)}
     try:
         process = subprocess.Popen(program, env=environment)  # noqa: S603 - the command that the user gave
     except OSError as error:

@@ -14,14 +14,18 @@ from .section import Section, entry_of, kind_of, options_of, section_of, validat
 if TYPE_CHECKING:
     from pydantic_core import ValidationError
 
+MOST_FAULTS = 100
 _CONSTANTS = {None: "null", True: "true", False: "false"}
 """Constants as in YAML."""
 _FORMS: dict[str, Any] = {MASK: str, "a list": (list, tuple), "a mapping": Mapping}
 
 
 def explained(error: ValidationError, root: type[Section], sources: Mapping[KeyPath, str]) -> str:
-    """Return all faults of a configuration, one line each."""
-    return "\n".join(_line(dict(fault), root, sources) for fault in error.errors(include_url=False) if fault["input"] != FAULTY)
+    """Return the faults of a configuration, one line each, and how many more there are than :data:`MOST_FAULTS`."""
+    faults = [fault for fault in error.errors(include_url=False) if fault["input"] != FAULTY]
+    lines = [_line(dict(fault), root, sources) for fault in faults[:MOST_FAULTS]]
+    more = len(faults) - len(lines)
+    return "\n".join([*lines, *([f"and {more:,} more errors"] if more else [])])
 
 
 def entry_from(value: Any) -> MetricEntry:

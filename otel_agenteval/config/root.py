@@ -12,7 +12,7 @@ from .feedback import FeedbackOptions
 from .judge import JudgeOptions
 from .keypath import KeyPath, placed
 from .media import MediaOptions
-from .messages import explained
+from .messages import MOST_FAULTS, explained
 from .metrics import FAULTY, GroupOptions, InlineOptions, MetricEntry, Preset
 from .outlets import OutletOptions
 from .privacy import PrivacyOptions
@@ -114,7 +114,7 @@ class Config(Section):
                 validator_of(cls).validate_python(data, self_instance=config)
             except ValidationError as error:
                 lines.update(dict.fromkeys(explained(error, cls, sources).splitlines()))
-                for fault in error.errors(include_url=False):
+                for fault in error.errors(include_url=False)[:MOST_FAULTS]:
                     data = _without(data, fault["loc"])
             else:
                 object.__setattr__(config, "_sources", sources)

@@ -28,7 +28,7 @@ _VARIABLE = re.compile(r"\$\$(?=\{)|\$\{env:(?:([A-Za-z_][A-Za-z0-9_]*)(?::-([^}
 
 _QUOTED = re.compile(r"""(['"])[^\s<](?:(?!\1)\S)+\1""")
 """Names of aliases and tags in PyYAML's messages, which can be an unquoted secret."""
-_MAX_CHARACTERS = 2_000_000
+_MAX_CHARACTERS = 500_000
 _MAX_VALUES = 200_000
 """Aliases of aliases can expand a few lines into billions of values."""
 

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 
 def private(path: str, flags: int) -> int:
     """Open a file, for use as an ``opener``. New files get mode 0600, because they have content. Others keep their mode."""
     return os.open(path, flags, 0o600)
+
+
+def make_private(folder: Path) -> None:
+    """Create a folder with its missing parents, all of them for their owner alone."""
+    for new in (*reversed([above for above in folder.parents if not above.exists()]), folder):
+        new.mkdir(mode=0o700, exist_ok=True)
 
 
 def another_version(found: int, known: int, if_older: str) -> str:

@@ -23,6 +23,8 @@ GATED, SHED = "gated", "shed"
 TASK_RAISED = "task_raised"
 """``error_type`` of a metric on a turn of an experiment whose task raised. The only error with a verdict: the turn fails."""
 
+MOST_EXPLAINED = 20_000
+"""Maximum number of characters of a metric's explanation. The rest is cut."""
 _CHOICES = {"status": get_args(Status), "direction": get_args(Direction), "type": get_args(ScoreType), "policy": get_args(Policy)}
 
 
@@ -208,7 +210,8 @@ class Score:
         score.passed = passed
         score.status = status
         score.label = label if label is None or label.isascii() else well_formed(label)
-        score.explanation = explanation if explanation is None or explanation.isascii() else well_formed(explanation)
+        is_fine = explanation is None or (explanation.isascii() and len(explanation) <= MOST_EXPLAINED)
+        score.explanation = explanation if is_fine else well_formed(str(explanation)[:MOST_EXPLAINED])
         score._detail = detail
         score._also = also
         score.error_type = error_type

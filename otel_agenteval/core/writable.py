@@ -5,15 +5,28 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable
-from contextlib import suppress
+from functools import wraps
 from pathlib import Path
 
 _log = logging.getLogger("otel_agenteval")
 
 
-def fault_of_file(path: str | os.PathLike[str]) -> str | None:
+def _told(fault_in: Callable[[Path], str | None]) -> Callable[[str | os.PathLike[str]], str | None]:
+    """Return the check with an error of the operating system as its reason, such as a loop of links or an unreadable folder."""
+
+    @wraps(fault_in)
+    def told(path: str | os.PathLike[str]) -> str | None:
+        try:
+            return fault_in(Path(path).absolute())
+        except OSError as error:
+            return f"{path} can't be read: {error.strerror}"
+
+    return told
+
+
+@_told
+def fault_of_file(file: Path) -> str | None:
     """Return the visible reason why a file, which may be new in an existing folder, can't be written, or None."""
-    file = Path(path).absolute()
     if file.is_dir():
         return f"{file} is a folder, not a file"
     if file.exists():
@@ -25,9 +38,9 @@ def fault_of_file(path: str | os.PathLike[str]) -> str | None:
     return _full(file.parent)
 
 
-def fault_of_folder(path: str | os.PathLike[str]) -> str | None:
+@_told
+def fault_of_folder(folder: Path) -> str | None:
     """Return the visible reason why a folder, which may be created, can't be written to, or None."""
-    folder = Path(path).absolute()
     there = next(above for above in (folder, *folder.parents) if above.exists())
     if not there.is_dir():
         return f"{there} isn't a folder"
@@ -45,8 +58,6 @@ def _full(there: Path) -> str | None:
 
 def warn_of_fault(where: str, path: str, fault_in: Callable[[str], str | None], consequence: str) -> None:
     """Log a warning with option and lasting consequence if ``fault_in``, such as :func:`fault_of_file`, finds a reason."""
-    fault = None
-    with suppress(OSError):
-        fault = fault_in(path)
+    fault = fault_in(path)
     if fault is not None:
         _log.warning("%s: %s; %s until this is fixed", where, fault, consequence)

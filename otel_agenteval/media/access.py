@@ -122,8 +122,8 @@ def _file(reference: str, rules: Rules) -> bytes:
     if parts.netloc not in ("", "localhost"):
         raise missing
     try:
-        path = Path(urllib.parse.unquote(parts.path)).resolve(strict=True)
-        if not any(path.is_relative_to(Path(folder).resolve()) for folder in rules.folders):
+        path = Path(os.path.realpath(urllib.parse.unquote(parts.path), strict=True))
+        if not any(path.is_relative_to(os.path.realpath(folder)) for folder in rules.folders):
             raise missing
         if not stat.S_ISREG(path.stat().st_mode):
             raise missing

@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TextIO
 
 from ..core.errors import AgentEvalError, ConfigError
@@ -152,9 +151,9 @@ def _refuse_overlaps(formats: Sequence[str], places: Sequence[str], inputs: Sequ
         raise ConfigError(f"--out: {len(places)} files for {len(formats)} formats. Give one --format for each --out")
     if places.count("-") > 1:
         raise ConfigError("--format: several formats need an --out each. Only one goes to standard output")
-    read = {Path(name).resolve() for name in inputs if name != "-"}
-    seen: set[Path] = set()
-    for place in (Path(name).resolve() for name in places if name != "-"):
+    read = {os.path.realpath(name) for name in inputs if name != "-"}
+    seen: set[str] = set()
+    for place in (os.path.realpath(name) for name in places if name != "-"):
         if place in read:
             raise ConfigError(f"--out: {place} is read by this command. It would be overwritten")
         if place in seen:

@@ -8,12 +8,14 @@ host name resolves to this machine, ``Host`` contains that name. Resources that 
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Sequence
 
 from ..config.types import split_address
 from .http_server import Head
 from .responses import Refusal
 
+_HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\s:/@\[\]]+))(?::[0-9]{0,5})?")
 _LOCAL = frozenset(("localhost", "127.0.0.1", "::1"))
 
 
@@ -51,8 +53,6 @@ class Guard:
 
 
 def _name_of(host: str) -> str:
-    """Return the host name without its port, such as ``::1`` from ``[::1]:4318``."""
-    host = host.strip().lower()
-    if host.startswith("["):
-        return host[1:].partition("]")[0]
-    return host.partition(":")[0]
+    """Return the host name without its port, such as ``::1`` from ``[::1]:4318``, or an empty text if it isn't one."""
+    found = _HOST.fullmatch(host.strip().lower())
+    return found[1] or found[2] if found is not None else ""

@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from ..core.errors import ConfigError
-from ..core.files import another_version, private
+from ..core.files import another_version, make_private, private
 from .poison import forget_strikes
 from .routing import Share, shares_of
 from .wal import HEADER_BYTES, SHARE, SUFFIX, VERSION, share_of, version_of
@@ -57,7 +57,7 @@ class JournalFolder:
         be used, or if another service still holds it after ``within`` seconds.
         """
         with _usable(self.path):
-            self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_private(self.path)
             lock = os.open(self.path / "lock", os.O_CREAT | os.O_RDWR, 0o600)
         loop = asyncio.get_running_loop()
         began = loop.time()
@@ -123,7 +123,7 @@ class JournalFolder:
         folder = self.path / f"{number}{_UNFINISHED}"
         parts = [(folder / str(index), share) for index, share in enumerate(shares_of(endpoints))]
         for part, _ in parts:
-            part.mkdir(parents=True, mode=0o700)
+            make_private(part)
         for path, share in _segments_in(last):
             for part, of_process in parts:
                 _give(path, Share(share.bits & of_process.bits), part)

@@ -10,6 +10,7 @@ from ..config.loader import load_config
 from ..config.root import Config
 from ..config.serve import ServeOptions
 from ..core.errors import ConfigError
+from ..core.files import make_private
 from .guard import is_loopback
 
 
@@ -45,7 +46,7 @@ def state_folder() -> Path:
     base = os.environ.get("XDG_STATE_HOME", "").strip()
     folder = (Path(base) if base else Path.home() / ".local" / "state") / "otel-agenteval"
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(folder)
     except OSError as error:
         raise ConfigError(f"{folder}: can't be created: {error.strerror}. Set judge.queue.path to another place") from None
     return folder

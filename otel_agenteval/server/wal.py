@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 
 from ..core.clock import SYSTEM_CLOCK, Clock
 from ..core.errors import ConfigError
+from ..core.files import make_private
 from ..spans.otlp import Signal
 from .responses import Refusal
 from .routing import EVERYTHING, Share
@@ -130,7 +131,7 @@ class Journal:
         """Requests left over at startup."""
         self.failures = 0
         try:
-            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_private(self._folder)
         except OSError as error:
             raise ConfigError(f"serve.journal: {self._folder}: can't be used: {error.strerror}") from None
         self._segments: list[_Segment] = []

@@ -15,6 +15,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from ...core.files import make_private
 from ...core.sqlite import Schema, is_busy, open_file
 from ...spans.otlp import Signal
 
@@ -99,7 +100,7 @@ class SpoolFile:
 
     def __init__(self, directory: str, max_bytes: int) -> None:
         self.max_bytes = max_bytes
-        Path(directory).mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(Path(directory))
         self._lock = threading.Lock()
         self._directory = directory
         self._refused: set[Path] = set()
