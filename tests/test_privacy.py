@@ -9,7 +9,7 @@ import pytest
 import otel_agenteval as oa
 from otel_agenteval.evaluation import redaction
 from otel_agenteval.evaluation.evaluator import evaluate
-from otel_agenteval.evaluation.redaction import KINDS, redacted, redacted_text, redacted_turn
+from otel_agenteval.evaluation.redaction import KINDS, Redactor, redacted_text, redacted_turn
 from tests.support.rig import Rig
 
 KEY = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
@@ -65,7 +65,7 @@ def test_names_of_fields_and_ids_inside_of_content_are_content():
         }],
         "metadata": {"id": "ada@example.org"}, "spans": [{"id": "4111111111111111", "attributes": {"id": "ada@example.org"}}],
     }  # fmt: skip
-    left = redacted(written, ["email", "card"])
+    left = Redactor(["email", "card"]).turn(written)
     assert "ada@" not in json.dumps(left)
     assert "bob@" not in json.dumps(left)
     assert left["tool_calls"][0]["arguments"] == {"id": "[EMAIL_1]", "parent": "[EMAIL_2]", "[EMAIL_1]": {"start": "[EMAIL_2]"}}
@@ -100,7 +100,7 @@ def test_what_is_nested_too_deep_to_be_looked_at_does_not_leave():
     value = "ada@example.org"
     for _ in range(100):
         value = [value]
-    assert "ada@" not in json.dumps(redacted({"metadata": value, "tool_calls": [{"arguments": value}]}, KINDS))
+    assert "ada@" not in json.dumps(Redactor(KINDS).turn({"metadata": value, "tool_calls": [{"arguments": value}]}))
 
 
 def test_on_the_command_line_a_judge_sees_the_redacted_turn_and_code_sees_the_real_one(models):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import otel_agenteval as oa
 from otel_agenteval.core.score import Score
 from otel_agenteval.detectors.redaction.find import finds
-from otel_agenteval.evaluation.redaction import KINDS, Redactor, redacted, redacted_scores, redacted_text
+from otel_agenteval.evaluation.redaction import KINDS, Redactor, redacted_scores, redacted_text
 from tests.support.growth import steep
 
 DATA = Path(__file__).parent / "data" / "redaction"
@@ -202,7 +202,7 @@ def test_telemetry_of_a_turn_is_no_personal_data() -> None:
         "usage": {"input_tokens": 4155552671, "output_tokens": 5}, "input": "Hi.", "llm_calls": [{"span_id": "4111111111111111", "response_id": "resp_4111111111111111"}],
     })  # fmt: skip
     written = turn.to_dict()
-    assert redacted(written, KINDS) == written
+    assert Redactor(KINDS).turn(written) == written
 
 
 @given(

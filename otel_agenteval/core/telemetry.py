@@ -117,10 +117,6 @@ class Plan:
         self.cell: Any = None
 
 
-_PUBLIC = SPAN_LABELS | {"scope"}
-"""Labels with names from spans."""
-
-
 class _Series:
     __slots__ = (
         "buckets", "capped", "cells", "expected", "instrument", "key_of", "keys_of", "last", "moves", "pick", "sighting", "taps",
@@ -438,9 +434,9 @@ class Telemetry:
 
     def _left(self, series: _Series, key: Labels) -> Labels:
         """Return the label set as scrapers can read it, with values from spans redacted."""
-        names = series.instrument.attributes
+        named = zip(series.instrument.attributes, key, strict=True)
         return tuple(
-            [for_label(self._public(value) if name in _PUBLIC else value) for name, value in zip(names, key, strict=True)]
+            [for_label(self._public(value) if name == "scope" or name in SPAN_LABELS else value) for name, value in named]
         )
 
 

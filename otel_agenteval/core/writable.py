@@ -5,48 +5,36 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable
-from functools import wraps
 from pathlib import Path
 
 _log = logging.getLogger("otel_agenteval")
 
 
-def _told(fault_in: Callable[[Path], str | None]) -> Callable[[str | os.PathLike[str]], str | None]:
-    """Return the check with an error of the operating system as its reason, such as a loop of links or an unreadable folder."""
-
-    @wraps(fault_in)
-    def told(path: str | os.PathLike[str]) -> str | None:
-        try:
-            return fault_in(Path(path).absolute())
-        except OSError as error:
-            return f"{path} can't be read: {error.strerror}"
-
-    return told
-
-
-@_told
-def fault_of_file(file: Path) -> str | None:
+def fault_of_file(path: str | os.PathLike[str]) -> str | None:
     """Return the visible reason why a file, which may be new in an existing folder, can't be written, or None."""
-    if file.is_dir():
-        return f"{file} is a folder, not a file"
-    if file.exists():
-        return _full(file) if os.access(file, os.W_OK) else f"{file} isn't writable"
-    if not file.parent.is_dir():
-        return f"folder {file.parent} doesn't exist"
-    if not os.access(file.parent, os.W_OK | os.X_OK):
-        return f"folder {file.parent} isn't writable"
-    return _full(file.parent)
+    file = Path(path).absolute()
+    try:
+        if file.is_dir():
+            return f"{file} is a folder, not a file"
+        if file.exists():
+            return _full(file) if os.access(file, os.W_OK) else f"{file} isn't writable"
+        if not file.parent.is_dir():
+            return f"folder {file.parent} doesn't exist"
+        return _full(file.parent) if os.access(file.parent, os.W_OK | os.X_OK) else f"folder {file.parent} isn't writable"
+    except OSError as error:
+        return f"{file} can't be read: {error.strerror}"
 
 
-@_told
-def fault_of_folder(folder: Path) -> str | None:
+def fault_of_folder(path: str | os.PathLike[str]) -> str | None:
     """Return the visible reason why a folder, which may be created, can't be written to, or None."""
-    there = next(above for above in (folder, *folder.parents) if above.exists())
-    if not there.is_dir():
-        return f"{there} isn't a folder"
-    if not os.access(there, os.W_OK | os.X_OK):
-        return f"folder {there} isn't writable"
-    return _full(there)
+    folder = Path(path).absolute()
+    try:
+        there = next(above for above in (folder, *folder.parents) if above.exists())
+        if not there.is_dir():
+            return f"{there} isn't a folder"
+        return _full(there) if os.access(there, os.W_OK | os.X_OK) else f"folder {there} isn't writable"
+    except OSError as error:
+        return f"{folder} can't be read: {error.strerror}"
 
 
 def _full(there: Path) -> str | None:

@@ -257,10 +257,6 @@ def leaving(turn: Turn, redactor: Redactor) -> Turn:
         return turn.without_content()
 
 
-def redacted(written: Mapping[str, Any], kinds: Collection[str]) -> dict[str, Any]:
-    return Redactor(kinds).turn(written)
-
-
 def redacted_text(text: str, kinds: Collection[str]) -> str:
     return Redactor(kinds).text(text)
 

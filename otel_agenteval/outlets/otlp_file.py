@@ -37,30 +37,25 @@ class OtlpFileOutlet(JsonLinesOutlet):
     def lines(self, scored: ScoredTurn) -> Iterator[dict[str, Any]]:
         if not scored.spans:
             return
-        redactor = scored.redactor
-        if redactor is None and self._kinds:
-            redactor = Redactor(self._kinds)
+        redactor = scored.redactor or Redactor(self._kinds)
         yield from as_otlp_json([_leaving(record, redactor) for record in scored.spans])
 
 
-def _leaving(record: SpanRecord, redactor: Redactor | None) -> SpanRecord:
+def _leaving(record: SpanRecord, redactor: Redactor) -> SpanRecord:
     """Return a redacted copy of a span without otel-agenteval's scores."""
-
-    def clean(value: Any) -> Any:
-        return value if redactor is None else redactor.value(value)
-
-    def name(text: str) -> str:
-        return text if redactor is None else public_name(text, redactor.kinds)
-
-    left = attributes_publicly(record.resource_attributes, redactor.kinds) if redactor is not None else record.resource_attributes
+    clean, kinds = redactor.value, redactor.kinds
+    left = attributes_publicly(record.resource_attributes, kinds) if kinds else record.resource_attributes
     resource = record.resource if left is record.resource_attributes else left
     copy = SpanRecord(
         clean(record.name), record.trace_id, record.span_id, record.parent_id, remote_parent=record.remote_parent, server=record.server,
         start_ns=record.start_ns, end_ns=record.end_ns, status=record.status, status_message=clean(record.status_message), attributes=clean(record.attributes),
-        events=[one._replace(name=name(one.name), attributes=clean(one.attributes)) for one in record.events if one.name != EVENT],
-        scope=name(record.scope), resource=resource, truncated=record.truncated,
+        events=[one._replace(name=public_name(one.name, kinds), attributes=clean(one.attributes)) for one in record.events if one.name != EVENT],
+        scope=public_name(record.scope, kinds), resource=resource, truncated=record.truncated,
     )  # fmt: skip
-    copy.logs = [one._replace(name=name(one.name), attributes=clean(one.attributes), body=clean(one.body)) for one in record.logs]
+    copy.logs = [
+        one._replace(name=public_name(one.name, kinds), attributes=clean(one.attributes), body=clean(one.body))
+        for one in record.logs
+    ]
     return copy
 
 
