@@ -38,11 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--metrics", metavar="A,B", help="run only these metrics, as configured")
     add_scored_config(parser)
-    parser.add_argument(
-        "--dry-run",
-        action="store_true",
-        help="estimate the judge calls and their cost, and send none",
-    )
+    parser.add_argument("--dry-run", action="store_true", help="estimate the judge calls and their cost, and send none")
     parser.add_argument(
         "--buckets", type=int, metavar="N", help="number of parts, which are scored one after another (default: by size)"
     )

@@ -33,10 +33,7 @@ from .exit_codes import OK, UNUSABLE
 from .options import add_turn_sources, config_of_sources, turns_wanted, write_report
 from .reading import progress, report_reading
 
-EXIT_CODES = {
-    OK: "the report was written",
-    UNUSABLE: "an argument is invalid, an input can't be read, or no turn failed",
-}
+EXIT_CODES = {OK: "the report was written", UNUSABLE: "an argument is invalid, an input can't be read, or no turn failed"}
 _MOST_METRICS = 5
 
 

@@ -15,10 +15,7 @@ from ..metrics.spellings import Spellings, Unsupported, written
 from .exit_codes import OK, UNUSABLE
 from .options import add_imports
 
-EXIT_CODES = {
-    OK: "the documentation was printed",
-    UNUSABLE: "an argument is invalid, or the metric is unknown",
-}
+EXIT_CODES = {OK: "the documentation was printed", UNUSABLE: "an argument is invalid, or the metric is unknown"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

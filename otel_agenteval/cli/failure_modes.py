@@ -35,10 +35,7 @@ from .topics import topic_embedder, with_topics
 _MOST_SPLIT = 20
 """Failure modes that are split into topics, most frequent first."""
 
-EXIT_CODES = {
-    OK: "the report was written",
-    UNUSABLE: "an argument is invalid, an input can't be read, or no turn failed",
-}
+EXIT_CODES = {OK: "the report was written", UNUSABLE: "an argument is invalid, an input can't be read, or no turn failed"}
 
 
 _PAGE = 100

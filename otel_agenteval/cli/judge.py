@@ -27,11 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     purpose = "test the judge with more than sixty prompt injections, and report how many succeed"
     probe = commands.add_parser(
-        "probe",
-        help=purpose,
-        description=f"T{purpose[1:]}.",
-        epilog=as_text(EXIT_CODES),
-        formatter_class=parser.formatter_class,
+        "probe", help=purpose, description=f"T{purpose[1:]}.", epilog=as_text(EXIT_CODES), formatter_class=parser.formatter_class
     )
     add_config(probe)
     probe.add_argument(

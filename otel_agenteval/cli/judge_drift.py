@@ -40,18 +40,12 @@ def add_drift_arguments(drift: argparse.ArgumentParser) -> None:
     )
     add_config(drift)
     drift.add_argument(
-        "--cases",
-        metavar="FILE",
-        help="your own cases: JSON lines with metric and turn (turn.v1); default: cases of the bench",
+        "--cases", metavar="FILE", help="your own cases: JSON lines with metric and turn (turn.v1); default: cases of the bench"
     )
     drift.add_argument("--metrics", metavar="NAMES", help="use only these metrics of the bench, separated by commas")
     drift.add_argument("--limit", type=int, default=_CASES, metavar="N", help="maximum number of cases (default %(default)s)")
     drift.add_argument(
-        "--least",
-        type=float,
-        default=0.03,
-        metavar="SIZE",
-        help="smallest change of the mean to report (default %(default)g)",
+        "--least", type=float, default=0.03, metavar="SIZE", help="smallest change of the mean to report (default %(default)g)"
     )
     drift.add_argument(
         "--every",

@@ -18,10 +18,7 @@ from ..outlets.turn_text import columns
 from .exit_codes import OK, UNUSABLE
 from .options import add_imports
 
-EXIT_CODES = {
-    OK: "the matching metrics were listed",
-    UNUSABLE: "an argument is invalid, or no metric can match a filter",
-}
+EXIT_CODES = {OK: "the matching metrics were listed", UNUSABLE: "an argument is invalid, or no metric can match a filter"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

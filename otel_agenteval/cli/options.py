@@ -115,10 +115,7 @@ def add_logging(parser: argparse.ArgumentParser) -> None:
         help="format of the log on standard error: text (the default) or one JSON object per line",
     )
     parser.add_argument(
-        "--log-level",
-        choices=logformat.LEVELS,
-        default=logformat.DEFAULT_LEVEL,
-        help="lowest level to log (default %(default)s)",
+        "--log-level", choices=logformat.LEVELS, default=logformat.DEFAULT_LEVEL, help="lowest level to log (default %(default)s)"
     )
 
 

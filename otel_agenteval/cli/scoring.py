@@ -51,9 +51,7 @@ def add_scoring(parser: argparse.ArgumentParser) -> None:
         help="compare with an earlier run, written by --format jsonl; with --gate, a gate that regresses fails",
     )
     parser.add_argument(
-        "--fail-on-regression",
-        metavar="A,B|all",
-        help="with --gate and --baseline: also fail if one of these metrics regresses",
+        "--fail-on-regression", metavar="A,B|all", help="with --gate and --baseline: also fail if one of these metrics regresses"
     )
 
 

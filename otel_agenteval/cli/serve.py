@@ -50,11 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--journal", metavar="DIR", help="folder that keeps requests until the scores of their turns are delivered"
     )
     parser.add_argument("--child", type=int, help=argparse.SUPPRESS)  # set by the parent of several processes
-    parser.add_argument(
-        "--insecure",
-        action="store_true",
-        help="accept other machines without a token or client certificates",
-    )
+    parser.add_argument("--insecure", action="store_true", help="accept other machines without a token or client certificates")
 
 
 def run(args: argparse.Namespace) -> int:

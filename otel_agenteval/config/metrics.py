@@ -26,11 +26,7 @@ def _names(value: Any) -> Any:
 class InlineOptions(Section):
     """Metrics that run on each turn as soon as it closes."""
 
-    metrics: Annotated[
-        Group | tuple[str, ...],
-        Before(_names),
-        Kind("group, or list of groups and names"),
-    ] = "default"
+    metrics: Annotated[Group | tuple[str, ...], Before(_names), Kind("group, or list of groups and names")] = "default"
     """A [group of metrics](metrics/README.md#groups) (``default``, ``safety``, ``quality``, ``cost``, ``all``), or a list of groups and metric names. ``-name`` removes an entry that an earlier group added."""
     budget: DurationOrZero = 0.005
     """Maximum seconds per turn on the agent's thread, for SDKs that need scores immediately. The remaining metrics run on the worker."""

@@ -21,12 +21,7 @@ class PrivacyOptions(Section):
         tuple[Literal["email", "phone", "card", "ssn", "secret"], ...],
         Before(_kinds),
         Kind("list of `email`, `phone`, `card`, `ssn` and `secret`"),
-    ] = (
-        "email",
-        "phone",
-        "card",
-        "secret",
-    )
+    ] = ("email", "phone", "card", "secret")
     """Kinds of personal data and secrets to redact. In content, ``[EMAIL_1]`` replaces a value. In names and ids, ``[PHONE-9f3a0c1b2d4e]`` does. ``code_`` metrics read the original."""
     export_content: Switch = False
     """Add the turn's input and output (``agenteval.turn.input``, ``agenteval.turn.output``) to the log events of scores, redacted and truncated to 4,096 characters each."""

@@ -240,9 +240,7 @@ Count = Annotated[int, Before(_count), Kind("whole number from 1")]
 Share = Annotated[float, Before(_share), Kind("share from 0 to 1")]
 Switch = Annotated[bool, Before(_switch), Kind("`true` or `false`")]
 LogEvents = Annotated[
-    Literal["auto", "all", "notable", "off"],
-    Before(_log_events),
-    Kind("`auto`, `all` (`true`), `notable` or `off` (`false`)"),
+    Literal["auto", "all", "notable", "off"], Before(_log_events), Kind("`auto`, `all` (`true`), `notable` or `off` (`false`)")
 ]
 """Which scores are exported as log events."""
 Console = Annotated[

@@ -149,12 +149,7 @@ class _Backend(httpcore.NetworkBackend):
         self._plain = httpcore.SyncBackend()
 
     def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Any = None,
+        self, host: str, port: int, timeout: float | None = None, local_address: str | None = None, socket_options: Any = None
     ) -> httpcore.NetworkStream:
         deadline = _DEADLINE.get()
         if deadline is None:

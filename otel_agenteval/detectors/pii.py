@@ -126,10 +126,7 @@ PLAIN_NUMBERS = Rule(
     ),
 )
 """Phone numbers of ten digits in one spelling, social security numbers, and card numbers of any sixteen digits."""
-ADDRESSES = Rule(
-    (b"0-A", b"0A-A"),
-    (Detector("address", 0.70, re.compile(rb"0A?-(?:[0A]+-{1,3}){1,8}A"), _matches(_ADDRESS)),),
-)
+ADDRESSES = Rule((b"0-A", b"0A-A"), (Detector("address", 0.70, re.compile(rb"0A?-(?:[0A]+-{1,3}){1,8}A"), _matches(_ADDRESS)),))
 NAMES = Rule((b"A-A",), (Detector("name", 0.60, re.compile(rb"A-A"), _matches(_NAME)),))
 
 

@@ -17,10 +17,7 @@ from .step import AGENT, INNER, LLM, TOOL, Step, as_text
 
 MARKS: frozenset[str] = frozenset()
 SCOPES = re.compile(r"openinference\.instrumentation\.beeai\b|@arizeai/openinference-instrumentation-beeai$")
-_EVENTS = {
-    "LLM": {"start": LLM, "success": LLM, "error": LLM},
-    "TOOL": {"success": TOOL, "error": TOOL},
-}
+_EVENTS = {"LLM": {"start": LLM, "success": LLM, "error": LLM}, "TOOL": {"success": TOOL, "error": TOOL}}
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:

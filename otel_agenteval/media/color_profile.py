@@ -14,10 +14,7 @@ _LARGEST = 1 << 20
 """Maximum size of a profile that is read, in bytes."""
 _LARGEST_KEPT = 60_000
 """Maximum size of a profile that is kept, in bytes. It must fit into one segment of a JPEG."""
-_NEEDED = {
-    b"RGB ": (b"rXYZ", b"gXYZ", b"bXYZ", b"rTRC", b"gTRC", b"bTRC", b"wtpt"),
-    b"GRAY": (b"kTRC", b"wtpt"),
-}
+_NEEDED = {b"RGB ": (b"rXYZ", b"gXYZ", b"bXYZ", b"rTRC", b"gTRC", b"bTRC", b"wtpt"), b"GRAY": (b"kTRC", b"wtpt")}
 _CLASSES = (b"mntr", b"scnr", b"spac")
 _FIXED = 65_536
 """The value 1 as a fixed-point number with 16 fractional bits."""

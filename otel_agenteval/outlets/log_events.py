@@ -143,12 +143,7 @@ class LogEventOutlet(Outlet):
     flushed_at_exit = False
 
     def __init__(
-        self,
-        provider: LoggerProvider,
-        instance_id: str,
-        version: str,
-        clock: Clock = SYSTEM_CLOCK,
-        mode: LogEvents = "all",
+        self, provider: LoggerProvider, instance_id: str, version: str, clock: Clock = SYSTEM_CLOCK, mode: LogEvents = "all"
     ) -> None:
         self.instance_id = instance_id
         self._provider = provider

@@ -51,12 +51,7 @@ class PrometheusOutlet(Outlet):
     name = "prometheus"
 
     def __init__(
-        self,
-        telemetry: Telemetry,
-        *,
-        registry: CollectorRegistry | None = None,
-        port: int | None = None,
-        addr: str = "127.0.0.1",
+        self, telemetry: Telemetry, *, registry: CollectorRegistry | None = None, port: int | None = None, addr: str = "127.0.0.1"
     ) -> None:
         self._telemetry = telemetry
         self._server: WSGIServer | None = None

@@ -67,12 +67,7 @@ class Service:
     """The sidecar of one process, with its index if a parent, which locked the journal folder, started it."""
 
     def __init__(
-        self,
-        config: Config,
-        *,
-        clock: Clock = SYSTEM_CLOCK,
-        waited: Callable[[], float] | None = None,
-        number: int | None = None,
+        self, config: Config, *, clock: Clock = SYSTEM_CLOCK, waited: Callable[[], float] | None = None, number: int | None = None
     ) -> None:
         self.options = config.serve
         self._number = number

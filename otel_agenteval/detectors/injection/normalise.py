@@ -78,8 +78,7 @@ def _ranges(codes: Iterable[int]) -> list[tuple[int, int]]:
 
 _BARE = _bare_letters()
 _LOOKALIKES = str.maketrans(
-    "аеорсхуіјѕԁԛԝһӏьвмнткαοενικρτυχγѵցոս",
-    "aeopcxyijsdqwhlbbmhtkaoeviikptuxyvgnu"[: len("аеорсхуіјѕԁԛԝһӏьвмнткαοενικρτυχγѵցոս")],
+    "аеорсхуіјѕԁԛԝһӏьвмнткαοενικρτυχγѵցոս", "aeopcxyijsdqwhlbbmhtkaoeviikptuxyvgnu"[: len("аеорсхуіјѕԁԛԝһӏьвмнткαοενικρτυχγѵցոս")]
 )
 _FOREIGN_LETTER = re.compile("[\u0370-\u058f]")
 _WORD = re.compile(r"\w+")

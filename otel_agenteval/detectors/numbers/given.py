@@ -48,12 +48,7 @@ class GivenNumbers:
     """
 
     def __init__(
-        self,
-        paths: Mapping[str, str],
-        beside: Sequence[str],
-        results: Sequence[Any],
-        calls: int,
-        now: datetime.datetime | None,
+        self, paths: Mapping[str, str], beside: Sequence[str], results: Sequence[Any], calls: int, now: datetime.datetime | None
     ) -> None:
         self._sources = list(paths.items())
         texts = [*paths, *beside]

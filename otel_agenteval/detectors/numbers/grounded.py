@@ -464,10 +464,7 @@ class Arithmetic:
         pools = [*facts.pools, *([list(facts.together)] if 1 < len(facts.together) <= derive.MOST_TOGETHER else [])]
         results = derive.results([list(dict.fromkeys((*pool, *extra)))[:12] for pool in pools])
         return derive.Candidates(
-            [
-                (self._given.totals, 0.3),
-                *((kind, derive.CHANCE) for kind in (*derive.results([self._operands]), *results)),
-            ]
+            [(self._given.totals, 0.3), *((kind, derive.CHANCE) for kind in (*derive.results([self._operands]), *results))]
         )
 
     def _is_multiple(self, claim: Claim) -> bool:

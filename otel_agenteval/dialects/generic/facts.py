@@ -11,18 +11,7 @@ from ...spans.record import ERROR, SpanRecord
 from ..content import decode
 from ..step import AGENT, CHAIN, EMBEDDING, LLM, RETRIEVAL, TOOL, as_float, as_text
 from . import kinds
-from .keys import (
-    FAILED,
-    IN,
-    OUT,
-    SPREAD,
-    SPREAD_ARGUMENTS,
-    SPREAD_RESULTS,
-    Meaning,
-    holds_json,
-    is_content_of_event,
-    meaning_of,
-)
+from .keys import FAILED, IN, OUT, SPREAD, SPREAD_ARGUMENTS, SPREAD_RESULTS, Meaning, holds_json, is_content_of_event, meaning_of
 from .shapes import (
     are_documents,
     are_messages,
