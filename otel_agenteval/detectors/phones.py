@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from .lists import words
-from .redaction.numbers import digits_of, phone_library
+from .redaction.numbers import digits_of, parsed, phone_library
 from .redaction.patterns import lazy
 
 
@@ -106,9 +106,8 @@ def _readings(written: str) -> Iterator[tuple[str, int]]:
 
 
 def _checked(library: Any, written: str, region: str | None) -> tuple[str, int] | None:
-    try:
-        number = library.parse(written, region)
-    except library.NumberParseException:
+    number = parsed(written, region)
+    if number is None:
         return None
     valid = library.is_valid_number(number) if region is None else library.is_valid_number_for_region(number, region)
     if not valid:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 from types import ModuleType
+from typing import Any
 
 from ..lists import words
 from ..texts import has_any, in_small_letters
@@ -277,14 +278,8 @@ def numbers_in_id(text: str) -> Iterator[Span]:
 def _is_number_of_id(digits: str) -> bool:
     if _CHINESE.fullmatch(digits) is not None:
         return True
-    library = phone_library()
-    for written, region in ((f"+{digits}", None), (digits, "US")):
-        try:
-            if (region is None or len(digits) == 10) and library.is_valid_number(library.parse(written, region)):
-                return True
-        except library.NumberParseException:
-            continue
-    return False
+    found = (parsed(f"+{digits}", None), parsed(digits, "US") if len(digits) == 10 else None)
+    return any(number is not None and phone_library().is_valid_number(number) for number in found)
 
 
 def is_phone_name(name: str) -> bool:
@@ -360,16 +355,21 @@ def phone_library() -> ModuleType:
     return phonenumbers
 
 
+def parsed(written: str, region: str | None) -> Any:
+    """Return the library's number, or None if the text isn't one."""
+    try:
+        return phone_library().parse(written, region)
+    except phone_library().NumberParseException:
+        return None
+
+
 @lru_cache(maxsize=1024)
 def _is_given_out(written: str) -> bool:
     """Return True if a country has assigned this national number."""
     library = phone_library()
     for region in _REGIONS:
-        try:
-            number = library.parse(written, region)
-        except library.NumberParseException:
-            continue
-        if library.is_valid_number_for_region(number, region):
+        number = parsed(written, region)
+        if number is not None and library.is_valid_number_for_region(number, region):
             usual = library.format_number(number, library.PhoneNumberFormat.NATIONAL)
             if re.findall(r"[0-9]+", usual) == re.findall(r"[0-9]+", written):
                 return True
