@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from concurrent.futures import Executor
 from contextlib import suppress
 from contextvars import copy_context
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
@@ -95,22 +96,20 @@ _CONFIG = H2Configuration(
 )  # fmt: skip
 
 
+@dataclass(slots=True, eq=False)
 class _Call:
     """A call whose response isn't sent yet."""
 
-    __slots__ = ("encoding", "length", "pieces", "prefix", "request", "share", "signal", "task", "tenant", "timer")
-
-    def __init__(self, signal: Signal, request: Caller, tenant: Tenant | None, encoding: str, share: MemoryShare) -> None:
-        self.signal = signal
-        self.request = request
-        self.tenant = tenant
-        self.encoding = encoding
-        self.share = share
-        self.prefix = b""
-        self.length = 0
-        self.pieces = Pieces()
-        self.timer: asyncio.TimerHandle
-        self.task: asyncio.Task[None] | None = None
+    signal: Signal
+    request: Caller
+    tenant: Tenant | None
+    encoding: str
+    share: MemoryShare
+    timer: asyncio.TimerHandle
+    prefix: bytes = b""
+    length: int = 0
+    pieces: Pieces = field(default_factory=Pieces)
+    task: asyncio.Task[None] | None = None
 
 
 class _Connection(asyncio.BufferedProtocol):
@@ -154,9 +153,9 @@ class _Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._protocol is not None:
-            self._timer.cancel()
             for stream in list(self._calls):
                 self._cancel(stream)
+            self._timer.cancel()
             self._protocol.__dict__.clear()  # it refers to itself, so that only the garbage collector would free it
             self._server.leave(self)
         self.ended.set_result(None)
@@ -281,9 +280,9 @@ class _Connection(asyncio.BufferedProtocol):
             receiver.engine.failed("grpc", error)
             self._respond(stream, signal or "other", request, FAULT)
             return
-        call = _Call(signal, request, tenant, named.get("grpc-encoding", ""), MemoryShare(receiver.in_flight))
-        call.timer = self._loop.call_later(receiver.options.body_timeout, self._give_up, stream)
-        self._calls[stream] = call
+        timer = self._loop.call_later(receiver.options.body_timeout, self._give_up, stream)
+        share = MemoryShare(receiver.in_flight)
+        self._calls[stream] = _Call(signal, request, tenant, named.get("grpc-encoding", ""), share, timer)
 
     def _receive(self, stream: int, data: memoryview, flags: int) -> None:
         self._received += len(data)
