@@ -26,4 +26,5 @@ class TurnOptions(Section):
     total_bytes: Size = 256 * 2**20
     """Maximum bytes of all open turns. Beyond it, the oldest turns close and are evaluated."""
     max_work: Duration = 10.0
-    """Maximum CPU seconds to read and score one turn in ``serve`` and ``worker``. Beyond it, the turn is dropped and counted."""
+    """Maximum CPU seconds to read and score one turn in ``serve`` and ``worker``. Beyond it, the turn is dropped and counted.
+    A custom metric that takes 1.5 times as many real seconds gives an error."""
