@@ -11,6 +11,14 @@ def private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
+def is_at(path: str | os.PathLike[str], opened: int | os.stat_result) -> bool:
+    """Return True if an open file still has this path. Programs that rotate or clean up files rename or remove it."""
+    try:
+        return os.path.samestat(Path(path).stat(), opened if isinstance(opened, os.stat_result) else os.fstat(opened))
+    except OSError:
+        return False
+
+
 def make_private(folder: Path) -> None:
     """Create a folder with its missing parents, all of them for their owner alone."""
     for new in (*reversed([above for above in folder.parents if not above.exists()]), folder):

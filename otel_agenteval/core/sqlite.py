@@ -6,6 +6,7 @@ file migrates it in one transaction. A file of a later version or of another kin
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 import threading
@@ -16,9 +17,11 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from .files import another_version
+from .files import another_version, is_at
 from .forks import Step, at_fork
 from .writable import fault_of_file
+
+_log = logging.getLogger("otel_agenteval")
 
 MEMORY = ":memory:"
 """Path of a database in memory. Closing deletes it."""
@@ -112,6 +115,8 @@ class SqliteFile:
         self._busy = busy
         self._make_locks()
         self._db: sqlite3.Connection | None = None
+        self._found: os.stat_result | None = None
+        """The file when it was opened."""
         self._closed = False
         _FILES.add(self)
 
@@ -161,10 +166,14 @@ class SqliteFile:
             db.close()
 
     def _open(self) -> sqlite3.Connection:
+        if self._db is not None and self._found is not None and not is_at(self.path, self._found):
+            _log.warning("%s was moved or removed; it is created again", self.path)
+            self._forget()
         if self._db is None:
             if self._closed:
                 raise sqlite3.ProgrammingError(f"{self.path} is closed")
             self._db = open_file(self.path, self._schema, self._busy)
+            self._found = None if self.path == MEMORY else Path(self.path).stat()
         return self._db
 
     def _before_fork(self) -> bool:

@@ -15,7 +15,7 @@ from io import FileIO
 from typing import Any
 
 from ..core import jsonio
-from ..core.files import private
+from ..core.files import is_at, private
 from ..core.telemetry import Telemetry
 from ..core.writable import fault_of_file
 from ..evaluation.scored_turn import ScoredTurn
@@ -167,6 +167,9 @@ class JsonLinesOutlet(Outlet):
 
     def _append(self, data: bytes) -> int:
         """Write once. Return the number of bytes of ``data`` that were written."""
+        if self._file is not None and not is_at(self._path, self._file.fileno()):  # rotated
+            self._close_file()
+            self._torn = False
         if self._file is None:
             self._file = FileIO(self._path, "a", opener=private)
         if self._torn:

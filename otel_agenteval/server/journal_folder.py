@@ -110,7 +110,8 @@ class JournalFolder:
                 shutil.rmtree(path)
             rounds = self._rounds()
             last = self.path / str(rounds[-1]) if rounds else None
-            if last is None or (last / _PROCESSES).read_text(encoding="utf-8") != json.dumps(list(endpoints)):
+            names = last / _PROCESSES if last is not None else None  # missing if somebody removed it
+            if names is None or not names.exists() or names.read_text(encoding="utf-8") != json.dumps(list(endpoints)):
                 self._new_round(last, endpoints)
             for number in self._rounds()[:-1]:
                 shutil.rmtree(self.path / str(number))

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 from ..core.clock import SYSTEM_CLOCK, Clock
 from ..core.errors import ConfigError
-from ..core.files import make_private
+from ..core.files import is_at, make_private
 from ..spans.otlp import Signal
 from .responses import Refusal
 from .routing import EVERYTHING, Share
@@ -276,9 +276,12 @@ class Journal:
         """Return the segment to write to, protected against deletion. A full one is replaced."""
         with self._lock:
             segment = self._current
-            if segment is not None and segment.size < _SEGMENT_BYTES:
+            if segment is not None and segment.size < _SEGMENT_BYTES and is_at(segment.path, segment.file or -1):
                 segment.ungiven += 1
                 return segment
+        if segment is not None and segment.size < _SEGMENT_BYTES:
+            _log.warning("%s was removed; the journal continues in a new file", segment.path)
+            make_private(self._folder)
         segment = _Segment(self._folder / self._next_name(), self._now())
         segment.file = os.open(segment.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
         try:
@@ -406,7 +409,7 @@ class Journal:
     def _delete(self, segment: _Segment) -> None:
         segment.close()
         try:
-            segment.path.unlink()
+            segment.path.unlink(missing_ok=True)
             segment.path.with_suffix(SHARE).unlink(missing_ok=True)
         except OSError as error:
             _log.warning("%s can't be deleted: %s", segment.path, error.strerror)
