@@ -35,7 +35,6 @@ class Budget:
         self.used = 0
         self.peak = 0
         self._lock = threading.Lock()
-        self._on_room: Callable[[], None] | None = None
 
     @property
     def fill(self) -> float:
@@ -49,13 +48,6 @@ class Budget:
             raise self.too_large()
         if self.used + size > self.limit:
             raise self.no_room()
-
-    def share(self, size: int = 0) -> MemoryShare | None:
-        """Reserve ``size`` bytes for one request. Return None if they don't fit now."""
-        return MemoryShare(self, size) if self.take(size) else None
-
-    def when_room(self, call: Callable[[], None]) -> None:
-        self._on_room = call
 
     def too_large(self) -> Refusal:
         return Refusal(
@@ -78,8 +70,6 @@ class Budget:
     def release(self, size: int) -> None:
         with self._lock:
             self.used -= size
-        if self._on_room is not None:
-            self._on_room()
 
 
 class MemoryShare:
@@ -87,9 +77,9 @@ class MemoryShare:
 
     __slots__ = ("_budget", "_kept", "size")
 
-    def __init__(self, budget: Budget | None, size: int = 0) -> None:
+    def __init__(self, budget: Budget | None) -> None:
         self._budget = budget
-        self.size = size
+        self.size = 0
         self._kept = False
 
     @property

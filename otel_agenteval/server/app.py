@@ -33,7 +33,7 @@ from .grpc import GrpcServer
 from .guard import Guard
 from .health import Check, Readiness, delivery
 from .http import OtlpHandler
-from .http_server import BackgroundServer, Handler, Head, HttpServer, Server
+from .http_server import BackgroundServer, Handler, Head, HttpServer, SocketListener
 from .journal_folder import ALONE, LOCK_GRACE, JournalFolder
 from .poison import PoisonList
 from .receiver import Receiver
@@ -88,7 +88,7 @@ class Service:
         self._maintenance: list[asyncio.Task[None]] = []
         self._readiness = Readiness(self.unready, self.checks)
         self._threads = ThreadPoolExecutor(_THREADS, "agenteval-receiver", mark_as_ours)
-        self._servers: dict[str, Server] = {}
+        self._servers: dict[str, SocketListener] = {}
         self._metrics = Metrics(self.registry)
         self._web: Web | None = None
         self._tls_contexts: dict[str, ssl.SSLContext | None] = {}
@@ -316,7 +316,7 @@ class Service:
     def _http_server(self, handler: Handler) -> HttpServer:
         return HttpServer(handler, self.options.max_connections, self.options.client_connections)
 
-    async def _listen(self, name: str, address: str, server: Server, protocol: str = "http/1.1") -> None:
+    async def _listen(self, name: str, address: str, server: SocketListener, protocol: str = "http/1.1") -> None:
         context = tls_context(self.options.tls, protocol)
         if context is not None:
             self._tls_contexts.setdefault(protocol, context)

@@ -28,7 +28,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from ..spans.otlp import Signal
 from .admission import MemoryShare
 from .auth import Tenant
-from .http_server import HEAD_TIMEOUT, WRITE_TIMEOUT, Pieces, Server, client_of
+from .http_server import HEAD_TIMEOUT, WRITE_TIMEOUT, Pieces, SocketListener, client_of
 from .inflate import too_large
 from .logformat import Caller, caller
 from .receiver import ExportRequest, Receiver
@@ -61,7 +61,7 @@ _LEAVE = struct.pack(">IBIII", 8 << 8 | 0x7, 0, 0, _WINDOW, 0)
 """A frame GOAWAY: no further calls on this connection, but those that are on their way count."""
 
 
-class GrpcServer(Server):
+class GrpcServer(SocketListener):
     """gRPC server for traces and logs. ``threads`` decompress and parse requests."""
 
     def __init__(self, receiver: Receiver, threads: Executor) -> None:
@@ -72,12 +72,12 @@ class GrpcServer(Server):
         self.threads = threads
 
     async def _listen(self, host: str, port: int, **options: Any) -> asyncio.Server:
-        return await asyncio.get_running_loop().create_server(lambda: _Connection(self), host, port, **options)
+        return await asyncio.get_running_loop().create_server(lambda: _GrpcConnection(self), host, port, **options)
 
     def _make_room(self, client: str | None) -> bool:
         """Close the oldest connection that brought no authenticated call. Senders get in although others hold connections."""
         for one in self._connections:
-            assert isinstance(one, _Connection)
+            assert isinstance(one, _GrpcConnection)
             if not one.is_known and (client is None or client == one.client):
                 one.is_known = True  # it is on its way out, and mustn't make room twice
                 one.abort()
@@ -97,7 +97,7 @@ _CONFIG = H2Configuration(
 
 
 @dataclass(slots=True, eq=False)
-class _Call:
+class _GrpcCall:
     """A call whose response isn't sent yet."""
 
     signal: Signal
@@ -112,7 +112,7 @@ class _Call:
     task: asyncio.Task[None] | None = None
 
 
-class _Connection(asyncio.BufferedProtocol):
+class _GrpcConnection(asyncio.BufferedProtocol):
     """One HTTP/2 connection, on the event loop."""
 
     def __init__(self, server: GrpcServer) -> None:
@@ -124,7 +124,7 @@ class _Connection(asyncio.BufferedProtocol):
         self.is_known = False
         """True once a call was authenticated."""
         self._rest = b""
-        self._calls: dict[int, _Call] = {}
+        self._calls: dict[int, _GrpcCall] = {}
         self._strikes = self._received = self._header_bytes = 0
         self._has_begun = False
         self._leaving = False
@@ -282,7 +282,7 @@ class _Connection(asyncio.BufferedProtocol):
             return
         timer = self._loop.call_later(receiver.options.body_timeout, self._give_up, stream)
         share = MemoryShare(receiver.in_flight)
-        self._calls[stream] = _Call(signal, request, tenant, named.get("grpc-encoding", ""), share, timer)
+        self._calls[stream] = _GrpcCall(signal, request, tenant, named.get("grpc-encoding", ""), share, timer)
 
     def _receive(self, stream: int, data: memoryview, flags: int) -> None:
         self._received += len(data)
@@ -303,7 +303,7 @@ class _Connection(asyncio.BufferedProtocol):
             self._protocol.streams[stream]._expected_content_length = None  # h2 hasn't seen the data
             self._parse(_FRAME.pack(0, 0, _DATA, _END_STREAM, stream))
 
-    def _keep(self, call: _Call, data: memoryview) -> None:
+    def _keep(self, call: _GrpcCall, data: memoryview) -> None:
         """Keep a part of a call's message, or raise a Refusal."""
         missing = _PREFIX.size - len(call.prefix)
         if missing:
@@ -338,7 +338,7 @@ class _Connection(asyncio.BufferedProtocol):
         request = ExportRequest(call.signal, body, encoding, json=False, share=call.share, tenant=call.tenant)
         call.task = self._loop.create_task(self._answer(stream, call, request))
 
-    async def _answer(self, stream: int, call: _Call, request: ExportRequest) -> None:
+    async def _answer(self, stream: int, call: _GrpcCall, request: ExportRequest) -> None:
         caller.set(call.request)
         try:
             found = await answer(self._receiver, self._server.threads, request, "grpc")

@@ -126,7 +126,7 @@ class Pieces:
         return whole
 
 
-class Connection(Protocol):
+class ClientConnection(Protocol):
     client: str
     ended: asyncio.Future[None]
 
@@ -137,14 +137,14 @@ class Connection(Protocol):
         """End the connection and its requests."""
 
 
-class Server:
+class SocketListener:
     """Listener on one address. Connections beyond the limits are closed immediately."""
 
     def __init__(self, max_connections: int, client_connections: int) -> None:
         self._max_connections = max_connections
         self._client_connections = client_connections
         self._server: asyncio.Server | None = None
-        self._connections: dict[Connection, None] = {}
+        self._connections: dict[ClientConnection, None] = {}
         self._clients: Counter[str] = Counter()
         self.stopping = False
         self.refused = 0
@@ -184,7 +184,7 @@ class Server:
         if self._connections:
             await asyncio.wait([connection.ended for connection in self._connections], timeout=timeout)
 
-    def enter(self, connection: Connection) -> bool:
+    def enter(self, connection: ClientConnection) -> bool:
         """Count a connection. Return False if there are too many."""
         client = connection.client
         crowded = self._clients[client] >= self._client_connections
@@ -199,7 +199,7 @@ class Server:
         self._clients[client] += 1
         return True
 
-    def leave(self, connection: Connection) -> None:
+    def leave(self, connection: ClientConnection) -> None:
         del self._connections[connection]
         self._clients[connection.client] -= 1
         if not self._clients[connection.client]:
@@ -215,7 +215,7 @@ def client_of(transport: asyncio.BaseTransport) -> str:
     return str(peer[0]) if isinstance(peer, tuple) else "local"
 
 
-class HttpServer(Server):
+class HttpServer(SocketListener):
     """HTTP server for one address."""
 
     def __init__(self, handler: Handler, max_connections: int = 512, client_connections: int = 128) -> None:
