@@ -42,7 +42,7 @@ def test_files_that_are_moved_are_made_again(how: str, tmp_path: Path, caplog: p
         service.turns()
     assert (lines_in(lines), stored_in(store)) == (1, 1)
     if how != "removed":
-        assert (lines_in(Path(f"{lines}.1")), stored_in(Path(f"{store}.1"))) == (1, 1)
+        assert lines_in(Path(f"{lines}.1")) == 1
     assert any("scores.db was moved or removed" in message for message in caplog.messages)
 
 
