@@ -608,11 +608,17 @@ class Assembler:
         if ancestor is not None:
             ancestor.closed_turns += 1
         self.late.remember(trace.trace_id, reason, self._roles(trace, candidate, alone))
+        beside = self._only_run_without_steps() if candidate.role == LLM and ancestor is None else None
         return Closed(
             trace.trace_id, spans, reason, complete and not candidate.pruned, root, candidate.role in _TURN_ROLES,
             candidate.closed_turns > 0, trace.logs, candidate.references, candidate.size,
-            ancestor=ancestor.span if ancestor is not None else None, cut_off=candidate.stale_context or ancestor is not None,
+            ancestor=ancestor.span if ancestor is not None else None, cut_off=candidate.stale_context or ancestor is not None, beside=beside,
         )  # fmt: skip
+
+    def _only_run_without_steps(self) -> int | None:
+        """Return the trace of the only open agent or workflow below which no span has started, or None."""
+        runs = [top for top in self._open.outermost if top.role in _TURN_ROLES and top.open == 1 and not top.spans]
+        return self._open.outermost[runs[0]].trace_id if len(runs) == 1 else None
 
     @staticmethod
     def _roles(trace: OpenTrace, candidate: Candidate, alone: bool) -> dict[int, str | None]:

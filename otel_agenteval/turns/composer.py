@@ -24,7 +24,7 @@ from ..evaluation.scored_turn import Root, ScoredTurn
 from ..spans.record import MAX_VALUE_CHARS, LogPart, SpanRecord, clean, cleaned, cut_long_values, join_logs
 from ..spans.sdk import from_sdk, start_of
 from ..spans.wire import LazyAttributes, WireSpan
-from .duplicates import Duplicates, join_duplicates
+from .duplicates import Duplicates, calls_of, is_hollow, is_lost_call, join_duplicates, together
 from .logged import calls_of_turn
 from .lost_tools import LostTools, alone_in, is_tool_alone
 from .readings import Readings
@@ -86,6 +86,9 @@ class Composer:
         self._now = now
         self._holding = threading.Lock()
         self._lost = LostTools(patience, lambda time_ns: _begun(open_spans(), time_ns))
+        self._patience = patience
+        self._calls: dict[int, tuple[float, list[SpanGroup]]] = {}
+        """Model calls in traces of their own that wait for the end of the only run, by its trace."""
         self._parts = Duplicates(Stitcher(patience, _HELD_BYTES, max_age), revisable_bytes)
         self._revisions = Revisions(revisable_bytes, _REVISABLE_SECONDS, now)
 
@@ -102,9 +105,17 @@ class Composer:
                 now = self._now()
                 if is_tool_alone(group):
                     self._count_lost(self._lost.add(group, now))
+                elif closed.beside is not None and self._patience > 0 and is_lost_call(group):
+                    self._calls.setdefault(closed.beside, (now, []))[1].append(group)
                 else:
-                    found += map(self._lost.joined, self._parts.add(group, now))
+                    found += self._added(group, now)
         return found
+
+    def _added(self, group: SpanGroup, now: float) -> list[SpanGroup]:
+        _, waiting = self._calls.pop(group.root.trace_id, (0.0, []))
+        mine = calls_of(group, waiting, beside=False) if waiting and is_hollow(group) else []
+        parts = [together([group, *mine]) if mine else group, *(call for call in waiting if call not in mine)]
+        return [self._lost.joined(whole) for part in parts for whole in self._parts.add(part, now)]
 
     def _groups(self, closed: Closed) -> list[SpanGroup]:
         records, loose = self._records(closed)
@@ -183,7 +194,7 @@ class Composer:
 
     @property
     def waiting(self) -> int:
-        return len(self._parts) + len(self._lost)
+        return len(self._parts) + len(self._lost) + sum(len(calls) for _, calls in self._calls.values())
 
     def waiting_traces(self) -> set[int]:
         with self._holding:
@@ -193,12 +204,19 @@ class Composer:
         """Return turns whose continuation didn't arrive in time. They are evaluated as they are."""
         with self._holding:
             now = self._now()
-            return [*map(self._lost.joined, self._parts.due(now)), *self._found(now)]
+            late = [call for since, calls in self._overdue(now - self._patience) for call in calls]
+            added = [whole for call in late for whole in self._added(call, now)]
+            return [*added, *map(self._lost.joined, self._parts.due(now)), *self._found(now)]
+
+    def _overdue(self, until: float) -> list[tuple[float, list[SpanGroup]]]:
+        return [self._calls.pop(run) for run, (since, _) in [*self._calls.items()] if since <= until]
 
     def stop_waiting(self) -> list[SpanGroup]:
         with self._holding:
             now = self._now()
-            return [*map(self._lost.joined, self._parts.release_all(now)), *self._found(now, everything=True)]
+            left = [call for _, calls in self._overdue(math.inf) for call in calls]
+            added = [whole for call in left for whole in self._added(call, now)]
+            return [*added, *map(self._lost.joined, self._parts.release_all(now)), *self._found(now, everything=True)]
 
     def _found(self, now: float, *, everything: bool = False) -> list[SpanGroup]:
         """Return turns with tools that arrived after them, and count tools that belong to no turn."""
@@ -285,6 +303,7 @@ class Composer:
         self._holding = threading.Lock()
         self._parts.forget()
         self._lost.forget()
+        self._calls.clear()
         self._revisions.forget()
         self.spans.reset()
         self.notes.clear()

@@ -72,7 +72,7 @@ def _with_calls(groups: list[SpanGroup]) -> list[SpanGroup]:
     found = {id(group): group for group in groups}
     calls: dict[Hashable, list[SpanGroup]] = {}
     for group in sorted(groups, key=order):
-        if _is_lost_call(group):
+        if is_lost_call(group):
             calls.setdefault(process_of(group.root), []).append(group)
     taken: set[int] = set()
     for process, of_process in runs.items():
@@ -160,7 +160,7 @@ def calls_of(run: SpanGroup, calls: Iterable[SpanGroup], *, beside: bool) -> lis
     return [call for call, agrees in found if agrees] or unknown
 
 
-def _is_lost_call(group: SpanGroup) -> bool:
+def is_lost_call(group: SpanGroup) -> bool:
     """Return True for a model call that is the root of its trace."""
     return group.root.parent_id == 0 and role_in(group.root) == LLM
 
@@ -327,7 +327,7 @@ class Duplicates:
         """Join a run without steps with its calls, which arrived earlier in separate traces."""
         recording = _Recording(run, alone=False)
         latest = [(one, one.group()) for one in self._latest.get(process_of(run.root), ())]
-        calls = [(one, whole) for one, whole in latest if one.alone and whole is not None and _is_lost_call(whole)]
+        calls = [(one, whole) for one, whole in latest if one.alone and whole is not None and is_lost_call(whole)]
         beside = any(not one.alone and _overlap(one, run.root) for one, _ in latest)
         wanted = calls_of(run, {id(whole): whole for _, whole in calls}.values(), beside=beside)
         run.recordings = [recording]
@@ -337,7 +337,7 @@ class Duplicates:
 
     def _run_of(self, call: SpanGroup) -> dict[_Recording, SpanGroup]:
         """Return the run without steps of its own that arrived before its call, or an empty dictionary."""
-        runs = [one for one in self._latest.get(process_of(call.root), ()) if not one.alone] if _is_lost_call(call) else []
+        runs = [one for one in self._latest.get(process_of(call.root), ()) if not one.alone] if is_lost_call(call) else []
         for one in runs:
             run = one.group()
             if run is None:
@@ -375,7 +375,7 @@ class Duplicates:
     def _with_delegates(self, groups: list[SpanGroup]) -> list[SpanGroup]:
         """Join turns with the runs of their tools, which are in other traces and usually arrive before them."""
         found: dict[int, SpanGroup] = {}
-        for whole in sorted(groups, key=order):  # outer runs first
+        for whole in groups:
             start, end = whole.root.start_ns, _end(whole)
             latest = self._recent.get(process_of(whole.root), ())
             inner = _groups_of(one for one in latest if start < one.start_ns and one.end_ns < end)
@@ -386,10 +386,11 @@ class Duplicates:
             parts = delegates_of(whole, inner) or [other for other in outer if delegates_of(other, [whole])][-1:]
             whole.recordings.append(_Recording(whole, alone=False))
             self._remember_latest(whole.recordings[-1], whole, self._recent)
+            parts += [found[id(whole.root)]] if id(whole.root) in found else []
             for part in parts:
-                found.pop(id(part), None)
+                found.pop(id(part.root), None)
             (joined,) = self._recorded([together([whole, *parts]) if parts else whole])
-            found[id(joined)] = joined
+            found[id(joined.root)] = joined
             for other in unread:  # a reader uses several times the memory of the spans
                 other.reader = None
         return [*found.values()]

@@ -180,5 +180,7 @@ class Closed:
     """True if the trace continues after a part of it closed at a limit. Only groups that stand alone are then turns."""
     cut_off: bool = False
     """True if the root's parent is a span of this process that isn't among the spans."""
+    beside: int | None = None
+    """Trace of the only open run, without steps, if this is a model call: its context may have been lost."""
     pending: PendingSpans | None = None
     """Set when the spans are separated into turns."""

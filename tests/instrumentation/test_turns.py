@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ConcurrentMultiSpanProcessor, SpanLimits, TracerProvider
 from opentelemetry.sdk.trace.sampling import Decision, Sampler, SamplingResult
@@ -187,3 +189,16 @@ def test_a_turn_whose_root_lost_its_role_to_the_limit_is_still_a_turn():
             rig.chat("hello", "Hi.")
             root.set_attributes({f"app.key.{i}": i for i in range(20)})
         assert (rig.turn().output, rig.turn().truncated) == ("Hi.", True)
+
+
+@pytest.mark.parametrize(("asked", "turns"), [("Name a river.", 1), (None, 1), ("Name a lake.", 2)])
+def test_run_of_a_generator_whose_span_is_not_current(asked, turns):
+    """traceroot-py 119, opik 1128: the model call is a trace of its own."""
+    with Rig() as rig:
+        run = rig.tracer.start_span("invoke_agent geo", attributes={"gen_ai.operation.name": "invoke_agent"})
+        rig.chat("Name a river.", "Rhine.")
+        if asked is not None:
+            question = [{"role": "user", "parts": [{"type": "text", "content": asked}]}]
+            run.set_attribute("gen_ai.input.messages", json.dumps(question))
+        run.end()
+        assert len(rig.turns()) == turns
