@@ -26,7 +26,7 @@ class LaneFull(Exception):
     """The calls behind one that hangs exceed their limit."""
 
 
-class _Call:
+class _LaneCall:
     __slots__ = ("done", "error", "is_awaited", "result", "size", "work")
 
     def __init__(self, work: Callable[[], Any], size: int) -> None:
@@ -52,7 +52,7 @@ class Lane:
 
     def _reset(self) -> None:
         self._changed = threading.Condition()
-        self._calls: deque[_Call] = deque()
+        self._calls: deque[_LaneCall] = deque()
         self._since: float | None = None
         """Start of the current call."""
         self._bytes = 0
@@ -79,7 +79,7 @@ class Lane:
         is_behind = self.stuck > 0 or any(not call.is_awaited for call in self._calls)
         if is_behind and self._bytes + size > self._max_bytes:
             raise LaneFull
-        call = _Call(work, size)
+        call = _LaneCall(work, size)
         call.is_awaited = not is_behind
         self._put(call)
         if not is_behind:
@@ -87,11 +87,11 @@ class Lane:
 
     def ask(self, work: Callable[[], _T], seconds: float) -> _T:
         """Return the result of work, or raise TimeoutError if it isn't there in time."""
-        call = _Call(work, 0)
+        call = _LaneCall(work, 0)
         self._put(call)
         return cast("_T", self._result_of(call, seconds))
 
-    def _put(self, call: _Call) -> None:
+    def _put(self, call: _LaneCall) -> None:
         with self._changed:
             self._calls.append(call)
             self._bytes += call.size
@@ -102,7 +102,7 @@ class Lane:
         if not self._is_running:  # the interpreter ends
             self._work()
 
-    def _result_of(self, call: _Call, seconds: float) -> Any:
+    def _result_of(self, call: _LaneCall, seconds: float) -> Any:
         if not call.done.wait(max(seconds, _LEAST_SECONDS)):
             with self._changed:
                 call.is_awaited = call.done.is_set()

@@ -98,23 +98,29 @@ class FanOut:
         """Redact, count and emit scored turns. Return those for which this was possible."""
         batch = [scored for scored in batch if self._prepare(scored)]
         for outlet in self._outlets:
-            lane = self._lanes.get(outlet.name)
             try:
-                if lane is None:
-                    outlet.emit(batch)
-                else:
-                    lane.do(partial(outlet.emit, batch), sum(scored.size for scored in batch))
+                self._emit_one(outlet, batch)
                 self._behind.pop(outlet.name, None)
             except BaseException as error:  # an outlet's failure is only counted
                 if is_meant_for_host(error):
                     raise
                 self._behind.setdefault(outlet.name, False)
                 self.count_error(outlet.name, type(error).__name__, error)
-                if isinstance(error, LaneFull) and outlet.records is not None:
-                    lost = sum(score.status != "skipped" for scored in batch for score in scored.scores)
-                    outlet.records.add(lost)
-                    outlet.records.finish("no_answer", lost)
         return batch
+
+    def _emit_one(self, outlet: Outlet, batch: Sequence[ScoredTurn]) -> None:
+        lane = self._lanes.get(outlet.name)
+        if lane is None:
+            outlet.emit(batch)
+            return
+        try:
+            lane.do(partial(outlet.emit, batch), sum(scored.size for scored in batch))
+        except LaneFull:
+            if outlet.records is not None:
+                lost = sum(score.status != "skipped" for scored in batch for score in scored.scores)
+                outlet.records.add(lost)
+                outlet.records.finish("no_answer", lost)
+            raise
 
     def announce(self, change: Change, root: Root) -> None:
         _log.log(logging.WARNING if change.verdict == "worse" else logging.INFO, "%s", change.title)

@@ -54,7 +54,7 @@ def with_tools(turns: list[SpanGroup], tools: Iterable[SpanGroup]) -> tuple[list
     return [together([turn, *parts[place]]) if place in parts else turn for place, turn in enumerate(turns)], left
 
 
-class _Turn:
+class _ReleasedTurn:
     """A turn that was released, by its time."""
 
     __slots__ = ("end_ns", "group", "root", "start_ns")
@@ -77,7 +77,7 @@ class LostTools:
 
     def forget(self) -> None:
         self._tools: deque[tuple[float, SpanGroup]] = deque()
-        self._turns: OrderedDict[Hashable, deque[_Turn]] = OrderedDict()
+        self._turns: OrderedDict[Hashable, deque[_ReleasedTurn]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._tools)
@@ -100,7 +100,7 @@ class LostTools:
         process = process_of(turn.root)
         inside = {(record.trace_id, record.span_id) for record in turn.members}  # it may contain turns that were released before
         before = (one for one in self._turns.pop(process, ()) if one.root not in inside)
-        self._turns[process] = deque((*before, _Turn(turn)), maxlen=_MOST_TURNS)
+        self._turns[process] = deque((*before, _ReleasedTurn(turn)), maxlen=_MOST_TURNS)
         if len(self._turns) > _MOST_PROCESSES:
             self._turns.popitem(last=False)
         return self._with(turn, [tool for _, tool in self._tools if self._owner_of(tool) is turn]) if self._tools else turn

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from ...core.later import Later
@@ -188,10 +188,15 @@ def _name_tools(inferred: Sequence[SpanRecord], records: Sequence[SpanRecord]) -
         if record.name not in names:
             record.dialects.role = RETRIEVAL
     for record in tools:
-        name = _tool_name(record)
-        own = next((other for other in (record.name, name.rpartition(".")[2]) if other in names), None)
-        if own is not None and name not in names:
-            record.dialects.facts.fields["own_name"] = own
+        _note_own_name(record, names)
+
+
+def _note_own_name(record: SpanRecord, names: Collection[str]) -> None:
+    """Set the name by which a model requested a tool."""
+    name = _tool_name(record)
+    own = next((other for other in (record.name, name.rpartition(".")[2]) if other in names), None)
+    if own is not None and name not in names:
+        record.dialects.facts.fields["own_name"] = own
 
 
 def _requested(records: Sequence[SpanRecord]) -> set[str]:
