@@ -55,6 +55,18 @@ def mark_as_ours() -> None:
     attach(_own_context())
 
 
+@contextmanager
+def borrowed() -> Iterator[None]:
+    """Use a thread of the host as the package's own for a while."""
+    before, token = is_ours(), attach(_own_context())
+    _here.ours = True
+    try:
+        yield
+    finally:
+        _here.ours = before
+        detach(token)
+
+
 def is_ours() -> bool:
     """Return True on a thread of the package."""
     return getattr(_here, "ours", False)

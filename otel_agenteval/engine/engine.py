@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from ..config.root import Config
 from ..core.telemetry import Telemetry
-from ..core.threads import mark_as_ours
+from ..core.threads import borrowed
 from ..evaluation.references import ReferenceSources
 from ..outlets.base import MemoryOutlet
 from ..outlets.fan_out import FanOut
@@ -149,12 +149,12 @@ class Engine:
 
     def work_here(self, start: Callable[[], object]) -> None:
         """Call ``start``, then score turns on the calling thread, which must be the main one, each limited to ``turn.max_work``."""
-        mark_as_ours()
-        self._watchdog.start()
-        try:
-            self.worker.run_here(start)
-        finally:
-            self._watchdog.stop()
+        with borrowed():
+            self._watchdog.start()
+            try:
+                self.worker.run_here(start)
+            finally:
+                self._watchdog.stop()
 
     def end_work(self) -> None:
         self.worker.stop(0)
