@@ -21,6 +21,8 @@ from ..core.threads import OutOfTime
 _T = TypeVar("_T")
 _FIRST, _EVERY = 0.25, 0.05
 """Seconds of real time from the start of a batch to the first check, and between checks."""
+_WAITS = 0.1
+"""Share of the limit of CPU time below which work that takes long waits for something."""
 _PAUSE = 0.005
 """Seconds that each check sleeps, so that other threads can run."""
 
@@ -120,6 +122,7 @@ class Watchdog:
         if since is not None and (self._ending or time.thread_time() - since > self._limit()):
             self._since = None
             raise OutOfTime
-        if self._until is not None and time.monotonic() > self._until:
+        is_waiting = since is None or time.thread_time() - since < self._limit() * _WAITS  # otherwise, it works on a busy machine
+        if is_waiting and self._until is not None and time.monotonic() > self._until:
             self._until = None
             raise OutOfTime

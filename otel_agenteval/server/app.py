@@ -290,7 +290,7 @@ class Service:
         for options in (found, kept):  # a start refuses the first, and the second would open the addresses in use
             check_exposure(options)
         self._check_ready_outlets(config)
-        contexts = {protocol: tls_context(found.tls, protocol) for protocol in self._tls_contexts}
+        contexts = {protocol: tls_context(found.tls, protocol) for protocol in self._tls_contexts or ("http/1.1",)}
         fixed = [*self.engine.reload(as_sidecar(config)), *fixed]
         if found.tls == before.tls:
             self._tls_contexts = contexts
