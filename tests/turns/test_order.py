@@ -48,9 +48,15 @@ def turns_of(lines, folder):
 def order_of(kind, lines):
     found = list(pieces(lines))
     if kind == "shuffled, everything twice":
-        lines = [line for _, _, line in found] * 2
-        random.Random(len(lines)).shuffle(lines)
-        return lines
+        mixed = found * 2
+        random.Random(len(mixed)).shuffle(mixed)
+        logs = [piece for piece in found if piece[0]]
+        if len({(log.get("timeUnixNano") or log.get("observedTimeUnixNano"), log.get("spanId")) for _, log, _ in logs}) < len(
+            logs
+        ):  # only their order shows what came first
+            in_order = iter(logs * 2)
+            mixed = [next(in_order) if piece[0] else piece for piece in mixed]
+        return [line for _, _, line in mixed]
     start = lambda piece: int(piece[1].get("startTimeUnixNano", 0))  # noqa: E731
     if kind == "logs first, root first":
         return [line for _, _, line in sorted(found, key=lambda piece: (not piece[0], start(piece)))]
