@@ -76,7 +76,8 @@ class Lane:
             TimeoutError: the work has begun and goes on.
             LaneFull: the work isn't done.
         """
-        is_behind = self.stuck > 0 or any(not call.is_awaited for call in self._calls)
+        with self._changed:
+            is_behind = self.stuck > 0 or any(not call.is_awaited for call in self._calls)
         if is_behind and self._bytes + size > self._max_bytes:
             raise LaneFull
         call = _LaneCall(work, size)
@@ -86,10 +87,16 @@ class Lane:
             self._result_of(call, self._patience)
 
     def ask(self, work: Callable[[], _T], seconds: float) -> _T:
-        """Return the result of work, or raise TimeoutError if it isn't there in time."""
+        """Return the result of work, or raise TimeoutError if it isn't there in time. Work that hasn't begun is then left out."""
         call = _LaneCall(work, 0)
         self._put(call)
-        return cast("_T", self._result_of(call, seconds))
+        try:
+            return cast("_T", self._result_of(call, seconds))
+        except TimeoutError:
+            with self._changed:
+                if call in self._calls and call is not self._calls[0]:
+                    self._calls.remove(call)
+            raise
 
     def _put(self, call: _LaneCall) -> None:
         with self._changed:

@@ -99,7 +99,7 @@ class FanOut:
         batch = [scored for scored in batch if self._prepare(scored)]
         for outlet in self._outlets:
             try:
-                self._emit_one(outlet, batch)
+                self._do(outlet, partial(outlet.emit, batch), batch)
                 self._behind.pop(outlet.name, None)
             except BaseException as error:  # an outlet's failure is only counted
                 if is_meant_for_host(error):
@@ -108,13 +108,13 @@ class FanOut:
                 self.count_error(outlet.name, type(error).__name__, error)
         return batch
 
-    def _emit_one(self, outlet: Outlet, batch: Sequence[ScoredTurn]) -> None:
+    def _do(self, outlet: Outlet, work: Callable[[], None], batch: Sequence[ScoredTurn] = ()) -> None:
         lane = self._lanes.get(outlet.name)
         if lane is None:
-            outlet.emit(batch)
+            work()
             return
         try:
-            lane.do(partial(outlet.emit, batch), sum(scored.size for scored in batch))
+            lane.do(work, sum(scored.size for scored in batch))
         except LaneFull:
             if outlet.records is not None:
                 lost = sum(score.status != "skipped" for scored in batch for score in scored.scores)
@@ -124,7 +124,7 @@ class FanOut:
 
     def announce(self, change: Change, root: Root) -> None:
         _log.log(logging.WARNING if change.verdict == "worse" else logging.INFO, "%s", change.title)
-        self._each(lambda outlet: outlet.announce(change, root))
+        self._each(lambda outlet: self._do(outlet, partial(outlet.announce, change, root)))
 
     def _prepare(self, scored: ScoredTurn) -> bool:
         """Redact and count one turn. Return False if that fails and the turn can't be emitted."""
