@@ -39,6 +39,7 @@ _MAX_PLAIN_SPANS = 256
 """Maximum number of spans kept of a trace without GenAI spans."""
 _MAX_PLAIN_TRACES = 2_048
 _PER_TICK = 3_000
+_MOST_BESIDE = 32
 
 
 def _first_of_each(spans: Iterable[WireSpan], known: set[bytes]) -> list[WireSpan]:
@@ -616,7 +617,9 @@ class Assembler:
         )  # fmt: skip
 
     def _only_run_without_steps(self) -> int | None:
-        """Return the trace of the only open agent or workflow below which no span has started, or None."""
+        """Return the trace of the only open agent or workflow below which no span has started, or None, also if much is open."""
+        if len(self._open.outermost) > _MOST_BESIDE:  # the agent's thread waits
+            return None
         runs = [top for top in self._open.outermost if top.role in _TURN_ROLES and top.open == 1 and not top.spans]
         return self._open.outermost[runs[0]].trace_id if len(runs) == 1 else None
 

@@ -305,7 +305,7 @@ class Duplicates:
         group.recordings = [recording]
         self._remember(recording, group, calls)
         if recording.alone:
-            self._remember_latest(recording, group, self._latest)
+            self._remember_latest(recording, process_of(group.root), self._latest)
         if not duplicates or reader.root.thread is not None:
             return self._stitched(group, now)
         if not recording.alone:
@@ -331,7 +331,7 @@ class Duplicates:
         beside = any(not one.alone and _overlap(one, run.root) for one, _ in latest)
         wanted = calls_of(run, {id(whole): whole for _, whole in calls}.values(), beside=beside)
         run.recordings = [recording]
-        self._remember_latest(recording, run, self._latest)
+        self._remember_latest(recording, process_of(run.root), self._latest)
         found = {one: whole for one, whole in calls if whole in wanted}
         return self._around(run, found, now) if found else self._stitched(run, now)
 
@@ -348,8 +348,7 @@ class Duplicates:
         return {}
 
     @staticmethod
-    def _remember_latest(recording: _Recording, group: SpanGroup, latest: OrderedDict[Hashable, deque[_Recording]]) -> None:
-        process = process_of(group.root)
+    def _remember_latest(recording: _Recording, process: Hashable, latest: OrderedDict[Hashable, deque[_Recording]]) -> None:
         latest.setdefault(process, deque(maxlen=_MOST_FAILURES)).append(recording)
         latest.move_to_end(process)
         while len(latest) > _MOST_CALLS // _MOST_FAILURES:
@@ -376,20 +375,21 @@ class Duplicates:
         """Join turns with the runs of their tools, which are in other traces and usually arrive before them."""
         found: dict[int, SpanGroup] = {}
         for whole in groups:
-            start, end = whole.root.start_ns, _end(whole)
-            latest = self._recent.get(process_of(whole.root), ())
-            inner = _groups_of(one for one in latest if start < one.start_ns and one.end_ns < end)
-            outer = _groups_of(one for one in latest if one.start_ns < start and end < one.end_ns)
+            start, end, process = whole.root.start_ns, _end(whole), process_of(whole.root)
+            # Most turns neither contain another one nor lie within one.
+            nested = [one for one in self._recent.get(process, ()) if (start < one.start_ns) == (one.end_ns < end)]
+            inner = _groups_of(one for one in nested if start < one.start_ns and one.end_ns < end) if nested else []
+            outer = _groups_of(one for one in nested if one.start_ns < start and end < one.end_ns) if nested else []
             unread = [other for other in inner + outer if other.reader is None]
             for other in unread:
                 review_roles(other.members)  # roles that depend on other spans
             parts = delegates_of(whole, inner) or [other for other in outer if delegates_of(other, [whole])][-1:]
             whole.recordings.append(_Recording(whole, alone=False))
-            self._remember_latest(whole.recordings[-1], whole, self._recent)
+            self._remember_latest(whole.recordings[-1], process, self._recent)
             parts += [found[id(whole.root)]] if id(whole.root) in found else []
             for part in parts:
                 found.pop(id(part.root), None)
-            (joined,) = self._recorded([together([whole, *parts]) if parts else whole])
+            joined = self._recorded([together([whole, *parts])])[0] if parts else whole
             found[id(joined.root)] = joined
             for other in unread:  # a reader uses several times the memory of the spans
                 other.reader = None

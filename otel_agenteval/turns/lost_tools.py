@@ -98,9 +98,12 @@ class LostTools:
     def joined(self, turn: SpanGroup) -> SpanGroup:
         """Return a released turn with its tools that arrived before."""
         process = process_of(turn.root)
-        inside = {(record.trace_id, record.span_id) for record in turn.members}  # it may contain turns that were released before
-        before = (one for one in self._turns.pop(process, ()) if one.root not in inside)
-        self._turns[process] = deque((*before, _ReleasedTurn(turn)), maxlen=_MOST_TURNS)
+        turns = self._turns.setdefault(process, deque(maxlen=_MOST_TURNS))
+        self._turns.move_to_end(process)
+        if turn.until_ns is not None or any(one.root[0] == turn.root.trace_id for one in turns):
+            inside = {(record.trace_id, record.span_id) for record in turn.members}  # turns that were released before
+            turns = self._turns[process] = deque((one for one in turns if one.root not in inside), maxlen=_MOST_TURNS)
+        turns.append(_ReleasedTurn(turn))
         if len(self._turns) > _MOST_PROCESSES:
             self._turns.popitem(last=False)
         return self._with(turn, [tool for _, tool in self._tools if self._owner_of(tool) is turn]) if self._tools else turn
