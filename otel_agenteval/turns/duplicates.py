@@ -167,9 +167,8 @@ def is_lost_call(group: SpanGroup) -> bool:
 
 def process_of(record: SpanRecord) -> Hashable:
     """Return what identifies the process of a span, with its tenant."""
-    resource = record.resource_attributes
-    names = ("service.name", "service.instance.id", "process.pid")
-    return number_in(record.trace_id), *(str(resource.get(name)) for name in names)
+    get = record.resource_attributes.get
+    return number_in(record.trace_id), str(get("service.name")), str(get("service.instance.id")), str(get("process.pid"))
 
 
 def _is_during(inner: SpanRecord, outer: SpanRecord) -> bool:

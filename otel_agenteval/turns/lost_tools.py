@@ -17,7 +17,7 @@ from .duplicates import order, process_of, together
 from .roots import SpanGroup, Times
 
 _MOST_TOOLS = 256
-_MOST_TURNS = 64
+_MOST_TURNS = 32
 """Maximum number of remembered turns of a process."""
 _MOST_PROCESSES = 256
 
