@@ -374,15 +374,8 @@ class Duplicates:
         """Join turns with the runs of their tools, which are in other traces and usually arrive before them."""
         found: dict[int, SpanGroup] = {}
         for whole in groups:
-            start, end, process = whole.root.start_ns, _end(whole), process_of(whole.root)
-            # Most turns neither contain another one nor lie within one.
-            nested = [one for one in self._recent.get(process, ()) if (start < one.start_ns) == (one.end_ns < end)]
-            inner = _groups_of(one for one in nested if start < one.start_ns and one.end_ns < end) if nested else []
-            outer = _groups_of(one for one in nested if one.start_ns < start and end < one.end_ns) if nested else []
-            unread = [other for other in inner + outer if other.reader is None]
-            for other in unread:
-                review_roles(other.members)  # roles that depend on other spans
-            parts = delegates_of(whole, inner) or [other for other in outer if delegates_of(other, [whole])][-1:]
+            process = process_of(whole.root)
+            parts = self._nested_with(whole, process)
             whole.recordings.append(_Recording(whole, alone=False))
             self._remember_latest(whole.recordings[-1], process, self._recent)
             parts += [found[id(whole.root)]] if id(whole.root) in found else []
@@ -390,9 +383,25 @@ class Duplicates:
                 found.pop(id(part.root), None)
             joined = self._recorded([together([whole, *parts])])[0] if parts else whole
             found[id(joined.root)] = joined
-            for other in unread:  # a reader uses several times the memory of the spans
-                other.reader = None
         return [*found.values()]
+
+    def _nested_with(self, whole: SpanGroup, process: Hashable) -> list[SpanGroup]:
+        """Return the recent runs of a turn's tools, or else the recent turn whose tool ran this one."""
+        start, end = whole.root.start_ns, _end(whole)
+        # Most turns neither contain another one nor lie within one.
+        nested = [one for one in self._recent.get(process, ()) if (start < one.start_ns) == (one.end_ns < end)]
+        if not nested:
+            return []
+        inner = _groups_of(one for one in nested if start < one.start_ns and one.end_ns < end)
+        outer = _groups_of(one for one in nested if one.start_ns < start and end < one.end_ns)
+        unread = [other for other in inner + outer if other.reader is None]
+        for other in unread:
+            review_roles(other.members)  # roles that depend on other spans
+        found = delegates_of(whole, inner) or [other for other in outer if delegates_of(other, [whole])][-1:]
+        for other in unread:  # a reader uses several times the memory of the spans
+            if other not in found:
+                other.reader = None
+        return found
 
     def traces(self) -> set[int]:
         waiting = {group.root.trace_id for waiting in self._waiting.values() for group in waiting.groups}

@@ -99,9 +99,12 @@ def live(given: dict[str, Any], recorded: Path) -> Found:
     stream.engine.keep_turns(stream.kept)
     for file in sorted(recorded.iterdir()):
         stream.send(file.read_text(encoding="utf-8").splitlines())
-    for _ in range(3):
-        stream.finish()
-        assert stream.engine.drain(120, judges=True)
+    for _ in range(9):
+        assert stream.engine.drain(120, judges=True)  # the lease of a running judge would end with the clock's next step
+        stream.clock.advance(400)
+        stream.engine.intake.tick()
+        assert stream.engine.flush(60)
+    assert stream.engine.drain(120, judges=True)
     found: Found = {}
     for scored in stream.kept:
         for score in scored.scores:
