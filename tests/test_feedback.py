@@ -357,6 +357,17 @@ def test_feedback_on_turns_without_end_takes_no_memory_without_end(clock: FakeCl
         assert len(rig.engine.pipeline.outcomes._outcomes) <= 1_000
 
 
+def test_much_feedback_on_one_turn_is_all_counted(clock: FakeClock) -> None:
+    with Rig({"inline": {"metrics": ["code_latency"]}}, clock=clock) as rig:
+        rig.run()
+        turn_id = rig.turn().turn_id
+        for number in range(300):
+            for _ in range(2):
+                handle_of(rig).feedback(turn_id, score=number % 2, id=str(number))
+        assert rig.engine.flush(120)
+        assert len(feedback_events(rig)) == 300
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [

@@ -51,6 +51,10 @@ class Feedback:
     id: str = ""
     """Identifies the feedback, so that repeated deliveries count once."""
 
+    @property
+    def characters(self) -> int:
+        return sum(len(text or "") for text in (self.label, self.comment, self.edited, self.id))
+
     def score_of(self, turn_id: str, revision: int, threshold: float) -> Score:
         facts = Facts(METRIC, "code", "1", "up", threshold, "numeric", "1", "trend")
         detail: dict[str, Any] = {

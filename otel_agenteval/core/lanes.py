@@ -47,6 +47,7 @@ class Lane:
         self._patience = patience
         self._max_bytes = max_bytes
         self._failed = failed
+        self._may_start = True
         self._reset()
         forks.in_child(self._reset)
 
@@ -98,6 +99,10 @@ class Lane:
                     self._calls.remove(call)
             raise
 
+    def start_no_thread(self) -> None:
+        """Do calls on their callers' threads from now on, unless the lane's own runs."""
+        self._may_start = False
+
     def _put(self, call: _LaneCall) -> None:
         with self._changed:
             self._calls.append(call)
@@ -105,7 +110,7 @@ class Lane:
             self._changed.notify()
             if self._is_running:
                 return
-            self._is_running = started(self._run, "otel-agenteval-lane") is not None
+            self._is_running = self._may_start and started(self._run, "otel-agenteval-lane") is not None
         if not self._is_running:  # the interpreter ends
             self._work()
 

@@ -144,7 +144,6 @@ class Engine:
     def start(self) -> None:
         """Start outlets immediately and work without pauses, for a server without an agent."""
         self.worker.hurry()
-        self.outlets.set_apart()
         self.outlets.start()
 
     def work_here(self, start: Callable[[], object]) -> None:
@@ -326,6 +325,7 @@ class Engine:
         """End the engine at interpreter exit, without new threads and within ``exit_timeout``."""
         self.warm_up.cancel()
         self.worker.start_no_threads()
+        self.outlets.start_no_threads()
         if self.judging is not None:
             self.judging.start_no_threads()
         timeout = self.config.exit_timeout

@@ -23,6 +23,10 @@ from .recent_turns import RecentTurn, RecentTurns, unknown_turn
 
 _log = logging.getLogger("otel_agenteval")
 _MOST_WAITING = 10_000
+_MOST_WAITING_TEXT = 16 << 20
+"""Maximum number of characters of waiting feedback."""
+_MOST_OF_TURN = 100
+"""Maximum number of remembered feedbacks of a turn. An older one that is delivered again counts twice."""
 
 
 class TurnFeedback(NamedTuple):
@@ -58,6 +62,7 @@ class FeedbackJoiner:
         self._lock = threading.Lock()
         self._waiting: OrderedDict[TurnFeedback, float] = OrderedDict()
         """Deadlines of waiting feedback."""
+        self._text = 0
 
     def __len__(self) -> int:
         return len(self._waiting) + len(self._composer.notes)
@@ -70,7 +75,7 @@ class FeedbackJoiner:
         turn = scored.turn
         found = feedback_in(group.members, self._options.attributes)
         if not scored.new and (before := self.recent.get(scored.supersedes)) is not None:
-            found = [*found, *(before.feedback or ())]
+            found = [*found, *(before.feedback or {}).values()]
         if not found:
             return
         score = found[-1].score_of(turn.turn_id, turn.revision, self._options.threshold)
@@ -91,10 +96,14 @@ class FeedbackJoiner:
 
     def _scored_with(self, turn: RecentTurn, feedback: Feedback) -> Sequence[ScoredTurn]:
         """Return the turn with the feedback as a score. Empty if the feedback was delivered before. A changed one replaces it."""
-        earlier = turn.feedback or []
-        if feedback in earlier:
+        earlier = {} if turn.feedback is None else turn.feedback
+        if earlier.get(feedback.id) == feedback:
             return ()
-        turn.feedback = [*(one for one in earlier if one.id != feedback.id), feedback]
+        earlier.pop(feedback.id, None)
+        if len(earlier) >= _MOST_OF_TURN:
+            del earlier[next(iter(earlier))]
+        turn.feedback = earlier
+        earlier[feedback.id] = feedback
         return [turn.scored([feedback.score_of(turn.turn_id, turn.revision, self._options.threshold)])]
 
     def turn_of(self, span: str) -> str | None:
@@ -122,9 +131,13 @@ class FeedbackJoiner:
 
     def _wait(self, given: TurnFeedback) -> bool:
         with self._lock:
-            if not self._options.wait or len(self._waiting) >= _MOST_WAITING:
+            if given in self._waiting:  # it keeps its first deadline
+                return True
+            text = self._text + given.feedback.characters
+            if not self._options.wait or len(self._waiting) >= _MOST_WAITING or text > _MOST_WAITING_TEXT:
                 return False
-            self._waiting.setdefault(given, self._now() + self._options.wait)  # repeated feedback keeps its first deadline
+            self._waiting[given] = self._now() + self._options.wait
+            self._text = text
         return True
 
     def _give_up(self, given: TurnFeedback) -> Sequence[ScoredTurn]:
@@ -149,7 +162,8 @@ class FeedbackJoiner:
         found = [given for given, until in waiting if until <= now or everything or self._find(given) is not None]
         with self._lock:
             for given in found:
-                self._waiting.pop(given, None)
+                if self._waiting.pop(given, None) is not None:
+                    self._text -= given.feedback.characters
         return found
 
     def _read_notes(self) -> None:

@@ -25,8 +25,8 @@ class RecentTurn:
     conversation_id: str | None = None
     close_reason: str | None = None
     complete: bool = True
-    feedback: list[Feedback] | None = None
-    """User feedback that arrived after scoring."""
+    feedback: dict[str, Feedback] | None = None
+    """User feedback that arrived after scoring, by its id."""
 
     def scored(self, scores: list[Score]) -> ScoredTurn:
         calls = {"llm_calls": [LlmCall(model=self.model)]} if self.model is not None else {}

@@ -263,6 +263,8 @@ class Evaluator:
         """Evaluated later, only on the worker."""
         self.whole = whole
         self.references = references
+        if self.foreign is not None:
+            self.foreign.keep_only((*metrics, *whole))
         self._foreign = self.foreign if any(not metric.metric.is_ours for metric in (*metrics, *whole)) else None
         self._budget = budget
         self._pricing = pricing_of(metrics)

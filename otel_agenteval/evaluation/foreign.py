@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 from ..core.errors import MetricError
@@ -45,6 +45,14 @@ class ForeignMetrics:
     def hung(self) -> dict[str, str]:
         """Return the reasons of metrics without a result now, by name."""
         return dict(self._hung)
+
+    def keep_only(self, metrics: Iterable[BoundMetric]) -> None:
+        """Forget what is known of other metrics, which a reload removed."""
+        found = list(metrics)
+        names, keys = {metric.name for metric in found}, {metric.key for metric in found}
+        self._hung = {name: reason for name, reason in self._hung.items() if name in names}
+        self._pauses = {key: pause for key, pause in self._pauses.items() if key in keys}
+        self._lanes = {key: lane for key, lane in self._lanes.items() if key in keys}
 
     def evaluate(self, metric: BoundMetric, turn: Turn) -> Score:
         """Return the score of a metric, which is an error if it takes too long or if an earlier turn's call hasn't ended."""

@@ -74,12 +74,8 @@ class FanOut:
         self.keeps_content = self.keeps_content or outlet.keeps_content
         self.keeps_spans = self.keeps_spans or outlet.keeps_spans
         self._outlets.insert(0 if first else len(self._outlets), outlet)
-
-    def set_apart(self) -> None:
-        """Call each outlet that may hang on a thread of its own, so that it doesn't hold up scoring and the other outlets."""
-        for outlet in self._outlets:
-            if outlet.may_hang:
-                self._lanes[outlet.name] = Lane(_PATIENCE, _WAITING_BYTES, partial(self._failed_later, outlet))
+        if outlet.may_hang:
+            self._lanes[outlet.name] = Lane(_PATIENCE, _WAITING_BYTES, partial(self._failed_later, outlet))
 
     def _failed_later(self, outlet: Outlet, error: BaseException) -> None:
         self.count_error(outlet.name, type(error).__name__, error)
@@ -259,6 +255,10 @@ class FanOut:
     def begin_exit(self) -> None:
         self._is_ending = True
         self._each(lambda outlet: outlet.begin_exit())
+
+    def start_no_threads(self) -> None:
+        for lane in self._lanes.values():
+            lane.start_no_thread()
 
     def end_exit(self, timeout: float) -> bool:
         return self._flush([outlet for outlet in self._outlets if outlet.flushed_at_exit], timeout)

@@ -209,4 +209,4 @@ turn(provider.get_tracer("app"))
 handle.flush()
 handle.processor.engine.warm_up.stop()
 """
-    assert off(door, {"OTEL_AGENTEVAL_ENABLED": "true"}, tmp_path) == "2 1 True\n"
+    assert off(door, {"OTEL_AGENTEVAL_ENABLED": "true"}, tmp_path) == "3 1 True\n"  # the file has a thread

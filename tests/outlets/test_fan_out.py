@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,15 @@ from otel_agenteval.config.section import options_of
 from otel_agenteval.core import semconv
 from otel_agenteval.core.score import Score
 from otel_agenteval.core.telemetry import Telemetry
-from otel_agenteval.evaluation.scored_turn import ScoredTurn
+from otel_agenteval.evaluation.scored_turn import Root, ScoredTurn
 from otel_agenteval.outlets.base import Outlet, RecordAccount, Setup
 from otel_agenteval.outlets.factory import MODULES, outlets_from
 from otel_agenteval.outlets.fan_out import FanOut
+from otel_agenteval.statistics.change import Found
+from otel_agenteval.statistics.changes import Change
 from tests.outlets.factories import scored_turn
 from tests.support.rig import Rig
+from tests.support.servers import until
 
 
 class Least(Outlet):
@@ -192,3 +196,36 @@ def test_each_module_makes_its_own_outlet(option: str, tmp_path: Path) -> None:
 def test_scores_leave_in_the_order_of_the_table(tmp_path: Path) -> None:
     outlets = made(jsonl=str(tmp_path / "scores"), log_events=True, otlp_metrics=True)
     assert [outlet.name for outlet in outlets] == ["log_events", "otlp_metrics", "jsonl"]
+
+
+class Hanging(Least):
+    """Waits in each call until it is released."""
+
+    name = "hanging"
+    may_hang = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.released = threading.Event()
+        self.announced: list[Change] = []
+
+    def emit(self, batch: Sequence[ScoredTurn]) -> None:
+        self.released.wait(60)
+        super().emit(batch)
+
+    def announce(self, change: Change, root: Root) -> None:
+        self.announced.append(change)
+
+
+def test_scores_and_changes_wait_for_an_outlet_that_hangs_and_for_no_other() -> None:
+    hanging, least = Hanging(), Least()
+    outlets = FanOut([hanging, least], Telemetry())
+    change = Change("code_tool_success", "travel", "worse", Found("bets", 0.9, 0.5, (-0.5, -0.3), 1.0, 50.0), 2.0)
+    outlets.emit([scored_turn()])
+    outlets.emit([scored_turn()])
+    outlets.announce(change, Root(1, 2))
+    assert (len(hanging.batches), hanging.announced, len(least.batches)) == (0, [], 2)
+    assert outlets.trouble_of(hanging).startswith("no answer for")
+    hanging.released.set()
+    until(lambda: outlets.flush(60), "it goes on")
+    assert (len(hanging.batches), hanging.announced) == (2, [change])
