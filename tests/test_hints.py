@@ -15,6 +15,7 @@ from otel_agenteval.judging.queues import Counter, MemorySpendBook
 from otel_agenteval.metrics import registry
 from tests.support.clock import FakeClock
 from tests.support.rig import Rig
+from tests.support.service import AGENT, Sidecar, request
 
 
 def warned(caplog: pytest.LogCaptureFixture, *words: str) -> list[str]:
@@ -35,6 +36,17 @@ def test_spans_without_any_turn_are_said_once(caplog: pytest.LogCaptureFixture) 
         rig.engine.intake.tick()
     (said,) = warned(caplog, "received 1000 spans")
     assert "otel-agenteval doctor" in said
+
+
+def test_turns_that_still_wait_are_no_reason_for_it(caplog: pytest.LogCaptureFixture) -> None:
+    spans = [{"trace": at, "id": 1, "name": "GET /"} for at in range(1, 2 * hints.SPANS_WITHOUT_TURN)]
+    spans.append({"trace": len(spans) + 1, "id": 1, "attributes": AGENT})
+    with Sidecar({"turn": {"decision_delay": "60s"}}) as sidecar:
+        assert sidecar.post("/v1/traces", request(*spans))[0] == 200
+        sidecar.engine.intake.tick()
+        assert not warned(caplog, "received")
+        sidecar.stop()
+    assert not warned(caplog, "received")
 
 
 def test_an_instrumentation_that_does_not_know_its_librarys_version_is_named(

@@ -28,7 +28,7 @@ MEMORY = ":memory:"
 _RETRY_EVERY = 0.01
 _FORK_WAITS = 1.0
 """Seconds that a fork waits for a transaction to end."""
-_WAL_BYTES = 64 << 20
+_WAL_BYTES = 8 << 20
 """Size to which SQLite truncates a larger write-ahead log after merging it."""
 
 

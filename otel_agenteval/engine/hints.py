@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from ..core.extras import extra_installed
 from ..core.packages import broken
@@ -42,9 +42,9 @@ class Hints:
         """Metrics that haven't applied to any turn, with the reasons."""
         self._turns = 0
 
-    def check_spans(self, received: int) -> None:
-        """Warn if many spans arrived without a turn."""
-        if self._waits_for_turn and received >= SPANS_WITHOUT_TURN:
+    def check_spans(self, received: int, may_hold_turn: Callable[[], bool]) -> None:
+        """Warn if many spans arrived without a turn, and none of them may belong to one that isn't evaluated yet."""
+        if self._waits_for_turn and received >= SPANS_WITHOUT_TURN and not may_hold_turn():
             self._waits_for_turn = False
             versions = broken()
             _log.warning(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, islice
 from typing import Any
 
 from ..core import forks, semconv
@@ -10,9 +11,11 @@ from ..core.errors import ConfigError
 from ..core.feedback import Feedback, in_annotation, in_record
 from ..core.telemetry import Telemetry
 from ..core.tenancy import turn_id_in
+from ..dialects.reader import role_in
 from ..spans.record import LogPart
 from ..spans.wire import Part
 from ..turns.assembler import Assembler
+from ..turns.composer import record_of
 from ..turns.conversations import Ended
 from ..turns.late_data import EarlyLogs
 from ..turns.roots import SpanGroup
@@ -26,6 +29,8 @@ from .worker import Worker
 
 _SHARE_OF_QUEUE = 0.5
 """Share of the worker's queue for turns that only waited for their deadline. They can wait longer if there is no room."""
+_MOST_READ = 10_000
+"""Maximum number of held spans that are read to find one of an agent or a model."""
 
 
 class Intake:
@@ -175,9 +180,15 @@ class Intake:
     def close_all(self, reason: Any) -> None:
         with self._assembler.lock:
             closed = self._assembler.close_all(reason)
-        self._hints.check_spans(self._assembler.received if not closed else 0)
+        self._hints.check_spans(self._assembler.received, lambda: self._may_hold_turn(closed))
         self.take_groups(self._composer.stop_waiting(), must=True)
         self.take(closed, must=True)
+
+    def _may_hold_turn(self, closed: Iterable[Closed]) -> bool:
+        if self._worker.waiting or self._composer.waiting_traces():
+            return True
+        held = chain.from_iterable((*(one.spans for one in closed), *self._assembler.open_spans()))
+        return any(role_in(record_of(span)) is not None for span in islice(held, _MOST_READ))
 
     def tick(self) -> bool:
         """Close turns whose deadline has passed. Return True if anything still waits."""
@@ -186,8 +197,8 @@ class Intake:
             closed = assembler.tick(self._worker.max_bytes * _SHARE_OF_QUEUE - self._worker.bytes)
             self.late_log_records += self.early_logs.expire()
             waiting = assembler.waiting or bool(self.early_logs)
+        self._hints.check_spans(assembler.received, lambda: self._may_hold_turn(closed))
         self.take(closed)
-        self._hints.check_spans(assembler.received)
         self.take_groups(self._composer.due())
         store = self._pipeline.conversations
         if store is not None:

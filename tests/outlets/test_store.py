@@ -264,9 +264,31 @@ def test_turns_go_when_they_are_old(kept: Kept, clock: FakeClock) -> None:
         assert reader.turn(TURN) is not None
 
 
+@pytest.mark.parametrize("restarted", [True, False])
+def test_clock_that_is_a_year_ahead_deletes_nothing_at_once(
+    anywhere: Anywhere, clock: FakeClock, restarted: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = anywhere()
+    kept = Kept(path, clock)
+    many(kept, 10)
+    ahead = FakeClock(clock.monotonic(), clock.time_ns() + 365 * 86_400 * 10**9)
+    if restarted:
+        kept.outlet.close()
+        kept = Kept(path, ahead)
+    else:
+        kept.outlet._clock = kept.outlet._store._clock = ahead
+    for seconds, left in ((61, 10), (3_000, 10), (1_000, 0)):
+        ahead.advance(seconds)
+        kept.outlet.emit([scored_turn(score(5_000))])
+        assert sum(row["turn_id"] != TURN for row in kept.rows()) == left
+    assert caplog.text.count("365 days ago") == 1
+    kept.outlet.close()
+
+
 def test_the_oldest_turns_go_when_the_file_is_full_and_the_file_shrinks(tmp_path: Path, clock: FakeClock) -> None:
     kept = Kept(tmp_path / "scores.db", clock, max_bytes="2MB")
     many(kept, 1_500, explanation="x" * 4_000)
+    assert kept.path.stat().st_size < 4_000_000
     for _ in range(20):
         clock.advance(61)
         kept.outlet.emit([])

@@ -44,6 +44,8 @@ _log = logging.getLogger("otel_agenteval")
 _MAX_OUTCOMES = 50_000
 _HOUSEKEEPING = 60.0
 """Seconds between deletions of old rows."""
+_CHECKS_OF_SIZE = 8
+"""Old rows are also deleted after this part of ``max_bytes`` was written."""
 _BYTES_OF_TURN, _BYTES_OF_SCORE = 3_000, 500
 
 _LONGEST_PAUSE = 10.0
@@ -111,6 +113,7 @@ class StoreOutlet(Outlet):
         self._clock = clock
         self.records = RecordAccount(self.name, telemetry)
         self._max_waiting = wanted.queue_bytes
+        self._max_unchecked = wanted.max_bytes // _CHECKS_OF_SIZE
         self._reset()
 
     def _reset(self) -> None:
@@ -120,6 +123,8 @@ class StoreOutlet(Outlet):
         self._bytes = 0
         self._outcomes: deque[tuple[str, str, str]] = deque(maxlen=_MAX_OUTCOMES)
         self._housekeeping: float | None = None
+        self._unchecked = 0
+        """Bytes since the last housekeeping."""
         self._written: float | None = None
         self._fault: BaseException | None = None
         """Error of the last write. None if it succeeded."""
@@ -139,12 +144,13 @@ class StoreOutlet(Outlet):
         units, fault = self.render(batch, self._unit)
         with self._lock:
             self._add(units)
+            self._unchecked += sum(unit.size for unit in units)
             if self._fault is not None and self._clock.monotonic() < self._next_try:
                 raise self._fault.with_traceback(None)
             self._write()
             now = self._clock.monotonic()
-            if self._housekeeping is None or now >= self._housekeeping:
-                done = self._store.retain()
+            if self._housekeeping is None or now >= self._housekeeping or self._unchecked > self._max_unchecked:
+                done, self._unchecked = self._store.retain(), 0
                 self._housekeeping = now + (_HOUSEKEEPING if done else 1.0)
         if fault is not None:
             raise fault

@@ -7,6 +7,7 @@ one, whatever the order of arrival.
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,10 +36,14 @@ from .statements import (
     level_of,
 )
 
+_log = logging.getLogger("otel_agenteval")
+
 _MOST_TOPICS = 50
 """Topics of a failure mode that are kept, those that were seen last."""
 _SLICE = 100
 _SLICES = 50
+_JUMP, _HELD = 86_400.0, 3_600.0
+"""Seconds by which a clock may be ahead, and for which nothing expires if it is."""
 _UPDATED_APART = frozenset(("turn_id", "supersedes", "superseded_by", "fault", "mode", "failed"))
 _REVISED = "excluded.revision > turns.revision"
 
@@ -89,6 +94,9 @@ class ScoreStore:
         self._is_file = backend is sqlite
         self._retention = retention
         self._clock = clock
+        self._seen: tuple[float, float] | None = None
+        """The last write by both clocks."""
+        self._expires_after = 0.0
 
     def write(
         self,
@@ -115,7 +123,7 @@ class ScoreStore:
             return False
 
     def _put(self, db: Any, rows: Rows) -> None:
-        now = self._clock.time_ns() / 1e9
+        now = self._watched_time(db)
         touched = {turn["turn_id"] for turn in rows.turns} | {turn["supersedes"] for turn in rows.turns}
         touched |= {one for _, one in rows.absorbed}
         with _faults_of_values():
@@ -157,9 +165,11 @@ class ScoreStore:
 
     def retain(self) -> bool:
         """Delete rows beyond the limits. Return False if more remain for the next call."""
-        oldest = self._clock.time_ns() / 1e9 - self._retention.max_age
         for _ in range(_SLICES):
             with self._file.transaction() as db:
+                oldest = self._watched_time(db) - self._retention.max_age
+                if self._clock.monotonic() < self._expires_after:
+                    oldest = 0.0
                 gone = self._delete(db, self._sql.old_turns, (oldest,))
                 gone += db.execute(self._sql.delete_old_outcomes, (oldest,)).rowcount
                 gone += db.execute(self._sql.delete_old_changes, (oldest,)).rowcount
@@ -172,6 +182,22 @@ class ScoreStore:
             with self._file.connection() as db:
                 sqlite.return_free_pages(db)
         return not gone
+
+    def _watched_time(self, db: Any) -> float:
+        """Return the time. If it is far from the last write, nothing expires for an hour, because a wrong clock must not empty the store."""
+        now, running = self._clock.time_ns() / 1e9, self._clock.monotonic()
+        if self._seen is None:
+            self._seen = db.execute("SELECT max(stored_at) FROM turns").fetchone()[0] or now, running
+        written, then = self._seen
+        ahead = now - written - (running - then)
+        if ahead > _JUMP:
+            self._expires_after = running + _HELD
+            _log.warning(
+                "outlets.store: the last turn was stored %.0f days ago by this clock; none expires in the next hour",
+                ahead / 86_400,
+            )
+        self._seen = now, running
+        return now
 
     def _delete(self, db: Any, turns: str, values: Sequence[Any]) -> int:
         """Delete a slice of turns and their rows. Return the number of turns."""
