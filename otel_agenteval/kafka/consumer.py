@@ -116,6 +116,29 @@ class _Snapshot:
     """Next offset to read, by partition."""
 
 
+_DIFFERS = re.compile(r"\[.*?\]|[0-9]+")
+
+
+class _Sparse(logging.Filter):
+    """Passes each message once a minute, because librdkafka logs each attempt to connect. Threads and numbers may differ."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._quiet_until: dict[str, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        message, now = _DIFFERS.sub("", record.getMessage()), time.monotonic()
+        if now < self._quiet_until.get(message, 0.0):
+            return False
+        if len(self._quiet_until) >= 100:
+            self._quiet_until.clear()
+        self._quiet_until[message] = now + 60.0
+        return True
+
+
+_SPARSE = _Sparse()
+
+
 class Patience:
     """A clock that advances only while messages are read.
 
@@ -200,6 +223,7 @@ class KafkaSource:
 
     def _open(self) -> None:
         logs = logging.getLogger("otel_agenteval.kafka")
+        logs.addFilter(_SPARSE)
         self._consumer = self._kafka.Consumer(
             {
                 "partition.assignment.strategy": "range",  # span and log topics: the same partition numbers go to the same member

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -325,6 +326,17 @@ def test_a_broker_behind_tls_and_an_account(kafka: Kafka, authority: Authority, 
     assert rows(wrong) == {}
     assert PASSWORD not in worker.text()
     assert "wr0ng-one" not in wrong.text()
+
+
+def test_broker_that_hangs_up_is_named_once_a_minute(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as broker:
+        worker = SpanWorker(tmp_path, f"127.0.0.1:{broker.getsockname()[1]}", "spans", "w")
+        try:
+            for _ in range(8):
+                broker.accept()[0].close()
+            assert 0 < worker.text().count(" FAIL ") <= 4  # two kinds, of the consumer and of the producer
+        finally:
+            worker.stop()
 
 
 @pytest.mark.parametrize("option", ["ssl.ca.location=/no/such/file.pem", "no.such.option=1"])
