@@ -27,7 +27,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     purpose = "test the judge with more than sixty prompt injections, and report how many succeed"
     probe = commands.add_parser(
-        "probe", help=purpose, description=f"T{purpose[1:]}.", epilog=as_text(EXIT_CODES), formatter_class=parser.formatter_class
+        "probe",
+        help=purpose,
+        description=f"{purpose[0].upper()}{purpose[1:]}.",
+        epilog=as_text(EXIT_CODES),
+        formatter_class=parser.formatter_class,
     )
     add_config(probe)
     probe.add_argument(
@@ -40,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     bench = commands.add_parser(
         "bench",
         help=purpose,
-        description=f"M{purpose[1:]}.",
+        description=f"{purpose[0].upper()}{purpose[1:]}.",
         epilog=as_text({**EXIT_CODES, INTERRUPTED: "interrupted; the report has the cases so far"}),
         formatter_class=parser.formatter_class,
     )
@@ -48,7 +52,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     bench.set_defaults(run_command=run_bench)
     purpose = "detect changes of the judge: judge the same cases again, and compare"
     drift = commands.add_parser(
-        "drift", help=purpose, description=f"F{purpose[1:]}.", epilog=as_text(EXIT_CODES), formatter_class=parser.formatter_class
+        "drift",
+        help=purpose,
+        description=f"{purpose[0].upper()}{purpose[1:]}.",
+        epilog=as_text(EXIT_CODES),
+        formatter_class=parser.formatter_class,
     )
     add_drift_arguments(drift)
     drift.set_defaults(run_command=run_drift)

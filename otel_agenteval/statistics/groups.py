@@ -1,7 +1,7 @@
 """Comparison of two groups of live turns: difference, uncertainty, and turns needed for a clear result.
 
-As in :mod:`.weighted`, each score has the weight of the turns that it represents, and the variance is computed over traces. If
-both groups ran the same cases, unsampled scores are compared case by case.
+As in :mod:`.weighted`, each score has the weight of the turns that it represents, and the variance is computed over
+conversations. If both groups ran the same cases, unsampled scores are compared case by case.
 """
 
 from __future__ import annotations
@@ -156,7 +156,8 @@ class _Cases:
 
     def add(self, one: Value) -> None:
         if self.sums is not None:
-            key = one.case or f" {one.trace}"
+            by_input = one.case is not None and one.case.startswith("#")  # live turns of one question aren't attempts at one case
+            key = f" {one.trace}" if one.case is None or by_input else one.case
             total, count = self.sums.get(key, (0.0, 0))
             self.sums[key] = total + one.value, count + 1
             if one.probability < 1 or len(self.sums) > _MOST_CASES:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,22 @@ def test_the_two_latest_versions_are_compared_metric_by_metric(store: str, capsy
     assert success["detectable"] == pytest.approx(0.06, abs=0.01)
     assert by_name["code_latency"]["p"] == 1.0
     assert found["warnings"] == ["groups not compared: 1.0"]
+
+
+@pytest.mark.parametrize("as_cases", [True, False], ids=["cases", "live turns of equal questions"])
+def test_only_turns_with_case_ids_are_pairs(tmp_path: Path, capsys: pytest.CaptureFixture[str], as_cases: bool) -> None:
+    path = str(tmp_path / "scores.db")
+    options = load_config({"outlets": {"store": {"path": path, "content": True}}}, {}).outlets.store
+    assert options is not None
+    outlet = StoreOutlet(options, Telemetry(), lambda: "engine-1")
+    for number in range(1, 81):
+        question, version = f"question {number // 2 % 2}", f"1.{number % 2}"
+        root = Root(number, number, resource={"service.version": version})
+        turn = Turn(turn_id=f"{number:032x}-{number:016x}", input=question, references={"case_id": question} if as_cases else {})
+        outlet.emit([ScoredTurn(turn, root, [Score("code_tool_success", float(number > 60), True, result_id=f"{number:032x}")])])
+    outlet.close()
+    [metric] = run(capsys, "1.0", "1.1", "--store", path)[1]["metrics"]
+    assert (metric["turns"], metric["paired_by"]) == (([2, 2], "case") if as_cases else ([40, 40], None))
 
 
 def test_any_two_can_be_named_and_a_gate_fails_when_one_is_worse(store: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -182,7 +182,7 @@ class StoreReader:
 
     def _values(self, column: str, given: Sequence[str], groups: Sequence[str], where: Where) -> Iterator[GroupValue]:
         rows = self._db.execute(
-            f"SELECT {column} AS name, scores.metric, scores.unit, scores.direction, coalesce(turns.trace_id, turns.turn_id), scores.value, "
+            f"SELECT {column} AS name, scores.metric, scores.unit, scores.direction, coalesce(turns.conversation_id, turns.trace_id, turns.turn_id), scores.value, "
             f"coalesce(scores.sample_probability, 1.0), turns.case_key, scores.type, scores.passed FROM turns JOIN scores USING (turn_id) WHERE {where} "
             f"AND {among(column, groups, self._sql)} AND status = 'ok' AND value IS NOT NULL AND NOT {is_vacuous(self._sql)} ORDER BY turns.stored_at",
             [*given, *where.values, *given, *groups],
