@@ -459,6 +459,37 @@ print(*sys.modules)
     assert not {f"otel_agenteval.cli.{name.replace('-', '_')}" for name in COMMANDS if name != "turns"} & of_turns
 
 
+@pytest.mark.parametrize(
+    ("command", "option", "meant"),
+    [
+        ("eval", "--gat", "--gate"),
+        ("serve", "--metric", "--metrics"),
+        ("eval", "--zzz", None),
+        ("check-config", "--outlets", None),
+    ],
+)
+def test_an_option_has_to_be_written_out(command: str, option: str, meant: str | None, capsys: Capture) -> None:
+    with pytest.raises(SystemExit):
+        main([command, "x", option])
+    error = capsys.readouterr().err
+    assert f"unknown option {option}" in error
+    assert ("Did you mean" in error) == (meant is not None)
+    assert f"Did you mean {meant!r}?" in error or meant is None
+
+
+@pytest.mark.parametrize("place", ["argument", "option", "variable"])
+def test_check_config_reads_the_file_from_each_place(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text("turn: {max_open: 7}\n")
+    if place == "variable":
+        monkeypatch.setenv("OTEL_AGENTEVAL_CONFIG_FILE", str(file))
+    given = {"argument": [str(file)], "option": ["--config", str(file)], "variable": []}[place]
+    assert main(["check-config", *given]) == 0
+    assert "max_open: 7" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(("given", "meant"), [("evl", "eval"), ("check", "check-config"), ("server", "serve")])
 def test_an_unknown_command_is_answered_with_the_nearest(given: str, meant: str, capsys: Capture) -> None:
     with pytest.raises(SystemExit) as left:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import textwrap
 from pathlib import Path
 
-from ..config.loader import effective_yaml, load_what_is_right
+from ..config.loader import RESERVED_ENV, effective_yaml, load_what_is_right
 from ..core.errors import ConfigError
 from ..core.faults import Faults
 from ..engine.selected import selected
@@ -27,16 +28,20 @@ EXIT_CODES = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="YAML configuration")
+    parser.add_argument("file", nargs="?", metavar="FILE", help="YAML configuration (default: OTEL_AGENTEVAL_CONFIG_FILE)")
+    parser.add_argument("--config", metavar="FILE", help="the same, as for other commands")
     add_imports(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the effective configuration, with all defaults."""
-    if not Path(args.file).exists():
-        raise ConfigError(f"{args.file}: file not found")
+    file = args.file or args.config or os.environ.get(RESERVED_ENV[1])
+    if not file:
+        raise ConfigError("FILE: required, because OTEL_AGENTEVAL_CONFIG_FILE isn't set")
+    if not Path(file).exists():
+        raise ConfigError(f"{file}: file not found")
     faults = Faults()
-    config = load_what_is_right(args.file, faults)
+    config = load_what_is_right(file, faults)
     with faults:
         found = selected(config)
         for of_one_kind in (found.of_turns, found.of_conversations):

@@ -38,7 +38,7 @@ EXIT_CODES = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_files(parser)
-    add_scoring(parser)
+    add_scoring(parser, "jsonl")
     add_jobs(parser)
 
 

@@ -65,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="most seconds for one repetition of a case, and for its scores (default: no limit)",
     )
-    add_scoring(parser)
+    add_scoring(parser, "table")
 
 
 def run(args: argparse.Namespace) -> int:

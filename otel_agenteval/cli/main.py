@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol, cast
 
 from .. import __version__
-from ..core.errors import AgentEvalError, nearest
+from ..core.errors import AgentEvalError, meant
 from ..core.terminal import LINES, escaped
 from .exit_codes import FAILED, INTERRUPTED, OK, UNUSABLE, as_text
 
@@ -110,8 +110,7 @@ def _parsed(arguments: list[str]) -> argparse.Namespace:
         parser.exit(UNUSABLE)
     name = arguments[0]
     if not name.startswith("-") and name not in COMMANDS:
-        close = nearest(name, COMMANDS, 1)[0]
-        parser.error(f"unknown command {name!r}. Did you mean {close!r}? `otel-agenteval --help` lists the commands")
+        parser.error(f"unknown command {name!r}{meant(name, COMMANDS) or ';'} `otel-agenteval --help` lists the commands")
     args, unknown = parser.parse_known_args(arguments)
     if unknown:
         parser.error(_unknown(unknown, parser, name))
@@ -124,7 +123,7 @@ def _unknown(arguments: list[str], parser: argparse.ArgumentParser, command: str
     name = next((argument.partition("=")[0] for argument in arguments if argument.startswith("--")), None)
     if name is None:
         return f"{command}: unexpected argument {arguments[0]!r}; `otel-agenteval {command} --help` lists the arguments"
-    return f"{command}: unknown option {name}. Did you mean {nearest(name, options, 1)[0]}?"
+    return f"{command}: unknown option {name}{meant(name, options) or ';'} `otel-agenteval {command} --help` lists the options"
 
 
 def _options_of(parser: argparse.ArgumentParser, command: str) -> list[str]:
@@ -157,12 +156,13 @@ def build_parser(commands: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
         description="Evaluate AI agent turns from OpenTelemetry traces. For the options of a command, run `otel-agenteval COMMAND --help`.",
         epilog=as_text(codes),
         formatter_class=HelpFormatter,
+        allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"otel-agenteval {__version__}")
     parsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, purpose in COMMANDS.items():
         about = f"{purpose[0].upper()}{purpose[1:]}."
-        command = parsers.add_parser(name, help=purpose, description=about, formatter_class=HelpFormatter)
+        command = parsers.add_parser(name, help=purpose, description=about, formatter_class=HelpFormatter, allow_abbrev=False)
         if name in commands:
             module = command_named(name)
             command.epilog = as_text(module.EXIT_CODES)

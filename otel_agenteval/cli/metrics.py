@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Callable
 
 from ..config.root import Config
-from ..core.errors import ConfigError, nearest
+from ..core.errors import ConfigError, meant
 from ..evaluation.selection import import_own
 from ..metrics.descriptions import described, headline
 from ..metrics.names import names_of
@@ -66,9 +66,8 @@ def _filtered(metrics: list[Metric], args: argparse.Namespace) -> list[Metric]:
         if wanted is not None:
             known = set().union(*(values_of(metric) for metric in catalog()))
             if wanted not in known:
-                close = nearest(wanted, known, 1)[0]
                 raise ConfigError(
-                    f"--{name}: unknown value {wanted!r}. Did you mean {close!r}? (allowed: {', '.join(sorted(known))})"
+                    f"--{name}: unknown value {wanted!r}{meant(wanted, known)} (allowed: {', '.join(sorted(known))})"
                 )
             metrics = [metric for metric in metrics if wanted in values_of(metric)]
     return [metric for metric in metrics if args.kind in (None, metric.kind)]

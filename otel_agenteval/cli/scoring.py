@@ -20,14 +20,14 @@ from .exit_codes import FAILED, OK
 from .options import add_scored_config, names_of
 
 
-def add_scoring(parser: argparse.ArgumentParser) -> None:
+def add_scoring(parser: argparse.ArgumentParser, default: str) -> None:
     parser.add_argument("--metrics", metavar="A,B", help="run only these metrics, as configured; @NAME is a group")
     add_scored_config(parser)
     parser.add_argument(
         "--format",
         action="append",
         choices=("jsonl", "table", "junit", "markdown", "html"),
-        help="one JSON object per score, a table per turn, JUnit XML, a summary for a pull request, or an HTML page; repeatable",
+        help=f"one JSON object per score, a table per turn, JUnit XML, a summary for a pull request, or an HTML page; repeatable (default: {default})",
     )
     parser.add_argument(
         "--out",

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from ..core.errors import ConfigError, nearest, refusal
+from ..core.errors import ConfigError, meant, refusal
 from ..core.faults import Faults
 from .keypath import KeyPath
 from .masking import masked
@@ -150,8 +150,8 @@ def _from_env(env: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], Any, st
     for name in given:
         with faults:
             if name not in known:
-                close = " or ".join(nearest(name, [*known, *RESERVED_ENV], 1))
-                raise ConfigError(f"{name}: unknown variable. Did you mean {close}?")
+                close = meant(name, [*known, *RESERVED_ENV]).replace("'", "")
+                raise ConfigError(f"{name}: unknown variable{close}")
     faults.check()
     for name in given:
         yield known[name], _from_text(env[name].strip(), name, env), name

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..core.errors import ConfigError, nearest, refusal
+from ..core.errors import ConfigError, meant, refusal
 from .keypath import KeyPath, placed
 from .masking import MASK, masked
 from .metrics import BESIDE_A_METRIC, FAULTY, MetricEntry
@@ -79,8 +79,7 @@ def _is_secret(path: KeyPath, root: type[Section]) -> bool:
 def _unknown_key(path: KeyPath, known: list[str], sources: Mapping[KeyPath, str]) -> str:
     if path[-1] in BESIDE_A_METRIC[1:]:
         return f"{placed(path, sources)}: unknown key. Move {path[-1]} into an entry of metrics, beside the name of a metric"
-    meant = nearest(str(path[-1]), known, 1)[0]
-    return f"{placed(path, sources)}: unknown key. Did you mean {meant!r}? (allowed: {', '.join(known)})"
+    return f"{placed(path, sources)}: unknown key{meant(str(path[-1]), known)} (allowed: {', '.join(known)})"
 
 
 def _rule(fault: dict[str, Any], section: type[Section] | None) -> str:

@@ -22,7 +22,7 @@ from .section import NO_ENTRIES, Section, validator_of
 from .serve import ServeOptions
 from .statistics import StatisticsOptions
 from .turn import TurnOptions
-from .types import Before, DurationOrZero, Kind
+from .types import Before, DurationOrZero, Kind, Switch
 
 
 def _modules(value: Any) -> tuple[str, ...]:
@@ -43,6 +43,8 @@ class Config(Section):
 
     turn: TurnOptions = TurnOptions()
     """Closing of turns, and memory limits of open turns."""
+    strict: Switch = False
+    """Raise an error for an invalid variable or file of the environment. By default, it only turns scoring off in an instrumented program, with one line in its log."""
     exit_timeout: DurationOrZero = 5.0
     """Maximum seconds to finish scores at the exit of the process."""
     inline: InlineOptions = InlineOptions()

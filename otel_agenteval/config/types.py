@@ -152,22 +152,27 @@ def _delay(value: Any) -> Any:
         raise ValueError(str(error).replace("must be", "must be auto or", 1)) from None
 
 
+_YES, _NO = frozenset(("true", "yes", "on", "1")), frozenset(("false", "no", "off", "0"))
+
+
+def truth_of(value: Any) -> bool | None:
+    """Return the meaning of ``true``, ``yes``, ``on`` or 1, and of their opposites, in any case. Return None for other values."""
+    text = str(value).strip().lower() if isinstance(value, (str, int)) else ""
+    return True if text in _YES else False if text in _NO else None
+
+
 def _switch(value: Any) -> bool:
-    """Parse ``true`` or ``false`` in any case. ``1`` and ``yes`` are refused."""
-    text = value.strip().lower() if isinstance(value, str) else value
-    if text is True or text == "true":
-        return True
-    if text is False or text == "false":
-        return False
-    raise ValueError("must be true or false")
+    found = truth_of(value)
+    if found is None:
+        raise ValueError("must be true or false")
+    return found
 
 
 def _amount(value: Any, *allowed: str) -> str:
     """Parse one of the allowed words. ``true`` means ``all``, and ``false`` means ``off``."""
-    if value is True or value is False:
-        return "all" if value else "off"
     text = value.strip() if isinstance(value, str) else ""
-    found = {"true": "all", "false": "off"}.get(text.lower(), text)
+    switched = truth_of(value)
+    found = text if switched is None else "all" if switched else "off"
     if found in allowed:
         return found
     raise ValueError(f"must be {', '.join(allowed[:-1])} or {allowed[-1]} (true means all, false means off)")

@@ -116,6 +116,10 @@ class NotASpan(ValueError):
     """A message contains no usable span or log record. The text states the reason."""
 
 
+_SIMILAR = 0.6
+"""Likeness from which a name is suggested for another one."""
+
+
 def refusal(where: str, shown: str, rule: str) -> str:
     """Return ``turn.max_open: must be a whole number from 1, got 0``. Sentences after the first of ``rule`` follow the value."""
     must, period, fix = rule.partition(". ")
@@ -129,6 +133,13 @@ def nearest(name: str, known: Iterable[str], count: int = 3) -> list[str]:
     names = sorted(set(known))
     close = difflib.get_close_matches(name, names, n=count, cutoff=0.0)
     return close[:count]
+
+
+def meant(name: str, known: Iterable[str]) -> str:
+    """Return ``. Did you mean 'x'?`` for the most similar known name, or an empty text if none is similar."""
+    close = nearest(name, known, 1)
+    is_similar = bool(close) and (name in close[0] or likeness(name.strip("-"), close[0].strip("-")) >= _SIMILAR)
+    return f". Did you mean {close[0]!r}?" if is_similar else ""
 
 
 def likeness(name: str, other: str) -> float:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from ..config.loader import load_config, variable_of
 from ..config.root import Config
+from ..config.types import truth_of
 from ..core import forks
 from ..core.clock import SYSTEM_CLOCK, Clock
+from ..core.errors import ConfigError
 from ..core.telemetry import Telemetry
 from ..core.version import __version__
 from ..evaluation.evaluator import Evaluator
@@ -48,6 +53,8 @@ if TYPE_CHECKING:
     from ..judging.dispatcher import Dispatcher
     from ..statistics.changes import Change
 
+_log = logging.getLogger("otel_agenteval")
+
 _RECENT, _RECENT_IN_PROCESS = 20_000, 1_000
 """Number of scored turns that are remembered for later user feedback."""
 _REVISABLE_IN_PROCESS = 3 * 2**20
@@ -84,6 +91,22 @@ def _explainer(config: Config) -> Callable[[Change], Change] | None:
     return of_store
 
 
+def without_environment(
+    config: Config | Mapping[str, Any] | str | None, error: ConfigError, overrides: Mapping[str, Any] | None = None
+) -> Config:
+    """Return a program's own configuration, and log that scoring is off: a wrong variable must not stop an agent.
+
+    Raises:
+        ConfigError: the own configuration is invalid too, or ``strict`` is true.
+    """
+    own = load_config(config, env={}, overrides=overrides)
+    selected(own)
+    if own.strict or truth_of(os.environ.get(variable_of(("strict",)))):
+        raise error
+    _log.error("scoring is off: %s", "; ".join(str(error).splitlines()))
+    return own
+
+
 def engine_from(
     config: Config,
     *,
@@ -92,6 +115,7 @@ def engine_from(
     meter_provider: Any = None,
     clock: Clock = SYSTEM_CLOCK,
     waited: Callable[[], float] | None = None,
+    enabled: bool = True,
 ) -> Engine:
     """Return an engine, complete with its pipeline, worker, judges and outlets. Raises a ConfigError. ``decision_delay`` has the
     seconds of ``turn.decision_delay: auto``. Providers are global by default, resolved at the first score. ``waited`` returns
@@ -100,7 +124,7 @@ def engine_from(
     metrics = selected(config)
     waited = waited or clock.monotonic
     is_behind_otlp = decision_delay >= BEHIND_OTLP
-    enabled = switched_on()
+    enabled = enabled and switched_on()
     instance_id = _InstanceId()
     errors = InternalErrors()
     shedding = Shedding(clock.monotonic)

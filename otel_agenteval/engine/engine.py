@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, MutableSequence
 from typing import TYPE_CHECKING
 
 from ..config.root import Config
+from ..config.types import truth_of
 from ..core.telemetry import Telemetry
 from ..core.threads import borrowed
 from ..evaluation.references import ReferenceSources
@@ -48,8 +49,7 @@ _SHARE_OF_OUTLETS = 0.25
 def switched_on() -> bool:
     """Return False under ``OTEL_SDK_DISABLED=true`` or ``OTEL_AGENTEVAL_ENABLED=false``."""
     disabled = os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
-    refused = os.environ.get("OTEL_AGENTEVAL_ENABLED", "").strip().lower() == "false"
-    return not (disabled or refused)
+    return not disabled and truth_of(os.environ.get("OTEL_AGENTEVAL_ENABLED", "")) is not False
 
 
 def limits_of(config: Config, decision_delay: float) -> TurnLimits:

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..core.errors import ConfigError, nearest
+from ..core.errors import ConfigError, meant
 from ..core.score import Score
 from ..core.turn import Turn
 
@@ -160,8 +160,7 @@ class Condition:
         self._names.add(name)
         if not (name.startswith(EVENT_PREFIX) or name in self._known):
             facts = f"{', '.join(FACTS)}, event.NAME, or score.NAME of a selected code_ metric"
-            close = nearest(name, self._known, 1)[0]
-            raise self._fault(self._position(node), f"unknown name {name!r}. Did you mean {close}? (known: {facts})")
+            raise self._fault(self._position(node), f"unknown name {name!r}{meant(name, self._known)} (known: {facts})")
         return name in FACTS and FACTS[name].text, lambda lookup: lookup(name)
 
     def _position(self, node: ast.expr) -> int:

@@ -20,7 +20,7 @@ from ..config.metrics import FAULTY, MetricEntry
 from ..config.root import Config
 from ..config.sampling import SampleOptions
 from ..config.selector import Selector
-from ..core.errors import ConfigError, likeness, nearest
+from ..core.errors import ConfigError, likeness, meant, nearest
 from ..core.faults import Faults
 from ..core.score import Policy
 from ..media.rules import Rules
@@ -103,7 +103,7 @@ def select_group(config: Config, name: str, selected: Sequence[BoundMetric]) -> 
                 config, "conversation", select_conversation_metrics(config)
             )
         names = [*dict.fromkeys((*config.groups, *GROUPS, *presets()))]
-        raise ConfigError(f"@{name}: unknown group. Did you mean {nearest(name, names, 1)[0]!r}? (groups: {', '.join(names)})")
+        raise ConfigError(f"@{name}: unknown group{meant(name, names)} (groups: {', '.join(names)})")
     members = {bound.key for bound in _configured(config, config.metric_entries(name))}
     return [bound for bound in selected if bound.key in members], []
 

@@ -16,6 +16,7 @@ from ..config.root import Config
 from ..core.errors import ConfigError
 from ..core.feedback import feedback_of, ids_of
 from ..core.identity import ByIdentity
+from ..engine.builder import without_environment
 from ..engine.engine import switched_on
 from ..engine.feedback import TurnFeedback
 from .span_processor import AgentEvalSpanProcessor
@@ -168,7 +169,8 @@ def instrument(
         create_provider: create and set an SDK TracerProvider if there is none. Meant for quickstarts and demos.
 
     Raises:
-        ConfigError: If the configuration is invalid.
+        ConfigError: If the configuration is invalid. An invalid variable or file of the environment turns scoring off instead,
+            unless ``strict`` is true.
     """
     if not switched_on():
         return Handle(None)
@@ -187,7 +189,11 @@ def instrument(
         known = _handles.get(provider) or already_attached(provider)
         overrides = {"outlets": {"prometheus": {"port": prometheus_port}}} if prometheus_port is not None else None
         if known is None:
-            known = _attach(provider, logger_provider, meter_provider, load_config(config, overrides=overrides))
+            try:
+                known = _attach(provider, logger_provider, meter_provider, load_config(config, overrides=overrides))
+            except ConfigError as error:
+                without_environment(config, error, overrides)
+                return Handle(None)
         elif not (config is None and overrides is None) and not _runs_with(known, config, overrides):
             _log.warning("instrument(): this provider is already instrumented; the new configuration is ignored")
         _handles.put(provider, known)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from opentelemetry.sdk.trace import ReadableSpan
@@ -15,7 +16,8 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from ..config.loader import load_config
 from ..config.root import Config
 from ..core import semconv
-from ..engine.builder import engine_from
+from ..core.errors import ConfigError
+from ..engine.builder import engine_from, without_environment
 from ..engine.engine import BEHIND_OTLP, switched_on
 from ..spans.record import cut_long_values
 from ..spans.sdk import from_sdk
@@ -39,10 +41,11 @@ class AgentEvalSpanExporter(SpanExporter):
     def __init__(
         self, config: Config | Mapping[str, Any] | str | None = None, *, logger_provider: Any = None, meter_provider: Any = None
     ) -> None:
-        wanted = load_config(load_config(config), overrides={"outlets": {"span_events": "off"}})
-        self.engine = engine_from(
-            wanted, decision_delay=BEHIND_OTLP, logger_provider=logger_provider, meter_provider=meter_provider
-        )
+        build = partial(engine_from, decision_delay=BEHIND_OTLP, logger_provider=logger_provider, meter_provider=meter_provider)
+        try:
+            self.engine = build(load_config(load_config(config), overrides={"outlets": {"span_events": "off"}}))
+        except ConfigError as error:
+            self.engine = build(without_environment(config, error), enabled=False)
         self._passive = not self.engine.enabled
         if not self._passive:
             self.engine.register_exit()

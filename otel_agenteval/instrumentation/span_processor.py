@@ -8,6 +8,7 @@ raises into the agent, never blocks it, and does no I/O.
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
@@ -17,12 +18,13 @@ from ..config.loader import load_config
 from ..config.root import Config
 from ..core import semconv
 from ..core.clock import SYSTEM_CLOCK, Clock
+from ..core.errors import ConfigError
 from ..core.feedback import LOGFIRE_FEEDBACK, LOGFIRE_SCOPE
 from ..core.threads import is_own_work
 from ..dialects.generic.kinds import is_graph
 from ..dialects.reader import ROLE_KEYS, is_genai_scope, role_of
 from ..dialects.step import UNKNOWN
-from ..engine.builder import engine_from
+from ..engine.builder import engine_from, without_environment
 from ..spans.sdk import end_of, has_known_fields, start_of
 from .expectations import current_references, expect
 from .span_exporter import AgentEvalSpanExporter, SafeExporter
@@ -50,7 +52,8 @@ class AgentEvalSpanProcessor(SpanProcessor):
         clock: replaced in tests.
 
     Raises:
-        ConfigError: If the configuration is invalid.
+        ConfigError: If the configuration is invalid. An invalid variable or file of the environment turns scoring off instead,
+            unless ``strict`` is true.
     """
 
     def __init__(
@@ -61,9 +64,11 @@ class AgentEvalSpanProcessor(SpanProcessor):
         meter_provider: Any = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        self.engine = engine_from(
-            load_config(config), logger_provider=logger_provider, meter_provider=meter_provider, clock=clock
-        )
+        build = partial(engine_from, logger_provider=logger_provider, meter_provider=meter_provider, clock=clock)
+        try:
+            self.engine = build(load_config(config))
+        except ConfigError as error:
+            self.engine = build(without_environment(config, error), enabled=False)
         assembler = self.engine.assembler
         self._start_below, self._ending, self._plain_scopes = assembler.start_below, assembler.ending, assembler.plain_scopes
         self._baggage = self.engine.accepted_baggage

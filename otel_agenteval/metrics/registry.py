@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Protocol, TypeVar, cast
 
 from ..core import jsonio
-from ..core.errors import ConfigError, likeness, nearest
+from ..core.errors import ConfigError, likeness, meant, nearest
 from ..core.extras import entry_points, extra_installed
 from ..core.score import Direction, Kind, Score, ScoreType
 from ..core.turn import Turn
@@ -430,8 +430,7 @@ def _refuse_unknown_facts(place: str, needs: Sequence[str], uses: Sequence[str],
         known = {*Turn.__annotations__, *more}
         unknown = next((fact for fact in given if fact not in known), None)
         if unknown is not None:
-            close = nearest(unknown, known, 1)[0]
-            raise ConfigError(f"{place}: {option} {unknown!r} is not a field of a turn. Did you mean {close!r}?")
+            raise ConfigError(f"{place}: {option} {unknown!r} is not a field of a turn{meant(unknown, known)}")
 
 
 def _refuse_unknown_words(place: str, option: str, given: Sequence[str], known: Iterable[str]) -> None:

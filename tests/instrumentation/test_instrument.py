@@ -102,6 +102,44 @@ def test_prometheus_port_serves_the_metrics_there(provider):
 # --- without a provider
 
 
+WRONG = [
+    ("OTEL_AGENTEVAL_OUTLETS_CONSOLE", "true", "Did you mean OTEL_AGENTEVAL_OUTLETS__CONSOLE?"),
+    ("OTEL_AGENTEVAL_TURN__MAX_BYTES", "many", "turn.max_bytes"),
+    ("OTEL_AGENTEVAL_CONFIG_FILE", "/no/such/file.yaml", "file not found"),
+    ("OTEL_AGENTEVAL_INLINE__METRICS", "[code_no_such_metric]", "code_no_such_metric"),
+]
+
+
+@pytest.mark.parametrize(("variable", "value", "named"), WRONG)
+@pytest.mark.parametrize("door", ["instrument", "processor", "exporter"])
+def test_wrong_environment_turns_scoring_off_with_one_line(door, variable, value, named, provider, monkeypatch, caplog):
+    monkeypatch.setenv(variable, value)
+
+    def start(config=None):
+        if door == "instrument":
+            return oa.instrument(tracer_provider=provider, config=config).enabled
+        kind = AgentEvalSpanProcessor if door == "processor" else oa.AgentEvalSpanExporter
+        return kind(config).engine.enabled
+
+    assert not start()
+    (record,) = [record for record in caplog.records if record.levelno == logging.ERROR]
+    assert named in record.getMessage()
+    assert "\n" not in record.getMessage()
+    with pytest.raises(oa.ConfigError):  # a fault of the code is no fault of the environment
+        start({"outlets": {"span_events": "some"}})
+    with pytest.raises(oa.ConfigError, match=named.replace("?", r"\?")):
+        start({"strict": True})
+    monkeypatch.setenv("OTEL_AGENTEVAL_STRICT", "yes")
+    with pytest.raises(oa.ConfigError):
+        start()
+
+
+@pytest.mark.parametrize("switch", ["no", "off", "0", "FALSE"])
+def test_it_can_be_switched_off_in_every_spelling(switch, provider, monkeypatch):
+    monkeypatch.setenv("OTEL_AGENTEVAL_ENABLED", switch)
+    assert not oa.instrument(tracer_provider=provider).enabled
+
+
 def test_without_an_sdk_provider_it_warns_once_with_the_fix(monkeypatch, caplog):
     instrument_module.warn_no_provider.cache_clear()
     monkeypatch.setattr("opentelemetry.trace._TRACER_PROVIDER", None)  # a framework of an earlier test may have set one

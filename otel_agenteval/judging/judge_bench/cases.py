@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any, Literal
 
-from ...core.errors import ConfigError, nearest
+from ...core.errors import ConfigError, meant
 from ...core.turn import Turn
 from ...metrics.bound_metric import BoundMetric, get_metric
 
@@ -133,8 +133,7 @@ def chosen(families: Sequence[str] = (), metrics: Sequence[str] = (), limit: int
 def _known(option: str, names: Iterable[str], known: Collection[str]) -> None:
     for name in names:
         if name not in known:
-            hint = f". Did you mean {nearest(name, sorted(known), 1)[0]!r}?"
-            raise ConfigError(f"{option}: no cases for {name!r}{hint}")
+            raise ConfigError(f"{option}: no cases for {name!r}{meant(name, known)}")
 
 
 def _balanced(cases: Sequence[BenchCase], limit: int) -> list[BenchCase]:
