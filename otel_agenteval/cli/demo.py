@@ -26,6 +26,7 @@ from opentelemetry.sdk.trace.id_generator import IdGenerator
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 
 from ..config.root import Config
+from ..evaluation.redaction import Redactor
 from ..instrumentation.attach import Handle, instrument
 from ..outlets.prometheus import PrometheusOutlet
 from ..outlets.turn_text import colors_wanted, columns, render_turn
@@ -305,7 +306,8 @@ def _show(provider: TracerProvider, handle: Handle) -> None:
     print("A scripted agent plans train journeys. One line was added to it: otel_agenteval.instrument()\n")
     summary = OutcomeTable()
     for number, (scene, scored) in enumerate(play(provider, handle), 1):
-        print(render_turn(scored.turn, scored.scores, width, title=f"{number} · {scene.title}", color=colour))
+        clean = scored.redactor.text if isinstance(scored.redactor, Redactor) else str
+        print(render_turn(scored.turn, scored.scores, width, title=f"{number} · {scene.title}", color=colour, clean=clean))
         summary.add(scored.scores)
     print(summary.render(width, colour=colour))
     address = metrics_address(handle)
