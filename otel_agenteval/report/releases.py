@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 from ..core.errors import AgentEvalError
 from ..core.score import Direction
-from ..outlets.store.reader import GroupValue, StoreReader, Wanted
-from ..statistics.groups import Difference, compare_values
+from ..outlets.store.reader import StoreReader, Wanted
+from ..statistics.groups import Difference, GroupValue, compare_values
 from .formatting import aligned, count, markdown_table, number, p_value
 from .html import page, text_table
 

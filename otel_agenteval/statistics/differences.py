@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .intervals import Interval
+from .intervals import Interval, wilson
+from .tests import log_choose
 
 ERROR = 0.02
 FEW = 30
@@ -284,18 +285,14 @@ def _p(table: _Shares) -> float:
     if not n or not m:
         return 1.0
     with_fact = x + min(y, m)
-    whole = _log_choose(n + m, with_fact)
-    p, term = 0.0, math.exp(_log_choose(n, x) + _log_choose(m, with_fact - x) - whole)
+    whole = log_choose(n + m, with_fact)
+    p, term = 0.0, math.exp(log_choose(n, x) + log_choose(m, with_fact - x) - whole)
     for i in range(x, min(n, with_fact) + 1):
         p += term
         if term < 1e-12 * p:
             break
         term *= (n - i) * (with_fact - i) / ((i + 1) * (m - with_fact + i + 1))
     return min(1.0, p)
-
-
-def _log_choose(n: int, k: int) -> float:
-    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
 
 
 def _may_differ(x: float, n: float, y: float, m: float) -> bool:
@@ -308,14 +305,8 @@ def _difference(table: _Shares, z: float) -> Interval:
     """Return Newcombe's interval of the difference of two shares."""
     (x, n), (y, m) = table
     p, q = x / n, y / m
-    (p_low, p_high), (q_low, q_high) = _wilson(p, n, z), _wilson(q, m, z)
+    (p_low, p_high), (q_low, q_high) = wilson(x, n, z), wilson(y, m, z)
     return max(-1.0, p - q - math.hypot(p - p_low, q_high - q)), min(1.0, p - q + math.hypot(p_high - p, q - q_low))
-
-
-def _wilson(share: float, n: float, z: float) -> Interval:
-    middle = (share + z * z / (2 * n)) / (1 + z * z / n)
-    half = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n)) / (1 + z * z / n)
-    return max(0.0, middle - half), min(1.0, middle + half)
 
 
 def _benjamini_hochberg(ps: Sequence[float]) -> list[float]:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
+from ..core.score import Direction
 from .intervals import Z95, Interval, mean_interval, wilson
 from .tests import holm, paired_test
 from .weighted import Estimate, Sums, vector
@@ -86,23 +87,19 @@ def in_pairs(groups: dict[str, Group], other: dict[str, Group]) -> Iterator[tupl
                 yield name, difference(before, after), (group.turns, other[name].turns)
 
 
-class Value(Protocol):
+class GroupValue(NamedTuple):
     """A metric's score on a turn of a group."""
 
-    @property
-    def group(self) -> str: ...
-    @property
-    def metric(self) -> str: ...
-    @property
-    def trace(self) -> str: ...
-    @property
-    def case(self) -> str | None: ...
-    @property
-    def type(self) -> str | None: ...
-    @property
-    def value(self) -> float: ...
-    @property
-    def probability(self) -> float: ...
+    group: str
+    metric: str
+    unit: str
+    direction: Direction
+    trace: str
+    value: float
+    probability: float
+    case: str | None
+    type: str | None
+    passed: int | None
 
 
 class Compared(NamedTuple):
@@ -115,7 +112,7 @@ class Compared(NamedTuple):
     """The p value, corrected for the number of metrics (Holm)."""
 
 
-def compare_values(values: Iterable[Value], before: str, after: str) -> tuple[list[Compared], list[str]]:
+def compare_values(values: Iterable[GroupValue], before: str, after: str) -> tuple[list[Compared], list[str]]:
     """Compare the metrics of two groups. Returns also the metrics that only one group has.
 
     A metric is paired by case if at least half of the smaller group's cases have a counterpart, and none of its scores is sampled.
@@ -154,7 +151,7 @@ class _Cases:
     def __init__(self) -> None:
         self.sums: dict[str, tuple[float, int]] | None = {}
 
-    def add(self, one: Value) -> None:
+    def add(self, one: GroupValue) -> None:
         if self.sums is not None:
             by_input = one.case is not None and one.case.startswith("#")  # live turns of one question aren't attempts at one case
             key = f" {one.trace}" if one.case is None or by_input else one.case

@@ -40,10 +40,10 @@ def always_valid(n: float, error: float) -> float:
     return math.sqrt(2 * (size + 1) / size * math.log(math.sqrt(size + 1) / error))
 
 
-def wilson(successes: float, n: float) -> Interval:
-    share, z2 = successes / n, Z95 * Z95
+def wilson(successes: float, n: float, z: float = Z95) -> Interval:
+    share, z2 = successes / n, z * z
     middle = (share + z2 / (2 * n)) / (1 + z2 / n)
-    half = Z95 * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n)) / (1 + z2 / n)
+    half = z * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n)) / (1 + z2 / n)
     return max(0.0, middle - half), min(1.0, middle + half)
 
 

@@ -22,24 +22,24 @@ def mcnemar(lost: int, gained: int) -> float:
     n, fewer = lost + gained, min(lost, gained)
     if lost == gained:
         return 1.0
-    tail = math.fsum(math.exp(_log_choose(n, i) - n * math.log(2)) for i in range(fewer + 1))
+    tail = math.fsum(math.exp(log_choose(n, i) - n * math.log(2)) for i in range(fewer + 1))
     return min(1.0, 2 * tail)
 
 
 def fisher(before: tuple[int, int], after: tuple[int, int]) -> float:
     """Return Fisher's exact two-sided p value for two proportions ``(successes, n)``."""
     (x, n), (y, m) = before, after
-    successes, whole = x + y, _log_choose(n + m, x + y)
+    successes, whole = x + y, log_choose(n + m, x + y)
 
     def log_p(i: int) -> float:
-        return _log_choose(n, i) + _log_choose(m, successes - i) - whole
+        return log_choose(n, i) + log_choose(m, successes - i) - whole
 
     observed = log_p(x) + 1e-7  # include tables as likely as the observed one, despite rounding
     tables = (log_p(i) for i in range(max(0, successes - m), min(n, successes) + 1))
     return min(1.0, math.fsum(math.exp(p) for p in tables if p <= observed))
 
 
-def _log_choose(n: int, k: int) -> float:
+def log_choose(n: int, k: int) -> float:
     return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
 
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...core import jsonio
 from ...core.errors import ConfigError, StoreError
-from ...core.score import FIELDS, Direction, Score
+from ...core.score import FIELDS, Score
 from ...evaluation.first_fault import Fault
+from ...statistics.groups import GroupValue
 from .database import backend_of
 from .statements import AT, CURRENT, EVERYTHING, SCORE_COLUMNS, TOP_LEVEL, Syntax, Where, among, is_vacuous, level_of, verdict_is
 
@@ -521,19 +522,6 @@ def _verdict_of(row: sqlite3.Row) -> VerdictRow:
     if version:
         found["service.version"] = version
     return VerdictRow(turn_id, not verdict, found, conversation or turn_id, 1 / max(probability, 1e-6))
-
-
-class GroupValue(NamedTuple):
-    group: str
-    metric: str
-    unit: str
-    direction: Direction
-    trace: str
-    value: float
-    probability: float
-    case: str | None
-    type: str | None
-    passed: int | None
 
 
 GROUPED_BY: Mapping[str, str] = {

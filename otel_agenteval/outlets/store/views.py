@@ -21,9 +21,10 @@ from typing import Any, Literal, NamedTuple
 from ...core import jsonio
 from ...core.finding import Severity
 from ...evaluation.turn_facts import FactCondition
+from ...statistics.groups import GroupValue
 from ...statistics.weighted import Estimate, Sums
 from .database import backend_of
-from .reader import MOST_VERDICTS, GroupValue, StoredModes, StoreReader, VerdictRow, plain
+from .reader import MOST_VERDICTS, StoredModes, StoreReader, VerdictRow, plain
 from .statements import AT, CURRENT, DAY, HOUR, HOURLY_COLUMNS, MINUTE, TURN_COLUMNS, Syntax, Where, among, is_vacuous, verdict_is
 
 Outcome = Literal["pass", "fail", "error"]
