@@ -482,7 +482,6 @@ def _tool_of_run(records: Collection[SpanRecord]) -> SpanRecord | None:
 
 
 def _directions(record: SpanRecord) -> set[str | None]:
-    """Return the directions of a span's words."""
     if record.dialects.role is None:
         return traces.directions_in(record.dialects.facts or Facts(record))
     step = read(record)

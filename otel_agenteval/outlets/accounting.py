@@ -103,7 +103,6 @@ _VALUED = ("pass", "fail", "ok")
 
 
 def outcome(score: Score) -> str:
-    """Return the outcome of a score, see :attr:`~otel_agenteval.core.score.ScoreSummary.outcome`."""
     return score.summary.outcome
 
 

@@ -171,8 +171,6 @@ class Outlet(ABC):
 
 
 class MemoryOutlet(Outlet):
-    """Outlet that appends every scored turn to the caller's list or deque."""
-
     name = "memory"
     keeps_content = True
 

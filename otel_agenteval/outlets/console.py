@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 
 class ConsoleOutlet(Outlet):
-    """Outlet that writes ``all`` or ``failed`` scored turns to standard error."""
-
     name = "console"
     may_hang = True
     keeps_content = True

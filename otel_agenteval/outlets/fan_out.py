@@ -81,7 +81,6 @@ class FanOut:
         self.count_error(outlet.name, type(error).__name__, error)
 
     def trouble_of(self, outlet: Outlet) -> str:
-        """Return the reason why an outlet isn't delivering, or an empty string."""
         lane = self._lanes.get(outlet.name)
         stuck = 0.0 if lane is None else lane.stuck
         return f"no answer for {stuck:.0f} s" if stuck else outlet.trouble

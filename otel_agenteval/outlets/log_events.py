@@ -152,7 +152,6 @@ class LogEventOutlet(Outlet):
         self._logger = provider.get_logger(semconv.SCOPE, version)
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
-        """Write the records, with instrumentation of the export suppressed."""
         with uninstrumented():
             _, fault = self.render(batch, self._emit_turn)
         if fault is not None:

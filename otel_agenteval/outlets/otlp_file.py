@@ -23,8 +23,6 @@ from .jsonl import JsonLinesOutlet
 
 
 class OtlpFileOutlet(JsonLinesOutlet):
-    """Outlet that appends the spans of each turn, and their log records, as OTLP/JSON lines."""
-
     name = "otlp_file"
     may_hang = True
     of_what = "lines of spans"

@@ -135,7 +135,6 @@ class SpanEventOutlet:
     def __init__(self, mode: Mode = "all") -> None:
         self.mode = mode
         self.outcomes: Counter[str] = Counter()
-        """Number of score events by outcome."""
 
     def defer(self, span: Any, make: Callable[[], Sequence[Event] | None]) -> bool:
         """Make the first read of the ending span's events create the scores, if possible."""

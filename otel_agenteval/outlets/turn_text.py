@@ -101,8 +101,6 @@ def render_outcomes(
 
 
 class Paint:
-    """ANSI colors, or plain text."""
-
     def __init__(self, on: bool) -> None:
         self.on = on
 
@@ -111,8 +109,6 @@ class Paint:
 
 
 class _Text:
-    """Lines of a text that is being rendered."""
-
     def __init__(self, width: int, color: bool) -> None:
         self.lines: list[str] = []
         self.paint = Paint(color)

@@ -64,8 +64,6 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Options of the web UI."""
-
     content: bool = False
     """True to show content, if the store keeps it."""
     trace_url: str | None = None
@@ -78,8 +76,6 @@ class Options:
 
 @dataclass(slots=True)
 class Request:
-    """One API request."""
-
     given: dict[str, Any]
     """Validated parameters from the query and the path."""
     reader: Reader
@@ -381,7 +377,6 @@ class Api:
         return {"modes": modes_as_data(modes_of(found)), "turns": sum(found.totals), "middle": found.middle}
 
     def mode_cases(self, request: Request) -> FileResponse:
-        """Return the latest failed turns of a mode as a data set."""
         wanted = self._filter(request)
         if not self.options.content:
             raise Problem(404, "content isn't shown. Set serve.page.content")
@@ -410,7 +405,6 @@ class Api:
         return references_of(self._labels_of(request)) if self.labels is not None else {}
 
     def cases(self, request: Request) -> dict[str, Any]:
-        """Return cases that two groups share, with the latest turn of both and the differences of their scores."""
         given = request.given
         with self.views() as views:
             pairs = views.pairs(
@@ -522,7 +516,6 @@ class Api:
         return turn
 
     def _conversation(self, views: Views, turn: Mapping[str, Any], request: Request) -> dict[str, Any] | None:
-        """Return the turns of the same conversation in order."""
         conversation = turn["conversation_id"]
         if conversation is None:
             return None
@@ -660,7 +653,6 @@ def _of_sums(cells: Mapping[tuple[str | None, str], SumCell], before: str, after
 
 
 def _line(before: SumCell | None, after: SumCell | None, found: Compared | None) -> dict[str, Any]:
-    """Return the estimates of a metric in two groups and their difference."""
     line: dict[str, Any] = {
         side: _estimated(cell, 0, {}) if cell is not None else None for side, cell in (("before", before), ("after", after))
     }

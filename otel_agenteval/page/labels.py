@@ -21,7 +21,6 @@ FIELDS: Mapping[str, str] = {
     "rating": "1 to 5",
     "comment": "free text",
 }
-"""Fields of a label, with their descriptions."""
 
 
 class Labels:

@@ -35,8 +35,6 @@ class Problem(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One query or path parameter."""
-
     name: str
     kind: Kind
     about: str

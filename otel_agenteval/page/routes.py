@@ -27,8 +27,6 @@ _BY = Parameter("by", "text", "grouping", tuple(GROUPS), default="agent")
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One route of the API."""
-
     method: Literal["GET", "POST"]
     path: str
     """Path with names in braces."""

@@ -38,8 +38,6 @@ _INDEX = re.compile(r"\[[0-9]+\]")
 
 
 class Pattern(NamedTuple):
-    """Common properties of findings."""
-
     text: str
     setting: tuple[str, str] | None = None
     """Parameter of the metric and value that silence the pattern, if there is such a parameter."""
@@ -112,16 +110,12 @@ _PATTERN_OF: Mapping[str, Callable[[Turn, Evidence], Pattern]] = {
 
 
 class TurnAlarms(NamedTuple):
-    """The alarms of one turn."""
-
     turn_id: str
     conversation: str
     evaluated: frozenset[str]
     """Metrics with a value."""
     alarms: Mapping[str, Sequence[Pattern]]
-    """Patterns by metric."""
     failed: bool
-    """True if a verdict failed."""
 
 
 def alarms_in(turn: Turn, scores: Sequence[Score], kinds: Collection[str]) -> TurnAlarms:
@@ -181,8 +175,6 @@ class _Counted:
 
 @dataclass(slots=True)
 class _Detector:
-    """The alarms of one metric."""
-
     evaluated: int = 0
     alarms: int = 0
     labeled: int = 0
@@ -201,7 +193,6 @@ class Suggestion(NamedTuple):
     parameter: str
     value: str
     turns: int
-    """Number of turns with the pattern."""
 
     def __str__(self) -> str:
         return str(Addition(self.metric, self.parameter, [self.value]))
@@ -253,7 +244,6 @@ class DetectorReport:
         return round(1000 * alarms / self.turns, 1) if self.turns else 0.0
 
     def as_data(self) -> dict[str, Any]:
-        """Return the report as plain JSON values."""
         numbers = self._numbers()
         return {
             "turns": self.turns,
@@ -305,7 +295,6 @@ class DetectorReport:
         return "\n".join(lines)
 
     def _rows(self, name: str, one: _Detector) -> Iterator[str]:
-        """Yield the lines of a detector and of its patterns."""
         if not one.alarms:
             yield f"{name:<{NAME_WIDTH}}{one.evaluated:>11,}{'–':>9}{'–':>11}"
             return

@@ -48,7 +48,6 @@ def rate_and_interval(summary: SeriesSummary) -> tuple[str, str]:
 
 
 def points(difference: float) -> str:
-    """Format a difference of two shares in percentage points."""
     return (
         f"{difference * 100:+.1f} pp".replace(".0 pp", " pp").replace("+0 pp", "0 pp").replace("-0 pp", "0 pp").replace("-", "−")
     )

@@ -115,5 +115,4 @@ def _element(case: _Case) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Escape text for XML."""
     return for_document(text).translate(_ESCAPES)

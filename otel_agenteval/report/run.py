@@ -28,7 +28,6 @@ MOST_TEXT = 300
 """Maximum length of a turn's input and of its output in reports, in characters."""
 _SHORT_ID = 8
 MOST_WITH_FACTS = 10_000
-"""Number of turns whose facts a run keeps."""
 PARAMETERS = "parameters_hash"
 """JSON key that distinguishes two configurations of one metric."""
 
@@ -56,12 +55,10 @@ class About:
 
     @property
     def name(self) -> str:
-        """The case with the number of its turn, or the turn id."""
         return self.case + (f", turn {self.case_turn}" if self.case_id and self.case_turn else "")
 
     @property
     def case(self) -> str:
-        """The case id, or the turn id."""
         return self.case_id or self.turn_id
 
 

@@ -58,8 +58,6 @@ def _reported_error(turn: Turn | Mapping[str, Any] | None, fault: Fault) -> str 
 
 
 class TopicFinder:
-    """Search for the topics of failure modes, with one embedding model."""
-
     def __init__(self, embed: Embed, model: str, known: Sequence[StoredTopic], now: float) -> None:
         self._embed = embed
         self._general = embed(general_texts())

@@ -120,7 +120,6 @@ class SpanRecord:
 
     @property
     def resource_attributes(self) -> Mapping[str, Any]:
-        """Attributes of the resource that produced the span."""
         resource = self.resource
         return resource if resource.__class__ is dict else resource.attributes
 

@@ -65,4 +65,3 @@ def _messages() -> dict[str, Any]:
 
 
 MESSAGES = _messages()
-"""Message classes by name."""

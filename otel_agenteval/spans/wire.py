@@ -35,7 +35,6 @@ class Origin(NamedTuple):
     scope: str
     resource: dict[str, Any]
     read: Callable[[WireSpan], SpanRecord]
-    """Function that makes a record of a span."""
     base: int = 0
     """Number that turns trace ids into trace keys, see :mod:`otel_agenteval.core.tenancy`."""
     genai_keys: frozenset[str] | None = None

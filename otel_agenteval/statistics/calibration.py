@@ -78,7 +78,6 @@ class Confusion(NamedTuple):
         return self.found / called_bad if called_bad else None
 
     def precision_at(self, bad_rate: float) -> float | None:
-        """Return the precision at another share of bad turns."""
         if self.recall is None or self.specificity is None:
             return None
         right, wrong = self.recall * bad_rate, (1 - self.specificity) * (1 - bad_rate)
@@ -131,8 +130,6 @@ def predicted_rate(labeled: Sequence[tuple[bool, float]], scores: Sequence[float
 
 
 class Threshold(NamedTuple):
-    """A threshold for a judge's scores that fits human labels."""
-
     value: float
     """Scores at or above it are good. If lower scores are better, scores at or below it are good."""
     confusion: Confusion

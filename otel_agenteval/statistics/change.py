@@ -52,8 +52,6 @@ _EXEMPLARS = 3
 
 
 class DetectorOptions(NamedTuple):
-    """Sensitivity of the detectors."""
-
     false_alarm_every: float = 100_000.0
     """Number of scores in a series per expected false alarm."""
     least: float = 0.01
@@ -92,7 +90,6 @@ class Found:
     before: float
     """The usual mean, or the mean of the previous release."""
     after: float
-    """The mean since the change."""
     difference: Interval
     """The 95 % interval of the difference.
 

@@ -44,8 +44,6 @@ class NewTopic(NamedTuple):
 
 
 class Position(NamedTuple):
-    """The topic of a text."""
-
     topic: int
     """Index of the nearest center."""
     cosine: float

@@ -112,7 +112,6 @@ class Sums:
         self.outer += sign * np.outer(trace, trace)
 
     def widen(self, *values: float) -> None:
-        """Extend the range of the scores."""
         self.least, self.most = min(self.least, *values), max(self.most, *values)
 
     def state(self) -> list[Any]:
@@ -201,7 +200,6 @@ class Sums:
 
 
 def padded(proxies: Sequence[float]) -> Any:
-    """Return proxies padded with zeros to :data:`PROXIES` values."""
     found = np.zeros(PROXIES)
     found[: len(proxies)] = proxies[:PROXIES]
     return found

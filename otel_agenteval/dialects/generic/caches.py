@@ -22,7 +22,6 @@ class CacheNames(NamedTuple):
 
 
 def cache_names(names: Iterable[str]) -> CacheNames:
-    """Return the names of totals and of counts that concern a cache among a span's attributes."""
     read: list[str] = []
     written: list[str] = []
     total: list[str] = []

@@ -242,7 +242,6 @@ class Facts:
             self._take_scalar(path, value, meaning, direction, depth)
 
     def _take_whole(self, path: str, raw: Any, meaning: Meaning, direction: str | None) -> None:
-        """Keep the whole value of an attribute with content."""
         self._given = meaning.direction == IN and meaning.content
         of_content = direction is not None and meaning.content and raw.__class__ is not Branch
         if of_content and not (raw.__class__ is str and (raw in _NO_TEXT or is_repr(raw))):

@@ -46,7 +46,6 @@ _FILLED = (
 
 
 def role_of(facts: Facts) -> str | None:
-    """Return the role that a span's facts show, or None."""
     fields = facts.fields
     usage = "output_tokens" in fields or ("input_tokens" in fields and (facts.failed or has_answer(facts)))
     has_content = bool(facts.content or facts.texts or facts.wholes)

@@ -146,7 +146,6 @@ def is_agents_tool(record: SpanRecord) -> bool:
 
 
 def answers_in(facts: Facts) -> set[str]:
-    """Return the texts of a span that may be an answer."""
     messages = (message for content in facts.content for message in decode(plain(content.value), "assistant").messages)
     found = {message.content for message in messages if message.role == "assistant" and message.content}
     return found | {content.value for content in facts.texts if content.direction == OUT and content.value.__class__ is str}

@@ -105,7 +105,6 @@ class TextWriter:
         return (self._heads.get(length) or self.head(length)) + raw
 
     def head(self, length: int) -> bytes:
-        """Return all bytes before a string of ``length`` bytes."""
         value = tag(1, BYTES) + varint(length)
         pair = self._key + varint(len(value) + length) + value
         head = self._before + varint(len(pair) + length) + pair

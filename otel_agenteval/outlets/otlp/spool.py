@@ -226,7 +226,6 @@ class Spool:
                 self._failed("spool_not_opened")
 
     def put(self, batch: SpooledBatch, *, must: bool = False) -> bool:
-        """Add a batch. Return False if it doesn't fit, unless it ``must`` be kept."""
         self.open()
         if self._file is not None:
             try:

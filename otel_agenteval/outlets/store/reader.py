@@ -302,7 +302,6 @@ class StoreReader:
         return {name: int(turns) for name, turns in rows}
 
     def failure_texts(self, wanted: Wanted, most: int = MOST_TEXTS) -> Iterator[FailedContent]:
-        """Yield what is stored about the latest failed turns."""
         where = _conditions(replace(wanted, failed=bool(wanted.metrics)), self._sql, of_scores=False)
         reason = (
             "SELECT max(explanation) FROM scores WHERE scores.turn_id = turns.turn_id AND scores.revision = turns.revision "

@@ -236,7 +236,6 @@ def among(column: str, values: Sequence[Any], sql: Syntax) -> str:
 
 
 EVERYTHING = "1 = 1"
-"""SQL condition that always holds."""
 
 
 class Where:

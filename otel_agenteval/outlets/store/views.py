@@ -80,8 +80,6 @@ class Cursor(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TurnPage:
-    """Part of a list."""
-
     turns: list[dict[str, Any]]
     end: Cursor | None
     """Start of the next part. None at the end of the list."""
@@ -125,8 +123,6 @@ class SumCell:
 
 
 class _Block(NamedTuple):
-    """Turns that are checked together."""
-
     where: Where
     end: Cursor | None
 

@@ -220,7 +220,6 @@ class TopicWriter:
         self._sql = backend.SYNTAX
 
     def write(self, topics: Iterable[StoredTopic], model: str, now: float) -> None:
-        """Keep topics that were seen."""
         p, columns = self._sql.p, [*StoredTopic._fields, "model", "last_seen"]
         rows = [[*{**topic._asdict(), "center": jsonio.dumps(topic.center)}.values(), model, now] for topic in topics]
         with self._file.transaction() as db:
@@ -253,8 +252,6 @@ def verdict_of(score: Mapping[str, Any]) -> int | None:
 
 
 class _Statements:
-    """Statements of a store in the syntax of its database."""
-
     def __init__(self, syntax: Syntax) -> None:
         p = syntax.p
         self.syntax = syntax

@@ -29,8 +29,6 @@ _PARTS = 12
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """Turn that illustrates a notice."""
-
     turn_id: str
     trace_id: str
     span_id: str
@@ -41,8 +39,6 @@ class Example:
 
 @dataclass(slots=True)
 class Notice:
-    """One thing that needs attention."""
-
     kind: Kind
     metric: str
     agent: str
@@ -119,7 +115,6 @@ class _Mean:
         self.is_below = False
 
     def add(self, step: int, value: float, weight: float) -> tuple[float, int]:
-        """Add a value. Return the mean and its number of turns."""
         if self.parts and self.parts[-1][0] == step:
             _, total, weights, turns = self.parts.pop()
             self.parts.append((step, total + value * weight, weights + weight, turns + 1))

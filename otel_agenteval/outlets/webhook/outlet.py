@@ -42,8 +42,6 @@ _READ = 65_536
 
 
 class _Refused(Exception):
-    """Raised if the receiver refuses a message."""
-
     def __init__(self, reason: str, pause: float, *, for_good: bool, about_the_body: bool = False) -> None:
         super().__init__(reason)
         self.pause = pause
