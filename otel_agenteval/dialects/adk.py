@@ -14,7 +14,8 @@ from typing import Any
 from ..core import jsonio
 from ..core.turn import ErrorInfo
 from ..spans.record import SpanRecord
-from .step import AGENT, INNER, LLM, TOOL, WORKFLOW, Step, as_text
+from .attributes import as_text
+from .step import AGENT, INNER, LLM, TOOL, WORKFLOW, Step
 
 MARKS = frozenset((
     "gcp.vertex.agent.invocation_id", "gcp.vertex.agent.event_id", "gcp.vertex.agent.session_id", "gcp.vertex.agent.llm_request",

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..spans.record import SpanRecord
-from .step import AGENT, CHAIN, EMBEDDING, INNER, LLM, SETUP, TOOL, WORKFLOW, Step, as_text
+from .attributes import as_text
+from .step import AGENT, CHAIN, EMBEDDING, INNER, LLM, SETUP, TOOL, WORKFLOW, Step
 
 MARKS = frozenset(("workflow.id", "executor.id"))
 SCOPES = re.compile(

@@ -15,22 +15,9 @@ from typing import Any
 from ..core import jsonio
 from ..core.later import Later
 from ..spans.record import SpanRecord
+from .attributes import as_text
 from .openinference import unflatten
-from .step import (
-    AGENT,
-    CHAIN,
-    CONVERSATION_NAMES,
-    EMBEDDING,
-    GUARDRAIL,
-    HANDOFF,
-    INNER,
-    LLM,
-    RERANK,
-    TOOL,
-    WORKFLOW,
-    Step,
-    as_text,
-)
+from .step import AGENT, CHAIN, CONVERSATION_NAMES, EMBEDDING, GUARDRAIL, HANDOFF, INNER, LLM, RERANK, TOOL, WORKFLOW, Step
 
 KINDS = {
     "workflow": WORKFLOW, "task": CHAIN, "operation": CHAIN, "agent": AGENT, "tool": TOOL, "llm": LLM, "llm.call": LLM, "chain": CHAIN,

@@ -10,10 +10,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ..core import jsonio
 from ..core.later import Later
 from ..spans.record import SpanRecord
-from .step import AGENT, INNER, LLM, SETUP, WORKFLOW, Step, as_int, as_text
+from .attributes import as_int, as_text
+from .content import object_in
+from .step import AGENT, INNER, LLM, SETUP, WORKFLOW, Step
 
 MARKS: frozenset[str] = frozenset()
 SCOPES = re.compile(r"autogen( |-core\b)")
@@ -65,8 +66,8 @@ def _read_team_message(step: Step, text: str) -> None:
         step.begins = True
         step.input_messages = Later(_task, text)
     elif text.startswith('{"response":'):
-        value = _object(_object(jsonio.loads_or_text(text)[0]).get("response"))
-        step.final_result = as_text(_object(value.get("chat_message")).get("content"))
+        value = object_in(object_in(text).get("response"))
+        step.final_result = as_text(object_in(value.get("chat_message")).get("content"))
     elif text.startswith('{"message":') and '"ToolCallExecutionEvent"' in text:
         step.output_messages = Later(_spoken_message, text)
 
@@ -74,8 +75,8 @@ def _read_team_message(step: Step, text: str) -> None:
 def _read_model_call(step: Step, text: str) -> None:
     """Fill usage and answer from an agent's message to its team. The message doesn't name the model."""
     step.secondhand = True
-    message = _object(_object(jsonio.loads_or_text(text)[0]).get("message"))
-    usage = _object(message.get("models_usage"))
+    message = object_in(object_in(text).get("message"))
+    usage = object_in(message.get("models_usage"))
     given, answered = as_int(usage.get("prompt_tokens")), as_int(usage.get("completion_tokens"))
     if given or answered:  # 0 for streamed answers
         step.input_tokens, step.output_tokens = given, answered
@@ -93,7 +94,7 @@ def _read_own_message(record: SpanRecord, step: Step, text: str) -> None:
     if step.role != AGENT:
         return
     step.agent = as_text(get("recipient_agent_type"))
-    context = _object(jsonio.loads_or_text(str(get("message_context")))[0])
+    context = object_in(str(get("message_context")))
     step.begins = context.get("sender") in (None, "None")
     _, _, key = str(get("messaging.destination")).partition(".(")
     if key.endswith(")-A") and key != "default)-A":
@@ -103,14 +104,14 @@ def _read_own_message(record: SpanRecord, step: Step, text: str) -> None:
 
 def _only_text(text: str) -> str | None:
     """Return the text of a message of unknown type: its content or its only text."""
-    value = _object(jsonio.loads_or_text(text)[0])
+    value = object_in(text)
     content = value.get("content")
     texts = [item for item in value.values() if item.__class__ is str]
     return content if content.__class__ is str else texts[0] if len(texts) == 1 else None
 
 
 def _task(text: str) -> list[dict[str, Any]]:
-    messages = _object(jsonio.loads_or_text(text)[0]).get("messages")
+    messages = object_in(text).get("messages")
     return [
         {"role": "user" if message.get("source") == "user" else "assistant", "content": message.get("content")}
         for message in (messages if isinstance(messages, list) else ())
@@ -120,7 +121,7 @@ def _task(text: str) -> list[dict[str, Any]]:
 
 def _spoken_message(text: str) -> list[dict[str, Any]]:
     """Return an agent's message: text, tool requests or tool results."""
-    message = _object(_object(jsonio.loads_or_text(text)[0]).get("message"))
+    message = object_in(object_in(text).get("message"))
     content = message.get("content")
     if not isinstance(content, list):
         return [{"role": "assistant", "content": content}]
@@ -134,7 +135,3 @@ def _spoken_message(text: str) -> list[dict[str, Any]]:
             if isinstance(item, Mapping)
         ]  # fmt: skip
     return [{"role": "assistant", "content": None, "tool_calls": [item for item in content if isinstance(item, Mapping)]}]
-
-
-def _object(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}

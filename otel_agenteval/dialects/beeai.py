@@ -13,7 +13,8 @@ from typing import Any
 from ..core import jsonio
 from ..core.turn import ErrorInfo
 from ..spans.record import SpanRecord
-from .step import AGENT, INNER, LLM, TOOL, Step, as_text
+from .attributes import as_text
+from .step import AGENT, INNER, LLM, TOOL, Step
 
 MARKS: frozenset[str] = frozenset()
 SCOPES = re.compile(r"openinference\.instrumentation\.beeai\b|@arizeai/openinference-instrumentation-beeai$")

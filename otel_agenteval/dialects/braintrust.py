@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..spans.record import ERROR, SpanRecord
+from .attributes import as_float, as_int, as_text
 from .content import object_in, unquoted
-from .step import CHAIN, CONVERSATION_NAMES, GUARDRAIL, INNER, LLM, TOOL, Step, as_float, as_int, as_text
+from .step import CHAIN, CONVERSATION_NAMES, GUARDRAIL, INNER, LLM, TOOL, Step
 
 KINDS = {
     "llm": LLM, "tool": TOOL, "score": GUARDRAIL, "classifier": GUARDRAIL, "review": GUARDRAIL, "facet": INNER, "preprocessor": INNER,

@@ -12,7 +12,8 @@ from typing import Any
 
 from ..core.turn import ErrorInfo
 from ..spans.record import SpanRecord
-from .step import AGENT, LLM, SETUP, TOOL, Step, as_float, as_int, as_text
+from .attributes import as_float, as_int, as_text
+from .step import AGENT, LLM, SETUP, TOOL, Step
 
 MARKS: frozenset[str] = frozenset()
 SCOPES = re.compile(r"com\.anthropic\.claude_code\b")

@@ -678,9 +678,12 @@ def _tool_response(part: Mapping[str, Any], message: Message) -> None:
     if says_failed(part) and not isinstance(result, Mapping):
         result = {"error": result}
     call_id = part.get("call_id") or part.get("id") or part.get("tool_use_id") or part.get("toolUseId") or part.get("ref")
-    found = ToolResponse(_text_or_none(call_id), _text_or_none(part.get("name")), result)
-    message.tool_results = _and(message.tool_results, found)
+    _add_result(message, call_id, part.get("name"), result)
     _media_in(result, message)
+
+
+def _add_result(message: Message, call_id: Any, name: Any, result: Any) -> None:
+    message.tool_results = _and(message.tool_results, ToolResponse(_text_or_none(call_id), _text_or_none(name), result))
 
 
 def _media_in(result: Any, message: Message) -> None:
@@ -722,8 +725,7 @@ def _typed_result(part: Mapping[str, Any], message: Message) -> None:
         result = part.get("result")
     if failed:
         result = {"error": result}
-    found = ToolResponse(_text_or_none(part.get("toolCallId")), _text_or_none(part.get("toolName")), unwrap_result(result))
-    message.tool_results = _and(message.tool_results, found)
+    _add_result(message, part.get("toolCallId"), part.get("toolName"), unwrap_result(result))
     _media_in(result, message)
 
 
@@ -732,9 +734,7 @@ def _result_with_origin(part: Mapping[str, Any], message: Message) -> None:
     origin = part.get("origin")
     request = origin if isinstance(origin, Mapping) else {}
     result = unwrap_result(part.get("result"))
-    name, call_id = _text_or_none(request.get("tool_name")), _text_or_none(request.get("id"))
-    found = ToolResponse(call_id, name, {"error": result} if part.get("error") is True else result)
-    message.tool_results = _and(message.tool_results, found)
+    _add_result(message, request.get("id"), request.get("tool_name"), {"error": result} if part.get("error") is True else result)
 
 
 def _server_tool_call(part: Mapping[str, Any], message: Message) -> None:
@@ -865,13 +865,17 @@ def _text_or_none(value: Any) -> str | None:
 # --- values of tools -----------------------------------------------------------------------------------------------
 
 
+_LONGEST_ARGUMENTS = 100_000
+
+
 def arguments_of(raw: Any) -> dict[str, Any] | None:
     """Return a tool call's arguments as an object, or None if they aren't one."""
     if isinstance(raw, str):
         try:
             raw = jsonio.loads(raw)
         except ValueError:
-            raw = _python_literal(raw) or java_text.parsed(raw)
+            is_dict = raw[:1] == "{" and len(raw) <= _LONGEST_ARGUMENTS
+            raw = (literal_in(raw) if is_dict else None) or java_text.parsed(raw)
         if isinstance(raw, str):  # JSON text inside JSON text
             return arguments_of(raw) if raw[:1] == "{" else None
     if not isinstance(raw, Mapping):
@@ -880,10 +884,8 @@ def arguments_of(raw: Any) -> dict[str, Any] | None:
     return dict(inner if isinstance(inner, Mapping) and raw.keys() <= _CALL and not raw.get("args") else raw)
 
 
-def _python_literal(text: str) -> Any:
-    """Parse ``str(dict)``, which some instrumentations write."""
-    if text[:1] != "{" or len(text) > 100_000:
-        return None
+def literal_in(text: str) -> Any:
+    """Return the value of a Python literal, or None for other texts."""
     try:
         return python_text.literal(text)
     except ValueError:

@@ -10,12 +10,13 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ..core import jsonio, python_text
+from ..core import jsonio
 from ..core.later import Later
 from ..core.templates import PLACE, filled_in, places
 from ..spans.record import SpanRecord
-from .content import object_in
-from .step import AGENT, CHAIN, INNER, LLM, WORKFLOW, Step, as_int, as_text
+from .attributes import as_int, as_text
+from .content import literal_in, object_in
+from .step import AGENT, CHAIN, INNER, LLM, WORKFLOW, Step
 
 MARKS = frozenset(("crewai.crew.tasks", "crewai.task.description", "crewai.agent.role"))
 SCOPES = re.compile(r"(openinference|opentelemetry)\.instrumentation\.crewai(\.|$)")
@@ -84,7 +85,7 @@ def _read_calls(raw: Any, step: Step) -> None:
     if raw.__class__ is str and "ToolCall(function=Function(arguments=" in raw:
         value, _ = jsonio.loads_or_text(raw)
         calls = [
-            {"id": call_id, "name": name, "arguments": _literal(arguments)}
+            {"id": call_id, "name": name, "arguments": literal_in(arguments)}
             for text in _texts_in(value)
             for arguments, name, call_id in _CALLS.findall(text)
         ]
@@ -96,13 +97,6 @@ def _texts_in(messages: Any) -> list[str]:
     found = [message.get("parts") for message in messages if isinstance(message, Mapping)] if isinstance(messages, list) else []
     parts = [part for inner in found if isinstance(inner, list) for part in inner if isinstance(part, Mapping)]
     return [part["content"] for part in parts if isinstance(part.get("content"), str)]
-
-
-def _literal(text: str) -> Any:
-    try:
-        return python_text.literal(text)
-    except ValueError:
-        return None
 
 
 def _read_usage(raw: Any, step: Step) -> None:
@@ -121,8 +115,7 @@ def _read_output(raw: Any, step: Step) -> None:
 def _coworker(get: Any) -> str | None:
     if as_text(get("tool.name")) not in _DELEGATING:
         return None
-    arguments = _loaded(get("input.value"))
-    return as_text(arguments.get("coworker")) if isinstance(arguments, Mapping) else None
+    return as_text(object_in(get("input.value")).get("coworker"))
 
 
 def _loaded(raw: Any) -> Any:
@@ -169,7 +162,7 @@ def _inputs_between(template: str | None, outputs: Any, index: int) -> Mapping[s
 
 def _ran(outputs: Any, index: int) -> str | None:
     ran = _FILLED.findall(outputs) if outputs.__class__ is str else []
-    return as_text(_literal(ran[index])) if index < len(ran) else None
+    return as_text(literal_in(ran[index])) if index < len(ran) else None
 
 
 def _talk(outputs: str) -> list[Any]:
@@ -179,7 +172,7 @@ def _talk(outputs: str) -> list[Any]:
     while at >= 0:
         start = at + len(_TALK) - 1
         end = _end_of_list(outputs, start)
-        messages = _literal(outputs[start:end])
+        messages = literal_in(outputs[start:end])
         found += messages if isinstance(messages, list) else []
         at = outputs.find(_TALK, max(end, start + 1))
     return [_without_delegation(message) for message in found if isinstance(message, dict)]

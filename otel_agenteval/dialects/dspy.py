@@ -11,7 +11,8 @@ from ..core import jsonio, python_text
 from ..core.later import Later
 from ..core.wellformed import plain
 from ..spans.record import SpanRecord
-from .step import AGENT, INNER, TOOL, Step, as_text
+from .attributes import as_text
+from .step import AGENT, INNER, TOOL, Step
 
 MARKS: frozenset[str] = frozenset()
 SCOPES = re.compile(r"openinference\.instrumentation\.dspy|opentelemetry\.instrumentation\.genai\.dspy")

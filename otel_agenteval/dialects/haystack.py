@@ -15,9 +15,11 @@ from ..core import jsonio, python_text
 from ..core.later import Later
 from ..core.wellformed import plain
 from ..spans.record import SpanRecord
+from .attributes import as_int, as_text, first_int
+from .content import object_in
 from .dspy import ASKED
 from .otel_genai import documents
-from .step import AGENT, CHAIN, EMBEDDING, INNER, LLM, RERANK, RETRIEVAL, TOOL, Step, as_int, as_text  # fmt: skip
+from .step import AGENT, CHAIN, EMBEDDING, INNER, LLM, RERANK, RETRIEVAL, TOOL, Step
 
 MARKS = frozenset((
     "haystack.component.type", "haystack.component.name", "haystack.pipeline.max_runs_per_component", "haystack.agent.max_steps",
@@ -116,19 +118,10 @@ def _read_replies(raw: Any, step: Step) -> None:
     step.finish_reason = as_text(facts.get("finish_reason"))
     usage = facts.get("usage")
     if isinstance(usage, dict):
-        step.input_tokens = _count(usage, "prompt_tokens", "input_tokens")
-        step.output_tokens = _count(usage, "completion_tokens", "output_tokens")
-        step.cached_tokens = _detail(usage, "prompt_tokens_details", "cached_tokens")
-        step.reasoning_tokens = _detail(usage, "completion_tokens_details", "reasoning_tokens")
-
-
-def _count(usage: dict[str, Any], *names: str) -> int | None:
-    return next((as_int(usage[name]) for name in names if usage.get(name) is not None), None)
-
-
-def _detail(usage: dict[str, Any], group: str, name: str) -> int | None:
-    details = usage.get(group)
-    return as_int(details.get(name)) if isinstance(details, dict) else None
+        step.input_tokens = first_int(usage, ("prompt_tokens", "input_tokens"))
+        step.output_tokens = first_int(usage, ("completion_tokens", "output_tokens"))
+        step.cached_tokens = as_int(object_in(usage.get("prompt_tokens_details")).get("cached_tokens"))
+        step.reasoning_tokens = as_int(object_in(usage.get("completion_tokens_details")).get("reasoning_tokens"))
 
 
 # --- what the user wrote and got, read when needed --------------------------------------------------------------------

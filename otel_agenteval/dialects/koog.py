@@ -13,8 +13,9 @@ from typing import Any
 from ..core import jsonio
 from ..core.later import Later
 from ..spans.record import SpanRecord
+from .attributes import as_text
 from .content import REDACTED
-from .step import AGENT, INNER, LLM, TOOL, Step, as_text
+from .step import AGENT, INNER, LLM, TOOL, Step
 
 MARKS = frozenset((
     "koog.event.id", "koog.strategy.name", "koog.node.id", "koog.node.name", "koog.node.input", "koog.subgraph.id", "koog.subgraph.name",

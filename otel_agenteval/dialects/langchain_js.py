@@ -11,10 +11,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ..core import jsonio
 from ..core.bounded import sum_of
 from ..spans.record import SpanRecord
-from .step import AGENT, CHAIN, LLM, TOOL, Step, as_int, as_text
+from .attributes import as_int, as_text
+from .content import object_in
+from .step import AGENT, CHAIN, LLM, TOOL, Step
 
 MARKS: frozenset[str] = frozenset()
 SCOPES = re.compile(r"@traceloop/instrumentation-langchain$")
@@ -36,7 +37,8 @@ def read(record: SpanRecord, step: Step) -> None:
         step.texts_only = True
     elif step.role == AGENT:
         messages = _messages_in(get("traceloop.entity.output"))
-        step.agent = _speaker(messages) or as_text(get("gen_ai.agent.name"))
+        speakers = (as_text(fields.get("name")) for kind, fields, _ in reversed(messages) if kind == "ai")
+        step.agent = next(speakers, None) or as_text(get("gen_ai.agent.name"))
         if not record.parent_id:
             _read_run(messages, step)
     elif step.role == TOOL:
@@ -52,8 +54,8 @@ def read(record: SpanRecord, step: Step) -> None:
 
 def _message_in(raw: Any) -> Mapping[str, Any]:
     """Return a message's fields from a serialized constructor."""
-    value = jsonio.loads_or_text(raw)[0] if raw.__class__ is str and raw[:1] == "{" else raw
-    inner = value.get("kwargs", value) if isinstance(value, Mapping) else None
+    message = object_in(raw)
+    inner = message.get("kwargs", message)
     return inner if isinstance(inner, Mapping) else {}
 
 
@@ -69,11 +71,6 @@ def _messages_in(raw: Any) -> list[tuple[str | None, Mapping[str, Any], Any]]:
 
 def _last(path: Any) -> Any:
     return path[-1] if isinstance(path, list) and path else None
-
-
-def _speaker(messages: list[tuple[str | None, Mapping[str, Any], Any]]) -> str | None:
-    """Return the agent that wrote the last model message of a run."""
-    return next((as_text(fields.get("name")) for kind, fields, _ in reversed(messages) if kind == "ai"), None)
 
 
 def _read_run(messages: list[tuple[str | None, Mapping[str, Any], Any]], step: Step) -> None:

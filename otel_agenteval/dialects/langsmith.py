@@ -15,9 +15,10 @@ from ..core import jsonio
 from ..core.later import Later
 from ..core.turn import ErrorInfo
 from ..spans.record import SpanRecord
+from .attributes import as_int, as_text
 from .content import first_argument
 from .otel_genai import documents
-from .step import AGENT, CHAIN, CONVERSATION_NAMES, EMBEDDING, INNER, LLM, NO_FAILURES, RETRIEVAL, TOOL, Step, as_int, as_text
+from .step import AGENT, CHAIN, CONVERSATION_NAMES, EMBEDDING, INNER, LLM, NO_FAILURES, RETRIEVAL, TOOL, Step
 
 KINDS = {
     "llm": LLM,

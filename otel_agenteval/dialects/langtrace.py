@@ -13,9 +13,10 @@ from typing import Any
 from ..core import jsonio
 from ..core.later import Later
 from ..spans.record import SpanRecord
+from .attributes import as_int, as_text
 from .content import first_argument
 from .otel_genai import documents
-from .step import CHAIN, EMBEDDING, INNER, LLM, RERANK, RETRIEVAL, SETUP, TOOL, Step, as_int, as_text
+from .step import CHAIN, EMBEDDING, INNER, LLM, RERANK, RETRIEVAL, SETUP, TOOL, Step
 
 MARKS = frozenset(
     ("langtrace.service.type", "langtrace.service.name", "langtrace.sdk.name", "langchain.task.name", "llm.responses")

@@ -16,9 +16,10 @@ from typing import Any
 from ..core import jsonio
 from ..core.later import Later
 from ..spans.record import SpanRecord
+from .attributes import as_int, as_text, first_int
 from .content import literal
 from .openinference import unflatten
-from .step import EMBEDDING, INNER, LLM, RERANK, WORKFLOW, Step, as_int, as_text, first_int
+from .step import EMBEDDING, INNER, LLM, RERANK, WORKFLOW, Step
 
 MARKS = frozenset(("litellm.call_id", "litellm.api_key.hash", "hidden_params", "litellm.provider.model"))
 SCOPES = re.compile(r"litellm$")

@@ -11,25 +11,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ..core import jsonio, python_text
+from ..core import jsonio
 from ..spans.record import SpanRecord
-from .content import REDACTED
+from .attributes import as_int, as_text
+from .content import REDACTED, literal_in
 from .otel_genai import documents
-from .step import (  # fmt: skip
-    AGENT,
-    CHAIN,
-    EMBEDDING,
-    HANDOFF,
-    INNER,
-    LLM,
-    RERANK,
-    RETRIEVAL,
-    TOOL,
-    WORKFLOW,
-    Step,
-    as_int,
-    as_text,
-)
+from .step import AGENT, CHAIN, EMBEDDING, HANDOFF, INNER, LLM, RERANK, RETRIEVAL, TOOL, WORKFLOW, Step
 
 MARKS = frozenset(("llamaindex.run_id", "llamaindex.step.input_event"))
 SCOPES = re.compile(
@@ -194,16 +181,9 @@ def _read_output(raw: Any, step: Step) -> None:
     elif _REPR.match(raw):
         answer = _ANSWER.match(raw)
         if answer is not None:
-            step.final_result = _literal(answer[1])
+            step.final_result = literal_in(answer[1])
         if step.final_result is None:
             step.output_value = _UNREAD
-
-
-def _literal(text: str) -> Any:
-    try:
-        return python_text.literal(text)
-    except ValueError:
-        return None
 
 
 def _query(raw: Any) -> Any:

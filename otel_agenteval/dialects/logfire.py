@@ -12,7 +12,8 @@ from typing import Any
 
 from ..core import jsonio
 from ..spans.record import SpanRecord
-from .step import LLM, UNKNOWN, Step, as_float, as_int
+from .attributes import as_float, as_int
+from .step import LLM, UNKNOWN, Step
 
 MARKS: frozenset[str] = frozenset()
 SCOPES = re.compile(r"logfire\.(openai|anthropic)$")

@@ -9,7 +9,8 @@ from typing import Any
 from ..core import jsonio
 from ..core.turn import ErrorInfo
 from ..spans.record import SpanRecord
-from .step import AGENT, GUARDRAIL, HANDOFF, INNER, LLM, TOOL, WORKFLOW, Step, as_text
+from .attributes import as_text
+from .step import AGENT, GUARDRAIL, HANDOFF, INNER, LLM, TOOL, WORKFLOW, Step
 
 MARKS: frozenset[str] = frozenset()
 SCOPES = re.compile(r"logfire\.openai_agents$")

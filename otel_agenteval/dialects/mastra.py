@@ -14,21 +14,8 @@ from ..core import jsonio
 from ..core.later import Later
 from ..core.turn import ErrorInfo
 from ..spans.record import SpanRecord
-from .step import (
-    AGENT,
-    CHAIN,
-    CONVERSATION_NAMES,
-    EMBEDDING,
-    GUARDRAIL,
-    INNER,
-    LLM,
-    MEMORY,
-    TOOL,
-    Step,
-    as_text,
-    first_text,
-    seconds_until,
-)
+from .attributes import as_text, first_text, seconds_until
+from .step import AGENT, CHAIN, CONVERSATION_NAMES, EMBEDDING, GUARDRAIL, INNER, LLM, MEMORY, TOOL, Step
 
 MARKS = frozenset(("mastra.span.type",))
 SCOPES = re.compile(r"@mastra/")

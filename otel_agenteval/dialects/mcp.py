@@ -12,7 +12,8 @@ from typing import Any
 
 from ..core import jsonio
 from ..spans.record import SpanRecord
-from .step import SETUP, TOOL, Step, as_text
+from .attributes import as_text
+from .step import SETUP, TOOL, Step
 
 MARKS = frozenset(("mcp.method.name",))
 SCOPES = re.compile(r"opentelemetry\.instrumentation\.mcp\b|logfire\.mcp$")

@@ -10,26 +10,10 @@ from ..core import jsonio
 from ..core.later import Later
 from ..core.turn import Document
 from ..spans.record import SpanRecord
-from .content import REDACTED, literal
+from .attributes import as_float, as_int, as_text
+from .content import REDACTED, literal, object_in
 from .otel_genai import document, documents
-from .step import (  # fmt: skip
-    AGENT,
-    CHAIN,
-    EMBEDDING,
-    GUARDRAIL,
-    HANDOFF,
-    INNER,
-    LLM,
-    RERANK,
-    RETRIEVAL,
-    TOOL,
-    UNKNOWN,
-    WORKFLOW,
-    Step,
-    as_float,
-    as_int,
-    as_text,
-)
+from .step import AGENT, CHAIN, EMBEDDING, GUARDRAIL, HANDOFF, INNER, LLM, RERANK, RETRIEVAL, TOOL, UNKNOWN, WORKFLOW, Step
 
 KINDS = {
     "AGENT": AGENT, "CHAIN": CHAIN, "LLM": LLM, "TOOL": TOOL, "RETRIEVER": RETRIEVAL, "EMBEDDING": EMBEDDING, "RERANKER": RERANK,
@@ -161,8 +145,7 @@ _OBJECTS = re.compile(r"[A-Z]\w*\(\w+=")
 
 
 def _model_in(parameters: Any) -> str | None:
-    value = jsonio.loads_or_text(parameters)[0] if parameters.__class__ is str and '"model"' in parameters else None
-    return as_text(value.get("model")) if isinstance(value, Mapping) else None
+    return as_text(object_in(parameters).get("model")) if parameters.__class__ is str and '"model"' in parameters else None
 
 
 _COUNTS = (

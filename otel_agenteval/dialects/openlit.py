@@ -13,9 +13,10 @@ from typing import Any
 
 from ..core.later import Later
 from ..spans.record import SpanRecord
+from .attributes import as_text
 from .generic.values import opened, python_value
 from .otel_genai import OPERATIONS
-from .step import AGENT, CHAIN, INNER, LLM, TOOL, Step, as_text
+from .step import AGENT, CHAIN, INNER, LLM, TOOL, Step
 
 MARKS = frozenset((
     "function.args", "gen_ai.application_name", "gen_ai.sdk.version", "openlit.agent.version_hash", "gen_ai.tool.args",

@@ -8,10 +8,11 @@ from typing import Any
 
 from ..core import jsonio
 from ..spans.record import SpanRecord
-from .content import first_argument, literal
+from .attributes import as_int, as_text
+from .content import first_argument, literal, object_in
 from .openinference import unflatten
 from .otel_genai import OPERATIONS, documents
-from .step import AGENT, CHAIN, EMBEDDING, LLM, RERANK, RETRIEVAL, TOOL, WORKFLOW, Step, as_int, as_text
+from .step import AGENT, CHAIN, EMBEDDING, LLM, RERANK, RETRIEVAL, TOOL, WORKFLOW, Step
 
 KINDS = {"workflow": WORKFLOW, "task": CHAIN, "agent": AGENT, "tool": TOOL}
 REQUEST_TYPES = {"chat": LLM, "completion": LLM, "rerank": RERANK, "embedding": EMBEDDING}
@@ -125,10 +126,7 @@ def _conversation(raw: Any) -> str | None:
     """Return the conversation id in LangChain's metadata, next to a run's inputs."""
     if raw.__class__ is not str or '_id"' not in raw or '"metadata"' not in raw:
         return None
-    value, _ = jsonio.loads_or_text(raw)
-    metadata = value.get("metadata") if isinstance(value, Mapping) else None
-    if not isinstance(metadata, Mapping):
-        return None
+    metadata = object_in(object_in(raw).get("metadata"))
     return next((text for key in ("session_id", "thread_id", "conversation_id") if (text := as_text(metadata.get(key)))), None)
 
 

@@ -17,27 +17,11 @@ from ..core.later import Later
 from ..core.semconv import EVENT as EVALUATION
 from ..core.turn import Document
 from ..spans.record import SpanRecord
+from .attributes import as_float, as_int, as_text, first_text
+from .content import object_in
 from .generic.kinds import OF_MODELS, role_of_kind
 from .generic.words import words_of
-from .step import (  # fmt: skip
-    AGENT,
-    CHAIN,
-    EMBEDDING,
-    HANDOFF,
-    INNER,
-    LLM,
-    MEMORY,
-    RERANK,
-    RETRIEVAL,
-    SETUP,
-    TOOL,
-    WORKFLOW,
-    Step,
-    as_float,
-    as_int,
-    as_text,
-    first_text,
-)
+from .step import AGENT, CHAIN, EMBEDDING, HANDOFF, INNER, LLM, MEMORY, RERANK, RETRIEVAL, SETUP, TOOL, WORKFLOW, Step
 
 OPERATIONS = {
     "chat": LLM, "generate_content": LLM, "text_completion": LLM, "completion": LLM, "embeddings": EMBEDDING, "embedding": EMBEDDING,
@@ -366,21 +350,16 @@ def _message_in(part: Any, role: str, step: Step) -> Any:
     if whole.__class__ is not str or whole[:1] != "{":
         return _event_message(_fields_of(part), role)
     if part.name == "gen_ai.choice" and step.finish_reason is None:
-        step.finish_reason = as_text(_object_in(whole).get("finish_reason"))
+        step.finish_reason = as_text(object_in(whole).get("finish_reason"))
     return Later(_whole_event, (whole, role))
 
 
-def _whole_event(event: tuple[str, str]) -> dict[str, Any]:
+def _whole_event(event: tuple[str, str]) -> Mapping[str, Any]:
     """Return the message in the JSON text of an Azure event. Without content, it has only its role or the ids of its calls."""
-    fields = _object_in(event[0])
+    fields = object_in(event[0])
     if not fields.keys() & {"content", "tool_calls", "message"}:
         return {"role": event[1], "content": [{"type": "text"}], "finish_reason": fields.get("finish_reason")}
     return fields if "role" in fields else _event_message(fields, event[1])
-
-
-def _object_in(text: str) -> dict[str, Any]:
-    value, _ = jsonio.loads_or_text(text)
-    return value if isinstance(value, dict) else {}
 
 
 _OF_MESSAGES = frozenset(("content", "tool_calls", "parts"))
@@ -403,7 +382,7 @@ def _event_message(fields: Mapping[str, Any], role: str) -> dict[str, Any]:
     if isinstance(whole, Mapping) and "parts" in whole:  # a complete message, whatever the event's name is
         return {"role": role, **whole, "finish_reason": reason or ("" if role == "assistant" else None)}
     if inner.__class__ is str and inner[:1] == "{":  # the convention's object as JSON text in an attribute
-        said = _object_in(inner)
+        said = object_in(inner)
         inner = said if said.keys() & _OF_MESSAGES and said.keys() <= _MAY_STAND_IN_MESSAGES else inner
     if isinstance(inner, Mapping):
         return {"role": role, "finish_reason": reason, **inner}

@@ -50,13 +50,14 @@ from . import (
     vercel,
     voltagent,
 )
+from .attributes import as_text, refusals
 from .generic import keys, reading, traces
 from .generic.caches import CacheNames, cache_names, correct_counts
 from .generic.facts import Facts, NamePlace, places_of
 from .generic.kinds import agent_in, role_of_kind
 from .generic.logged import LoggedCall, facts_with, is_call
 from .otel_genai import OPERATIONS
-from .step import AGENT, CHAIN, LLM, NO_FAILURES, TOOL, UNKNOWN, Step, as_text, limit, refusals
+from .step import AGENT, CHAIN, LLM, NO_FAILURES, TOOL, UNKNOWN, Step, limit
 
 
 class Dialect(Protocol):

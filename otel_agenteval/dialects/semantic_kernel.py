@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..spans.record import SpanRecord
-from .step import AGENT, INNER, LLM, TOOL, Step, as_text
+from .attributes import as_text
+from .step import AGENT, INNER, LLM, TOOL, Step
 
 MARKS: frozenset[str] = frozenset()
 SCOPES = re.compile(r"semantic_kernel\b|Microsoft\.SemanticKernel\b")

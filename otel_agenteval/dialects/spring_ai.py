@@ -14,7 +14,8 @@ from typing import Any
 from ..core.later import Later
 from ..core.turn import Document
 from ..spans.record import SpanRecord
-from .step import AGENT, INNER, LLM, RETRIEVAL, TOOL, Step, as_int, as_text, first_text
+from .attributes import as_int, as_text, first_text
+from .step import AGENT, INNER, LLM, RETRIEVAL, TOOL, Step
 
 MARKS = frozenset((
     "spring.ai.kind", "spring.ai.chat.client.stream", "spring.ai.chat.client.conversation.id", "spring.ai.advisor.name",

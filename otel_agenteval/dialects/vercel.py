@@ -14,8 +14,9 @@ from typing import Any
 from ..core import jsonio
 from ..core.turn import Document
 from ..spans.record import ERROR, SpanRecord
+from .attributes import as_float, as_int, as_text, first_int, first_text
 from .otel_genai import document
-from .step import AGENT, EMBEDDING, INNER, LLM, RERANK, TOOL, Step, as_float, as_int, as_text, first_int, first_text
+from .step import AGENT, EMBEDDING, INNER, LLM, RERANK, TOOL, Step
 
 MARKS = frozenset(("ai.operationId",))
 SCOPES = re.compile(r"(ai|gen_ai|@ai-sdk/.+)$")

@@ -11,8 +11,9 @@ from typing import Any
 
 from ..core.turn import Document
 from ..spans.record import SpanRecord
+from .attributes import as_int, as_text
 from .otel_genai import documents
-from .step import AGENT, CHAIN, EMBEDDING, GUARDRAIL, INNER, LLM, MEMORY, RETRIEVAL, TOOL, Step, as_int, as_text
+from .step import AGENT, CHAIN, EMBEDDING, GUARDRAIL, INNER, LLM, MEMORY, RETRIEVAL, TOOL, Step
 
 MARKS = frozenset(("voltagent.operation_id",))
 SCOPES = re.compile(r"@voltagent/")

@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from ..step import Step, as_int
+from ..attributes import as_int
+from ..step import Step
 from .words import words_of
 
 _NO_TOTAL = frozenset(("cost", "aggregated"))

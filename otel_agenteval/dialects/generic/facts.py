@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ...spans.record import ERROR, SpanRecord
+from ..attributes import as_float, as_text
 from ..content import decode
-from ..step import AGENT, CHAIN, EMBEDDING, LLM, RETRIEVAL, TOOL, as_float, as_text
+from ..step import AGENT, CHAIN, EMBEDDING, LLM, RETRIEVAL, TOOL
 from . import kinds
 from .keys import FAILED, IN, OUT, SPREAD, SPREAD_ARGUMENTS, SPREAD_RESULTS, Meaning, holds_json, is_content_of_event, meaning_of
 from .shapes import (

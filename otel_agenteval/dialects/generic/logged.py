@@ -9,8 +9,9 @@ from itertools import islice
 from typing import Any
 
 from ...spans.record import ERROR, LogPart, SpanRecord
+from ..attributes import as_float, as_text
 from ..content import REDACTED, says_failed
-from ..step import LLM, TOOL, as_float, as_text
+from ..step import LLM, TOOL
 from .facts import Facts
 from .keys import OUT, SPREAD_ARGUMENTS, is_content_of_event, meaning_of
 from .shapes import is_message

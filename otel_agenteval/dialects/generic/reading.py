@@ -9,6 +9,7 @@ from typing import Any
 
 from ...core.later import Later
 from ...spans.record import ERROR, SpanRecord
+from ..attributes import seconds_until
 from ..content import decode
 from ..otel_genai import documents
 from ..step import (
@@ -25,7 +26,6 @@ from ..step import (
     ROOT_ROLES,
     TOOL,
     Step,
-    seconds_until,
 )
 from .facts import Content, Facts, model_in, provider_in, without_provider
 from .keys import IN, OUT, meaning_of

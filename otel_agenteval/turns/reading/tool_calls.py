@@ -16,10 +16,11 @@ from typing import Any
 from ...core import jsonio
 from ...core.later import Later
 from ...core.turn import ErrorInfo, Handoff, Message, ToolCall, ToolRequest, ToolState
+from ...dialects.attributes import as_text
 from ...dialects.content import REDACTED, arguments_of, says_failed, unquoted, unwrap_result
 from ...dialects.generic.words import words_of
 from ...dialects.react import INTERPRETER, calls_in_code, printed
-from ...dialects.step import AGENT, CHAIN, HANDOFF, INNER, LLM, ROOT_ROLES, TOOL, Step, as_text
+from ...dialects.step import AGENT, CHAIN, HANDOFF, INNER, LLM, ROOT_ROLES, TOOL, Step
 from ...spans.record import ERROR, SpanRecord
 from . import app_events
 from .finish_reasons import asks_for_tools, rules_out_tools

@@ -1,0 +1,89 @@
+"""Values of attributes in the types of a step's fields."""
+
+from __future__ import annotations
+
+import datetime
+import threading
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..core import jsonio
+from ..core.bounded import is_count
+
+
+class _Refusals(threading.local):
+    counts = 0
+    """Counts that :func:`as_int` rejected on this thread because they exceeded a limit."""
+
+
+refusals = _Refusals()
+
+
+def as_int(value: Any) -> int | None:
+    """Return a token count from 0 to 2⁶³ - 1, also from text, or None for other values."""
+    number: float
+    if value.__class__ is int:
+        number = value
+    elif isinstance(value, bool) or value is None:
+        return None
+    else:
+        try:  # float() would lose digits beyond the sixteenth
+            number = int(value) if isinstance(value, str) and len(value) < _DIGITS and value.isdecimal() else float(value)
+        except (TypeError, ValueError, OverflowError):
+            return None
+    if is_count(number):
+        return int(number)
+    refusals.counts += 1
+    return None
+
+
+_DIGITS = 40
+"""Texts with this many digits or more aren't counts."""
+
+
+def as_float(value: Any) -> float | None:
+    """Return a finite number of at least 0, also from text, or None for other values."""
+    if isinstance(value, bool) or value is None:
+        return None
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if 0 <= number < float("inf") else None
+
+
+def as_text(value: Any) -> str | None:
+    """Return a nonempty text, or None for other values."""
+    return value if value.__class__ is str and value else None
+
+
+def seconds_until(moment: Any, start_ns: int) -> float | None:
+    """Return the seconds from a span's start to an ISO 8601 time or Unix milliseconds, or None if it is neither."""
+    if moment.__class__ in (int, float):
+        return as_float(round(moment / 1_000 - start_ns / 1e9, 6)) if 1e12 < moment < 1e13 else None
+    text = as_text(jsonio.loads_or_text(moment)[0]) if moment.__class__ is str else None
+    if text is None:
+        return None
+    try:
+        found = datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
+        return as_float(round(found.timestamp() - start_ns / 1e9, 6))
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def first_int(values: Mapping[str, Any], names: Iterable[str]) -> int | None:
+    """Return the first token count under one of these names, or None."""
+    return next((count for name in names if (count := as_int(values.get(name))) is not None), None)
+
+
+def first_text(value: Any) -> str | None:
+    """Return the text, or the first nonempty text of a list or of a JSON list."""
+    if value.__class__ is str:
+        if value[:1] != "[":
+            return value or None
+        value, _ = jsonio.loads_or_text(value)
+    if isinstance(value, (list, tuple)):
+        for item in value:
+            if isinstance(item, str) and item:
+                return item
+    return None
