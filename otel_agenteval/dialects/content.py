@@ -61,9 +61,9 @@ class Decoded:
 
     __slots__ = ("hidden", "messages", "open_list", "truncated")
 
-    def __init__(self, messages: list[Message], truncated: bool = False, hidden: bool = False) -> None:
+    def __init__(self, messages: list[Message], hidden: bool = False) -> None:
         self.messages = messages
-        self.truncated = truncated
+        self.truncated = False
         self.hidden = hidden
         """True if the instrumentation omitted some text because content capture is off."""
         self.open_list: Callable[[Sequence[Any], str, Decoded, int], None] | None = None

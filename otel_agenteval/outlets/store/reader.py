@@ -14,7 +14,7 @@ from ...core.errors import ConfigError, StoreError
 from ...core.score import FIELDS, Score
 from ...evaluation.first_fault import Fault
 from ...statistics.groups import GroupValue
-from .database import backend_of
+from . import postgres, sqlite
 from .statements import AT, CURRENT, EVERYTHING, SCORE_COLUMNS, TOP_LEVEL, Syntax, Where, among, is_vacuous, level_of, verdict_is
 
 if TYPE_CHECKING:
@@ -48,6 +48,11 @@ _OF_VERDICT = (
 )
 _SPAN_OF_TRACE = re.compile(r"(.*[0-9a-f]{32}-)[0-9a-f]{16}")
 """Matches a full id. Its span can be any span of a turn."""
+
+
+def backend_of(path: str | os.PathLike[str]) -> Any:
+    """Return the module of a store's database, with ``open_reader`` and ``open_writer``."""
+    return postgres if postgres.is_address(os.fspath(path)) else sqlite
 
 
 def only_one(short: str, found: Sequence[str]) -> str | None:

@@ -23,8 +23,7 @@ from ...core.finding import Severity
 from ...evaluation.turn_facts import FactCondition
 from ...statistics.groups import GroupValue
 from ...statistics.weighted import Estimate, Sums
-from .database import backend_of
-from .reader import MOST_VERDICTS, StoredModes, StoreReader, VerdictRow, plain
+from .reader import MOST_VERDICTS, StoredModes, StoreReader, VerdictRow, backend_of, plain
 from .statements import AT, CURRENT, DAY, HOUR, HOURLY_COLUMNS, MINUTE, TURN_COLUMNS, Syntax, Where, among, is_vacuous, verdict_is
 
 Outcome = Literal["pass", "fail", "error"]
@@ -36,6 +35,7 @@ _FEW = 1_000
 """Number of matching scores up to which a list starts from scores instead of turns."""
 _SECONDS = 0.1
 """Seconds that one request searches for turns."""
+_MOST_CHANGED = 200
 _NEVER = 1 << 40
 _LISTED = tuple(name for name in TURN_COLUMNS if name not in ("content", "labels", "attributes"))
 
@@ -324,12 +324,12 @@ class Views(StoreReader):
         )
         return [(row[0], row[1], row[2]) for row in rows]
 
-    def changed_since(self, stored_at: float, wanted: Filter, limit: int = 200) -> list[dict[str, Any]]:
+    def changed_since(self, stored_at: float, wanted: Filter) -> list[dict[str, Any]]:
         """Return turns that arrived, or got scores, after a time, the earliest first."""
         where, p = _of_turns(wanted, self._sql), self._sql.p
         rows = self._db.execute(
             f"SELECT {', '.join(f'turns.{name}' for name in _LISTED)}, {AT} AS at FROM turns WHERE stored_at > {p} AND {where} ORDER BY stored_at LIMIT {p}",
-            [stored_at, *where.values, limit],
+            [stored_at, *where.values, _MOST_CHANGED],
         )
         return [plain(row) for row in rows]
 

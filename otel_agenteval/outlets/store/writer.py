@@ -19,9 +19,8 @@ from ...core import jsonio
 from ...core.clock import SYSTEM_CLOCK, Clock
 from ...core.feedback import METRIC as FEEDBACK
 from . import sqlite
-from .database import backend_of
 from .postgres import NotStorable
-from .reader import StoredTopic
+from .reader import StoredTopic, backend_of
 from .statements import (
     AT,
     CHANGE_COLUMNS,
