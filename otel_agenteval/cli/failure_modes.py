@@ -19,8 +19,8 @@ from ..evaluation.first_fault import Fault, failure_of
 from ..evaluation.redaction import Redactor, leaving
 from ..evaluation.selection import select_metrics
 from ..outlets.store.reader import GROUPED_BY, MOST_TEXTS, NO_CAUSES, StoreReader, Wanted, store_path
+from ..outlets.turn_text import number_of
 from ..report.failure_modes import RENDERINGS, FailedTurn, FailureMode, as_data, counted, modes_of
-from ..report.formatting import count
 from ..report.mode_cases import ModeCase, case_of, distinct, references_in, stored_cases
 from ..report.topics import FailureText, failure_text
 from ..turns.recordings import Reading
@@ -98,7 +98,7 @@ def _write_cases(path: str, cases: Sequence[dict[str, Any]], *, is_stored: bool)
         how = "Set outlets.store.content to true" if is_stored else "Let the agent's instrumentation capture content"
         raise ConfigError(f"--cases: no turn of the mode has an input and a metric to evaluate it again. {how}")
     write_report("\n".join(map(jsonio.dumps, cases)), path, "--cases")
-    print(f"{count(len(cases), 'case')} written. Next: otel-agenteval experiment app:answer {path} --gate", file=sys.stderr)
+    print(f"{number_of(len(cases), 'case')} written. Next: otel-agenteval experiment app:answer {path} --gate", file=sys.stderr)
 
 
 def _parameters(config: Config) -> dict[str, Mapping[str, Any]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from ..core import jsonio
@@ -123,15 +124,11 @@ def _read_call(attributes: dict[str, Any], step: Step) -> None:
 _ANSWERED = ("gen_ai.completion.0.role", "gen_ai.completion.0.content", "gen_ai.completion.0.tool_calls.0.name")
 
 
-def _asked(attributes: dict[str, Any]) -> list[Any]:
-    return _messages(attributes, "gen_ai.prompt.", "user")
-
-
-def _answered(attributes: dict[str, Any]) -> list[Any]:
-    return _messages(attributes, "gen_ai.completion.", "assistant")
-
-
 def _messages(attributes: dict[str, Any], prefix: str, author: str) -> list[Any]:
     items = unflatten(attributes, prefix)
     found = [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
     return [{"role": author, **item} for item in found]
+
+
+_asked = partial(_messages, prefix="gen_ai.prompt.", author="user")
+_answered = partial(_messages, prefix="gen_ai.completion.", author="assistant")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from ..core import jsonio
@@ -275,16 +276,15 @@ def _is_other_media(part: Mapping[str, Any]) -> bool:
     return inner is not None and not str(inner.get("mime_type") or inner.get("mimeType")).startswith("image/")
 
 
-def _outputs(attributes: dict[str, Any]) -> list[dict[str, Any]]:
-    return messages_of(attributes, "llm.output_messages.")
-
-
 def messages_of(attributes: dict[str, Any], prefix: str) -> list[dict[str, Any]]:
     """Return the messages whose flattened attributes begin with a prefix."""
     items = unflatten(attributes, prefix)
     if not isinstance(items, list):
         return []
     return [_message(item["message"]) for item in items if isinstance(item, dict) and isinstance(item.get("message"), dict)]
+
+
+_outputs = partial(messages_of, prefix="llm.output_messages.")
 
 
 def _message(flat: dict[str, Any]) -> dict[str, Any]:

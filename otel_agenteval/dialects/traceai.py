@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from ..core import jsonio
@@ -85,12 +86,8 @@ _ANSWERS = frozenset((
 ))  # fmt: skip
 
 
-def _inputs(attributes: dict[str, Any]) -> list[dict[str, Any]]:
-    return messages_of(attributes, "gen_ai.input.messages.")
-
-
-def _outputs(attributes: dict[str, Any]) -> list[dict[str, Any]]:
-    return messages_of(attributes, "gen_ai.output.messages.")
+_inputs = partial(messages_of, prefix="gen_ai.input.messages.")
+_outputs = partial(messages_of, prefix="gen_ai.output.messages.")
 
 
 def _read_tool(get: Any, step: Step) -> None:

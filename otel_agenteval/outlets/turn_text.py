@@ -11,6 +11,7 @@ import re
 import shutil
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, TextIO
 
@@ -100,9 +101,9 @@ def render_outcomes(
     return str(text)
 
 
+@dataclass(frozen=True, slots=True)
 class Paint:
-    def __init__(self, on: bool) -> None:
-        self.on = on
+    on: bool
 
     def __call__(self, text: str, code: str) -> str:
         return f"\033[{code}m{text}\033[0m" if self.on and text else text
@@ -311,4 +312,5 @@ def short_name(name: str) -> str:
 
 
 def number_of(count: int, what: str) -> str:
+    """Format a number with a noun: ``1 turn``, ``2 turns``."""
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"

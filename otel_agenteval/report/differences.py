@@ -11,10 +11,11 @@ from ..core.turn import Turn
 from ..evaluation.turn_facts import FactCondition, attributes_of, facts_of
 from ..outlets.store.differences import MOST_NAMED, compare_group, compare_verdicts
 from ..outlets.store.reader import VerdictRow
+from ..outlets.turn_text import number_of
 from ..statistics.differences import ERROR, FEW, Contrast, Differences, find_differences
 from ..statistics.tests import fisher, holm
 from .compare import ALPHA, Comparison
-from .formatting import aligned, count, markdown_table, p_value, percent, points
+from .formatting import aligned, markdown_table, p_value, percent, points
 from .html import page, text_table
 from .run import Run
 
@@ -52,7 +53,7 @@ def differences_of_runs(
         (old, of_old), (new, of_new) = _failed(before[metric]), _failed(after[metric])
         if p >= ALPHA or new * of_old <= old * of_new:
             continue
-        title = f"{metric} got worse: {new:,} of {count(of_new, 'turn')} failed, {old:,} of {of_old:,} in the baseline"
+        title = f"{metric} got worse: {new:,} of {number_of(of_new, 'turn')} failed, {old:,} of {of_old:,} in the baseline"
         failed = [row for row in after[metric] if row.bad]
         failed += [row._replace(bad=False) for row in before[metric] if row.bad]
         compared = compare_verdicts(metric, failed, selected=True)
@@ -124,7 +125,7 @@ def _cells(one: Contrast) -> tuple[str, ...]:
 
 
 def _title(one: ShownDifferences) -> str:
-    title = one.title.format(one.found.bad, one.found.rest, count(one.found.bad + one.found.rest, "turn"))
+    title = one.title.format(one.found.bad, one.found.rest, number_of(one.found.bad + one.found.rest, "turn"))
     return f"{title} (same turns: {', '.join(map(str, one.found.same))})" if one.found.same else title
 
 

@@ -9,8 +9,9 @@ from typing import Any, Literal, NamedTuple
 
 from ..evaluation.first_fault import Fault
 from ..outlets.store.reader import EXAMPLES, FailedTurns, ModeCounts, StoredModes
+from ..outlets.turn_text import number_of
 from ..statistics.intervals import Interval, newcombe, wilson
-from .formatting import aligned, count, markdown_table, percent, points
+from .formatting import aligned, markdown_table, percent, points
 from .html import page, text_table
 from .topics import Topic
 
@@ -156,7 +157,7 @@ def _rate(rate: float | None, interval: Interval) -> str:
 
 
 def _title(modes: Sequence[FailureMode]) -> str:
-    return f"{count(sum(mode.turns for mode in modes), 'turn')} failed, in {count(len(modes), 'failure mode')}"
+    return f"{number_of(sum(mode.turns for mode in modes), 'turn')} failed, in {number_of(len(modes), 'failure mode')}"
 
 
 def as_text(modes: Sequence[FailureMode]) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..metrics.bound_metric import BoundMetric
+from ..outlets.turn_text import number_of
 from .compare import Comparison, MetricChange
 from .run import Run, ScoreRow, SeriesSummary, parameters_hash
 
@@ -53,11 +54,6 @@ def points(difference: float) -> str:
     )
 
 
-def count(n: int, what: str) -> str:
-    """Format a number with a noun: ``1 turn``, ``2 turns``."""
-    return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"
-
-
 @dataclass(frozen=True, slots=True)
 class Report:
     run: Run
@@ -72,7 +68,7 @@ class Report:
     @property
     def failures(self) -> list[str]:
         """Reasons why the run fails, one per line. Empty if it passes."""
-        found = [f"{count(self.gates_failed, 'gate score')} failed"] if self.gates_failed else []
+        found = [f"{number_of(self.gates_failed, 'gate score')} failed"] if self.gates_failed else []
         found += self.unevaluated
         if self.comparison is not None:
             found += [f"regression of {change.label}: {describe_change(change)}" for change in self.comparison.regressions]
@@ -86,13 +82,13 @@ class Report:
         return gates or (self.comparison is not None and any(change.watched for change in self.comparison.changes))
 
     def verdict(self) -> str:
-        scored = f"{count(len(self.run.turns), 'turn')}, {count(len(self.run.series), 'metric')}"
+        scored = f"{number_of(len(self.run.turns), 'turn')}, {number_of(len(self.run.series), 'metric')}"
         if not self.failures:
             return f"{scored}: {'every gate passed' if self.decides else 'no gates'}"
         regressions = len(self.failures) - bool(self.gates_failed) - len(self.unevaluated)
-        faults = [f"{count(self.gates_failed, 'gate score')} failed"] if self.gates_failed else []
-        faults += [f"{count(len(self.unevaluated), 'gate')} without a verdict"] if self.unevaluated else []
-        return f"{scored}: {', '.join(faults + ([count(regressions, 'regression')] if regressions else []))}"
+        faults = [f"{number_of(self.gates_failed, 'gate score')} failed"] if self.gates_failed else []
+        faults += [f"{number_of(len(self.unevaluated), 'gate')} without a verdict"] if self.unevaluated else []
+        return f"{scored}: {', '.join(faults + ([number_of(regressions, 'regression')] if regressions else []))}"
 
 
 def unevaluated_gates(metrics: Iterable[BoundMetric], run: Run) -> list[str]:
@@ -112,9 +108,9 @@ def _reason(rows: Sequence[ScoreRow]) -> str:
         return "it applies to no turn"
     vacuous = sum(row.outcome == "vacuous" for row in rows)
     if vacuous:
-        return f"{count(vacuous, 'turn')} had nothing to evaluate"
+        return f"{number_of(vacuous, 'turn')} had nothing to evaluate"
     reason, times = Counter(row.why if row.outcome == "skipped" else "" for row in rows).most_common(1)[0]
-    return f"skipped on {count(times, 'turn')}, {reason}" if reason else "its scores have no verdict. Set its threshold"
+    return f"skipped on {number_of(times, 'turn')}, {reason}" if reason else "its scores have no verdict. Set its threshold"
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:
@@ -153,7 +149,7 @@ def effect_of(change: MetricChange) -> str:
 
 
 def n_of(change: MetricChange) -> str:
-    return count(change.counts[0], "pair") if change.paired else f"{change.counts[0]:,}, {change.counts[1]:,}"
+    return number_of(change.counts[0], "pair") if change.paired else f"{change.counts[0]:,}, {change.counts[1]:,}"
 
 
 def p_value(p: float) -> str:
@@ -162,10 +158,10 @@ def p_value(p: float) -> str:
 
 def describe_pairing(comparison: Comparison) -> str:
     before, after = comparison.turns
-    sizes = f"{count(before, 'turn')} before, {count(after, 'turn')} now"
+    sizes = f"{number_of(before, 'turn')} before, {number_of(after, 'turn')} now"
     if comparison.paired_by:
-        return f"{sizes}; {count(comparison.pairs, 'pair')} by {comparison.paired_by}"
-    matches = f"only {count(comparison.pairs, 'id')} in both" if comparison.pairs else "no id in both"
+        return f"{sizes}; {number_of(comparison.pairs, 'pair')} by {comparison.paired_by}"
+    matches = f"only {number_of(comparison.pairs, 'id')} in both" if comparison.pairs else "no id in both"
     return f"{sizes}; {matches}, so they are compared as independent samples"
 
 

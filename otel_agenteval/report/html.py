@@ -16,13 +16,12 @@ import numpy as np
 
 from ..core.score import pass_rate
 from ..core.wellformed import for_document
-from ..outlets.turn_text import one_line
+from ..outlets.turn_text import number_of, one_line
 from .compare import Comparison, MetricChange
 from .formatting import (
     Report,
     by_weight,
     change_numbers,
-    count,
     describe_pairing,
     effect_of,
     n_of,
@@ -190,9 +189,7 @@ def _histogram(series: MetricSeries) -> str:
     counts, _ = np.histogram(values, bins=_BINS, range=(low, high))
     top, width = int(counts.max()), _WIDTH / _BINS
     unit = series.facts.unit
-    label = (
-        f"{count(len(values), 'value')} from {number(min(values), unit)} to {number(max(values), unit)}; axis {low:g} to {high:g}"
-    )
+    label = f"{number_of(len(values), 'value')} from {number(min(values), unit)} to {number(max(values), unit)}; axis {low:g} to {high:g}"
     bars = "".join(
         f'<rect class="bar" x="{i * width:.1f}" y="{_HEIGHT - height:.1f}" width="{width - 1:.1f}" height="{height:.1f}"/>'
         for i, height in ((i, (_HEIGHT - 2) * int(n) / top) for i, n in enumerate(counts))

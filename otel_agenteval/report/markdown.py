@@ -9,13 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ..outlets.turn_text import one_line
+from ..outlets.turn_text import number_of, one_line
 from .compare import Comparison, MetricChange
 from .formatting import (
     Report,
     by_weight,
     change_numbers,
-    count,
     describe_pairing,
     effect_of,
     n_of,
@@ -60,7 +59,7 @@ def _worst(run: Run) -> list[str]:
         f"| {_code(run.short_name(rows[0].about))} | {_code(rows[0].about.agent or '–')} | {_reasons(rows)}{_content(rows[0].about)} |"
         for rows in turns[:_WORST]
     ]
-    more = [f"\n{count(len(turns) - _WORST, 'more turn')} with something that failed."] if len(turns) > _WORST else []
+    more = [f"\n{number_of(len(turns) - _WORST, 'more turn')} with something that failed."] if len(turns) > _WORST else []
     return ["", "**Worst turns**", "", *_TURN_HEAD, *_fitting(rows, "worst", "turns"), *more]
 
 
@@ -83,7 +82,7 @@ def _comparison(comparison: Comparison) -> list[str]:
     changed = [change for change in ranked if change.verdict not in unchanged or change.series.facts.policy == "gate"]
     head = ["", f"**Against {_code(comparison.baseline)}**: {describe_pairing(comparison)}.", ""]
     table = [*_CHANGE_HEAD, *_fitting([_change_row(change) for change in changed], "changes", "metrics")] if changed else []
-    quiet = [f"No change shown in {count(len(ranked) - len(changed), 'other measure' if changed else 'measure')}."]
+    quiet = [f"No change shown in {number_of(len(ranked) - len(changed), 'other measure' if changed else 'measure')}."]
     notes = _fitting([f"- {_code(remark, 1_000)}" for remark in remarks(comparison)], "failures", "remarks")
     found = [*head, *table, ""] if table else head
     found += quiet if len(ranked) > len(changed) else []
@@ -108,7 +107,7 @@ def _metrics(run: Run) -> list[str]:
     shown = [(series, summary) for series, summary in summed if series not in never]
     shown.sort(key=lambda item: (-item[1].gates_failed, -item[1].outcomes["error"], -item[1].outcomes["fail"]))
     rows = _fitting([_metric_row(series, summary) for series, summary in shown], "metrics", "metrics")
-    applied = [f"\nNever applied: {count(len(never), 'metric')}."] if never else []
+    applied = [f"\nNever applied: {number_of(len(never), 'metric')}."] if never else []
     return ["", "<details><summary>All metrics</summary>", "", *_METRIC_HEAD, *rows, *applied, "", "</details>"]
 
 

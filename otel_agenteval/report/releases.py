@@ -13,8 +13,9 @@ from typing import Any, Literal
 from ..core.errors import AgentEvalError
 from ..core.score import Direction
 from ..outlets.store.reader import StoreReader, Wanted
+from ..outlets.turn_text import number_of
 from ..statistics.groups import Difference, GroupValue, compare_values
-from .formatting import aligned, count, markdown_table, number, p_value
+from .formatting import aligned, markdown_table, number, p_value
 from .html import page, text_table
 
 ALPHA = 0.05
@@ -118,7 +119,7 @@ def _cells(line: Line) -> tuple[str, ...]:
     return (
         line.metric, number(of.before.mean, unit), number(of.after.mean, unit),
         f"{number(of.size, unit, signed=True)} ({number(low, unit, signed=True)} … {number(high, unit, signed=True)})", p_value(line.adjusted),
-        count(line.turns[0], "pair") if line.paired else f"{line.turns[0]:,} and {line.turns[1]:,}", line.verdict, number(of.detectable, unit), needed,
+        number_of(line.turns[0], "pair") if line.paired else f"{line.turns[0]:,} and {line.turns[1]:,}", line.verdict, number(of.detectable, unit), needed,
     )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ..core.score import Direction
@@ -143,13 +144,11 @@ def adjusted_ps(found: Mapping[str, Difference]) -> dict[str, float]:
     return {metric: adjusted.get(metric, 1.0) for metric in found}
 
 
+@dataclass(slots=True)
 class _Cases:
     """Sums of a metric's values by case, unless there are too many or one of them is sampled."""
 
-    __slots__ = ("sums",)
-
-    def __init__(self) -> None:
-        self.sums: dict[str, tuple[float, int]] | None = {}
+    sums: dict[str, tuple[float, int]] | None = field(default_factory=dict)
 
     def add(self, one: GroupValue) -> None:
         if self.sums is not None:

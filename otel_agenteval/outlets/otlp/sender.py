@@ -11,6 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 
 from ...config.otlp import OtlpOptions
@@ -35,15 +36,15 @@ _MOST_BATCHES = 512
 _JOIN = 1.0
 
 
+@dataclass(slots=True)
 class _Lane:
-    def __init__(self, signal: Signal) -> None:
-        self.signal = signal
-        self.due: float | None = None
-        """Monotonic time of the next request. None if nothing waits."""
-        self.failures = 0
-        """Failed attempts in a row that will be retried."""
-        self.most = _MOST_BATCHES
-        """Largest number of batches in one request. Reduced after the receiver refused several together."""
+    signal: Signal
+    due: float | None = None
+    """Monotonic time of the next request. None if nothing waits."""
+    failures: int = 0
+    """Failed attempts in a row that will be retried."""
+    most: int = _MOST_BATCHES
+    """Largest number of batches in one request. Reduced after the receiver refused several together."""
 
 
 class Sender:

@@ -106,13 +106,13 @@ def notice_of(change: Change, root: Root) -> Notice:
     return Notice("change", change.metric, change.agent, service, round(found.n), None, found.after, None, change, examples)
 
 
+@dataclass(slots=True)
 class _Mean:
     """Mean of a series over a sliding window."""
 
-    def __init__(self) -> None:
-        self.parts: deque[tuple[int, float, float, int]] = deque()
-        """Number, weighted sum, sum of weights and number of turns of each step."""
-        self.is_below = False
+    parts: deque[tuple[int, float, float, int]] = field(default_factory=deque)
+    """Number, weighted sum, sum of weights and number of turns of each step."""
+    is_below: bool = False
 
     def add(self, step: int, value: float, weight: float) -> tuple[float, int]:
         if self.parts and self.parts[-1][0] == step:
