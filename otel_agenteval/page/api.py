@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import csv
 import io
+import itertools
 import math
 import urllib.parse
 from collections.abc import Callable, Mapping
@@ -46,6 +47,8 @@ _MOST_VALUES = 200
 """Values of a fact that can be chosen as a filter."""
 _CANDIDATES = 1_000
 """Number of latest turns that are candidates for the next label."""
+_FAILED_AT_ONCE = 100
+"""Failed turns that are listed at once, because the first few usually yield all cases."""
 _LOW = 0.1
 """Remaining share below which a judge budget is nearly used up."""
 _SCORE_FACTS = ("kind", "unit", "direction", "type", "threshold", "policy", "version")
@@ -198,17 +201,13 @@ class Api:
 
     def export(self, request: Request) -> FileResponse:
         form, limit = request.given["format"], request.given["limit"]
-        wanted, rows, start = self._filter(request), list[dict[str, Any]](), None
+        wanted, rows = self._filter(request), list[dict[str, Any]]()
         with self.views() as views:
-            while len(rows) < limit:
-                part = views.listed(wanted, limit - len(rows), start)
-                scores = views.scores_of([turn["turn_id"] for turn in part.turns]) if form != "dataset" else {}
-                for turn in part.turns:
-                    content = (views.turn(turn["turn_id"]) or {}).get("content") if self.options.content else None
-                    rows.append({**turn, "content": content, "scores": scores.get(turn["turn_id"], [])})
-                start = part.end
-                if start is None:
-                    break
+            turns = list(itertools.islice(views.all_listed(wanted, limit), limit))
+            scores = views.scores_of([turn["turn_id"] for turn in turns]) if form != "dataset" else {}
+            for turn in turns:
+                content = (views.turn(turn["turn_id"]) or {}).get("content") if self.options.content else None
+                rows.append({**turn, "content": content, "scores": scores.get(turn["turn_id"], [])})
         if form == "csv":
             return FileResponse(_as_csv(rows), "text/csv; charset=utf-8", "turns.csv")
         if form == "dataset":
@@ -218,8 +217,7 @@ class Api:
                     404,
                     "these turns have no input for cases, because content isn't stored or isn't shown (outlets.store.content, serve.page.content)",
                 )
-        lines = "".join(jsonio.dumps(row) + "\n" for row in rows)
-        return FileResponse(lines.encode(), "application/x-ndjson", "cases.jsonl" if form == "dataset" else "turns.jsonl")
+        return _json_lines(rows, "cases.jsonl" if form == "dataset" else "turns.jsonl")
 
     def check(self, request: Request) -> None:
         """Raise a Problem if the reader can't use the filter."""
@@ -299,11 +297,7 @@ class Api:
             high = wanted.until if wanted.until is not None else extent[1] if extent is not None else self.now
             step = given["step"] or _step_for(high - low)
             cells = views.cells(wanted, given["by"], step)
-            changes = [
-                change
-                for change in views.changes(low if extent is not None else wanted.since or 0.0)
-                if request.reader.tenant in (None, change["tenant"])
-            ]
+            changes = _changes(views, low if extent is not None else wanted.since or 0.0, request.reader)
             releases = [{"version": version, "at": hour * HOUR} for version, hour in views.releases(wanted)[1:]]
         with_intervals = wanted.metric is not None
         found: dict[tuple[str | None, str], list[dict[str, Any]]] = {}
@@ -316,8 +310,7 @@ class Api:
 
     def changes(self, request: Request) -> dict[str, Any]:
         with self.views() as views:
-            found = views.changes(request.given["since"])
-        return {"changes": [change for change in found if request.reader.tenant in (None, change["tenant"])]}
+            return {"changes": _changes(views, request.given["since"], request.reader)}
 
     def compare(self, request: Request) -> dict[str, Any]:
         by = request.given["by"]
@@ -381,28 +374,16 @@ class Api:
         if not self.options.content:
             raise Problem(404, "content isn't shown. Set serve.page.content")
         with self.views() as views:
-            cases = stored_cases(
-                views, self._failed_turns(views, wanted), request.given["limit"], self.parameters, self._references(request)
-            )
+            listed = views.all_listed(wanted, _FAILED_AT_ONCE)
+            turns = (turn for one in listed if (turn := views.turn(one["turn_id"])) is not None)
+            references = references_of(self._labels_of(request)) if self.labels is not None else {}
+            cases = stored_cases(views, turns, request.given["limit"], self.parameters, references)
         if not cases:
             raise Problem(
                 404,
                 "no turn of the mode has stored content with an input, and a metric to evaluate it again (outlets.store.content)",
             )
-        return FileResponse("".join(jsonio.dumps(case) + "\n" for case in cases).encode(), "application/x-ndjson", "cases.jsonl")
-
-    @staticmethod
-    def _failed_turns(views: Views, wanted: Filter) -> Iterator[dict[str, Any]]:
-        start = None
-        while True:
-            part = views.listed(wanted, 100, start)
-            yield from (turn for one in part.turns if (turn := views.turn(one["turn_id"])) is not None)
-            start = part.end
-            if start is None:
-                return
-
-    def _references(self, request: Request) -> dict[str, dict[str, Any]]:
-        return references_of(self._labels_of(request)) if self.labels is not None else {}
+        return _json_lines(cases, "cases.jsonl")
 
     def cases(self, request: Request) -> dict[str, Any]:
         given = request.given
@@ -560,12 +541,13 @@ class Api:
 def _cursor_in(text: str | None) -> Cursor | None:
     if text is None:
         return None
+    found: Cursor | None = None
     try:
         at, _, turn_id = base64.urlsafe_b64decode(text.encode() + b"=" * (-len(text) % 4)).decode().partition(" ")
         found = Cursor(float.fromhex(at), turn_id)
     except (ValueError, OverflowError):
-        raise Problem(400, "cursor: must be the `next` of the previous page") from None
-    if not math.isfinite(found.at) or not turn_id:
+        pass
+    if found is None or not math.isfinite(found.at) or not found.turn_id:
         raise Problem(400, "cursor: must be the `next` of the previous page")
     return found
 
@@ -587,6 +569,11 @@ def _texts(content: Mapping[str, Any] | None, scores: list[dict[str, Any]]) -> d
 
 def _is_bad(score: Mapping[str, Any]) -> bool:
     return score["status"] == "error" or (score["passed"] is False and score["direction"] != "neutral")
+
+
+def _changes(views: Views, since: float, reader: Reader) -> list[dict[str, Any]]:
+    """Return the stored changes since a time that the reader can see."""
+    return [change for change in views.changes(since) if reader.tenant in (None, change["tenant"])]
 
 
 def _require_causes(views: Views) -> None:
@@ -702,6 +689,10 @@ _COLUMNS = (
     "turn_id", "at", "agent", "service", "service_version", "model", "conversation_id", "duration_s", "cost_usd", "cost_estimated", "input_tokens",
     "output_tokens", "error",
 )  # fmt: skip
+
+
+def _json_lines(rows: list[dict[str, Any]], filename: str) -> FileResponse:
+    return FileResponse("".join(jsonio.dumps(row) + "\n" for row in rows).encode(), "application/x-ndjson", filename)
 
 
 def _as_csv(rows: list[dict[str, Any]]) -> bytes:

@@ -219,6 +219,14 @@ class Views(StoreReader):
                 break
         return TurnPage(found, start)
 
+    def all_listed(self, wanted: Filter, size: int) -> Iterator[dict[str, Any]]:
+        """Yield all matching turns, latest first. They are read in pages of ``size``."""
+        page = self.listed(wanted, size)
+        yield from page.turns
+        while page.end is not None:
+            page = self.listed(wanted, size, page.end)
+            yield from page.turns
+
     def _block(self, wanted: Filter, start: Cursor | None, order: Order, size: int) -> _Block:
         where, p = _of_time(wanted, self._sql, start, order), self._sql.p
         way = _WAYS[order][0]
