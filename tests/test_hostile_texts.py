@@ -19,7 +19,7 @@ from otel_agenteval.core.prices import Tokens, table_cost
 from otel_agenteval.core.turn import Message, ToolCall
 from otel_agenteval.detectors.credentials import credentials
 from otel_agenteval.detectors.redaction.find import finds
-from otel_agenteval.dialects import content
+from otel_agenteval.dialects import content, payloads
 from otel_agenteval.dialects.generic import values
 from otel_agenteval.evaluation.redaction import KINDS, redacted_text
 from otel_agenteval.judging.models.invisible import shown
@@ -72,7 +72,7 @@ def other_pages(text: str) -> oa.Score:
         (redact, lambda n: "eyJhbGciOiJIUzI1NiJ9\n" * (n // 21), SIZES),
         (redact, lambda n: f'{{"password": "a{"_0" * n}!"}}', (10, 40, 160)),
         (values.opened, lambda n: "['" + "\\'\\'\\'" * (n // 6), SIZES),
-        (content.literal, lambda n: "[f'" + "{1}" * (n // 3) + "']", (8_000, 32_000, 128_000)),
+        (payloads.literal, lambda n: "[f'" + "{1}" * (n // 3) + "']", (8_000, 32_000, 128_000)),
         (metric("code_is_sql"), lambda n: "(000).0" * (n // 7), (600, 2_400, 9_600)),
         (metric("code_injection_markers", "context"), lambda n: f"The assistant reads a{'_' * n}bb.", (20, 80, 320)),
         (metric("code_ungrounded_urls"), lambda n: f"```json\nhttps://a.example{chr(10) * n}x```", SIZES),
@@ -169,14 +169,14 @@ READERS: dict[str, Callable[[str], Any]] = {
     "a message": lambda text: content.decode(text, "user"),
     "an answer": lambda text: content.decode([{"role": "assistant", "content": text}], "assistant"),
     "messages": lambda text: content.decode("[" + text, "user"),
-    "a literal": content.literal,
-    "a literal that begins": lambda text: content.literal("['" + text),
-    "arguments": content.arguments_of,
-    "arguments that begin": lambda text: content.arguments_of('{"a": "' + text),
-    "a result": content.unwrap_result,
+    "a literal": payloads.literal,
+    "a literal that begins": lambda text: payloads.literal("['" + text),
+    "arguments": payloads.arguments_of,
+    "arguments that begin": lambda text: payloads.arguments_of('{"a": "' + text),
+    "a result": payloads.unwrap_result,
     "what toString writes": lambda text: java_text.parsed("Call{a=" + text + "}"),
     "a list that toString writes": lambda text: java_text.parsed("[Call(a=[" + text + ")"),
-    "a repr of a message": lambda text: content.repr_text("content='" + text),
+    "a repr of a message": lambda text: payloads.repr_text("content='" + text),
     "an opened value": values.opened,
     "a value that begins": lambda text: values.opened("[Call(a='" + text),
     "a transcript": lambda text: values.transcript("user: " + text),

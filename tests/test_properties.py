@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from otel_agenteval.core.errors import NotASpan
 from otel_agenteval.core.jsonio import dumps, loads, loads_cut, loads_or_text
 from otel_agenteval.core.turn import Turn
-from otel_agenteval.dialects.content import arguments_of, decode, unwrap_result
+from otel_agenteval.dialects.content import decode
+from otel_agenteval.dialects.payloads import arguments_of, unwrap_result
 from otel_agenteval.metrics.bound_metric import BoundMetric
 from otel_agenteval.metrics.registry import catalog
 from otel_agenteval.spans.otlp import OtlpLog, from_json

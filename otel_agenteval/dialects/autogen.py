@@ -13,7 +13,7 @@ from typing import Any
 from ..core.later import Later
 from ..spans.record import SpanRecord
 from .attributes import as_int, as_text
-from .content import object_in
+from .payloads import object_in
 from .step import AGENT, INNER, LLM, SETUP, WORKFLOW, Step
 
 MARKS: frozenset[str] = frozenset()

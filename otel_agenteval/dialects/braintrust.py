@@ -12,7 +12,7 @@ from typing import Any
 
 from ..spans.record import ERROR, SpanRecord
 from .attributes import as_float, as_int, as_text
-from .content import object_in, unquoted
+from .payloads import object_in, unquoted
 from .step import CHAIN, CONVERSATION_NAMES, GUARDRAIL, INNER, LLM, TOOL, Step
 
 KINDS = {

@@ -15,7 +15,7 @@ from ..core.later import Later
 from ..core.templates import PLACE, filled_in, places
 from ..spans.record import SpanRecord
 from .attributes import as_int, as_text
-from .content import literal_in, object_in
+from .payloads import literal_in, object_in
 from .step import AGENT, CHAIN, INNER, LLM, WORKFLOW, Step
 
 MARKS = frozenset(("crewai.crew.tasks", "crewai.task.description", "crewai.agent.role"))

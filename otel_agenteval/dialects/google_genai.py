@@ -14,8 +14,8 @@ from typing import Any
 
 from ..core.later import Later
 from ..spans.record import SpanRecord
-from .content import object_in
 from .openinference import inputs_of, messages_of, unflatten
+from .payloads import object_in
 from .step import LLM, TOOL, Step
 
 MARKS = frozenset(("message.tool_calls.0.tool_call.function.name",))

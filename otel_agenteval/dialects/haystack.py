@@ -16,9 +16,9 @@ from ..core.later import Later
 from ..core.wellformed import plain
 from ..spans.record import SpanRecord
 from .attributes import as_int, as_text, first_int
-from .content import object_in
 from .dspy import ASKED
 from .otel_genai import documents
+from .payloads import object_in
 from .step import AGENT, CHAIN, EMBEDDING, INNER, LLM, RERANK, RETRIEVAL, TOOL, Step
 
 MARKS = frozenset((

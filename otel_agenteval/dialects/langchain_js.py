@@ -14,7 +14,7 @@ from typing import Any
 from ..core.bounded import sum_of
 from ..spans.record import SpanRecord
 from .attributes import as_int, as_text
-from .content import object_in
+from .payloads import object_in
 from .step import AGENT, CHAIN, LLM, TOOL, Step
 
 MARKS: frozenset[str] = frozenset()

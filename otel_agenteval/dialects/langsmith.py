@@ -16,8 +16,8 @@ from ..core.later import Later
 from ..core.turn import ErrorInfo
 from ..spans.record import SpanRecord
 from .attributes import as_int, as_text
-from .content import first_argument
 from .otel_genai import documents
+from .payloads import first_argument
 from .step import AGENT, CHAIN, CONVERSATION_NAMES, EMBEDDING, INNER, LLM, NO_FAILURES, RETRIEVAL, TOOL, Step
 
 KINDS = {

@@ -14,8 +14,8 @@ from ..core import jsonio
 from ..core.later import Later
 from ..spans.record import SpanRecord
 from .attributes import as_int, as_text
-from .content import first_argument
 from .otel_genai import documents
+from .payloads import first_argument
 from .step import CHAIN, EMBEDDING, INNER, LLM, RERANK, RETRIEVAL, SETUP, TOOL, Step
 
 MARKS = frozenset(

@@ -17,8 +17,8 @@ from ..core import jsonio
 from ..core.later import Later
 from ..spans.record import SpanRecord
 from .attributes import as_int, as_text, first_int
-from .content import literal
 from .openinference import unflatten
+from .payloads import literal
 from .step import EMBEDDING, INNER, LLM, RERANK, WORKFLOW, Step
 
 MARKS = frozenset(("litellm.call_id", "litellm.api_key.hash", "hidden_params", "litellm.provider.model"))

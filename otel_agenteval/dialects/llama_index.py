@@ -14,8 +14,9 @@ from typing import Any
 from ..core import jsonio
 from ..spans.record import SpanRecord
 from .attributes import as_int, as_text
-from .content import REDACTED, literal_in
+from .content import REDACTED
 from .otel_genai import documents
+from .payloads import literal_in
 from .step import AGENT, CHAIN, EMBEDDING, HANDOFF, INNER, LLM, RERANK, RETRIEVAL, TOOL, WORKFLOW, Step
 
 MARKS = frozenset(("llamaindex.run_id", "llamaindex.step.input_event"))

@@ -12,8 +12,9 @@ from ..core.later import Later
 from ..core.turn import Document
 from ..spans.record import SpanRecord
 from .attributes import as_float, as_int, as_text
-from .content import REDACTED, literal, object_in
+from .content import REDACTED
 from .otel_genai import document, documents
+from .payloads import literal, object_in
 from .step import AGENT, CHAIN, EMBEDDING, GUARDRAIL, HANDOFF, INNER, LLM, RERANK, RETRIEVAL, TOOL, UNKNOWN, WORKFLOW, Step
 
 KINDS = {

@@ -9,9 +9,9 @@ from typing import Any
 from ..core import jsonio
 from ..spans.record import SpanRecord
 from .attributes import as_int, as_text
-from .content import first_argument, literal, object_in
 from .openinference import unflatten
 from .otel_genai import OPERATIONS, documents
+from .payloads import first_argument, literal, object_in
 from .step import AGENT, CHAIN, EMBEDDING, LLM, RERANK, RETRIEVAL, TOOL, WORKFLOW, Step
 
 KINDS = {"workflow": WORKFLOW, "task": CHAIN, "agent": AGENT, "tool": TOOL}

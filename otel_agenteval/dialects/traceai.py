@@ -17,8 +17,8 @@ from ..core.later import Later
 from ..spans.record import ERROR, SpanRecord
 from . import openinference
 from .attributes import as_float, as_int, as_text
-from .content import repr_text
 from .openinference import messages_of
+from .payloads import repr_text
 from .step import AGENT, CHAIN, INNER, LLM, RETRIEVAL, ROOT_ROLES, TOOL, Step
 
 KINDS = {**openinference.KINDS, "STEP": INNER, "TASK": CHAIN, "ENTRY": CHAIN, "WORKFLOW": CHAIN, "CONVERSATION": CHAIN}

@@ -6,8 +6,9 @@ import json
 
 import pytest
 
-from otel_agenteval.dialects.content import decode, unwrap_result
+from otel_agenteval.dialects.content import decode
 from otel_agenteval.dialects.openinference import unflatten
+from otel_agenteval.dialects.payloads import unwrap_result
 from otel_agenteval.dialects.reader import is_genai_scope, read, role_of
 from otel_agenteval.spans.record import LogPart
 from tests.support.spans import agent, chat, span, tool, turn_of

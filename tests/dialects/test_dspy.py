@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from otel_agenteval.dialects.content import arguments_of
+from otel_agenteval.dialects.payloads import arguments_of
 from otel_agenteval.dialects.reader import read
 from tests.support.spans import span, turn_of
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from otel_agenteval.dialects.content import unwrap_result
+from otel_agenteval.dialects.payloads import unwrap_result
 from otel_agenteval.dialects.reader import role_of
 from otel_agenteval.spans.record import SpanEvent
 from tests.support.spans import chat, span, turn_of, turns_of

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from otel_agenteval.dialects.content import decode, unwrap_result
+from otel_agenteval.dialects.content import decode
+from otel_agenteval.dialects.payloads import unwrap_result
 from otel_agenteval.dialects.reader import read, role_of
 from otel_agenteval.spans.record import SpanEvent
 from tests.support.spans import span, turn_of, turns_of

@@ -10,7 +10,8 @@ from typing import Any
 
 from ...spans.record import ERROR, LogPart, SpanRecord
 from ..attributes import as_float, as_text
-from ..content import REDACTED, says_failed
+from ..content import REDACTED
+from ..payloads import says_failed
 from ..step import LLM, TOOL
 from .facts import Facts
 from .keys import OUT, SPREAD_ARGUMENTS, is_content_of_event, meaning_of

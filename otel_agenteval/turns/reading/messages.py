@@ -13,7 +13,8 @@ from typing import Any
 
 from ...core import jsonio
 from ...core.turn import ErrorInfo, Message, ToolRequest
-from ...dialects.content import REDACTED, is_tagged, logprobs_in
+from ...dialects.content import REDACTED, is_tagged
+from ...dialects.payloads import logprobs_in
 from ...dialects.step import AGENT, INNER, LLM, TOOL, Step
 from .finish_reasons import asks_for_tools, ends_by_itself
 from .rag_prompt import answer_in, question_in

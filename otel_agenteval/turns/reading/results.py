@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from ...core.jsonio import frozen
 from ...core.turn import Message, ToolRequest, ToolResponse
-from ...dialects.content import arguments_of
+from ...dialects.payloads import arguments_of
 
 T = TypeVar("T")
 

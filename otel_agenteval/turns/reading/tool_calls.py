@@ -17,8 +17,9 @@ from ...core import jsonio
 from ...core.later import Later
 from ...core.turn import ErrorInfo, Handoff, Message, ToolCall, ToolRequest, ToolState
 from ...dialects.attributes import as_text
-from ...dialects.content import REDACTED, arguments_of, says_failed, unquoted, unwrap_result
+from ...dialects.content import REDACTED
 from ...dialects.generic.words import words_of
+from ...dialects.payloads import arguments_of, says_failed, unquoted, unwrap_result
 from ...dialects.react import INTERPRETER, calls_in_code, printed
 from ...dialects.step import AGENT, CHAIN, HANDOFF, INNER, LLM, ROOT_ROLES, TOOL, Step
 from ...spans.record import ERROR, SpanRecord

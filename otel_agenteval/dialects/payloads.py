@@ -1,0 +1,200 @@
+"""Parsers of single values: arguments and results of tools, objects and Python literals in texts, log probabilities."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ..core import java_text, jsonio, python_text
+
+_LONGEST_LITERAL = 1_000_000
+
+
+def literal(value: Any) -> Any:
+    """Parse Python's ``str`` or ``repr`` of a value, or JSON. Other text stays unchanged."""
+    if value.__class__ is not str or value[:1] not in ("{", "[", "'", '"') or len(value) > _LONGEST_LITERAL:
+        return value
+    try:
+        return python_text.literal(value)
+    except ValueError:
+        return jsonio.loads_or_text(value)[0]
+
+
+def literal_in(text: str) -> Any:
+    """Return the value of a Python literal, or None for other texts."""
+    try:
+        return python_text.literal(text)
+    except ValueError:
+        return None
+
+
+def object_in(raw: Any) -> Mapping[str, Any]:
+    """Return the object that a value or its JSON text contains, or an empty one."""
+    value = jsonio.loads_or_text(raw)[0] if raw.__class__ is str else raw
+    return value if isinstance(value, Mapping) else {}
+
+
+def unquoted(raw: Any) -> Any:
+    """Return the text in a JSON string, or any other value unchanged."""
+    return jsonio.loads_or_text(raw)[0] if raw.__class__ is str and raw[:1] == '"' else raw
+
+
+_REPR = re.compile(r"""content=('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")(?: \w+=|$)""", re.DOTALL)
+
+
+def repr_text(raw: str) -> str:
+    """Return the text of a LangChain message from its ``str()``. The form is ``content='...' name='...' tool_call_id='...'``."""
+    found = _REPR.match(raw)
+    try:
+        return str(python_text.literal(found.group(1))) if found is not None else raw
+    except ValueError:
+        return raw
+
+
+CALL_FIELDS = frozenset(("args", "kwargs", "sanitize_inputs_outputs"))
+"""Fields of a function's call."""
+_LONGEST_ARGUMENTS = 100_000
+
+
+def arguments_of(raw: Any) -> dict[str, Any] | None:
+    """Return a tool call's arguments as an object, or None if they aren't one."""
+    if isinstance(raw, str):
+        try:
+            raw = jsonio.loads(raw)
+        except ValueError:
+            is_dict = raw[:1] == "{" and len(raw) <= _LONGEST_ARGUMENTS
+            raw = (literal_in(raw) if is_dict else None) or java_text.parsed(raw)
+        if isinstance(raw, str):  # JSON text inside JSON text
+            return arguments_of(raw) if raw[:1] == "{" else None
+    if not isinstance(raw, Mapping):
+        return None
+    inner = raw.get("kwargs")
+    return dict(inner if isinstance(inner, Mapping) and raw.keys() <= CALL_FIELDS and not raw.get("args") else raw)
+
+
+def first_argument(raw: Any) -> Any:
+    """Return a retriever's query: the text, or the first text among a call's arguments."""
+    if raw.__class__ is not str or raw[:1] not in '{["':
+        return raw
+    value, _ = jsonio.loads_or_text(raw)
+    if isinstance(value, Mapping):
+        args, kwargs = value.get("args"), value.get("kwargs")
+        if isinstance(args, list) or isinstance(kwargs, Mapping):
+            value = [*(args if isinstance(args, list) else ()), *(kwargs.values() if isinstance(kwargs, Mapping) else ())]
+        else:
+            value = [value[key] for key in ("query", "question", "input") if key in value] + list(value.values())
+    if isinstance(value, list):
+        return next((item for item in value if isinstance(item, str)), None)
+    return value
+
+
+TEXT_BLOCK_FIELDS = frozenset(
+    ("text", "type", "block_type", "annotations", "_meta", "meta", "cache_control", "citations", "thought")
+)
+_FUNCTION_RESPONSE = frozenset(("id", "name", "response"))
+_RESULT_KEYS = frozenset((
+    "toolUseId", "status", "content", "isError", "is_error", "structuredContent", "structured_content", "meta", "_meta", "resultType",
+))  # fmt: skip
+_WRAPPER_KEYS = ('"content"', '"text"', '"response"')
+"""Each wrapper of a result has one of these keys."""
+_UNWRAPPED = object()
+
+
+def unwrap_result(raw: Any) -> Any:
+    """Return a tool's result without the message or content blocks around it."""
+    value = raw
+    if isinstance(raw, str):
+        if raw[:8] == "content=" and " tool_call_id='" in raw:
+            return repr_text(raw)
+        is_text = raw[:1] == '"' == raw[-1:]
+        if not is_text and not (raw[:1] in "{[" and any(key in raw for key in _WRAPPER_KEYS)):
+            return raw
+        try:
+            value = jsonio.loads(raw)
+        except ValueError:
+            return raw
+        if is_text:
+            return value
+    if isinstance(value, list) and value and all(map(_is_text_block, value)):
+        return "\n".join(str(item.get("text", item.get("content", ""))) for item in value)
+    if isinstance(value, Mapping):
+        for reader in (_result_of_message, _result_of_framework):
+            found = reader(value)
+            if found is not _UNWRAPPED:
+                return found
+    return raw
+
+
+def _is_text_block(item: Any) -> bool:
+    """Return True for a framework's text block. Data entries have other fields beside the text, and no block type."""
+    if not isinstance(item, Mapping):
+        return False
+    kind = item.get("type")
+    return kind == "text" or ("text" in item and (isinstance(kind, str) or TEXT_BLOCK_FIELDS.issuperset(item)))
+
+
+def _result_of_message(value: Mapping[str, Any]) -> Any:
+    """Return the content of a tool's message in a form of LangChain, MCP, Anthropic or Bedrock."""
+    only = value.get("output") if len(value) == 1 else None
+    if isinstance(only, Mapping) and "lc" in only:
+        value = only
+    if "lc" in value and isinstance(value.get("kwargs"), Mapping):
+        value = {"type": "tool", "data": value["kwargs"]}
+    kind, data = value.get("type"), value.get("data")
+    if kind == "tool" and isinstance(data, Mapping) and "content" in data:
+        return data["content"] if isinstance(data["content"], str) else unwrap_result(data["content"])
+    if "content" not in value:
+        return _UNWRAPPED
+    if kind in ("tool", "ToolMessage"):
+        return value["content"]
+    return unwrap_result(value["content"]) if _RESULT_KEYS.issuperset(value) else _UNWRAPPED
+
+
+def _result_of_framework(value: Mapping[str, Any]) -> Any:
+    """Return the result in an object of Google's, LlamaIndex's or another framework, or in a whole event."""
+    if value.keys() == _FUNCTION_RESPONSE:
+        return value["response"]
+    choices = value.get("choices")
+    if isinstance(choices, list) and len(choices) == 1 and isinstance(choices[0], Mapping):
+        message = choices[0].get("message")
+        return unwrap_result(message["content"]) if isinstance(message, Mapping) and "content" in message else _UNWRAPPED
+    if "blocks" in value and "raw_output" in value:
+        output = value["raw_output"]
+        return output if isinstance(output, Mapping) and "source_nodes" not in output else unwrap_result(value["blocks"])
+    if "tool_output" in value and ("tool_name" in value or "tool_call_id" in value):
+        return unwrap_result(value["tool_output"])
+    return _UNWRAPPED
+
+
+def says_failed(value: Mapping[str, Any]) -> bool:
+    """Return True if a tool's result has an error flag of Anthropic, Bedrock or MCP."""
+    return value.get("is_error") is True or value.get("isError") is True or "error" in (value.get("status"), value.get("state"))
+
+
+_DEEPEST_LOGPROBS = 12
+
+
+def logprobs_in(raw: Any) -> list[float] | None:
+    """Return the log probabilities of an answer's tokens from a model's response, or None."""
+    if raw.__class__ is str:
+        if '"logprob"' not in raw and '"token_logprobs"' not in raw:
+            return None
+        raw, _ = jsonio.loads_or_text(raw)
+    held = _logprobs_below(raw, 0)
+    entries = held.get("content") or held.get("token_logprobs") if isinstance(held, Mapping) else held
+    found = [entry.get("logprob") if isinstance(entry, Mapping) else entry for entry in entries or ()]
+    numbers = [float(number) for number in found if isinstance(number, (int, float)) and not isinstance(number, bool)]
+    return numbers if numbers and len(numbers) == len(found) else None
+
+
+def _logprobs_below(value: Any, depth: int) -> Any:
+    if depth > _DEEPEST_LOGPROBS:
+        return None
+    if isinstance(value, Mapping):
+        if value.get("logprobs"):
+            return value["logprobs"]
+        value = value.values()
+    elif not isinstance(value, (list, tuple)):
+        return None
+    return next((found for item in value if (found := _logprobs_below(item, depth + 1))), None)
