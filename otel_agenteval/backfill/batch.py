@@ -201,12 +201,8 @@ def chosen(
     return with_signals(of_turns, of_whole, selected), of_whole, rules
 
 
-def result_schema() -> Any:
-    pa = require("pyarrow", feature="backfill", extra="parquet")
-    types = {"string": pa.string(), "int64": pa.int64(), "double": pa.float64(), "bool": pa.bool_()}
-    return pa.schema([(name, types[kind]) for name, kind in RESULT_COLUMNS.items()])
-
-
 def _results(rows: list[dict[str, Any]]) -> Any:
     pa = require("pyarrow", feature="backfill", extra="parquet")
-    return pa.Table.from_pylist(rows, result_schema())
+    types = {"string": pa.string(), "int64": pa.int64(), "double": pa.float64(), "bool": pa.bool_()}
+    schema = pa.schema([(name, types[kind]) for name, kind in RESULT_COLUMNS.items()])
+    return pa.Table.from_pylist(rows, schema)

@@ -138,12 +138,6 @@ def of_package(name: str) -> Capture | None:
     return next((one for one in CAPTURES if one.packages and re.fullmatch(one.packages, plain)), None)
 
 
-def advice_for(scopes: Sequence[str]) -> str:
-    """Return advice on what to set so that these scopes capture content. Empty if unknown."""
-    known = {one.name: one.advice for one in map(of_scope, scopes) if one is not None and one.advice}
-    return "; ".join(f"{name}: {advice}" for name, advice in known.items())
-
-
 def advice_without_turn(scopes: Sequence[str]) -> str:
     """Return a hint for scopes without an agent or a model call."""
     known = ", ".join(sorted(filter(is_genai_scope, scopes)))
@@ -158,9 +152,7 @@ def advice_on(missing: str, scopes: Sequence[str]) -> str:
         return "pass the caller's context to the thread or the stream in which tools run"
     if missing == TURN:
         return "trace the model calls too, or add attributes to your own spans: docs/get-started/integrations/own-spans.md"
-    advice = advice_for(scopes)
-    return (
-        f"to capture content, check the settings of {advice}"
-        if advice
-        else "to capture content, see docs/guides/capture-content.md"
-    )
+    known = {one.name: one.advice for one in map(of_scope, scopes) if one is not None and one.advice}
+    if not known:
+        return "to capture content, see docs/guides/capture-content.md"
+    return f"to capture content, check the settings of {'; '.join(f'{name}: {advice}' for name, advice in known.items())}"

@@ -16,7 +16,7 @@ from ..spans.record import SpanRecord
 from .attributes import as_int, as_text
 from .content import REDACTED
 from .otel_genai import documents
-from .payloads import literal_in
+from .payloads import literal_in, parsed
 from .step import AGENT, CHAIN, EMBEDDING, HANDOFF, INNER, LLM, RERANK, RETRIEVAL, TOOL, WORKFLOW, Step
 
 MARKS = frozenset(("llamaindex.run_id", "llamaindex.step.input_event"))
@@ -244,7 +244,7 @@ def _chat_end(get: Any, step: Step) -> None:
     text = get("response.text")
     if blocks is not None:
         calls = get("response.message.additional_kwargs.tool_calls")
-        step.output_messages = [{"role": "assistant", "content": _listed(blocks), "tool_calls": _listed(calls)}]
+        step.output_messages = [{"role": "assistant", "content": parsed(blocks), "tool_calls": parsed(calls)}]
     elif text is not None:
         step.output_messages = text
     step.model = as_text(get("response.raw.model")) or step.model
@@ -268,10 +268,6 @@ _COUNTS = (
         (f"{_USAGE}completion_tokens_details.reasoning_tokens", f"{_USAGE}output_tokens_details.reasoning_tokens"),
     ),
 )
-
-
-def _listed(raw: Any) -> Any:
-    return jsonio.loads_or_text(raw)[0] if raw.__class__ is str else raw
 
 
 _FINISH = re.compile(r'"finish_reason": ?"([a-z_]+)"')

@@ -10,9 +10,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ..core import jsonio
 from ..spans.record import SpanRecord
 from .attributes import as_text
+from .payloads import parsed
 from .step import SETUP, TOOL, Step
 
 MARKS = frozenset(("mcp.method.name",))
@@ -46,9 +46,7 @@ def read(record: SpanRecord, step: Step) -> None:
         step.tool_failed = True
     if step.tool_arguments is None:
         given = ((key.partition("mcp.request.argument.")[2], value) for key, value in record.attributes.items())
-        step.tool_arguments = {
-            name: jsonio.loads_or_text(value)[0] if value.__class__ is str else value for name, value in given if name
-        } or None
+        step.tool_arguments = {name: parsed(value) for name, value in given if name} or None
     if SCOPES.match(record.scope):
         request = get("request") if "request" in record.attributes else get("traceloop.entity.input")
         if request.__class__ is str:
@@ -59,7 +57,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _read_request(text: str, step: Step) -> None:
-    request, _ = jsonio.loads_or_text(text)
+    request = parsed(text)
     if isinstance(request, Mapping):
         params = request.get("params", request)  # a whole request or only its parameters
         if isinstance(params, Mapping):
@@ -68,7 +66,7 @@ def _read_request(text: str, step: Step) -> None:
 
 
 def _read_result(raw: Any, step: Step) -> None:
-    result = jsonio.loads_or_text(raw)[0] if raw.__class__ is str else raw
+    result = parsed(raw)
     if isinstance(result, Mapping):
         step.tool_failed = result.get("isError") is True or result.get("is_error") is True
         structured = result.get("structuredContent")

@@ -11,7 +11,7 @@ from ..spans.record import SpanRecord
 from .attributes import as_int, as_text
 from .openinference import unflatten
 from .otel_genai import OPERATIONS, documents
-from .payloads import first_argument, literal, object_in
+from .payloads import first_argument, literal, object_in, parsed
 from .step import AGENT, CHAIN, EMBEDDING, LLM, RERANK, RETRIEVAL, TOOL, WORKFLOW, Step
 
 KINDS = {"workflow": WORKFLOW, "task": CHAIN, "agent": AGENT, "tool": TOOL}
@@ -61,7 +61,7 @@ def _graph_role(attributes: Mapping[str, Any], kind: Any) -> str | None:
     """Return the role of LangChain's topmost runnable, which OpenLLMetry always calls an agent."""
     nodes = attributes.get(_NODES)
     if nodes is not None:
-        found, _ = jsonio.loads_or_text(nodes) if nodes.__class__ is str else (nodes, False)
+        found = parsed(nodes)
         known = isinstance(found, (list, tuple)) and bool(found) and not any(as_text(node) in _LOOP for node in found)
         return WORKFLOW if known else AGENT
     if kind != "workflow":

@@ -29,9 +29,14 @@ def literal_in(text: str) -> Any:
         return None
 
 
+def parsed(raw: Any) -> Any:
+    """Return the value of JSON text. Other values stay unchanged."""
+    return jsonio.loads_or_text(raw)[0] if raw.__class__ is str else raw
+
+
 def object_in(raw: Any) -> Mapping[str, Any]:
     """Return the object that a value or its JSON text contains, or an empty one."""
-    value = jsonio.loads_or_text(raw)[0] if raw.__class__ is str else raw
+    value = parsed(raw)
     return value if isinstance(value, Mapping) else {}
 
 

@@ -77,6 +77,12 @@ class RecordAccount:
         if self._telemetry is not None:
             self._telemetry.add(EMIT_RECORDS, records, outlet=self._outlet, outcome=outcome)
 
+    def lose(self, reason: str, batch: Iterable[ScoredTurn]) -> None:
+        """Count the scores of turns that never became records as failed ones."""
+        lost = sum(score.status != "skipped" for scored in batch for score in scored.scores)
+        self.add(lost)
+        self.finish(reason, lost)
+
     def to_dict(self) -> dict[str, Any]:
         return {"made": self.made, "delivered": self.delivered, "waiting": self.waiting, "failed": dict(self.failed)}
 
@@ -141,9 +147,7 @@ class Outlet(ABC):
             except Exception as error:
                 fault = fault or error
                 if self.records is not None:
-                    lost = sum(score.status != "skipped" for score in scored.scores)
-                    self.records.add(lost)
-                    self.records.finish("fault", lost)
+                    self.records.lose("fault", [scored])
         return found, fault
 
     def note_outcome(self, turn_id: str, metric: str, outcome: str) -> None:

@@ -112,9 +112,7 @@ class FanOut:
             lane.do(work, sum(scored.size for scored in batch))
         except LaneFull:
             if outlet.records is not None:
-                lost = sum(score.status != "skipped" for scored in batch for score in scored.scores)
-                outlet.records.add(lost)
-                outlet.records.finish("no_answer", lost)
+                outlet.records.lose("no_answer", batch)
             raise
 
     def announce(self, change: Change, root: Root) -> None:
