@@ -411,6 +411,7 @@ class _Connection:
                     return
                 left -= len(piece)
 
+        self._protocol = h11.Connection(h11.SERVER)  # the last one can hold a large buffer
         with contextlib.suppress(Exception):
             if self._writer.can_write_eof():
                 self._writer.write_eof()
