@@ -8,6 +8,7 @@ import json
 import logging
 import signal
 import sys
+from functools import partial
 from typing import Any
 
 from ..config.loader import load_config
@@ -16,6 +17,7 @@ from ..core.errors import ConfigError
 from ..core.processes import cores
 from ..kafka.consumer import Address, KafkaSource, Patience
 from ..server.app import Service
+from ..server.health import Check
 from ..server.notify import Notifier, Progress
 from ..server.process import run_beside, tune
 from .exit_codes import FAILED, OK, UNUSABLE
@@ -138,6 +140,7 @@ async def _work(
     if address is not None and patience is not None:
         engine.keep_all()  # offsets are committed after delivery, so undelivered data stays in the topic
         source = KafkaSource(engine, service.receiver.feed, address, patience)
+        service.more_checks.append(partial(_kafka_check, source))
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -175,6 +178,10 @@ async def _work(
     if source is not None:
         await loop.run_in_executor(None, source.stop, config.serve.drain_timeout)
     return await service.drain()
+
+
+def _kafka_check(source: KafkaSource) -> Check:
+    return Check("kafka", source.trouble)
 
 
 # --- division of the limits of judge and embedder among the processes of one worker

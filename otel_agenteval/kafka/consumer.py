@@ -6,6 +6,7 @@ messages and drop the rest, which the partition's next member reads again.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import re
@@ -46,7 +47,9 @@ _MOST_SNAPSHOTS = 4
 _BUFFER_KB = 16 * 1024
 _STATISTICS = 1.0
 _ASK = 1.0
-"""Timeout in seconds for the broker to report the ends of partitions."""
+"""Timeout in seconds for the broker to report topics and the ends of partitions."""
+_PROBE, _SILENT = 5.0, 15.0
+"""Seconds without an answer from the brokers after which the reader asks them, and after which health reports it."""
 _STALLED = 20
 """Reads without a message after which the rest of a partition counts as transaction markers."""
 
@@ -176,6 +179,7 @@ class KafkaSource:
         self._paused = False
         self._behind_since = 0.0
         self._stalled = 0
+        self._heard_at = self._asked_at = time.monotonic()
         self._committed_at = 0.0
         self._measured_at = 0.0
         self.messages: Counter[tuple[str, str]] = Counter()
@@ -207,6 +211,12 @@ class KafkaSource:
         self._stopping.set()
         self._thread.join(timeout)
         return not self._thread.is_alive()
+
+    @property
+    def trouble(self) -> str:
+        """Return why no messages arrive, or an empty string."""
+        silent = time.monotonic() - self._heard_at
+        return f"no answer from the brokers for {silent:.0f} s" if silent > _SILENT else ""
 
     # --- the thread
 
@@ -280,7 +290,9 @@ class KafkaSource:
         listened = min(_POLL, time.monotonic() - began)  # longer: a rebalance ran, or the process got no CPU
         came = any(message.error() is None for message in messages)
         if came:
-            self._stalled = 0
+            self._stalled, self._heard_at = 0, time.monotonic()
+        elif time.monotonic() - max(self._heard_at, self._asked_at) > _PROBE:
+            self._ask_brokers()
         if not self._paused and (came or self._is_at_the_end()):
             self._patience.passes(listened)
         self._commit_now_and_then()
@@ -291,6 +303,12 @@ class KafkaSource:
                 _, high = self._consumer.get_watermark_offsets(self._kafka.TopicPartition(*key), cached=True)
                 if high >= 0:
                     self._lags[key] = max(0, high - partition.position)
+
+    def _ask_brokers(self) -> None:
+        self._asked_at = time.monotonic()
+        with contextlib.suppress(self._kafka.KafkaException):
+            self._consumer.list_topics(next(iter(self._address.topics)), timeout=_ASK)
+            self._heard_at = time.monotonic()
 
     def _commit_now_and_then(self) -> None:
         self._producer.poll(0)

@@ -86,6 +86,7 @@ class Service:
         self.engine.intake.keep_all()
         self.receiver = Receiver(self.engine, self.options, clock)
         self._maintenance: list[asyncio.Task[None]] = []
+        self.more_checks: list[Callable[[], Check]] = []
         self._readiness = Readiness(self.unready, self.checks)
         self._threads = ThreadPoolExecutor(_THREADS, "agenteval-receiver", mark_as_ours)
         self._servers: dict[str, SocketListener] = {}
@@ -383,7 +384,8 @@ class Service:
         )
 
     def checks(self) -> list[Check]:
-        return [Check("requests", self._refuses(), required=True), *delivery(self.engine, self.options.ready_outlets)]
+        more = [check() for check in self.more_checks]
+        return [Check("requests", self._refuses(), required=True), *delivery(self.engine, self.options.ready_outlets), *more]
 
     def _refuses(self) -> str:
         """Return why requests are refused or soon will be, or an empty string."""

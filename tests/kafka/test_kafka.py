@@ -279,6 +279,7 @@ def test_turns_do_not_age_while_their_partition_is_away(
     engine = engine_from(load_config(config, {}), waited=patience)
     address = Address.read(f"kafka://127.0.0.1:{proxy.port}/{topic}?group={topic}&session.timeout.ms=300000")
     source = KafkaSource(engine, Feed(engine, engine.config.serve), address, patience)
+    monkeypatch.setattr("otel_agenteval.kafka.consumer._SILENT", 2.0)
     looks: list[bool] = []
     is_at_the_end = source._is_at_the_end
     monkeypatch.setattr(source, "_is_at_the_end", lambda: looks.append(is_at_the_end()) or looks[-1])
@@ -295,8 +296,10 @@ def test_turns_do_not_age_while_their_partition_is_away(
             until(lambda: len(looks) >= seen + 3, "it looks again and again")
             assert heard > 0.0, "turns age while the broker is there"
             assert (patience.heard, looks[seen:]) == (heard, [False] * len(looks[seen:]))
+            until(lambda: "no answer" in source.trouble, "health names the broker")
             proxy.heal()
             until(lambda: source.messages[topic, "taken"] == 120, "the rest is there")
+            assert source.trouble == ""
             patience.runs = True
             wanted = expected(messages, tmp_path, capsys)
             until(lambda: len(written(scores)) >= len(wanted), "all scores")
