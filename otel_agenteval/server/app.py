@@ -45,7 +45,8 @@ _log = logging.getLogger("otel_agenteval")
 
 _THREADS = 4
 _MAINTENANCE = 1.0
-_DELIVER_WITHIN = 10.0
+_DELIVER_WITHIN = 4.0
+"""Seconds for one delivery to all outlets, before the journal is shortened. A stop may have to wait for them."""
 _AT_START = (
     "grpc", "http", "metrics", "web", "insecure", "tls", "allowed_hosts", "allowed_origins", "max_body", "max_inflight", "max_connections",
     "client_connections", "journal", "journal_bytes", "page",
