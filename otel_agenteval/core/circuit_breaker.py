@@ -54,7 +54,8 @@ class CircuitBreaker:
         self._lock = threading.Lock()
         self.failures = 0
         """Number of failures in a row."""
-        self._answered_at = float("-inf")
+        self.answered_at = float("-inf")
+        """Monotonic time of the last answer."""
         self._since: float | None = None
         self._until = 0.0
         self._trying = False
@@ -85,8 +86,8 @@ class CircuitBreaker:
             if trying:
                 self._trying = False
             if answered:
-                self.failures, self._answered_at = 0, self._clock.monotonic()
-            elif answered is False and (trying or began >= self._answered_at):
+                self.failures, self.answered_at = 0, self._clock.monotonic()
+            elif answered is False and (trying or began >= self.answered_at):
                 self.failures += 1
             failed = answered is False and (trying or (self._since is None and self.failures >= self._threshold))
             now = self._now()
@@ -132,6 +133,11 @@ class CircuitBreakers:
             if found is None:
                 found = self._found[server] = CircuitBreaker(self._clock, kind=server, shared=self._shared)
             return found
+
+    def all(self) -> dict[str, CircuitBreaker]:
+        """Return the breakers by server."""
+        with self._lock:
+            return self._found.copy()
 
     def close(self) -> None:
         """Stop sharing outages with other processes."""

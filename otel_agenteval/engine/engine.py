@@ -171,6 +171,10 @@ class Engine:
         foreign = self.pipeline.evaluator.foreign
         return foreign.hung() if foreign is not None else {}
 
+    def silent_models(self) -> dict[str, str]:
+        """Return why a judge or an embedder gives no scores, by their names."""
+        return self.judging.silent_models() if self.judging is not None else {}
+
     @property
     def unsent_jobs(self) -> int:
         """Number of judge jobs that wait in memory, because their queue can't be used."""

@@ -398,6 +398,10 @@ class Dispatcher:
             render(max(0.0, until - time.monotonic()))
         return True
 
+    def silent_models(self) -> dict[str, str]:
+        """Return why a judge or an embedder gives no scores, by their names."""
+        return self._runner.silent_models()
+
     def stop(self, render: Callable[[], object]) -> None:
         """Stop claiming, and count the jobs that end with the process as dropped."""
         if self._stopping:

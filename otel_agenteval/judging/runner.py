@@ -36,6 +36,8 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 2.0, 300.0
 _PAUSE_UNASKED = 15.0
 _PAUSE_NEWER = 300.0
 """Seconds until a job that only a later version can read is checked again."""
+_PATIENCE = 15.0
+"""Seconds without an answer after which health reports a judge or an embedder."""
 _BEHIND = 1.0
 """Extra seconds for a job that tried a server in vain, because the job itself may be the reason. Another job tries next."""
 
@@ -108,6 +110,23 @@ class JobRunner:
     def _reset(self) -> None:
         self._lock = threading.Lock()
         self._progress: OrderedDict[str, JobProgress] = OrderedDict()
+        self._calls: dict[int, tuple[CircuitBreaker, float]] = {}
+        """Server and start of each job in progress."""
+
+    def silent_models(self) -> dict[str, str]:
+        """Return why a judge or an embedder gives no scores, by their names."""
+        now, calls, found = self._clock.monotonic(), [*self._calls.copy().values()], {}
+        for server, breaker in self.breakers.all().items():
+            began = min((start for one, start in calls if one is breaker), default=now)
+            silent = now - max(began, breaker.answered_at)
+            if breaker.failures or not breaker.is_closed:
+                reason = f"the last {breaker.failures or 1} calls failed"
+            elif silent > _PATIENCE:
+                reason = f"no answer for {silent:.0f} s"
+            else:
+                continue
+            found["judge" if server.startswith("llm") else "embedder"] = reason
+        return found
 
     def close(self) -> None:
         self.sessions.budget.close()
@@ -151,6 +170,7 @@ class JobRunner:
     def _ask(self, attempt: _Attempt) -> tuple[Turn, Score, float]:
         job, session = attempt.job, attempt.session
         fine = False
+        self._calls[id(attempt)] = attempt.breaker, self._clock.monotonic()
         try:
             turn = attempt.payload.turn()
             asked: Any = Exhausted() if job.attempts > self._options.attempts else session
@@ -161,6 +181,7 @@ class JobRunner:
             seconds = time.perf_counter() - start
             fine = score.status == "ok"  # a score means that one judge answered, even if another one failed
         finally:
+            del self._calls[id(attempt)]
             answered = session.answered
             down = not fine and session.fault in OF_THE_SERVER
             attempt.breaker.leave(attempt.trying, True if fine and answered is not None else answered, down=down)

@@ -52,7 +52,7 @@ def checks_in(document: Any, prefix: str) -> list[Check]:
 
 
 def delivery(engine: Engine, required: Iterable[str]) -> list[Check]:
-    """Return a check for each outlet, ``required`` or not, and one for the judge queue and for each metric that hangs."""
+    """Return a check for each outlet, ``required`` or not, the judge queue, and each metric, judge or embedder that hangs."""
     found = []
     for outlet in engine.outlets:
         reason = engine.outlets.trouble_of(outlet)
@@ -61,6 +61,7 @@ def delivery(engine: Engine, required: Iterable[str]) -> list[Check]:
             reason = f"{reason}; {account.waiting} records waiting, {sum(account.failed.values())} dropped"
         found.append(Check(f"outlet {outlet.name}", reason, outlet.name in set(required)))
     found += [Check(f"metric {name}", reason) for name, reason in engine.hung_metrics().items()]
+    found += [Check(name, reason) for name, reason in engine.silent_models().items()]
     if engine.judges:
         held = engine.unsent_jobs
         found.append(Check("judge queue", f"can't be used; {held} jobs wait in memory" if held else ""))
