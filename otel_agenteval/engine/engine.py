@@ -356,7 +356,7 @@ class Engine:
         """Spend most of the remaining time on waiting jobs. Others count as dropped, unless their queue outlives the process."""
         if self.judging is not None:
             self.judging.drain(time.monotonic() + _left(until) * _SHARE_OF_JUDGES, self.worker.drain, patient=False)
-            self.judging.stop(lambda: self.worker.drain(_left(until)))
+            self.judging.stop(lambda: self.worker.drain(_left(until)), self.left_behind)
 
 
 def _left(until: float) -> float:

@@ -15,6 +15,7 @@ from ..core.clock import Clock
 from ..core.score import Score
 from ..core.threads import OwnThread, is_meant_for_host, own_work
 from ..evaluation.scored_turn import ScoredTurn
+from .job import Payload
 from .leases import HeldLeases, LeaseLost
 from .outcomes import Outcomes, outcome_of
 from .plan import Planner
@@ -402,8 +403,8 @@ class Dispatcher:
         """Return why a judge or an embedder gives no scores, by their names."""
         return self._runner.silent_models()
 
-    def stop(self, render: Callable[[], object]) -> None:
-        """Stop claiming, and count the jobs that end with the process as dropped."""
+    def stop(self, render: Callable[[], object], left_behind: set[int] | None = None) -> None:
+        """Stop claiming. Count the jobs that end with the process as dropped, and add their traces to ``left_behind``."""
         if self._stopping:
             return
         self._stopping = True
@@ -414,7 +415,10 @@ class Dispatcher:
             self._given_up = True
         try:
             self._give_back_claimed()
-            self.outcomes.drop([job for job in self.queue.close() if job.id not in self._sent], "shutdown")
+            lost = [job for job in self.queue.close() if job.id not in self._sent]
+            if self.lasting and left_behind is not None:  # the next process scores those whose turns are in the journal
+                left_behind |= {Payload.decode(job.payload).root.trace_key for job in lost}
+            self.outcomes.drop(lost, "shutdown")
             self._runner.close()
         except Exception as error:
             self._failed("judge_queue", error)

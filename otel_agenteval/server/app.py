@@ -261,7 +261,9 @@ class Service:
             await asyncio.sleep(_MAINTENANCE)
             for work in (
                 journal.probe,
-                lambda: journal.collect(self.engine.intake.held, partial(self.engine.flush, _DELIVER_WITHIN)),
+                lambda: journal.collect(
+                    self.engine.intake.held, lambda: not self.engine.unsent_jobs and self.engine.flush(_DELIVER_WITHIN)
+                ),
             ):
                 try:
                     await loop.run_in_executor(None, work)
