@@ -1,13 +1,14 @@
 """What becomes of turns under faults: ``otel-agenteval serve`` in a process of its own, real servers around it, and one fault at a time.
 
-    python scripts/fault_matrix.py                 # every row, as a table; some minutes
+    python scripts/fault_matrix.py                 # every row; about an hour
     python scripts/fault_matrix.py --quick --only "SIGKILL during a burst"
-    python scripts/fault_matrix.py --write         # the table in docs/internals/fault-matrix.md
+    python scripts/fault_matrix.py --write --only "hang: *"     # these rows in docs/internals/fault-matrix.md
 
-Each row sends whole turns, asks again for what is refused, brings the fault about, ends it, and counts turns where they should
-arrive. Health is asked for all the time. Small disks are tmpfs in a mount namespace of this script; a disk that hangs and a clock that jumps come from
-``fault_shim.c``; networks are cut by a proxy. The exit status is 1 when a row lost what the documentation promises to keep, or when
-health was not answered.
+A row of the first table sends whole turns, asks again for what is refused, brings the fault about, ends it, and counts turns where
+they should arrive. Health is asked for all the time. Rows about hangs, reloads and memory are in ``tests/support``: ``hangs.py``,
+``reloads.py`` and ``attacks.py``. Small disks are tmpfs in a mount namespace of this script; a disk that hangs and a clock that jumps come from
+``fault_shim.c``; networks are cut by a proxy. The exit status is 1 when a row lost what the documentation promises to keep, or broke
+another promise of its table.
 """
 
 from __future__ import annotations
@@ -31,8 +32,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
@@ -41,26 +44,26 @@ import grpc  # noqa: E402
 import psutil  # noqa: E402
 from typing_extensions import Self  # noqa: E402
 
-from tests.support.certificates import Authority  # noqa: E402 - of this checkout
+from tests.support.attacks import ATTACKS, CONNECTIONS, flooded  # noqa: E402 - of this checkout
+from tests.support.certificates import Authority  # noqa: E402
+from tests.support.hangs import HOWS, THINGS, Models, hang, hang_of_kafka  # noqa: E402
 from tests.support.proxy import Proxy  # noqa: E402
 from tests.support.receiver import GrpcReceiver, plain  # noqa: E402
+from tests.support.reloads import CHANGES, OPTIONS, reloaded  # noqa: E402
+from tests.support.sender import Sender, turn_id  # noqa: E402
 from tests.support.servers import answers, until  # noqa: E402
 from tests.support.service import AGENT, request  # noqa: E402
 from tests.support.sidecar import Sidecar  # noqa: E402
 
 PAGE = ROOT / "docs" / "internals" / "fault-matrix.md"
-BEGIN, END = "<!-- fault matrix: begin -->\n", "<!-- fault matrix: end -->\n"
+NOT_RUN = "not run"
 IN_NAMESPACE = "AGENTEVAL_FAULT_MATRIX_MOUNTS"
-TOGETHER = 20
-"""Turns in a request."""
 QUIET_WITHIN = 40.0
 _FELT_WITHIN = 30.0
 SILENT_AT_MOST = 5.0
 """Seconds without an answer to ``/healthz`` with which a row still passes: this machine may be busy with other things."""
 SPACE = 6 << 20
 """Bytes of a small disk."""
-SAID = json.dumps([{"role": "user", "parts": [{"type": "text", "content": "What is the weather in Oslo? " * 30}]}])
-ANSWERED = json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": "It is cold. " * 60}]}])
 
 
 class CannotBeHad(Exception):
@@ -83,112 +86,6 @@ class Outcome:
     """Peak of the resident memory of any process, in MB."""
     silence: float
     """Longest time in which a process that ran did not answer ``/healthz``, in seconds."""
-
-
-def turn_id(number: int) -> str:
-    """Of a turn that we send."""
-    return f"{number:032x}-{1:016x}"
-
-
-def body(numbers: Sequence[int]) -> bytes:
-    """A request with whole turns."""
-    chat = {
-        "gen_ai.operation.name": "chat", "gen_ai.request.model": "m-1",
-        "gen_ai.input.messages": SAID, "gen_ai.output.messages": ANSWERED,
-    }  # fmt: skip
-    spans = [
-        span
-        for number in numbers
-        for span in (
-            {"trace": number, "id": 1, "name": "invoke_agent bot", "attributes": AGENT},
-            {"trace": number, "id": 2, "parent": 1, "attributes": chat},
-        )
-    ]
-    return request(*spans)
-
-
-class Sender:
-    """Sends turns over HTTP from a few threads, and each request again until it is taken.
-
-    Args:
-        ports: where to, in turn; a proxy or a Collector may be there. Others may be set at any time.
-        turns: how many.
-        threads: how many requests are under way at once.
-        hold: the share of the turns that is sent until :meth:`release`, so that a fault in between does not come after all of them.
-    """
-
-    def __init__(self, ports: Sequence[int], turns: int, threads: int = 3, hold: float = 1.0) -> None:
-        self.ports = ports
-        self._hold = hold
-        self._requests = iter([range(first, min(first + TOGETHER, turns + 1)) for first in range(1, turns + 1, TOGETHER)])
-        self._lock = threading.Condition()
-        self.turns = turns
-        self._begun = 0
-        self.accepted: set[int] = set()
-        self.refused = 0
-        self.stopped = False
-        self._threads = [threading.Thread(target=self._run, daemon=True) for _ in range(threads)]
-        for thread in self._threads:
-            thread.start()
-
-    def _run(self) -> None:
-        connections: dict[int, http.client.HTTPConnection] = {}
-        while not self.stopped:
-            with self._lock:
-                self._lock.wait_for(lambda: self._begun < self.turns * self._hold or self.stopped)
-                numbers = next(self._requests, None)
-                self._begun += len(numbers or ())
-            if numbers is None:
-                return
-            data = body(numbers)
-            while not self.stopped:
-                port = self.ports[numbers[0] // TOGETHER % len(self.ports)]
-                connection = connections.setdefault(port, http.client.HTTPConnection("127.0.0.1", port, timeout=10))
-                try:
-                    connection.request("POST", "/v1/traces", data, {"Content-Type": "application/x-protobuf"})
-                    answer = connection.getresponse()
-                    answer.read()
-                    taken = answer.status == 200
-                except (OSError, http.client.HTTPException):
-                    taken = False
-                    connection.close()
-                    del connections[port]
-                with self._lock:
-                    if taken:
-                        self.accepted.update(numbers)
-                    else:
-                        self.refused += 1
-                    self._lock.notify_all()
-                if taken:
-                    break
-                time.sleep(0.1)
-
-    def release(self) -> None:
-        """Send the rest too."""
-        with self._lock:
-            self._hold = 1.0
-            self._lock.notify_all()
-
-    def until(self, share: float, timeout: float = 60.0) -> None:
-        """Until that share of the turns is accepted, or the time is up."""
-        with self._lock:
-            self._lock.wait_for(lambda: len(self.accepted) >= self.turns * share, timeout)
-
-    def until_refused(self, times: int = 3, timeout: float = 30.0) -> None:
-        """Until so many more requests were refused, or the time is up."""
-        with self._lock:
-            wanted = self.refused + times
-            self._lock.wait_for(lambda: self.refused >= wanted or len(self.accepted) >= self.turns, timeout)
-
-    def end(self, timeout: float = 60.0) -> None:
-        """Until all is accepted or the time is up; then nothing more is sent."""
-        self.release()
-        self.until(1.0, timeout)
-        with self._lock:
-            self.stopped = True
-            self._lock.notify_all()
-        for thread in self._threads:
-            thread.join(12)
 
 
 @dataclass
@@ -603,18 +500,8 @@ _JUDGED = "metric = 'llm_relevance' AND status = 'ok'"
 
 def _judge(bench: Bench, queue: Mapping[str, Any]) -> None:
     """Have every turn judged by a model that always answers, through a queue."""
-    from tests.support.judges import ScriptedModels
-
-    class Judge(ScriptedModels):
-        def answer(self, path: str, asked: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-            message = {"role": "assistant", "content": json.dumps({"score": 90, "reason": "It answers."})}
-            return 200, {
-                "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
-                "usage": {"prompt_tokens": 10, "completion_tokens": 5},
-            }
-
     bench.config |= {
-        "judge": {"base_url": Judge().url, "model": "m", "queue": queue, "max_concurrency": 8},
+        "judge": {"base_url": Models().url, "model": "m", "queue": queue, "max_concurrency": 8},
         "metrics": [{"llm_relevance": {}, "sample": {"rate": 1.0}}],
     }
     bench.turns = min(bench.turns, 400)
@@ -648,31 +535,30 @@ def overload(bench: Bench) -> Outcome:
     return bench.finish(bench.send(threads=12))
 
 
-ROWS: Mapping[str, tuple[Callable[[Bench], Outcome], bool]] = {
-    "SIGTERM during a burst": (sigterm_during_a_burst, True),
-    "SIGKILL during a burst": (sigkill_during_a_burst, True),
-    "stop during a replay": (stop_during_a_replay, True),
-    "killed, and started with 2 processes instead of 1": (lambda bench: processes_changed(bench, 1, 2), True),
-    "killed, and started with 2 processes instead of 3": (lambda bench: processes_changed(bench, 3, 2), True),
-    "killed, and started with 1 process instead of 2": (lambda bench: processes_changed(bench, 2, 1), True),
-    "parent of 2 processes killed during a burst": (lambda bench: processes_changed(bench, 2, 2), True),
-    "journal: disk full for a while": (journal_disk_full, True),
-    "JSON lines: disk full for a while": (json_lines_disk_full, True),
-    "store: disk full for a while": (store_disk_full, True),
-    "store: database read-only for a while": (database_read_only, True),
-    "store: rows that it cannot hold": (poisoned_rows, True),
-    "syncs of the disk hang for a while": (disk_hangs, True),
-    "OTLP receiver down for a while": (receiver_down, True),
-    "OTLP receiver silent for a while": (receiver_slow, True),
-    "OTLP receiver's certificate expired, then renewed": (receiver_certificate_expired, True),
-    "Redis killed and started again, judged scores": (redis_killed, True),
-    "judge queue's file locked for 25 seconds, judged scores": (queue_locked, True),
-    "clock jumps forward an hour": (lambda bench: clock_jumps(bench, 3600), True),
-    "clock jumps back an hour": (lambda bench: clock_jumps(bench, -3600), True),
-    "Collector in front restarted": (collector_restarted, True),
-    "more than it can evaluate": (overload, True),
+FAULTS: Mapping[str, Callable[[Bench], Outcome]] = {
+    "SIGTERM during a burst": sigterm_during_a_burst,
+    "SIGKILL during a burst": sigkill_during_a_burst,
+    "stop during a replay": stop_during_a_replay,
+    "killed, and started with 2 processes instead of 1": lambda bench: processes_changed(bench, 1, 2),
+    "killed, and started with 2 processes instead of 3": lambda bench: processes_changed(bench, 3, 2),
+    "killed, and started with 1 process instead of 2": lambda bench: processes_changed(bench, 2, 1),
+    "parent of 2 processes killed during a burst": lambda bench: processes_changed(bench, 2, 2),
+    "journal: disk full for a while": journal_disk_full,
+    "JSON lines: disk full for a while": json_lines_disk_full,
+    "store: disk full for a while": store_disk_full,
+    "store: database read-only for a while": database_read_only,
+    "store: rows that it cannot hold": poisoned_rows,
+    "syncs of the disk hang for a while": disk_hangs,
+    "OTLP receiver down for a while": receiver_down,
+    "OTLP receiver silent for a while": receiver_slow,
+    "OTLP receiver's certificate expired, then renewed": receiver_certificate_expired,
+    "Redis killed and started again, judged scores": redis_killed,
+    "judge queue's file locked for 25 seconds, judged scores": queue_locked,
+    "clock jumps forward an hour": lambda bench: clock_jumps(bench, 3600),
+    "clock jumps back an hour": lambda bench: clock_jumps(bench, -3600),
+    "Collector in front restarted": collector_restarted,
+    "more than it can evaluate": overload,
 }
-"""Row → how it is made, and whether nothing may be lost."""
 NEED_MOUNTS = {"journal: disk full for a while", "JSON lines: disk full for a while", "store: disk full for a while"}
 
 
@@ -736,59 +622,142 @@ class Shim:
         self._map.close()
 
 
-# --- the table -----------------------------------------------------------------------------------------------------------
+# --- the tables ----------------------------------------------------------------------------------------------------------
 
-HEAD = (
-    "| fault | sent | accepted | refused at first | scored | delivered | lost | memory peak | health silent |\n"
-    "|---|---:|---:|---:|---:|---:|---:|---:|---:|\n"
-)
+
+class Played(NamedTuple):
+    """A row's cells behind its name, and whether it kept what it must."""
+
+    cells: Sequence[str]
+    is_well: bool
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of the page: the columns behind its rows' names, and how a row is played in a folder with so many turns."""
+
+    columns: str
+    rows: Mapping[str, Callable[[Path, int], Played]]
+
+    def text(self, kept: Mapping[str, str]) -> str:
+        """The table with lines by the names of their rows."""
+        others = self.columns.count(" | ")
+        head = f"| {self.columns} |\n|---|{'---:|' * others}\n"
+        return head + "".join(kept[name] for name in self.rows if name in kept)
+
+
+def play_fault(make: Callable[[Bench], Outcome], folder: Path, turns: int) -> Played:
+    """A row of the first table."""
+    bench = Bench(folder, turns)
+    try:
+        found = make(bench)
+    finally:
+        if hasattr(bench, "sidecar") and bench.sidecar.running:
+            bench.sidecar.kill()
+    numbers = (found.sent, found.accepted, found.refused, found.scored, found.delivered, found.lost)
+    is_well = not found.lost and found.accepted > 0 and found.silence < SILENT_AT_MOST
+    return Played([*(f"{number:,}" for number in numbers), f"{found.memory} MB", f"{found.silence:.1f} s"], is_well)
+
+
+def play_hang(what: str, how: str, folder: Path, turns: int) -> Played:
+    """A row about something that hangs."""
+    found = hang_of_kafka(how, folder, turns) if what == "Kafka" else hang(what, how, folder, turns)
+    named = "–" if found.named is None else f"{found.named:.0f} s"
+    cells = [
+        f"{found.accepted:,}", f"{found.scored:,}", named if found.is_named else "never", f"{found.ended:.1f} s", f"{found.lost:,}",
+    ]  # fmt: skip
+    return Played(cells, found.is_well)
+
+
+def play_reload(option: str, change: str, folder: Path, _: int) -> Played:
+    """A row about a reload."""
+    found = reloaded(option, change, folder)
+    outcome = "after a restart" if found.successful and found.needs_restart else "yes" if found.successful else "no"
+    return Played([*found.before, *found.after, outcome], found.is_well)
+
+
+def play_attack(attack: str, folder: Path, _: int) -> Played:
+    """A row about clients without a token."""
+    found = flooded(attack, folder)
+    return Played([str(CONNECTIONS), f"{found.memory} MB", f"{found.got_in} of 2", str(found.lines)], found.is_well)
+
+
+TABLES: Mapping[str, Table] = {
+    "fault matrix": Table(
+        "fault | sent | accepted | refused at first | scored | delivered | lost | memory peak | health silent",
+        {name: partial(play_fault, make) for name, make in FAULTS.items()},
+    ),
+    "hangs": Table(
+        "what hangs | accepted | scored meanwhile | named after | SIGTERM takes | lost",
+        {f"hang: {what}, {how}": partial(play_hang, what, how) for what in (*THINGS, "Kafka") for how in HOWS},
+    ),
+    "reloads": Table(
+        "option | sender before | page before | sender after | page after | accepted",
+        {f"reload: {option}, {change}": partial(play_reload, option, change) for option in OPTIONS for change in CHANGES},
+    ),
+    "memory": Table(
+        "attack | connections | memory beyond idle | senders with a token accepted | log lines",
+        {f"memory: {attack}": partial(play_attack, attack) for attack in ATTACKS},
+    ),
+}
+ROWS: dict[str, Callable[[Path, int], Played]] = {name: row for table in TABLES.values() for name, row in table.rows.items()}
 
 
 def play(name: str, turns: int) -> tuple[str, bool]:
     """One row: its line of the table, and whether it kept what it must."""
-    make, keeps = ROWS[name]
     with tempfile.TemporaryDirectory(prefix="faults-", ignore_cleanup_errors=True) as folder:
-        bench = Bench(Path(folder), turns)
         try:
-            found = make(bench)
+            found = ROWS[name](Path(folder), turns)
         except CannotBeHad as reason:
-            return f"| {name} | not run: {reason} | | | | | | | |\n", True
-        finally:
-            if hasattr(bench, "sidecar") and bench.sidecar.running:
-                bench.sidecar.kill()
-    numbers = (found.sent, found.accepted, found.refused, found.scored, found.delivered, found.lost)
-    well = not (keeps and found.lost) and found.accepted > 0 and found.silence < SILENT_AT_MOST
-    counts = " | ".join(f"{number:,}" for number in numbers)
-    return f"| {name} | {counts} | {found.memory} MB | {found.silence:.1f} s |\n", well
+            return f"| {name} | {NOT_RUN}: {reason} |\n", True
+    return f"| {name} | {' | '.join(found.cells)} |\n", found.is_well
+
+
+def lines_of(text: str) -> dict[str, str]:
+    """Lines of tables by the names of their rows."""
+    lines = (line for line in text.splitlines(keepends=True) if line.startswith("| "))
+    return {line.split(" | ")[0].removeprefix("| "): line for line in lines}
+
+
+def written(text: str, new: Mapping[str, str]) -> str:
+    """The page with new lines. Rows that weren't played keep theirs."""
+    for marker, table in TABLES.items():
+        begin, end = (f"<!-- {marker}: {edge} -->\n" for edge in ("begin", "end"))
+        before, _, rest = text.partition(begin)
+        old, _, after = rest.partition(end)
+        kept = lines_of(old)
+        kept |= {name: line for name, line in new.items() if name not in kept or NOT_RUN not in line}
+        text = before + begin + table.text(kept) + end + after
+    return text
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Play rows; the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", action="append", choices=ROWS, metavar="ROW", help=f"one of: {'; '.join(ROWS)}; repeatable")
+    parser.add_argument(
+        "--only", action="append", metavar="ROW", help=f"a row, or several by * and ?; repeatable: {'; '.join(ROWS)}"
+    )
     parser.add_argument("--quick", action="store_true", help="a tenth of the turns")
-    parser.add_argument("--write", action="store_true", help="renew the table in docs/internals/fault-matrix.md")
+    parser.add_argument("--write", action="store_true", help="renew these rows in docs/internals/fault-matrix.md")
     args = parser.parse_args(arguments)
-    wanted = args.only or list(ROWS)
-    if args.write and args.only:
-        parser.error("--write is for the whole table")
+    patterns = args.only or ["*"]
+    wanted = [name for name in ROWS if any(fnmatchcase(name, pattern) for pattern in patterns)]
+    if not wanted:
+        parser.error(f"--only: no such row: {', '.join(patterns)}")
     if NEED_MOUNTS & set(wanted) and IN_NAMESPACE not in os.environ and may_mount():
         command = ["unshare", "--map-root-user", "--mount", sys.executable, str(Path(__file__).resolve())]
         return subprocess.run(
             [*command, *(arguments or sys.argv[1:])], env={**os.environ, IN_NAMESPACE: "1"}, check=False
         ).returncode
-    table, status = HEAD, 0
+    status = 0
     for name in wanted:
         began = time.monotonic()
-        line, well = play(name, 200 if args.quick else 2000)
+        line, is_well = play(name, 200 if args.quick else 2000)
         print(line, end="", flush=True)
-        print(f"{name}: {time.monotonic() - began:.0f} s{'' if well else ' - NOT WELL'}", file=sys.stderr, flush=True)
-        table += line
-        status = status or int(not well)
-    if args.write:
-        text = PAGE.read_text(encoding="utf-8")
-        before, _, rest = text.partition(BEGIN)
-        PAGE.write_text(before + BEGIN + table + END + rest.partition(END)[2], encoding="utf-8")
+        print(f"{name}: {time.monotonic() - began:.0f} s{'' if is_well else ' - NOT WELL'}", file=sys.stderr, flush=True)
+        status = status or int(not is_well)
+        if args.write:
+            PAGE.write_text(written(PAGE.read_text(encoding="utf-8"), {name: line}), encoding="utf-8")
     return status
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
+from functools import partial
 
 import pytest
 
 from scripts import fault_matrix
+from tests.support.hangs import Hang
 from tests.support.process import ROOT, environment
 
 
@@ -40,8 +43,43 @@ def test_a_row_brings_its_fault_about_and_nothing_that_was_acknowledged_is_lost(
     assert int(refused) > 0 or not refuses, "the fault was not felt"
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("row", "cells"),
+    [
+        ("hang: pipe of JSON lines, silent", ("200", "200")),
+        ("reload: the whole file, emptied", ("401", "401", "401", "401", "no")),
+        ("memory: metrics, unread responses", ("100",)),
+    ],
+)
+def test_row_of_another_table_holds(row: str, cells: Sequence[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert fault_matrix.main(["--quick", "--only", row]) == 0
+    assert capsys.readouterr().out.startswith(f"| {row} | {' | '.join(cells)} |")
+
+
+@pytest.mark.parametrize("well", [True, False])
+def test_row_of_another_table_fails_unless_everything_holds(monkeypatch: pytest.MonkeyPatch, well: bool) -> None:
+    hang = Hang(10, 10, 10, 10, 1.0, well, 1.0, 0)
+    monkeypatch.setattr(fault_matrix, "hang", lambda *_: hang)
+    assert fault_matrix.main(["--only", "hang: judge, silent"]) == (0 if well else 1)
+
+
+def test_rows_that_are_not_played_keep_their_figures() -> None:
+    page = fault_matrix.PAGE.read_text(encoding="utf-8")
+    first, other = "| clock jumps back an hour | 1 |\n", "| memory: gRPC, idle | 2 |\n"
+    changed = fault_matrix.written(page, {"clock jumps back an hour": first, "memory: gRPC, idle": other})
+    before, after = page.splitlines(keepends=True), changed.splitlines(keepends=True)
+    assert [line for line in after if line not in before] == [first, other]
+    assert len(after) == len(before)
+    assert fault_matrix.written(changed, {"clock jumps back an hour": "| clock jumps back an hour | not run: why |\n"}) == changed
+
+
+def test_pages_rows_are_those_of_the_script() -> None:
+    assert set(fault_matrix.ROWS) <= set(fault_matrix.lines_of(fault_matrix.PAGE.read_text(encoding="utf-8")))
+
+
 @pytest.mark.parametrize(("lost", "silence"), [(1, 0.1), (0, 6.0)])
 def test_row_that_loses_turns_or_health_fails(monkeypatch: pytest.MonkeyPatch, lost: int, silence: float) -> None:
     found = fault_matrix.Outcome(10, 10, 0, 10, 10 - lost, lost, 50, silence)
-    monkeypatch.setitem(fault_matrix.ROWS, "clock jumps back an hour", (lambda bench: found, True))  # type: ignore[arg-type]
+    monkeypatch.setitem(fault_matrix.ROWS, "clock jumps back an hour", partial(fault_matrix.play_fault, lambda bench: found))
     assert fault_matrix.main(["--only", "clock jumps back an hour"]) == 1

@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
+import time
 
 
 class Proxy:
     """Listens on a free port of 127.0.0.1 and passes everything on to another.
 
     While it is cut, connections break and new ones are closed at once; while it is silent they stay, and nothing comes through.
+    While it is mute, requests come through, and their responses are lost; while it is slow, each piece of a response waits.
     """
 
     def __init__(self, port: int) -> None:
@@ -24,23 +26,34 @@ class Proxy:
         self._through = threading.Event()
         self._through.set()
         self._refuses = False
+        self._is_mute = False
+        self._delay = 0.0
         self._thread = threading.Thread(target=self._listen, daemon=True)
         self._thread.start()
 
     def cut(self) -> None:
         """Break every connection, and take no new one."""
         self._refuses = True
-        with self._lock:
-            for one in self._open:
-                _shut(one)
+        self._break()
 
     def silence(self) -> None:
         """Let nothing through, without telling anybody."""
         self._through.clear()
 
+    def mute(self) -> None:
+        """Lose every response from now on."""
+        self._is_mute = True
+
+    def slow(self, seconds: float) -> None:
+        """Delay each piece of a response."""
+        self._delay = seconds
+
     def heal(self) -> None:
-        """Pass everything on again."""
-        self._refuses = False
+        """Pass everything on again. Connections whose responses were lost break."""
+        if self._is_mute:
+            self._is_mute = False
+            self._break()
+        self._refuses, self._delay = False, 0.0
         self._through.set()
 
     def close(self) -> None:
@@ -50,6 +63,11 @@ class Proxy:
         _shut(self._server)
         self._server.close()
         self._thread.join(5)
+
+    def _break(self) -> None:
+        with self._lock:
+            for one in self._open:
+                _shut(one)
 
     def _listen(self) -> None:
         while True:
@@ -69,13 +87,17 @@ class Proxy:
                 continue
             with self._lock:
                 self._open |= {here, there}
-            for one, other in ((here, there), (there, here)):
-                threading.Thread(target=self._pass, args=(one, other), daemon=True).start()
+            for one, other, responds in ((here, there, False), (there, here, True)):
+                threading.Thread(target=self._pass, args=(one, other, responds), daemon=True).start()
 
-    def _pass(self, one: socket.socket, other: socket.socket) -> None:
+    def _pass(self, one: socket.socket, other: socket.socket, responds: bool) -> None:
         try:
             while data := one.recv(65536):
                 self._through.wait()
+                if responds and self._is_mute:
+                    continue
+                if responds:
+                    time.sleep(self._delay)
                 other.sendall(data)
         except OSError:
             pass

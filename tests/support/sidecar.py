@@ -27,6 +27,7 @@ class Sidecar(Process):
         env: variables of its environment.
         ready: when it is up; by default, when its health is answered, or when all of several processes are ready.
         processes: how many there are, and the most that :meth:`set_processes` may set.
+        host: a name of this machine. ``127.1`` counts as reachable from other machines, and isn't.
     """
 
     def __init__(
@@ -40,10 +41,11 @@ class Sidecar(Process):
         env: Mapping[str, str] | None = None,
         ready: Callable[[], bool] | None = None,
         processes: int = 1,
+        host: str = "127.0.0.1",
     ) -> None:
         beside = [10 * number for number in range(1, processes)]
         ports = {name: free_port(beside) for name in ("grpc", "http", "metrics", "web")}
-        addresses = {name: f"127.0.0.1:{port}" for name, port in ports.items()}
+        addresses = {name: f"{host}:{port}" for name, port in ports.items()}
         self.grpc, self.metrics = addresses["grpc"], addresses["metrics"]
         self.http, self.web = f"http://{addresses['http']}", f"http://{addresses['web']}"
         folder.mkdir(parents=True, exist_ok=True)

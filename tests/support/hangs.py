@@ -1,0 +1,525 @@
+"""Things outside the sidecar's process that hang, and what becomes of the sidecar then."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import socket
+import sqlite3
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from tests.support.judges import SteadyModels
+from tests.support.kafka import Kafka
+from tests.support.postgres import postgres_server
+from tests.support.process import ROOT
+from tests.support.proxy import Proxy
+from tests.support.receiver import GrpcReceiver, Received, Receiver, plain
+from tests.support.redis_server import RedisServer
+from tests.support.sender import TOGETHER, Sender, body, turn_id
+from tests.support.servers import Process, answers, free_port, until
+from tests.support.sidecar import Sidecar
+
+DRAIN = 3
+"""Seconds of ``serve.drain_timeout``."""
+END_WITHIN = DRAIN + 5
+NAMED_WITHIN = 30.0
+_SCORED_WITHIN = 40.0
+_DELIVERED_WITHIN = 120.0
+_DELAY = 0.3
+"""Seconds by which a slow server delays each piece of a response."""
+HOWS = ("frozen before the start", "frozen while used", "silent", "slow")
+Arrived = Callable[[], set[str]]
+
+
+class Front(Protocol):
+    """Where the sidecar meets a thing, and the switch for what the thing does."""
+
+    def silence(self) -> None:
+        """Stop, without an end of connections."""
+
+    def mute(self) -> None:
+        """Take everything, and respond nothing."""
+
+    def slow(self, seconds: float) -> None:
+        """Respond late."""
+
+    def heal(self) -> None:
+        """Respond again."""
+
+    def close(self) -> None:
+        """End."""
+
+
+@dataclass(frozen=True)
+class Thing:
+    """Something that the sidecar talks to.
+
+    Attributes:
+        run: starts it, in a folder. Yields the port or path that the sidecar uses, the switch, and the ids of turns that arrived.
+        config: the configuration with that port or path.
+        named: its check in ``/readyz?verbose``; empty if the sidecar can't detect that it hangs.
+        script: Python to run in the sidecar's process, with ``PORT``.
+        most: how many turns make sense.
+        lines: whether turns are counted in JSON lines, otherwise in the store.
+    """
+
+    run: Callable[[Path], AbstractContextManager[tuple[Any, Front, Arrived | None]]]
+    config: Callable[[Any], Mapping[str, Any]]
+    named: str = ""
+    script: str = ""
+    most: int = 2_000
+    lines: bool = True
+
+
+@dataclass(frozen=True)
+class Hang:
+    """Outcome of a row."""
+
+    sent: int
+    accepted: int
+    scored: int
+    """Turns in another outlet, before the end of the fault."""
+    readable: int
+    """Accepted turns that the sidecar could read before the end of the fault."""
+    named: float | None
+    """Seconds until health named the thing."""
+    is_named: bool
+    """False if health must name it, and doesn't."""
+    ended: float
+    """Seconds from SIGTERM to the end."""
+    lost: int
+    """Acknowledged turns that aren't in the other outlet, or weren't delivered to the thing after the fault."""
+
+    @property
+    def is_well(self) -> bool:
+        """Return True if everything holds."""
+        whole = self.sent == self.accepted > 0 and self.scored == self.readable
+        return whole and self.is_named and self.ended < END_WITHIN and not self.lost
+
+
+# --- things
+
+
+class Models(SteadyModels):
+    """Models for every path, also of webhooks."""
+
+    def answer(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        """Status and body for one request."""
+        if path.endswith("/embeddings"):
+            return super().answer(path, body)
+        message = {"role": "assistant", "content": json.dumps({"score": 90, "reason": "It answers."})}
+        usage = {"prompt_tokens": 10, "completion_tokens": 5}
+        return 200, {"choices": [{"index": 0, "finish_reason": "stop", "message": message}], "usage": usage}
+
+
+@contextmanager
+def postgres(_: Path) -> Iterator[tuple[Any, Front, Arrived | None]]:
+    """A PostgreSQL behind a proxy."""
+    import psycopg
+
+    with postgres_server() as server:
+        address = server.database()
+        proxy = Proxy(server.port)
+
+        def stored() -> set[str]:
+            with psycopg.connect(address, autocommit=True) as db, contextlib.suppress(psycopg.errors.UndefinedTable):
+                return {found for (found,) in db.execute("SELECT DISTINCT turn_id FROM agenteval.scores")}
+            return set()
+
+        yield address.replace(f":{server.port}/", f":{proxy.port}/"), proxy, stored
+        proxy.close()
+
+
+@contextmanager
+def redis(folder: Path) -> Iterator[tuple[Any, Front, Arrived | None]]:
+    """A Redis behind a proxy, and a judge."""
+    server, models = RedisServer(folder / "redis"), Models()
+    proxy = Proxy(server.port)
+    yield (proxy.port, models.url), proxy, lambda: turns_in(folder, "llm_relevance")
+    proxy.close()
+    models.close()
+    server.stop()
+
+
+def models_for(metric: str | None) -> Callable[[Path], AbstractContextManager[tuple[Any, Front, Arrived | None]]]:
+    """Return a server behind a proxy that responds to everything: models, webhooks and other POST requests."""
+
+    @contextmanager
+    def run(folder: Path) -> Iterator[tuple[Any, Front, Arrived | None]]:
+        models = Models()
+        proxy = Proxy(int(models.url.split(":")[2].partition("/")[0]))
+        yield f"http://127.0.0.1:{proxy.port}/v1", proxy, (lambda: turns_in(folder, metric)) if metric is not None else None
+        proxy.close()
+        models.close()
+
+    return run
+
+
+def receiver(kind: type[Receiver | GrpcReceiver]) -> Callable[[Path], AbstractContextManager[tuple[Any, Front, Arrived | None]]]:
+    """Return an OTLP endpoint behind a proxy."""
+
+    @contextmanager
+    def run(_: Path) -> Iterator[tuple[Any, Front, Arrived | None]]:
+        server = kind()
+        proxy = Proxy(server.port if isinstance(server, GrpcReceiver) else int(server.url.rpartition(":")[2]))
+        yield f"http://127.0.0.1:{proxy.port}", proxy, lambda: in_receiver(server)
+        proxy.close()
+        server.close()
+
+    return run
+
+
+def in_receiver(received: Received) -> set[str]:
+    """Ids of turns whose scores arrived."""
+    return {str(plain(record.attributes)["agenteval.turn.id"]) for record in received.scores()}
+
+
+class Pipe:
+    """A named pipe with a reader."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        os.mkfifo(path)
+        self._reads = threading.Event()
+        self._delay = 0.0
+        self._file: int | None = None
+        self.heal()
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def _run(self) -> None:
+        while True:
+            self._reads.wait()
+            with contextlib.suppress(OSError, TypeError):  # nothing to read yet, or closed
+                os.read(self._file, 65_536 if not self._delay else 4_096)  # type: ignore[arg-type]
+            time.sleep(self._delay or 0.01)
+
+    def silence(self) -> None:
+        """Keep the pipe open, and don't read."""
+        self._reads.clear()
+
+    def mute(self) -> None:
+        """Close the pipe, so that it can't be opened for writing."""
+        self._reads.clear()
+        self.close()
+
+    def slow(self, seconds: float) -> None:
+        """Read 4 kB at a time."""
+        self._delay = seconds
+
+    def heal(self) -> None:
+        """Read everything."""
+        if self._file is None:
+            self._file = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK)
+            fcntl.fcntl(self._file, 1031, 4_096)  # F_SETPIPE_SZ: few lines fill it
+        self._delay = 0.0
+        self._reads.set()
+
+    def close(self) -> None:
+        """Close the pipe."""
+        file, self._file = self._file, None
+        if file is not None:
+            os.close(file)
+
+
+@contextmanager
+def pipe(folder: Path) -> Iterator[tuple[Any, Front, Arrived | None]]:
+    """A pipe for an outlet."""
+    found = Pipe(folder / "pipe")
+    yield str(found.path), found, None
+    found.close()
+
+
+class Clients:
+    """Clients of the sidecar that don't read its responses."""
+
+    MANY = 40
+
+    def __init__(self, path: str) -> None:
+        self._request = f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
+        self._how: Callable[[socket.socket], None] | None = None
+        self._open: list[socket.socket] = []
+        self._port = 0
+
+    def attach(self, port: int) -> None:
+        """Connect, if it's time."""
+        self._port = port
+        for _ in range(self.MANY if self._how is not None else 0):
+            one = socket.create_connection(("127.0.0.1", port), timeout=10)
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+            self._open.append(one)
+            threading.Thread(target=self._how, args=(one,), daemon=True).start()
+
+    def _set(self, how: Callable[[socket.socket], None]) -> None:
+        self._how = how
+        if self._port:
+            self.attach(self._port)
+
+    def _send(self, one: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            one.sendall(self._request * 200)
+
+    def silence(self) -> None:
+        """Send requests, and read nothing."""
+        self._set(self._send)
+
+    def mute(self) -> None:
+        """Send the beginning of a request."""
+        self._set(lambda one: one.sendall(self._request[:10]))
+
+    def slow(self, seconds: float) -> None:
+        """Read a byte at a time."""
+
+        def read(one: socket.socket) -> None:
+            with contextlib.suppress(OSError):
+                one.sendall(self._request)
+                while one.recv(1):
+                    time.sleep(seconds)
+
+        self._set(read)
+
+    def heal(self) -> None:
+        """Go away."""
+        self._how = None
+        while self._open:
+            self._open.pop().close()
+
+    close = heal
+
+
+def clients(path: str) -> Callable[[Path], AbstractContextManager[tuple[Any, Front, Arrived | None]]]:
+    """Return clients of a path."""
+
+    @contextmanager
+    def run(_: Path) -> Iterator[tuple[Any, Front, Arrived | None]]:
+        found = Clients(path)
+        yield "/metrics" if path == "/metrics" else "", found, None
+        found.close()
+
+    return run
+
+
+METRIC = """
+import urllib.request
+import otel_agenteval as oa
+
+@oa.metric()
+def code_asks(turn: oa.Turn) -> float:
+    '''Asks a server, without a timeout.'''
+    with urllib.request.urlopen(urllib.request.Request("PORT", b"{}")) as answer:
+        return float(answer.status == 200)
+"""
+
+
+def _judged(metric: str) -> Mapping[str, Any]:
+    return {"metrics": [{metric: {}, "sample": {"rate": 1.0}}]}
+
+
+THINGS: Mapping[str, Thing] = {
+    "PostgreSQL": Thing(postgres, lambda address: {"outlets": {"store": address}}, "outlet store"),
+    "Redis": Thing(
+        redis,
+        lambda at: {
+            **_judged("llm_relevance"),
+            "judge": {"model": "m", "base_url": at[1], "queue": {"backend": "redis", "url": f"redis://127.0.0.1:{at[0]}/0", "lease": "20s"}},
+        },
+        "judge queue", most=100,
+    ),
+    "judge": Thing(
+        models_for("llm_relevance"), lambda url: {**_judged("llm_relevance"), "judge": {"model": "m", "base_url": url, "queue": {"lease": "20s"}}}, "judge", most=100
+    ),
+    "embedder": Thing(
+        models_for("embed_coherence"),
+        lambda url: {**_judged("embed_coherence"), "embedder": {"model": "m", "base_url": url}, "judge": {"queue": {"lease": "20s"}}}, "embedder", most=100,
+    ),
+    "OTLP over gRPC": Thing(
+        receiver(GrpcReceiver), lambda url: {"outlets": {"otlp": {"endpoint": url, "protocol": "grpc"}}}, "outlet otlp"
+    ),
+    "OTLP over HTTP": Thing(
+        receiver(Receiver), lambda url: {"outlets": {"otlp": {"endpoint": url, "protocol": "http"}}}, "outlet otlp"
+    ),
+    "webhook": Thing(
+        models_for(None),
+        lambda url: {
+            "metrics": [{"code_max_duration": {"max_seconds": 0.5}}],
+            "outlets": {"webhook": {"url": url, "about": ["failed", "errors"], "every": "0s"}},
+        },
+        "outlet webhook",
+    ),
+    "your metric": Thing(
+        models_for(None), lambda _: {"inline": {"metrics": ["code_asks", "code_refusal"]}}, "metric code_asks", METRIC, most=40
+    ),
+    "pipe of OTLP lines": Thing(pipe, lambda path: {"outlets": {"otlp_file": path}}, "outlet otlp_file"),
+    "pipe of JSON lines": Thing(pipe, lambda path: {"outlets": {"jsonl": path}}, "outlet jsonl", lines=False),
+    "scraper": Thing(clients("/metrics"), lambda _: {}),
+    "reader of the page": Thing(clients("/api/v1/turns?limit=100"), lambda _: {}, lines=False),
+}  # fmt: skip
+
+
+# --- the row
+
+
+def hang(what: str, how: str, folder: Path, turns: int) -> Hang:
+    """Run a sidecar beside something that hangs, and return what became of its turns."""
+    thing = THINGS[what]
+    turns = min(turns, thing.most)
+    with thing.run(folder) as (at, front, arrived):
+        other = (lambda: turns_in(folder)) if thing.lines else (lambda: stored_in(folder))
+        breaks: Mapping[str, Callable[[], None]] = {"silent": front.mute, "slow": lambda: front.slow(_DELAY)}
+        begin = breaks.get(how, front.silence)
+        if how != "frozen while used":
+            begin()
+        config = with_other(thing.config(at), folder, lines=thing.lines)
+        with Sidecar(folder, config, script=thing.script.replace("PORT", str(at)), journal=True) as sidecar:
+            if isinstance(front, Clients):
+                address = sidecar.metrics if at else sidecar.web
+                front.attach(int(address.rpartition(":")[2]))
+            sender = Sender([int(sidecar.http.rpartition(":")[2])], turns, hold=0.5 if how == "frozen while used" else 1.0)
+            if how == "frozen while used":
+                sender.until(0.5)
+                _wait(lambda: arrived() if arrived is not None else other(), turns // 2, _SCORED_WITHIN)
+                begin()
+            watch = _Watch(sidecar.http, thing.named)
+            sender.end(_SCORED_WITHIN)
+            scored = len(_wait(other, len(sender.accepted), _SCORED_WITHIN))
+            must_be_named = bool(thing.named) and how != "slow"
+            named = watch.result(wait=must_be_named)
+            ended = ends_after(sidecar)
+            front.heal()
+            wanted = {turn_id(number) for number in sender.accepted}
+            sidecar.start()
+            places = [other] if arrived is None else [other, arrived]
+            lost = wanted - set.intersection(*(_wait(place, len(wanted), _DELIVERED_WITHIN) for place in places))
+    return Hang(
+        turns, len(sender.accepted), scored, len(sender.accepted), named, named is not None or not must_be_named, ended, len(lost)
+    )
+
+
+def hang_of_kafka(how: str, folder: Path, turns: int) -> Hang:
+    """Run a worker whose broker hangs, and return what became of its turns. It can't read those that come during the hang."""
+    import confluent_kafka
+
+    behind, port = free_port(), free_port()
+    proxy = Proxy(behind)
+    config = with_other({}, folder)
+    config["serve"]["metrics"] = f"127.0.0.1:{port}"
+    file = folder / "worker.yaml"
+    file.write_text(json.dumps(config))
+    url = f"kafka://127.0.0.1:{proxy.port}/spans?group=g&commit=0.5&session.timeout.ms=6000&heartbeat.interval.ms=500"
+    command = [sys.executable, "-m", "otel_agenteval", "worker", "--config", file, "--spans", url]
+    address = f"http://127.0.0.1:{port}"
+    with Kafka(folder / "kafka", behind=behind, proxy=proxy.port) as broker:
+        producer = confluent_kafka.Producer({"bootstrap.servers": broker.address, "log_level": 0})
+
+        def produce(first: int, last: int) -> None:
+            for start in range(first, last + 1, TOGETHER):
+                producer.produce("spans", body(range(start, min(start + TOGETHER, last + 1))))
+            assert producer.flush(60) == 0
+
+        half = turns // 2 if how == "frozen while used" else turns
+        produce(1, half)
+        if how != "frozen while used":
+            {"silent": proxy.mute, "slow": lambda: proxy.slow(_DELAY)}.get(how, proxy.silence)()
+        environment = {"PYTHONPATH": str(ROOT)}
+        with Process(command, log=folder / "worker.log", ready=answers(f"{address}/healthz"), env=environment) as worker:
+            if how == "frozen while used":
+                _wait(lambda: turns_in(folder), half, _SCORED_WITHIN)
+                proxy.silence()
+                produce(half + 1, turns)
+            readable = 0 if how in ("silent", "frozen before the start") else half
+            watch = _Watch(address, "kafka")
+            scored = len(_wait(lambda: turns_in(folder), readable, _SCORED_WITHIN))
+            named = watch.result(wait=how != "slow")
+            ended = ends_after(worker)
+            proxy.heal()
+            worker.start()
+            lost = turns - len(_wait(lambda: turns_in(folder), turns, _DELIVERED_WITHIN))
+    proxy.close()
+    return Hang(turns, turns, scored, readable, named, named is not None or how == "slow", ended, lost)
+
+
+def with_other(given: Mapping[str, Any], folder: Path, *, lines: bool = True) -> dict[str, Any]:
+    """Return a configuration with another outlet, which shows what is scored."""
+    other = {"jsonl": str(folder / "scores.jsonl")} if lines else {"store": str(folder / "scores.db")}
+    return {
+        "inline": {"metrics": ["code_latency", "code_empty_answer"]}, **given,
+        "turn": {"decision_delay": "100ms"}, "exit_timeout": "1s", "serve": {"drain_timeout": f"{DRAIN}s"},
+        "outlets": {**given.get("outlets", {}), **other},
+    }  # fmt: skip
+
+
+def _wait(found: Arrived, count: int, timeout: float) -> set[str]:
+    with contextlib.suppress(AssertionError):
+        until(lambda: len(found()) >= count, "they arrive", timeout)
+    return found()
+
+
+class _Watch:
+    """Watch whether health names something."""
+
+    def __init__(self, address: str, name: str) -> None:
+        self._address, self._name = address, name
+        self._began = time.monotonic()
+        self._over = threading.Event()
+        self._named: float | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while self._name and self._named is None and time.monotonic() - self._began < NAMED_WITHIN and not self._over.wait(0.2):
+            with contextlib.suppress(OSError):
+                if self._name in health(self._address):
+                    self._named = time.monotonic() - self._began
+
+    def result(self, *, wait: bool) -> float | None:
+        """Return the seconds until it was named, or None. Without ``wait``, only the time until now counts."""
+        if not wait:
+            self._over.set()
+        self._thread.join()
+        return self._named
+
+
+def turns_in(folder: Path, metric: str | None = None) -> set[str]:
+    """Ids of turns in the JSON lines, or only of those with a metric."""
+    file = folder / "scores.jsonl"
+    found = set()
+    for line in file.read_text().splitlines() if file.exists() else ():
+        with contextlib.suppress(ValueError):  # a line that is being written
+            row = json.loads(line)
+            if metric in (None, row["metric"]):
+                found.add(row["turn_id"])
+    return found
+
+
+def stored_in(folder: Path) -> set[str]:
+    """Ids of turns in the store."""
+    with (
+        contextlib.suppress(sqlite3.Error),
+        contextlib.closing(sqlite3.connect(f"file:{folder}/scores.db?mode=ro", uri=True)) as db,
+    ):
+        return {found for (found,) in db.execute("SELECT DISTINCT turn_id FROM scores")}
+    return set()
+
+
+def health(address: str) -> dict[str, str]:
+    """Reasons of the checks that don't hold, by name."""
+    request = urllib.request.Request(f"{address}/readyz?verbose", headers={"Accept": "application/json"})
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        return {check["name"]: check["reason"] for check in json.load(answer)["checks"] if not check["ok"]}
+
+
+def ends_after(sidecar: Process) -> float:
+    """Seconds from SIGTERM to the end, at most 60."""
+    started = time.monotonic()
+    with contextlib.suppress(AssertionError):
+        sidecar.stop(60)
+    return time.monotonic() - started
