@@ -19,12 +19,10 @@ import datetime
 import http.client
 import itertools
 import json
-import mmap
 import os
 import shutil
 import signal
 import sqlite3
-import struct
 import subprocess
 import sys
 import tempfile
@@ -42,17 +40,17 @@ sys.path.insert(0, str(ROOT))
 
 import grpc  # noqa: E402
 import psutil  # noqa: E402
-from typing_extensions import Self  # noqa: E402
 
 from tests.support.attacks import ATTACKS, CONNECTIONS, flooded  # noqa: E402 - of this checkout
 from tests.support.certificates import Authority  # noqa: E402
-from tests.support.hangs import HOWS, THINGS, Models, hang, hang_of_kafka  # noqa: E402
+from tests.support.hangs import WAYS, Models, hang, hang_of_kafka  # noqa: E402
 from tests.support.proxy import Proxy  # noqa: E402
 from tests.support.receiver import GrpcReceiver, plain  # noqa: E402
 from tests.support.reloads import CHANGES, OPTIONS, reloaded  # noqa: E402
 from tests.support.sender import Sender, turn_id  # noqa: E402
 from tests.support.servers import answers, until  # noqa: E402
 from tests.support.service import AGENT, request  # noqa: E402
+from tests.support.shim import CannotBeHad, Shim  # noqa: E402
 from tests.support.sidecar import Sidecar  # noqa: E402
 
 PAGE = ROOT / "docs" / "internals" / "fault-matrix.md"
@@ -64,10 +62,6 @@ SILENT_AT_MOST = 5.0
 """Seconds without an answer to ``/healthz`` with which a row still passes: this machine may be busy with other things."""
 SPACE = 6 << 20
 """Bytes of a small disk."""
-
-
-class CannotBeHad(Exception):
-    """This machine lacks what a row needs."""
 
 
 @dataclass
@@ -373,7 +367,8 @@ def poisoned_rows(bench: Bench) -> Outcome:
 
 def disk_hangs(bench: Bench) -> Outcome:
     """No sync comes back for a while, as on a disk of a network."""
-    with Shim(bench) as shim:
+    with Shim(bench.folder) as shim:
+        bench.env |= shim.env
         bench.start()
         sender = bench.send(threads=12)
         sender.until(0.3)
@@ -385,7 +380,8 @@ def disk_hangs(bench: Bench) -> Outcome:
 
 def clock_jumps(bench: Bench, seconds: int) -> Outcome:
     """The wall clock is off by so many seconds from one moment to the next."""
-    with Shim(bench) as shim:
+    with Shim(bench.folder) as shim:
+        bench.env |= shim.env
         bench.start()
         sender = bench.send()
         sender.until(0.3)
@@ -590,38 +586,6 @@ def fill(disk: Path, left: int) -> Path:
     return ballast
 
 
-class Shim:
-    """``fault_shim.c`` in the sidecar of a bench, and the switch for what it does.
-
-    Raises:
-        CannotBeHad: there is no C compiler.
-    """
-
-    def __init__(self, bench: Bench) -> None:
-        library = bench.folder / "fault_shim.so"
-        compiler = shutil.which("cc") or shutil.which("gcc")
-        if compiler is None:
-            raise CannotBeHad("no C compiler")
-        source = Path(__file__).with_name("fault_shim.c")
-        subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", str(library), str(source), "-ldl"], check=True)
-        switch = bench.folder / "faults"
-        switch.write_bytes(bytes(16))
-        with switch.open("r+b") as file:
-            self._map = mmap.mmap(file.fileno(), 16)
-        bench.env |= {"LD_PRELOAD": str(library), "FAULT_SHIM": str(switch)}
-
-    def set(self, *, offset: int = 0, hang: int = 0) -> None:
-        """What goes on from now on."""
-        self._map[:] = struct.pack("qq", offset, hang)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.set()
-        self._map.close()
-
-
 # --- the tables ----------------------------------------------------------------------------------------------------------
 
 
@@ -689,7 +653,7 @@ TABLES: Mapping[str, Table] = {
     ),
     "hangs": Table(
         "what hangs | accepted | scored meanwhile | named after | SIGTERM takes | lost",
-        {f"hang: {what}, {how}": partial(play_hang, what, how) for what in (*THINGS, "Kafka") for how in HOWS},
+        {f"hang: {what}, {how}": partial(play_hang, what, how) for what, hows in WAYS.items() for how in hows},
     ),
     "reloads": Table(
         "option | sender before | page before | sender after | page after | accepted",

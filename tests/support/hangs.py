@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +27,7 @@ from tests.support.receiver import GrpcReceiver, Received, Receiver, plain
 from tests.support.redis_server import RedisServer
 from tests.support.sender import TOGETHER, Sender, body, turn_id
 from tests.support.servers import Process, answers, free_port, until
+from tests.support.shim import HUNG, Shim
 from tests.support.sidecar import Sidecar
 
 DRAIN = 3
@@ -38,6 +39,7 @@ _DELIVERED_WITHIN = 120.0
 _DELAY = 0.3
 """Seconds by which a slow server delays each piece of a response."""
 HOWS = ("frozen before the start", "frozen while used", "silent", "slow")
+_BUT_SILENT = tuple(how for how in HOWS if how != "silent")
 Arrived = Callable[[], set[str]]
 
 
@@ -71,6 +73,7 @@ class Thing:
         script: Python to run in the sidecar's process, with ``PORT``.
         most: how many turns make sense.
         lines: whether turns are counted in JSON lines, otherwise in the store.
+        hows: the ways to hang that differ.
     """
 
     run: Callable[[Path], AbstractContextManager[tuple[Any, Front, Arrived | None]]]
@@ -79,6 +82,7 @@ class Thing:
     script: str = ""
     most: int = 2_000
     lines: bool = True
+    hows: Sequence[str] = HOWS
 
 
 @dataclass(frozen=True)
@@ -296,6 +300,13 @@ class Clients:
     close = heal
 
 
+@contextmanager
+def hung_disk(folder: Path) -> Iterator[tuple[Any, Front, Arrived | None]]:
+    """Files that hang."""
+    with Shim(folder) as shim:
+        yield str(folder / HUNG), shim, lambda: turns_in(folder, name=f"{HUNG}.jsonl") | stored_in(folder, f"{HUNG}.db")
+
+
 def clients(path: str) -> Callable[[Path], AbstractContextManager[tuple[Any, Front, Arrived | None]]]:
     """Return clients of a path."""
 
@@ -360,9 +371,19 @@ THINGS: Mapping[str, Thing] = {
     ),
     "pipe of OTLP lines": Thing(pipe, lambda path: {"outlets": {"otlp_file": path}}, "outlet otlp_file"),
     "pipe of JSON lines": Thing(pipe, lambda path: {"outlets": {"jsonl": path}}, "outlet jsonl", lines=False),
+    "JSON lines on a network disk": Thing(
+        hung_disk, lambda path: {"outlets": {"jsonl": f"{path}.jsonl"}}, "outlet jsonl", lines=False, hows=_BUT_SILENT
+    ),
+    "store on a network disk": Thing(
+        hung_disk, lambda path: {"outlets": {"store": f"{path}.db"}}, "outlet store", hows=_BUT_SILENT
+    ),
     "scraper": Thing(clients("/metrics"), lambda _: {}),
     "reader of the page": Thing(clients("/api/v1/turns?limit=100"), lambda _: {}, lines=False),
 }  # fmt: skip
+
+
+WAYS: Mapping[str, Sequence[str]] = {**{what: thing.hows for what, thing in THINGS.items()}, "Kafka": HOWS}
+"""Thing → the ways in which it hangs."""
 
 
 # --- the row
@@ -379,7 +400,8 @@ def hang(what: str, how: str, folder: Path, turns: int) -> Hang:
         if how != "frozen while used":
             begin()
         config = with_other(thing.config(at), folder, lines=thing.lines)
-        with Sidecar(folder, config, script=thing.script.replace("PORT", str(at)), journal=True) as sidecar:
+        env = front.env if isinstance(front, Shim) else {}
+        with Sidecar(folder, config, script=thing.script.replace("PORT", str(at)), env=env, journal=True) as sidecar:
             if isinstance(front, Clients):
                 address = sidecar.metrics if at else sidecar.web
                 front.attach(int(address.rpartition(":")[2]))
@@ -488,9 +510,9 @@ class _Watch:
         return self._named
 
 
-def turns_in(folder: Path, metric: str | None = None) -> set[str]:
+def turns_in(folder: Path, metric: str | None = None, name: str = "scores.jsonl") -> set[str]:
     """Ids of turns in the JSON lines, or only of those with a metric."""
-    file = folder / "scores.jsonl"
+    file = folder / name
     found = set()
     for line in file.read_text().splitlines() if file.exists() else ():
         with contextlib.suppress(ValueError):  # a line that is being written
@@ -500,11 +522,11 @@ def turns_in(folder: Path, metric: str | None = None) -> set[str]:
     return found
 
 
-def stored_in(folder: Path) -> set[str]:
+def stored_in(folder: Path, name: str = "scores.db") -> set[str]:
     """Ids of turns in the store."""
     with (
         contextlib.suppress(sqlite3.Error),
-        contextlib.closing(sqlite3.connect(f"file:{folder}/scores.db?mode=ro", uri=True)) as db,
+        contextlib.closing(sqlite3.connect(f"file:{folder / name}?mode=ro", uri=True)) as db,
     ):
         return {found for (found,) in db.execute("SELECT DISTINCT turn_id FROM scores")}
     return set()
