@@ -59,6 +59,7 @@ class Proxy:
     def close(self) -> None:
         """Stop listening."""
         self.cut()
+        self._is_mute = False
         self._through.set()
         _shut(self._server)
         self._server.close()
@@ -101,6 +102,8 @@ class Proxy:
                 other.sendall(data)
         except OSError:
             pass
+        while responds and self._is_mute:  # the end is lost as well
+            time.sleep(0.05)
         _shut(one)
         _shut(other)
         with self._lock:
