@@ -64,6 +64,13 @@ class Sender:
 
     def _run(self) -> None:
         connections: dict[int, http.client.HTTPConnection] = {}
+        try:
+            self._send(connections)
+        finally:
+            for connection in connections.values():
+                connection.close()
+
+    def _send(self, connections: dict[int, http.client.HTTPConnection]) -> None:
         while not self.stopped:
             with self._lock:
                 self._lock.wait_for(lambda: self._begun < self.turns * self._hold or self.stopped)
