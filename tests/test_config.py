@@ -20,7 +20,7 @@ from otel_agenteval.config.job_queue import JobQueueOptions
 from otel_agenteval.config.loader import effective_yaml, load_config
 from otel_agenteval.config.root import Config
 from otel_agenteval.config.section import Option, kind_of, option_paths, options_of, section_of
-from otel_agenteval.config.tls import TlsOptions
+from otel_agenteval.config.serve import TlsOptions
 from otel_agenteval.config.turn import TurnOptions
 from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.evaluation.selection import select_metrics

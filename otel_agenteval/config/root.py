@@ -16,12 +16,11 @@ from .messages import MOST_FAULTS, explained
 from .metrics import FAULTY, GroupOptions, InlineOptions, MetricEntry, Preset
 from .outlets import OutletOptions
 from .privacy import PrivacyOptions
-from .queue import QueueOptions
 from .references import ReferenceOptions
 from .section import NO_ENTRIES, Section, validator_of
 from .serve import ServeOptions
 from .statistics import StatisticsOptions
-from .turn import TurnOptions
+from .turn import QueueOptions, TurnOptions
 from .types import Before, DurationOrZero, Kind, Switch
 
 

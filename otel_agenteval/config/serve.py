@@ -8,7 +8,6 @@ from .outlets import OutletOptions
 from .page import PageOptions
 from .section import Section
 from .tenants import TenantOptions, _once
-from .tls import TlsOptions
 from .types import Address, After, Before, Count, Duration, FilePath, Kind, Secret, Share, Size, Switch
 
 
@@ -27,6 +26,21 @@ def _outlets(value: Any) -> Any:
     if isinstance(value, (list, tuple)) and all(isinstance(item, str) and item in known for item in value):
         return tuple(value)
     raise ValueError(f"must be a list of {', '.join(known)}")
+
+
+class TlsOptions(Section):
+    """Certificate of the server, in PEM files. SIGHUP reloads them."""
+
+    cert_file: FilePath | None = None
+    """Certificate with its chain. Null means no TLS."""
+    key_file: FilePath | None = None
+    """Private key of the certificate."""
+    client_ca_file: FilePath | None = None
+    """Authority of client certificates. If set, clients without such a certificate are refused."""
+
+    def _check(self) -> None:
+        if (self.cert_file is None) != (self.key_file is None) or (self.client_ca_file is not None and self.cert_file is None):
+            raise ValueError("set both cert_file and key_file, or neither. To use client_ca_file, set both")
 
 
 class ServeOptions(Section):

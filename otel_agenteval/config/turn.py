@@ -1,4 +1,4 @@
-"""Section ``turn``: when a turn closes."""
+"""Sections ``turn`` and ``queue``: when a turn closes, and where it then waits."""
 
 from __future__ import annotations
 
@@ -28,3 +28,10 @@ class TurnOptions(Section):
     max_work: Duration = 10.0
     """Maximum CPU seconds to read and score one turn in ``serve`` and ``worker``. Beyond it, the turn is dropped and counted.
     A custom metric that takes 1.5 times as many real seconds gives an error."""
+
+
+class QueueOptions(Section):
+    """The queue between your agent's threads and the worker thread."""
+
+    max_bytes: Size = 64 * 2**20
+    """Maximum bytes of waiting turns. Turns beyond it are dropped and counted."""

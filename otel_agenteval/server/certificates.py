@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from ..config.tls import TlsOptions
+from ..config.serve import TlsOptions
 from ..core.errors import ConfigError
 
 _log = logging.getLogger("otel_agenteval")
