@@ -1,4 +1,4 @@
-"""The table of what the catalogs of the five systems promise: ``tests/data/promises.yaml``, in ``docs/reference/metrics/coverage.md``."""
+"""The table of what the catalogs of the five systems promise: ``tests/systems/promises.yaml``, in ``docs/reference/metrics/coverage.md``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 ROOT = Path(__file__).parent.parent
-PROMISES: dict[str, list[dict[str, Any]]] = yaml.safe_load((ROOT / "tests/data/promises.yaml").read_text(encoding="utf-8"))
+PROMISES: dict[str, list[dict[str, Any]]] = yaml.safe_load((ROOT / "tests/systems/promises.yaml").read_text(encoding="utf-8"))
 TITLE = "## Promised by the five catalogs"
 
 

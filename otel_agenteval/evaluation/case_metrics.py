@@ -16,7 +16,7 @@ from ..core.faults import Faults
 from ..core.forms import misspelled
 from ..metrics.bound_metric import BoundMetric, live_metric, spellings_on
 from ..metrics.names import load_tool
-from ..metrics.registry import resolve
+from ..metrics.registry import resolve, under
 from ..metrics.spellings import translated
 from .datasets import Case
 from .selection import allow_media, complete_policies, told_apart, with_default_policy
@@ -88,7 +88,7 @@ class CaseMetrics:
         own: dict[str, dict[tuple[str, str], BoundMetric]] = {}
         for where, given in _entries(case):
             try:
-                entry = _entry(given)
+                entry = _entry(given, self._config.preset)
                 bound = self._with_value(self._bound(entry, run), value, case)
                 if entry.metric.startswith("promptfoo:") and "{{" in repr(_filled(bound, case).params):
                     raise ConfigError(f"{{{{…}}}} must be the name of a column. The case has {', '.join(_columns(case))}")
@@ -214,9 +214,13 @@ def _entries(case: Case) -> Iterator[tuple[str, Any]]:
         yield f"{case.place}: metrics[{place}]: ", entry
 
 
-def _entry(given: Any) -> MetricEntry:
-    """Return a case's entry, also in the form of promptfoo and Trusys. Raises ConfigError, as for a selector or sampling."""
-    entry = entry_from(_named(given) if isinstance(given, Mapping) else given)
+def _entry(given: Any, system: str | None) -> MetricEntry:
+    """Return a case's entry, also in the form of promptfoo and Trusys, with its metric's name in the system of the preset.
+
+    Raises ConfigError, as for a selector or sampling.
+    """
+    entry = entry_from(_named(given, system) if isinstance(given, Mapping) else given)
+    entry = entry.replaced(metric=under(system, entry.metric))
     if unusable := entry.options_given & {"when", "sample"}:
         raise ConfigError(
             f"{min(unusable)}: a case always evaluates its metrics. Remove {min(unusable)}, or configure the metric"
@@ -224,7 +228,7 @@ def _entry(given: Any) -> MetricEntry:
     return entry
 
 
-def _named(given: Mapping[str, Any]) -> Mapping[str, Any]:
+def _named(given: Mapping[str, Any], system: str | None) -> Mapping[str, Any]:
     """Return an entry with the metric's name as its key."""
     key = next((key for key in _NAMED_BY if isinstance(given.get(key), str)), None)
     if key is None and "value" in given:
@@ -241,5 +245,6 @@ def _named(given: Mapping[str, Any]) -> Mapping[str, Any]:
         inner = {name: value for name, value in given.items() if name != key and name not in beside}
         if len(inner) == 1 and isinstance(nested := inner.get("params", inner.get("parameters")), Mapping):
             inner = {**nested}
-        given = {given[key]: inner, **beside}
+        name = given[key] if key == "type" else under("trusys", under(system, given[key]))
+        given = {name: inner, **beside}
     return given

@@ -15,6 +15,8 @@ from ..core.wellformed import written
 from ..metrics.lib.values import rendered
 
 _CASE_COLUMNS = ("case_id", "id", "case")
+ASKED = ("prompt", "question", "query", "user_input")
+"""Other names of ``input``, as in Trusys, AgentUnit and ragas."""
 
 
 class Case(NamedTuple):
@@ -33,8 +35,8 @@ def cases_in(source: str | Path | Iterable[Mapping[str, Any]] | Any, where: str 
     """Yield the cases of a file, a list of mappings, or a pandas DataFrame.
 
     Files have the extension ``.jsonl``, ``.csv`` or ``.parquet``. The columns ``case_id`` (or ``id``, ``case``) and
-    ``input`` identify a case, and ``metrics`` (or ``assert``) has its metrics. The fields of an object in the column ``references`` and all
-    other columns are references.
+    ``input`` (or one of :data:`ASKED`) identify a case, and ``metrics`` (or ``assert``, or ``metrics`` in ``value``) has its metrics. The
+    fields of an object in the column ``references`` and all other columns are references.
 
     Raises ConfigError if the file can't be read, or a case has neither an id nor an input, or the id of another one.
     """
@@ -42,16 +44,32 @@ def cases_in(source: str | Path | Iterable[Mapping[str, Any]] | Any, where: str 
     for place, row in rows_in(source, where):
         case = next((rendered(row.pop(column)) for column in _CASE_COLUMNS if row.get(column) not in (None, "")), None)
         asked = row.pop("input", None)
+        if asked is None and row.get("turns") is None and row.get("user") is None:
+            asked = next((row.pop(column) for column in ASKED if row.get(column) is not None), None)
         inner, own, promptfoo = (row.pop(column, None) for column in ("references", "metrics", "assert"))
-        if own is not None and promptfoo is not None:
-            raise ConfigError(f"{where}: {place}: must have metrics or assert, got both. Move all entries into metrics")
         found = {key: value for key, value in row.items() if key not in _CASE_COLUMNS and value is not None}
         found |= inner if isinstance(inner, dict) else {} if inner is None else {"references": inner}
+        metrics = {"metrics": own, "assert": promptfoo, "value.metrics": metrics_in_value(found)}
+        given = [column for column, entries in metrics.items() if entries is not None]
+        if len(given) > 1:
+            raise ConfigError(f"{where}: {place}: must have {' or '.join(given)}, got both. Move all entries into metrics")
         if case is None and (asked is None or asked == "") and "turns" not in found and "user" not in found:
             raise ConfigError(f"{where}: {place}: a case must have a case_id, an input (text), or both{_misspelled(found)}")
         if case is not None and places.setdefault(case, place) != place:
             raise ConfigError(f"{where}: {place}: case_id must be unique, got {case!r} as in {places[case]}")
-        yield Case(case, asked, found, promptfoo if own is None else own, f"{where}: {place}")
+        yield Case(case, asked, found, metrics[given[0]] if given else None, f"{where}: {place}")
+
+
+def metrics_in_value(columns: dict[str, Any]) -> Any:
+    """Return the metrics in the column ``value`` of a Trusys test case, whose other entries become columns. None without metrics."""
+    value = columns.get("value")
+    if isinstance(value, str) and value.lstrip().startswith("{"):
+        value = python_text.parsed(value)
+    if not isinstance(value, Mapping) or "metrics" not in value:
+        return None
+    del columns["value"]
+    columns.update({key: item for key, item in _written(value).items() if key != "metrics" and item is not None})
+    return value["metrics"]
 
 
 def _misspelled(columns: Iterable[str]) -> str:

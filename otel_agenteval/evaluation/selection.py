@@ -26,7 +26,7 @@ from ..core.score import Policy
 from ..media.rules import Rules
 from ..metrics.bound_metric import BoundMetric, live_metric
 from ..metrics.names import presets
-from ..metrics.registry import GROUPS, group_of, resolve
+from ..metrics.registry import GROUPS, group_of, resolve, under
 from .redaction import redacted_text
 from .signals import reads_signals, with_signals
 
@@ -121,7 +121,7 @@ def named(
     """
     chosen: list[BoundMetric] = []
     chosen_whole: list[BoundMetric] = []
-    for name in names:
+    for name in (under(config.preset, given) for given in names):
         found = resolve(name)
         configured, of_whole = (
             [] if found.preset else [bound for bound in some if name in (bound.name, bound.metric.name)]
@@ -283,7 +283,7 @@ def _inline(config: Config) -> dict[str, BoundMetric]:
 def _leave_out(config: Config, path: KeyPath, name: str, found: dict[str, BoundMetric]) -> None:
     """Remove a metric, or all metrics of a group, from those listed before it."""
     try:
-        names = group_of(name) if name in GROUPS else [resolve(name)[0].name]
+        names = group_of(name) if name in GROUPS else [resolve(under(config.preset, name))[0].name]
     except ConfigError as error:
         raise ConfigError(f"{config.where(path)}: {_or_group(name, error)}") from None
     if found.keys().isdisjoint(names):
@@ -303,7 +303,7 @@ def _bind(
     series: str | None = None,
 ) -> BoundMetric:
     try:
-        bound = live_metric(name, params, policy, config.scale)
+        bound = live_metric(under(config.preset, name), params, policy, config.scale)
     except ConfigError as error:
         message = str(error)
         # The message of a wrong parameter already begins with ``metric.parameter``; only then does the path go deeper.

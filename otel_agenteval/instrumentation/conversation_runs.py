@@ -18,7 +18,7 @@ from ..core.jsonio import text_of
 from ..core.score import Score
 from ..core.turn import Turn
 from ..evaluation.case_metrics import CaseMetrics
-from ..evaluation.datasets import Case
+from ..evaluation.datasets import ASKED, Case, metrics_in_value
 from ..evaluation.evaluator import begin
 from ..evaluation.redaction import Redactor
 from ..evaluation.references import ReferenceSources
@@ -35,7 +35,7 @@ COLUMNS = ("turns", "user", "max_turns")
 SIMULATED_USER = "simulated_user"
 """Name of the simulated user, for ``judge.choose`` and in errors."""
 _NO_REFERENCES = ("input", "references", "metrics")
-_ASKED = ("user", "question", "query", "user_input")
+_ASKED = ("user", *ASKED)
 """Other names of a turn's ``input``."""
 _MOST_TURNS = 10
 _TASK = (
@@ -162,11 +162,12 @@ def _inputs(turns: Any, case: Case, where: str) -> list[Case]:
         others = _NO_REFERENCES if "input" in columns else (*_NO_REFERENCES, *_ASKED)
         references = {key: value for key, value in columns.items() if key not in others and value is not None}
         references |= inner if isinstance(inner, dict) else {}
+        nested = metrics_in_value(references)
         found.append(
             case._replace(
                 input=asked,
                 references={**case.references, **references},
-                metrics=columns.get("metrics", case.metrics),
+                metrics=columns.get("metrics", case.metrics if nested is None else nested),
                 place=f"{case.place}: turns[{number}]",
             )
         )

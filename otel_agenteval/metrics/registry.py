@@ -578,6 +578,14 @@ def default_pack() -> list[str]:
     return group_of("default")
 
 
+def under(system: str | None, name: str) -> str:
+    """Return a name with the prefix of a seed catalog that has it, unless it has a prefix or is one of our names."""
+    if system is None or ":" in name or _find(name.partition(".")[0]):
+        return name
+    alias = f"{system}:{name.removeprefix('not-') if system == 'trusys' else name}"
+    return f"{system}:{name}" if any(alias in row["aliases"] for row in builtin().values()) else name
+
+
 class ResolvedName(NamedTuple):
     """Metric and parameters behind a name."""
 

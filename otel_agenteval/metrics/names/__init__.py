@@ -176,6 +176,7 @@ def seed_spellings(seed: str, alias: str, metric: str, parameters: Container[str
     common, by_metric = seeds().get(seed, ({}, {}))
     if seed == "trusys":
         same = load_tool("promptfoo").metrics.get(alias)
-        return {**(same.parameters if same is not None and same.ours == metric else {}), **by_metric.get(metric, {})}
+        own = {**(same.parameters if same is not None and same.ours == metric else {}), **by_metric.get(metric, {})}
+        return {**{name: own["value"] for name in ("expected_output", "expcted_output") if "value" in own}, **own}
     applying = {name: spelling for name, spelling in common.items() if name in parameters or isinstance(spelling, Unsupported)}
     return {**applying, **by_metric.get(metric, {})}

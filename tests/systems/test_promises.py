@@ -1,4 +1,4 @@
-"""Each promise of the five catalogs has a test that exists (``tests/data/promises.yaml``)."""
+"""Each promise of the five catalogs has a test that exists (``promises.yaml``)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from scripts import promises
 
-TESTS = Path(__file__).parent
+TESTS = Path(__file__).parent.parent
 
 
 def test_each_promise_has_its_test() -> None:

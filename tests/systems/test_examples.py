@@ -1,4 +1,4 @@
-"""The examples of the five systems' own documentation run under their names (``tests/data/systems/examples.yaml``)."""
+"""The examples of the five systems' own documentation run under their names (``tests/systems/examples.yaml``)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from otel_agenteval.evaluation.selection import select_metrics
 from otel_agenteval.metrics.names import presets
 from tests.support.judges import ScriptedModels
 
-EXAMPLES: dict[str, list[dict[str, Any]]] = yaml.safe_load(
-    (Path(__file__).parent / "data" / "systems" / "examples.yaml").read_text(encoding="utf-8")
-)
+EXAMPLES: dict[str, list[dict[str, Any]]] = yaml.safe_load(Path(__file__).with_name("examples.yaml").read_text(encoding="utf-8"))
 ROWS = [
     pytest.param(system, example, id=f"{system}-{i}-{next(iter(example['metric']))}")
     for system, examples in EXAMPLES.items()
