@@ -114,6 +114,7 @@ class Scorer:
     def _scoring(self, turn: Turn, known: Known, conversations: RecordedConversations) -> TurnScoring:
         """Evaluate the computed metrics of a turn. Judged ones follow when all turns are known, because they read earlier ones."""
         sources = self._references.attach(turn, root_attributes(turn))
+        self._references.log_absent()
         add_cost(turn, self._pricing)
         scoring = TurnScoring(self.setup, turn, self.metrics, known, sources)
         scoring.compute()

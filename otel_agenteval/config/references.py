@@ -99,6 +99,10 @@ class ResponseOptions(Section):
     """Path of the answer's text, or several, of which the first that exists counts."""
     context: Paths = ()
     """Path of the retrieved documents, if the turn has no retrieval span."""
+    query: Paths = ()
+    """Path of the question that the documents were searched for. It is also the input of a turn without one."""
+    tool_calls: Paths = ()
+    """Path of the tool calls, if the turn has no tool spans: a list of names, or of objects with ``name``, ``arguments`` and ``output``."""
 
 
 class ReferenceOptions(Section):
@@ -113,7 +117,7 @@ class ReferenceOptions(Section):
     prompts: Annotated[tuple[str, ...], Before(_templates), Kind("text or list of texts")] = ()
     """Prompt templates with `{documents}` and usually `{question}`. If a turn has no retrieval span, the documents become its context and the question its input."""
     response: ResponseOptions = ResponseOptions()
-    """Text and documents in answers that are JSON objects. The default of ``preset: trusys`` is the text in ``output``, ``response`` or ``answer``, and the documents in ``context``."""
+    """Text, documents, question and tool calls in answers that are JSON objects. The default of ``preset: trusys`` is the text in ``output``, ``response`` or ``answer``, and the other parts in ``trusys.context``, ``trusys.query`` and ``trusys.tool_calls``, or without ``trusys.``."""
     document_ids: Annotated[dict[str, str], Before(_ids), Kind("mapping of ids")] = NO_ENTRIES
     """Mapping of retrieved document ids to reference ids. `*` stands for the same text on both sides."""
     trim: Switch = False

@@ -175,6 +175,8 @@ def begin(
     in between, such as its history, are visible only to judges, as in the live pipeline.
     """
     sources = references.attach(turn, root_attributes(turn)) if references is not None else {}
+    if references is not None:
+        references.log_absent()
     if cases is not None and references is not None:
         metrics = cases.of(references.case_of(turn))
     add_cost(turn, pricing_of(metrics))
@@ -320,6 +322,7 @@ class Evaluator:
 
     def finish(self, scored: ScoredTurn) -> None:
         """Evaluate the remaining metrics on the worker."""
+        self.references.log_absent()
         if scored.pending:
             self._finish(scored, scored.pending)
 

@@ -12,6 +12,7 @@ The sender of a span controls its attributes, so they aren't used without ``acce
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -26,7 +27,7 @@ from ..core.errors import ConfigError, MetricError, likeness, nearest
 from ..core.forms import anything
 from ..core.given import READERS
 from ..core.templates import filled_in
-from ..core.turn import Document, Retrieval, Turn
+from ..core.turn import Document, Retrieval, ToolCall, Turn
 from ..core.wellformed import written
 from ..metrics.bound_metric import BoundMetric
 from ..metrics.names import presets
@@ -34,6 +35,7 @@ from ..metrics.registry import catalog
 from .datasets import Case, cases_in, written_value
 from .tool_documents import documents_in, entries_in, ids_in
 
+_log = logging.getLogger("otel_agenteval")
 BAGGAGE = "baggage:"
 _CASE = "case_id"
 _OF_CASES = ("case_id", "input", "metrics", "assert", "value", "turns", "user", "max_turns")
@@ -60,6 +62,8 @@ class ReferenceSources:
         """Accepted baggage keys with the names of their references."""
         preset = presets()[config.preset].response if config.preset is not None else {}
         self._response = options.response if preset == {} or "response" in options.options_given else ResponseOptions(**preset)
+        self._absent: dict[str, bool] = {}
+        """Parts that a JSON answer lacked, and True for those that were logged."""
         self._retrievers = options.retrievers
         self._prompts = options.prompts
         self._ids = list(options.document_ids.items())
@@ -105,13 +109,15 @@ class ReferenceSources:
 
     def attach(self, turn: Turn, attributes: Mapping[str, Any]) -> dict[str, str]:
         """Attach the turn's references before it is evaluated, and return the source of each."""
-        _unwrap(turn, self._response)
+        sources: dict[str, str] = {}
+        for absent in _unwrap(turn, self._response, sources) if turn.output and self._response.options_given else ():
+            self._absent.setdefault(absent, False)
         prompt = _prompt_of(turn, self._prompts) if self._prompts and not turn.context else None
         if prompt is not None and prompt.question is not None:
             turn.input = prompt.question
         baggage = turn.references.pop(BAGGAGE, None) or {}
         found: dict[str, Any] = written(turn.references)
-        sources = dict.fromkeys(found, "expect")
+        sources |= dict.fromkeys(found, "expect")
         others = self._sources(turn, attributes, baggage, found) if self._is_configured or baggage else ()
         for source, references in others:
             for name, value in references.items():
@@ -129,6 +135,13 @@ class ReferenceSources:
             self._take_ids(turn, sources)
         self._tidy(turn)
         return sources
+
+    def log_absent(self) -> None:
+        """Log once which parts JSON answers lacked. Not called on the agent's thread."""
+        for part in [part for part, is_logged in self._absent.items() if not is_logged]:
+            self._absent[part] = True
+            paths = " or ".join(getattr(self._response, part))
+            _log.warning("an answer in JSON has no %s. Metrics that need its %s are skipped", paths, part.replace("_", " "))
 
     def _tidy(self, turn: Turn) -> None:
         if self._ids and turn.retrieved_ids:
@@ -207,21 +220,38 @@ def _take_documents(turn: Turn, found: Sequence[Retrieval]) -> None:
         turn.retrieved_ids = [document.id for document in documents if document.id] or None
 
 
-def _unwrap(turn: Turn, paths: ResponseOptions) -> None:
-    """Replace an output that is a JSON object by the text in it, and use the documents in it."""
-    if not turn.output or not (paths.output or paths.context):
-        return
+def _unwrap(turn: Turn, paths: ResponseOptions, sources: dict[str, str]) -> list[str]:
+    """Replace an output that is a JSON object by the text in it, and use the other parts. Return the parts that the turn still lacks,
+    if the object has another one.
+    """
     from ..metrics.lib.json_output import ABSENT, lookup, object_of, written  # rarely used
+    from ..metrics.lib.tools import expected_entries
 
-    document = object_of(turn.output)
+    document = object_of(turn.output or "")
     if document is None:
-        return
-    texts = (lookup(document, path) for path in paths.output)
-    turn.output = next((written(text) for text in texts if text is not ABSENT and text is not None), turn.output)
-    given = (lookup(document, path) for path in paths.context if not turn.context)
-    found = next((one for one in given if one is not ABSENT and one), None)
-    if found is not None:
-        _take_documents(turn, [Retrieval(None, [Document(**facts) for facts in documents_in(found)])])
+        return []
+    found: dict[str, Any] = {}
+    for part in ("output", "context", "query", "tool_calls"):
+        values = (lookup(document, path) for path in getattr(paths, part))
+        found[part] = next((value for value in values if value is not ABSENT and value is not None), None)
+    has_any = any(value is not None for value in found.values())
+    turn.output = turn.output if found["output"] is None else written(found["output"])
+    query = None if found["query"] is None else written(found["query"])
+    turn.input = turn.input or query
+    if found["context"] and not turn.context:
+        _take_documents(turn, [Retrieval(query, [Document(**facts) for facts in documents_in(found["context"])])])
+    if found["tool_calls"] is not None and not turn.tool_calls:
+        try:
+            turn.tool_calls = [_call(entry) for entry in expected_entries(turn, found["tool_calls"], "tool_calls") or ()]
+        except MetricError as error:
+            sources["tool_calls"] = f"{INVALID}the answer's {error}"
+    known = {"context": turn.context, "query": turn.input, "tool_calls": None if turn.tool_calls is None else True}
+    return [part for part, value in known.items() if has_any and getattr(paths, part) and found[part] is None and not value]
+
+
+def _call(entry: Any) -> ToolCall:
+    facts = {"name": entry} if isinstance(entry, str) else entry
+    return ToolCall(facts["name"], facts.get("arguments"), facts.get("output"))
 
 
 def _trimmed(value: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -102,3 +103,72 @@ def test_printed_case_runs_from_a_file(
     assert main(["experiment", "sums:answer", "cases.jsonl", "--metrics", "code_empty_answer", "--format", "jsonl"]) == 0
     scores = {row["metric"]: row["passed"] for row in map(json.loads, capsys.readouterr().out.splitlines()) if "metric" in row}
     assert scores.items() >= {**VERDICTS, "code_equals": False}.items()
+
+
+# --- the response envelope
+
+ENVELOPE = {
+    "output": "Paris is the capital.",
+    "trusys": {
+        "context": ["Paris is the capital of France."],
+        "query": "capital of France",
+        "tool_calls": [{"name": "search", "arguments": {"q": "France"}, "output": "Paris"}],
+    },
+}
+DOTTED = {f"trusys.{part}": value for part, value in ENVELOPE["trusys"].items()}
+
+
+def unwrapped(answer: Any, **facts: Any) -> oa.Turn:
+    turn = oa.Turn(turn_id="t", output=json.dumps(answer), **facts)
+    oa.score_turns(turn, [], config={"preset": "trusys"})
+    return turn
+
+
+@pytest.mark.parametrize(
+    ("answer", "output"),
+    [
+        (ENVELOPE, "Paris is the capital."),
+        ({"response": "Paris.", **DOTTED}, "Paris."),
+        ({"answer": "Paris.", **ENVELOPE["trusys"]}, "Paris."),
+        (DOTTED, json.dumps(DOTTED)),
+    ],
+)
+def test_parts_of_the_response_are_read(answer: Any, output: str) -> None:
+    turn = unwrapped(answer)
+    assert (turn.output, turn.input, turn.context) == (output, "capital of France", ["Paris is the capital of France."])
+    assert [(call.name, call.arguments, call.result) for call in turn.tool_calls] == [("search", {"q": "France"}, "Paris")]
+    assert turn.retrievals[0].query == "capital of France"
+
+
+def test_facts_of_spans_precede_the_response() -> None:
+    turn = unwrapped(
+        ENVELOPE, input="Where?", context=["Lyon."], tool_calls=oa.Turn.from_dict({"tool_calls": [{"name": "lookup"}]}).tool_calls
+    )
+    assert (turn.input, turn.context, [call.name for call in turn.tool_calls]) == ("Where?", ["Lyon."], ["lookup"])
+
+
+def test_tool_calls_of_the_response_are_scored() -> None:
+    metric = {"trusys:tool-correctness": {"value": ["search"]}}
+    for calls, passed in ((["search"], True), ([], False), ([{"function": {"name": "search", "arguments": "{}"}}], True)):
+        answer = {"output": "Paris.", "trusys": {"tool_calls": calls}}
+        result = oa.evaluate(lambda question, answer=answer: answer, [{"prompt": "?"}], [metric], config={"preset": "trusys"})
+        assert result.scored[0][1][0].passed is passed
+
+
+def test_unreadable_tool_calls_are_an_error() -> None:
+    turn = oa.Turn(turn_id="t", output=json.dumps({"trusys": {"tool_calls": [{"nam": "search"}]}}))
+    ((_, (score,)),) = oa.score_turns(turn, [{"trusys:tool-correctness": {"value": ["search"]}}], config={"preset": "trusys"})
+    assert (score.status, score.error_type) == ("error", "invalid_tool_calls")
+    assert "tool_calls[0]" in score.explanation
+
+
+def test_absent_parts_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, "otel_agenteval"):
+        answers = [{"output": "Paris.", "trusys": {"context": ["France."]}}, {"output": "Lyon."}, {"other": 1}]
+        oa.score_turns(
+            [oa.Turn(turn_id=str(i), input="?", output=json.dumps(answer)) for i, answer in enumerate(answers)],
+            [],
+            config={"preset": "trusys"},
+        )
+    absent = [record.getMessage() for record in caplog.records if "JSON has no" in record.getMessage()]
+    assert [text.partition(" or ")[0].rpartition(".")[2] for text in absent] == ["tool_calls", "context"]
