@@ -129,6 +129,7 @@ def named(
         )
         if not configured and not of_whole:
             bound = with_default_policy(config, live_metric(name, {}))
+            allow_media(config, bound)
             (of_whole if reads_signals(found.metric) else configured).append(bound)
         chosen_whole += of_whole
         chosen += configured

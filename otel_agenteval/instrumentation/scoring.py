@@ -16,7 +16,7 @@ from ..core.turn import Turn
 from ..evaluation.case_metrics import CaseMetrics
 from ..evaluation.evaluator import begin
 from ..evaluation.references import ReferenceSources
-from ..evaluation.selection import named, select_metrics, told_apart, with_default_policy
+from ..evaluation.selection import allow_media, named, select_metrics, told_apart, with_default_policy
 from ..metrics.bound_metric import BoundMetric, get_metric
 from ..metrics.registry import metric_of
 from ..report.frames import ScoredTurns
@@ -103,6 +103,7 @@ def _bound(
     if isinstance(metric, Mapping):
         alone: dict[str, Any] = {"inline": {"metrics": []}, "metrics": [metric], "scale": config.scale}
         found = select_metrics(load_config(alone, env={}))[0]  # without its signals
+        allow_media(config, found)
         return [found if "policy" in metric else with_default_policy(config, found)]
     if callable(metric):
         return [get_metric(metric_of(metric).name)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Le
@@ -17,7 +18,7 @@ from ...core.turn import Turn
 from ...media.access import MediaContent, as_data, content_of, may_open
 from ...media.decoding import Sampling, Video, bare_sound_of, video_of
 from ...media.images import for_judge
-from ...media.rules import current_rules
+from ...media.rules import current_rules, scheme_of
 from ...media.types import ImageReference
 
 Modality = Literal["image", "audio", "video"]
@@ -50,9 +51,15 @@ def name_of(reference: str) -> str:
 
 
 def attachments_of(turn: Turn) -> Iterator[Mapping[str, Any]]:
+    """Yield the attachments of a turn and its messages, and those at ``image_path`` and the like in its metadata, as in AgentUnit."""
     yield from turn.attachments
     for message in turn.messages:
         yield from message.attachments
+    for modality in _MEDIA_TYPES if turn.metadata else ():
+        given = turn.metadata.get(f"{modality}_path")
+        for path in given if isinstance(given, (list, tuple)) else (given,):
+            if isinstance(path, str) and path.strip():
+                yield {"modality": modality, "uri": path if scheme_of(path) else Path(path).absolute().as_uri()}
 
 
 def modalities_of(attachment: Mapping[str, Any]) -> set[str]:
@@ -104,7 +111,12 @@ def shown(media: Iterable[Medium]) -> list[str]:
 
 
 def as_seen(reference: str) -> str:
-    return ImageReference(for_judge(content_of(reference, "image")) if may_open(reference) else reference)
+    return ImageReference(for_judge(content_of(reference, "image")) if _is_ours_to_open(reference) else reference)
+
+
+def _is_ours_to_open(reference: str) -> bool:
+    """Return True if a reference may be opened, or is a local file, which a model can't read. Opening that may be refused."""
+    return may_open(reference) or scheme_of(reference) == "file"
 
 
 def heard(media: Iterable[Medium]) -> list[str]:
@@ -119,7 +131,8 @@ def heard(media: Iterable[Medium]) -> list[str]:
     deaf = not current_rules().hears
     references = [medium.reference for medium in media if medium.reference and not (deaf and may_open(medium.reference))]
     return [
-        as_data(bare_sound_of(content_of(reference, "audio"))) if may_open(reference) else reference for reference in references
+        as_data(bare_sound_of(content_of(reference, "audio"))) if _is_ours_to_open(reference) else reference
+        for reference in references
     ]
 
 
@@ -172,6 +185,6 @@ def opened_video(video: Medium, num_frames: int, sampling: Sampling = "even") ->
         MetricError: If the file is broken, too large or not a video.
         MissingExtra: If PyAV isn't installed.
     """
-    if video.reference is None or not may_open(video.reference):
+    if video.reference is None or not _is_ours_to_open(video.reference):
         return None
     return video_of(content_of(video.reference, "video"), num_frames, sampling)
