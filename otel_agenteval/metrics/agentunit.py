@@ -1,5 +1,7 @@
-"""AgentUnit's calculators of multi-agent metrics and its default metrics, as views of the metrics here.
+"""AgentUnit's metric classes, custom metrics and calculators of multi-agent metrics, as views of the metrics here.
 
+    FaithfulnessMetric(threshold=0.8)  # each class of AgentUnit is get_metric("agentunit:FaithfulnessMetric", threshold=0.8)
+    register_metric("brevity", BrevityMetric)  # a class with evaluate(case, trace, outcome)
     MultiAgentMetricsCalculator(interactions, handoffs, conflicts, agent_roles).calculate_all()
 
 Interactions, handoffs, conflicts and roles are AgentUnit's objects, or mappings with its keys or with those of a turn. A value that the
@@ -8,14 +10,20 @@ data doesn't determine is None instead of 0. Centralization is normalized, so th
 
 from __future__ import annotations
 
+import inspect
+import re
+import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import Enum
+from functools import partial
 from types import NoneType
 from typing import Any
 
 from ..core.errors import ConfigError
+from ..core.forms import snake_case
+from ..core.jsonio import text_of
 from ..core.turn import Handoff, Turn
 from .bound_metric import BoundMetric, get_metric
 from .code import multi_agent_coordination as coordination
@@ -23,7 +31,7 @@ from .code import multi_agent_emergent as emergent
 from .code.multi_agent_network import AgentGraph, bottlenecks_of, fault_tolerance_of, hubs_of
 from .lib.agents import interactions_of
 from .names import presets
-from .registry import Result
+from .registry import Result, builtin, call_metric, metric
 
 _KEYS = {
     "from_agent": "from", "to_agent": "to", "interaction_type": "type", "response_time": "response_time_s",
@@ -96,6 +104,11 @@ def _turn(
     )  # fmt: skip
 
 
+def _measured(measure: Callable[[Turn], Result]) -> Callable[[Any], float | None]:
+    """Return a method that measures the turn of an analyzer."""
+    return lambda self: measure(self._turn).value
+
+
 class InteractionAnalyzer:
     """Messages, handoffs and conflicts between agents."""
 
@@ -125,11 +138,8 @@ class InteractionAnalyzer:
             "total_conflicts": len(self._turn.conflicts),
         }
 
-    def calculate_communication_efficiency(self) -> float | None:
-        return _value(coordination.code_communication_efficiency(self._turn))
-
-    def calculate_load_balance(self) -> float | None:
-        return _value(coordination.code_load_balance(self._turn))
+    calculate_communication_efficiency = _measured(coordination.code_communication_efficiency)
+    calculate_load_balance = _measured(coordination.code_load_balance)
 
 
 class NetworkAnalyzer:
@@ -176,20 +186,11 @@ class EmergentBehaviorDetector:
     ) -> None:
         self._turn = _turn(interactions, roles=agent_roles)
 
-    def detect_self_organization(self) -> float | None:
-        return _value(emergent.code_self_organization(self._turn))
-
-    def detect_specialization(self) -> float | None:
-        return _value(emergent.code_specialization(self._turn))
-
-    def detect_collective_decision_making(self) -> float | None:
-        return _value(emergent.code_collective_decision(self._turn))
-
-    def detect_adaptation_rate(self) -> float | None:
-        return _value(emergent.code_adaptation_rate(self._turn))
-
-    def calculate_swarm_intelligence(self) -> float | None:
-        return _value(emergent.code_swarm_intelligence(self._turn))
+    detect_self_organization = _measured(emergent.code_self_organization)
+    detect_specialization = _measured(emergent.code_specialization)
+    detect_collective_decision_making = _measured(emergent.code_collective_decision)
+    detect_adaptation_rate = _measured(emergent.code_adaptation_rate)
+    calculate_swarm_intelligence = _measured(emergent.code_swarm_intelligence)
 
 
 class MultiAgentMetricsCalculator:
@@ -218,7 +219,7 @@ class MultiAgentMetricsCalculator:
             conflicts["resolution_rate"],
             conflicts["avg_resolution_time"],
             self.interaction_analyzer.calculate_communication_efficiency(),
-            _value(coordination.code_multiagent_role_adherence(self._turn)),
+            coordination.code_multiagent_role_adherence(self._turn).value,
             self.interaction_analyzer.calculate_load_balance(),
         )
 
@@ -253,17 +254,15 @@ class MultiAgentMetricsCalculator:
         }
 
 
-def _value(result: Result) -> float | None:
-    return result.value
-
-
 def _default_metrics() -> dict[str, BoundMetric]:
     entries = [{entry: {}} if isinstance(entry, str) else entry for entry in presets()["agentunit"].metrics]
     return {name.partition(":")[2]: get_metric(name, **params) for entry in entries for name, params in entry.items()}
 
 
-DEFAULT_METRICS: Mapping[str, BoundMetric] = _default_metrics()
-"""Metrics of the preset ``agentunit``, by AgentUnit's names."""
+_DEFAULTS = _default_metrics()
+_BUILT_IN = frozenset(_DEFAULTS)
+DEFAULT_METRICS: Mapping[str, BoundMetric] = _DEFAULTS
+"""Metrics of the preset ``agentunit`` and registered ones, by AgentUnit's names."""
 
 
 def resolve_metrics(names: Sequence[str] | None = None) -> list[BoundMetric]:
@@ -275,3 +274,135 @@ def resolve_metrics(names: Sequence[str] | None = None) -> list[BoundMetric]:
     if isinstance(names, str):
         raise ConfigError(f"resolve_metrics: names must be a list, got the text {names!r}. Write [{names!r}]")
     return [DEFAULT_METRICS.get(name) or get_metric(f"agentunit:{name}") for name in names or DEFAULT_METRICS]
+
+
+# --- custom metrics
+
+
+class Metric:
+    """Base class of custom metrics, which have ``evaluate(case, trace, outcome)``."""
+
+
+@dataclass
+class MetricResult:
+    name: str
+    value: float | None
+    """None skips the metric."""
+    detail: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class DatasetCase:
+    id: str
+    query: str
+    expected_output: str | None
+    tools: list[str] | None
+    context: list[str] | None
+    metadata: dict[str, Any]
+    """The metadata and other columns of the case."""
+
+
+@dataclass
+class TraceEvent:
+    type: str
+    """``agent_prompt``, ``tool_call``, ``agent_response`` or ``error``."""
+    payload: dict[str, Any]
+    timestamp: float
+    """Seconds since 1970. Tool calls have the start of the turn."""
+
+
+@dataclass
+class TraceLog:
+    events: list[TraceEvent]
+    metadata: dict[str, Any]
+    """``cost`` and ``usage``, if known."""
+
+
+@dataclass
+class AdapterOutcome:
+    success: bool
+    output: str | None
+    tool_calls: list[dict[str, Any]]
+    error: str | None
+
+
+def register_metric(name: str, metric_class: Any) -> None:
+    """Register a custom metric: a class without required arguments, or an instance, with ``evaluate(case, trace, outcome)``.
+
+    Its scores are called ``code_<name>``, or ``code_custom_<name>`` if a built-in metric has this name. ``<name>`` and
+    ``agentunit:<name>`` then mean this metric.
+
+    Raises:
+        ConfigError: The name is one of AgentUnit's default metrics, or the class isn't a metric.
+    """
+    if name in _BUILT_IN:
+        raise ConfigError(f"register_metric: {name} is already registered. Choose another name")
+    try:
+        one = metric_class() if inspect.isclass(metric_class) else metric_class
+    except TypeError as error:
+        raise ConfigError(f"register_metric: {name}: {error}. Register an instance") from None
+    if not callable(getattr(one, "evaluate", None)):
+        raise ConfigError(f"register_metric: {name}: must have evaluate(case, trace, outcome), got {metric_class!r}")
+
+    def found(turn: Turn) -> Any:
+        return _as_result(one.evaluate(*_of_agentunit(turn)))
+
+    own = "code_" + re.sub(r"\W", "_", snake_case(name))
+    found.__name__ = own if own not in builtin() else own.replace("code_", "code_custom_", 1)
+    found.__doc__ = inspect.getdoc(type(one)) or f"Custom metric {name} of AgentUnit."
+    found.__module__ = type(one).__module__
+    call_metric(metric()(found).__name__, f"agentunit:{name}")
+    _DEFAULTS[name] = get_metric(found.__name__)
+
+
+def _as_result(given: Any) -> Any:
+    """Return the result of a custom metric, which has ``value`` (or ``score``) and ``detail``, or is a plain value."""
+    facts = given if isinstance(given, Mapping) else {key: getattr(given, key) for key in _RESULT if hasattr(given, key)}
+    value = facts.get("value", facts.get("score"))
+    if isinstance(given, Result) or facts.keys().isdisjoint(("value", "score")):
+        return given
+    others = {key: item for key, item in facts.items() if key not in _RESULT}
+    detail = {**others, **(facts.get("detail") or facts.get("details") or {})}
+    return Result(value, skipped="not_applicable" if value is None else None, detail=detail)
+
+
+_RESULT = ("name", "value", "score", "detail", "details")
+
+
+def _of_agentunit(turn: Turn) -> tuple[DatasetCase, TraceLog, AdapterOutcome]:
+    """Return a turn as AgentUnit's case, trace and outcome."""
+    given, usage = turn.references, turn.usage
+    truth = given.get("expected_output") if turn.ground_truth is None else turn.ground_truth
+    tools, name = given.get("tools", given.get("expected_tools")), str(given.get("case_id") or turn.turn_id or "")
+    expected = None if truth is None else text_of(truth)
+    case = DatasetCase(name, turn.input or "", expected, tools, turn.context or None, {**given, **turn.metadata})
+    calls: list[dict[str, Any]] = [
+        {"name": call.name, "arguments": call.arguments, "result": call.result, "status": "error" if call.error else "success"}
+        | ({} if call.cost_usd is None else {"cost": call.cost_usd})
+        for call in turn.tool_calls or ()
+    ]
+    error = None if turn.error is None else turn.error.message or turn.error.type or "error"
+    start = turn.start.timestamp() if turn.start else time.time()
+    trace = TraceLog([TraceEvent("agent_prompt", {"input": {"query": case.query, "context": case.context}}, start)], {})
+    trace.events += [TraceEvent("tool_call", call, start) for call in calls]
+    kind, last = ("agent_response", {"content": turn.output}) if error is None else ("error", {"message": error})
+    trace.events.append(TraceEvent(kind, last, start + (turn.duration_s or 0)))
+    if turn.cost_usd is not None:
+        trace.metadata["cost"] = turn.cost_usd
+    if usage is not None:
+        names = {
+            "prompt_tokens": usage.input_tokens,
+            "completion_tokens": usage.output_tokens,
+            "total_tokens": usage.total_tokens,
+        }
+        trace.metadata["usage"] = {key: count or 0 for key, count in names.items()}
+    return case, trace, AdapterOutcome(error is None, turn.output, calls, error)
+
+
+def __getattr__(name: str) -> Callable[..., BoundMetric]:
+    """Return a class of AgentUnit's metrics: a function of its parameters that returns the metric."""
+    if not any(f"agentunit:{name}" in row["aliases"] for row in builtin().values()):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name == "CompositeMetric":
+        return lambda metrics: get_metric("agentunit:CompositeMetric", metrics=list(metrics))
+    return partial(get_metric, f"agentunit:{name}")

@@ -274,7 +274,7 @@ _extended = False
 
 
 def metric(
-    *,
+    *_misplaced: Any,
     needs: Sequence[str] = (),
     uses: Sequence[str] = (),
     references: Sequence[str] = (),
@@ -331,8 +331,12 @@ def metric(
             - ``companion``: the metric is named ``X_passed``, and its score is among the ``also`` of the metric ``X``, which is
               evaluated instead. Both together make one judge call.
     """
+    if _misplaced:
+        _refuse_class(_misplaced[0])
+        raise ConfigError("metric: write the decorator with parentheses, @oa.metric()")
 
     def register(fn: Function) -> Function:
+        _refuse_class(fn)
         name = fn.__name__
         where = f"{fn.__code__.co_filename}:{fn.__code__.co_firstlineno}"
         place = f"{where}: metric {name!r}"
@@ -383,6 +387,7 @@ def metric_of(fn: Callable[..., Any]) -> Metric:
     Raises:
         ConfigError: the function has no name, or takes other arguments than one turn.
     """
+    _refuse_class(fn)
     name = getattr(fn, "__name__", "")
     known = _METRICS.get(name)
     if known is not None and known.fn is fn:
@@ -409,6 +414,12 @@ GROUPS = {
 }
 """Named groups of ``code_`` metrics, with their descriptions."""
 _DECLARED = ("safety", "quality", "cost", "default")
+
+
+def _refuse_class(given: Any) -> None:
+    if inspect.isclass(given):
+        how = "Define a function of a turn. For a class with evaluate(case, trace, outcome), use register_metric of otel_agenteval.metrics.agentunit"
+        raise ConfigError(f"metric: must be a function, got the class {given.__name__}. {how}")
 
 
 def _refuse_second(name: str, fn: Callable[..., Any], place: str) -> None:
@@ -478,6 +489,13 @@ def _add_alias(alias: str, name: str, preset: Mapping[str, Any]) -> None:
         entries = _ALIASES.setdefault(spelled, [])
         if (name, preset) not in entries:
             entries.append((name, preset))
+
+
+def call_metric(name: str, alias: str) -> None:
+    """Let an alias, with and without its prefix, mean a metric, whatever it meant before."""
+    for spelled in (alias, alias.rpartition(":")[2]):
+        _import_called(spelled)
+        _ALIASES[spelled] = [(name, {})]
 
 
 @functools.cache

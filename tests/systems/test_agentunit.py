@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import otel_agenteval as oa
+from otel_agenteval.metrics import agentunit
 from tests.support.media import image, scenery
 
 # --- media of a case
@@ -64,3 +67,143 @@ def test_paths_in_metadata_are_modalities(key: str, modality: str) -> None:
     turn = oa.Turn(input="?", output="It shows and says it.", metadata={key: "a.bin", "note": "x"})
     score = oa.get_metric("agentunit:MultimodalCoherenceMetric").evaluate(turn)
     assert score.detail["present_modalities"] == sorted(["text", modality], key=["image", "audio", "video", "text"].index)
+
+
+# --- custom metrics
+
+
+class LatencyMetric(agentunit.Metric):
+    name = "latency"
+
+    def __init__(self, threshold_ms: float = 5000.0) -> None:
+        self.threshold_ms = threshold_ms
+
+    def evaluate(self, case: agentunit.DatasetCase, trace: agentunit.TraceLog, outcome: Any) -> agentunit.MetricResult:
+        start = trace.events[0].timestamp if trace.events else 0
+        end = trace.events[-1].timestamp if trace.events else 0
+        latency_ms = (end - start) * 1000
+        score = min(1.0, self.threshold_ms / latency_ms) if latency_ms > 0 else 1.0
+        return agentunit.MetricResult(
+            name=self.name,
+            value=score,
+            detail={
+                "latency_ms": latency_ms,
+                "threshold_ms": self.threshold_ms,
+                "under_threshold": latency_ms <= self.threshold_ms,
+            },
+        )
+
+
+@pytest.fixture
+def registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agentunit, "_DEFAULTS", dict(agentunit.DEFAULT_METRICS))
+
+
+def test_registered_metric_runs_as_printed(registered: None) -> None:
+    agentunit.register_metric("latency", LatencyMetric)
+    turn = oa.Turn(input="?", output="!", duration_s=10.0, start=datetime.datetime.now(datetime.timezone.utc))
+    for name in ("latency", "agentunit:latency"):
+        score = oa.get_metric(name).evaluate(turn)
+        assert (score.metric, score.value) == ("code_custom_latency", pytest.approx(0.5, abs=1e-4))
+        assert (score.detail["threshold_ms"], score.detail["under_threshold"]) == (5000.0, False)
+    result = oa.evaluate(lambda question: "!", [{"query": "?"}], ["latency"], config={"preset": "agentunit"})
+    assert [score.value for score in result.scored[0][1]] == [1.0]
+    assert [metric.name for metric in agentunit.resolve_metrics(["latency"])] == ["code_custom_latency"]
+
+
+def test_registered_metric_receives_case_trace_and_outcome(registered: None) -> None:
+    seen: list[Any] = []
+
+    class Recorder:
+        def evaluate(self, *given: Any) -> dict[str, Any]:
+            seen.extend(given)
+            return {"score": 0.25, "violations": ["a"]}
+
+    agentunit.register_metric("recorder", Recorder())
+    columns = {
+        "id": "7",
+        "query": "?",
+        "expected_output": "Paris",
+        "tools": ["search"],
+        "context": ["France."],
+        "metadata": {"tier": "gold"},
+    }
+    result = oa.evaluate(lambda question: "Lyon", [columns], ["recorder"])
+    (score,) = result.scored[0][1]
+    assert (score.metric, score.value, score.detail["violations"]) == ("code_recorder", 0.25, ["a"])
+    case, trace, outcome = seen
+    assert (case.id, case.query, case.expected_output, case.tools, case.context) == ("7", "?", "Paris", ["search"], ["France."])
+    assert case.metadata["tier"] == "gold"
+    assert [event.type for event in trace.events] == ["agent_prompt", "agent_response"]
+    assert (outcome.success, outcome.output, outcome.error) == (True, "Lyon", None)
+    calls = [{"name": "a", "cost_usd": 0.5}, {"name": "b", "error": "late"}]
+    usage = {"input_tokens": 150, "output_tokens": 75, "total_tokens": 225}
+    seen.clear()
+    oa.get_metric("recorder").evaluate(
+        oa.Turn.from_dict({"tool_calls": calls, "error": "broken", "cost_usd": 0.0032, "usage": usage})
+    )
+    _, trace, outcome = seen
+    assert [event.payload.get("status") for event in trace.events if event.type == "tool_call"] == ["success", "error"]
+    assert (outcome.success, outcome.error, trace.events[-1].type) == (False, "broken", "error")
+    assert trace.metadata == {"cost": 0.0032, "usage": {"prompt_tokens": 150, "completion_tokens": 75, "total_tokens": 225}}
+
+
+class Slotted:
+    __slots__ = ("detail", "value")
+
+    def __init__(self, value: float | None) -> None:
+        self.value, self.detail = value, {"why": "slots"}
+
+
+@pytest.mark.parametrize(
+    ("given", "status", "value"),
+    [
+        (Slotted(0.5), "ok", 0.5),
+        (Slotted(None), "skipped", None),
+        (agentunit.MetricResult("a", None, {}), "skipped", None),
+        ({"value": 1, "detail": {"a": 1}}, "ok", 1.0),
+        (0.75, "ok", 0.75),
+        (None, "skipped", None),
+        ("good", "error", None),
+    ],
+)
+def test_result_of_a_custom_metric_is_read(registered: None, given: Any, status: str, value: float | None) -> None:
+    agentunit.register_metric("given-result", SimpleNamespace(evaluate=lambda case, trace, outcome: given))
+    score = oa.get_metric("agentunit:given-result").evaluate(oa.Turn())
+    assert (score.metric, score.status, score.value) == ("code_given_result", status, value)
+
+
+class Needs:
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "problem"),
+    [
+        ("faithfulness", LatencyMetric, "faithfulness is already registered"),
+        ("empty", object, r"must have evaluate\(case, trace, outcome\)"),
+        ("needs", Needs, "Register an instance"),
+    ],
+)
+def test_what_is_no_custom_metric_is_refused(registered: None, name: str, given: Any, problem: str) -> None:
+    with pytest.raises(oa.ConfigError, match=problem):
+        agentunit.register_metric(name, given)
+
+
+def test_class_given_to_the_decorator_is_refused_clearly() -> None:
+    for decorate in (oa.metric, oa.metric()):
+        with pytest.raises(oa.ConfigError, match=r"got the class LatencyMetric.*register_metric"):
+            decorate(LatencyMetric)
+    with pytest.raises(oa.ConfigError, match=r"got the class LatencyMetric"):
+        oa.evaluate(lambda question: "!", [{"query": "?"}], [LatencyMetric])
+    with pytest.raises(oa.ConfigError, match=r"@oa\.metric\(\)"):
+        oa.metric(lambda turn: 1)
+
+
+def test_metric_classes_are_functions_of_their_parameters() -> None:
+    composite = agentunit.CompositeMetric([agentunit.FaithfulnessMetric(), agentunit.ToolSuccessMetric()])
+    assert [one.name for one in composite.inner] == ["llm_faithfulness", "code_tool_success"]
+    assert agentunit.CarbonMetric(threshold_kg=0.05, grid_intensity=0.475).params["grid_intensity"] == 0.475
+    with pytest.raises(AttributeError, match="NoSuchMetric"):
+        _ = agentunit.NoSuchMetric
