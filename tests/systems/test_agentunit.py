@@ -207,3 +207,32 @@ def test_metric_classes_are_functions_of_their_parameters() -> None:
     assert agentunit.CarbonMetric(threshold_kg=0.05, grid_intensity=0.475).params["grid_intensity"] == 0.475
     with pytest.raises(AttributeError, match="NoSuchMetric"):
         _ = agentunit.NoSuchMetric
+
+
+# --- values and verdicts
+
+
+@pytest.mark.parametrize(
+    ("name", "passed"),
+    [
+        ("agentunit:tool_success", False),
+        ("agentunit:ToolSuccessMetric", False),
+        ("tool_success", False),
+        ("code_tool_success", True),
+    ],
+)
+def test_repaired_failure_counts_under_agentunit_s_names(name: str, passed: bool) -> None:
+    calls = [{"name": "a", "arguments": {"q": "x"}, "error": "late"}, {"name": "a", "arguments": {"q": "x"}}]
+    score = oa.get_metric(name).evaluate(oa.Turn.from_dict({"tool_calls": calls}))
+    assert (score.value, score.passed) == (0.5, passed)
+
+
+def test_resolved_metric_has_the_rule_of_the_preset() -> None:
+    (metric,) = agentunit.resolve_metrics(["tool_success"])
+    nine = [{"name": f"t{i}"} for i in range(9)]
+    for calls, value, passed in (
+        ([*nine, {"name": "x", "error": "late"}], 0.9, True),
+        ([*nine[:2], {"name": "x", "error": "late"}], 0.6667, False),
+    ):
+        score = metric.evaluate(oa.Turn.from_dict({"tool_calls": calls}))
+        assert (score.value, score.passed) == (pytest.approx(value, abs=1e-4), passed)

@@ -198,12 +198,15 @@ def _missing_arguments(call: ToolCall, names: list[str] | tuple[()], non_empty: 
     needs=("tool_calls",),
     threshold=0.7,
     groups=("default", "quality"),
-    aliases=(
-        "agenteval:code_tool_success",
-        "agentunit:tool_success",
-        "agenteval:ToolSuccessMetric",
-        "agentunit:ToolSuccessMetric",
-    ),
+    aliases={
+        alias: {"threshold": 0.7}  # a repaired failure counts there
+        for alias in (
+            "agenteval:code_tool_success",
+            "agentunit:tool_success",
+            "agenteval:ToolSuccessMetric",
+            "agentunit:ToolSuccessMetric",
+        )
+    },
 )
 def code_tool_success(
     turn: Turn,
@@ -219,7 +222,7 @@ def code_tool_success(
     object with only an ``error``, or a text such as ``Error: …``. A call without a status counts as a success.
 
     A turn passes from a value of 0.7. Unless you set ``threshold``, it also passes if the agent repaired every failure: a
-    later call of the same tool with similar arguments succeeded.
+    later call of the same tool with similar arguments succeeded. The names of AgentEval and AgentUnit set ``threshold``.
 
     Parameters:
         empty_value: Value, marked vacuous, of a turn without tool calls. Null skips such turns.
