@@ -250,7 +250,7 @@ def _unwrap(turn: Turn, paths: ResponseOptions, sources: dict[str, str]) -> list
 
 
 def _call(entry: Any) -> ToolCall:
-    facts = {"name": entry} if isinstance(entry, str) else entry
+    facts: dict[str, Any] = {"name": entry} if isinstance(entry, str) else entry
     return ToolCall(facts["name"], facts.get("arguments"), facts.get("output"))
 
 

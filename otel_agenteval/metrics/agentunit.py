@@ -338,7 +338,7 @@ def register_metric(name: str, metric_class: Any) -> None:
     if name in _BUILT_IN:
         raise ConfigError(f"register_metric: {name} is already registered. Choose another name")
     try:
-        one = metric_class() if inspect.isclass(metric_class) else metric_class
+        one: Any = metric_class() if inspect.isclass(metric_class) else metric_class
     except TypeError as error:
         raise ConfigError(f"register_metric: {name}: {error}. Register an instance") from None
     if not callable(getattr(one, "evaluate", None)):

@@ -49,7 +49,7 @@ def test_camel_case_works_for_every_parameter_of_every_metric() -> None:
         ("hpd:TurnAutonomyEvaluator", {"MaxDuration": datetime.timedelta(minutes=5)}, {"max_duration_s": 300.0}),
         ("hpd:SafetyPolicy", {"BlockThreshold": 4, "BlockedRecommendedActions": ["block"]}, {"block_threshold": 4.0, "blocked_actions": ("block",)}),
         ("hpd:HasMatchingSpanEvaluator", {"query": {"NameEquals": "a", "MinDuration": "00:00:02"}}, {"query": {"name_equals": "a", "min_duration_s": 2.0}}),
-        ("agentunit:PIILeakageMetric", {"severity_weights": {"email": 0.5}}, {"ruleset": "default", "weights": {"email": 0.5}}),
+        ("agentunit:PIILeakageMetric", {"severity_weights": {"email": 0.5}}, {"ruleset": "seed", "weights": {"email": 0.5}}),
         ("trusys:latency", {"threshold": 200}, {"threshold_ms": 200.0}),
         ("trusys:is-json", {"value": {"type": "object"}}, {"schema": {"type": "object"}}),
     ],

@@ -11,6 +11,7 @@ import pytest
 
 import otel_agenteval as oa
 from otel_agenteval.metrics import agentunit
+from otel_agenteval.metrics.names import conversions
 from tests.support.media import image, scenery
 
 # --- media of a case
@@ -236,3 +237,31 @@ def test_resolved_metric_has_the_rule_of_the_preset() -> None:
     ):
         score = metric.evaluate(oa.Turn.from_dict({"tool_calls": calls}))
         assert (score.value, score.passed) == (pytest.approx(value, abs=1e-4), passed)
+
+
+def test_personal_data_is_found_by_agentunit_s_rules(caplog: pytest.LogCaptureFixture) -> None:
+    conversions._warn_once.cache_clear()
+    weights = {"email": 0.5, "phone": 0.6, "ssn": 1.0, "credit_card": 1.0, "name": 0.3, "address": 0.7}
+    metric = agentunit.PIILeakageMetric(check_input=False, check_output=True, severity_weights=weights)
+    assert [record.getMessage() for record in caplog.records] == [
+        "weights: address has no effect, because only email, phone, ssn, credit_card, name are detected"
+    ]
+    for text, weight, confidence in (
+        ("a@b.de", 0.5, 0.95), ("555-123-4567", 0.6, 0.9), ("123-45-6789", 1.0, 0.98), ("1234-5678-9012-3456", 1.0, 0.85), ("Jo Doe", 0.3, 0.6),
+    ):  # fmt: skip
+        score = metric.evaluate(oa.Turn(output=text))
+        assert (score.value, score.passed) == (pytest.approx(1 - weight * confidence), False), text
+    assert metric.evaluate(oa.Turn(output="12 Main Street")).detail["num_detections"] == 1, "two capitalized words"
+
+
+@pytest.mark.parametrize("name", ["agentunit:PIILeakageMetric", "agentunit:pii_leakage", "PIILeakageMetric", "pii_leakage"])
+def test_rules_for_personal_data_need_no_preset(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    conversions._warn_once.cache_clear()
+    result = oa.evaluate(
+        lambda question: "Jo Doe, 1234-5678-9012-3456", [{"query": "?"}], [{name: {"severityWeights": {"nmae": 0.1}}}]
+    )
+    (score,) = result.scored[0][1]
+    assert score.detail["types"] == ["credit_card", "name"]
+    assert "nmae has no effect" in caplog.text
+    ours = oa.get_metric("code_pii_leakage").evaluate(oa.Turn(output="Jo Doe, 1234-5678-9012-3456"))
+    assert ours.passed is True

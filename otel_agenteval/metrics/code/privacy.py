@@ -58,7 +58,7 @@ class _Detection(NamedTuple):
     uses=("context", "history"),
     groups=("default", "safety"),
     version="2",
-    aliases={"agentunit:pii_leakage": {"ruleset": "default"}, "agentunit:PIILeakageMetric": {"ruleset": "default"}},
+    aliases={"agentunit:pii_leakage": {"ruleset": "seed"}, "agentunit:PIILeakageMetric": {"ruleset": "seed"}},
 )
 def code_pii_leakage(
     turn: Turn,
@@ -112,7 +112,7 @@ def code_pii_leakage(
     | address | a number and capitalized street words | 0.70 | none |
     | name | with ``enable_names``: two capitalized words in a row, such as "New York" | 0.60 | always |
 
-    AgentUnit's names for this metric use ``default``.
+    AgentUnit's names for this metric use ``seed``.
 
     | answer (precise rules) | result |
     |---|---|

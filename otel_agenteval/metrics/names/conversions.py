@@ -7,7 +7,9 @@ arguments.
 from __future__ import annotations
 
 import datetime
+import functools
 import json
+import logging
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -15,6 +17,13 @@ from typing import Any
 
 from ...core.forms import snake_case
 from ..spellings import Converted, Spelling, Unsupported
+
+_log = logging.getLogger("otel_agenteval")
+
+
+@functools.cache
+def _warn_once(text: str) -> None:
+    _log.warning("%s", text)
 
 
 def _number(value: Any) -> float:
@@ -142,6 +151,28 @@ def flag(sets: Mapping[str, Any], shown: str = "") -> Converted:
         return sets if value else {}
 
     return Converted(shown or ", ".join(f"`{name}={given!r}`" for name, given in sets.items()) + " if true", convert)
+
+
+def ignored(why: str) -> Converted:
+    """Accept a parameter without effect, and warn once."""
+
+    def convert(value: Any) -> Mapping[str, Any]:
+        _warn_once(why)
+        return {}
+
+    return Converted(f"no effect: {why}", convert)
+
+
+def keyed_by(ours: str, keys: list[str]) -> Converted:
+    """Accept a mapping. Warn once of keys that have no effect."""
+
+    def convert(value: Any) -> Mapping[str, Any]:
+        for key in value if isinstance(value, Mapping) else ():
+            if key not in keys:
+                _warn_once(f"{ours}: {key} has no effect, because only {', '.join(keys)} are detected")
+        return {ours: value}
+
+    return Converted(f"{ours}, of {', '.join(keys)}", convert)
 
 
 def joined(ours: str) -> Converted:
@@ -286,7 +317,9 @@ def _converted(name: str, shown: str) -> Converted:
 SPELLINGS: Mapping[str, Callable[..., Spelling]] = {
     "convert": _converted,
     "flag": flag,
+    "ignored": ignored,
     "joined": joined,
+    "keyed_by": keyed_by,
     "lowered": lowered,
     "negated": negated,
     "only": only,
