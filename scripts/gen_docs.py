@@ -277,7 +277,7 @@ def _presets(linked: Callable[[str], str]) -> Iterator[str]:
 
 def _preset_entry(entry: str | Mapping[str, Mapping[str, Any]]) -> str:
     ((name, given),) = ({entry: {}} if isinstance(entry, str) else entry).items()
-    metric, preset, _, _ = resolve(name)
+    metric, preset, *_ = resolve(name)
     options = ", ".join(f"`{key}={value!r}`" for key, value in {**preset, **given}.items())
     return f"{metric.name} ({options})" if options else metric.name
 

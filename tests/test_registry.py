@@ -22,7 +22,7 @@ from otel_agenteval.metrics.registry import Param, catalog, group_of
     ("name", "canonical", "params"),
     [
         ("code_tool_success", "code_tool_success", {}),
-        ("agentunit:tool_success", "code_tool_success", {}),
+        ("agentunit:tool_success", "code_tool_success", {"threshold": 0.7}),
         ("icontains", "code_icontains", {}),
         ("hpd:LatencyEvaluator", "code_latency", {}),
         ("agenteval:code_recall_at_5", "code_recall_at_k", {"k": 5}),

@@ -20,11 +20,12 @@ from ..core.errors import ConfigError, JudgeError, MetricError, NoModel, nearest
 from ..core.late_imports import late_imports
 from ..core.score import GATED, SHED, Facts, Policy, Score
 from ..core.threads import is_meant_for_host
-from ..core.turn import Turn
+from ..core.turn import ToolCall, Turn
 from ..core.wellformed import written
 from ..media.rules import Rules, current_rules, opening
 from .evaluation_context import evaluating
-from .registry import EPSILON, FIELD_OF_NEED, Applies, Metric, ResolvedName, Result, resolve
+from .names import View
+from .registry import EPSILON, FIELD_OF_NEED, Applies, Metric, ResolvedName, Result, name_under, resolve
 from .spellings import Spellings, translated
 
 _PRESENT_WHEN_EMPTY = frozenset(("output", "duration", "cost", "usage", "tool_calls", "retrieved_ids", "llm_calls"))
@@ -65,7 +66,7 @@ def get_metric(name: str, /, **params: Any) -> BoundMetric:
             meaning in its tool.
     """
     found = resolve(name)
-    return BoundMetric(found.metric, {**found.preset, **translated(found.metric, params, found.spellings)})
+    return BoundMetric(found.metric, {**found.preset, **translated(found.metric, params, found.spellings)}, view=found.view)
 
 
 def live_metric(name: str, params: Mapping[str, Any], policy: Policy = "trend", scale: int = 1) -> BoundMetric:
@@ -78,7 +79,8 @@ def live_metric(name: str, params: Mapping[str, Any], policy: Policy = "trend", 
     """
     found = resolve(name)
     metric, given = found.metric, translated(found.metric, params, spellings_on(scale, found))
-    return BoundMetric(metric, metric.live_params(given) if name == metric.name else {**found.preset, **given}, policy)
+    every = metric.live_params(given) if name == metric.name else {**found.preset, **given}
+    return BoundMetric(metric, every, policy, found.view)
 
 
 def spellings_on(scale: int, found: ResolvedName) -> Spellings:
@@ -103,8 +105,9 @@ class BoundMetric:
     ``evaluate(turn)`` returns a Score even if the metric raises.
     """
 
-    def __init__(self, metric: Metric, params: Mapping[str, Any], policy: Policy = "trend") -> None:
+    def __init__(self, metric: Metric, params: Mapping[str, Any], policy: Policy = "trend", view: View | None = None) -> None:
         self.metric = metric
+        self.view = view
         self._fn: Callable[..., Any] = metric.fn if metric.is_imported else self._load_and_call
         self.applies: Applies | None = None
         """Function that returns the reason that the metric doesn't apply to a turn, or None. None if it applies to all turns."""
@@ -135,6 +138,7 @@ class BoundMetric:
             text = jsonio.dumps({key: repr(value) for key, value in sorted(self.params.items())})
         except RecursionError:
             raise ConfigError(f"{metric.name}: parameters are nested too deeply") from None
+        text += "" if view is None else repr(view)
         self.signature_hash = hashlib.sha256(text.encode()).hexdigest()[:16]
         # `inverse`, true or false, makes an assertion of a detector
         direction = "up" if metric.direction == "neutral" and "inverse" in self.params else metric.direction
@@ -149,10 +153,17 @@ class BoundMetric:
         self.inner: Sequence[BoundMetric] = tuple(_inner_in(metric, self.params))
         """Metrics that a composite combines, in order."""
         self._is_plain = (
-            self._service is None and not metric.media and self.missing is None and not self.inner and self._truth is None
+            self._service is None
+            and not metric.media
+            and self.missing is None
+            and not self.inner
+            and self._truth is None
+            and view is None
         )
         self._needs = tuple(
-            (need, operator.attrgetter(FIELD_OF_NEED.get(need, need)), need in _PRESENT_WHEN_EMPTY) for need in metric.needs
+            (need, operator.attrgetter(FIELD_OF_NEED.get(need, need)), need in _PRESENT_WHEN_EMPTY)
+            for need in metric.needs
+            if need != "input" or view is None or view.input is None
         )
 
     def _take(self, metric: Metric, params: Mapping[str, Any]) -> None:
@@ -188,7 +199,7 @@ class BoundMetric:
 
     def but(self, params: Mapping[str, Any]) -> BoundMetric:
         """Return the metric with other parameters, as part of the same series."""
-        found = BoundMetric(self.metric, params, self.policy)
+        found = BoundMetric(self.metric, params, self.policy, self.view)
         if self.name != self.metric.name:
             found.call_series(self.name.removeprefix(f"{self.metric.name}."))
         found.when, found.sample, found.rules = self.when, self.sample, self.rules
@@ -241,7 +252,8 @@ class BoundMetric:
         """
         try:
             if not self._is_plain:
-                return self._evaluated(turn, judge, embedder)
+                score = self._evaluated(turn, judge, embedder)
+                return score if self.view is None else self._viewed(score, turn, self.view)
             if self._needs:
                 absent = self._first_absent(turn)
                 if absent is not None:
@@ -271,7 +283,18 @@ class BoundMetric:
             return self._from(self._fn(turn, **self._call)) if self._service is None else self._asked(turn, judge, embedder)
 
     def _with_truth(self, turn: Turn) -> Turn:
-        return turn if self._truth is None else turn.but({"ground_truth": self._truth})
+        """Return the turn with the metric's own ground truth, and with a text for an unknown input if the view has one."""
+        changed = {} if self._truth is None else {"ground_truth": self._truth}
+        if self.view is not None and self.view.input is not None and not turn.input:
+            changed["input"] = self.view.input.replace("{output}", turn.output or "")
+        return turn.but(changed) if changed else turn
+
+    def _viewed(self, score: Score, turn: Turn, view: View) -> Score:
+        """Add the details that the score has under the metric's name."""
+        for key, field in view.details.items() if score.status == "ok" else ():
+            of_score, _, name = field.rpartition(".")
+            score.detail.setdefault(key, _plain(getattr(score if of_score else self._with_truth(turn), name)))
+        return score
 
     def _rules_for(self, judge: Any, embedder: Any) -> Rules:
         """Return the media rules, which open nothing if the model that needs the media is missing."""
@@ -356,7 +379,10 @@ class BoundMetric:
                 raise MetricError("not_a_composite", f"{self.name}: evaluates turns, not scores")
             if self.missing is not None:
                 raise MetricError("missing_parameter", f"{self.name}: parameter {self.missing!r} is required")
-            return self._from(self._fn(scores, **self._call))
+            found = self._from(self._fn(scores, **self._call))
+            for key in list(found.detail) if self.view is not None else ():
+                found.detail[name_under(self.view.seed, key)] = found.detail.pop(key)
+            return found
         except BaseException as error:
             if is_meant_for_host(error):
                 raise
@@ -436,6 +462,17 @@ class BoundMetric:
 
     def __repr__(self) -> str:
         return f"get_metric({', '.join([repr(self.name), *(f'{k}={v!r}' for k, v in self.params.items())])})"
+
+
+def _plain(value: Any) -> Any:
+    if not isinstance(value, list) or not any(isinstance(call, ToolCall) for call in value):
+        return value
+    from .code.tool_trace import failure_of_call
+
+    return [
+        {"name": call.name, "arguments": call.arguments, "status": "error" if failure_of_call(call) else "success"}
+        for call in value
+    ]
 
 
 def _media_in(turn: Turn) -> str:

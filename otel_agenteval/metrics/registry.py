@@ -614,6 +614,8 @@ class ResolvedName(NamedTuple):
     """Spellings of parameters under this name, in addition to the metric's own."""
     note: str = ""
     """Note for users of the tool that has this name."""
+    view: names.View | None = None
+    """Details and needs under this name."""
 
 
 def resolve(name: str) -> ResolvedName:
@@ -648,8 +650,18 @@ def _of_seed(name: str, target: str, preset: Mapping[str, Any]) -> ResolvedName:
     metric = _METRICS[target]
     seed, _, alias = name.rpartition(":")
     seeds = {seed} if seed else {other.split(":")[0] for other in metric.aliases if other.endswith(f":{alias}")}
-    spellings = names.seed_spellings(seeds.pop(), alias, target, metric.parameters) if len(seeds) == 1 else {}
-    return ResolvedName(metric, dict(preset), spellings)
+    if len(seeds) != 1:
+        return ResolvedName(metric, dict(preset), {})
+    (one,) = seeds
+    spellings = names.seed_spellings(one, alias, target, metric.parameters)
+    return ResolvedName(metric, dict(preset), spellings, view=names.view_of(one, target))
+
+
+def name_under(seed: str, name: str) -> str:
+    """Return a seed's first name for a metric, or the name itself."""
+    plain, sign, number = name.partition("#")
+    aliases = () if (found := _find(plain)) is None else found.aliases
+    return next((alias.partition(":")[2] for alias in aliases if alias.startswith(f"{seed}:")), plain) + sign + number
 
 
 def _of_other_tool(name: str) -> ResolvedName:

@@ -109,4 +109,4 @@ def test_exact_answer_is_correct_without_an_input() -> None:
     metric = oa.get_metric("agentunit:answer_correctness")
     assert metric.evaluate(oa.Turn(output=" Paris", ground_truth="Paris")).value == 1.0
     other = metric.evaluate(oa.Turn(output="Lyon", ground_truth="Paris"))
-    assert other.detail["reason"] == "missing:input"
+    assert other.detail["reason"] == "no_judge"

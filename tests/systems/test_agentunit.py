@@ -12,6 +12,7 @@ import pytest
 import otel_agenteval as oa
 from otel_agenteval.metrics import agentunit
 from otel_agenteval.metrics.names import conversions
+from tests.support.judges import ScriptedModels
 from tests.support.media import image, scenery
 
 # --- media of a case
@@ -265,3 +266,82 @@ def test_rules_for_personal_data_need_no_preset(name: str, caplog: pytest.LogCap
     assert "nmae has no effect" in caplog.text
     ours = oa.get_metric("code_pii_leakage").evaluate(oa.Turn(output="Jo Doe, 1234-5678-9012-3456"))
     assert ours.passed is True
+
+
+# --- needs and details
+
+STATEMENTS = [
+    {"statements": ["Paris is the capital."]},
+    {"verdicts": [{"statement": "1", "reason": "it says so", "verdict": "yes"}]},
+]
+RELEVANT = {"reason": "it serves the answer", "verdict": "RELEVANT"}
+RATED = {"reasoning": "all there", "factsCorrect": [], "factsIncorrect": [], "factsMissing": [], "score": 92}
+WITHOUT_INPUT = {"output": "Paris is the capital.", "ground_truth": "Paris.", "context": ["Paris is the capital of France."]}
+
+
+@pytest.mark.parametrize(
+    ("name", "ours", "replies", "value", "detail"),
+    [
+        ("FaithfulnessMetric", "llm_faithfulness", STATEMENTS, 1.0, {"answer": "output", "references": "context"}),
+        ("faithfulness", "llm_faithfulness", STATEMENTS, 1.0, {"answer": "output", "references": "context"}),
+        ("AnswerCorrectnessMetric", "llm_answer_correctness", [RATED], 0.92, {"answer": "output", "expected": "ground_truth"}),
+        ("RetrievalQualityMetric", "llm_context_precision", [RELEVANT], 1.0, {"answer": "output", "references": "context"}),
+        ("retrieval_quality", "llm_context_precision", [RELEVANT], 1.0, {"answer": "output", "references": "context"}),
+    ],
+)
+def test_judged_metric_needs_no_input(
+    name: str, ours: str, replies: list[Any], value: float, detail: dict[str, str], models: ScriptedModels
+) -> None:
+    turn = oa.Turn.from_dict(WITHOUT_INPUT)
+    score = models.score(f"agentunit:{name}", turn, *replies)
+    assert score.value == pytest.approx(value)
+    assert {key: score.detail[key] for key in detail} == {key: WITHOUT_INPUT[field] for key, field in detail.items()}
+    assert "(not given)" in models.asked[0]
+    own = models.score(ours, turn)
+    assert (own.status, own.detail) == ("skipped", {"reason": "missing:input"})
+    models.play(*replies)
+    case = {"id": "1", **{key: value for key, value in WITHOUT_INPUT.items() if key != "output"}}
+    result = oa.evaluate(
+        lambda question: WITHOUT_INPUT["output"], [{**case, "query": " "}], [f"agentunit:{name}"], judge=models.judge
+    )
+    assert result.scored[0][1][0].value == pytest.approx(value)
+
+
+def test_input_is_judged_if_it_is_known(models: ScriptedModels) -> None:
+    models.score("agentunit:retrieval_quality", oa.Turn.from_dict({**WITHOUT_INPUT, "input": "Which capital?"}), RELEVANT)
+    assert "Which capital?" in models.asked[0]
+    assert "(not given)" not in models.asked[0]
+
+
+def test_context_is_still_required(models: ScriptedModels) -> None:
+    turn = oa.Turn(output="Paris.")
+    for name in ("faithfulness", "retrieval_quality", "answer_correctness"):
+        assert models.score(f"agentunit:{name}", turn).status == "skipped"
+
+
+def test_details_have_the_printed_keys() -> None:
+    calls = [{"name": "a", "arguments": {"q": 1}}, {"name": "b", "error": "late"}]
+    turn = oa.Turn.from_dict({"output": "Paris", "ground_truth": "Paris", "tool_calls": calls, "cost_usd": 0.0032})
+    composite = agentunit.CompositeMetric(
+        [agentunit.AnswerCorrectnessMetric(), agentunit.ToolSuccessMetric(), agentunit.CostMetric()]
+    )
+    score = composite.evaluate(turn)
+    assert score.value == pytest.approx((1 + 0.5 + 0.0032) / 3)
+    assert score.detail.keys() == {"answer_correctness", "tool_success", "cost"}
+    assert score.detail["answer_correctness"].items() >= {"expected": "Paris", "answer": "Paris"}.items()
+    assert score.detail["tool_success"]["tool_calls"] == [
+        {"name": "a", "arguments": {"q": 1}, "status": "success"},
+        {"name": "b", "arguments": None, "status": "error"},
+    ]
+    ours = oa.get_metric("code_composite_mean", metrics=["code_tool_success", "code_cost"]).evaluate(turn)
+    assert ours.detail.keys() == {"code_tool_success", "code_cost"}
+    assert "tool_calls" not in ours.detail["code_tool_success"]
+    given = oa.score_turns(turn, [{"agentunit:CompositeMetric": {"metrics": ["tool_success", "agentunit:cost"]}}])
+    assert [score.detail.keys() for _, scores in given for score in scores] == [{"tool_success", "cost"}]
+
+
+def test_name_is_part_of_the_identity_of_a_score() -> None:
+    theirs, ours = oa.get_metric("agentunit:FaithfulnessMetric"), oa.get_metric("llm_faithfulness")
+    assert theirs.key != ours.key
+    assert theirs.key == oa.get_metric("agentunit:FaithfulnessMetric").key
+    assert theirs.but({"threshold": 0.5}).view == theirs.view

@@ -171,6 +171,24 @@ def seeds() -> Mapping[str, tuple[Spellings, Mapping[str, Spellings]]]:
     }
 
 
+class View(NamedTuple):
+    """What a metric does differently under a seed's names, besides its parameters."""
+
+    seed: str
+    details: Mapping[str, str]
+    """Keys of the score's detail, each with a field of the turn or ``score.`` and a field of the score."""
+    input: str | None
+    """Text that stands in for an unknown input. ``{output}`` is the answer."""
+
+
+@functools.cache
+def view_of(seed: str, metric: str) -> View | None:
+    content = load_yaml(_FOLDER / "seeds.yaml").get(seed, {})
+    details, inputs = content.get("details", {}), dict(_each(content.get("inputs", {})))
+    known = {"all", metric} & details.keys()
+    return View(seed, details.get(metric, details.get("all", {})), inputs.get(metric)) if known or metric in inputs else None
+
+
 def seed_spellings(seed: str, alias: str, metric: str, parameters: Container[str]) -> Spellings:
     """Return the spellings of a metric's parameters under a seed's name for it."""
     common, by_metric = seeds().get(seed, ({}, {}))
