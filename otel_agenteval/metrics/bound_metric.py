@@ -380,8 +380,9 @@ class BoundMetric:
             if self.missing is not None:
                 raise MetricError("missing_parameter", f"{self.name}: parameter {self.missing!r} is required")
             found = self._from(self._fn(scores, **self._call))
-            for key in list(found.detail) if self.view is not None else ():
-                found.detail[name_under(self.view.seed, key)] = found.detail.pop(key)
+            if self.view is not None:
+                for key in list(found.detail):
+                    found.detail[name_under(self.view.seed, key)] = found.detail.pop(key)
             return found
         except BaseException as error:
             if is_meant_for_host(error):

@@ -345,3 +345,41 @@ def test_name_is_part_of_the_identity_of_a_score() -> None:
     assert theirs.key != ours.key
     assert theirs.key == oa.get_metric("agentunit:FaithfulnessMetric").key
     assert theirs.but({"threshold": 0.5}).view == theirs.view
+
+
+# --- the privacy budget of an experiment
+
+SPENDING = [{"query": f"{number}?", "privacy": {"epsilon": 4}} for number in range(3)]
+
+
+def budgets(metric: Any) -> list[tuple[float, bool]]:
+    result = oa.evaluate(lambda question: "!", SPENDING, [metric])
+    return [(score.detail["total_spent"], score.passed) for _, scores in result.scored for score in scores]
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        "agentunit:PrivacyBudgetMetric",
+        {"agentunit:privacy_budget": {"total_budget": 10.0, "warn_threshold": 0.8}},
+        {"code_privacy_budget": {"scope": "all"}},
+    ],
+)
+def test_budget_adds_up_over_an_experiment(metric: Any) -> None:
+    for _ in range(2):  # the second experiment has a budget of its own
+        assert budgets(metric) == [(4.0, True), (8.0, True), (12.0, False)]
+
+
+@pytest.mark.parametrize("metric", ["code_privacy_budget", {"agentunit:privacy_budget": {"scope": "conversation"}}])
+def test_budget_of_other_scopes_is_per_case(metric: Any) -> None:
+    assert budgets(metric) == [(4.0, True)] * 3
+
+
+def test_budget_is_that_of_the_metric_object() -> None:
+    metric = agentunit.PrivacyBudgetMetric(total_budget=10.0)
+    turns = [oa.Turn(turn_id=str(number), user_id=str(number), privacy={"epsilon": 4}) for number in range(3)]
+    for _ in range(2):  # a turn is charged once
+        assert [metric.evaluate(turn).passed for turn in turns] == [True, True, False]
+    assert metric.but({**metric.params, "total_budget": 12.0}).evaluate(turns[2]).passed is True
+    assert agentunit.PrivacyBudgetMetric(total_budget=10.0).evaluate(turns[2]).passed is True
+    assert metric.key == agentunit.PrivacyBudgetMetric(total_budget=10.0).key

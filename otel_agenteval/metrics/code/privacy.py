@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NamedTuple
 
 from annotated_types import Ge, Gt, Le, Lt
+from pydantic import WrapValidator
 
 from ...core import jsonio
 from ...core.errors import MetricError
@@ -281,22 +282,36 @@ class EpsilonLedger:
         known = self._charges.get((scope, turn.turn_id))
         return known if known is not None or turn.supersedes is None else self._charges.get((scope, turn.supersedes))
 
+    def __repr__(self) -> str:
+        return "all"  # parameters are identified by their repr
+
 
 _LEDGER = EpsilonLedger()
+_Scope = Annotated[
+    Literal["user", "tenant", "conversation", "all"] | None,
+    WrapValidator(lambda given, check: given if isinstance(given, EpsilonLedger) else _ledger_of(check(given))),
+]
+"""Scope of a budget. ``all`` becomes a ledger of the metric's own, so that each experiment begins anew."""
+
+
+def _ledger_of(scope: str | None) -> Any:
+    return EpsilonLedger() if scope == "all" else scope
+
+
 _EPSILON_ATTRIBUTE = "privacy.epsilon"
 
 
 @metric(
     applies=applies.privacy_spent,
     uses=("metadata", "privacy"),
-    aliases=("agentunit:privacy_budget", "agentunit:PrivacyBudgetMetric"),
+    aliases={"agentunit:privacy_budget": {"scope": "all"}, "agentunit:PrivacyBudgetMetric": {"scope": "all"}},
 )
 def code_privacy_budget(
     turn: Turn,
     *,
     total_budget: Finite = 10.0,
     warn_threshold: Annotated[float, Ge(0)] = 0.8,
-    scope: Literal["user", "tenant", "conversation"] | None = None,
+    scope: _Scope = None,
     threshold: float | None = None,
 ) -> Result:
     """Remaining share of a differential privacy budget: ``(total - spent) / total``.
@@ -316,7 +331,8 @@ def code_privacy_budget(
     Parameters:
         total_budget: Epsilon that a scope may spend.
         warn_threshold: Share of the total from which ``warning`` is true.
-        scope: Scope of the budget. The default is the first one that is known.
+        scope: Scope of the budget. The default is the first one that is known. ``all`` adds up all turns of an experiment or
+            another run, whoever the user is. The names of AgentUnit set it.
 
     Detail: ``epsilon_used`` (by this turn), ``total_spent``, ``remaining`` (negative if overspent), ``utilization``,
     ``budget_exceeded``, ``warning``.
@@ -329,8 +345,8 @@ def code_privacy_budget(
     if before is not None:
         before = _amount(before, "spent_before")
     else:
-        key = _scope_key(turn, scope)
-        before = _LEDGER.charge(key, turn, used) if key is not None else 0.0
+        key, ledger = ("all", scope) if isinstance(scope, EpsilonLedger) else (_scope_key(turn, scope), _LEDGER)
+        before = ledger.charge(key, turn, used) if key is not None else 0.0
     spent = before + used
     utilization = spent / total_budget if total_budget > 0 else 1.0
     exceeded = spent > total_budget + EPSILON
