@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .instrumentation.span_processor import AgentEvalSpanProcessor
     from .judging.models import Embedder, Judge, LocalEmbedder
     from .metrics.bound_metric import BoundMetric, get_metric
+    from .metrics.code.workflow import ToolPattern
     from .metrics.registry import Result, metric, skip, vacuous
     from .outlets.metrics_page import metrics_app
     from .report.experiment import Experiment
@@ -52,6 +53,7 @@ _HOME = {  # the module of each public name
     "Result": "metrics.registry",
     "Score": "core.score",
     "ScoredTurns": "report.frames",
+    "ToolPattern": "metrics.code.workflow",
     "Turn": "core.turn",
     "evaluate": "instrumentation.experiment",
     "evaluate_async": "instrumentation.experiment",
@@ -89,6 +91,7 @@ __all__ = [
     "Result",
     "Score",
     "ScoredTurns",
+    "ToolPattern",
     "Turn",
     "evaluate",
     "evaluate_async",

@@ -37,7 +37,8 @@ def test_preset_adds_metrics_that_need_no_parameter(name: str) -> None:
 
 def test_preset_uses_the_system_s_thresholds_and_methods() -> None:
     assert selected(preset="agenteval")["llm_faithfulness"].params["method"] == "holistic"
-    assert selected(preset="trusys")["llm_faithfulness"].threshold == 0
+    assert selected(preset="trusys")["llm_faithfulness"].threshold == 0.7
+    assert selected(preset="trusys")["llm_context_recall"].threshold == 0.5
     assert selected(preset="agentunit")["code_pii_leakage"].params["ruleset"] == "seed"
 
 

@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the documentation of a metric."""
     import_own(Config(imports=args.imports))
-    metric, preset, spellings, note = resolve(args.name)
+    metric, preset, spellings, note, _ = resolve(args.name)
     print(f"{metric.name}  ({metric.family})\n")
     print(metric.doc.replace("``", "`"))
     if note:

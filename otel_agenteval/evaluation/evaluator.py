@@ -308,9 +308,7 @@ class Evaluator:
         """Return True if a remaining metric opens media and the turn has some."""
         if not any(metric.opens_media for metric in scored.pending):
             return False
-        from ..metrics.lib.media import attachments_of  # imports the media package
-
-        return next(attachments_of(scored.turn), None) is not None
+        return bool(scored.turn.attachments) or any(message.attachments for message in scored.turn.messages)
 
     def finish_media(self, scored: ScoredTurn) -> None:
         """Evaluate the remaining metrics that open media, on a thread that may wait."""

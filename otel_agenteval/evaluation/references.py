@@ -40,7 +40,7 @@ BAGGAGE = "baggage:"
 _CASE = "case_id"
 _OF_CASES = ("case_id", "input", "metrics", "assert", "value", "turns", "user", "max_turns")
 _FACTS = (
-    "ground_truth", "relevant_ids", "context", "history", "session", "workflow", "agents", "interactions", "conflicts", "handoffs", "metadata",
+    "ground_truth", "relevant_ids", "retrieved_ids", "context", "history", "session", "workflow", "agents", "interactions", "conflicts", "handoffs", "metadata",
     "privacy", "logprobs", "attachments",
 )  # fmt: skip
 """Facts that only metrics use. Spans rarely contain them, so they can be given like references."""
@@ -199,7 +199,8 @@ def _fill_in(turn: Turn, found: Mapping[str, Any], sources: dict[str, str]) -> N
         if part:
             is_wanted = name in _OF_PARTS and part not in (known or ())
         else:
-            is_wanted = name in _FACTS and (not known or known == value)  # a turn from spans has those of expect() as they are
+            is_unknown = known is None if name == "retrieved_ids" else not known  # a search can have found nothing
+            is_wanted = name in _FACTS and (is_unknown or known == value)  # a turn from spans has those of expect() as they are
         if not is_wanted:
             continue
         try:
@@ -210,6 +211,11 @@ def _fill_in(turn: Turn, found: Mapping[str, Any], sources: dict[str, str]) -> N
             fact = None
         if fact not in (None, "", [], {}) or known == value:
             setattr(turn, name, fact)
+            if name == "metadata" and any(key.endswith("_path") for key in fact or ()):
+                from ..metrics.lib.media import attachments_at  # imports the media package
+
+                turn.attachments = [*turn.attachments, *(one for one in attachments_at(fact) if one not in turn.attachments)]
+                sources["attachments"] = sources[dotted]
 
 
 def _take_documents(turn: Turn, found: Sequence[Retrieval]) -> None:

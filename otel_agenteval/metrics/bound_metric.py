@@ -478,7 +478,7 @@ def _plain(value: Any) -> Any:
 
 def _media_in(turn: Turn) -> str:
     """Return the number of a turn's images, recordings and videos, such as ``image × 2, video × 1``."""
-    if not turn.attachments and not turn.metadata and not any(message.attachments for message in turn.messages):
+    if not turn.attachments and not any(message.attachments for message in turn.messages):
         return ""
     from .lib.media import attachments_of, modalities_of
 

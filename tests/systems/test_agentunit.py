@@ -66,8 +66,9 @@ def test_address_of_an_image_goes_to_the_model() -> None:
 
 @pytest.mark.parametrize(("key", "modality"), [("image_path", "image"), ("video_path", "video"), ("audio_path", "audio")])
 def test_paths_in_metadata_are_modalities(key: str, modality: str) -> None:
-    turn = oa.Turn(input="?", output="It shows and says it.", metadata={key: "a.bin", "note": "x"})
-    score = oa.get_metric("agentunit:MultimodalCoherenceMetric").evaluate(turn)
+    case = {"query": "?", "metadata": {key: "a.bin", "note": "x"}}
+    result = oa.evaluate(lambda question: "It shows and says it.", [case], ["agentunit:MultimodalCoherenceMetric"])
+    (score,) = result.scored[0][1]
     assert score.detail["present_modalities"] == sorted(["text", modality], key=["image", "audio", "video", "text"].index)
 
 

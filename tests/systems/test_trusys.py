@@ -12,6 +12,7 @@ import pytest
 import otel_agenteval as oa
 from otel_agenteval.cli.main import main
 from otel_agenteval.evaluation.selection import select_metrics
+from tests.support.judges import ScriptedModels
 
 CASE = {
     "prompt": "What is 5 + 10?",
@@ -172,3 +173,52 @@ def test_absent_parts_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
         )
     absent = [record.getMessage() for record in caplog.records if "JSON has no" in record.getMessage()]
     assert [text.partition(" or ")[0].rpartition(".")[2] for text in absent] == ["tool_calls", "context"]
+
+
+# --- values and verdicts
+
+CALL = {"references": {"transcript": "I was charged twice and want the money back."}}
+
+
+@pytest.mark.parametrize(
+    ("params", "label", "shown", "passed"),
+    [
+        ({}, "Billing", "billing", None),
+        ({"expected": "billing"}, "Billing.", "billing", True),
+        ({"value": ["refund", "billing"]}, "billing", "billing", True),
+        ({"expected": "Technical Support"}, "billing", "billing", False),
+        ({}, "card 4242 of a@b.de is charged twice by us", "card of a b de", None),
+    ],
+)
+def test_call_category_is_free_without_categories(
+    params: dict[str, Any], label: str, shown: str, passed: bool | None, models: ScriptedModels
+) -> None:
+    reply = {"reason": "it says so", "label": label, "confidence": 0.9}
+    score = models.score("trusys:audio-call-category", oa.Turn.from_dict(CALL), reply, **params)
+    assert (score.status, score.detail["label"], score.passed) == ("ok", shown, passed)
+
+
+@pytest.mark.parametrize("label", ["", None, 5, "4242"])
+def test_free_category_must_be_words(label: Any, models: ScriptedModels) -> None:
+    score = models.score("trusys:audio-call-category", oa.Turn.from_dict(CALL), {"reason": "?", "label": label})
+    assert score.error_type == "invalid_reply"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "value", "passed"),
+    [({"city": "Paris"}, 1.0, True), ({"city": "Rome"}, 0.0, False), ({"city": "Paris", "day": 1}, 0.5, True)],
+)
+def test_tool_correctness_compares_parameters(arguments: dict[str, Any], value: float, passed: bool) -> None:
+    turn = oa.Turn.from_dict({"tool_calls": [{"name": "weather", "arguments": arguments}]})
+    expected = [{"name": "weather", "input_parameters": {"city": "Paris"}}]
+    for name in ("trusys:tool-correctness", "tool-correctness"):
+        score = oa.get_metric(name, value=expected).evaluate(turn)
+        assert (score.value, score.passed) == (value, passed)
+    assert oa.get_metric("trusys:tool-correctness", value=["weather"]).evaluate(turn).value == 1.0
+    assert oa.get_metric("code_tool_correctness", expected=expected).evaluate(turn).value == 1.0
+
+
+def test_thresholds_of_the_preset_can_fail() -> None:
+    for bound in select_metrics(oa.load_config({"preset": "trusys", "inline": {"metrics": []}})):
+        worst = bound.scored(0.0, {})
+        assert worst.passed is False or bound.threshold is None, bound

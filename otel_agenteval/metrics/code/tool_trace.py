@@ -351,7 +351,12 @@ def _repeats(calls: list[ToolCall], with_arguments: bool) -> tuple[int, dict[str
     return len(calls) - len(seen), duplicates
 
 
-@metric(needs=("tool_calls",), references=("expected", "expected_tools"), threshold=0.5, aliases=("trusys:tool-correctness",))
+@metric(
+    needs=("tool_calls",),
+    references=("expected", "expected_tools"),
+    threshold=0.5,
+    aliases={"trusys:tool-correctness": {"check_arguments": True}},
+)
 def code_tool_correctness(
     turn: Turn,
     *,
@@ -387,7 +392,7 @@ def code_tool_correctness(
     Detail: ``expected_count``, ``call_count``, and ``scores`` of the expected calls unless ``exact_match`` or ``ordered``
     is set.
 
-    Source: Trusys tool-correctness.
+    Source: Trusys tool-correctness, whose name sets ``check_arguments``.
     """
     entries = expected_entries(turn, expected, "expected", "expected_tools")
     if entries is None:
@@ -612,8 +617,11 @@ def code_tool_call_f1(
     return Result(value, explanation=explanation, detail={"precision": precision, "recall": recall})
 
 
-@metric(boolean=True, aliases=("hpd:HasMatchingSpanEvaluator", "hpd:SpanQuery"))
-def code_has_matching_span(turn: Turn, *, query: dict[str, Any]) -> Result:
+@metric(
+    boolean=True,
+    aliases={"hpd:HasMatchingSpanEvaluator": {"without_spans": "skip"}, "hpd:SpanQuery": {"without_spans": "skip"}},
+)
+def code_has_matching_span(turn: Turn, *, query: dict[str, Any], without_spans: Literal["fail", "skip"] = "fail") -> Result:
     """Check that at least one span of the turn matches a query.
 
     A query tests a span's name, attributes, duration, position and relatives within the turn. All of its conditions must
@@ -640,6 +648,7 @@ def code_has_matching_span(turn: Turn, *, query: dict[str, Any]) -> Result:
 
     Parameters:
         query: An object of conditions, at most 50 levels deep.
+        without_spans: ``skip`` skips a turn without spans as ``missing:spans``. The names of HPD-Agent set it.
 
     Detail: ``matches`` (number of matching spans), ``span_id`` and ``span_name`` of the first one.
 
@@ -647,6 +656,8 @@ def code_has_matching_span(turn: Turn, *, query: dict[str, Any]) -> Result:
     """
     asked = span_queries.checked(query)
     spans = turn.spans
+    if not spans and without_spans == "skip":
+        return skip("missing:spans")
     answers = span_queries.matching(asked, span_queries.Forest(spans))
     detail: dict[str, Any] = {"matches": sum(answers)}
     if True in answers:

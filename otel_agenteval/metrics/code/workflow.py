@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar
 from annotated_types import Ge, MinLen
 
 from ...core import jsonio
-from ...core.errors import MetricError
+from ...core.errors import ConfigError, MetricError
 from ...core.turn import Turn
 from ..lib.tokens import common_subsequence
 from ..lib.values import fact
@@ -303,9 +303,12 @@ def code_workflow_executor_success(turn: Turn) -> Result:
 # --- tools
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class ToolPattern:
-    """Requirement for the calls of one tool."""
+    """Requirement for the calls of one tool, for ``code_workflow_tool_chain_validity``.
+
+    ``ToolPattern("Search", beforeTool="Book")`` has AgentEval's names of ``before`` and ``after``.
+    """
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
 
@@ -314,6 +317,16 @@ class ToolPattern:
     after: Name | None = None
     executor: Name | None = None
     required: bool = True
+
+    def __init__(
+        self, tool: str, before: str | None = None, after: str | None = None, executor: str | None = None, required: bool = True,
+        **theirs: str | None,
+    ) -> None:  # fmt: skip
+        if unknown := theirs.keys() - {"beforeTool", "afterTool"}:
+            raise ConfigError(f"ToolPattern.{min(unknown)}: unknown parameter (parameters: before, after, executor, required)")
+        given = [tool, before or theirs.get("beforeTool"), after or theirs.get("afterTool"), executor, required]
+        for field, value in zip(("tool", "before", "after", "executor", "required"), given, strict=True):
+            object.__setattr__(self, field, value)
 
 
 def _is_satisfied(pattern: ToolPattern, calls: Sequence[tuple[str, str | None]]) -> bool:

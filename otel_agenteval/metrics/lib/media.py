@@ -51,12 +51,15 @@ def name_of(reference: str) -> str:
 
 
 def attachments_of(turn: Turn) -> Iterator[Mapping[str, Any]]:
-    """Yield the attachments of a turn and its messages, and those at ``image_path`` and the like in its metadata, as in AgentUnit."""
     yield from turn.attachments
     for message in turn.messages:
         yield from message.attachments
-    for modality in _MEDIA_TYPES if turn.metadata else ():
-        given = turn.metadata.get(f"{modality}_path")
+
+
+def attachments_at(metadata: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the media at ``image_path``, ``audio_path`` and ``video_path`` in a case's metadata, as in AgentUnit."""
+    for modality in _MEDIA_TYPES:
+        given = metadata.get(f"{modality}_path")
         for path in given if isinstance(given, (list, tuple)) else (given,):
             if isinstance(path, str) and path.strip():
                 yield {"modality": modality, "uri": path if scheme_of(path) else Path(path).absolute().as_uri()}

@@ -82,6 +82,7 @@ def _heard(turn: Turn) -> _Heard | None:
 
 _Labels = Annotated[Sequence[Words], MinLen(1)]
 _Expected = Words | _Labels | None
+_MOST_WORDS = 5
 _SENTIMENTS = ("positive", "neutral", "negative")
 
 
@@ -97,9 +98,18 @@ def _expected_labels(expected: str | Sequence[str] | None, labels: Sequence[str]
     return {known[label.upper()] for label in wanted}
 
 
-def _labelled(turn: Turn, judge: Asks, task: str, labels: Sequence[str], expected: str | Sequence[str] | None) -> Result:
-    """Return the judge's label for the recording, and True if the label is expected."""
-    wanted = _expected_labels(expected, labels)
+def _free(label: Any) -> str:
+    """Return a label as a few lower-case words, without digits."""
+    words = re.sub(r"[\W\d_]+", " ", label).split() if isinstance(label, str) else []
+    if not words:
+        raise invalid("label", "a few words")
+    return " ".join(words[:_MOST_WORDS]).lower()
+
+
+def _labelled(turn: Turn, judge: Asks, task: str, labels: Sequence[str] | None, expected: str | Sequence[str] | None) -> Result:
+    """Return the judge's label for the recording, one of the labels or any, and True if the label is expected."""
+    free = {_free(label) for label in ([expected] if isinstance(expected, str) else expected or ())} or None
+    wanted = free if labels is None else _expected_labels(expected, labels)
     sound = _heard(turn)
     if sound is None:
         return skip("missing:audio")
@@ -107,11 +117,13 @@ def _labelled(turn: Turn, judge: Asks, task: str, labels: Sequence[str], expecte
         "label",
         task,
         sound.material,
-        '{"reason": "<what was said or heard that decides it>", "label": "<one of the labels>", "confidence": <0 to 1>}',
-        criteria={"labels": "\n".join(labels)},
+        '{"reason": "<what was said or heard that decides it>", "label": "<the category>"}'
+        if labels is None
+        else '{"reason": "<what was said or heard that decides it>", "label": "<one of the labels>", "confidence": <0 to 1>}',
+        criteria=None if labels is None else {"labels": "\n".join(labels)},
         media=sound.media,
     )
-    label = choice(reply, labels)
+    label = _free(reply.get("label")) if labels is None else choice(reply, labels)
     reason = reason_of(reply)
     detail = {"label": label, "confidence": optional_number(reply, "confidence"), "reason": reason}
     if wanted is None:
@@ -153,7 +165,7 @@ def llm_audio_sentiment(turn: Turn, judge: Asks, *, expected: _Expected = None, 
     aliases=("trusys:audio-call-category",),
     traits=("media",),
 )
-def llm_audio_call_category(turn: Turn, judge: Asks, *, categories: _Labels, expected: _Expected = None) -> Result:
+def llm_audio_call_category(turn: Turn, judge: Asks, *, categories: _Labels | None = None, expected: _Expected = None) -> Result:
     """Category of a call, as a label that can be compared with the expected one.
 
     A single judge call selects one of the categories, ignoring case. Any other category is an error. With ``expected``, the
@@ -161,14 +173,14 @@ def llm_audio_call_category(turn: Turn, judge: Asks, *, categories: _Labels, exp
     ``missing:audio`` without a recording and transcript.
 
     Parameters:
-        categories: Categories that the judge can select.
+        categories: Categories that the judge can select. Without them, the judge names the category in a few words.
         expected: Category, or list of categories, that passes.
 
     Detail: ``label`` (as configured), ``confidence`` (null if the judge returned none), ``reason``.
 
     Source: Trusys audio-call-category.
     """
-    return _labelled(turn, judge, _PROMPTS["category"], categories, expected)
+    return _labelled(turn, judge, _PROMPTS["category" if categories is not None else "free_category"], categories, expected)
 
 
 _Tag = Annotated[str, StringConstraints(strip_whitespace=True, pattern=r"^[A-Za-z]{2,3}([-_][A-Za-z0-9]{1,8})*$")]

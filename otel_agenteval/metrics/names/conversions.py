@@ -163,6 +163,18 @@ def ignored(why: str) -> Converted:
     return Converted(f"no effect: {why}", convert)
 
 
+def spread(shown: str) -> Converted:
+    """Accept an object whose fields are parameters, such as ``{Alpha: 0.8}``."""
+
+    def convert(value: Any) -> Mapping[str, Any]:
+        fields = value if isinstance(value, Mapping) else getattr(value, "__dict__", None)
+        if fields is None:
+            raise TypeError("must be an object")
+        return {snake_case(str(key)): item for key, item in fields.items()}
+
+    return Converted(shown, convert)
+
+
 def keyed_by(ours: str, keys: list[str]) -> Converted:
     """Accept a mapping. Warn once of keys that have no effect."""
 
@@ -328,5 +340,6 @@ SPELLINGS: Mapping[str, Callable[..., Spelling]] = {
     "renamed": renamed,
     "seconds": seconds,
     "span_query": span_query,
+    "spread": spread,
 }
 """Kinds of spellings."""
