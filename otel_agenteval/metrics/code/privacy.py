@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NamedTuple
 
 from annotated_types import Ge, Gt, Le, Lt
-from pydantic import WrapValidator
 
 from ...core import jsonio
 from ...core.errors import MetricError
@@ -287,17 +286,22 @@ class EpsilonLedger:
 
 
 _LEDGER = EpsilonLedger()
-_Scope = Annotated[
-    Literal["user", "tenant", "conversation", "all"] | None,
-    WrapValidator(lambda given, check: given if isinstance(given, EpsilonLedger) else _ledger_of(check(given))),
-]
-"""Scope of a budget. ``all`` becomes a ledger of the metric's own, so that each experiment begins anew."""
 
 
-def _ledger_of(scope: str | None) -> Any:
-    return EpsilonLedger() if scope == "all" else scope
+class _OwnLedger:
+    """Note that turns the scope ``all`` into a ledger of the metric's own, so that each experiment begins anew."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        from pydantic_core import core_schema  # imported only for a metric with parameters
+
+        return core_schema.no_info_wrap_validator_function(self.read, handler(source))
+
+    @staticmethod
+    def read(given: Any, check: Any) -> Any:
+        return given if isinstance(given, EpsilonLedger) else EpsilonLedger() if check(given) == "all" else given
 
 
+_Scope = Annotated[Literal["user", "tenant", "conversation", "all"] | None, _OwnLedger()]
 _EPSILON_ATTRIBUTE = "privacy.epsilon"
 
 
