@@ -108,6 +108,8 @@ class BoundMetric:
     def __init__(self, metric: Metric, params: Mapping[str, Any], policy: Policy = "trend", view: View | None = None) -> None:
         self.metric = metric
         self.view = view
+        self.judge_model: str | None = None
+        """Model that judges instead of the judge's own. PandaProbe's names have a parameter for it."""
         self._fn: Callable[..., Any] = metric.fn if metric.is_imported else self._load_and_call
         self.applies: Applies | None = None
         """Function that returns the reason that the metric doesn't apply to a turn, or None. None if it applies to all turns."""
@@ -168,11 +170,18 @@ class BoundMetric:
 
     def _take(self, metric: Metric, params: Mapping[str, Any]) -> None:
         """Check the given parameters, and separate those that the function accepts."""
+        given = translated(metric, params)
+        if self.view is not None and self.view.seed == "pandaprobe" and metric.kind == "llm" and "model" in given:
+            self.judge_model = given.pop("model")
+            if not isinstance(self.judge_model, str) or not self.judge_model:
+                raise ConfigError(f"{metric.name}.model: must be the name of a model, got {self.judge_model!r}")
         self.params = {
             key: _checked(metric, key, written(value, finite=not isinstance(value, (float, dict))))
-            for key, value in translated(metric, params).items()
+            for key, value in given.items()
         }
         call = dict(self.params)
+        if self.judge_model is not None:
+            self.params = {**self.params, "model": self.judge_model}
         accepts = inspect.signature(metric.fn).parameters
         self._inverse = bool(call.get("inverse")) and "inverse" not in accepts
         threshold = call.get("threshold", metric.own_threshold)
@@ -335,7 +344,7 @@ class BoundMetric:
         given, absent = (judge, _NO_JUDGE) if self._service == "llm" else (embedder, _NO_EMBEDDER)
         model = absent if given is None else given
         with evaluating(
-            self.name, f"{self.metric.version} {self.signature_hash}", "reads_all" in self.metric.traits
+            self.name, f"{self.metric.version} {self.signature_hash}", "reads_all" in self.metric.traits, self.judge_model
         ) as evaluation:
             if self._service == "llm" and "media" not in self.metric.traits:
                 evaluation.media_not_shown = _media_in(turn)

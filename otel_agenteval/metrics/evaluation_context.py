@@ -20,6 +20,8 @@ class EvaluationState:
     """The metric's version and the hash of its parameters."""
     reads_all: bool = False
     """True if the judge must read all of the material. Input that is too long is then judged in pieces."""
+    model: str | None = None
+    """Model that the metric chooses at the judge's server."""
     piece: int = 0
     """Index of the current piece of each input, from 0."""
     pieces: int = 1
@@ -59,9 +61,9 @@ def current_evaluation() -> EvaluationState | None:
 
 
 @contextmanager
-def evaluating(metric: str, identity: str, reads_all: bool) -> Iterator[EvaluationState]:
+def evaluating(metric: str, identity: str, reads_all: bool, model: str | None = None) -> Iterator[EvaluationState]:
     """Make an evaluation current in this thread or task for the duration of the block."""
-    evaluation = EvaluationState(metric, identity, reads_all)
+    evaluation = EvaluationState(metric, identity, reads_all, model)
     token = _CURRENT.set(evaluation)
     try:
         yield evaluation

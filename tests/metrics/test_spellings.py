@@ -48,7 +48,7 @@ def test_camel_case_works_for_every_parameter_of_every_metric() -> None:
         ("hpd:RougeEvaluator", {"variant": "RougeL"}, {"variant": "rougeL"}),
         ("hpd:TurnAutonomyEvaluator", {"MaxDuration": datetime.timedelta(minutes=5)}, {"max_duration_s": 300.0}),
         ("hpd:SafetyPolicy", {"BlockThreshold": 4, "BlockedRecommendedActions": ["block"]}, {"block_threshold": 4.0, "blocked_actions": ("block",)}),
-        ("hpd:HasMatchingSpanEvaluator", {"query": {"NameEquals": "a", "MinDuration": "00:00:02"}}, {"query": {"name_equals": "a", "min_duration_s": 2.0}}),
+        ("hpd:HasMatchingSpanEvaluator", {"query": {"NameEquals": "a", "MinDuration": "00:00:02"}}, {"query": {"name_equals": "a", "min_duration_s": 2.0}, "without_spans": "skip"}),
         ("agentunit:PIILeakageMetric", {"severity_weights": {"email": 0.5}}, {"ruleset": "seed", "weights": {"email": 0.5}}),
         ("trusys:latency", {"threshold": 200}, {"threshold_ms": 200.0}),
         ("trusys:is-json", {"value": {"type": "object"}}, {"schema": {"type": "object"}}),
@@ -121,6 +121,9 @@ def test_every_spelling_of_a_seed_leads_to_a_parameter_or_says_what_to_do() -> N
             assert any(alias.startswith(f"{seed}:") for alias in METRICS[name].aliases), (seed, name)
             for theirs, spelling in spellings.items():
                 if isinstance(spelling, Unsupported):
+                    continue
+                if isinstance(spelling, Converted) and spelling.ours.startswith("no effect: "):
+                    assert f"{theirs} has no effect" in spelling.ours
                     continue
                 ours = spelling.ours.split(" ")[0].rstrip(",") if isinstance(spelling, Converted) else spelling
                 assert ours in METRICS[name].parameters, (seed, name, theirs)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import otel_agenteval as oa
+from otel_agenteval.evaluation.selection import select_metrics
 from otel_agenteval.metrics import agentunit
 from otel_agenteval.metrics.names import conversions
 from tests.support.judges import ScriptedModels
@@ -384,3 +385,46 @@ def test_budget_is_that_of_the_metric_object() -> None:
     assert metric.but({**metric.params, "total_budget": 12.0}).evaluate(turns[2]).passed is True
     assert agentunit.PrivacyBudgetMetric(total_budget=10.0).evaluate(turns[2]).passed is True
     assert metric.key == agentunit.PrivacyBudgetMetric(total_budget=10.0).key
+
+
+# --- printed configurations
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "ignored", "kept"),
+    [
+        ("EnergyMetric", {"threshold_kwh": 0.1, "sample_interval": 1.0}, "sample_interval", {"threshold_kwh": 0.1}),
+        (
+            "ImageCaptionAccuracyMetric",
+            {"use_semantic": True, "model_name": "all-MiniLM-L6-v2"},
+            "model_name",
+            {"use_semantic": True},
+        ),
+        ("VideoResponseRelevanceMetric", {"num_frames": 8, "clip_model_name": "ViT-B/32"}, "clip_model_name", {"num_frames": 8}),
+        ("CrossModalGroundingMetric", {"clip_model_name": "ViT-B/32", "threshold": 0.25}, "clip_model_name", {"threshold": 0.25}),
+        ("CarbonMetric", {"threshold_kg": 0.05, "grid_intensity": 0.475}, None, {"threshold_kg": 0.05, "grid_intensity": 0.475}),
+        (
+            "PrivacyBudgetMetric",
+            {"total_budget": 10.0, "warn_threshold": 0.8},
+            None,
+            {"total_budget": 10.0, "warn_threshold": 0.8},
+        ),
+        (
+            "ResourceUtilizationMetric",
+            {"target_cpu_percent": 80.0, "target_memory_gb": 4.0, "target_gpu_percent": 80.0},
+            None,
+            {"target_cpu_percent": 80.0, "target_memory_gb": 4.0, "target_gpu_percent": 80.0},
+        ),
+    ],
+)
+def test_printed_configuration_is_accepted(
+    name: str, params: dict[str, Any], ignored: str | None, kept: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    conversions._warn_once.cache_clear()
+    for metric in (getattr(agentunit, name)(**params), oa.get_metric(f"agentunit:{name}", **params)):
+        assert metric.params.items() >= kept.items()
+    entry = {"inline": {"metrics": []}, "metrics": [{f"agentunit:{name}": params}]}
+    assert select_metrics(oa.load_config(entry))[-1].params.items() >= kept.items()
+    told = [record.getMessage() for record in caplog.records]
+    assert [text.partition(",")[0] for text in told] == ([] if ignored is None else [f"{ignored} has no effect"])
+    assert all(", because " in text for text in told)

@@ -121,6 +121,7 @@ class Judge(JudgeModel):
         self._cache = cache
         self._lock = threading.Lock()
         self._capabilities = _Capabilities()
+        self._by_model: dict[str, Judge] = {}
 
     def __repr__(self) -> str:
         return f"Judge({self.server.transport.base_url!r}, {self.model!r}, provider={self.provider!r})"
@@ -144,7 +145,16 @@ class Judge(JudgeModel):
         other._capabilities = _Capabilities()
         return other
 
+    def _chosen(self) -> Judge:
+        """Return the judge for the model that the current metric chooses."""
+        evaluation = current_evaluation()
+        model = None if evaluation is None else evaluation.model
+        return self if model is None else self._by_model.setdefault(model, self.with_model(model))
+
     def answer(self, question: Question) -> dict[str, Any]:
+        return self._chosen()._answer(question)
+
+    def _answer(self, question: Question) -> dict[str, Any]:
         try:
             message = None if self._moderates(question) else self._message(question)
             key = self._key(question) if self._cache is not None else ""
@@ -164,7 +174,7 @@ class Judge(JudgeModel):
             return None
         if not self._moderates(question):
             self._message(question)
-        return self._read_cache(self._key(question))
+        return self._read_cache(self._chosen()._key(question))
 
     @property
     def has_cache(self) -> bool:
