@@ -428,3 +428,21 @@ def test_printed_configuration_is_accepted(
     told = [record.getMessage() for record in caplog.records]
     assert [text.partition(",")[0] for text in told] == ([] if ignored is None else [f"{ignored} has no effect"])
     assert all(", because " in text for text in told)
+
+
+# --- what is different on purpose
+
+
+def test_default_metrics_are_eight() -> None:
+    assert [*agentunit.DEFAULT_METRICS] == [
+        "faithfulness", "tool_success", "answer_correctness", "hallucination_rate", "retrieval_quality", "cost", "token_usage", "pii_leakage",
+    ]  # fmt: skip
+
+
+def test_judge_decides_and_not_a_verbatim_search(models: ScriptedModels) -> None:
+    """AgentUnit without ragas scores this answer as 0 in each metric."""
+    facts = {"input": "Which capital?", "output": "It's Paris.", "context": ["Paris is the capital."], "ground_truth": "Paris"}
+    turn = oa.Turn.from_dict(facts)
+    assert models.score("agentunit:faithfulness", turn, *STATEMENTS).value == 1.0
+    assert models.score("agentunit:answer_correctness", turn, RATED).value == pytest.approx(0.92)
+    assert models.score("agentunit:retrieval_quality", turn, RELEVANT).value == 1.0

@@ -222,3 +222,24 @@ def test_thresholds_of_the_preset_can_fail() -> None:
     for bound in select_metrics(oa.load_config({"preset": "trusys", "inline": {"metrics": []}})):
         worst = bound.scored(0.0, {})
         assert worst.passed is False or bound.threshold is None, bound
+
+
+# --- what is different on purpose
+
+
+def test_rouge_n_is_f1() -> None:
+    turn = oa.Turn(output="the cat sat")
+    value = {"value": "the cat sat on the mat", "n": 1}
+    assert oa.get_metric("trusys:rouge-n", **value).evaluate(turn).value == pytest.approx(2 / 3)
+    assert oa.get_metric("trusys:rouge-n", measure="recall", **value).evaluate(turn).value == pytest.approx(0.5)
+
+
+def test_context_recall_is_that_of_the_expected_answer(models: ScriptedModels) -> None:
+    turn = oa.Turn(
+        input="?", output="unrelated", context=["Paris is the capital."], ground_truth="Paris, with two million people."
+    )
+    found = {"claims": ["Paris", "two million people"]}
+    verdicts = [{"claim": "1", "reason": "", "verdict": "SUPPORTED"}, {"claim": "2", "reason": "", "verdict": "UNSUPPORTED"}]
+    score = models.score("trusys:context-recall", turn, found, {"verdicts": verdicts})
+    assert (score.value, score.detail["missing"]) == (0.5, ["two million people"])
+    assert "unrelated" not in "".join(models.asked)
