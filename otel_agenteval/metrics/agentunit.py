@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import Enum
 from functools import partial
-from types import NoneType
-from typing import Any
+from types import NoneType, SimpleNamespace
+from typing import Any, TypeVar
 
 from ..core.errors import ConfigError
 from ..core.forms import snake_case
@@ -33,6 +33,7 @@ from .lib.agents import interactions_of
 from .names import presets
 from .registry import Result, builtin, call_metric, metric
 
+T = TypeVar("T")
 _KEYS = {
     "from_agent": "from", "to_agent": "to", "interaction_type": "type", "response_time": "response_time_s",
     "handoff_time": "duration_s", "resolution_time": "resolution_time_s",
@@ -41,14 +42,13 @@ _KEYS = {
 
 @dataclass
 class CoordinationMetrics:
+    """Rates and scores from 0 to 1. Times are seconds, and ``conflict_rate`` is the number per 100 interactions."""
+
     handoff_success_rate: float | None = None
     avg_handoff_time: float | None = None
-    """Seconds."""
     conflict_rate: float | None = None
-    """Conflicts per 100 interactions."""
     conflict_resolution_rate: float | None = None
     avg_resolution_time: float | None = None
-    """Seconds."""
     communication_efficiency: float | None = None
     role_adherence: float | None = None
     load_balance_score: float | None = None
@@ -78,9 +78,7 @@ def _facts(entry: Any) -> dict[str, Any]:
     """Return an object of AgentUnit, or a mapping, with the keys of a turn."""
     fields = entry if isinstance(entry, Mapping) else getattr(entry, "__dict__", None)
     if fields is None:
-        raise ConfigError(
-            f"each interaction, handoff, conflict and role must be a mapping or an object of AgentUnit, got {entry!r}"
-        )
+        raise ConfigError(f"each interaction, handoff, conflict and role must be a mapping or an object, got {entry!r}")
     return {_KEYS.get(key) or str(key): value.value if isinstance(value, Enum) else value for key, value in fields.items()}
 
 
@@ -107,6 +105,11 @@ def _turn(
 def _measured(measure: Callable[[Turn], Result]) -> Callable[[Any], float | None]:
     """Return a method that measures the turn of an analyzer."""
     return lambda self: measure(self._turn).value
+
+
+def _of_graph(measure: Callable[[AgentGraph], T]) -> Callable[[Any], T]:
+    """Return a method that measures the graph of an analyzer."""
+    return lambda self: measure(self._graph)
 
 
 class InteractionAnalyzer:
@@ -155,27 +158,16 @@ class NetworkAnalyzer:
         self.adjacency, self.agents = adjacency, [*dict.fromkeys((*agents, *(name for pair in pairs for name in pair)))]
         self._graph = AgentGraph(self.agents, pairs)
 
-    def calculate_density(self) -> float:
-        return self._graph.density() if len(self._graph) > 1 else 1.0
-
-    def calculate_centralization(self) -> float:
-        return self._graph.centralization() if len(self._graph) > 2 else 0.0
-
-    def calculate_clustering_coefficient(self) -> float:
-        return self._graph.clustering() if len(self._graph) > 2 else 0.0
+    calculate_density = _of_graph(lambda graph: graph.density() if len(graph) > 1 else 1.0)
+    calculate_centralization = _of_graph(lambda graph: graph.centralization() if len(graph) > 2 else 0.0)
+    calculate_clustering_coefficient = _of_graph(lambda graph: graph.clustering() if len(graph) > 2 else 0.0)
+    find_bottleneck_agents = _of_graph(lambda graph: bottlenecks_of(graph, "heuristic"))
+    calculate_fault_tolerance = _of_graph(fault_tolerance_of)
+    calculate_avg_path_length = _of_graph(AgentGraph.mean_distance)
 
     def find_hub_agents(self, threshold: float = 0.7) -> list[str]:
         """Return the agents with at least this share of the highest number of recipients."""
         return hubs_of(self._graph, threshold)
-
-    def find_bottleneck_agents(self) -> list[str]:
-        return bottlenecks_of(self._graph, "heuristic")
-
-    def calculate_fault_tolerance(self) -> float:
-        return fault_tolerance_of(self._graph)
-
-    def calculate_avg_path_length(self) -> float | None:
-        return self._graph.mean_distance()
 
 
 class EmergentBehaviorDetector:
@@ -197,13 +189,9 @@ class MultiAgentMetricsCalculator:
     """All multi-agent metrics of a run. ``task_allocations`` isn't read, as in AgentUnit."""
 
     def __init__(
-        self,
-        interactions: Sequence[Any],
-        handoffs: Sequence[Any] = (),
-        conflicts: Sequence[Any] = (),
-        agent_roles: Mapping[str, Any] | None = None,
-        task_allocations: Any = None,
-    ) -> None:
+        self, interactions: Sequence[Any], handoffs: Sequence[Any] = (), conflicts: Sequence[Any] = (),
+        agent_roles: Mapping[str, Any] | None = None, task_allocations: Any = None,
+    ) -> None:  # fmt: skip
         self._turn = _turn(interactions, handoffs, conflicts, agent_roles)
         self.interaction_analyzer = InteractionAnalyzer(interactions, handoffs, conflicts)
         self.network_analyzer = NetworkAnalyzer(self.interaction_analyzer.adjacency, list(self._turn.agents))
@@ -213,36 +201,25 @@ class MultiAgentMetricsCalculator:
         handoffs = self.interaction_analyzer.calculate_handoff_metrics()
         conflicts = self.interaction_analyzer.calculate_conflict_metrics()
         return CoordinationMetrics(
-            handoffs["success_rate"],
-            handoffs["avg_time"],
-            conflicts["rate"],
-            conflicts["resolution_rate"],
-            conflicts["avg_resolution_time"],
+            handoffs["success_rate"], handoffs["avg_time"],
+            conflicts["rate"], conflicts["resolution_rate"], conflicts["avg_resolution_time"],
             self.interaction_analyzer.calculate_communication_efficiency(),
-            coordination.code_multiagent_role_adherence(self._turn).value,
-            self.interaction_analyzer.calculate_load_balance(),
-        )
+            coordination.code_multiagent_role_adherence(self._turn).value, self.interaction_analyzer.calculate_load_balance(),
+        )  # fmt: skip
 
     def calculate_network_metrics(self) -> NetworkMetrics:
         network = self.network_analyzer
         return NetworkMetrics(
-            network.calculate_density(),
-            network.calculate_centralization(),
-            network.calculate_avg_path_length(),
-            network.calculate_clustering_coefficient(),
-            network.find_hub_agents(),
-            network.find_bottleneck_agents(),
-        )
+            network.calculate_density(), network.calculate_centralization(), network.calculate_avg_path_length(),
+            network.calculate_clustering_coefficient(), network.find_hub_agents(), network.find_bottleneck_agents(),
+        )  # fmt: skip
 
     def calculate_emergent_behavior_metrics(self) -> EmergentBehaviorMetrics:
         emergence = self.emergent_detector
         return EmergentBehaviorMetrics(
-            emergence.detect_self_organization(),
-            emergence.detect_specialization(),
-            emergence.detect_collective_decision_making(),
-            emergence.detect_adaptation_rate(),
-            emergence.calculate_swarm_intelligence(),
-        )
+            emergence.detect_self_organization(), emergence.detect_specialization(), emergence.detect_collective_decision_making(),
+            emergence.detect_adaptation_rate(), emergence.calculate_swarm_intelligence(),
+        )  # fmt: skip
 
     def calculate_all(self) -> dict[str, Any]:
         """Return the metrics by category, and ``fault_tolerance`` of the network of roles and participants."""
@@ -285,52 +262,26 @@ class Metric:
 
 @dataclass
 class MetricResult:
+    """Result of a custom metric. The value None skips it."""
+
     name: str
     value: float | None
-    """None skips the metric."""
     detail: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass
-class DatasetCase:
-    id: str
-    query: str
-    expected_output: str | None
-    tools: list[str] | None
-    context: list[str] | None
-    metadata: dict[str, Any]
-    """The metadata and other columns of the case."""
-
-
-@dataclass
-class TraceEvent:
-    type: str
-    """``agent_prompt``, ``tool_call``, ``agent_response`` or ``error``."""
-    payload: dict[str, Any]
-    timestamp: float
-    """Seconds since 1970. Tool calls have the start of the turn."""
-
-
-@dataclass
-class TraceLog:
-    events: list[TraceEvent]
-    metadata: dict[str, Any]
-    """``cost`` and ``usage``, if known."""
-
-
-@dataclass
-class AdapterOutcome:
-    success: bool
-    output: str | None
-    tool_calls: list[dict[str, Any]]
-    error: str | None
+DatasetCase = TraceEvent = TraceLog = AdapterOutcome = SimpleNamespace
 
 
 def register_metric(name: str, metric_class: Any) -> None:
     """Register a custom metric: a class without required arguments, or an instance, with ``evaluate(case, trace, outcome)``.
 
     Its scores are called ``code_<name>``, or ``code_custom_<name>`` if a built-in metric has this name. ``<name>`` and
-    ``agentunit:<name>`` then mean this metric.
+    ``agentunit:<name>`` then mean this metric. It receives:
+
+    - ``case``: ``id``, ``query``, ``expected_output``, ``tools``, ``context``, and ``metadata`` with the other columns
+    - ``trace``: ``events`` with ``type`` (``agent_prompt``, ``tool_call``, ``agent_response``, ``error``), ``payload`` and
+      ``timestamp`` (that of a tool call is the turn's start), and ``metadata`` with ``cost`` and ``usage``, if known
+    - ``outcome``: ``success``, ``output``, ``tool_calls``, ``error``
 
     Raises:
         ConfigError: The name is one of AgentUnit's default metrics, or the class isn't a metric.
@@ -369,24 +320,30 @@ def _as_result(given: Any) -> Any:
 _RESULT = ("name", "value", "score", "detail", "details")
 
 
-def _of_agentunit(turn: Turn) -> tuple[DatasetCase, TraceLog, AdapterOutcome]:
+def _of_agentunit(turn: Turn) -> tuple[SimpleNamespace, SimpleNamespace, SimpleNamespace]:
     """Return a turn as AgentUnit's case, trace and outcome."""
     given, usage = turn.references, turn.usage
     truth = given.get("expected_output") if turn.ground_truth is None else turn.ground_truth
-    tools, name = given.get("tools", given.get("expected_tools")), str(given.get("case_id") or turn.turn_id or "")
-    expected = None if truth is None else text_of(truth)
-    case = DatasetCase(name, turn.input or "", expected, tools, turn.context or None, {**given, **turn.metadata})
+    case = DatasetCase(
+        id=str(given.get("case_id") or turn.turn_id or ""), query=turn.input or "", context=turn.context or None,
+        expected_output=None if truth is None else text_of(truth), tools=given.get("tools", given.get("expected_tools")),
+        metadata={**given, **turn.metadata},
+    )  # fmt: skip
     calls: list[dict[str, Any]] = [
         {"name": call.name, "arguments": call.arguments, "result": call.result, "status": "error" if call.error else "success"}
         | ({} if call.cost_usd is None else {"cost": call.cost_usd})
         for call in turn.tool_calls or ()
     ]
     error = None if turn.error is None else turn.error.message or turn.error.type or "error"
+    last = ("agent_response", {"content": turn.output}) if error is None else ("error", {"message": error})
     start = turn.start.timestamp() if turn.start else time.time()
-    trace = TraceLog([TraceEvent("agent_prompt", {"input": {"query": case.query, "context": case.context}}, start)], {})
-    trace.events += [TraceEvent("tool_call", call, start) for call in calls]
-    kind, last = ("agent_response", {"content": turn.output}) if error is None else ("error", {"message": error})
-    trace.events.append(TraceEvent(kind, last, start + (turn.duration_s or 0)))
+    events = [
+        ("agent_prompt", {"input": {"query": case.query, "context": case.context}}),
+        *(("tool_call", one) for one in calls),
+        last,
+    ]
+    trace = TraceLog(events=[TraceEvent(type=kind, payload=payload, timestamp=start) for kind, payload in events], metadata={})
+    trace.events[-1].timestamp += turn.duration_s or 0
     if turn.cost_usd is not None:
         trace.metadata["cost"] = turn.cost_usd
     if usage is not None:
@@ -396,7 +353,7 @@ def _of_agentunit(turn: Turn) -> tuple[DatasetCase, TraceLog, AdapterOutcome]:
             "total_tokens": usage.total_tokens,
         }
         trace.metadata["usage"] = {key: count or 0 for key, count in names.items()}
-    return case, trace, AdapterOutcome(error is None, turn.output, calls, error)
+    return case, trace, AdapterOutcome(success=error is None, output=turn.output, tool_calls=calls, error=error)
 
 
 def __getattr__(name: str) -> Callable[..., BoundMetric]:

@@ -154,14 +154,7 @@ class BoundMetric:
             self._when_true = (self._facts, ordinary.value, ordinary.passed, "ok", ordinary.label, None, None, None, None)
         self.inner: Sequence[BoundMetric] = tuple(_inner_in(metric, self.params))
         """Metrics that a composite combines, in order."""
-        self._is_plain = (
-            self._service is None
-            and not metric.media
-            and self.missing is None
-            and not self.inner
-            and self._truth is None
-            and view is None
-        )
+        self._is_plain = not (self._service or metric.media or self.missing or self.inner or view) and self._truth is None
         self._needs = tuple(
             (need, operator.attrgetter(FIELD_OF_NEED.get(need, need)), need in _PRESENT_WHEN_EMPTY)
             for need in metric.needs
@@ -172,9 +165,9 @@ class BoundMetric:
         """Check the given parameters, and separate those that the function accepts."""
         given = translated(metric, params)
         if self.view is not None and self.view.seed == "pandaprobe" and metric.kind == "llm" and "model" in given:
-            self.judge_model = given.pop("model")
-            if not isinstance(self.judge_model, str) or not self.judge_model:
-                raise ConfigError(f"{metric.name}.model: must be the name of a model, got {self.judge_model!r}")
+            if not isinstance(model := given.pop("model"), str) or not model:
+                raise ConfigError(f"{metric.name}.model: must be the name of a model, got {model!r}")
+            self.judge_model = model
         self.params = {
             key: _checked(metric, key, written(value, finite=not isinstance(value, (float, dict))))
             for key, value in given.items()
@@ -475,14 +468,11 @@ class BoundMetric:
 
 
 def _plain(value: Any) -> Any:
-    if not isinstance(value, list) or not any(isinstance(call, ToolCall) for call in value):
+    if not (isinstance(value, list) and value and isinstance(value[0], ToolCall)):
         return value
     from .code.tool_trace import failure_of_call
 
-    return [
-        {"name": call.name, "arguments": call.arguments, "status": "error" if failure_of_call(call) else "success"}
-        for call in value
-    ]
+    return [{"name": call.name, "status": "error" if failure_of_call(call) else "success"} for call in value]
 
 
 def _media_in(turn: Turn) -> str:

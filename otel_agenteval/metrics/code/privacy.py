@@ -294,11 +294,10 @@ class _OwnLedger:
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         from pydantic_core import core_schema  # imported only for a metric with parameters
 
-        return core_schema.no_info_wrap_validator_function(self.read, handler(source))
+        def read(given: Any, check: Any) -> Any:
+            return given if isinstance(given, EpsilonLedger) else EpsilonLedger() if check(given) == "all" else given
 
-    @staticmethod
-    def read(given: Any, check: Any) -> Any:
-        return given if isinstance(given, EpsilonLedger) else EpsilonLedger() if check(given) == "all" else given
+        return core_schema.no_info_wrap_validator_function(read, handler(source))
 
 
 _Scope = Annotated[Literal["user", "tenant", "conversation", "all"] | None, _OwnLedger()]

@@ -199,13 +199,9 @@ def _missing_arguments(call: ToolCall, names: list[str] | tuple[()], non_empty: 
     threshold=0.7,
     groups=("default", "quality"),
     aliases={
-        alias: {"threshold": 0.7}  # a repaired failure counts there
-        for alias in (
-            "agenteval:code_tool_success",
-            "agentunit:tool_success",
-            "agenteval:ToolSuccessMetric",
-            "agentunit:ToolSuccessMetric",
-        )
+        f"{seed}:{name}": {"threshold": 0.7}  # a repaired failure counts there
+        for seed, own in (("agenteval", "code_tool_success"), ("agentunit", "tool_success"))
+        for name in (own, "ToolSuccessMetric")
     },
 )
 def code_tool_success(

@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar
 from annotated_types import Ge, MinLen
 
 from ...core import jsonio
-from ...core.errors import ConfigError, MetricError
+from ...core.errors import MetricError
 from ...core.turn import Turn
 from ..lib.tokens import common_subsequence
 from ..lib.values import fact
@@ -303,12 +303,9 @@ def code_workflow_executor_success(turn: Turn) -> Result:
 # --- tools
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class ToolPattern:
-    """Requirement for the calls of one tool, for ``code_workflow_tool_chain_validity``.
-
-    ``ToolPattern("Search", beforeTool="Book")`` has AgentEval's names of ``before`` and ``after``.
-    """
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """Requirement for the calls of one tool."""
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
 
@@ -318,18 +315,13 @@ class ToolPattern:
     executor: Name | None = None
     required: bool = True
 
-    def __init__(
-        self, tool: str, before: str | None = None, after: str | None = None, executor: str | None = None, required: bool = True,
-        **theirs: str | None,
-    ) -> None:  # fmt: skip
-        if unknown := theirs.keys() - {"beforeTool", "afterTool"}:
-            raise ConfigError(f"ToolPattern.{min(unknown)}: unknown parameter (parameters: before, after, executor, required)")
-        given = [tool, before or theirs.get("beforeTool"), after or theirs.get("afterTool"), executor, required]
-        for field, value in zip(("tool", "before", "after", "executor", "required"), given, strict=True):
-            object.__setattr__(self, field, value)
+
+def ToolPattern(tool: str, **conditions: Any) -> dict[str, Any]:  # noqa: N802 - AgentEval's name
+    """Return a pattern for ``code_workflow_tool_chain_validity``, such as ``ToolPattern("Search", beforeTool="Book")``."""
+    return {"tool": tool, **{key.removesuffix("Tool"): value for key, value in conditions.items()}}
 
 
-def _is_satisfied(pattern: ToolPattern, calls: Sequence[tuple[str, str | None]]) -> bool:
+def _is_satisfied(pattern: Pattern, calls: Sequence[tuple[str, str | None]]) -> bool:
     def first_call(tool: str, executor: str | None = None) -> int | None:
         return next(
             (
@@ -361,7 +353,7 @@ def _tool_calls(turn: Turn) -> list[tuple[str, str | None]] | None:
     threshold=1.0,
     aliases=("agenteval:code_workflow_tool_chain_validity", "agenteval:WorkflowToolChainValidityMetric"),
 )
-def code_workflow_tool_chain_validity(turn: Turn, *, patterns: Annotated[list[ToolPattern], MinLen(1)]) -> Result:
+def code_workflow_tool_chain_validity(turn: Turn, *, patterns: Annotated[list[Pattern], MinLen(1)]) -> Result:
     """Share of the tool patterns that the workflow's calls satisfy.
 
     A pattern names a ``tool`` that must be called. Optional conditions:

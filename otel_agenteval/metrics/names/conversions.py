@@ -306,20 +306,10 @@ def _any_mark(value: Any) -> Mapping[str, Any]:
 
 
 _OF_ONE: Mapping[str, Callable[[Any], Mapping[str, Any]]] = {
-    "parts_shown": _parts_shown,
-    "compared": _compared,
-    "words": _words,
-    "one_tool": _one_tool,
-    "sequence": _sequence,
-    "one_argument": _one_argument,
-    "sql": _sql,
-    "elements": _elements,
-    "window": _window,
-    "listed": _listed,
-    "whole": _whole,
-    "one_text": _one_text,
-    "any_mark": _any_mark,
-}
+    "parts_shown": _parts_shown, "compared": _compared, "words": _words, "one_tool": _one_tool, "sequence": _sequence,
+    "one_argument": _one_argument, "sql": _sql, "elements": _elements, "window": _window, "listed": _listed, "whole": _whole,
+    "one_text": _one_text, "any_mark": _any_mark,
+}  # fmt: skip
 
 
 def _converted(name: str, shown: str) -> Converted:
@@ -327,19 +317,8 @@ def _converted(name: str, shown: str) -> Converted:
 
 
 SPELLINGS: Mapping[str, Callable[..., Spelling]] = {
-    "convert": _converted,
-    "flag": flag,
-    "ignored": ignored,
-    "joined": joined,
-    "keyed_by": keyed_by,
-    "lowered": lowered,
-    "negated": negated,
-    "only": only,
-    "percent": percent,
-    "unsupported": Unsupported,
-    "renamed": renamed,
-    "seconds": seconds,
-    "span_query": span_query,
-    "spread": spread,
-}
+    "convert": _converted, "flag": flag, "ignored": ignored, "joined": joined, "keyed_by": keyed_by,
+    "lowered": lowered, "negated": negated, "only": only, "percent": percent, "unsupported": Unsupported,
+    "renamed": renamed, "seconds": seconds, "span_query": span_query, "spread": spread,
+}  # fmt: skip
 """Kinds of spellings."""
