@@ -219,8 +219,9 @@ def _entry(given: Any, system: str | None) -> MetricEntry:
 
     Raises ConfigError, as for a selector or sampling.
     """
-    entry = entry_from(_named(given, system) if isinstance(given, Mapping) else given)
-    entry = entry.replaced(metric=under(system, entry.metric))
+    entry = entry_from(_named(given) if isinstance(given, Mapping) else given)
+    form = "trusys" if isinstance(given, Mapping) and "metric" in given and "type" not in given else None
+    entry = entry.replaced(metric=under(form, under(system, entry.metric)))
     if unusable := entry.options_given & {"when", "sample"}:
         raise ConfigError(
             f"{min(unusable)}: a case always evaluates its metrics. Remove {min(unusable)}, or configure the metric"
@@ -228,7 +229,7 @@ def _entry(given: Any, system: str | None) -> MetricEntry:
     return entry
 
 
-def _named(given: Mapping[str, Any], system: str | None) -> Mapping[str, Any]:
+def _named(given: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return an entry with the metric's name as its key."""
     key = next((key for key in _NAMED_BY if isinstance(given.get(key), str)), None)
     if key is None and "value" in given:
@@ -245,6 +246,5 @@ def _named(given: Mapping[str, Any], system: str | None) -> Mapping[str, Any]:
         inner = {name: value for name, value in given.items() if name != key and name not in beside}
         if len(inner) == 1 and isinstance(nested := inner.get("params", inner.get("parameters")), Mapping):
             inner = {**nested}
-        name = given[key] if key == "type" else under("trusys", under(system, given[key]))
-        given = {name: inner, **beside}
+        given = {given[key]: inner, **beside}
     return given

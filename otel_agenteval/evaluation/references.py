@@ -199,8 +199,8 @@ def _fill_in(turn: Turn, found: Mapping[str, Any], sources: dict[str, str]) -> N
         if part:
             is_wanted = name in _OF_PARTS and part not in (known or ())
         else:
-            is_unknown = known is None if name == "retrieved_ids" else not known  # a search can have found nothing
-            is_wanted = name in _FACTS and (is_unknown or known == value)  # a turn from spans has those of expect() as they are
+            # a search can have found nothing, and a turn from spans has the facts of expect() as they are
+            is_wanted = name in _FACTS and (known is None or known == value or not (known or name == "retrieved_ids"))
         if not is_wanted:
             continue
         try:
@@ -211,11 +211,19 @@ def _fill_in(turn: Turn, found: Mapping[str, Any], sources: dict[str, str]) -> N
             fact = None
         if fact not in (None, "", [], {}) or known == value:
             setattr(turn, name, fact)
-            if name == "metadata" and any(key.endswith("_path") for key in fact or ()):
-                from ..metrics.lib.media import attachments_at  # imports the media package
-
-                turn.attachments = [*turn.attachments, *(one for one in attachments_at(fact) if one not in turn.attachments)]
+            if name == "metadata" and _has_media(turn, fact):
                 sources["attachments"] = sources[dotted]
+
+
+def _has_media(turn: Turn, metadata: Mapping[str, Any] | None) -> bool:
+    """Attach the media at paths in a case's metadata, and return True if there are any."""
+    if not any(key.endswith("_path") for key in metadata or ()):
+        return False
+    from ..metrics.lib.media import attachments_at  # imports the media package
+
+    found = list(attachments_at(metadata or {}))
+    turn.attachments = [*turn.attachments, *(one for one in found if one not in turn.attachments)]
+    return bool(found)
 
 
 def _take_documents(turn: Turn, found: Sequence[Retrieval]) -> None:
@@ -236,11 +244,10 @@ def _unwrap(turn: Turn, paths: ResponseOptions, sources: dict[str, str]) -> list
     document = object_of(turn.output or "")
     if document is None:
         return []
-    found: dict[str, Any] = {}
+    found = {}
     for part in ("output", "context", "query", "tool_calls"):
         values = (lookup(document, path) for path in getattr(paths, part))
         found[part] = next((value for value in values if value is not ABSENT and value is not None), None)
-    has_any = any(value is not None for value in found.values())
     turn.output = turn.output if found["output"] is None else written(found["output"])
     query = None if found["query"] is None else written(found["query"])
     turn.input = turn.input or query
@@ -251,8 +258,14 @@ def _unwrap(turn: Turn, paths: ResponseOptions, sources: dict[str, str]) -> list
             turn.tool_calls = [_call(entry) for entry in expected_entries(turn, found["tool_calls"], "tool_calls") or ()]
         except MetricError as error:
             sources["tool_calls"] = f"{INVALID}the answer's {error}"
+    return _absent(turn, paths, found)
+
+
+def _absent(turn: Turn, paths: ResponseOptions, found: Mapping[str, Any]) -> list[str]:
     known = {"context": turn.context, "query": turn.input, "tool_calls": None if turn.tool_calls is None else True}
-    return [part for part, value in known.items() if has_any and getattr(paths, part) and found[part] is None and not value]
+    if all(value is None for value in found.values()):
+        return []
+    return [part for part, value in known.items() if getattr(paths, part) and found[part] is None and not value]
 
 
 def _call(entry: Any) -> ToolCall:

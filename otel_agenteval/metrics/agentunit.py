@@ -256,8 +256,8 @@ def resolve_metrics(names: Sequence[str] | None = None) -> list[BoundMetric]:
 # --- custom metrics
 
 
-class Metric:
-    """Base class of custom metrics, which have ``evaluate(case, trace, outcome)``."""
+Metric = object
+"""Base class of custom metrics, which have ``evaluate(case, trace, outcome)``."""
 
 
 @dataclass

@@ -24,7 +24,7 @@ from ..core.turn import ToolCall, Turn
 from ..core.wellformed import written
 from ..media.rules import Rules, current_rules, opening
 from .evaluation_context import evaluating
-from .names import View
+from .names import SeedView
 from .registry import EPSILON, FIELD_OF_NEED, Applies, Metric, ResolvedName, Result, name_under, resolve
 from .spellings import Spellings, translated
 
@@ -105,7 +105,7 @@ class BoundMetric:
     ``evaluate(turn)`` returns a Score even if the metric raises.
     """
 
-    def __init__(self, metric: Metric, params: Mapping[str, Any], policy: Policy = "trend", view: View | None = None) -> None:
+    def __init__(self, metric: Metric, params: Mapping[str, Any], policy: Policy = "trend", view: SeedView | None = None) -> None:
         self.metric = metric
         self.view = view
         self.judge_model: str | None = None
@@ -291,7 +291,7 @@ class BoundMetric:
             changed["input"] = self.view.input.replace("{output}", turn.output or "")
         return turn.but(changed) if changed else turn
 
-    def _viewed(self, score: Score, turn: Turn, view: View) -> Score:
+    def _viewed(self, score: Score, turn: Turn, view: SeedView) -> Score:
         """Add the details that the score has under the metric's name."""
         for key, field in view.details.items() if score.status == "ok" else ():
             of_score, _, name = field.rpartition(".")

@@ -614,7 +614,7 @@ class ResolvedName(NamedTuple):
     """Spellings of parameters under this name, in addition to the metric's own."""
     note: str = ""
     """Note for users of the tool that has this name."""
-    view: names.View | None = None
+    view: names.SeedView | None = None
     """Details and needs under this name."""
 
 

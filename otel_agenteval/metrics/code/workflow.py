@@ -304,7 +304,7 @@ def code_workflow_executor_success(turn: Turn) -> Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Pattern:
+class ToolRequirement:
     """Requirement for the calls of one tool."""
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
@@ -321,7 +321,7 @@ def ToolPattern(tool: str, **conditions: Any) -> dict[str, Any]:  # noqa: N802 -
     return {"tool": tool, **{key.removesuffix("Tool"): value for key, value in conditions.items()}}
 
 
-def _is_satisfied(pattern: Pattern, calls: Sequence[tuple[str, str | None]]) -> bool:
+def _is_satisfied(pattern: ToolRequirement, calls: Sequence[tuple[str, str | None]]) -> bool:
     def first_call(tool: str, executor: str | None = None) -> int | None:
         return next(
             (
@@ -353,7 +353,7 @@ def _tool_calls(turn: Turn) -> list[tuple[str, str | None]] | None:
     threshold=1.0,
     aliases=("agenteval:code_workflow_tool_chain_validity", "agenteval:WorkflowToolChainValidityMetric"),
 )
-def code_workflow_tool_chain_validity(turn: Turn, *, patterns: Annotated[list[Pattern], MinLen(1)]) -> Result:
+def code_workflow_tool_chain_validity(turn: Turn, *, patterns: Annotated[list[ToolRequirement], MinLen(1)]) -> Result:
     """Share of the tool patterns that the workflow's calls satisfy.
 
     A pattern names a ``tool`` that must be called. Optional conditions:

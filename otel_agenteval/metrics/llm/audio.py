@@ -82,7 +82,6 @@ def _heard(turn: Turn) -> _Heard | None:
 
 _Labels = Annotated[Sequence[Words], MinLen(1)]
 _Expected = Words | _Labels | None
-_MOST_WORDS = 5
 _SENTIMENTS = ("positive", "neutral", "negative")
 
 
@@ -103,7 +102,7 @@ def _free(label: Any) -> str:
     words = re.sub(r"[\W\d_]+", " ", label).split() if isinstance(label, str) else []
     if not words:
         raise invalid("label", "a few words")
-    return " ".join(words[:_MOST_WORDS]).lower()
+    return " ".join(words[:5]).lower()
 
 
 def _labelled(turn: Turn, judge: Asks, task: str, labels: Sequence[str] | None, expected: str | Sequence[str] | None) -> Result:

@@ -171,7 +171,7 @@ def seeds() -> Mapping[str, tuple[Spellings, Mapping[str, Spellings]]]:
     }
 
 
-class View(NamedTuple):
+class SeedView(NamedTuple):
     """What a metric does differently under a seed's names, besides its parameters."""
 
     seed: str
@@ -182,11 +182,11 @@ class View(NamedTuple):
 
 
 @functools.cache
-def view_of(seed: str, metric: str) -> View | None:
+def view_of(seed: str, metric: str) -> SeedView | None:
     content = load_yaml(_FOLDER / "seeds.yaml").get(seed, {})
     details, inputs = content.get("details", {}), dict(_each(content.get("inputs", {})))
     known = {"all", metric} & details.keys()
-    return View(seed, details.get(metric, details.get("all", {})), inputs.get(metric)) if known or metric in inputs else None
+    return SeedView(seed, details.get(metric, details.get("all", {})), inputs.get(metric)) if known or metric in inputs else None
 
 
 def seed_spellings(seed: str, alias: str, metric: str, parameters: Container[str]) -> Spellings:
