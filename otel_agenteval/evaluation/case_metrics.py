@@ -215,10 +215,7 @@ def _entries(case: Case) -> Iterator[tuple[str, Any]]:
 
 
 def _entry(given: Any, system: str | None) -> MetricEntry:
-    """Return a case's entry, also in the form of promptfoo and Trusys, with its metric's name in the system of the preset.
-
-    Raises ConfigError, as for a selector or sampling.
-    """
+    """Return a case's entry, also in the form of promptfoo and Trusys. Raises ConfigError, as for a selector or sampling."""
     entry = entry_from(_named(given) if isinstance(given, Mapping) else given)
     form = "trusys" if isinstance(given, Mapping) and "metric" in given and "type" not in given else None
     entry = entry.replaced(metric=under(form, under(system, entry.metric)))

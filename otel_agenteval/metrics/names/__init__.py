@@ -172,13 +172,11 @@ def seeds() -> Mapping[str, tuple[Spellings, Mapping[str, Spellings]]]:
 
 
 class SeedView(NamedTuple):
-    """What a metric does differently under a seed's names, besides its parameters."""
+    """What a metric does differently under a seed's names: keys of ``detail``, and a text for an unknown input (``seeds.yaml``)."""
 
     seed: str
     details: Mapping[str, str]
-    """Keys of the score's detail, each with a field of the turn or ``score.`` and a field of the score."""
     input: str | None
-    """Text that stands in for an unknown input. ``{output}`` is the answer."""
 
 
 @functools.cache

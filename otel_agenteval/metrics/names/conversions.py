@@ -179,9 +179,8 @@ def keyed_by(ours: str, keys: list[str]) -> Converted:
     """Accept a mapping. Warn once of keys that have no effect."""
 
     def convert(value: Any) -> Mapping[str, Any]:
-        for key in value if isinstance(value, Mapping) else ():
-            if key not in keys:
-                _warn_once(f"{ours}: {key} has no effect, because only {', '.join(keys)} are detected")
+        for key in value.keys() - keys if isinstance(value, Mapping) else ():
+            _warn_once(f"{ours}: {key} has no effect, because only {', '.join(keys)} are detected")
         return {ours: value}
 
     return Converted(f"{ours}, of {', '.join(keys)}", convert)
