@@ -468,11 +468,13 @@ class BoundMetric:
 
 
 def _plain(value: Any) -> Any:
-    if not (isinstance(value, list) and value and isinstance(value[0], ToolCall)):
-        return value
-    from .code.tool_trace import failure_of_call
+    if isinstance(value, list):
+        return [_plain(item) for item in value[:100]]
+    if isinstance(value, ToolCall):
+        from .code.tool_trace import failure_of_call
 
-    return [{"name": call.name, "status": "error" if failure_of_call(call) else "success"} for call in value]
+        return {"name": value.name, "status": "error" if failure_of_call(value) else "success"}
+    return value[:2_000] if isinstance(value, str) else value
 
 
 def _media_in(turn: Turn) -> str:

@@ -178,5 +178,5 @@ def test_any_reply_gives_a_score_in_range(metric):
         assert score == chosen.evaluate(turn, judge=judge)
         assert plain(turn) == before
         assert score.error_type in (None, "invalid_reply"), score.explanation
-        assert (score.value is None) is (score.status != "ok")
+        assert (score.value is None and score.label is None) is (score.status != "ok")
         assert score.value is None or 0 <= score.value <= highest

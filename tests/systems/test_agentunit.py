@@ -342,6 +342,12 @@ def test_details_have_the_printed_keys() -> None:
     assert [score.detail.keys() for _, scores in given for score in scores] == [{"tool_success", "cost"}]
 
 
+def test_long_texts_in_details_are_cut() -> None:
+    turn = oa.Turn(output="a" * 5_000, ground_truth="a" * 5_000)
+    score = oa.get_metric("agentunit:AnswerCorrectnessMetric").evaluate(turn)
+    assert {len(score.detail[key]) for key in ("answer", "expected")} == {2_000}
+
+
 def test_name_is_part_of_the_identity_of_a_score() -> None:
     theirs, ours = oa.get_metric("agentunit:FaithfulnessMetric"), oa.get_metric("llm_faithfulness")
     assert theirs.key != ours.key

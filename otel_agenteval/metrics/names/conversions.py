@@ -18,12 +18,10 @@ from typing import Any
 from ...core.forms import snake_case
 from ..spellings import Converted, Spelling, Unsupported
 
-_log = logging.getLogger("otel_agenteval")
-
 
 @functools.cache
 def _warn_once(text: str) -> None:
-    _log.warning("%s", text)
+    logging.getLogger("otel_agenteval").warning("%s", text)
 
 
 def _number(value: Any) -> float:
