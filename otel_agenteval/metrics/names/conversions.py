@@ -158,7 +158,7 @@ def ignored(why: str) -> Converted:
         _warn_once(why)
         return {}
 
-    return Converted(f"no effect: {why}", convert)
+    return Converted(f"no effect, {why.partition(', ')[2]}", convert)
 
 
 def spread(shown: str) -> Converted:
