@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from otel_agenteval.core.data_files import load_yaml
+from otel_agenteval.core.files import load_yaml
 from otel_agenteval.metrics import names
 from otel_agenteval.metrics.bound_metric import live_metric
 from otel_agenteval.metrics.registry import Metric, catalog, resolve

@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal
 
 from ..core.errors import ConfigError
 from .conversation import ConversationOptions
-from .embedder import EmbedderOptions
 from .feedback import FeedbackOptions
 from .judge import JudgeOptions
 from .keypath import KeyPath, placed
@@ -19,6 +18,7 @@ from .privacy import PrivacyOptions
 from .references import ReferenceOptions
 from .section import NO_ENTRIES, Section, validator_of
 from .serve import ServeOptions
+from .service import EmbedderOptions
 from .statistics import StatisticsOptions
 from .turn import QueueOptions, TurnOptions
 from .types import Before, DurationOrZero, Kind, Switch

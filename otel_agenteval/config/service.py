@@ -1,13 +1,13 @@
-"""The options of a model server, its limits and its prices, shared by judge and embedder."""
+"""The options of a model server, its limits and its prices, shared by judge and embedder, and the section ``embedder``."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from .otlp import Headers
 from .section import NO_ENTRIES, Section
-from .types import Before, Count, Duration, Kind, Secret, Text, Url, finite_number
+from .types import Before, Count, Duration, FilePath, Kind, Secret, Text, Url, finite_number
 
 
 def _prices(value: Any) -> Any:
@@ -50,3 +50,14 @@ class ServiceOptions(Section):
     """Maximum input and output tokens per minute. Null means no limit."""
     prices: Annotated[dict[str, dict[str, float]], Before(_prices), Kind("mapping of prices")] = NO_ENTRIES
     """USD per million tokens, for models without a list price: ``{qwen3: {input: 0.2, output: 0.6, cached_input: 0.1}}``. ``cached_input`` is optional."""
+
+
+class EmbedderOptions(ServiceOptions):
+    """The embedding model of ``embed_`` metrics: an OpenAI-compatible server, or a model in this process. Without one, the metrics are skipped."""
+
+    model: Text | None = None
+    """Name of the model at the server. Without ``base_url``, a model in this process: ``local/wordllama`` (extra ``[embed]``) or ``local/clip`` (extra ``[clip]``)."""
+    path: FilePath | None = None
+    """Folder of ``local/clip``, a CLIP or SigLIP model as ONNX files, see [media](../guides/evaluate-media.md#use-a-local-clip-model)."""
+    images: Literal["text", "object", "messages"] = "text"
+    """Format of images in requests: ``text`` (``data:`` URIs), ``object`` (``{"image": ...}``, as for Jina), or ``messages`` (one image per request, as for vLLM)."""

@@ -70,8 +70,8 @@ class Lane:
     def full(self) -> bool:
         return self._bytes >= self._max_bytes
 
-    def do(self, work: Callable[[], object], size: int = 0) -> None:
-        """Run work. If an earlier call hangs, it only waits for its turn.
+    def do(self, work: Callable[[], object], size: int = 0) -> bool:
+        """Run work, and return True when it is done. If an earlier call hangs, it only waits for its turn.
 
         Raises:
             TimeoutError: the work has begun and goes on.
@@ -86,6 +86,7 @@ class Lane:
         self._put(call)
         if not is_behind:
             self._result_of(call, self._patience)
+        return not is_behind
 
     def ask(self, work: Callable[[], _T], seconds: float) -> _T:
         """Return the result of work, or raise TimeoutError if it isn't there in time. Work that hasn't begun is then left out."""

@@ -13,11 +13,9 @@ import datetime
 import decimal
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any
-
-from .later import Later
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _NON_CHARACTERS = "".join(chr(plane + last) for plane in range(0, 0x11_0000, 0x1_0000) for last in (0xFFFE, 0xFFFF))
@@ -169,3 +167,13 @@ def decoded(raw: bytes) -> str:
         return well_formed(raw.decode("utf-8", "surrogatepass"))
     except UnicodeDecodeError:
         return raw.decode("utf-8", "replace")
+
+
+class Later:
+    """Raw content, and the function that converts it to JSON types when needed."""
+
+    __slots__ = ("raw", "reader")
+
+    def __init__(self, reader: Callable[[Any], Any], raw: Any) -> None:
+        self.reader = reader
+        self.raw = raw

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ..core.later import Later
+from ..core.wellformed import Later
 from ..spans.record import SpanRecord
 from .content import decode
 from .step import AGENT, INNER, LLM, SETUP, TOOL, WORKFLOW, Step

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from ..core import jsonio
-from ..core.later import Later
+from ..core.wellformed import Later
 from ..spans.record import SpanRecord
 from .attributes import as_text
 from .openinference import unflatten

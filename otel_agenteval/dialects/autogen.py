@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ..core.later import Later
+from ..core.wellformed import Later
 from ..spans.record import SpanRecord
 from .attributes import as_int, as_text
 from .payloads import object_in

@@ -21,8 +21,8 @@ from itertools import pairwise
 from typing import Any, TypeVar
 
 from ..core import java_text, jsonio
-from ..core.later import Later
 from ..core.turn import Message, ToolRequest, ToolResponse
+from ..core.wellformed import Later
 from . import react
 from .generic.values import opened
 from .payloads import CALL_FIELDS, TEXT_BLOCK_FIELDS, literal, says_failed, unwrap_result

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core import jsonio
-from ..core.later import Later
 from ..core.templates import PLACE, filled_in, places
+from ..core.wellformed import Later
 from ..spans.record import SpanRecord
 from .attributes import as_int, as_text
 from .payloads import literal_in, object_in

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core import jsonio, python_text
-from ..core.later import Later
-from ..core.wellformed import plain
+from ..core.wellformed import Later, plain
 from ..spans.record import SpanRecord
 from .attributes import as_text
 from .step import AGENT, INNER, TOOL, Step

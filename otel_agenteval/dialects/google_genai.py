@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ..core.later import Later
+from ..core.wellformed import Later
 from ..spans.record import SpanRecord
 from .openinference import inputs_of, messages_of, unflatten
 from .payloads import object_in

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core import jsonio
-from ..core.later import Later
+from ..core.wellformed import Later
 from ..spans.record import SpanRecord
 from .attributes import as_text
 from .content import REDACTED

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core import jsonio
-from ..core.later import Later
 from ..core.turn import ErrorInfo
+from ..core.wellformed import Later
 from ..spans.record import SpanRecord
 from .attributes import as_int, as_text
 from .otel_genai import documents

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core import jsonio
-from ..core.later import Later
 from ..core.turn import ErrorInfo
+from ..core.wellformed import Later
 from ..spans.record import SpanRecord
 from .attributes import as_text, first_text, seconds_until
 from .step import AGENT, CHAIN, CONVERSATION_NAMES, EMBEDDING, GUARDRAIL, INNER, LLM, MEMORY, TOOL, Step

@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any
 
 from ..core import jsonio
-from ..core.later import Later
 from ..core.turn import Document
+from ..core.wellformed import Later
 from ..spans.record import SpanRecord
 from .attributes import as_float, as_int, as_text
 from .content import REDACTED

@@ -13,9 +13,9 @@ from functools import lru_cache
 from typing import Any
 
 from ..core import jsonio
-from ..core.later import Later
 from ..core.semconv import EVENT as EVALUATION
 from ..core.turn import Document
+from ..core.wellformed import Later
 from ..spans.record import SpanRecord
 from .attributes import as_float, as_int, as_text, first_text
 from .generic.kinds import OF_MODELS, role_of_kind

@@ -11,8 +11,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ..core.later import Later
 from ..core.turn import Document
+from ..core.wellformed import Later
 from ..spans.record import SpanRecord
 from .attributes import as_int, as_text, first_text
 from .step import AGENT, INNER, LLM, RETRIEVAL, TOOL, Step

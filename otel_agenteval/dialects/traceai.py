@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from ..core import jsonio
-from ..core.later import Later
+from ..core.wellformed import Later
 from ..spans.record import ERROR, SpanRecord
 from . import openinference
 from .attributes import as_float, as_int, as_text

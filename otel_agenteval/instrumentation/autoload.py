@@ -15,11 +15,16 @@ _log = logging.getLogger("otel_agenteval")
 def post_instrument() -> None:
     """Attach without code changes, if ``OTEL_AGENTEVAL_ENABLED=true`` (entry point ``opentelemetry_post_instrument``)."""
     wanted = os.environ.get("OTEL_AGENTEVAL_ENABLED", "").strip()
-    if wanted.lower() != "true":
-        if wanted.lower() not in ("", "false"):
-            _log.warning("OTEL_AGENTEVAL_ENABLED: must be true or false, got %r; otel-agenteval is not started", wanted)
+    if not wanted:
         return
     try:
+        from ..config.types import truth_of
+
+        is_on = truth_of(wanted)
+        if is_on is None:
+            _log.warning("OTEL_AGENTEVAL_ENABLED: must be true or false, got %r; otel-agenteval is not started", wanted)
+        if not is_on:
+            return
         from .attach import instrument
 
         instrument()

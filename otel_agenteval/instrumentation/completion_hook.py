@@ -11,8 +11,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..core.later import Later
-from ..core.wellformed import plain
+from ..core.wellformed import Later, plain
 from ..spans.record import LogPart
 from .span_processor import AgentEvalSpanProcessor
 

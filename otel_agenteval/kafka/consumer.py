@@ -119,7 +119,7 @@ class _Snapshot:
     """Next offset to read, by partition."""
 
 
-_DIFFERS = re.compile(r"\[.*?\]|[0-9]+")
+_DIFFERS = re.compile(r"\[[^\[\]]*\]|[0-9]+")
 
 
 class _Sparse(logging.Filter):

@@ -94,8 +94,10 @@ class FanOut:
         batch = [scored for scored in batch if self._prepare(scored)]
         for outlet in self._outlets:
             try:
-                self._do(outlet, partial(outlet.emit, batch), batch)
-                self._behind.pop(outlet.name, None)
+                if self._do(outlet, partial(outlet.emit, batch), batch):
+                    self._behind.pop(outlet.name, None)
+                else:
+                    self._behind.setdefault(outlet.name, False)
             except BaseException as error:  # an outlet's failure is only counted
                 if is_meant_for_host(error):
                     raise
@@ -103,13 +105,14 @@ class FanOut:
                 self.count_error(outlet.name, type(error).__name__, error)
         return batch
 
-    def _do(self, outlet: Outlet, work: Callable[[], None], batch: Sequence[ScoredTurn] = ()) -> None:
+    def _do(self, outlet: Outlet, work: Callable[[], None], batch: Sequence[ScoredTurn] = ()) -> bool:
+        """Do work, and return False if it waits behind a call that hangs."""
         lane = self._lanes.get(outlet.name)
         if lane is None:
             work()
-            return
+            return True
         try:
-            lane.do(work, sum(scored.size for scored in batch))
+            return lane.do(work, sum(scored.size for scored in batch))
         except LaneFull:
             if outlet.records is not None:
                 outlet.records.lose("no_answer", batch)
@@ -268,7 +271,7 @@ class FanOut:
         self._behind.clear()
         self._each(lambda outlet: outlet.after_fork_in_child())
 
-    def _each(self, call: Callable[[Outlet], None]) -> None:
+    def _each(self, call: Callable[[Outlet], object]) -> None:
         for outlet in self._outlets:
             try:
                 call(outlet)

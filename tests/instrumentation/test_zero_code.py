@@ -63,14 +63,14 @@ def start(tmp_path):
 
 
 def test_with_the_switch_on_the_agent_is_scored_by_options_of_the_environment(start):
-    scores, complaints = start(OTEL_AGENTEVAL_ENABLED="true", OTEL_AGENTEVAL_INLINE__METRICS="[code_empty_answer]")
+    scores, complaints = start(OTEL_AGENTEVAL_ENABLED="yes", OTEL_AGENTEVAL_INLINE__METRICS="[code_empty_answer]")
     assert {(score["agent"], score["close_reason"], score["metric"]) for score in scores} == {
         ("bot", "root_ended", "code_empty_answer")
     }
     assert complaints == ""
 
 
-@pytest.mark.parametrize("value", ["", "yes"])
+@pytest.mark.parametrize("value", ["", "maybe"])
 def test_only_true_switches_it_on_and_what_is_neither_true_nor_false_is_told(start, value):
     scores, complaints = start(OTEL_AGENTEVAL_ENABLED=value)
     assert scores == []

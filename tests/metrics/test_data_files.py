@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 import otel_agenteval as oa
-from otel_agenteval.core.data_files import load_yaml
+from otel_agenteval.core.files import load_yaml
 from otel_agenteval.metrics import names
 from otel_agenteval.metrics.names.conversions import SPELLINGS
 from otel_agenteval.metrics.prompts import SENTENCES, Prompts

@@ -12,8 +12,7 @@ import pytest
 
 import otel_agenteval as oa
 from otel_agenteval.cli.main import main
-from otel_agenteval.judging.models.injections import injections_for
-from otel_agenteval.judging.models.probe import case_of, probe
+from otel_agenteval.judging.models.probe import case_of, injections_for, probe
 from otel_agenteval.judging.models.prompt import escaped
 from otel_agenteval.judging.models.providers.base import ChatReply, ChatRequest, TokenUsage
 from otel_agenteval.metrics.registry import Metric

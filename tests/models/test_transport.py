@@ -18,8 +18,8 @@ from otel_agenteval.core.circuit_breaker import CircuitBreaker
 from otel_agenteval.core.errors import JudgeError
 from otel_agenteval.core.token_bucket import TokenBucket
 from otel_agenteval.judging.models.connections import Bounds, Channel, Connections
-from otel_agenteval.judging.models.limits import RateLimits
 from otel_agenteval.judging.models.request_options import RequestOptions
+from otel_agenteval.judging.models.transport import RateLimits
 from tests.models.wire import Request, Response, Server, said
 from tests.support.clock import FakeClock
 from tests.support.drips import PLACES, dripping

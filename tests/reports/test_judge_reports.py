@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import otel_agenteval as oa
-from otel_agenteval.judging.models.limits import RateLimits
 from otel_agenteval.judging.models.request_options import RequestOptions
+from otel_agenteval.judging.models.transport import RateLimits
 from tests.models.wire import Request, Response, Server, said
 from tests.support.clock import FakeClock
 from tests.support.judges import ScriptedModels

@@ -7,8 +7,8 @@ import pytest
 from sklearn.metrics import cohen_kappa_score, precision_score, recall_score, roc_curve
 from statsmodels.stats.proportion import proportion_confint
 
-from otel_agenteval.statistics.agreement import cohen_kappa, kappa_interval, spearman
 from otel_agenteval.statistics.calibration import Confusion, fit_threshold, interval_of, predicted_rate, rogan_gladen
+from otel_agenteval.statistics.tests import cohen_kappa, kappa_interval, spearman
 
 RUNS = 2_000
 

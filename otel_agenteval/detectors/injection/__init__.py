@@ -6,7 +6,6 @@ count. The model then rates each passage, together with other evidence: whether 
 about attacks.
 """
 
-from .obeyed import is_obeyed
-from .orders import Marker, markers_in
+from .orders import Marker, is_obeyed, markers_in
 
 __all__ = ["Marker", "is_obeyed", "markers_in"]

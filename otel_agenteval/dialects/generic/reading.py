@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from operator import attrgetter
 from typing import Any
 
-from ...core.later import Later
+from ...core.wellformed import Later
 from ...spans.record import ERROR, SpanRecord
 from ..attributes import seconds_until
 from ..content import decode

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from ...core.later import Later
+from ...core.wellformed import Later
 from ...spans.record import ERROR, SpanRecord
 from ..content import decode
 from ..step import AGENT, CHAIN, EMBEDDING, INNER, LLM, RERANK, RETRIEVAL, TOOL, UNKNOWN

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from ...statistics.agreement import cohen_kappa, kappa_interval, spearman
 from ...statistics.intervals import Interval, mean_interval, wilson
+from ...statistics.tests import cohen_kappa, kappa_interval, spearman
 from .cases import BIASES, FAMILIES, LEVELS, SAFETY, BenchCase, Bias
 from .run import BenchRun, CaseOutcome
 

@@ -5,6 +5,7 @@ Scores contain its type, its position and a masked value, and never the data.
 from __future__ import annotations
 
 import math
+import re
 import threading
 import weakref
 from collections import OrderedDict
@@ -18,10 +19,10 @@ from ...core import jsonio
 from ...core.errors import MetricError
 from ...core.finding import Finding, detail_of
 from ...core.turn import Turn
+from ...detectors.numbers.reading import with_ascii_digits
 from ...detectors.personal import CONFIDENT, leaks
 from ...detectors.personal_marks import may_hold
 from ...detectors.pii import ADDRESSES, EMAILS, NAMES, NUMBERS, PLAIN_NUMBERS, SCAN_LIMIT, find, mask
-from ...detectors.public_contacts import is_public
 from ...detectors.screen import Look
 from ..lib import applies
 from ..lib.applies import MINIMIZED_KEYS
@@ -488,3 +489,20 @@ def _is_yes(value: Any) -> bool:
     if isinstance(value, str):
         return value.strip().lower() in ("yes", "true", "1")
     return isinstance(value, (bool, int, float)) and bool(value)
+
+
+_NO_DIGIT = re.compile(r"[^0-9]+")
+_LEAST_DIGITS = 5
+
+
+def is_public(found: str, public: Sequence[str]) -> bool:
+    """Return True for a contact in any notation. ``*@acme.com`` is the whole domain. Numbers may lack the country's code."""
+    return any(_is_same(found, contact) for contact in public)
+
+
+def _is_same(found: str, contact: str) -> bool:
+    if "@" in contact:
+        address, wanted = found.strip().casefold(), contact.strip().casefold()
+        return address.endswith(wanted[1:]) if wanted.startswith("*@") else address == wanted
+    shorter, longer = sorted((_NO_DIGIT.sub("", with_ascii_digits(text)).lstrip("0") for text in (found, contact)), key=len)
+    return len(shorter) >= _LEAST_DIGITS and longer.endswith(shorter)

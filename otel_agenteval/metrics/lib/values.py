@@ -11,8 +11,8 @@ from typing import Annotated, Any
 from annotated_types import MinLen
 
 from ...core import jsonio
-from ...core.data_files import load_yaml
 from ...core.errors import ConfigError, MetricError
+from ...core.files import load_yaml
 from ...core.forms import Reader
 from ...core.given import READERS
 from ...core.turn import Turn

@@ -14,8 +14,8 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ...core.data_files import load_yaml
 from ...core.errors import ConfigError, nearest
+from ...core.files import load_yaml
 from ..spellings import Spelling, Spellings, Unsupported
 
 TOOLS = ("deepeval", "ragas", "promptfoo", "mlflow", "phoenix", "pydantic_evals", "openevals", "agentevals", "langfuse")

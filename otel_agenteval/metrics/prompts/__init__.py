@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ...core.data_files import load_yaml
+from ...core.files import load_yaml
 
 SENTENCES = {
     "missing": "Missing evidence: what the material does not show has not been shown to happen; say what is missing, and do not assume it.",

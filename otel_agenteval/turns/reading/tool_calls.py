@@ -14,8 +14,8 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from ...core import jsonio
-from ...core.later import Later
 from ...core.turn import ErrorInfo, Handoff, Message, ToolCall, ToolRequest, ToolState
+from ...core.wellformed import Later
 from ...dialects.attributes import as_text
 from ...dialects.content import REDACTED
 from ...dialects.generic.words import words_of
