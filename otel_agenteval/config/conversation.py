@@ -1,4 +1,4 @@
-"""Section ``conversation``: metrics over whole conversations."""
+"""Sections ``conversation`` and ``feedback``: metrics over whole conversations, and what users say about turns."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated
 
 from .metrics import MetricEntry
 from .section import Section
-from .types import Count, Duration, Kind, Size
+from .types import Before, Count, Duration, DurationOrZero, Kind, Share, Size, name_list
 
 
 class ConversationOptions(Section):
@@ -22,3 +22,14 @@ class ConversationOptions(Section):
     """Maximum turns of one conversation. Beyond it, the oldest are dropped."""
     max_bytes: Size = 64 * 2**20
     """Maximum bytes of all conversations."""
+
+
+class FeedbackOptions(Section):
+    """User feedback on turns (thumbs, ratings, edited answers), which becomes the metric ``code_user_feedback``."""
+
+    threshold: Share = 0.5
+    """Score from 0 to 1 from which a turn passes."""
+    attributes: Annotated[tuple[str, ...], Before(name_list("span attributes")), Kind("list of span attributes")] = ()
+    """Span attributes with feedback. Feedback in events and log records needs no option."""
+    wait: DurationOrZero = 60.0
+    """Seconds that feedback waits for its turn. After that, the score is exported with the ids of the feedback."""

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from ..core.errors import ConfigError
-from .conversation import ConversationOptions
-from .feedback import FeedbackOptions
+from .conversation import ConversationOptions, FeedbackOptions
 from .judge import JudgeOptions
 from .keypath import KeyPath, placed
 from .media import MediaOptions
