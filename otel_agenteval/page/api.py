@@ -331,7 +331,9 @@ class Api:
                 compared = compare_values(views.group_values(by, (before, after), wanted), before, after)[0]
             else:
                 compared = _of_sums(cells, before, after)
-        by_metric = {one.metric: one for one in compared}
+        by_metric: dict[str, Compared] = {}
+        for one in compared:
+            by_metric.setdefault(one.metric, one)  # the mean, and the pass rate only of a metric without it
         lines = [
             {
                 "metric": metric, **facts.get(metric, {}),
@@ -635,8 +637,8 @@ def _of_sums(cells: Mapping[tuple[str | None, str], SumCell], before: str, after
         first, second = (one.estimate() if metric and one is not None else None for one in (cell, other))
         if first is not None and second is not None:
             found[metric] = difference(first, second)
-    adjusted = adjusted_ps(found)
-    return [Compared(metric, one, (0, 0), False, adjusted[metric]) for metric, one in found.items()]
+    adjusted = adjusted_ps([*found.values()])
+    return [Compared(metric, "mean", one, p) for (metric, one), p in zip(found.items(), adjusted, strict=True)]
 
 
 def _line(before: SumCell | None, after: SumCell | None, found: Compared | None) -> dict[str, Any]:
@@ -650,7 +652,7 @@ def _line(before: SumCell | None, after: SumCell | None, found: Compared | None)
     line["after"] |= of.after._asdict()
     line["difference"] = {
         "size": of.size, "low": of.interval[0], "high": of.interval[1], "p": found.adjusted, "detectable": of.detectable,
-        "pairs": found.turns[0] if found.paired else None,
+        "pairs": of.turns[0] if of.paired else None,
     }  # fmt: skip
     return line
 

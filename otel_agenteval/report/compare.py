@@ -1,25 +1,23 @@
-"""Compares two runs metric by metric, and separates real changes from chance.
+"""Compares two runs metric by metric, and separates real changes from chance, with :mod:`~otel_agenteval.statistics.groups`.
 
 Turns are paired by case id, or by turn id, if at least half of the smaller run has a counterpart. Several turns of one case count as
-one turn with their mean. Verdicts are compared with exact tests, numbers with permutation tests. Holm's correction covers all
-tests of a comparison. A test whose values don't vary can't reject anything, so the correction ignores it.
+one turn with their mean. Holm's correction covers all tests of a comparison. A test whose values don't vary can't reject anything, so
+the correction ignores it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from ..statistics.intervals import Interval, difference_interval, newcombe
-from ..statistics.tests import cliffs_delta, cohens_d, fisher, holm, paired_test, permutation
+from ..statistics.groups import Difference, Measure, Side, adjusted_ps, compare_sides, is_amount
 from .run import About, MetricSeries, Run, ScoreRow
 
 ALPHA = 0.05
 _FEWEST_PAIRS = 6  # smallest n for which the smallest possible p value, 2 / 2^n, is below ALPHA
 
-Measure = Literal["mean", "pass rate", "rate"]
 Verdict = Literal["regression", "improvement", "changed", "no change shown", "too few"]
 
 
@@ -28,24 +26,23 @@ class MetricChange:
     label: str
     series: MetricSeries
     measure: Measure
-    before: float
-    after: float
-    counts: tuple[int, int]
-    """Number of cases before and after. If cases are paired, both are the number of pairs."""
-    paired: bool
-    interval: Interval
-    """95 % confidence interval of the difference, not corrected for the number of metrics."""
-    effect: float | None
-    p: float
-    varies: bool
+    found: Difference
     watched: bool
     """True if a regression is a failure: the metric is a gate, or the caller named it."""
     adjusted: float = 1.0
     verdict: Verdict = "no change shown"
 
     @property
+    def before(self) -> float:
+        return self.found.before.mean
+
+    @property
+    def after(self) -> float:
+        return self.found.after.mean
+
+    @property
     def difference(self) -> float:
-        return self.after - self.before
+        return self.found.size
 
 
 @dataclass(slots=True)
@@ -134,9 +131,11 @@ def _compare_series(found: Comparison, earlier: MetricSeries, series: MetricSeri
             found.lost.append(series.label)
         return
     for measure, reading in _measures(found, earlier, series):
-        first, second = (_by_case(each.rows, reading, found.paired_by) for each in (earlier, series))
-        if first and second:
-            found.changes.append(_change(series, measure, first, second, found.paired_by is not None, watched))
+        unit = series.facts.unit if measure == "mean" else "1"
+        sides = (_side(each.rows, reading, found.paired_by, unit) for each in (earlier, series))
+        compared = compare_sides(*sides, is_rate=measure != "mean")
+        if compared is not None:
+            found.changes.append(MetricChange(series.label, series, measure, compared, watched))
 
 
 def _why_not(earlier: MetricSeries, series: MetricSeries) -> str | None:
@@ -173,50 +172,23 @@ def _measures(found: Comparison, earlier: MetricSeries, series: MetricSeries) ->
         found.not_compared.append((series.label, f"pass rate: threshold {was} before, {now} now"))
 
 
-def _by_case(rows: Iterable[ScoreRow], reading: Reading, paired_by: str | None) -> dict[str, float]:
-    """Return one value per turn or case. Repetitions aren't independent, so their mean counts."""
-    values: dict[str, list[float]] = {}
+def _side(rows: Iterable[ScoreRow], reading: Reading, paired_by: str | None, unit: str) -> Side:
+    """Return one value per turn or case. Repetitions of a case aren't independent, so their mean counts."""
+    values: dict[str, tuple[About, list[float]]] = {}
     for row in rows:
         value = reading(row)
         if value is not None:
             key = row.about.turn_id if paired_by == "turn id" else row.about.case
-            values.setdefault(key, []).append(value)
-    return {key: math.fsum(found) / len(found) for key, found in values.items()}
-
-
-def _change(
-    series: MetricSeries, measure: Measure, before: Mapping[str, float], after: Mapping[str, float], paired: bool, watched: bool
-) -> MetricChange:
-    common = [key for key in before if key in after] if paired else []
-    if 2 * len(common) < min(len(before), len(after)):  # the runs are paired, but too few pairs have this metric
-        common = []
-    if common:
-        first, second = [before[key] for key in common], [after[key] for key in common]
-    else:
-        first, second = list(before.values()), list(after.values())
-    if common:
-        differences = [b - a for a, b in zip(first, second, strict=True)]
-        p, interval = paired_test(first, second, is_rate=measure != "mean")
-        effect, varies = cohens_d(differences), any(differences)
-    else:
-        binary = measure != "mean" and {*first, *second} <= {0.0, 1.0}
-        p, interval = _rates(first, second) if binary else (permutation(first, second), difference_interval(first, second))
-        effect, varies = cliffs_delta(first, second), len({*first, *second}) > 1
-    means = math.fsum(first) / len(first), math.fsum(second) / len(second)
-    return MetricChange(
-        series.label, series, measure, *means, (len(first), len(second)), bool(common), interval, effect, p, varies, watched
-    )
-
-
-def _rates(before: list[float], after: list[float]) -> tuple[float, Interval]:
-    first, second = (int(sum(before)), len(before)), (int(sum(after)), len(after))
-    return fisher(first, second), newcombe(first, second)
+            values.setdefault(key, (row.about, []))[1].append(value)
+    side = Side(is_amount=is_amount(unit))
+    for key, (about, found) in values.items():
+        side.add(math.fsum(found) / len(found), key if about.case_id else about.cluster, case=key if paired_by else None)
+    return side
 
 
 def _judged(changes: list[MetricChange]) -> list[MetricChange]:
-    testable = [change for change in changes if change.varies]
-    adjusted = dict(zip(map(id, testable), holm([change.p for change in testable]), strict=True))
-    judged = [replace(change, adjusted=adjusted.get(id(change), 1.0)) for change in changes]
+    adjusted = adjusted_ps([change.found for change in changes])
+    judged = [replace(change, adjusted=p) for change, p in zip(changes, adjusted, strict=True)]
     return [replace(change, verdict=_verdict(change)) for change in judged]
 
 
@@ -231,5 +203,5 @@ def _verdict(change: MetricChange) -> Verdict:
 
 
 def _too_few(change: MetricChange) -> bool:
-    first, second = change.counts
-    return first < _FEWEST_PAIRS if change.paired else 2 / math.comb(first + second, first) > ALPHA
+    first, second = change.found.turns
+    return first < _FEWEST_PAIRS if change.found.paired else 2 / math.comb(first + second, first) > ALPHA

@@ -131,7 +131,7 @@ def describe_change(change: MetricChange) -> str:
 
 
 def change_numbers(change: MetricChange) -> tuple[str, str, str, str]:
-    low, high = change.interval
+    low, high = change.found.interval
     if change.measure != "mean":
         return (
             percent(change.before), percent(change.after), points(change.difference),
@@ -145,11 +145,15 @@ def change_numbers(change: MetricChange) -> tuple[str, str, str, str]:
 
 
 def effect_of(change: MetricChange) -> str:
-    return "–" if change.effect is None else f"{EFFECT[change.paired]} = {change.effect:.2f}".replace("-", "−")
+    return "–" if change.found.effect is None else f"{EFFECT[change.found.paired]} = {change.found.effect:.2f}".replace("-", "−")
 
 
 def n_of(change: MetricChange) -> str:
-    return number_of(change.counts[0], "pair") if change.paired else f"{change.counts[0]:,}, {change.counts[1]:,}"
+    return (
+        number_of(change.found.turns[0], "pair")
+        if change.found.paired
+        else f"{change.found.turns[0]:,}, {change.found.turns[1]:,}"
+    )
 
 
 def p_value(p: float) -> str:

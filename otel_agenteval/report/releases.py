@@ -14,7 +14,7 @@ from ..core.errors import AgentEvalError
 from ..core.score import Direction
 from ..outlets.store.reader import StoreReader, Wanted
 from ..outlets.turn_text import number_of
-from ..statistics.groups import Difference, GroupValue, compare_values
+from ..statistics.groups import Difference, GroupValue, Measure, compare_values
 from .formatting import aligned, markdown_table, number, p_value
 from .html import page, text_table
 
@@ -27,13 +27,11 @@ Verdict = Literal["worse", "better", "changed", "no difference shown"]
 @dataclass(frozen=True, slots=True)
 class Line:
     metric: str
+    measure: Measure
     unit: str
     difference: Difference
-    turns: tuple[int, int]
-    """Number of turns in each group or, if paired by case, of pairs."""
-    paired: bool
     adjusted: float
-    """The p value, corrected for the number of metrics (Holm)."""
+    """The p value, corrected for the number of measures (Holm)."""
     verdict: Verdict
     needed: tuple[int, int] | None
     """Turns or cases that each group still needs for the requested or observed effect, or None if they are useless."""
@@ -70,13 +68,14 @@ def compare_groups(
     before, after = names
     found = Releases(by, before, after, (known[before], known[after]), others=[name for name in known if name not in names])
     compared, found.alone = compare_values(values(), before, after)
-    for metric, difference, turns, paired, p in compared:
-        unit, direction = about[metric]
-        verdict = _verdict(difference.size, p, direction)
+    for metric, measure, difference, p in compared:
+        unit, direction = about[metric] if measure == "mean" else ("1", about[metric][1])
+        verdict = _verdict(difference.size, p, "up" if measure == "pass rate" else direction)
         aim = effect if effect is not None else difference.size
-        needed = difference.turns_needed(turns, aim) if verdict == "no difference shown" and aim else None
-        found.lines.append(Line(metric, unit, difference, turns, paired, p, verdict, needed))
-    found.lines.sort(key=lambda line: (("worse", "changed", "better", "no difference shown").index(line.verdict), line.metric))
+        needed = difference.turns_needed(aim) if verdict == "no difference shown" and aim else None
+        found.lines.append(Line(metric, measure, unit, difference, p, verdict, needed))
+    order = ("worse", "changed", "better", "no difference shown")
+    found.lines.sort(key=lambda line: (order.index(line.verdict), line.metric, line.measure))
     return found
 
 
@@ -103,7 +102,7 @@ def _verdict(size: float, p: float, direction: Direction) -> Verdict:
 
 # --- as texts ------------------------------------------------------------------------------------------------------
 
-_HEADS = ("metric", "before", "after", "difference, 95 % interval", "p", "turns", "", "shows from", "turns still needed")
+_HEADS = ("metric", "", "before", "after", "difference, 95 % interval", "p", "turns", "", "shows from", "turns still needed")
 
 
 def _cells(line: Line) -> tuple[str, ...]:
@@ -117,9 +116,9 @@ def _cells(line: Line) -> tuple[str, ...]:
         else f"{line.needed[0]:,} and {line.needed[1]:,}"
     )
     return (
-        line.metric, number(of.before.mean, unit), number(of.after.mean, unit),
+        line.metric, line.measure, number(of.before.mean, unit), number(of.after.mean, unit),
         f"{number(of.size, unit, signed=True)} ({number(low, unit, signed=True)} … {number(high, unit, signed=True)})", p_value(line.adjusted),
-        number_of(line.turns[0], "pair") if line.paired else f"{line.turns[0]:,} and {line.turns[1]:,}", line.verdict, number(of.detectable, unit), needed,
+        number_of(of.turns[0], "pair") if of.paired else f"{of.turns[0]:,} and {of.turns[1]:,}", line.verdict, number(of.detectable, unit), needed,
     )  # fmt: skip
 
 
@@ -159,9 +158,9 @@ def as_data(found: Releases) -> dict[str, Any]:
         "by": found.by, "before": found.before, "after": found.after, "turns": list(found.turns), "warnings": warnings_of(found),
         "metrics": [
             {
-                "metric": line.metric, "before": line.difference.before._asdict(), "after": line.difference.after._asdict(),
+                "metric": line.metric, "measure": line.measure, "before": line.difference.before._asdict(), "after": line.difference.after._asdict(),
                 "difference": line.difference.size, "interval": list(line.difference.interval), "p": line.adjusted, "p_unadjusted": line.difference.p,
-                "turns": list(line.turns), "paired_by": "case" if line.paired else None, "verdict": line.verdict, "detectable": line.difference.detectable,
+                "turns": list(line.difference.turns), "paired_by": "case" if line.difference.paired else None, "verdict": line.verdict, "detectable": line.difference.detectable,
                 "turns_needed": None if line.needed is None or min(line.needed) < 0 else list(line.needed),
             }
             for line in found.lines

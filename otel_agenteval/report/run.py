@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import hashlib
+import re
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -27,6 +28,7 @@ from ..turns.recordings import Report, open_recording, to_stderr
 MOST_TEXT = 300
 """Maximum length of a turn's input and of its output in reports, in characters."""
 _SHORT_ID = 8
+_TURN_ID = re.compile(r"[0-9a-f]{32}-[0-9a-f]{16}")
 MOST_WITH_FACTS = 10_000
 PARAMETERS = "parameters_hash"
 """JSON key that distinguishes two configurations of one metric."""
@@ -46,16 +48,23 @@ class About:
     """The turn's ground truth, under the same conditions."""
     case_turn: int | None = None
     """Number of the turn in a case with several turns."""
+    conversation_id: str | None = None
 
     @classmethod
     def of(cls, turn: Turn) -> About:
         call, case, place = answering_call(turn), turn.references.get("case_id"), turn.references.get("case_turn")
         known = None if case is None else str(case), turn.agent, call.model if call is not None else None
-        return cls(turn.turn_id, *known, case_turn=place if isinstance(place, int) else None)
+        case_turn = place if isinstance(place, int) else None
+        return cls(turn.turn_id, *known, case_turn=case_turn, conversation_id=turn.conversation_id)
 
     @property
     def name(self) -> str:
         return self.case + (f", turn {self.case_turn}" if self.case_id and self.case_turn else "")
+
+    @property
+    def cluster(self) -> str:
+        """The conversation, or else the trace: turns in it are one piece of evidence."""
+        return self.conversation_id or (self.turn_id[:32] if _TURN_ID.fullmatch(self.turn_id) else self.turn_id)
 
     @property
     def case(self) -> str:
@@ -208,7 +217,7 @@ class Run:
             data = jsonio.loads(line)
             if not isinstance(data, dict) or not isinstance(data.get("turn_id"), str):
                 raise ConfigError("an object with a turn_id is expected")
-            known = {key: data[key] for key in ("case_id", "agent", "model") if isinstance(data.get(key), str)}
+            known = {key: data[key] for key in ("case_id", "agent", "model", "conversation_id") if isinstance(data.get(key), str)}
             place = data.get("case_turn")
             score = Score.from_dict({key: value for key, value in data.items() if key in FIELDS})
         except (ValueError, ConfigError, AttributeError, TypeError) as problem:

@@ -1,27 +1,32 @@
-"""Comparison of two groups of live turns: difference, uncertainty, and turns needed for a clear result.
+"""The comparison of two groups of turns that all commands and pages share: difference, uncertainty, and turns needed for a clear result.
 
-As in :mod:`.weighted`, each score has the weight of the turns that it represents, and the variance is computed over
-conversations. If both groups ran the same cases, unsampled scores are compared case by case.
+- Values with a case id are compared case by case if at least half of the smaller group's cases are in the other one.
+- Other values are independent samples. Rates get Fisher's exact test, and other values in small groups a permutation test.
+- As in :mod:`.weighted`, a sampled score has the weight of the turns that it represents. Turns of one conversation are one piece of
+  evidence, so that the variance is computed over conversations.
+- Amounts, such as seconds and dollars, are tested on a logarithm: few large ones would hide a change of all others.
 """
 
 from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, NamedTuple
 
 from ..core.score import Direction
-from .intervals import Z95, Interval, mean_interval, wilson
-from .tests import holm, paired_test
+from .intervals import Z95, Interval, difference_interval, mean_interval, newcombe, wilson
+from .tests import cliffs_delta, cohens_d, fisher, holm, paired_test, permutation, sign_flip
 from .weighted import Estimate, Sums, vector
 
+Measure = Literal["mean", "pass rate", "rate"]
 _Z80 = 0.8416212335729143
 """80 % quantile of the normal distribution, for a power of 80 %."""
 _OPEN_TRACES = 10_000
-_MOST_CASES = 20_000
-"""Cases of a metric above which groups aren't paired, to limit memory."""
+_MOST_KEPT = 20_000
+"""Values of a measure in one group above which only their sums are kept, to limit memory."""
+_FEW = 200
+"""Turns of both groups up to which a permutation test is used. It takes seconds for many, and then changes nothing."""
 
 
 class Group:
@@ -53,39 +58,140 @@ class Difference(NamedTuple):
     before: Estimate
     after: Estimate
     interval: Interval
-    """95 % interval, not corrected for the number of metrics."""
+    """95 % interval, not corrected for the number of measures."""
     p: float
     detectable: float
     """Smallest difference that this many turns detect with a probability of 80 %."""
+    turns: tuple[int, int] = (0, 0)
+    """Number of turns in each group or, if paired, of pairs."""
+    paired: bool = False
+    effect: float | None = None
+    """Cohen's d of pairs or Cliff's delta of independent turns, or None if it isn't known."""
+    varies: bool = True
+    """False if all values are equal, so that chance can't make a difference."""
 
     @property
     def size(self) -> float:
         return self.after.mean - self.before.mean
 
-    def turns_needed(self, turns: tuple[int, int], effect: float) -> tuple[int, int]:
+    def turns_needed(self, effect: float) -> tuple[int, int]:
         """Return how many more turns each group needs to detect an effect (power 80 %), -1 for infinity."""
         factor = (self.detectable / abs(effect)) ** 2 if effect else math.inf
-        before, after = (max(0, math.ceil(n * factor) - n) if math.isfinite(factor) else -1 for n in turns)
+        before, after = (max(0, math.ceil(n * factor) - n) if math.isfinite(factor) else -1 for n in self.turns)
         return before, after
 
 
-def difference(before: Estimate, after: Estimate) -> Difference:
+def difference(before: Estimate, after: Estimate, turns: tuple[int, int] = (0, 0)) -> Difference:
     """Compare two means, with an interval from both intervals (MOVER, Zou and Donner 2008)."""
     size = after.mean - before.mean
     down = math.hypot(after.mean - after.low, before.high - before.mean)
     up = math.hypot(after.high - after.mean, before.mean - before.low)
     towards = up if size < 0 else down
     p = math.erfc(abs(size) / (towards / Z95) / math.sqrt(2)) if towards > 0 else (1.0 if not size else 0.0)
-    return Difference(before, after, (size - down, size + up), p, (Z95 + _Z80) / Z95 * (down + up) / 2)
+    return Difference(
+        before, after, (size - down, size + up), p, (Z95 + _Z80) / Z95 * (down + up) / 2, turns, varies=bool(size) or p < 1
+    )
 
 
-def in_pairs(groups: dict[str, Group], other: dict[str, Group]) -> Iterator[tuple[str, Difference, tuple[int, int]]]:
-    """Yield each metric in both groups: name, difference, and the number of turns in each."""
-    for name, group in groups.items():
-        if name in other:
-            before, after = group.estimate(), other[name].estimate()
-            if before is not None and after is not None:
-                yield name, difference(before, after), (group.turns, other[name].turns)
+class Side:
+    """The values of one measure in one group, turn by turn. ``is_amount`` is true for seconds, dollars and other amounts."""
+
+    __slots__ = ("_alone", "_cases", "_group", "_logs")
+
+    def __init__(self, *, is_amount: bool = False) -> None:
+        self._group = Group()
+        self._logs = Group() if is_amount else None
+        """The same with logarithms, unless a value is 0 or negative."""
+        self._alone: dict[str, float] | None = {}
+        """Values by cluster, unless a cluster has several or a value is sampled."""
+        self._cases: dict[str, tuple[float, int]] | None = {}
+        """Sums of the values by case, unless a value has no case or is sampled."""
+
+    def add(self, value: float, cluster: str, probability: float = 1.0, case: str | None = None) -> None:
+        """Add a turn's value. Turns of a ``cluster``, such as a conversation, should follow each other."""
+        self._group.add(cluster, value, probability)
+        if self._logs is not None and value > 0:
+            self._logs.add(cluster, math.log(value), probability)
+        else:
+            self._logs = None
+        if probability < 1 or self._group.turns > _MOST_KEPT:
+            self._alone = self._cases = None
+        if self._alone is not None and self._alone.setdefault(cluster, value) is not value:
+            self._alone = None
+        if case is None:
+            self._cases = None
+        elif self._cases is not None:
+            total, count = self._cases.get(case, (0.0, 0))
+            self._cases[case] = total + value, count + 1
+
+
+def compare_sides(before: Side, after: Side, *, is_rate: bool) -> Difference | None:
+    """Compare a measure in two groups. Returns None if one of them has no value."""
+    if not before._group.turns or not after._group.turns:
+        return None
+    in_logs = before._logs is not None and after._logs is not None
+    pairs = _pairs(before._cases or {}, after._cases or {})
+    if pairs is not None:
+        return _of_pairs(*pairs, is_rate=is_rate, in_logs=in_logs)
+    turns = before._group.turns, after._group.turns
+    if before._alone and after._alone:
+        first, second = [*before._alone.values()], [*after._alone.values()]
+        binary = is_rate and {*first, *second} <= {0.0, 1.0}
+        if binary or sum(turns) <= _FEW:
+            return _of_independent(first, second, is_binary=binary, in_logs=in_logs)
+    estimates = before._group.estimate(), after._group.estimate()
+    if estimates[0] is None or estimates[1] is None:
+        return None
+    found = difference(estimates[0], estimates[1], turns)
+    if before._logs is not None and after._logs is not None:
+        logs = before._logs.estimate(), after._logs.estimate()
+        if logs[0] is not None and logs[1] is not None:
+            found = found._replace(p=difference(logs[0], logs[1]).p)
+    return found
+
+
+def _pairs(first: dict[str, tuple[float, int]], second: dict[str, tuple[float, int]]) -> tuple[list[float], list[float]] | None:
+    """Return the mean value of each common case in both groups, or None with too few of them."""
+    names = sorted(first.keys() & second.keys())
+    if not names or 2 * len(names) < min(len(first), len(second)):
+        return None
+    return [first[name][0] / first[name][1] for name in names], [second[name][0] / second[name][1] for name in names]
+
+
+def _of_pairs(before: list[float], after: list[float], *, is_rate: bool, in_logs: bool) -> Difference:
+    p, (low, high) = paired_test(before, after, is_rate=is_rate)
+    if in_logs:
+        p = sign_flip([math.log(b / a) for a, b in zip(before, after, strict=True)])
+    differences = [b - a for a, b in zip(before, after, strict=True)]
+    binary = is_rate and {*before, *after} <= {0.0, 1.0}
+    return Difference(
+        _estimate(before, binary), _estimate(after, binary), (low, high), p, (Z95 + _Z80) / Z95 * (high - low) / 2,
+        (len(before), len(after)), True, cohens_d(differences), any(differences),
+    )  # fmt: skip
+
+
+def _of_independent(before: list[float], after: list[float], *, is_binary: bool, in_logs: bool) -> Difference:
+    if is_binary:
+        first, second = (int(sum(before)), len(before)), (int(sum(after)), len(after))
+        p, (low, high) = fisher(first, second), newcombe(first, second)
+    else:
+        tested = ([math.log(value) for value in side] if in_logs else side for side in (before, after))
+        p, (low, high) = permutation(*tested), difference_interval(before, after)
+    return Difference(
+        _estimate(before, is_binary), _estimate(after, is_binary), (low, high), p, (Z95 + _Z80) / Z95 * (high - low) / 2,
+        (len(before), len(after)), False, cliffs_delta(before, after), len({*before, *after}) > 1,
+    )  # fmt: skip
+
+
+def _estimate(values: Sequence[float], is_binary: bool) -> Estimate:
+    low, high = wilson(int(sum(values)), len(values)) if is_binary else mean_interval(values)
+    return Estimate(math.fsum(values) / len(values), low, high, float(len(values)))
+
+
+def adjusted_ps(found: Sequence[Difference]) -> list[float]:
+    """Return the p values, corrected for the number of measures that vary (Holm). Others are 1."""
+    adjusted = iter(holm([one.p for one in found if one.varies]))
+    return [next(adjusted) if one.varies else 1.0 for one in found]
 
 
 class GroupValue(NamedTuple):
@@ -96,89 +202,53 @@ class GroupValue(NamedTuple):
     unit: str
     direction: Direction
     trace: str
+    """Conversation of the turn, or else its trace."""
     value: float
     probability: float
     case: str | None
     type: str | None
     passed: int | None
 
+    def measures(self) -> Iterable[tuple[Measure, float]]:
+        """Yield what is compared of the score."""
+        has_verdict = self.passed is not None and self.direction != "neutral"
+        if self.type != "boolean":
+            yield "mean", self.value
+        elif not has_verdict:
+            yield "rate", self.value
+        if has_verdict:
+            yield "pass rate", float(self.passed or 0)
+
 
 class Compared(NamedTuple):
     metric: str
+    measure: Measure
     difference: Difference
-    turns: tuple[int, int]
-    """Number of turns in each group or, if paired, of cases."""
-    paired: bool
     adjusted: float
-    """The p value, corrected for the number of metrics (Holm)."""
+    """The p value, corrected for the number of measures (Holm)."""
 
 
 def compare_values(values: Iterable[GroupValue], before: str, after: str) -> tuple[list[Compared], list[str]]:
-    """Compare the metrics of two groups. Returns also the metrics that only one group has.
-
-    A metric is paired by case if at least half of the smaller group's cases have a counterpart, and none of its scores is sampled.
-    """
-    groups: dict[str, dict[str, Group]] = {before: {}, after: {}}
-    cases: dict[str, dict[str, _Cases]] = {before: {}, after: {}}
-    rates: set[str] = set()
+    """Compare the metrics of two groups. Returns also the metrics that only one group has."""
+    sides: dict[tuple[str, Measure], dict[str, Side]] = {}
     for one in values:
-        groups[one.group].setdefault(one.metric, Group()).add(one.trace, one.value, one.probability)
-        cases[one.group].setdefault(one.metric, _Cases()).add(one)
-        if one.type == "boolean":
-            rates.add(one.metric)
-    found: list[tuple[str, Difference, tuple[int, int], bool]] = []
-    for metric, unpaired, turns in sorted(in_pairs(groups[before], groups[after]), key=lambda one: one[0]):
-        sides = _pairs(cases[before][metric], cases[after][metric])
-        if sides is None:
-            found.append((metric, unpaired, turns, False))
-        else:
-            found.append((metric, _of_pairs(*sides, is_rate=metric in rates), (len(sides[0]), len(sides[1])), True))
-    adjusted = adjusted_ps({metric: of for metric, of, _, _ in found})
-    return [Compared(*one, adjusted[one[0]]) for one in found], sorted(groups[before].keys() ^ groups[after].keys())
+        case = None if one.case is None or one.case.startswith("#") else one.case  # a hash of the input is no case
+        for measure, value in one.measures():
+            of_groups = sides.setdefault((one.metric, measure), {})
+            if one.group not in of_groups:
+                of_groups[one.group] = Side(is_amount=measure == "mean" and is_amount(one.unit))
+            of_groups[one.group].add(value, one.trace, one.probability, case)
+    found: list[tuple[str, Measure, Difference]] = []
+    for (metric, measure), of_groups in sorted(sides.items()):
+        if before in of_groups and after in of_groups:
+            one_difference = compare_sides(of_groups[before], of_groups[after], is_rate=measure != "mean")
+            if one_difference is not None:
+                found.append((metric, measure, one_difference))
+    adjusted = adjusted_ps([of for _, _, of in found])
+    compared = [Compared(*one, p) for one, p in zip(found, adjusted, strict=True)]
+    return compared, sorted({metric for metric, _ in sides} - {metric for metric, _, _ in found})
 
 
-def adjusted_ps(found: Mapping[str, Difference]) -> dict[str, float]:
-    """Return each metric's p value, corrected for the number of metrics that vary (Holm). Others can't differ by chance."""
-    testable = [metric for metric, of in found.items() if of.size or of.p < 1]
-    adjusted = dict(zip(testable, holm([found[metric].p for metric in testable]), strict=True))
-    return {metric: adjusted.get(metric, 1.0) for metric in found}
-
-
-@dataclass(slots=True)
-class _Cases:
-    """Sums of a metric's values by case, unless there are too many or one of them is sampled."""
-
-    sums: dict[str, tuple[float, int]] | None = field(default_factory=dict)
-
-    def add(self, one: GroupValue) -> None:
-        if self.sums is not None:
-            by_input = one.case is not None and one.case.startswith("#")  # live turns of one question aren't attempts at one case
-            key = f" {one.trace}" if one.case is None or by_input else one.case
-            total, count = self.sums.get(key, (0.0, 0))
-            self.sums[key] = total + one.value, count + 1
-            if one.probability < 1 or len(self.sums) > _MOST_CASES:
-                self.sums = None
-
-
-def _pairs(before: _Cases, after: _Cases) -> tuple[list[float], list[float]] | None:
-    """Return the mean value of each common case in both groups, or None with too few of them."""
-    first, second = before.sums, after.sums
-    if first is None or second is None:
-        return None
-    common = first.keys() & second.keys()
-    if not common or 2 * len(common) < min(len(first), len(second)):
-        return None
-    names = sorted(common)
-    return [first[name][0] / first[name][1] for name in names], [second[name][0] / second[name][1] for name in names]
-
-
-def _of_pairs(before: list[float], after: list[float], *, is_rate: bool) -> Difference:
-    p, (low, high) = paired_test(before, after, is_rate=is_rate)
-    first, second = (_estimate(side, is_rate=is_rate) for side in (before, after))
-    return Difference(first, second, (low, high), p, (Z95 + _Z80) / Z95 * (high - low) / 2)
-
-
-def _estimate(values: list[float], *, is_rate: bool) -> Estimate:
-    binary = is_rate and {*values} <= {0.0, 1.0}
-    low, high = wilson(int(sum(values)), len(values)) if binary else mean_interval(values)
-    return Estimate(math.fsum(values) / len(values), low, high, float(len(values)))
+def is_amount(unit: str) -> bool:
+    """Return True for a unit of amounts, such as seconds and dollars. Scores have the unit ``1`` or, on a scale, ``/100``."""
+    return unit != "1" and not unit.startswith("/")

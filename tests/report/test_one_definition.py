@@ -116,13 +116,13 @@ def test_compare_is_paired_by_case_like_every_report(tmp_path: Path, capsys: pyt
     store, before, after = of_cases(tmp_path)
     comparison = compare(before, after, "b")
     (change,) = comparison.changes
-    assert (comparison.paired_by, change.paired, change.counts) == ("case id", True, (CASES, CASES))
-    assert change.p < 0.05
+    assert (comparison.paired_by, change.found.paired, change.found.turns) == ("case id", True, (CASES, CASES))
+    assert change.found.p < 0.05
     with StoreReader(store) as reader:
         (line,) = compare_groups(reader, "version", Wanted(), ("1.0", "1.1")).lines
-    assert (line.paired, line.turns, line.verdict) == (True, (CASES, CASES), "worse")
-    assert (line.difference.p, line.adjusted) == (change.p, change.adjusted)
-    assert line.difference.interval == change.interval
+    assert (line.difference.paired, line.difference.turns, line.verdict) == (True, (CASES, CASES), "worse")
+    assert (line.difference.p, line.adjusted) == (change.found.p, change.adjusted)
+    assert line.difference.interval == change.found.interval
     said = p_value(change.adjusted)
     number = said.removeprefix("p = ")
     for text in (render_comparison(comparison), render_junit(Report(after, comparison))):
@@ -140,11 +140,55 @@ def test_compare_is_paired_by_case_like_every_report(tmp_path: Path, capsys: pyt
     assert (shown["difference"]["p"], shown["difference"]["pairs"]) == (change.adjusted, CASES)
 
 
+def live_turns(tmp_path: Path, *, turns_of_conversation: int) -> tuple[str, Run, Run]:
+    """Two versions in live traffic, which asks the same few questions again and again: the second fails more, and costs less."""
+    stored, runs = [], (Run(), Run())
+    for side, version in enumerate(("1.0", "1.1")):
+        for number in range(240):
+            conversation = f"{version} {number // turns_of_conversation}"
+            turn = turn_row(side * 240 + number, service_version=version, conversation_id=conversation, case_key=f"#{number % 7}")
+            place = number // turns_of_conversation % 10
+            value, cost = float(place >= (3 if side else 1)), (1 + number % 50) ** 2 * (0.3 if side else 1)
+            facts = {"code_tool_success": value, "code_cost": cost}
+            rows = [
+                score_row(turn, "code_tool_success", value, passed=value == 1, threshold=0.7),
+                score_row(turn, "code_cost", cost, passed=None, threshold=None, unit="USD", direction="down"),
+            ]
+            stored.append((turn, rows))
+            about = About(turn["turn_id"], conversation_id=conversation)
+            runs[side].add(about, Score("code_tool_success", facts["code_tool_success"], value == 1, threshold=0.7))
+            runs[side].add(about, Score("code_cost", facts["code_cost"], None, unit="USD", direction="down"))
+    return filled(tmp_path / "s.db", stored), *runs
+
+
+@pytest.mark.parametrize("turns_of_conversation", [1, 4])
+def test_live_turns_have_one_comparison_everywhere(
+    turns_of_conversation: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store, before, after = live_turns(tmp_path, turns_of_conversation=turns_of_conversation)
+    changes = {(change.label, change.measure): change for change in compare(before, after, "b").changes}
+    assert {key: change.verdict for key, change in changes.items()} == {
+        ("code_cost", "mean"): "improvement", ("code_tool_success", "mean"): "regression", ("code_tool_success", "pass rate"): "regression",
+    }  # fmt: skip
+    assert all(change.found.turns == (240, 240) and not change.found.paired for change in changes.values())
+    assert main(["compare", "--store", store, "--format", "json"]) == 0
+    for line in json.loads(capsys.readouterr().out)["metrics"]:
+        change = changes[line["metric"], line["measure"]]
+        assert (line["p"], line["p_unadjusted"]) == pytest.approx((change.adjusted, change.found.p))
+        assert (line["before"]["mean"], *line["interval"]) == pytest.approx((change.before, *change.found.interval))
+    with ServedPage(store) as served:
+        lines = served.get("compare", by="version", before="1.0", after="1.1")["lines"]
+    for line in lines:
+        change = changes[line["metric"], "mean"]
+        assert line["difference"]["p"] == pytest.approx(change.adjusted)
+        assert line["difference"]["size"] == pytest.approx(change.difference)
+
+
 def test_sampled_scores_are_weighted_and_not_paired(tmp_path: Path) -> None:
     store, _, _ = of_cases(tmp_path, sample_probability=0.5)
     with StoreReader(store) as reader:
         (line,) = compare_groups(reader, "version", Wanted(), ("1.0", "1.1")).lines
-    assert (line.paired, line.turns) == (False, (CASES, CASES))
+    assert (line.difference.paired, line.difference.turns) == (False, (CASES, CASES))
 
 
 def test_groups_with_few_common_cases_are_not_paired(tmp_path: Path) -> None:
@@ -154,8 +198,8 @@ def test_groups_with_few_common_cases_are_not_paired(tmp_path: Path) -> None:
         turn = turn_row(number, service_version="1.0" if number < 20 else "1.1", case_key=f"case-{case}")
         stored.append((turn, [score_row(turn, "code_a", float(number % 3 > 0))]))
     with StoreReader(filled(tmp_path / "s.db", stored)) as reader:
-        (line,) = compare_groups(reader, "version", Wanted(), ("1.0", "1.1")).lines
-    assert not line.paired
+        lines = compare_groups(reader, "version", Wanted(), ("1.0", "1.1")).lines
+    assert [(line.measure, line.difference.paired) for line in lines] == [("mean", False), ("pass rate", False)]
 
 
 def test_repetitions_of_a_case_are_one_draw() -> None:

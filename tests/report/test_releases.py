@@ -58,7 +58,7 @@ def test_the_two_latest_versions_are_compared_metric_by_metric(store: str, capsy
     code, found = run(capsys, "--store", store)
     assert code == 0
     assert (found["before"], found["after"], found["turns"]) == ("1.1", "1.2", [400, 400])
-    by_name = {metric["metric"]: metric for metric in found["metrics"]}
+    by_name = {metric["metric"]: metric for metric in found["metrics"] if metric["measure"] == "mean"}
     relevance = by_name["llm_relevance"]
     assert relevance["verdict"] == "worse"
     assert relevance["interval"][0] < -0.2 < relevance["interval"][1] < 0
@@ -82,8 +82,8 @@ def test_only_turns_with_case_ids_are_pairs(tmp_path: Path, capsys: pytest.Captu
         turn = Turn(turn_id=f"{number:032x}-{number:016x}", input=question, references={"case_id": question} if as_cases else {})
         outlet.emit([ScoredTurn(turn, root, [Score("code_tool_success", float(number > 60), True, result_id=f"{number:032x}")])])
     outlet.close()
-    [metric] = run(capsys, "1.0", "1.1", "--store", path)[1]["metrics"]
-    assert (metric["turns"], metric["paired_by"]) == (([2, 2], "case") if as_cases else ([40, 40], None))
+    for metric in run(capsys, "1.0", "1.1", "--store", path)[1]["metrics"]:
+        assert (metric["turns"], metric["paired_by"]) == (([2, 2], "case") if as_cases else ([40, 40], None))
 
 
 def test_any_two_can_be_named_and_a_gate_fails_when_one_is_worse(store: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -94,7 +94,7 @@ def test_any_two_can_be_named_and_a_gate_fails_when_one_is_worse(store: str, cap
 
 def test_it_says_how_many_turns_an_effect_would_take(store: str, capsys: pytest.CaptureFixture[str]) -> None:
     _, found = run(capsys, "--store", store, "--effect", "0.02", "--metric", "code_tool_success")
-    [metric] = found["metrics"]
+    [metric] = [metric for metric in found["metrics"] if metric["measure"] == "mean"]
     turns = 400 + metric["turns_needed"][0]
     assert turns == pytest.approx(400 * (metric["detectable"] / 0.02) ** 2, rel=0.01)
     assert turns > 2_000

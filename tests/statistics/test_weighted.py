@@ -10,7 +10,7 @@ from scipy import stats
 from statsmodels.stats.power import NormalIndPower
 
 from otel_agenteval.statistics.estimates import Estimates
-from otel_agenteval.statistics.groups import Group, difference, in_pairs
+from otel_agenteval.statistics.groups import Difference, Group, difference
 from otel_agenteval.statistics.weighted import Everyone, Sums, padded, vector
 from tests.support.clock import FakeClock
 from tests.support.simulated import FLEETS, Fleet, coverage, ever_missed
@@ -150,9 +150,11 @@ def group(values: list[float], probability: float = 1.0, per_trace: int = 1) -> 
     return found
 
 
-def compared(before: Group, after: Group) -> object:
-    [(_, found, _)] = in_pairs({"m": before}, {"m": after})
-    return found
+def compared(before: Group, after: Group) -> Difference:
+    first, second = before.estimate(), after.estimate()
+    assert first is not None
+    assert second is not None
+    return difference(first, second, (before.turns, after.turns))
 
 
 @pytest.mark.slow
@@ -193,7 +195,7 @@ def test_it_agrees_with_welch_and_with_a_power_calculation() -> None:
     by_statsmodels = NormalIndPower().solve_power(nobs1=300, alpha=0.05, power=0.8) * spread
     assert found.detectable == pytest.approx(by_statsmodels, rel=0.01)
     needed = NormalIndPower().solve_power(effect_size=0.1 / spread, alpha=0.05, power=0.8)
-    assert found.turns_needed((300, 300), 0.1)[0] + 300 == pytest.approx(needed, rel=0.02)
+    assert found.turns_needed(0.1)[0] + 300 == pytest.approx(needed, rel=0.02)
 
 
 def test_turns_of_one_trace_are_one_piece_of_evidence() -> None:
@@ -210,4 +212,4 @@ def test_what_does_not_vary_differs_only_if_it_is_different() -> None:
     other = difference(group([1.0] * 200).estimate(), group([0.0] * 200).estimate())
     assert other.p < 1e-6
     assert other.interval[1] < -0.9
-    assert same.turns_needed((50, 50), 0.0) == (-1, -1)
+    assert same.turns_needed(0.0) == (-1, -1)
