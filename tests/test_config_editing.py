@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from otel_agenteval.config.editing import Addition, add_to_file, with_additions
-from otel_agenteval.config.keypath import KeyPath
 from otel_agenteval.config.loader import load_config
+from otel_agenteval.config.types import KeyPath
 from otel_agenteval.core.errors import ConfigError
 
 NEW = 'code_u: {allowed: [docs.acme.com, "+49 30"]}'

@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Serve the page until a signal."""
-    from ..config.page import PageOptions
+    from ..config.serve import PageOptions
     from ..outlets.store.postgres import is_address
     from ..page.api import Api, Options
 
@@ -127,7 +127,7 @@ def _is_sqlite(path: Path) -> bool:
 
 def stored(paths: Sequence[str | Path], store: Path, config: Any, names: str | None) -> Path:
     """Write the turns of all paths into a store. Each of several paths becomes a version, so that they can be compared."""
-    from ..config.store import StoreOptions
+    from ..config.outlets import StoreOptions
     from ..core.telemetry import Telemetry
     from ..outlets.store.outlet import StoreOutlet
 

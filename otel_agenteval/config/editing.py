@@ -20,8 +20,8 @@ import yaml as pyyaml
 
 from ..core.errors import ConfigError
 from . import yaml
-from .keypath import KeyPath
 from .metrics import BESIDE_A_METRIC
+from .types import KeyPath
 
 
 class Addition(NamedTuple):

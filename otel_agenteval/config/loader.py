@@ -22,11 +22,11 @@ from typing import Any, cast
 
 from ..core.errors import ConfigError, meant, refusal
 from ..core.faults import Faults
-from .keypath import KeyPath
 from .masking import masked
 from .messages import mapping_of, shown
 from .root import Config
 from .section import Section, option_paths
+from .types import KeyPath
 
 ENV_PREFIX = "OTEL_AGENTEVAL_"
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import ConfigError, meant, refusal
-from .keypath import KeyPath, placed
 from .masking import MASK, masked
 from .metrics import BESIDE_A_METRIC, FAULTY, MetricEntry
 from .section import Section, entry_of, kind_of, options_of, section_of, validator_of
+from .types import KeyPath, placed
 
 if TYPE_CHECKING:
     from pydantic_core import ValidationError

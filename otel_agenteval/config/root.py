@@ -8,19 +8,17 @@ from typing import Annotated, Any, Literal
 from ..core.errors import ConfigError
 from .conversation import ConversationOptions, FeedbackOptions
 from .judge import JudgeOptions
-from .keypath import KeyPath, placed
 from .media import MediaOptions
 from .messages import MOST_FAULTS, explained
 from .metrics import FAULTY, GroupOptions, InlineOptions, MetricEntry, Preset
-from .outlets import OutletOptions
-from .privacy import PrivacyOptions
+from .outlets import OutletOptions, PrivacyOptions
 from .references import ReferenceOptions
 from .section import NO_ENTRIES, Section, validator_of
 from .serve import ServeOptions
 from .service import EmbedderOptions
 from .statistics import StatisticsOptions
 from .turn import QueueOptions, TurnOptions
-from .types import Before, DurationOrZero, Kind, Switch
+from .types import Before, DurationOrZero, KeyPath, Kind, Switch, placed
 
 
 def _modules(value: Any) -> tuple[str, ...]:

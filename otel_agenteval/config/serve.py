@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from .outlets import OutletOptions
-from .page import PageOptions
 from .section import Section
 from .tenants import TenantOptions, _once
 from .types import Address, After, Before, Count, Duration, FilePath, Kind, Secret, Share, Size, Switch
@@ -41,6 +40,27 @@ class TlsOptions(Section):
     def _check(self) -> None:
         if (self.cert_file is None) != (self.key_file is None) or (self.client_ca_file is not None and self.cert_file is None):
             raise ValueError("set both cert_file and key_file, or neither. To use client_ca_file, set both")
+
+
+def _trace_url(value: Any) -> Any:
+    if not isinstance(value, str) or not value.startswith(("http://", "https://")) or "{trace_id}" not in value:
+        raise ValueError("must be a URL with {trace_id}. Example: https://grafana.example/explore?trace={trace_id}")
+    if "@" in value.split("/")[2] or not value.isprintable() or " " in value:
+        raise ValueError("must be a URL without credentials")
+    return value
+
+
+class PageOptions(Section):
+    """The web page at ``serve.web``. It requires a score store (``outlets.store``)."""
+
+    content: Switch = False
+    """Show the messages of a turn, if ``outlets.store.content`` stores them."""
+    trace_url: Annotated[str, Before(_trace_url), Kind("address with {trace_id}")] | None = None
+    """Link to a trace in your tracing backend, with ``{trace_id}`` in it."""
+    labels: FilePath | None = None
+    """File for labels given on the page, for ``calibrate``. Null disables labeling."""
+    read_token: Secret | None = None
+    """Token for read-only access to the page and its API. Requires ``serve.token``."""
 
 
 class ServeOptions(Section):

@@ -1,4 +1,4 @@
-"""The types of options: each has a reader, a description for the documentation, and a writer.
+"""The types of options: each has a reader, a description for the documentation, and a writer. Also the paths of values.
 
 Readers raise ValueError with the rule, which starts with *must be*. An example or a fix follows after a semicolon.
 """
@@ -9,7 +9,7 @@ import math
 import os
 import re
 import urllib.parse
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -263,3 +263,21 @@ FILE = Kind("path", secret=True)  # of a score store, it contains the password o
 FilePath = Annotated[str, Before(file_path), FILE]
 Text = Annotated[str, Before(_text), Kind("text")]
 Secret = Annotated[str, Before(_text), Kind("text", secret=True)]
+
+
+# --- places of values
+
+KeyPath = tuple[str | int, ...]
+
+
+def dotted(path: KeyPath) -> str:
+    """Return a path as text: ``metrics[2].code_latency``."""
+    return "".join(
+        f"[{part}]" if isinstance(part, int) else f".{part if str(part).isprintable() else ascii(part)}" for part in path
+    ).removeprefix(".")
+
+
+def placed(path: KeyPath, sources: Mapping[KeyPath, str]) -> str:
+    """Return the beginning of an error about a value: its file and line or its variable, if known, and its path."""
+    place = next((sources[path[:end]] for end in range(len(path), -1, -1) if path[:end] in sources), None)
+    return ": ".join(part for part in (place, dotted(path)) if part)

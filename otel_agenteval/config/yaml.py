@@ -14,7 +14,7 @@ import yaml
 
 from ..core.errors import ConfigError
 from ..core.wellformed import well_formed
-from .keypath import KeyPath, dotted
+from .types import KeyPath, dotted
 
 _CORE_TYPES = (
     ("null", r"~|null|Null|NULL|", [*"~nN", ""]),

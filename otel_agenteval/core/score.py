@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -389,3 +390,16 @@ def _summary(score: Score) -> str:
 def pass_rate(passed: float, failed: float) -> float | None:
     """Return the share of verdicts that pass, or None. Dashboards compute it from the outcomes ``pass`` and ``fail``."""
     return passed / (passed + failed) if passed + failed > 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A judge call's prompt as it was sent, and its reply. Both are content."""
+
+    stage: str
+    """Step of the metric that made the call, in the metric's own words."""
+    model: str
+    question: str
+    """Text of the last message, without media."""
+    reply: str | None
+    """The model's raw reply, or None if there was none."""

@@ -6,8 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from ..core.exchange import Exchange
-from ..core.score import Kind, Score
+from ..core.score import Exchange, Kind, Score
 from ..core.tenancy import base_of
 from ..core.turn import Turn
 from ..metrics.bound_metric import BoundMetric

@@ -14,12 +14,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
-from ..config.keypath import KeyPath, dotted
 from ..config.loader import load_config
 from ..config.metrics import FAULTY, MetricEntry
 from ..config.root import Config
 from ..config.sampling import SampleOptions
 from ..config.selector import Selector
+from ..config.types import KeyPath, dotted
 from ..core.errors import ConfigError, likeness, meant, nearest
 from ..core.faults import Faults
 from ..core.score import Policy

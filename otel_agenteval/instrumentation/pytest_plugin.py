@@ -118,7 +118,7 @@ class AgentTurns:
     def _write(self, found: Sequence[tuple[Turn, list[Score]]]) -> None:
         if self._report is None:
             return
-        from ..config.privacy import PrivacyOptions
+        from ..config.outlets import PrivacyOptions
         from ..core.files import private
         from ..evaluation.redaction import redacted_scores
 

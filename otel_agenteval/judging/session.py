@@ -12,8 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from ..core import forks, jsonio
 from ..core.errors import JudgeError
-from ..core.exchange import Exchange
-from ..core.score import Score
+from ..core.score import Exchange, Score
 from ..core.semconv import JUDGE_CACHE, JUDGE_REQUESTS, JUDGE_SPENT
 from ..core.telemetry import Telemetry
 from ..core.turn import Turn

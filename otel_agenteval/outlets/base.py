@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, MutableSequence, Seque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..config.keypath import KeyPath
+from ..config.types import KeyPath
 from ..core.clock import SYSTEM_CLOCK, Clock
 from ..core.errors import StoreError, Unusable
 from ..core.semconv import EMIT_RECORDS

@@ -33,14 +33,6 @@ class MetricChange:
     verdict: Verdict = "no change shown"
 
     @property
-    def before(self) -> float:
-        return self.found.before.mean
-
-    @property
-    def after(self) -> float:
-        return self.found.after.mean
-
-    @property
     def difference(self) -> float:
         return self.found.size
 

@@ -134,12 +134,12 @@ def change_numbers(change: MetricChange) -> tuple[str, str, str, str]:
     low, high = change.found.interval
     if change.measure != "mean":
         return (
-            percent(change.before), percent(change.after), points(change.difference),
+            percent(change.found.before.mean), percent(change.found.after.mean), points(change.difference),
             f"{points(low)} to {points(high)}",
         )  # fmt: skip
     unit = change.series.facts.unit
     return (
-        number(change.before, unit), number(change.after, unit), number(change.difference, unit, signed=True),
+        number(change.found.before.mean, unit), number(change.found.after.mean, unit), number(change.difference, unit, signed=True),
         f"{number(low, unit, signed=True)} to {number(high, unit, signed=True)}",
     )  # fmt: skip
 

@@ -167,8 +167,8 @@ def _change(change: MetricChange) -> list[str]:
     word = f"{change.verdict} (gates)" if change.watched and change.verdict == "regression" else change.verdict
     css = {"regression": "fail" if change.watched else "warn", "improvement": "pass"}.get(change.verdict, "dim")
     return [
-        _cell(f'<code class="name">{escape(change.label)}</code>'), _cell(change.measure), _number(change.before, before),
-        _number(change.after, after), _number(change.difference, difference), _cell(_interval(change)),
+        _cell(f'<code class="name">{escape(change.label)}</code>'), _cell(change.measure), _number(change.found.before.mean, before),
+        _number(change.found.after.mean, after), _number(change.difference, difference), _cell(_interval(change)),
         _number(change.found.effect, effect_of(change)), _number(change.adjusted, escape(p_value(change.adjusted).removeprefix("p = "))),
         _number(change.found.turns[1], n_of(change)), _cell(f'<span class="{css}">{word}</span>'),
     ]  # fmt: skip

@@ -127,8 +127,6 @@ class Side:
 
 def compare_sides(before: Side, after: Side, *, is_rate: bool) -> Difference | None:
     """Compare a measure in two groups. Returns None if one of them has no value."""
-    if not before._group.turns or not after._group.turns:
-        return None
     in_logs = before._logs is not None and after._logs is not None
     pairs = _pairs(before._cases or {}, after._cases or {})
     if pairs is not None:
@@ -139,15 +137,14 @@ def compare_sides(before: Side, after: Side, *, is_rate: bool) -> Difference | N
         binary = is_rate and {*first, *second} <= {0.0, 1.0}
         if binary or sum(turns) <= _FEW:
             return _of_independent(first, second, is_binary=binary, in_logs=in_logs)
-    estimates = before._group.estimate(), after._group.estimate()
-    if estimates[0] is None or estimates[1] is None:
-        return None
-    found = difference(estimates[0], estimates[1], turns)
-    if before._logs is not None and after._logs is not None:
-        logs = before._logs.estimate(), after._logs.estimate()
-        if logs[0] is not None and logs[1] is not None:
-            found = found._replace(p=difference(logs[0], logs[1]).p)
-    return found
+    found = _of_groups(before._group, after._group)
+    logs = None if before._logs is None or after._logs is None else _of_groups(before._logs, after._logs)
+    return found if found is None or logs is None else found._replace(p=logs.p)
+
+
+def _of_groups(before: Group, after: Group) -> Difference | None:
+    first, second = before.estimate(), after.estimate()
+    return None if first is None or second is None else difference(first, second, (before.turns, after.turns))
 
 
 def _pairs(first: dict[str, tuple[float, int]], second: dict[str, tuple[float, int]]) -> tuple[list[float], list[float]] | None:
@@ -159,10 +156,11 @@ def _pairs(first: dict[str, tuple[float, int]], second: dict[str, tuple[float, i
 
 
 def _of_pairs(before: list[float], after: list[float], *, is_rate: bool, in_logs: bool) -> Difference:
+    both = list(zip(before, after, strict=True))
     p, (low, high) = paired_test(before, after, is_rate=is_rate)
     if in_logs:
-        p = sign_flip([math.log(b / a) for a, b in zip(before, after, strict=True)])
-    differences = [b - a for a, b in zip(before, after, strict=True)]
+        p = sign_flip([math.log(second / first) for first, second in both])
+    differences = [second - first for first, second in both]
     binary = is_rate and {*before, *after} <= {0.0, 1.0}
     return Difference(
         _estimate(before, binary), _estimate(after, binary), (low, high), p, (Z95 + _Z80) / Z95 * (high - low) / 2,

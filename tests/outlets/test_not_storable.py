@@ -22,7 +22,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from prometheus_client import CollectorRegistry, generate_latest
 
 from otel_agenteval.config.loader import load_config
-from otel_agenteval.config.store import StoreOptions
+from otel_agenteval.config.outlets import StoreOptions
 from otel_agenteval.core import semconv
 from otel_agenteval.core.telemetry import Telemetry
 from otel_agenteval.evaluation.scored_turn import Root, ScoredTurn

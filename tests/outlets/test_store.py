@@ -14,8 +14,7 @@ import pytest
 from otel_agenteval.cli.main import main
 from otel_agenteval.config.loader import load_config
 from otel_agenteval.core import jsonio, semconv
-from otel_agenteval.core.exchange import Exchange
-from otel_agenteval.core.score import Score
+from otel_agenteval.core.score import Exchange, Score
 from otel_agenteval.core.telemetry import Telemetry
 from otel_agenteval.evaluation.scored_turn import Judged, Root
 from otel_agenteval.outlets.store.outlet import StoreOutlet

@@ -168,7 +168,12 @@ def test_repetitions_of_a_case_count_once() -> None:
     cases = [f"case-{i // 3}" for i in range(30)]
     before, after = run_of({"code_a": PASSES}, cases=cases), run_of({"code_a": FAILS}, prefix="x", cases=cases)
     change = only(compare(before, after, "b"))
-    assert (change.found.turns, change.measure, change.before, change.after) == ((10, 10), "pass rate", 0.9, 0.4)
+    assert (change.found.turns, change.measure, change.found.before.mean, change.found.after.mean) == (
+        (10, 10),
+        "pass rate",
+        0.9,
+        0.4,
+    )
 
 
 def test_a_number_with_a_bound_is_compared_by_its_verdicts_too() -> None:

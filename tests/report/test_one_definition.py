@@ -175,7 +175,7 @@ def test_live_turns_have_one_comparison_everywhere(
     for line in json.loads(capsys.readouterr().out)["metrics"]:
         change = changes[line["metric"], line["measure"]]
         assert (line["p"], line["p_unadjusted"]) == pytest.approx((change.adjusted, change.found.p))
-        assert (line["before"]["mean"], *line["interval"]) == pytest.approx((change.before, *change.found.interval))
+        assert (line["before"]["mean"], *line["interval"]) == pytest.approx((change.found.before.mean, *change.found.interval))
     with ServedPage(store) as served:
         lines = served.get("compare", by="version", before="1.0", after="1.1")["lines"]
     for line in lines:

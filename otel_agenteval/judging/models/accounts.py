@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TypeVar
 
-from ...core.exchange import Exchange
+from ...core.score import Exchange
 
 T = TypeVar("T")
 _KEPT = 1_000

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...core import jsonio
 from ...core.errors import ConfigError, JudgeError, NotAnswered
-from ...core.exchange import Exchange
+from ...core.score import Exchange
 from ...metrics.evaluation_context import current_evaluation
 from ...metrics.question import Question
 from . import moderations

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from ...config.job_queue import JobQueueOptions
 from ...core.clock import Clock
 from .base import Counter, Demand, Job, JobQueue, SpendBook
-from .memory import MemoryQueue, MemorySpendBook
-from .sqlite import SqliteQueue, SqliteSpendBook
+from .sqlite import MemoryQueue, MemorySpendBook, SqliteQueue, SqliteSpendBook
 
 if TYPE_CHECKING:
     from .redis_shared import RedisOutages

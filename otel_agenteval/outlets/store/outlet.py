@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ...config.store import StoreOptions
+from ...config.outlets import StoreOptions
 from ...core import jsonio, semconv
 from ...core.bounded import bounded_name
 from ...core.clock import SYSTEM_CLOCK, Clock
