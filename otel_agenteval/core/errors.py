@@ -116,10 +116,6 @@ class NotASpan(ValueError):
     """A message contains no usable span or log record. The text states the reason."""
 
 
-_SIMILAR = 0.6
-"""Likeness from which a name is suggested for another one."""
-
-
 def refusal(where: str, shown: str, rule: str) -> str:
     """Return ``turn.max_open: must be a whole number from 1, got 0``. Sentences after the first of ``rule`` follow the value."""
     must, period, fix = rule.partition(". ")
@@ -138,7 +134,7 @@ def nearest(name: str, known: Iterable[str], count: int = 3) -> list[str]:
 def meant(name: str, known: Iterable[str]) -> str:
     """Return ``. Did you mean 'x'?`` for the most similar known name, or an empty text if none is similar."""
     close = nearest(name, known, 1)
-    is_similar = bool(close) and (name in close[0] or likeness(name.strip("-"), close[0].strip("-")) >= _SIMILAR)
+    is_similar = bool(close) and (name in close[0] or likeness(name.strip("-"), close[0].strip("-")) >= 0.6)
     return f". Did you mean {close[0]!r}?" if is_similar else ""
 
 

@@ -637,7 +637,7 @@ def _of_sums(cells: Mapping[tuple[str | None, str], SumCell], before: str, after
         first, second = (one.estimate() if metric and one is not None else None for one in (cell, other))
         if first is not None and second is not None:
             found[metric] = difference(first, second)
-    adjusted = adjusted_ps([*found.values()])
+    adjusted = adjusted_ps([(one.p, one.varies) for one in found.values()])
     return [Compared(metric, "mean", one, p) for (metric, one), p in zip(found.items(), adjusted, strict=True)]
 
 

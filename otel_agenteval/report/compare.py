@@ -12,7 +12,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from ..statistics.groups import Difference, Measure, Side, adjusted_ps, compare_sides, is_amount
+from ..statistics.groups import Measure, Side, adjusted_ps, compare_sides, is_amount
+from ..statistics.intervals import Interval
 from .run import About, MetricSeries, Run, ScoreRow
 
 ALPHA = 0.05
@@ -26,7 +27,16 @@ class MetricChange:
     label: str
     series: MetricSeries
     measure: Measure
-    found: Difference
+    before: float
+    after: float
+    counts: tuple[int, int]
+    """Number of turns or cases before and after. If cases are paired, both are the number of pairs."""
+    paired: bool
+    interval: Interval
+    """95 % confidence interval of the difference, not corrected for the number of metrics."""
+    effect: float | None
+    p: float
+    varies: bool
     watched: bool
     """True if a regression is a failure: the metric is a gate, or the caller named it."""
     adjusted: float = 1.0
@@ -34,7 +44,7 @@ class MetricChange:
 
     @property
     def difference(self) -> float:
-        return self.found.size
+        return self.after - self.before
 
 
 @dataclass(slots=True)
@@ -125,9 +135,10 @@ def _compare_series(found: Comparison, earlier: MetricSeries, series: MetricSeri
     for measure, reading in _measures(found, earlier, series):
         unit = series.facts.unit if measure == "mean" else "1"
         sides = (_side(each.rows, reading, found.paired_by, unit) for each in (earlier, series))
-        compared = compare_sides(*sides, is_rate=measure != "mean")
-        if compared is not None:
-            found.changes.append(MetricChange(series.label, series, measure, compared, watched))
+        one = compare_sides(*sides, is_rate=measure != "mean")
+        if one is not None:
+            facts = one.before.mean, one.after.mean, one.turns, one.paired, one.interval, one.effect, one.p, one.varies
+            found.changes.append(MetricChange(series.label, series, measure, *facts, watched))
 
 
 def _why_not(earlier: MetricSeries, series: MetricSeries) -> str | None:
@@ -179,7 +190,7 @@ def _side(rows: Iterable[ScoreRow], reading: Reading, paired_by: str | None, uni
 
 
 def _judged(changes: list[MetricChange]) -> list[MetricChange]:
-    adjusted = adjusted_ps([change.found for change in changes])
+    adjusted = adjusted_ps([(change.p, change.varies) for change in changes])
     judged = [replace(change, adjusted=p) for change, p in zip(changes, adjusted, strict=True)]
     return [replace(change, verdict=_verdict(change)) for change in judged]
 
@@ -195,5 +206,5 @@ def _verdict(change: MetricChange) -> Verdict:
 
 
 def _too_few(change: MetricChange) -> bool:
-    first, second = change.found.turns
-    return first < _FEWEST_PAIRS if change.found.paired else 2 / math.comb(first + second, first) > ALPHA
+    first, second = change.counts
+    return first < _FEWEST_PAIRS if change.paired else 2 / math.comb(first + second, first) > ALPHA

@@ -131,29 +131,25 @@ def describe_change(change: MetricChange) -> str:
 
 
 def change_numbers(change: MetricChange) -> tuple[str, str, str, str]:
-    low, high = change.found.interval
+    low, high = change.interval
     if change.measure != "mean":
         return (
-            percent(change.found.before.mean), percent(change.found.after.mean), points(change.difference),
+            percent(change.before), percent(change.after), points(change.difference),
             f"{points(low)} to {points(high)}",
         )  # fmt: skip
     unit = change.series.facts.unit
     return (
-        number(change.found.before.mean, unit), number(change.found.after.mean, unit), number(change.difference, unit, signed=True),
+        number(change.before, unit), number(change.after, unit), number(change.difference, unit, signed=True),
         f"{number(low, unit, signed=True)} to {number(high, unit, signed=True)}",
     )  # fmt: skip
 
 
 def effect_of(change: MetricChange) -> str:
-    return "–" if change.found.effect is None else f"{EFFECT[change.found.paired]} = {change.found.effect:.2f}".replace("-", "−")
+    return "–" if change.effect is None else f"{EFFECT[change.paired]} = {change.effect:.2f}".replace("-", "−")
 
 
 def n_of(change: MetricChange) -> str:
-    return (
-        number_of(change.found.turns[0], "pair")
-        if change.found.paired
-        else f"{change.found.turns[0]:,}, {change.found.turns[1]:,}"
-    )
+    return number_of(change.counts[0], "pair") if change.paired else f"{change.counts[0]:,}, {change.counts[1]:,}"
 
 
 def p_value(p: float) -> str:

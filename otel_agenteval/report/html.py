@@ -167,10 +167,10 @@ def _change(change: MetricChange) -> list[str]:
     word = f"{change.verdict} (gates)" if change.watched and change.verdict == "regression" else change.verdict
     css = {"regression": "fail" if change.watched else "warn", "improvement": "pass"}.get(change.verdict, "dim")
     return [
-        _cell(f'<code class="name">{escape(change.label)}</code>'), _cell(change.measure), _number(change.found.before.mean, before),
-        _number(change.found.after.mean, after), _number(change.difference, difference), _cell(_interval(change)),
-        _number(change.found.effect, effect_of(change)), _number(change.adjusted, escape(p_value(change.adjusted).removeprefix("p = "))),
-        _number(change.found.turns[1], n_of(change)), _cell(f'<span class="{css}">{word}</span>'),
+        _cell(f'<code class="name">{escape(change.label)}</code>'), _cell(change.measure), _number(change.before, before),
+        _number(change.after, after), _number(change.difference, difference), _cell(_interval(change)),
+        _number(change.effect, effect_of(change)), _number(change.adjusted, escape(p_value(change.adjusted).removeprefix("p = "))),
+        _number(change.counts[1], n_of(change)), _cell(f'<span class="{css}">{word}</span>'),
     ]  # fmt: skip
 
 
@@ -209,7 +209,7 @@ def _bar(part: int, whole: int, label: str = "") -> str:
 
 
 def _interval(change: MetricChange) -> str:
-    low, high = change.found.interval
+    low, high = change.interval
     reach = max(abs(low), abs(high), abs(change.difference)) or 1.0
     x = [_WIDTH / 2 * (1 + 0.95 * value / reach) for value in (low, high, change.difference)]
     css = {"regression": " worse", "improvement": " better"}.get(change.verdict, "")

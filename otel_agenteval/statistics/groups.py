@@ -186,10 +186,10 @@ def _estimate(values: Sequence[float], is_binary: bool) -> Estimate:
     return Estimate(math.fsum(values) / len(values), low, high, float(len(values)))
 
 
-def adjusted_ps(found: Sequence[Difference]) -> list[float]:
+def adjusted_ps(found: Sequence[tuple[float, bool]]) -> list[float]:
     """Return the p values, corrected for the number of measures that vary (Holm). Others are 1."""
-    adjusted = iter(holm([one.p for one in found if one.varies]))
-    return [next(adjusted) if one.varies else 1.0 for one in found]
+    adjusted = iter(holm([p for p, varies in found if varies]))
+    return [next(adjusted) if varies else 1.0 for _, varies in found]
 
 
 class GroupValue(NamedTuple):
@@ -242,7 +242,7 @@ def compare_values(values: Iterable[GroupValue], before: str, after: str) -> tup
             one_difference = compare_sides(of_groups[before], of_groups[after], is_rate=measure != "mean")
             if one_difference is not None:
                 found.append((metric, measure, one_difference))
-    adjusted = adjusted_ps([of for _, _, of in found])
+    adjusted = adjusted_ps([(of.p, of.varies) for _, _, of in found])
     compared = [Compared(*one, p) for one, p in zip(found, adjusted, strict=True)]
     return compared, sorted({metric for metric, _ in sides} - {metric for metric, _, _ in found})
 

@@ -38,7 +38,7 @@ def test_identical_runs_never_regress(values: list[Any], direction: str) -> None
     for after in (runs[1], other):
         comparison = compare(runs[0], after, "b", {"all"})
         assert comparison.regressions == []
-        assert only(comparison).found.p == pytest.approx(1)
+        assert only(comparison).p == pytest.approx(1)
         assert Report(after, comparison).failures == [] or values is PASSES  # whose gates fail by themselves
 
 
@@ -61,17 +61,17 @@ def test_what_has_clearly_changed_is_said(before: list[Any], after: list[Any], d
     runs = run_of({"code_a": before}, direction=direction), run_of({"code_a": after}, prefix=prefix, direction=direction)
     comparison = compare(*runs, "b")
     change = only(comparison)
-    assert (change.verdict, change.found.paired, change.found.turns) == (verdict, prefix == "turn", (30, 30))
-    assert change.found.interval[0] <= change.difference <= change.found.interval[1]
-    assert not change.found.interval[0] <= 0 <= change.found.interval[1]
+    assert (change.verdict, change.paired, change.counts) == (verdict, prefix == "turn", (30, 30))
+    assert change.interval[0] <= change.difference <= change.interval[1]
+    assert not change.interval[0] <= 0 <= change.interval[1]
     assert comparison.regressions == []  # nobody watches
 
 
 def test_effect_sizes_and_counts_are_those_of_the_design() -> None:
     paired = only(compare(run_of({"code_a": [1, 2, 3, 4]}), run_of({"code_a": [2, 4, 3, 6]}), "b"))
-    assert (paired.found.effect, paired.difference) == (pytest.approx(1.25 / np.std([1, 2, 0, 2], ddof=1)), 1.25)
+    assert (paired.effect, paired.difference) == (pytest.approx(1.25 / np.std([1, 2, 0, 2], ddof=1)), 1.25)
     unpaired = only(compare(run_of({"code_a": [1, 2, 3, 4]}), run_of({"code_a": [2, 4, 3]}, prefix="x"), "b"))
-    assert (unpaired.found.effect, unpaired.found.turns) == (pytest.approx((6 - 3) / 12), (4, 3))
+    assert (unpaired.effect, unpaired.counts) == (pytest.approx((6 - 3) / 12), (4, 3))
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_metrics_that_do_not_vary_do_not_weigh_on_the_others() -> None:
     quiet = {f"code_{i}": [True] * 20 for i in range(40)}
     comparison = compare(run_of({**quiet, "code_a": before}), run_of({**quiet, "code_a": after}), "b", {"code_a"})
     (regression,) = comparison.regressions
-    assert regression.adjusted == regression.found.p == pytest.approx(2 / 2**7)
+    assert regression.adjusted == regression.p == pytest.approx(2 / 2**7)
 
 
 # --- what fails
@@ -145,7 +145,7 @@ def test_turns_pair_by_case_where_the_ids_of_a_run_are_new() -> None:
     cases = [f"case-{i}" for i in range(30)]
     before = run_of({"code_a": GOOD}, cases=cases)
     comparison = compare(before, run_of({"code_a": BAD}, prefix="x", cases=[*cases[:20], *map(str, range(10))]), "b")
-    assert (comparison.paired_by, comparison.pairs, only(comparison).found.turns) == ("case id", 20, (20, 20))
+    assert (comparison.paired_by, comparison.pairs, only(comparison).counts) == ("case id", 20, (20, 20))
     assert describe_pairing(comparison) == "30 turns before, 30 turns now; 20 pairs by case id"
 
 
@@ -153,7 +153,7 @@ def test_too_few_common_ids_are_no_pairing() -> None:
     cases = [f"case-{i}" for i in range(30)]
     others = [*cases[:2], *map(str, range(28))]
     comparison = compare(run_of({"code_a": GOOD}, cases=cases), run_of({"code_a": GOOD}, prefix="x", cases=others), "b")
-    assert (comparison.paired_by, only(comparison).found.paired, only(comparison).found.turns) == (None, False, (30, 30))
+    assert (comparison.paired_by, only(comparison).paired, only(comparison).counts) == (None, False, (30, 30))
     assert "only 2 ids in both, so they are compared as independent samples" in describe_pairing(comparison)
 
 
@@ -161,14 +161,14 @@ def test_a_metric_that_applies_to_other_turns_of_paired_runs_is_compared_without
     before = run_of({"code_a": [*GOOD[:16], *[None] * 14], "code_b": GOOD})
     after = run_of({"code_a": [*[None] * 14, *GOOD[:16]], "code_b": GOOD})
     comparison = compare(before, after, "b")
-    assert [(change.found.paired, change.found.turns) for change in comparison.changes] == [(False, (16, 16)), (True, (30, 30))]
+    assert [(change.paired, change.counts) for change in comparison.changes] == [(False, (16, 16)), (True, (30, 30))]
 
 
 def test_repetitions_of_a_case_count_once() -> None:
     cases = [f"case-{i // 3}" for i in range(30)]
     before, after = run_of({"code_a": PASSES}, cases=cases), run_of({"code_a": FAILS}, prefix="x", cases=cases)
     change = only(compare(before, after, "b"))
-    assert (change.found.turns, change.measure, change.found.before.mean, change.found.after.mean) == (
+    assert (change.counts, change.measure, change.before, change.after) == (
         (10, 10),
         "pass rate",
         0.9,
@@ -232,7 +232,7 @@ def test_vacuous_skipped_and_errored_scores_are_no_values() -> None:
         after.add(about(i), oa.Score("code_a", 1.0, True, detail={"vacuous": True}))
         after.add(about(i), oa.Score("code_a", status="error", error_type="E"))
     comparison = compare(before, after, "b")
-    assert only(comparison).found.turns == (30, 30)
+    assert only(comparison).counts == (30, 30)
     assert comparison.errored == [("code_a", 0, 30)]
 
 

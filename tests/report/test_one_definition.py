@@ -116,13 +116,13 @@ def test_compare_is_paired_by_case_like_every_report(tmp_path: Path, capsys: pyt
     store, before, after = of_cases(tmp_path)
     comparison = compare(before, after, "b")
     (change,) = comparison.changes
-    assert (comparison.paired_by, change.found.paired, change.found.turns) == ("case id", True, (CASES, CASES))
-    assert change.found.p < 0.05
+    assert (comparison.paired_by, change.paired, change.counts) == ("case id", True, (CASES, CASES))
+    assert change.p < 0.05
     with StoreReader(store) as reader:
         (line,) = compare_groups(reader, "version", Wanted(), ("1.0", "1.1")).lines
     assert (line.difference.paired, line.difference.turns, line.verdict) == (True, (CASES, CASES), "worse")
-    assert (line.difference.p, line.adjusted) == (change.found.p, change.adjusted)
-    assert line.difference.interval == change.found.interval
+    assert (line.difference.p, line.adjusted) == (change.p, change.adjusted)
+    assert line.difference.interval == change.interval
     said = p_value(change.adjusted)
     number = said.removeprefix("p = ")
     for text in (render_comparison(comparison), render_junit(Report(after, comparison))):
@@ -170,12 +170,12 @@ def test_live_turns_have_one_comparison_everywhere(
     assert {key: change.verdict for key, change in changes.items()} == {
         ("code_cost", "mean"): "improvement", ("code_tool_success", "mean"): "regression", ("code_tool_success", "pass rate"): "regression",
     }  # fmt: skip
-    assert all(change.found.turns == (240, 240) and not change.found.paired for change in changes.values())
+    assert all(change.counts == (240, 240) and not change.paired for change in changes.values())
     assert main(["compare", "--store", store, "--format", "json"]) == 0
     for line in json.loads(capsys.readouterr().out)["metrics"]:
         change = changes[line["metric"], line["measure"]]
-        assert (line["p"], line["p_unadjusted"]) == pytest.approx((change.adjusted, change.found.p))
-        assert (line["before"]["mean"], *line["interval"]) == pytest.approx((change.found.before.mean, *change.found.interval))
+        assert (line["p"], line["p_unadjusted"]) == pytest.approx((change.adjusted, change.p))
+        assert (line["before"]["mean"], *line["interval"]) == pytest.approx((change.before, *change.interval))
     with ServedPage(store) as served:
         lines = served.get("compare", by="version", before="1.0", after="1.1")["lines"]
     for line in lines:
