@@ -40,7 +40,7 @@ def test_spans_without_any_turn_are_said_once(caplog: pytest.LogCaptureFixture) 
 
 def test_turns_that_still_wait_are_no_reason_for_it(caplog: pytest.LogCaptureFixture) -> None:
     spans = [{"trace": at, "id": 1, "name": "GET /"} for at in range(1, 2 * hints.SPANS_WITHOUT_TURN)]
-    spans.append({"trace": len(spans) + 1, "id": 1, "attributes": AGENT})
+    spans.insert(hints.SPANS_WITHOUT_TURN // 2, {"trace": len(spans) + 1, "id": 1, "attributes": AGENT})
     with Sidecar({"turn": {"decision_delay": "60s"}}) as sidecar:
         assert sidecar.post("/v1/traces", request(*spans))[0] == 200
         sidecar.engine.intake.tick()
