@@ -36,6 +36,10 @@ def runs(name):
 def test_good():
     assert runs("good") == 1
 
+@pytest.mark.slow
+def test_slow():
+    assert runs("slow") == 1
+
 @pytest.mark.parametrize("case", ["a b", "c"])
 def test_shaky(case):
     assert runs(f"shaky {case}") > (1 if FLAKY else 0)
@@ -53,7 +57,7 @@ def test_worse(request):
 """
 
 
-PARTS = ["demo", "test", "tools", "lint", "pin", "docs", "wheel", "quickstarts", "servers", "test-all", "coverage"]
+PARTS = ["demo", "test", "tools", "lint", "pin", "docs", "wheel", "quickstarts", "servers", "test-all", "test-slow", "coverage"]
 TIMES = "==> minutes of each part: elapsed, of one core, exit status"
 
 
