@@ -1,7 +1,8 @@
 """The comparison of two groups of turns that all commands and pages share: difference, uncertainty, and turns needed for a clear result.
 
 - Values with a case id are compared case by case if at least half of the smaller group's cases are in the other one.
-- Other values are independent samples. Rates get Fisher's exact test, and other values in small groups a permutation test.
+- Other values are independent samples. If none is sampled and no conversation has several, rates get Fisher's exact test, and
+  other values in small groups a permutation test.
 - As in :mod:`.weighted`, a sampled score has the weight of the turns that it represents. Turns of one conversation are one piece of
   evidence, so that the variance is computed over conversations.
 - Amounts, such as seconds and dollars, are tested on a logarithm: few large ones would hide a change of all others.
@@ -114,13 +115,12 @@ class Side:
             self._logs.add(cluster, math.log(value), probability)
         else:
             self._logs = None
-        if probability < 1 or self._group.turns > _MOST_KEPT:
-            self._alone = self._cases = None
-        if self._alone is not None and self._alone.setdefault(cluster, value) is not value:
-            self._alone = None
-        if case is None:
-            self._cases = None
-        elif self._cases is not None:
+        is_kept = probability >= 1 and self._group.turns <= _MOST_KEPT
+        self._alone = self._alone if is_kept and self._alone is not None and cluster not in self._alone else None
+        self._cases = self._cases if is_kept and case is not None else None
+        if self._alone is not None:
+            self._alone[cluster] = value
+        if self._cases is not None and case is not None:
             total, count = self._cases.get(case, (0.0, 0))
             self._cases[case] = total + value, count + 1
 

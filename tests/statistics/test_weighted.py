@@ -10,7 +10,7 @@ from scipy import stats
 from statsmodels.stats.power import NormalIndPower
 
 from otel_agenteval.statistics.estimates import Estimates
-from otel_agenteval.statistics.groups import Difference, Group, difference
+from otel_agenteval.statistics.groups import Difference, Group, Side, compare_sides, difference
 from otel_agenteval.statistics.weighted import Everyone, Sums, padded, vector
 from tests.support.clock import FakeClock
 from tests.support.simulated import FLEETS, Fleet, coverage, ever_missed
@@ -196,6 +196,22 @@ def test_it_agrees_with_welch_and_with_a_power_calculation() -> None:
     assert found.detectable == pytest.approx(by_statsmodels, rel=0.01)
     needed = NormalIndPower().solve_power(effect_size=0.1 / spread, alpha=0.05, power=0.8)
     assert found.turns_needed(0.1)[0] + 300 == pytest.approx(needed, rel=0.02)
+
+
+def test_equal_turns_of_one_conversation_are_one_piece_of_evidence() -> None:
+    def p_value(per_conversation: int) -> float:
+        sides = Side(), Side()
+        for side, failures in zip(sides, (4, 12), strict=True):
+            for number in range(40):
+                for _ in range(per_conversation):
+                    side.add(0.0 if number < failures else 1.0, f"conversation {number}")
+        found = compare_sides(*sides, is_rate=True)
+        assert found is not None
+        assert found.turns == (40 * per_conversation, 40 * per_conversation)
+        return found.p
+
+    assert 0.01 < p_value(5) < 0.1
+    assert p_value(1) == pytest.approx(stats.fisher_exact([[36, 4], [28, 12]]).pvalue)
 
 
 def test_turns_of_one_trace_are_one_piece_of_evidence() -> None:
