@@ -1,7 +1,7 @@
 """How often changes are reported without cause, how soon those with one, and what a score costs, for benchmarks/README.md.
 
     python benchmarks/changes.py            the tables on the terminal
-    python benchmarks/changes.py --write    also into benchmarks/README.md
+    python benchmarks/changes.py --write    also into benchmarks/README.md and the guide
 
 Series of known means are simulated (``tests/support/changing.py``).
 """
@@ -9,6 +9,7 @@ Series of known means are simulated (``tests/support/changing.py``).
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import time
 
@@ -18,7 +19,7 @@ import numpy as np
 sys.path[:0] = [str(harness.ROOT)] if str(harness.ROOT) not in sys.path else []
 
 from otel_agenteval.statistics.change import Series  # noqa: E402 - found only now
-from tests.support.changing import KINDS, OPTIONS, delays, false_alarms  # noqa: E402 - the same
+from tests.support.changing import KINDS, OPTIONS, delays, false_alarms, power  # noqa: E402 - the same
 
 _SCORES = 400_000
 
@@ -46,16 +47,34 @@ def with_cause(series: int) -> str:
     return harness.plain_table(lines)
 
 
+def drops(series: int) -> str:
+    """A row for each pass rate and drop: turns until it is reported in half and in eight of ten series."""
+    random = np.random.default_rng(20_261_129)
+    lines = [["pass rate", "with a new version: half", "eight of ten", "without a version: half", "eight of ten"]]
+    for rate in (0.95, 0.9):
+        for drop in (0.05, 0.1, 0.15):
+            line = [f"{100 * rate:.0f} → {100 * (rate - drop):.0f} %"]
+            for released in (True, False):
+                found = sorted(math.inf if one is None else one for one in power(rate, drop, series, random, released=released))
+                at = (found[math.ceil(share * series) - 1] for share in (0.5, 0.8))
+                line += [f"{one:,}" if math.isfinite(one) else "> 6,000" for one in at]
+            lines.append(line)
+    return harness.plain_table(lines)
+
+
 def costs() -> str:
-    """What a score costs with one series and with many."""
+    """What a score costs with one series and with many, and with a version."""
     values = (np.random.default_rng(1).random(_SCORES) >= 0.05).astype(float).tolist()
-    lines = [["series", "a score"]]
+    lines = [["series", "a score", "with a version"]]
     for count in (1, 100, 10_000):
-        many = [Series(OPTIONS) for _ in range(count)]
-        started = time.process_time()
-        for place, value in enumerate(values):
-            many[place % count].see(value, 0.0)
-        lines.append([f"{count:,}", f"{(time.process_time() - started) / _SCORES * 1e6:.1f} µs"])
+        line = [f"{count:,}"]
+        for version in (None, "1"):
+            many = [Series(OPTIONS) for _ in range(count)]
+            started = time.process_time()
+            for place, value in enumerate(values):
+                many[place % count].see(value, 0.0, 1.0, version)
+            line.append(f"{(time.process_time() - started) / _SCORES * 1e6:.1f} µs")
+        lines.append(line)
     return harness.plain_table(lines)
 
 
@@ -65,14 +84,15 @@ def main() -> int:
     parser.add_argument("--series", type=int, default=400, help="simulated, of each kind")
     parser.add_argument("--write", action="store_true", help="write the tables into benchmarks/README.md")
     args = parser.parse_args()
-    for name, table in (
-        ("false-alarms", without_cause(args.series)),
-        ("delays", with_cause(max(20, args.series // 4))),
-        ("change-cost", costs()),
+    for name, table, page in (
+        ("false-alarms", without_cause(args.series), harness.README),
+        ("delays", with_cause(max(20, args.series // 4)), harness.README),
+        ("change-cost", costs(), harness.README),
+        ("power", drops(args.series), harness.ROOT / "docs/guides/detect-regressions.md"),
     ):
         print(f"{table}\n")
         if args.write:
-            harness.write(table, name)
+            harness.write(table, name, page)
     return 0
 
 

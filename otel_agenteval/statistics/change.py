@@ -8,8 +8,7 @@ A series learns its usual level from its first scores. From then on, three detec
   need no special case, because one failure among a thousand passes wins little.
 * ``ewma`` compares an exponentially weighted mean of batches with limits for the wanted run length (Lucas and Saccucci 1990).
   It finds small, lasting shifts.
-* ``release`` compares the scores of a new ``service.version`` with those of the version before. It uses a confidence sequence,
-  so it can check after every score.
+* ``release`` compares the scores of a new ``service.version`` with those of the version before (:mod:`.release`).
 
 Scores from 0 to 1 are used as they are. Other scores (seconds, tokens) are replaced by their ranks among the first ones.
 """
@@ -25,7 +24,9 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
-from .intervals import Z95, Interval, always_valid
+from .intervals import Z95, Interval
+from .moments import Moments
+from .release import Releases
 
 Detector = Literal["cusum", "ewma", "release", "anchors"]
 """``anchors`` means that a judge rates the same cases differently (:mod:`otel_agenteval.judging.judge_bench.drift`)."""
@@ -38,7 +39,6 @@ _SMOOTHING = 0.1
 _BATCHES = (20, 40, 80, 160, 320, 640)
 _EXPECTED_EVENTS = 5.0
 """Expected rare events in a batch, so that its mean is nearly normal."""
-_LEAST_SPREAD = 0.02
 _SURE = 1.0
 """Assumed uncertainty of the usual mean, in standard errors."""
 _HARDLY_ANYTHING = 20.0
@@ -67,7 +67,7 @@ class DetectorOptions(NamedTuple):
     @property
     def release_error(self) -> float:
         """Probability that a release of a series triggers a false alarm."""
-        return min(0.05, 1_000.0 / self.false_alarm_every)
+        return min(0.05, 2_000.0 / self.false_alarm_every)
 
 
 class ChangeExemplar(NamedTuple):
@@ -106,49 +106,6 @@ class Found:
     @property
     def size(self) -> float:
         return self.after - self.before
-
-
-@dataclass(slots=True, eq=False)
-class Moments:
-    weight: float = 0.0
-    weight_squares: float = 0.0
-    sum: float = 0.0
-    squares: float = 0.0
-
-    def add(self, value: float, weight: float = 1.0) -> None:
-        self.weight += weight
-        self.weight_squares += weight * weight
-        self.sum += weight * value
-        self.squares += weight * value * value
-
-    def join(self, other: Moments) -> None:
-        self.weight += other.weight
-        self.weight_squares += other.weight_squares
-        self.sum += other.sum
-        self.squares += other.squares
-
-    @property
-    def n(self) -> float:
-        """Effective number of values (Kish)."""
-        return self.weight * self.weight / self.weight_squares if self.weight_squares else 0.0
-
-    @property
-    def mean(self) -> float:
-        return self.sum / self.weight if self.weight else 0.0
-
-    def variance(self, *, bounded: bool) -> float:
-        """Return the variance of a single value. Bounded values have a plausible minimum."""
-        n = self.n
-        found = max(0.0, self.squares / self.weight - self.mean**2) if self.weight else 0.0
-        found *= n / (n - 1) if n > 1 else 2.0
-        if not bounded:
-            return found
-        likely = (self.mean * n + 0.5) / (n + 1)
-        binary = likely * (1 - likely)
-        return max(found, binary * (_LEAST_SPREAD if found > 1e-12 else 1.0))
-
-    def state(self) -> list[float]:
-        return [self.weight, self.weight_squares, self.sum, self.squares]
 
 
 class _Side:
@@ -192,23 +149,20 @@ class _Side:
 
 
 class Series:
-    """Change detection for one series of scores. A score outside 0 to 1 makes a ``bounded`` series use ranks."""
+    """Change detection for one series of scores. A score outside 0 to 1 makes a ``bounded`` series use ranks.
+
+    ``is_amount`` is true for seconds, dollars and other amounts, whose releases are compared on a logarithm.
+    """
 
     __slots__ = (
-        "_block", "_block_ranks", "_block_size", "_bounded", "_ewma", "_exemplars", "_high", "_known", "_low", "_open", "_options", "_part", "_previous", "_ranks", "_release",
-        "_release_since", "_reported", "_run", "_run_since", "_usual", "_version", "_version_before",
+        "_block", "_block_ranks", "_block_size", "_bounded", "_ewma", "_exemplars", "_high", "_known", "_low", "_open", "_options", "_part", "_ranks", "_releases",
+        "_run", "_run_since", "_usual",
     )  # fmt: skip
 
-    def __init__(self, options: DetectorOptions, *, bounded: bool = True) -> None:
+    def __init__(self, options: DetectorOptions, *, bounded: bool = True, is_amount: bool = False) -> None:
         self._options = options
         self._bounded = bounded
-        self._version: str | None = None
-        self._version_before: str | None = None
-        self._previous: Moments | None = None
-        self._release = Moments()
-        self._release_since = 0.0
-        self._reported = False
-        """True if a change with this release was already reported."""
+        self._releases = Releases(options.release_error, is_amount=is_amount)
         self._learn()
 
     def _learn(self) -> None:
@@ -237,10 +191,15 @@ class Series:
         self, value: float, at: float = 0.0, weight: float = 1.0, version: str | None = None, exemplar: str | None = None
     ) -> Found | None:
         """Add a score, and return the change that it reveals. ``weight`` is one divided by the sampling probability."""
-        if version is not None and version is not self._version and version != self._version:
-            self._begin_release(version, at)
+        if version is not None:
+            if self._releases.see(value, weight, version, at, exemplar):
+                for side in (self._low, self._high):  # so that new runs start with the release
+                    if side.stakes and sum(side.stakes) / len(side.stakes) < _HARDLY_ANYTHING:
+                        side.rest()
+            found = self._of_release() if self._releases.before is not None else None
+            if found is not None:
+                return found
         if not self._known:
-            self._release.add(value, weight)
             self._learn_from(value, weight)
             return None
         part = self._part
@@ -342,64 +301,55 @@ class Series:
             return self._found("ewma", self._run, self._run_since, side.exemplars or self._exemplars)
         if away <= own:
             self._run, self._run_since, self._exemplars = Moments(), 0.0, []
-        return self._compare_release()
+        return None
 
     def _flush_block(self) -> None:
         self._block.weight_squares = self._block.weight  # each counts as one
-        for moments in (self._release, self._open, self._run):
+        for moments in (self._open, self._run):
             moments.join(self._block)
         self._block, self._block_ranks = Moments(), 0.0
 
     def _found(self, detector: Detector, run: Moments, since: float, exemplars: Sequence[str]) -> Found:
         """Return a change. Values since its start become the new usual level."""
-        released = since >= self._release_since if self._version_before is not None else False
+        releases = self._releases
         found = Found(
-            detector, self._usual.mean, run.mean, self._difference(self._usual, run, Z95), since, run.n, _exemplars_of(exemplars),
-            self._version_before if released else None, self._version,
+            detector, self._usual.mean, run.mean, self._difference(run), since, run.n, _exemplars_of(exemplars),
+            releases.before if since >= releases.since else None, releases.version,
         )  # fmt: skip
         self._flush_block()
         self._learn_anew(run)
         return found
 
+    def _of_release(self) -> Found | None:
+        """Return a difference from the version before. The new version's scores become the usual level."""
+        tested = self._releases.test()
+        if tested is None:
+            return None
+        difference, after, exemplars = tested
+        if self._bounded and abs(difference.size) < self._options.least:
+            return None
+        found = Found(
+            "release", difference.before.mean, difference.after.mean, difference.interval, self._releases.since, after.n,
+            _exemplars_of(exemplars), self._releases.before, self._releases.version,
+        )  # fmt: skip
+        self._flush_block()
+        self._learn_anew(after)
+        return found
+
     def _learn_anew(self, run: Moments) -> None:
-        self._reported = True
+        self._releases.reported = True
         self._learn()
         if self._bounded:
             self._usual.join(run)
             if run.n >= self._options.reference:
                 self._set_bounds()
 
-    def _difference(self, before: Moments, after: Moments, z: float) -> Interval:
-        spread = sum(one.variance(bounded=self._bounded) / max(one.n, 1.0) for one in (before, after))
-        middle, wide = after.mean - before.mean, z * math.sqrt(spread)
+    def _difference(self, after: Moments) -> Interval:
+        """Return the 95 % interval of a mean's difference from the usual one."""
+        usual = self._usual
+        spread = sum(one.variance(bounded=self._bounded) / max(one.n, 1.0) for one in (usual, after))
+        middle, wide = after.mean - usual.mean, Z95 * math.sqrt(spread)
         return middle - wide, middle + wide
-
-    # --- releases
-
-    def _begin_release(self, version: str, at: float) -> None:
-        self._flush_block()
-        for side in (self._low, self._high):  # so that new runs start with the release
-            if side.stakes and sum(side.stakes) / len(side.stakes) < _HARDLY_ANYTHING:
-                side.rest()
-        if self._version is not None:
-            self._previous, self._version_before = self._release, self._version
-            self._release_since = at
-        self._version, self._release, self._reported = version, Moments(), False
-
-    def _compare_release(self) -> Found | None:
-        before, after = self._previous, self._release
-        if before is None or self._reported or min(before.n, after.n) < _BATCHES[0]:
-            return None
-        low, high = self._difference(before, after, always_valid(min(before.n, after.n), self._options.release_error))
-        least = self._options.least if self._bounded else 0.0
-        if low <= least and high >= -least:
-            return None
-        found = Found(
-            "release", before.mean, after.mean, self._difference(before, after, Z95), self._release_since, after.n,
-            _exemplars_of(self._exemplars), self._version_before, self._version,
-        )  # fmt: skip
-        self._learn_anew(after)
-        return found
 
     # --- state across restarts
 
@@ -407,8 +357,7 @@ class Series:
         """Return the state as plain values. Runs of the weighted mean start again."""
         return {
             "bounded": self._bounded, "usual": self._usual.state(), "ranks": list(self._ranks), "known": self._known, "ewma": self._ewma,
-            "open": self._open.state(), "block": self._block.state(), "version": self._version, "version_before": self._version_before, "release": self._release.state(), "release_since": self._release_since,
-            "previous": None if self._previous is None else self._previous.state(), "reported": self._reported,
+            "open": self._open.state(), "block": self._block.state(), "releases": self._releases.state(),
             "stakes": [self._low.stakes, self._high.stakes], "runs": [(side.run.state(), side.since, side.exemplars) for side in (self._low, self._high)],
         }  # fmt: skip
 
@@ -428,10 +377,7 @@ class Series:
                     side.run, side.exemplars = Moments(*map(float, run)), [str(one) for one in exemplars]
         found._ewma, found._open = state["ewma"], Moments(*map(float, state["open"]))
         found._open.join(Moments(*map(float, state["block"])))
-        found._version, found._version_before = state["version"], state["version_before"]
-        found._release, found._release_since = Moments(*map(float, state["release"])), float(state["release_since"])
-        found._previous = None if state["previous"] is None else Moments(*map(float, state["previous"]))
-        found._reported = bool(state["reported"])
+        found._releases.restore(state["releases"])
         return found
 
 

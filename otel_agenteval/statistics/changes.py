@@ -13,6 +13,7 @@ from ..core.score import Direction, Score
 from ..core.semconv import CHANGE_SIZE, CHANGE_TIME, OTHER
 from ..core.telemetry import Telemetry
 from .change import DetectorOptions, Found, Series
+from .groups import is_amount
 
 Verdict = Literal["worse", "better", "changed"]
 _SERIES = 10_000
@@ -97,7 +98,7 @@ class Changes:
                 metric = score.facts.metric
                 place = known.get(metric)
                 if place is None or place.left <= 0:
-                    place = self._place_of(_Key(metric, agent, tenant), bounded=score.facts.unit == "1")
+                    place = self._place_of(_Key(metric, agent, tenant), score.facts.unit)
                 place.left -= 1
                 found = place.series.see(value, now, weight, version, turn_id)
                 if found is not None:
@@ -106,7 +107,7 @@ class Changes:
                     changes.append(change)
         return changes
 
-    def _place_of(self, key: _Key, *, bounded: bool) -> _OpenSeries:
+    def _place_of(self, key: _Key, unit: str) -> _OpenSeries:
         """Return the series of a score, and record :data:`_USES` uses. Unused series can be discarded."""
         wanted, now = key, self._clock.monotonic()
         if key in self._places:
@@ -119,7 +120,7 @@ class Changes:
                 key = key._replace(agent=OTHER)
         series = self._series.get(key)
         if series is None:
-            series = self._series[key] = Series(self._options, bounded=bounded)
+            series = self._series[key] = Series(self._options, bounded=unit == "1", is_amount=is_amount(unit))
         found = _OpenSeries(series, key)
         if key == wanted:
             self._of_agent.setdefault((key.agent, key.tenant), {})[key.metric] = found

@@ -86,3 +86,26 @@ def delays(kind: Kind, change: float, series: int, random: Any) -> tuple[list[in
         else:
             found.append(first[0] - 2_000)
     return found, missed
+
+
+def power(
+    rate: float, drop: float, series: int, random: Any, *, released: bool, before: int = 500, most: int = 6_000
+) -> list[int | None]:
+    """Turns until a drop of a pass rate is reported after so many turns ``before``, in each series. None if ``most`` don't suffice.
+
+    With ``released``, the drop comes with a new version.
+    """
+    found: list[int | None] = []
+    while len(found) < series:
+        values = [
+            *(random.random(before) < rate).astype(float).tolist(),
+            *(random.random(most) < rate - drop).astype(float).tolist(),
+        ]
+        one = Series(OPTIONS)
+        at = next((
+            place for place, value in enumerate(values)
+            if one.see(value, float(place), 1.0, ("1" if place < before else "2") if released else None)
+        ), None)  # fmt: skip
+        if at is None or at >= before:
+            found.append(None if at is None else at - before + 1)
+    return found

@@ -1,0 +1,191 @@
+"""Compares the scores of a new ``service.version`` with those of the version before, as they arrive.
+
+The test is that of :mod:`.groups`, so that a report and the commands agree on the same turns. It is made after 20 scores of the
+new version, then after each quarter more, up to some 3,000. All tests of a release share its allowed false alarms.
+
+Versions may run side by side: only one that is new begins a release, and both sides of a comparison grow.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .groups import Difference, difference
+from .moments import Moments
+from .tests import fisher
+from .weighted import Sums
+
+FIRST = 20
+"""Scores that each version needs before the first test."""
+_GROWTH = 1.25
+_LAST = 3_000
+_TESTS = 11.0
+"""Independent tests that are as likely to give a false alarm as the 23 of a release, by simulation (``tests/statistics``)."""
+_EXEMPLARS = 3
+_KNOWN = 8
+"""Versions that are remembered, so that a return to them isn't taken for a release."""
+
+
+class VersionScores:
+    """Sums over the scores of one version. ``is_amount`` is true for seconds, dollars and other amounts."""
+
+    __slots__ = ("ends", "logs", "raw", "squared")
+
+    def __init__(self, *, is_amount: bool) -> None:
+        self.raw = Moments()
+        self.squared = [0.0, 0.0]
+        """Values and their squares, weighted with the square of their weights."""
+        self.ends = [math.inf, -math.inf]
+        self.logs = VersionScores(is_amount=False) if is_amount else None
+        """The same with logarithms, unless a value is 0 or negative."""
+
+    def add(self, value: float, weight: float) -> None:
+        self.raw.add(value, weight)
+        double = weight * weight * value
+        self.squared[0] += double
+        self.squared[1] += double * value
+        self.ends[0] = min(self.ends[0], value)
+        self.ends[1] = max(self.ends[1], value)
+        if self.logs is not None:
+            if value > 0:
+                self.logs.add(math.log(value), weight)
+            else:
+                self.logs = None
+
+    def compared_to(self, after: VersionScores) -> Difference | None:
+        first, second = self._sums().estimate(), after._sums().estimate()
+        if first is None or second is None:
+            return None
+        found = difference(first, second)
+        if self._is_binary() and after._is_binary():
+            return found._replace(p=fisher(self._counts(), after._counts()))
+        logs = None if self.logs is None or after.logs is None else self.logs.compared_to(after.logs)
+        return found if logs is None else found._replace(p=logs.p)
+
+    def _sums(self) -> Sums:
+        raw = self.raw
+        return Sums.of_turns(
+            (raw.weight, raw.sum, raw.squares), (raw.weight_squares, *self.squared), (self.ends[0], self.ends[1])
+        )
+
+    def _is_binary(self) -> bool:
+        raw = self.raw
+        return raw.sum == raw.squares and raw.weight == raw.weight_squares and self.ends[0] >= 0 and self.ends[1] <= 1
+
+    def _counts(self) -> tuple[int, int]:
+        return round(self.raw.sum), round(self.raw.weight)
+
+    def state(self) -> list[Any]:
+        return [
+            self.raw.state(),
+            self.squared,
+            self.ends if self.raw.weight else None,
+            None if self.logs is None else self.logs.state(),
+        ]
+
+    @classmethod
+    def of_state(cls, state: Any) -> VersionScores:
+        raw, squared, ends, logs = state
+        found = cls(is_amount=False)
+        found.raw, found.squared = Moments(*map(float, raw)), [float(squared[0]), float(squared[1])]
+        found.ends = found.ends if ends is None else [float(ends[0]), float(ends[1])]
+        found.logs = None if logs is None else cls.of_state(logs)
+        return found
+
+
+class Releases:
+    """The current version of a series and the one before it. ``error`` is the probability of a false alarm per release."""
+
+    __slots__ = (
+        "_after",
+        "_before",
+        "_error",
+        "_high",
+        "_is_amount",
+        "_known",
+        "_last",
+        "_low",
+        "_next",
+        "before",
+        "reported",
+        "since",
+        "version",
+    )
+
+    def __init__(self, error: float, *, is_amount: bool) -> None:
+        self._error = error
+        self._is_amount = is_amount
+        self.version: str | None = None
+        self.before: str | None = None
+        """The version before, or None for the first one."""
+        self.since = 0.0
+        self.reported = False
+        """True if a change with this release was already reported."""
+        self._known: list[str] = []
+        self._last: str | None = None
+        """Version of the last score."""
+        self._after = VersionScores(is_amount=is_amount)
+        self._before = VersionScores(is_amount=is_amount)
+        self._begin_tests()
+
+    def _begin_tests(self) -> None:
+        self._next = float(FIRST)
+        self._low: list[str] = []
+        """Latest scores of the new version below the mean of the one before, as exemplars."""
+        self._high: list[str] = []
+
+    def see(self, value: float, weight: float, version: str, at: float, exemplar: str | None) -> bool:
+        """Add a score. Returns True if it begins a release."""
+        begins = version not in self._known
+        if begins:
+            self._begin(version, at)
+        self._last = version
+        if version == self.version:
+            self._after.add(value, weight)
+            if exemplar is not None and self.before is not None:
+                side = self._low if value < self._before.raw.mean else self._high
+                side.append(exemplar)
+                del side[:-_EXEMPLARS]
+        elif version == self.before:
+            self._before.add(value, weight)
+        return begins
+
+    def _begin(self, version: str, at: float) -> None:
+        if self._last is not None:
+            if self._last == self.version:
+                self._before = self._after
+            elif self._last != self.before:  # the scores of a third version aren't kept
+                self._before = VersionScores(is_amount=self._is_amount)
+            self.before, self.since = self._last, at
+        self.version, self.reported = version, False
+        self._known = [*self._known[1 - _KNOWN :], version]
+        self._after = VersionScores(is_amount=self._is_amount)
+        self._begin_tests()
+
+    def test(self) -> tuple[Difference, Moments, list[str]] | None:
+        """Return the difference that chance can't explain, with the new version's scores and exemplars, if a test is due."""
+        after, before = self._after.raw, self._before.raw
+        if self.reported or self.before is None or not self._next <= after.n or self._next > _LAST or before.n < FIRST:
+            return None
+        while self._next <= after.n:
+            self._next = math.ceil(self._next * _GROWTH)
+        found = self._before.compared_to(self._after)
+        if found is None or found.p > self._error / _TESTS:
+            return None
+        return found, after, self._low if found.size < 0 else self._high
+
+    def state(self) -> list[Any]:
+        return [
+            self._is_amount, self.version, self.before, self.since, self.reported, self._known, self._last, self._next, self._low, self._high,
+            self._after.state(), self._before.state(),
+        ]  # fmt: skip
+
+    def restore(self, state: Any) -> None:
+        """Restore the output of :meth:`state`, or raise a TypeError or ValueError."""
+        self._is_amount, self.version, self.before, since, reported, known, self._last, following, low, high, after, before = (
+            state
+        )
+        self.since, self.reported, self._known, self._next = float(since), bool(reported), [*known], float(following)
+        self._low, self._high = [*low], [*high]
+        self._after, self._before = VersionScores.of_state(after), VersionScores.of_state(before)
