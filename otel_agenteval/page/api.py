@@ -8,10 +8,12 @@ import io
 import itertools
 import math
 import urllib.parse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
 
 from ..core import jsonio
 from ..core.clock import SYSTEM_CLOCK, Clock
@@ -33,6 +35,7 @@ from ..report.failure_modes import as_data as modes_as_data
 from ..report.failure_modes import modes_of
 from ..report.mode_cases import references_of, stored_cases
 from ..statistics.groups import Compared, Difference, adjusted_ps, compare_values, difference
+from ..statistics.weighted import Estimate
 from .labels import Labels
 from .parameters import Problem, filter_of
 from .questions import question_about
@@ -255,7 +258,7 @@ class Api:
                 "tenant": request.reader.tenant,
                 **self._warnings(request.reader),
                 "trace_url": self.options.trace_url,
-                "compared": self.options.compared,
+                "compared": self.options.compared or _last_two(views, request.reader.tenant),
             }
 
     def _warnings(self, reader: Reader) -> dict[str, Any]:
@@ -288,6 +291,20 @@ class Api:
             "hours_not_summed": unsummed,
         }
 
+    def headline(self, request: Request) -> dict[str, Any]:
+        wanted = self._filter(request)
+        with self.views() as views:
+            rows = views.latest_of(wanted, _READ)
+            causes = views.keeps_causes()
+        ends = [row["at"] for row in (*rows[-1:], *rows[:1])] or [0.0, 0.0]
+        middle = sum(ends) / 2
+        halves = [row for row in rows if row["at"] < middle], [row for row in rows if row["at"] >= middle]
+        names = ("all", "before", "after")
+        return {
+            "since": ends[0], "middle": middle, "until": ends[1], "is_all": len(rows) < _READ,
+            **{name: _in_short(some, causes) for name, some in zip(names, (rows, *halves), strict=True)},
+        }  # fmt: skip
+
     def series(self, request: Request) -> dict[str, Any]:
         given = request.given
         wanted = self._filter(request)
@@ -295,16 +312,17 @@ class Api:
             extent = views.extent(request.reader.tenant)
             low = wanted.since if wanted.since is not None else extent[0] if extent is not None else self.now
             high = wanted.until if wanted.until is not None else extent[1] if extent is not None else self.now
-            step = given["step"] or _step_for(high - low)
+            turns = sum(cell.turns for cell in views.cells(replace(wanted, metric="")))
+            groups = len(views.groups_of(given["by"], wanted, _LINES)) or 1
+            step = given["step"] * HOUR if given["step"] else _step_for(high - low, turns, groups)
             cells = views.cells(wanted, given["by"], step)
             changes = _changes(views, low if extent is not None else wanted.since or 0.0, request.reader)
-            releases = [{"version": version, "at": hour * HOUR} for version, hour in views.releases(wanted)[1:]]
-        with_intervals = wanted.metric is not None
+            releases = [{"version": version, "at": at} for version, at in views.releases(wanted)[1:]]
         found: dict[tuple[str | None, str], list[dict[str, Any]]] = {}
         for cell in cells:
-            found.setdefault((cell.group, cell.metric), []).append(_point(cell, with_intervals))
+            found.setdefault((cell.group, cell.metric), []).append(_point(cell))
         return {
-            "step_s": step * HOUR, "since": low, "until": high, "changes": changes, "releases": releases,
+            "step_s": step, "since": low, "until": high, "changes": changes, "releases": releases,
             "series": [{"group": group, "metric": metric, "points": points} for (group, metric), points in found.items()],
         }  # fmt: skip
 
@@ -318,11 +336,8 @@ class Api:
             facts = views.metrics_of()
             wanted = self._filter(request)
             before, after = request.given["before"], request.given["after"]
-            cells: dict[tuple[str | None, str], SumCell] = {
-                (cell.group, cell.metric): cell
-                for cell in views.cells(wanted, by, groups=(before, after))
-                if cell.group in (before, after)
-            }
+            every = views.cells(wanted, by, groups=(before, after))
+            cells = {(cell.group, cell.metric): cell for cell in every if cell.group in (before, after)}
             for name in (before, after):
                 if all(group != name for group, _ in cells):
                     known = ", ".join(views.groups_of(by, wanted)) or "none"
@@ -341,7 +356,8 @@ class Api:
             }
             for metric in sorted({metric for _, metric in cells if metric})
         ]  # fmt: skip
-        return {"by": by, "before": _side(before, cells), "after": _side(after, cells), "lines": lines}
+        others = sum(cell.turns for cell in every if not cell.metric and cell.group not in (before, after))
+        return {"by": by, "before": _side(before, cells), "after": _side(after, cells), "others": others, "lines": lines}
 
     def differences(self, request: Request) -> dict[str, Any]:
         with self.views() as views:
@@ -611,6 +627,23 @@ def _badness(passed: float | None, errors: float) -> tuple[float, float]:
     return 2.0 if passed is None else passed, -errors
 
 
+def _in_short(rows: Sequence[Mapping[str, Any]], causes: bool) -> dict[str, Any]:
+    """Return the number of turns, the share with a failed score, quantiles of the duration in seconds, and the mean cost."""
+    durations = [row["duration_s"] for row in rows if row["duration_s"] is not None]
+    costs = [row["cost_usd"] for row in rows if row["cost_usd"] is not None]
+    p50, p95 = (float(one) for one in np.quantile(durations, (0.5, 0.95))) if durations else (None, None)
+    return {
+        "turns": len(rows), "failed": sum(row["failed"] for row in rows) / len(rows) if rows and causes else None,
+        "p50_s": p50, "p95_s": p95, "cost_usd": math.fsum(costs) / len(costs) if costs else None,
+    }  # fmt: skip
+
+
+def _last_two(views: Views, tenant: str | None) -> list[str] | None:
+    """Return the two latest versions, the earlier one first."""
+    found = [version for version, _ in views.releases(Filter(tenant=tenant))[-2:]]
+    return found if len(found) == 2 else None
+
+
 def _group(cell: SumCell) -> dict[str, Any]:
     return {"group": cell.group, "turns": cell.turns, "errors": cell.errors, **_usage(cell)}
 
@@ -661,30 +694,40 @@ def _estimated(cell: SumCell, turns: int, facts: Mapping[str, Any]) -> dict[str,
     estimate = cell.estimate()
     return {
         "group": cell.group, "metric": cell.metric, **{name: facts.get(name) for name in _SCORE_FACTS if facts},
-        "turns": turns, "scored": cell.scored, "passed": cell.passed, "failed": cell.failed, "errors": cell.errors, **_cost(cell), "pass_rate": pass_rate(cell.wp, cell.wv - cell.wp),
+        "turns": turns, "scored": cell.scored, "passed": cell.passed, "failed": cell.failed, "failed_turns": cell.wv - cell.wp, "critical": cell.critical, "errors": cell.errors, **_cost(cell), "pass_rate": pass_rate(cell.wp, cell.wv - cell.wp),
         **(dict(estimate._asdict()) if estimate is not None else dict.fromkeys(("mean", "low", "high", "n_eff"))),
     }  # fmt: skip
 
 
-def _point(cell: SumCell, with_interval: bool) -> dict[str, Any]:
-    found = {"at": cell.hour * HOUR, "turns": cell.turns, "scored": cell.scored, "failed": cell.failed, "errors": cell.errors}
+def _point(cell: SumCell) -> dict[str, Any]:
+    found = {"at": cell.at, "turns": cell.turns, "scored": cell.scored, "failed": cell.failed, "errors": cell.errors}
     if not cell.metric:
         return {**found, **_usage(cell)}
-    estimate = cell.estimate() if with_interval else None
-    if estimate is not None:
-        return {**found, "mean": estimate.mean, "low": estimate.low, "high": estimate.high}
-    return {**found, "mean": cell.wy / cell.w if cell.w else None}
+    estimate = cell.estimate()
+    return {**found, **(dict.fromkeys(("mean", "low", "high")) if estimate is None else _of_estimate(estimate))}
+
+
+def _of_estimate(estimate: Estimate) -> dict[str, float]:
+    return {"mean": estimate.mean, "low": estimate.low, "high": estimate.high}
 
 
 _COMPARED = 50_000
 """Scores above which two groups are compared by their sums, unpaired, and each turn counts as a trace of its own."""
-_STEPS = (1, 2, 3, 6, 12, 24, 48, 168, 336, 720)
+_STEPS = (60, 120, 300, 600, 900, 1_800, *(hours * HOUR for hours in (1, 2, 3, 6, 12, 24, 48, 168, 336, 720)))
 _POINTS = 45
+_LINES = 6
+"""Lines of a chart."""
+_PER_POINT = 20
+"""Turns that a point should stand for, because the mean of a few says little."""
+_READ = 20_000
+"""Turns up to which parts of an hour are summed from the turns, and latest turns that the headline is computed from."""
 
 
-def _step_for(seconds: float) -> int:
-    """Return the smallest step in hours that divides a time range into at most 45 points."""
-    return next((step for step in _STEPS if seconds / (step * HOUR) <= _POINTS), _STEPS[-1])
+def _step_for(seconds: float, turns: int, groups: int) -> int:
+    """Return the smallest step in seconds that divides a time range into at most 45 points of some 20 turns of each group."""
+    points = min(_POINTS, max(4, turns // (_PER_POINT * groups)))
+    least = 0 if turns <= _READ else HOUR
+    return next((step for step in _STEPS if step >= least and seconds / step <= points), _STEPS[-1])
 
 
 _COLUMNS = (

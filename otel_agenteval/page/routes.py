@@ -60,8 +60,9 @@ ROUTES = (
     ), gives=("application/x-ndjson", "text/csv")),
     Route("GET", "/facets", Api.facets, "List the values by which turns can be filtered, with their counts", (*WHEN, *WHOSE), gives=("agents", "services", "versions", "models", "judges", "metrics", "since", "until", "content", "causes", "labels", "tenant", "budget_usd", "low_budgets", "unread_traces", "trace_url", "compared")),
     Route("GET", "/estimates", Api.estimates, "Get fleet estimates by metric and group, with 95 % intervals. Times are rounded to whole hours", (*OF_SUMS, _BY), gives=("groups", "estimates", "hours_not_summed")),
-    Route("GET", "/series", Api.series, "Get means over time, with intervals if `metric` is set", (
-        *OF_SUMS, _BY, Parameter("step", "count", "hours per point; by default, chosen for at most 45 points", least=1, most=8_760),
+    Route("GET", "/headline", Api.headline, "Get the share of failed turns, quantiles of the duration and the mean cost of the latest 20,000 turns, and of the two halves of their time", (*WHEN, *WHOSE), gives=("since", "middle", "until", "is_all", "all", "before", "after")),
+    Route("GET", "/series", Api.series, "Get means over time with 95 % intervals", (
+        *OF_SUMS, _BY, Parameter("step", "count", "hours per point; by default, at least a minute, so that at most 45 points have some 20 turns each", least=1, most=8_760),
     ), gives=("step_s", "since", "until", "changes", "releases", "series")),
     Route("GET", "/changes", Api.changes, "List detected changes of scores, the latest first", (Parameter("since", "time", "changes detected at or after this time"),), gives=("changes",)),
     Route("GET", "/differences", Api.differences, "Find the facts, and pairs of facts, that set the turns that failed a metric apart from those that passed", (
@@ -79,7 +80,7 @@ ROUTES = (
     Route("GET", "/compare", Api.compare, "Compare two groups of turns by metric", (
         *OF_SUMS, Parameter("by", "text", "grouping", tuple(GROUPS), default="version"),
         Parameter("before", "text", "first group", required=True), Parameter("after", "text", "second group", required=True),
-    ), gives=("by", "before", "after", "lines")),
+    ), gives=("by", "before", "after", "others", "lines")),
     Route("GET", "/compare/cases", Api.cases, "List the cases that two groups share, with the latest turn of each and their score differences", (
         *OF_TURNS, Parameter("by", "text", "grouping", ("version", "model", "agent", "service"), default="version"),
         Parameter("before", "text", "first group", required=True), Parameter("after", "text", "second group", required=True),

@@ -15,6 +15,7 @@ import pytest
 
 from otel_agenteval.cli.main import main
 from otel_agenteval.core.tenancy import qualified
+from otel_agenteval.evaluation.first_fault import Fault
 from otel_agenteval.outlets.store.reader import StoreReader, Wanted
 from otel_agenteval.outlets.store.views import Views
 from otel_agenteval.page.api import Options, Reader
@@ -24,7 +25,7 @@ from otel_agenteval.report.calibration import read_labels
 from otel_agenteval.report.releases import compare_groups
 from otel_agenteval.server.web import POLICY
 from tests.support.page import ServedPage
-from tests.support.stored_turns import NOW, filled, score_row, some_turns, store_at, turn_row
+from tests.support.stored_turns import NOW, failed_row, filled, score_row, some_turns, store_at, turn_row
 
 from .conftest import COUNT
 
@@ -146,6 +147,64 @@ def test_estimates_and_series_say_how_many_turns_stand_behind_them(page: ServedP
         point["low"] <= point["mean"] <= point["high"] for line in series["series"] if line["metric"] for point in line["points"]
     )
     assert len({point["at"] for line in series["series"] for point in line["points"]}) <= 61
+
+
+def test_the_headline_compares_both_halves_of_the_time(tmp_path: Path) -> None:
+    turns = []
+    for number in range(200):
+        late = number >= 100
+        more = {
+            "start": NOW - 20_000 + 100 * number,
+            "duration_s": 4.0 if late else 2.0,
+            "cost_usd": None if number % 2 else 0.02,
+        }
+        fails = number % (5 if late else 20) == 0
+        turn = failed_row(number, Fault("tool_error", "tool_calls[0]"), **more) if fails else turn_row(number, **more)
+        turns.append((turn, [score_row(turn, value=float(not fails))]))
+    with ServedPage(filled(tmp_path / "s.db", turns)) as served:
+        found = served.get("headline")
+        assert (found["since"], found["until"], found["is_all"]) == (NOW - 20_000, NOW - 100, True)
+        assert found["all"] == {"turns": 200, "failed": 0.125, "p50_s": 3.0, "p95_s": 4.0, "cost_usd": pytest.approx(0.02)}
+        assert [found[half][name] for half in ("before", "after") for name in ("turns", "failed", "p50_s")] == [
+            100,
+            0.05,
+            2.0,
+            100,
+            0.2,
+            4.0,
+        ]
+        assert served.get("headline", agent="nobody")["all"] == {
+            "turns": 0,
+            "failed": None,
+            "p50_s": None,
+            "p95_s": None,
+            "cost_usd": None,
+        }
+
+
+@pytest.mark.parametrize(("count", "hours", "step"), [(40, 2, 1_800), (900, 0.5, 60), (900, 5, 600), (30_000, 1, 3_600)])
+def test_points_of_a_series_follow_the_number_of_turns(count: int, hours: float, step: int, tmp_path: Path) -> None:
+    rows = (turn_row(number, start=NOW - hours * 3_600 * (1 - number / count)) for number in range(count))
+    with ServedPage(filled(tmp_path / "s.db", ((turn, [score_row(turn)]) for turn in rows))) as served:
+        found = served.get("series")
+        points = [point for line in found["series"] if line["metric"] for point in line["points"]]
+        assert found["step_s"] == step
+        assert sum(point["scored"] for point in points) == count
+        assert all(point["at"] % step == 0 and point["low"] <= point["mean"] <= point["high"] for point in points)
+
+
+def test_compare_takes_the_two_latest_versions_and_counts_what_is_left_out(tmp_path: Path) -> None:
+    rows = [turn_row(number, start=NOW - 5_000 + number, service_version=f"1.{number // 100}") for number in range(300)]
+    with ServedPage(filled(tmp_path / "s.db", [(turn, [score_row(turn)]) for turn in rows])) as served:
+        before, after = served.get("facets")["compared"]
+        found = served.get("compare", before=before, after=after)
+        assert (before, after, found["before"]["turns"], found["after"]["turns"], found["others"]) == (
+            "1.1",
+            "1.2",
+            100,
+            100,
+            100,
+        )
 
 
 def test_two_releases_differ_as_the_command_compare_says(page: ServedPage) -> None:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -83,12 +84,61 @@ def test_the_fleet_shows_estimates_over_time_and_leads_to_the_turns_behind_them(
     assert tab.locator(".cards li").count() == 3
     assert tab.locator(".multiples article").count() == 3
     assert tab.locator(".multiples article .release").count() == 3
+    assert [one.text_content() for one in tab.locator("section details summary h3").all()] == ["Answer", "Tools", "Sources"]
     row = tab.locator("tbody tr", has_text="llm_faithfulness").first
     assert re.search(r"0\.\d", row.text_content())
     card = tab.locator(".cards li", has_text="travel")
     card.get_by_role("link", name="100").click()
     tab.wait_for_url("**/turns?agent=travel")
     assert rows_in(tab) == 100
+
+
+def test_critical_findings_come_first_and_failures_are_shares_of_all_turns(tab: Any, page: ServedPage) -> None:
+    tab.goto("/")
+    tab.wait_for_selector("#critical")
+    assert [one.text_content() for one in tab.locator("main h2").all()][:2] == ["Critical findings", "Most failures"]
+    critical = len(list(page.all_turns(metric="code_refusal", severity="critical")))
+    assert f"{critical} of 300 turns" in tab.text_content("section:has(#critical)")
+    judged = tab.locator("section:has(#failures) li", has_text="llm_faithfulness")
+    assert re.search(r"about \d+\.\d % of 300 turns, from \d+ scored", judged.text_content())
+    tab.locator("section:has(#critical) a").first.click()
+    tab.wait_for_url("**/turns?metric=code_refusal&severity=critical")
+    assert rows_in(tab) == critical
+
+
+def test_dragging_over_a_chart_zooms(tab: Any) -> None:
+    tab.goto("/")
+    chart = tab.locator(".multiples article", has_text="code_refusal").locator("svg")
+    chart.wait_for()
+    chart.scroll_into_view_if_needed()
+    box = chart.bounding_box()
+    tab.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + 40)
+    tab.mouse.down()
+    tab.mouse.move(box["x"] + box["width"] * 0.75, box["y"] + 40)
+    tab.mouse.up()
+    tab.wait_for_url("**/?since=*&until=*")
+    since, until = (float(parse_qs(urlsplit(tab.url).query)[name][0]) for name in ("since", "until"))
+    assert 0.1 * 3 * 86_400 < until - since < 0.4 * 3 * 86_400
+
+
+def test_an_empty_store_says_how_turns_come_into_it(browser: Any, tmp_path: Path) -> None:
+    with ServedPage(filled(tmp_path / "s.db", [])) as served:
+        for tab in opened(browser, served.url):
+            tab.goto("/")
+            tab.wait_for_selector("text=The store has no turns yet.")
+            assert "OTEL_EXPORTER_OTLP_ENDPOINT" in tab.text_content("main")
+
+
+def test_compare_begins_with_the_latest_versions_and_fits_a_phone(tab: Any) -> None:
+    tab.set_viewport_size({"width": 400, "height": 800})
+    tab.goto("/compare")
+    row = tab.locator(".compared tbody tr").first
+    row.wait_for()
+    assert [tab.get_by_label(name).input_value() for name in ("Before", "After")] == ["1.4", "1.5"]
+    for place in (1, 2):  # verdict and difference
+        box = row.locator("td").nth(place).bounding_box()
+        assert box["x"] + box["width"] <= 400
+    assert "All turns are compared" in tab.text_content(".compared caption") or "pairs" in tab.text_content(".compared caption")
 
 
 # --- the list

@@ -195,7 +195,8 @@ def test_fleet_shows_warnings_only_if_there_are_some(browser: Any, tmp_path: Pat
     low = {"metric": None, "unit": "usd", "window": "day", "limit": 5.0, "remaining": 0.25}
     enough = {"metric": "llm_relevance", "unit": "calls", "window": "day", "limit": 50.0, "remaining": 20.0}
     unread = {"scope": "haystack", "missing": "content", "traces": 3, "fix": "Set it."}
-    path = filled(tmp_path / "s.db", [(turn_row(0), [score_row(turn_row(0))])])
+    turns = [turn_row(0), turn_row(1, tenant="acme")]
+    path = filled(tmp_path / "s.db", [(turn, [score_row(turn)]) for turn in turns])
     with ServedPage(path, readers={"a": Reader(), "t": Reader("read", "acme")}) as served:
         served.api.status = lambda: {"budgets": [low, enough], "unread_traces": [unread]}
         for token, budgets, left, traces in (("a", [low], 0.25, 3), ("t", [], None, 0)):
@@ -207,7 +208,7 @@ def test_fleet_shows_warnings_only_if_there_are_some(browser: Any, tmp_path: Pat
                 tab.get_by_role("heading", name="Estimates").wait_for()
                 tab.wait_for_load_state("networkidle")
                 assert tab.get_by_role("heading", name="Warnings").count() == len(budgets)
-                assert tab.locator("main a[href='/health']").count() == 2 * len(budgets)
+                assert tab.locator("main a[href='/health']").count() == 3 * len(budgets)  # with that of the headline
 
 
 def test_phone_scrolls_only_the_modes(browser: Any, url: str) -> None:

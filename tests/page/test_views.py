@@ -180,10 +180,10 @@ def test_a_series_has_every_score_in_its_hour(empty: str, rows: Any) -> None:
     path = filled(empty, some_turns(COUNT))
     summed(path)
     with Views(path) as views:
-        for step in (1, 5, 48):
-            expected = Counter(int(turn["start"] // HOUR) // step * step for turn, scores in rows if "llm_faithfulness" in scores)
+        for step in (60, 1_800, HOUR, 5 * HOUR, 48 * HOUR):
+            expected = Counter(int(turn["start"] // step) * step for turn, scores in rows if "llm_faithfulness" in scores)
             cells = views.cells(Filter(metric="llm_faithfulness"), step=step)
-            assert {cell.hour: cell.scored for cell in cells if cell.metric} == expected
+            assert {cell.at: cell.scored for cell in cells if cell.metric} == expected
 
 
 def test_what_counts_and_what_does_not(empty: str) -> None:
@@ -349,7 +349,7 @@ def test_many_groups_are_summed_as_others(empty: str) -> None:
     turns = [turn_row(number, agent=f"agent-{number % count:02}", service=None) for number in range(2 * count - 5)]
     path = filled(empty, [(turn, [score_row(turn)]) for turn in turns])
     with Views(path) as views:
-        for step in (None, 24):
+        for step in (None, 300, 24 * HOUR):
             found = Counter({cell.group: cell.turns for cell in views.cells(Filter(), "agent", step) if not cell.metric})
             assert found == Counter({f"agent-{number:02}": 2 for number in range(30)}) + Counter({OTHERS: 15})
         scored = {cell.group: cell.scored for cell in views.cells(Filter(), "agent", groups=("agent-39",)) if cell.metric}
@@ -357,3 +357,40 @@ def test_many_groups_are_summed_as_others(empty: str) -> None:
         assert {cell.group for cell in views.cells(Filter(), "service")} == {None}
         assert len(views.groups_of("agent", Filter())) == 30
         assert len(views.groups_of("agent", Filter(), 1_000)) == count
+
+
+def test_a_release_begins_with_its_first_turn_also_in_days_that_are_summed(empty: str) -> None:
+    begun = NOW - 3 * 86_400 + 5_432.5
+    turns = [
+        turn_row(
+            number,
+            start=begun - 50_000 + 1_000 * number,
+            service_version="1.5" if number >= 50 else "1.4",
+            agent=AGENTS[number % 2],
+        )
+        for number in range(100)
+    ]
+    path = filled(empty, [(turn, [score_row(turn)]) for turn in turns])
+    for _ in range(2):
+        with Views(path) as views:
+            assert views.releases(Filter()) == [("1.4", begun - 50_000), ("1.5", begun)]
+            assert views.releases(Filter(agents=(AGENTS[1],))) == [("1.4", begun - 49_000), ("1.5", begun + 1_000)]
+        summed(path)
+
+
+def test_critical_findings_and_failed_turns_are_counted_in_sums(path: str, rows: Any) -> None:
+    failed = sum(scores["code_refusal"]["passed"] == 0 for _, scores in rows)
+    critical = sum(scores["code_refusal"]["passed"] == 0 and turn["agent"] == "travel" for turn, scores in rows)
+    with Views(path) as views:
+        for step in (None, 60, HOUR, 24 * HOUR):
+            cells = [cell for cell in views.cells(Filter(), step=step) if cell.metric == "code_refusal"]
+            assert (sum(cell.failed for cell in cells), sum(cell.critical for cell in cells)) == (failed, critical)
+
+
+def test_parts_of_an_hour_have_the_turns_of_their_time_alone(path: str, rows: Any) -> None:
+    since, until = NOW - 50_000.0, NOW - 40_123.0
+    expected = sum(since <= turn["start"] < until for turn, _ in rows)
+    with Views(path) as views:
+        cells = [cell for cell in views.cells(Filter(since=since, until=until), "agent", 300) if not cell.metric]
+    assert sum(cell.turns for cell in cells) == expected
+    assert all(cell.at % 300 == 0 and since - 300 < cell.at < until for cell in cells)

@@ -126,12 +126,12 @@ TOPIC_COLUMNS: Mapping[str, str] = {
 
 HOURLY_COLUMNS: Mapping[str, str] = {
     "hour": "INTEGER NOT NULL", "agent": "TEXT", "service": "TEXT", "service_version": "TEXT", "model": "TEXT", "tenant": "TEXT", "judge_model": "TEXT", "metric": "TEXT NOT NULL",
-    "turns": "INTEGER", "scored": "INTEGER", "passed": "INTEGER", "failed": "INTEGER", "errors": "INTEGER", "cost_usd": "REAL", "priced": "INTEGER", "estimated": "INTEGER", "tokens": "INTEGER",
+    "turns": "INTEGER", "scored": "INTEGER", "passed": "INTEGER", "failed": "INTEGER", "critical": "INTEGER", "errors": "INTEGER", "cost_usd": "REAL", "priced": "INTEGER", "estimated": "INTEGER", "tokens": "INTEGER",
     "duration_s": "REAL", "timed": "INTEGER", "wv": "REAL", "wp": "REAL", "least": "REAL", "most": "REAL", "w": "REAL", "wy": "REAL", "wy2": "REAL", "w2": "REAL", "w2y": "REAL", "w2y2": "REAL",
 }  # fmt: skip
 """Columns of sums over an hour's turns that share all filter values.
 
-There is one row per metric, and one with an empty ``metric`` for the turns themselves.
+There is one row per metric, and one with an empty ``metric`` for the turns themselves. ``critical`` counts scores with a critical finding.
 ``priced``, ``estimated`` and ``timed`` count those with a known cost, an estimated cost and a known duration. ``wv`` is the
 weight of the verdicts, and ``wp`` of those that pass. ``w`` is the sum of the scores' weights, ``wy`` of weighted values, ``w2y2`` of squared weights times squared values, and so on.
 """
@@ -224,6 +224,12 @@ def is_vacuous(sql: Syntax) -> str:
 def verdict_is(passed: bool, sql: Syntax, column: str = "scores.passed") -> str:
     """Return the SQL condition for a verdict that counts: as in reports, not a vacuous or neutral one."""
     return f"({column} = {int(passed)} AND scores.status = 'ok' AND scores.direction <> 'neutral' AND NOT {is_vacuous(sql)})"
+
+
+def has_severity(severity: str, sql: Syntax) -> str:
+    """Return the SQL condition for a score with a finding of a severity. Quotes in texts are escaped, so they don't match."""
+    is_found = sql.contains.format("scores.detail", f'\'"severity":"{severity}"\'')
+    return f"(scores.detail IS NOT NULL AND {is_found})"
 
 
 VACUOUS = '"vacuous":true'

@@ -24,7 +24,21 @@ from ...evaluation.turn_facts import FactCondition
 from ...statistics.groups import GroupValue
 from ...statistics.weighted import Estimate, Sums
 from .reader import MOST_VERDICTS, StoredModes, StoreReader, VerdictRow, backend_of, plain
-from .statements import AT, CURRENT, DAY, HOUR, HOURLY_COLUMNS, MINUTE, TURN_COLUMNS, Syntax, Where, among, is_vacuous, verdict_is
+from .statements import (
+    AT,
+    CURRENT,
+    DAY,
+    HOUR,
+    HOURLY_COLUMNS,
+    MINUTE,
+    TURN_COLUMNS,
+    Syntax,
+    Where,
+    among,
+    has_severity,
+    is_vacuous,
+    verdict_is,
+)
 
 Outcome = Literal["pass", "fail", "error"]
 Order = Literal["newest", "oldest"]
@@ -91,12 +105,14 @@ class SumCell:
 
     group: str | None
     metric: str
-    hour: int
-    """First of its hours since the Unix epoch. 0 without a step."""
+    at: int
+    """Start of its time in seconds since the Unix epoch. 0 without a step."""
     turns: int
     scored: int
     passed: int
     failed: int
+    """Number of failed scores or, if ``metric`` is empty, of turns with one."""
+    critical: int
     errors: int
     cost_usd: float
     priced: int
@@ -136,12 +152,12 @@ MOST_GROUPS = 30
 """Groups that are summed separately."""
 OTHERS = "(others)"
 _SUMMED = (
-    "turns", "scored", "passed", "failed", "errors", "cost_usd", "priced", "estimated", "tokens", "duration_s", "timed", "wv", "wp",
+    "turns", "scored", "passed", "failed", "critical", "errors", "cost_usd", "priced", "estimated", "tokens", "duration_s", "timed", "wv", "wp",
 )  # fmt: skip
 _FACTS = ("kind", "unit", "direction", "type", "threshold", "policy", "version")
 _LATEST = 200
 """Number of recent turns whose scores describe their metrics."""
-_COUNTED = frozenset(("hour", "turns", "scored", "passed", "failed", "errors", "priced", "estimated", "tokens", "timed"))
+_COUNTED = frozenset(("turns", "scored", "passed", "failed", "critical", "errors", "priced", "estimated", "tokens", "timed"))
 _MOMENTS = ("w", "wy", "wy2", "w2", "w2y", "w2y2")
 _OF_TURN = "agent, service, service_version, model, tenant"
 
@@ -152,23 +168,23 @@ def _whole(sum_of: str, sql: Syntax) -> str:
     return sql.integer.format(f"CASE WHEN {total} < 9e18 THEN {total} ELSE 9e18 END")
 
 
-def _sums_by_hour(where: str, sql: Syntax) -> str:
-    """Return SQL for the rows of ``hourly`` of the turns that meet a condition."""
-    hour, total = sql.floor.format(f"{AT} / {HOUR}"), sql.total.format
+def _sums_by_hour(where: str, sql: Syntax, seconds: int = HOUR) -> str:
+    """Return SQL for the rows of ``hourly`` of the turns that meet a condition, or for rows of another length."""
+    hour, total = sql.floor.format(f"{AT} / {seconds}"), sql.total.format
     counts = f"scores.status = 'ok' AND scores.value IS NOT NULL AND coalesce(scores.sample_probability, 1.0) > 0 AND NOT {is_vacuous(sql)}"
     tokens = _whole("coalesce(input_tokens, 0.0) + coalesce(output_tokens, 0.0)", sql)
     moments = ("weight", "weight * y", "weight * y * y", "weight * weight", "weight * weight * y", "weight * weight * y * y")
     return f"""
-SELECT {hour} AS hour, {_OF_TURN}, CAST(NULL AS TEXT) AS judge_model, '' AS metric, count(*) AS turns, 0 AS scored, 0 AS passed, 0 AS failed, count(error) AS errors,
+SELECT {hour} AS hour, {_OF_TURN}, CAST(NULL AS TEXT) AS judge_model, '' AS metric, count(*) AS turns, 0 AS scored, 0 AS passed, count(failed) AS failed, 0 AS critical, count(error) AS errors,
   {total("cost_usd")} AS cost_usd, count(cost_usd) AS priced, count(CASE WHEN cost_estimated = 1 THEN 1 END) AS estimated, {tokens} AS tokens,
   {total("duration_s")} AS duration_s, count(duration_s) AS timed, 0.0 AS wv, 0.0 AS wp,
   min(duration_s) AS least, max(duration_s) AS most, 0.0 AS w, 0.0 AS wy, 0.0 AS wy2, 0.0 AS w2, 0.0 AS w2y, 0.0 AS w2y2
 FROM turns WHERE superseded_by IS NULL AND {where} GROUP BY 1, 2, 3, 4, 5, 6
 UNION ALL
-SELECT {hour}, {_OF_TURN}, judge_model, metric, count(*), count(y), count(CASE WHEN passes THEN 1 END), count(CASE WHEN fails THEN 1 END), count(CASE WHEN status = 'error' THEN 1 END),
+SELECT {hour}, {_OF_TURN}, judge_model, metric, count(*), count(y), count(CASE WHEN passes THEN 1 END), count(CASE WHEN fails THEN 1 END), count(CASE WHEN is_critical THEN 1 END), count(CASE WHEN status = 'error' THEN 1 END),
   {total("judge_cost_usd")}, count(judge_cost_usd), 0, 0, 0.0, 0, {total("CASE WHEN passes OR fails THEN weight END")}, {total("CASE WHEN passes THEN weight END")}, min(y), max(y), {", ".join(map(total, moments))}
 FROM (
-  SELECT turns.start, turns.stored_at, {_OF_TURN}, judge_model, metric, status, judge_cost_usd, {verdict_is(True, sql)} AS passes, {verdict_is(False, sql)} AS fails,
+  SELECT turns.start, turns.stored_at, {_OF_TURN}, judge_model, metric, status, judge_cost_usd, {verdict_is(True, sql)} AS passes, {verdict_is(False, sql)} AS fails, {has_severity("critical", sql)} AS is_critical,
     CASE WHEN {counts} THEN value END AS y, CASE WHEN {counts} THEN 1.0 / coalesce(sample_probability, 1.0) END AS weight
   FROM turns JOIN scores USING (turn_id) WHERE {CURRENT} AND {where}
 ) AS turns GROUP BY 1, 2, 3, 4, 5, 6, 7, 8
@@ -346,25 +362,34 @@ class Views(StoreReader):
         return float(self._db.execute("SELECT coalesce(max(stored_at), 0) FROM turns").fetchone()[0])
 
     def cells(self, wanted: Filter, by: str | None = None, step: int | None = None, groups: Sequence[str] = ()) -> list[SumCell]:
-        """Return sums by group and time, filtered by the time and the facts of turns. Groups other than the given ones, or
-        than those with the most turns, are summed as :data:`OTHERS`.
+        """Return sums by group and parts of ``step`` seconds, filtered by the time and the facts of turns. Groups other than
+        the given ones, or than those with the most turns, are summed as :data:`OTHERS`. Times are rounded to whole hours,
+        unless ``step`` is less than an hour: then all turns are read.
         """
-        where = _of_hours(wanted, self._sql)
+        if step is not None and step < HOUR:
+            times = " AND ".join([
+                "1 = 1", *(f"{AT} {sign} {float(at)}" for sign, at in ((">=", wanted.since), ("<", wanted.until)) if at is not None)
+            ])  # fmt: skip
+            hours, source = 1, _sums_by_hour(times, self._sql, step)
+            where = _of_hours(replace(wanted, since=None, until=None), self._sql)
+        else:
+            hours = (step or HOUR) // HOUR
+            where, source = _of_hours(wanted, self._sql), self._sums(wanted, None if step is None else hours)
         group = "CAST(NULL AS TEXT)"
         if by is not None:
             column = GROUPS[by]
             kept = ", ".join([self._sql.p] * len(groups)) or f"SELECT name FROM ({_largest(by)}) AS largest"
             group = f"CASE WHEN {column} IS NULL OR {column} IN ({kept}) THEN {column} ELSE '{OTHERS}' END"
-        hour = f"hour / {step} * {step}" if step is not None else "0"
+        part = f"hour / {hours}" if step is not None else "0"
         places = "1, 2, 3" if step is not None else "1, 2"
         sums = ", ".join(f"{self._sql.total.format(name)} AS {name}" for name in (*_SUMMED, *_MOMENTS))
         rows = self._db.execute(
-            f"WITH sums AS (SELECT * FROM ({self._sums(wanted, step)}) AS every WHERE {where}) "
-            f"SELECT {group} AS name, metric, {hour} AS hour, {sums}, min(least) AS least, max(most) AS most FROM sums "
+            f"WITH sums AS (SELECT * FROM ({source}) AS every WHERE {where}) "
+            f"SELECT {group} AS name, metric, {part} AS part, {sums}, min(least) AS least, max(most) AS most FROM sums "
             f"GROUP BY {places} ORDER BY {places}",
             [*where.values, *groups],
         )
-        return [_cell(row) for row in rows]
+        return [_cell(row, step or 0) for row in rows]
 
     def groups_of(self, by: str, wanted: Filter, most: int = MOST_GROUPS) -> dict[str, int]:
         """Return a group's most frequent values, the first first, with turns or, for judges, scores."""
@@ -374,14 +399,32 @@ class Views(StoreReader):
         )
         return {str(name): int(count) for name, count in rows}
 
-    def releases(self, wanted: Filter) -> list[tuple[str, int]]:
-        """Return the service versions with the first hour of their turns, in that order."""
-        where = _of_hours(wanted, self._sql)
+    def releases(self, wanted: Filter) -> list[tuple[str, float]]:
+        """Return the latest service versions with the time of their first turn, in that order."""
+        where, p = _of_hours(wanted, self._sql), self._sql.p
         rows = self._db.execute(
-            f"SELECT service_version, min(hour) FROM ({self._sums(wanted)}) AS sums WHERE metric = '' AND service_version IS NOT NULL AND {where} GROUP BY 1 ORDER BY 2, 1",
+            f"SELECT service_version, min(hour) AS hour FROM ({self._sums(wanted, 1)}) AS sums WHERE metric = '' AND service_version IS NOT NULL AND {where} "
+            f"GROUP BY 1 ORDER BY 2 DESC LIMIT {MOST_GROUPS}",
             where.values,
+        ).fetchall()
+        found = []
+        for version, hour in rows:
+            of_turns = _of_facts(wanted, self._sql, "turns.")
+            first = self._db.execute(
+                f"SELECT {AT} FROM turns WHERE {AT} >= {p} AND {AT} < {p} AND service_version = {p} AND {of_turns} ORDER BY {AT} LIMIT 1",
+                (hour * HOUR, (hour + 1) * HOUR, version, *of_turns.values),
+            ).fetchone()
+            found.append((str(version), float(first[0] if first is not None else hour * HOUR)))
+        return sorted(found, key=lambda one: one[1])
+
+    def latest_of(self, wanted: Filter, most: int) -> list[dict[str, Any]]:
+        """Return start, duration, cost and failure of the latest turns, filtered by time and facts."""
+        where, times = _of_facts(wanted, self._sql, "turns.", "turns.superseded_by IS NULL"), _of_time(wanted, self._sql)
+        rows = self._db.execute(
+            f"SELECT {AT} AS at, duration_s, cost_usd, failed IS NOT NULL AS failed FROM turns WHERE {times} AND {where} ORDER BY {AT} DESC LIMIT {self._sql.p}",
+            (*times.values, *where.values, most),
         )
-        return [(str(version), int(hour)) for version, hour in rows]
+        return [dict(row) for row in rows]
 
     def metrics_of(self) -> dict[str, dict[str, Any]]:
         """Return the facts of each metric (``_FACTS``) from a recent score."""
@@ -592,9 +635,9 @@ def _without(hours: Sequence[int], minutes: Sequence[int]) -> list[tuple[int, in
     return found
 
 
-def _cell(row: sqlite3.Row) -> SumCell:
+def _cell(row: sqlite3.Row, step: int) -> SumCell:
     found: dict[str, Any] = {name: int(row[name]) if name in _COUNTED else row[name] for name in row.keys()}  # noqa: SIM118 - a row's iterator gives values
-    return SumCell(found.pop("name"), **found)
+    return SumCell(found.pop("name"), found.pop("metric"), int(found.pop("part")) * step, **found)
 
 
 def _of_facts(wanted: Filter, sql: Syntax, table: str = "", *conditions: str) -> Where:
@@ -682,9 +725,8 @@ def _of_score(wanted: Filter, sql: Syntax, column: str = "{}") -> Where:
         where.add("scores.status = 'error'")
     elif wanted.outcome is not None:
         where.add(verdict_is(wanted.outcome == "pass", sql, passed))
-    if wanted.severity is not None:  # quotes in texts are escaped, so they don't match
-        has_finding = sql.contains.format("scores.detail", sql.p)
-        where.add(f"scores.detail IS NOT NULL AND {has_finding}", f'"severity":"{wanted.severity}"')
+    if wanted.severity is not None:
+        where.add(has_severity(wanted.severity, sql))
     where.compare(f"{column.format('scores.metric')} =", wanted.metric)
     where.compare(f"{column.format('scores.value')} <", wanted.below)
     where.compare(f"{column.format('scores.value')} >", wanted.above)

@@ -134,7 +134,12 @@ export function Wait({ of, children }) {
 
 const whole = new Intl.NumberFormat("en");
 export const count = (n) => (n === null || n === undefined ? "–" : whole.format(Math.round(n)));
-export const percent = (x, digits = 0) => (x === null || x === undefined ? "–" : `${(100 * x).toFixed(digits)} %`);
+// A share of nearly all isn't rounded to all.
+export function percent(x, digits = 0) {
+  if (x === null || x === undefined) return "–";
+  const more = [0, 1, 2, 3].find((n) => digits + n === 3 || Math.abs(x) >= 1 || Number((100 * x).toFixed(digits + n)) < 100);
+  return `${(100 * x).toFixed(digits + more)} %`;
+}
 export const short = (id) => (id ? `${id.slice(0, 8)}` : "–");
 
 export function number(value, unit = "1") {
@@ -142,8 +147,8 @@ export function number(value, unit = "1") {
   if (unit === "s") return seconds(value);
   if (unit === "USD") return dollars(value);
   const size = Math.abs(value);
-  const text = size >= 1000 ? count(value) : Number.isInteger(value) ? String(value) : value.toPrecision(size < 1 ? 2 : 3);
-  return unit === "1" ? text : `${text} ${unit.replace(/[{}]/g, "")}`;
+  const text = size >= 1000 ? count(value) : Number.isInteger(value) ? String(value) : value.toPrecision(size < 0.95 ? 2 : 3);
+  return unit === "1" ? text : `${text} ${unit.replace(/^\{(.*)\}$/, value === 1 ? "$1" : "$1s")}`;
 }
 export function seconds(value) {
   if (value === null || value === undefined) return "–";
@@ -151,7 +156,7 @@ export function seconds(value) {
   if (value < 1) return `${Math.round(value * 1000)} ms`;
   return value < 120 ? `${value.toFixed(value < 10 ? 2 : 1)} s` : `${(value / 60).toFixed(1)} min`;
 }
-export const dollars = (value) => (value === null || value === undefined ? "–" : value === 0 ? "$0" : value < 0.01 ? `$${value.toPrecision(2)}` : `$${value.toFixed(2)}`);
+export const dollars = (value) => (value === null || value === undefined ? "–" : value < 0 ? `-${dollars(-value)}` : value === 0 ? "$0" : value < 0.1 ? `$${value.toPrecision(2)}` : `$${value.toFixed(2)}`);
 export const cost = (of) => (of.cost_usd !== null && of.cost_usd !== undefined && of.cost_estimated ? html`<span title="estimated from tokens and prices">≈${dollars(of.cost_usd)}</span>` : dollars(of.cost_usd));
 export function time(at, withDay = true) {
   if (at === null || at === undefined) return "–";

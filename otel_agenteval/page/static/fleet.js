@@ -14,20 +14,46 @@ export function Fleet({ address, facets }) {
   const series = useGet(`series?${asked}`);
   const lately = sumsOf(query);
   lately.delete("metric");
+  const headline = useGet(`headline?${lately}`);
   if (!lately.has("since")) lately.set("since", "24h");
   const modes = useGet(facets?.causes ? `failure-modes?${lately}` : null);
   const change = (value) => go(`${link("/", query)}${link("/", query).includes("?") ? "&" : "?"}by=${value}`);
+  if (facets?.since === null) return html`<h1>Fleet</h1><${NoTurns} />`;
   return html`<h1>Fleet</h1>
     <${Filters} address=${address} facets=${facets} lists=${false} />
-    <div class="bar"><span id="by-label">Grouped by</span> <div class="tabs" role="group" aria-labelledby="by-label">${BY.map(([value, text]) => html`<button type="button" aria-pressed=${by === value} onClick=${() => change(value)}>${text}</button>`)}</div>
-      ${facets?.budget_usd !== null && facets?.budget_usd !== undefined && html`<span class="dim">${dollars(facets.budget_usd)} left in the judge budget</span>`}</div>
     <${Wait} of=${estimates}>${(found) => html`
+      ${headline.value && html`<${Headline} found=${found} halves=${headline.value} facets=${facets} query=${query} />`}
       <${Attention} found=${found} changes=${series.value?.changes ?? []} modes=${modes.value?.modes ?? []} lately=${lately} facets=${facets} query=${query} />
+      <div class="bar"><span id="by-label">Grouped by</span> <div class="tabs" role="group" aria-labelledby="by-label">${BY.map(([value, text]) => html`<button type="button" aria-pressed=${by === value} onClick=${() => change(value)}>${text}</button>`)}</div></div>
       <${Groups} found=${found} by=${by} query=${query} />
       <${Wait} of=${series}>${(over) => html`<${Multiples} found=${found} over=${over} by=${by} query=${query} /><${Changes} title="Other changes" changes=${over.changes.filter((one) => one.verdict !== "worse")} query=${query} />`}</${Wait}>
       <${Table} found=${found} by=${by} query=${query} />
       ${found.hours_not_summed > 2 && html`<p class="dim">${count(found.hours_not_summed)} hours aren't summarized yet. Until then, this view is slower, but complete.</p>`}`}
     </${Wait}>`;
+}
+
+function NoTurns() {
+  return html`<section class="empty"><p>The store has no turns yet. A turn is stored when the agent has answered and its trace is closed, by default after some 10 seconds.</p>
+    <p>Send the agent's spans to the sidecar: set <code>OTEL_EXPORTER_OTLP_ENDPOINT</code> to its OTLP address, by default port 4317 for gRPC and 4318 for HTTP. To see this page with examples, run <code>otel-agenteval demo</code>. <${Link} to="/health">Health</${Link}> shows what has arrived.</p></section>`;
+}
+
+// The whole time, and its two halves: a change is shown without a verdict, because no test is made.
+function Headline({ found, halves, facets, query }) {
+  const { all, before, after } = halves;
+  const turns = allTurns(found);
+  const sum = (key) => found.groups.reduce((total, one) => (one[key] === null ? total : (total ?? 0) + one[key]), null);
+  const spent = found.estimates.reduce((total, one) => (one.cost_usd === null ? total : (total ?? 0) + one.cost_usd), null);
+  const pair = (key, text) => (before.turns && after.turns && before[key] !== null && after[key] !== null ? `${text(before[key])} → ${text(after[key])}` : "");
+  const rows = [
+    ["turns", html`<${Link} to=${link("/turns", query)}>${count(turns)}</${Link}>`, halves.is_all ? pair("turns", count) : ""],
+    ["with a failed score", all.failed === null ? "–" : html`<${Link} to=${link("/turns", query, { outcome: "fail" })}>${percent(all.failed, 1)}</${Link}>`, pair("failed", (x) => percent(x, 1))],
+    ["duration, median", seconds(all.p50_s), pair("p50_s", seconds)],
+    ["duration, 95 %", seconds(all.p95_s), pair("p95_s", seconds)],
+    ["cost", dollars(sum("cost_usd")), pair("cost_usd", dollars) && `${pair("cost_usd", dollars)} a turn`],
+    ["cost of judges", dollars(spent), typeof facets?.budget_usd === "number" ? html`<${Link} to="/health">${dollars(facets.budget_usd)} of the budget left</${Link}>` : ""],
+  ];
+  return html`<section aria-label="Headline"><dl class="headline">${rows.map(([name, value, change]) => html`<div><dt>${name}</dt><dd>${value}</dd><dd class="dim small">${change}</dd></div>`)}</dl>
+    ${before.turns > 0 && after.turns > 0 && html`<p class="dim small">Arrows: first and second half of the time, divided at ${time(halves.middle).slice(0, 16)} UTC${halves.is_all ? "" : `, of the latest ${count(all.turns)} turns`}.</p>`}</section>`;
 }
 
 const nameOf = (group, by) => group ?? `no ${by}`;
@@ -40,7 +66,8 @@ function Groups({ found, by, query }) {
     return most;
   };
   const spent = (group) => found.estimates.reduce((sum, one) => (one.group === group && one.cost_usd !== null ? (sum ?? 0) + one.cost_usd : sum), null);
-  return html`<ul class="cards">${found.groups.map((group, i) => html`<li class=${colourOf(i)}>
+  const places = found.groups.map((group) => group.group).slice(0, 6).sort();
+  return html`<ul class="cards">${found.groups.map((group) => html`<li class=${colourOf(places.indexOf(group.group))}>
     <h2><span class="dot" aria-hidden="true"></span><${Pick} query=${query} path="/" name=${by} value=${group.group}>${nameOf(group.group, by)}</${Pick}></h2>
     <dl>
       <div><dt>turns</dt><dd><${Link} to=${link("/turns", query, only(by, group.group))}>${count(group.turns)}</${Link}></dd></div>
@@ -53,33 +80,41 @@ function Groups({ found, by, query }) {
     ${found.groups.length === 0 && html`<p class="empty">No turns match. <${Link} to="/">Remove all filters</${Link}></p>`}`;
 }
 
+// Areas of metrics by their names, in the order of the page.
+const AREAS = [["Answer", null], ["Tools", /tool|step|plan|argument|handoff|workflow|agent/], ["Sources", /ungrounded|faithful|ground|context|recall|precision|relevan|mrr|hallucin/], ["Safety", /leak|injection|pii|privacy|toxic|bias|hate|violence|harm|sexual|policy|moderation|jailbreak/], ["Time and cost", /latency|cost|token|duration|energy|carbon|first_chunk/]];
+const areaOf = (metric) => (AREAS.findLast(([, pattern]) => pattern?.test(metric)) ?? AREAS[0])[0];
+const BETTER = { up: ["↑", "higher is better"], down: ["↓", "lower is better"], neutral: ["", "neither direction is better"] };
+
 function Multiples({ found, over, by, query }) {
-  const groups = found.groups.map((group) => group.group);
+  const groups = found.groups.map((group) => group.group).slice(0, 6), places = [...groups].sort(); // colors that stay when the order changes
   const metrics = [...new Set(found.estimates.map((one) => one.metric))];
+  const factsOf = new Map(found.estimates.map((one) => [`${one.metric} ${one.group}`, one]));
   const byMetric = new Map();
   for (const one of over.series) {
-    if (!one.metric) continue;
-    const place = groups.indexOf(one.group);
-    if (place >= 0 && place < 6) byMetric.set(one.metric, [...(byMetric.get(one.metric) ?? []), { name: nameOf(one.group, by), group: one.group, place, points: one.points }]);
+    if (!one.metric || !groups.includes(one.group)) continue;
+    const facts = factsOf.get(`${one.metric} ${one.group}`), sampled = facts && (facts.scored < 0.98 * facts.turns || query.get("metric"));
+    const points = sampled ? one.points : one.points.map(({ low, high, ...point }) => point);
+    byMetric.set(one.metric, [...(byMetric.get(one.metric) ?? []), { name: nameOf(one.group, by), group: one.group, place: places.indexOf(one.group), points }]);
   }
   const chosen = query.get("metric");
   const shown = chosen ? metrics.filter((metric) => metric === chosen) : metrics;
-  const last = (point) => point.at + over.step_s;
-  return html`<section aria-labelledby="over-time"><h2 id="over-time">Over time</h2><div class=${`multiples ${chosen ? "one" : ""}`}>
-    ${shown.map((metric) => {
-      const facts = found.estimates.find((one) => one.metric === metric);
-      const marks = over.changes.filter((change) => change.metric === metric);
-      const releases = over.releases.filter((one) => one.at > over.since);
-      return html`<article><h3><${Link} to=${link("/", query, { metric })}><code>${metric}</code></${Link}>${marks.length > 0 && html` <span class="mark bad" title="changes were detected">${marks.length} changed</span>`}</h3>
-        <${Chart} title=${metric} lines=${byMetric.get(metric) ?? []} since=${over.since} until=${over.until} step=${over.step_s} unit=${facts.unit} marks=${marks} releases=${releases}
-          width=${chosen ? 960 : 320} height=${chosen ? 260 : 96}
-          to=${(point, line) => link("/turns", query, { ...only(by, line.group), metric, since: point.at, until: last(point) })} /></article>`;
-    })}</div></section>`;
+  const releases = over.releases.filter((one) => one.at > over.since);
+  const chart = (metric) => {
+    const facts = found.estimates.find((one) => one.metric === metric), marks = over.changes.filter((change) => change.metric === metric), [sign, better] = BETTER[facts.direction] ?? BETTER.neutral;
+    return html`<article><h3><${Link} to=${link("/", query, { metric })}><code>${metric}</code></${Link}> <span class="dim" title=${better} role="img" aria-label=${better}>${sign}</span>${marks.length > 0 && html` <span class="mark bad" title="changes were detected">${marks.length} changed</span>`}</h3>
+      <${Chart} title=${`${metric}, ${better}`} lines=${byMetric.get(metric) ?? []} since=${over.since} until=${over.until} step=${over.step_s} unit=${facts.unit} marks=${marks} releases=${releases}
+        width=${chosen ? 960 : 320} height=${chosen ? 260 : 104} zoom=${(since, until) => go(link("/", query, { since, until }))}
+        to=${(point, line) => link("/turns", query, { ...only(by, line.group), metric, since: point.at, until: point.at + over.step_s })} /></article>`;
+  };
+  const noted = (metric) => over.changes.some((change) => change.metric === metric) || found.estimates.some((one) => one.metric === metric && (one.failed > 0 || one.errors > 0));
+  const areas = AREAS.map(([area]) => [area, shown.filter((metric) => areaOf(metric) === area)]).filter(([, some]) => some.length);
+  return html`<section aria-labelledby="over-time"><h2 id="over-time">Over time</h2>${shown.length > 0 && html`<p class="dim small">↑ higher is better, ↓ lower is better. Bands are 95 % intervals of sampled scores. Drag over a chart to zoom.</p>`}
+    ${areas.map(([area, some]) => html`<details key=${area} open=${shown.length < 10 || some.some(noted)}><summary><h3 class="inline">${area}</h3> <span class="dim">${some.length === 1 ? "1 metric" : `${count(some.length)} metrics`}, ${some.some(noted) ? `${count(some.filter(noted).length)} with failures or changes` : "no failures"}</span></summary><div class=${`multiples ${chosen ? "one" : ""}`}>${some.map(chart)}</div></details>`)}</section>`;
 }
 
 // What to look at first. Nothing is shown that is as it should be.
 function Attention({ found, changes, modes, lately, facets, query }) {
-  return html`<${Changes} title="Changes for the worse" changes=${changes.filter((one) => one.verdict === "worse")} query=${query} />
+  return html`<${MostFailures} found=${found} query=${query} critical /><${Changes} title="Changes for the worse" changes=${changes.filter((one) => one.verdict === "worse")} query=${query} />
     <${Growing} modes=${modes.filter(isWorse)} query=${lately} /><${Warnings} facets=${facets} /><${MostFailures} found=${found} query=${query} />`;
 }
 
@@ -100,13 +135,24 @@ function Warnings({ facets }) {
     ${unread > 0 && html`<li><span class="mark warn">unread</span> <${Link} to="/health">${count(unread)} traces gave no turn or no text</${Link}></li>`}</ul></section>`;
 }
 
-export function MostFailures({ found, query }) {
-  const sums = new Map();
-  for (const { metric, failed, scored } of found.estimates) { const before = sums.get(metric) ?? [0, 0]; sums.set(metric, [before[0] + failed, before[1] + scored]); }
-  const most = [...sums].filter(([, [failed]]) => failed).sort(([, a], [, b]) => b[0] - a[0]).slice(0, 5);
+const allTurns = (found) => found.groups.reduce((sum, one) => sum + one.turns, 0);
+
+// Metrics with critical findings, or all that fail, by their share of all turns.
+export function MostFailures({ found, query, critical = false }) {
+  const all = allTurns(found), sums = new Map();
+  for (const one of found.estimates) {
+    const sum = sums.get(one.metric) ?? { failed: 0, scored: 0, failed_turns: 0, critical: 0 };
+    for (const name in sum) sum[name] += one[name];
+    sums.set(one.metric, sum);
+  }
+  const size = (sum) => (critical ? sum.critical : sum.failed_turns);
+  const most = [...sums].filter(([, sum]) => (critical ? sum.critical : sum.failed)).sort(([, a], [, b]) => size(b) - size(a)).slice(0, 5);
   if (!most.length) return null;
-  return html`<section aria-labelledby="failures"><h2 id="failures">Most failures</h2><ul class="changes">${most.map(([metric, [failed, scored]]) => html`<li>
-    <span class="mark bad">${count(failed)} failed</span> <${Link} to=${differences(query, { metric })}><code>${metric}</code></${Link}> <span class="dim">${percent(failed / scored, 1)} of ${count(scored)} scored turns</span></li>`)}</ul><p><${Link} to=${link("/failure-modes", sumsOf(query))}>Failure modes of all failed turns</${Link}></p></section>`;
+  const id = critical ? "critical" : "failures";
+  const share = (sum) => (critical ? `${count(sum.critical)} of ${count(all)} turns` : sum.failed_turns > 1.02 * sum.failed ? `about ${percent(sum.failed_turns / all, 1)} of ${count(all)} turns, from ${count(sum.scored)} scored` : `${percent(sum.failed / all, 1)} of ${count(all)} turns`);
+  return html`<section aria-labelledby=${id}><h2 id=${id}>${critical ? "Critical findings" : "Most failures"}</h2><ul class="changes">${most.map(([metric, sum]) => html`<li>
+    <span class="mark bad">${critical ? "critical" : `${count(sum.failed)} failed`}</span> <${Link} to=${critical ? link("/turns", query, { metric, severity: "critical" }) : differences(query, { metric })}><code>${metric}</code></${Link}> <span class="dim">${share(sum)}</span></li>`)}</ul>
+    ${!critical && html`<p><${Link} to=${link("/failure-modes", sumsOf(query))}>Failure modes of all failed turns</${Link}></p>`}</section>`;
 }
 
 function Changes({ title, changes, query }) {
