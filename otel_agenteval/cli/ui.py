@@ -31,6 +31,21 @@ EXIT_CODES = {
 }
 _ADDRESS = "127.0.0.1:19475"
 _AT_ONCE = 200
+_OF_TURNS = (
+    "turn_id",
+    "conversation_id",
+    "service",
+    "agent",
+    "start",
+    "duration_s",
+    "cost_usd",
+    "input",
+    "output",
+    "ground_truth",
+)
+"""Facts of a turn that a file of scores can have."""
+_AMOUNTS = {"code_latency": "duration_s", "code_cost": "cost_usd"}
+"""Metrics whose value is a fact of the turn."""
 _SQLITE = b"SQLite format 3\0"
 
 
@@ -230,7 +245,7 @@ def _holds_scores(file: str) -> bool:
 
 
 def _of_scores(file: str) -> Iterator[ScoredTurn]:
-    """Yield the turns of the scores that ``eval`` wrote, without messages."""
+    """Yield the turns of the scores that ``eval`` wrote, with the facts that the file has."""
     from ..core.score import FIELDS, Score
     from ..core.turn import Turn
 
@@ -239,12 +254,17 @@ def _of_scores(file: str) -> Iterator[ScoredTurn]:
         try:
             row = jsonio.loads(line)
             known: dict[str, Any] = {"llm_calls": [{"model": row["model"]}]} if row.get("model") else {}
-            place = {key: row[key] for key in ("turn_id", "conversation_id", "service", "agent") if row.get(key)}
+            known |= {key: row[key] for key in _OF_TURNS if row.get(key)}
             if row.get("case_id"):
                 known["references"] = {"case_id": row["case_id"]}
+            amount = _AMOUNTS.get(str(row["metric"]))
+            if amount is not None and row.get("value") is not None:
+                known[amount] = row["value"]
             score = Score.from_dict({key: row[key] for key in FIELDS if row.get(key) is not None})
         except (ValueError, KeyError, TypeError, AgentEvalError) as error:
             raise AgentEvalError(f"{file}:{number}: must be a score written by eval: {error}") from None
-        turns.setdefault(place["turn_id"], ({**place, **known}, []))[1].append(score)
+        about, scores = turns.setdefault(row["turn_id"], ({}, []))
+        about |= known
+        scores.append(score)
     for about, scores in turns.values():
         yield _scored(Turn.from_dict(about), scores)

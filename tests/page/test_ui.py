@@ -109,6 +109,29 @@ def test_two_runs_are_compared_case_by_case(tmp_path: Path) -> None:
         assert {one["name"]: one["turns"] for one in get(url, "facets")["versions"]} == {main_: 4, again: 4}
 
 
+def test_a_file_of_scores_is_shown_with_the_facts_that_it_has(tmp_path: Path) -> None:
+    turn = {
+        "turn_id": "run-1/7",
+        "agent": "bot",
+        "input": "What is due?",
+        "output": "Nothing.",
+        "start": "2026-11-18T10:00:00Z",
+        "status": "ok",
+    }
+    rows = [
+        {"metric": "code_latency", "value": 2.5},
+        {"metric": "code_cost", "value": 0.25, "unit": "USD"},
+        {"metric": "code_refusal", "value": 1.0},
+    ]
+    file = tmp_path / "scores.jsonl"
+    file.write_text("".join(json.dumps({**turn, **row}) + "\n" for row in rows))
+    with ui(str(file)) as url:
+        [shown] = get(url, "turns")["turns"]
+        assert (shown["turn_id"], shown["asked"], shown["answered"]) == ("run-1/7", "What is due?", "Nothing.")
+        assert (shown["duration_s"], shown["cost_usd"], shown["start"]) == (2.5, 0.25, 1_794_996_000.0)
+        assert get(url, "turns/run-1%2F7")["content"]["output"] == "Nothing."
+
+
 @pytest.mark.parametrize(
     ("args", "says"),
     [
