@@ -9,6 +9,7 @@ exist. Requires the package ``grafana-foundation-sdk`` (extra ``dev``).
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -94,6 +95,24 @@ def quantile(q: float, name: str, labels: str, by: str = "") -> str:
     return f"histogram_quantile({q}, sum by ({inner}) ({rate(name, labels, part='_bucket')}))"
 
 
+# --- why a panel is empty ----------------------------------------------------------------------------------------------
+
+_EMPTY = (
+    ("agenteval_journal", "No journal, or no sidecar (serve.journal)"),
+    (r"agenteval_(judge|budget|estimate)|metric=~\"\(llm", "No judge has scored a turn in this time range"),
+    ("agenteval_change", "No change was detected"),
+    ("agenteval_(late|findings|emit_errors|spans_dropped|dropped)|refused", "None in this time range"),
+    ("agenteval_(serve|config)", "No sidecar is scraped"),
+    ("agenteval_span_events", "No agent's own process is scraped"),
+    ("", "No turn in this time range, or Prometheus doesn't scrape otel-agenteval"),
+)
+"""What is missing if a query finds nothing, by a pattern of the query. The first match counts."""
+
+
+def why_empty(expr: str) -> str:
+    return next(text for pattern, text in _EMPTY if re.search(pattern, expr))
+
+
 # --- panels ------------------------------------------------------------------------------------------------------------
 
 Query = tuple[str, str]
@@ -122,7 +141,9 @@ def lines(
 ) -> timeseries.Panel:
     """Values over time. ``exemplars`` shows points that open their trace; ``most`` is the end of the axis."""
     panel = timeseries.Panel().title(title).description(description).datasource(SOURCE).unit(unit).span(span).height(8)
-    panel.min(0).line_width(1).fill_opacity(30 if stacked else 0).show_points(common_model.VisibilityMode.NEVER)
+    panel.no_value(why_empty(queries[0][0])).min(0).line_width(1).fill_opacity(30 if stacked else 0).show_points(
+        common_model.VisibilityMode.NEVER
+    )
     panel.legend(
         common.VizLegendOptions()
         .display_mode(common_model.LegendDisplayMode.LIST)
@@ -145,7 +166,7 @@ def number(
 ) -> stat.Panel:
     """One number over the dashboard's time range; red below ``bad_below``."""
     panel = stat.Panel().title(title).description(description).datasource(SOURCE).unit(unit).span(4).height(4)
-    panel.decimals(decimals).graph_mode(common_model.BigValueGraphMode.NONE)
+    panel.no_value(why_empty(expr)).decimals(decimals).graph_mode(common_model.BigValueGraphMode.NONE)
     panel.reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]).values(False).fields(""))
     steps = [model.Threshold(None, "text")]
     if bad_below is not None:
@@ -157,7 +178,9 @@ def number(
 def bars(title: str, description: str, unit: str, expr: str, legend: str, *, span: int = 8, height: int = 8) -> bargauge.Panel:
     """One bar per series, over the dashboard's time range."""
     panel = bargauge.Panel().title(title).description(description).datasource(SOURCE).unit(unit).span(span).height(height)
-    panel.orientation(common_model.VizOrientation.HORIZONTAL).display_mode(common_model.BarGaugeDisplayMode.BASIC).min(0)
+    panel.no_value(why_empty(expr)).orientation(common_model.VizOrientation.HORIZONTAL).display_mode(
+        common_model.BarGaugeDisplayMode.BASIC
+    ).min(0)
     panel.reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]).values(False).fields(""))
     panel.thresholds(ThresholdsConfig().mode(model.ThresholdsMode.ABSOLUTE).steps([model.Threshold(None, "blue")]))
     return panel.with_target(_target(0, (expr, legend), instant=True))
@@ -166,7 +189,9 @@ def bars(title: str, description: str, unit: str, expr: str, legend: str, *, spa
 def spread(title: str, description: str, unit: str, expr: str, *, span: int = 12, exemplars: bool = False) -> heatmap.Panel:
     """A histogram's buckets over time, darker where there is more; ``exemplars`` are points that open their trace."""
     panel = heatmap.Panel().title(title).description(description).datasource(SOURCE).span(span).height(9)
-    panel.calculate(False).y_axis(heatmap.YAxisConfig().unit(unit).axis_placement(common_model.AxisPlacement.LEFT))
+    panel.no_value(why_empty(expr)).calculate(False).y_axis(
+        heatmap.YAxisConfig().unit(unit).axis_placement(common_model.AxisPlacement.LEFT)
+    )
     panel.color(heatmap.HeatmapColorOptions().mode(HeatmapColorMode.SCHEME).scheme("Blues").steps(32).reverse(False))
     return panel.with_target(_target(0, (expr, "{{le}}"), exemplar=exemplars, buckets=True))
 

@@ -83,6 +83,21 @@ def test_the_exemplars_of_one_metric_lead_to_traces() -> None:
     assert destination["datasourceUid"] in by_uid
 
 
+@pytest.mark.parametrize(
+    ("title", "says"),
+    [("Journal: age of the oldest request", "serve.journal"), ("Judge calls, by outcome", "No judge"), ("Spans", "scrape")],
+)
+def test_a_panel_without_data_says_what_is_missing(title: str, says: str) -> None:
+    texts = {
+        panel["title"]: panel["fieldConfig"]["defaults"].get("noValue", "")
+        for dashboard in dashboards().values()
+        for panel in dashboard["panels"]
+        if panel.get("targets")
+    }
+    assert all(texts.values()), [title for title, text in texts.items() if not text]
+    assert says in texts[title]
+
+
 # --- against the real application --------------------------------------------------------------------------------------
 
 
