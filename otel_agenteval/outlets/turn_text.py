@@ -1,6 +1,6 @@
 """Text rendering of a turn and its scores for a terminal.
 
-Failed scores come first with their reasons, then measured values, passed scores and skipped ones. Control characters in the
+Failed scores come first with their reasons, then measured values, passed scores, vacuous ones and skipped ones. Control characters in the
 turn's text are removed, so that an agent can't send commands to the terminal.
 """
 
@@ -128,9 +128,9 @@ class _Text:
         self.lines += rest
 
     def add_scores(self, scores: Sequence[Score]) -> None:
-        by_outcome: dict[str, list[Score]] = {word: [] for word in ("error", "fail", "ok", "pass", "skipped")}
+        by_outcome: dict[str, list[Score]] = {word: [] for word in ("error", "fail", "ok", "pass", "vacuous", "skipped")}
         for score in scores:
-            by_outcome["pass" if score.vacuous else outcome(score)].append(score)
+            by_outcome["vacuous" if score.vacuous else outcome(score)].append(score)
         for word in ("error", "fail"):
             for score in by_outcome[word]:
                 self.add_score(*_MARKS[word], score, _result_of(score, word))
@@ -139,12 +139,12 @@ class _Text:
                 self.add_score("·", YELLOW, score, reason_of(score))
         measured = [f"{short_name(score.metric)} {_value(score)}" for score in by_outcome["ok"] if score.severity is None]
         passed = [
-            short_name(score.metric) + ("" if score.type == "boolean" or score.vacuous else f" {_value(score)}")
-            for score in by_outcome["pass"]
+            short_name(score.metric) + ("" if score.type == "boolean" else f" {_value(score)}") for score in by_outcome["pass"]
         ]
         skipped = [f"{short_name(score.metric)} ({score.detail.get('reason')})" for score in by_outcome["skipped"]]
         self._add_list("·", BOLD, "measured", measured)
         self._add_list("✓", GREEN, f"{len(passed)} passed", passed)
+        self._add_list("-", DIM, "vacuous", [short_name(score.metric) for score in by_outcome["vacuous"]])
         self._add_list("-", DIM, "skipped", skipped)
 
     def add_score(self, mark: str, code: str, score: Score, note: str) -> None:
