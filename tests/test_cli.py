@@ -11,6 +11,7 @@ import io
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -21,7 +22,7 @@ import zstandard
 
 import otel_agenteval as oa
 from otel_agenteval.cli import explain
-from otel_agenteval.cli.main import COMMANDS, command_named, main
+from otel_agenteval.cli.main import COMMANDS, build_parser, command_named, main
 from otel_agenteval.config.loader import load_config
 from otel_agenteval.metrics.registry import catalog, default_pack
 from otel_agenteval.outlets.turn_text import render_turn
@@ -511,6 +512,17 @@ def test_every_command_documents_its_exit_codes(capsys: Capture) -> None:
             printed = capsys.readouterr().out
             table = " ".join(printed[printed.index("exit codes:") :].split())
             assert all(f"{code} {meaning}" in table for code, meaning in codes.items()), name
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_ends_with_an_example_that_can_be_parsed(name: str, capsys: Capture) -> None:
+    with pytest.raises(SystemExit):
+        main([name, "--help"])
+    *_, heading, example = capsys.readouterr().out.splitlines()
+    program, *arguments = shlex.split(example)
+    assert (heading, program, arguments[0]) == ("example:", "otel-agenteval", name)
+    args, unknown = build_parser([name]).parse_known_args(arguments)
+    assert (args.command, unknown) == (name, [])
 
 
 def test_the_version_is_the_package_s(capsys: Capture) -> None:
