@@ -42,8 +42,8 @@ class _Waiting:
 
 
 class Readings:
-    """Counts of turns by scope and reading, and of traces without a turn or without texts. Thread-safe. A scope is reported once,
-    after ``enough`` traces or at :meth:`finish`. It isn't reported if it also has turns with texts, or the answer of a turn in
+    """Counts of turns by scope and reading, and of traces without a turn or without texts. Thread-safe. A scope is reported once:
+    if texts are missing, with its first turn, otherwise after ``enough`` traces, and at the latest at :meth:`finish`. It isn't reported if it also has turns with texts, or the answer of a turn in
     another trace.
     """
 
@@ -154,7 +154,7 @@ class Readings:
                 waiting = self._waiting[key] = _Waiting(_warning(scope, missing, records))
             waiting.traces += 1
             waiting.answers.update(answers)
-            ready = waiting.traces >= self._enough
+            ready = waiting.traces >= self._enough or (missing == CONTENT and math.isfinite(self._enough))
         if ready:
             self._report(key)
 
