@@ -43,6 +43,7 @@ COMMANDS = {
     "why": "print each metric's result on a turn, with the reason and the text that it is about",
     "ui": "show turns and scores in a browser",
     "export": "write the scores of a store as JSON lines, CSV or Parquet",
+    "forget": "delete what is kept of a conversation or a user: store, journal and judge queue",
     "judge": "check the configured judge",
 }
 """The purpose of each command. Its module has the same name, with an underscore for a hyphen."""
@@ -69,6 +70,7 @@ EXAMPLES = {
     "why": "4d7bd59c --store scores.db",
     "ui": "scores.db",
     "export": "--store scores.db --format csv --out scores.csv",
+    "forget": "--user 4711 --config agenteval.yaml",
     "judge": "probe --config agenteval.yaml",
 }
 """Arguments of each command, as its help shows them."""

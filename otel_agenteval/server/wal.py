@@ -171,13 +171,7 @@ class Journal:
 
     def append(self, signal: Signal, body: bytes, is_json: bool, tenant: str | None = None) -> Entry:
         """Queue a request for writing. Raises a Refusal if too many bytes wait for the disk."""
-        kind = _KINDS.index((signal, is_json))
-        if tenant is not None:
-            name = tenant.encode()
-            kind |= _OF_A_TENANT
-            body = bytes((len(name),)) + name + body
-        checked = zlib.crc32(body, zlib.crc32(struct.pack("<IB", len(body), kind)))
-        entry = Entry(self, _HEAD.pack(checked, len(body), kind) + body)
+        entry = Entry(self, _encoded(signal, body, is_json, tenant))
         with self._lock:
             if self._pending and self._pending_bytes + len(entry.data) > _MAX_PENDING:
                 raise Refusal("overloaded", "the journal's disk is behind")
@@ -350,27 +344,11 @@ class Journal:
         self._stop_replaying = True
 
     def _read(self, path: Path) -> Iterator[Record]:
-        share = share_of(path)
-        with path.open("rb") as file:
-            header = file.read(HEADER_BYTES)
-            if version_of(header) is None:
-                self.broken += bool(header)  # a new segment is empty until its first requests are on disk
-                return
-            at = file.tell()
-            while head := file.read(_HEAD.size):
-                if len(head) == _HEAD.size:
-                    checked, length, kind = _HEAD.unpack(head)
-                    body = file.read(length) if length <= self._max_bytes else b""
-                    if len(body) == length and zlib.crc32(body, zlib.crc32(struct.pack("<IB", length, kind))) == checked:
-                        tenant = None
-                        if kind & _OF_A_TENANT:
-                            tenant, body = body[1 : 1 + body[0]].decode(), body[1 + body[0] :]
-                        signal, is_json = _KINDS[kind & ~_OF_A_TENANT]
-                        yield Record(f"{path.stem}:{at}", signal, body, is_json, tenant, share)
-                        at = file.tell()
-                        continue
-                self.broken += 1  # a partial write by a process that died
-                return
+        for record in records_in(path, self._max_bytes):
+            if record is None:
+                self.broken += 1
+            else:
+                yield record
 
     def collect(self, held: Callable[[set[int]], set[int]], deliver: Callable[[], bool]) -> None:
         """Delete segments whose turns are all delivered (by ``deliver``), and without traces that are still open (``held``)."""
@@ -419,6 +397,46 @@ class Journal:
             "bytes": self.size, "segments": len(self._segments), "replayed": self.replayed, "broken": self.broken,
             "failures": self.failures, "oldest_s": round(self.age, 3),
         }  # fmt: skip
+
+
+def records_in(path: Path, max_bytes: int) -> Iterator[Record | None]:
+    """Yield the requests of a segment, and None where reading stops early, at a partial write by a process that died."""
+    share = share_of(path)
+    with path.open("rb") as file:
+        header = file.read(HEADER_BYTES)
+        if version_of(header) is None:
+            yield from [None] if header else ()  # a new segment is empty until its first requests are on disk
+            return
+        at = file.tell()
+        while head := file.read(_HEAD.size):
+            if len(head) == _HEAD.size:
+                checked, length, kind = _HEAD.unpack(head)
+                body = file.read(length) if length <= max_bytes else b""
+                if len(body) == length and zlib.crc32(body, zlib.crc32(struct.pack("<IB", length, kind))) == checked:
+                    tenant = None
+                    if kind & _OF_A_TENANT:
+                        tenant, body = body[1 : 1 + body[0]].decode(), body[1 + body[0] :]
+                    signal, is_json = _KINDS[kind & ~_OF_A_TENANT]
+                    yield Record(f"{path.stem}:{at}", signal, body, is_json, tenant, share)
+                    at = file.tell()
+                    continue
+            yield None
+            return
+
+
+def segment_of(records: Iterable[Record]) -> bytes:
+    """Return the content of a segment with these requests."""
+    return b"".join([_HEADER, *(_encoded(one.signal, one.body, one.is_json, one.tenant) for one in records)])
+
+
+def _encoded(signal: Signal, body: bytes, is_json: bool, tenant: str | None) -> bytes:
+    kind = _KINDS.index((signal, is_json))
+    if tenant is not None:
+        name = tenant.encode()
+        kind |= _OF_A_TENANT
+        body = bytes((len(name),)) + name + body
+    checked = zlib.crc32(body, zlib.crc32(struct.pack("<IB", len(body), kind)))
+    return _HEAD.pack(checked, len(body), kind) + body
 
 
 def version_of(head: bytes) -> int | None:

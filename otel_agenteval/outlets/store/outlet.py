@@ -330,7 +330,7 @@ class StoreOutlet(Outlet):
             "tools": _json([*tools]), "error": None if turn.error is None else turn.error.type or "error", "case_key": self._case_of(turn),
             "facts": _json(facts),
             "fault": None if fault is None else jsonio.dumps(fault._asdict()), "mode": None if fault is None else fault.mode,
-            "failed": _failed_turns(scored) if self._causes else None,
+            "failed": _failed_turns(scored) if self._causes else None, "user_id": turn.user_id,
             "instance_id": self._instance_id(), "stored_at": self._clock.time_ns() / 1e9,
         }  # fmt: skip
 

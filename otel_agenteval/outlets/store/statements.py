@@ -62,7 +62,7 @@ TURN_COLUMNS: Mapping[str, str] = {
     "complete": "INTEGER", "is_conversation": "INTEGER NOT NULL DEFAULT 0", "skipped": "TEXT", "content": "TEXT",
     "instance_id": "TEXT", "stored_at": "REAL NOT NULL", "tenant": "TEXT", "labels": "TEXT", "service_version": "TEXT",
     "attributes": "TEXT", "tools": "TEXT", "error": "TEXT", "case_key": "TEXT", "cost_estimated": "INTEGER", "facts": "TEXT",
-    "fault": "TEXT", "mode": "TEXT", "failed": "REAL",
+    "fault": "TEXT", "mode": "TEXT", "failed": "REAL", "user_id": "TEXT",
 }  # fmt: skip
 """Columns of a turn's row.
 
@@ -148,6 +148,7 @@ TABLES = (
             "turns_by_agent_and_start": f"(agent, {_START}, turn_id, superseded_by, start, stored_at)",
             "turns_by_tenant_and_start": f"(tenant, {_START}, turn_id, superseded_by, start, stored_at) WHERE tenant IS NOT NULL",
             "turns_by_conversation": "(conversation_id) WHERE conversation_id IS NOT NULL",
+            "turns_by_user": "(user_id) WHERE user_id IS NOT NULL",
             "turns_by_case": "(case_key) WHERE case_key IS NOT NULL",
             "turns_that_supersede": "(supersedes) WHERE supersedes IS NOT NULL",
             "turns_by_mode": f"(mode, {_START}, failed, superseded_by, agent, tenant, service, service_version, model, start, stored_at) WHERE failed IS NOT NULL",

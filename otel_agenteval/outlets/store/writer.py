@@ -13,7 +13,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from ...core import jsonio
 from ...core.clock import SYSTEM_CLOCK, Clock
@@ -181,6 +181,20 @@ class ScoreStore:
             with self._file.connection() as db:
                 sqlite.return_free_pages(db)
         return not gone
+
+    def forget(self, column: Literal["conversation_id", "user_id"], value: str) -> int:
+        """Delete the turns of a conversation or user, with all that belongs to them, and return their number. A file is overwritten there."""
+        count = 0
+        while True:
+            with self._file.transaction() as db:
+                if self._is_file:
+                    db.execute("PRAGMA secure_delete = ON")
+                gone = self._delete(
+                    db, f"SELECT turn_id FROM turns WHERE {column} = {self._sql.syntax.p} LIMIT {_SLICE}", (value,)
+                )
+            count += gone
+            if not gone:
+                return count
 
     def _watched_time(self, db: Any) -> float:
         """Return the time. If it is far from the last write, nothing expires for an hour, because a wrong clock must not empty the store."""

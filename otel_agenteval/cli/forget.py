@@ -1,0 +1,105 @@
+"""``otel-agenteval forget``: delete what is kept of a conversation or a user."""
+
+from __future__ import annotations
+
+import argparse
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from ..config.loader import load_config
+from ..config.root import Config
+from ..core.clock import SYSTEM_CLOCK
+from ..core.errors import AgentEvalError, ConfigError, StoreError
+from ..evaluation.names import public_id
+from ..outlets.store.writer import Retention, ScoreStore
+from .exit_codes import OK, UNUSABLE
+from .options import add_store
+
+if TYPE_CHECKING:
+    from ..core.turn import Turn
+
+EXIT_CODES = {
+    OK: "everything that was found is deleted, also if nothing was found",
+    UNUSABLE: "an argument is invalid, or the store, the journal or the queue can't be used",
+}
+_LEASE = 60.0
+_AT_ONCE = 100
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    whose = parser.add_mutually_exclusive_group(required=True)
+    whose.add_argument("--conversation", metavar="ID", help="delete the turns of this conversation")
+    whose.add_argument("--user", metavar="ID", help="delete the turns of this user, by user.id of the spans")
+    add_store(parser)
+    parser.add_argument(
+        "--journal", metavar="DIR", help="journal of a stopped sidecar (default: serve.journal of the configuration)"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Delete in the store, the journal and the judge queue, and print how much was deleted."""
+    config = load_config(args.config)
+    store = args.store or (config.outlets.store.path if config.outlets.store is not None else None)
+    journal = args.journal or config.serve.journal
+    queue, cache = config.judge.queue, config.judge.cache.path
+    if store is None and journal is None and queue.backend == "memory" and cache is None:
+        raise ConfigError("forget: no store, journal or queue is configured. Name them with --config, --store or --journal")
+    column: Literal["user_id", "conversation_id"] = "conversation_id" if args.user is None else "user_id"
+    value = args.conversation if args.user is None else args.user
+    values = dict.fromkeys((value, public_id(value, config.privacy.redact)))  # as the store and the queue contain it
+    try:
+        if journal is not None and Path(journal).exists():
+            from ..server.forgetting import forget_in_journal
+
+            print(f"journal {journal}: {forget_in_journal(str(journal), _is_meant(column, value)):,} traces deleted")
+        if queue.backend != "memory":
+            print(f"judge queue: {_forget_in_queue(config, lambda turn: getattr(turn, column) in values):,} jobs deleted")
+        if cache is not None:
+            from ..judging.models.cache import VerdictCache
+
+            verdicts = VerdictCache(str(cache), float("inf"), 1 << 62)
+            print(f"judge cache {cache}: all {len(verdicts):,} replies deleted, because they don't name a turn")
+            verdicts.clear()
+            verdicts.close()
+        if store is not None:
+            scores = ScoreStore(store, Retention(float("inf"), 1 << 62))
+            print(f"store {store}: {sum(scores.forget(column, one) for one in values):,} turns deleted")
+            scores.close()
+    except (sqlite3.Error, OSError, StoreError) as error:
+        raise AgentEvalError(f"forget: {error}") from None
+    return OK
+
+
+def _is_meant(column: str, wanted: str) -> Callable[[str, Any], bool]:
+    """Return a test for attributes of spans that name the conversation or user, in the keys of all frameworks."""
+    names = ("user",) if column == "user_id" else ("conversation", "session", "thread", "chat")
+    return lambda key, value: str(value) == wanted and any(name in key.lower() for name in names)
+
+
+def _forget_in_queue(config: Config, is_meant: Callable[[Turn], bool]) -> int:
+    """Delete the waiting jobs of turns. All waiting jobs are leased once, and the others are put back."""
+    from ..judging.job import NewerPayload, Payload
+    from ..judging.queues import queue_from
+
+    def failed(_: str, error: BaseException) -> None:
+        raise AgentEvalError(f"judge.queue: can't be used: {error}")
+
+    queue = queue_from(config.judge.queue, SYSTEM_CLOCK, failed)
+    gone, others = 0, list[Any]()
+    while jobs := queue.claim(_AT_ONCE, _LEASE):
+        for job in jobs:
+            try:
+                found = is_meant(Payload.decode(job.payload).turn())
+            except (NewerPayload, ValueError, KeyError):  # the process that reads it reports it
+                found = False
+            if found:
+                gone += queue.ack(job)
+            else:
+                others.append(job)
+    for job in others:
+        queue.retry_at(job, SYSTEM_CLOCK.time_ns() / 1e9, counted=False)
+    queue.flush()
+    queue.close()
+    return gone

@@ -1,0 +1,149 @@
+"""``otel-agenteval forget`` deletes all turns of a user or conversation, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from otel_agenteval.cli.main import main
+from otel_agenteval.judging.job import Payload
+from otel_agenteval.judging.queues import SqliteQueue
+from otel_agenteval.outlets.store.views import Filter, Views
+from otel_agenteval.server.journal_folder import JournalFolder
+from otel_agenteval.server.wal import Journal, Record
+from tests.support.rig import Rig
+from tests.support.service import AGENT, CHAT, Sidecar, left_in, request
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> dict[str, Any]:
+    """A store and a judge queue that only collects jobs."""
+    return {
+        "outlets": {"store": {"path": str(tmp_path / "scores.db"), "content": True}},
+        "judge": {
+            "model": "m", "base_url": "http://127.0.0.1:9/v1",
+            "queue": {"backend": "sqlite", "path": str(tmp_path / "queue.db"), "work": False},
+        },
+        "metrics": [{"llm_relevance": {}, "sample": {"rate": 1.0}}],
+    }  # fmt: skip
+
+
+def run_turns(config: dict[str, Any]) -> None:
+    """Six turns of two users, in three conversations."""
+    with Rig(config) as rig:
+        for number in range(6):
+            who = {"user.id": f"u-{number % 2}", "gen_ai.conversation.id": f"c-{number % 3}"}
+            rig.run(user=f"Question {number} of Mallory?", says=f"Answer-{number}-xyzzy", attributes=who)
+
+
+def forget(*args: str, config: dict[str, Any], tmp_path: Path) -> int:
+    known = {key: value for key, value in config.items() if key != "metrics"}
+    (tmp_path / "agenteval.yaml").write_text(json.dumps(known))
+    return main(["forget", *args, "--config", str(tmp_path / "agenteval.yaml")])
+
+
+def jobs_in(path: Path) -> list[str | None]:
+    queue = SqliteQueue(str(path), 1 << 30)
+    found = [Payload.decode(job.payload).turn().user_id for job in queue.claim(100, 1.0)]
+    queue.close()
+    return found
+
+
+@pytest.mark.parametrize(("args", "left"), [(("--user", "u-0"), {1, 3, 5}), (("--conversation", "c-2"), {0, 1, 3, 4})])
+def test_turns_are_deleted_in_store_and_queue(
+    args: tuple[str, str], left: set[int], config: dict[str, Any], tmp_path: Path, capsys: Capture
+) -> None:
+    run_turns(config)
+    assert forget(*args, config=config, tmp_path=tmp_path) == 0
+    said = capsys.readouterr().out
+    assert f"judge queue: {6 - len(left)} jobs deleted" in said
+    assert f"{6 - len(left)} turns deleted" in said
+    with Views(tmp_path / "scores.db") as views:
+        turns = [views.turn(turn["turn_id"]) for turn in views.listed(Filter()).turns]
+        assert {int(turn["content"]["output"].split("-")[1]) for turn in turns if turn} == left
+        assert sum(cell.turns for cell in views.cells(Filter()) if not cell.metric) == len(left)
+    assert len(jobs_in(tmp_path / "queue.db")) == len(left)
+    raw = b"".join(file.read_bytes() for file in tmp_path.iterdir() if file.name.startswith(("scores.db", "queue.db")))
+    assert {number for number in range(6) if f"Answer-{number}-xyzzy".encode() in raw} == left
+
+
+def test_a_store_without_content_finds_a_user_and_does_not_contain_the_id(tmp_path: Path, capsys: Capture) -> None:
+    with Rig({"outlets": {"store": {"path": str(tmp_path / "scores.db")}}}) as rig:
+        rig.run(attributes={"user.id": "mallory@example.com"})
+    assert b"mallory" not in (tmp_path / "scores.db").read_bytes()
+    for expected in (1, 0):
+        assert main(["forget", "--user", "mallory@example.com", "--store", str(tmp_path / "scores.db")]) == 0
+        assert f"{expected} turns deleted" in capsys.readouterr().out
+
+
+def traces_in(folder: Path) -> list[tuple[bool, str | None, int]]:
+    """Requests that are left, with their numbers of spans, as the next start reads them."""
+    found: list[Record] = []
+    journal = Journal(JournalFolder(str(folder)).part(0), 1 << 30)
+    journal.replay(lambda record: (found.append(record), {1})[1])
+    journal.close(delivered=False)
+    assert journal.broken == 0
+    return [
+        (one.is_json, one.tenant, one.body.count(b'"spanId"') if one.is_json else one.body.count(b"invoke_agent bot"))
+        for one in found
+    ]
+
+
+def test_traces_are_deleted_in_the_journal_of_a_stopped_sidecar(tmp_path: Path, capsys: Capture) -> None:
+    def turn(trace: int, user: str) -> list[dict[str, Any]]:  # only the root names the user
+        root = {"trace": trace, "id": 1, "name": "invoke_agent bot", "attributes": {**AGENT, "enduser.id": user}}
+        return [root, {"trace": trace, "id": 2, "parent": 1, "attributes": CHAT}]
+
+    spans = [
+        {
+            "traceId": f"{number:032x}",
+            "spanId": f"{1:016x}",
+            "name": "chat",
+            "attributes": [{"key": "user.id", "value": {"stringValue": f"u-{number % 2}"}}],
+        }
+        for number in range(20, 23)
+    ]
+    as_json = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}).encode()
+    late = request({"trace": 1, "id": 3, "parent": 1, "name": "invoke_agent bot", "attributes": CHAT})
+    folder = tmp_path / "journal"
+    left_in(
+        folder, ("traces", request(*turn(1, "u-0"), *turn(2, "u-1")), False, None), ("traces", late, False, "acme"), ("traces", as_json, True, None),
+        ("traces", request(*turn(3, "somebody u-0")), False, None),
+    )  # fmt: skip
+    assert traces_in(folder) == [(False, None, 2), (False, "acme", 1), (True, None, 3), (False, None, 1)]
+    assert main(["forget", "--user", "u-0", "--journal", str(folder)]) == 0
+    assert "3 traces deleted" in capsys.readouterr().out
+    assert traces_in(folder) == [(False, None, 1), (False, "acme", 0), (True, None, 1), (False, None, 1)]
+
+
+def test_the_journal_of_a_running_sidecar_is_left_alone(tmp_path: Path, capsys: Capture) -> None:
+    with Sidecar({"serve": {"journal": str(tmp_path)}}):
+        assert main(["forget", "--user", "u-0", "--journal", str(tmp_path)]) == 2
+    assert "still in use by another process" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["--user", "u"], "no store, journal or queue is configured"),
+        (["--user", "u", "--store", "{tmp}"], "forget: "),
+        (["--user", "u", "--store", "{tmp}/other.db"], "forget: "),
+    ],
+)
+def test_what_cannot_be_used_is_an_error(args: list[str], says: str, tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "other.db").write_text("not a database, but a text that is long enough to be a header of one")
+    assert main(["forget", *(one.replace("{tmp}", str(tmp_path)) for one in args)]) == 2
+    assert says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("args", [[], ["--user", "a", "--conversation", "b"]])
+def test_a_user_or_a_conversation_is_required(args: list[str], capsys: Capture) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["forget", *args])
+    assert left.value.code == 2
+    assert "--user" in capsys.readouterr().err
