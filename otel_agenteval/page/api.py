@@ -7,13 +7,12 @@ import csv
 import io
 import itertools
 import math
+import statistics
 import urllib.parse
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
-
-import numpy as np
 
 from ..core import jsonio
 from ..core.clock import SYSTEM_CLOCK, Clock
@@ -631,7 +630,10 @@ def _in_short(rows: Sequence[Mapping[str, Any]], causes: bool) -> dict[str, Any]
     """Return the number of turns, the share with a failed score, quantiles of the duration in seconds, and the mean cost."""
     durations = [row["duration_s"] for row in rows if row["duration_s"] is not None]
     costs = [row["cost_usd"] for row in rows if row["cost_usd"] is not None]
-    p50, p95 = (float(one) for one in np.quantile(durations, (0.5, 0.95))) if durations else (None, None)
+    parts = (
+        statistics.quantiles(durations * 2 if len(durations) == 1 else durations, n=20, method="inclusive") if durations else []
+    )
+    p50, p95 = (parts[9], parts[18]) if parts else (None, None)
     return {
         "turns": len(rows), "failed": sum(row["failed"] for row in rows) / len(rows) if rows and causes else None,
         "p50_s": p50, "p95_s": p95, "cost_usd": math.fsum(costs) / len(costs) if costs else None,
