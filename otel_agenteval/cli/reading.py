@@ -36,7 +36,10 @@ def report_reading(reading: Reading) -> int:
         print("\r\033[K", end="", file=sys.stderr)
     if not reading.spans and not reading.logs:
         if not reading.bad:  # otherwise, each file already has a line
-            print("no spans found in the given files", file=sys.stderr)
+            print(
+                "no spans found, because the files are empty. Record some: otel-agenteval record -- python app.py",
+                file=sys.stderr,
+            )
         return UNUSABLE
     if reading.bad:
         print(f"{reading.bad:,} of {reading.lines:,} lines or records can't be read", file=sys.stderr)

@@ -186,7 +186,9 @@ def _of_url(url: str, turn_id: str, config: Config) -> _Found:
         with client_to(base) as client:
             reply, body = answer_of(client, "GET", address, seconds=_TIMEOUT, most=_LARGEST_ANSWER, headers=headers)
     except httpx.HTTPError as error:
-        raise AgentEvalError(f"--url: {base} can't be reached: {type(error).__name__}") from None
+        raise AgentEvalError(
+            f"--url: {base} can't be reached ({type(error).__name__}). It must be the web address that `otel-agenteval serve` prints"
+        ) from None
     if reply.status_code == 401:
         raise AgentEvalError(
             f"--url: {base} requires a token. Set serve.token in the configuration, or OTEL_AGENTEVAL_SERVE__TOKEN"

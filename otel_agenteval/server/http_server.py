@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import logging
 import ssl
 import threading
@@ -161,7 +162,9 @@ class SocketListener:
             more: dict[str, Any] = {} if context is None else {"ssl_handshake_timeout": HEAD_TIMEOUT}
             self._server = await self._listen(host, port, ssl=context, **more)
         except OSError as error:
-            raise ConfigError(f"{option}: can't listen on {address}: {error.strerror or error}") from None
+            taken = "another process uses it. Stop that process, or set another port"
+            why = taken if error.errno == errno.EADDRINUSE else error.strerror or error
+            raise ConfigError(f"{option}: can't listen on {address}: {why}") from None
         port = self._server.sockets[0].getsockname()[1]
         self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
