@@ -15,7 +15,7 @@ FILES = {
     "cases.jsonl": '{"case_id": "a", "input": "hi"}\n{"case_id": "b", "input": "hi"}\n',
     "cases.csv": "case_id,input\na,hi\nb,hi\n",
     "table.csv": "a,b\n" + "1,2\n" * 12,
-    "cases.json": '[{"case_id": "a", "input": "hi"}]\n',
+    "cases.json": '[{"case_id": "a", "input": "hi"}, 7]\n',
     "scores.jsonl": '{"metric": "code_cost", "turn_id": "a", "status": "ok"}\n' * 2,
     "task_of_messages.py": "def answer(text):\n    return text\n",
     "store.yaml": "outlets: {store: no/such/kept.db}\n",
@@ -84,7 +84,7 @@ def test_eval_reports_bad_lines_of_a_recording_one_by_one(capsys: Capture) -> No
     [
         ("explain code_latncy", ["code_latency"]),
         ("experiment task_of_messages:answer cases.xlsx", ["dataset: cases.xlsx: ", "CSV"]),
-        ("experiment task_of_messages:answer cases.json", ["dataset: cases.json: ", "one object per line"]),
+        ("experiment task_of_messages:answer cases.json", ["dataset: cases.json: case 2: ", "must be an object"]),
         ("experiment task_of_messages:answer absent.jsonl", ["dataset: absent.jsonl: "]),
         ("eval --fromat table good.jsonl", ["--format"]),
         ("judge probe --max-rat=1 --jsno", ["--json"]),

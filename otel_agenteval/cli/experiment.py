@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "dataset",
         metavar="DATASET",
-        help="a .jsonl, .csv or .parquet file with input (or turns, or user), case_id, metrics, and references such as ground_truth",
+        help="a .jsonl, .json, .yaml, .csv or .parquet file with input (or turns, or user), case_id, metrics, and references such as ground_truth",
     )
     parser.add_argument(
         "--repetitions", type=int, default=1, metavar="N", help="runs of each case, to measure how much answers vary (default: 1)"

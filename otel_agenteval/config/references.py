@@ -123,4 +123,4 @@ class ReferenceOptions(Section):
     trim: Switch = False
     """Ignore white space at the end of an answer and of its ground truth."""
     dataset: FilePath | None = None
-    """JSON lines, CSV or Parquet file of cases, with ``case_id`` or ``input``, ``metrics``, and references in the other columns."""
+    """JSON, YAML, CSV or Parquet file of cases, with ``case_id`` or ``input``, ``metrics``, and references in the other columns."""

@@ -61,11 +61,11 @@ def _set_up() -> None:
 _set_up()
 
 
-def load(text: str, origin: str, env: Mapping[str, str], *, lines: bool = True) -> tuple[Any, dict[KeyPath, str]]:
+def load(text: str, origin: str, env: Mapping[str, str] | None, *, lines: bool = True) -> tuple[Any, dict[KeyPath, str]]:
     """Parse a document, and return it with the place of each value: ``origin:line``, or only ``origin`` without ``lines``.
 
     ``${env:NAME}`` and ``${env:NAME:-default}`` become the value of the variable. An empty variable counts as unset. ``$${`` is a
-    literal ``${``. An unquoted value from a variable can be a number, a boolean or null.
+    literal ``${``. An unquoted value from a variable can be a number, a boolean or null. Without ``env``, texts stay as they are.
 
     Raises:
         ConfigError: the text isn't YAML or is too large, a key is duplicate, or a variable is unset and has no default.
@@ -133,7 +133,7 @@ def expanded(text: str, where: str, env: Mapping[str, str]) -> str:
 class _Reader:
     """Checks the parsed nodes and replaces variables, before Python values are made of the nodes."""
 
-    def __init__(self, loader: Any, origin: str, env: Mapping[str, str], lines: bool) -> None:
+    def __init__(self, loader: Any, origin: str, env: Mapping[str, str] | None, lines: bool) -> None:
         self._loader = loader
         self._origin = origin
         self._env = env
@@ -188,7 +188,7 @@ class _Reader:
 
     def _substitute(self, node: yaml.ScalarNode, path: KeyPath) -> None:
         node.value = well_formed(node.value)
-        if "$" not in node.value:
+        if self._env is None or "$" not in node.value:
             return
         node.value = well_formed(expanded(node.value, f"{self.places[path]}: {dotted(path)}", self._env))
         if node.style is None:

@@ -216,7 +216,7 @@ def _entries(case: Case) -> Iterator[tuple[str, Any]]:
 
 def _entry(given: Any, system: str | None) -> MetricEntry:
     """Return a case's entry, also in the form of promptfoo and Trusys. Raises ConfigError, as for a selector or sampling."""
-    entry = entry_from(_named(given) if isinstance(given, Mapping) else given)
+    entry = entry_from(_with_parameters(_named(given), system) if isinstance(given, Mapping) else given)
     form = "trusys" if isinstance(given, Mapping) and "metric" in given and "type" not in given else None
     entry = entry.replaced(metric=under(form, under(system, entry.metric)))
     if unusable := entry.options_given & {"when", "sample"}:
@@ -224,6 +224,17 @@ def _entry(given: Any, system: str | None) -> MetricEntry:
             f"{min(unusable)}: a case always evaluates its metrics. Remove {min(unusable)}, or configure the metric"
         )
     return entry
+
+
+def _with_parameters(given: Mapping[str, Any], system: str | None) -> Mapping[str, Any]:
+    """Return an entry in which a single value is the metric's first parameter: ``{OutputContains: Paris}``."""
+    names = [name for name in given if name not in BESIDE_A_METRIC]
+    value = given[names[0]] if len(names) == 1 else None
+    if value is None or (isinstance(value, Mapping) and names[0] != "Not"):
+        return given
+    first = next(iter(resolve(under(system, names[0])).metric.parameters), None)
+    inner = _with_parameters(value, system) if isinstance(value, Mapping) else value
+    return given if first is None else {**given, names[0]: {first: inner}}
 
 
 def _named(given: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -1,13 +1,16 @@
-"""Read the cases of a data set from JSON lines, CSV, Parquet, or objects in memory."""
+"""Read the cases of a data set from JSON, YAML, CSV, Parquet, or objects in memory."""
 
 from __future__ import annotations
 
 import codecs
 import csv
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
+from ..config import yaml
+from ..config.types import KeyPath
 from ..core import jsonio, python_text
 from ..core.errors import ConfigError, likeness, nearest
 from ..core.extras import require
@@ -15,8 +18,10 @@ from ..core.wellformed import written
 from ..metrics.lib.values import rendered
 
 _CASE_COLUMNS = ("case_id", "id", "case")
-ASKED = ("prompt", "question", "query", "user_input")
-"""Other names of ``input``, as in Trusys, AgentUnit and ragas."""
+ASKED = ("prompt", "question", "query", "user_input", "inputs")
+"""Other names of ``input``, as in Trusys, AgentUnit, ragas and pydantic-evals."""
+_OTHER_NAMES = {"contexts": "context", "documents": "context", "tools": "expected_tools"}
+_LISTS_OF_CASES = ("cases", "data", "examples", "samples", "testCases", "test_cases")
 
 
 class Case(NamedTuple):
@@ -34,9 +39,9 @@ class Case(NamedTuple):
 def cases_in(source: str | Path | Iterable[Mapping[str, Any]] | Any, where: str = "dataset") -> Iterator[Case]:
     """Yield the cases of a file, a list of mappings, or a pandas DataFrame.
 
-    Files have the extension ``.jsonl``, ``.csv`` or ``.parquet``. The columns ``case_id`` (or ``id``, ``case``) and
-    ``input`` (or one of :data:`ASKED`) identify a case, and ``metrics`` (or ``assert``, or ``metrics`` in ``value``) has its metrics. The
-    fields of an object in the column ``references`` and all other columns are references.
+    Files have the extension ``.jsonl``, ``.json``, ``.yaml``, ``.csv`` or ``.parquet``. The columns ``case_id`` (or ``id``, ``case``) and
+    ``input`` (or one of :data:`ASKED`) identify a case, and ``metrics`` (or ``evaluators``, ``assert``, or ``metrics`` in ``value``) has
+    its metrics. The fields of an object in the column ``references`` and all other columns are references.
 
     Raises ConfigError if the file can't be read, or a case has neither an id nor an input, or the id of another one.
     """
@@ -44,10 +49,11 @@ def cases_in(source: str | Path | Iterable[Mapping[str, Any]] | Any, where: str 
     for place, row in rows_in(source, where):
         case = next((rendered(row.pop(column)) for column in _CASE_COLUMNS if row.get(column) not in (None, "")), None)
         asked = _input_of(row)
-        inner, own, promptfoo = (row.pop(column, None) for column in ("references", "metrics", "assert"))
+        inner, own, promptfoo, hpd = (row.pop(column, None) for column in ("references", "metrics", "assert", "evaluators"))
         found = {key: value for key, value in row.items() if key not in _CASE_COLUMNS and value is not None}
         found |= inner if isinstance(inner, dict) else {} if inner is None else {"references": inner}
-        metrics = {"metrics": own, "assert": promptfoo, "value.metrics": metrics_in_value(found)}
+        metrics = {"metrics": own, "assert": promptfoo, "evaluators": hpd, "value.metrics": metrics_in_value(found)}
+        _rename(found)
         given = _only_one(metrics, f"{where}: {place}")
         if case is None and (asked is None or asked == "") and "turns" not in found and "user" not in found:
             raise ConfigError(f"{where}: {place}: a case must have a case_id, an input (text), or both{_misspelled(found)}")
@@ -61,6 +67,21 @@ def _input_of(row: dict[str, Any]) -> Any:
     if asked is None and row.get("turns") is None and row.get("user") is None:
         asked = next((row.pop(column) for column in ASKED if row.get(column) is not None), None)
     return asked
+
+
+def _rename(found: dict[str, Any]) -> None:
+    """Give references of other tools our names. A single ``expected``, ``answer`` or ``response`` is the expected output."""
+    for name in _OTHER_NAMES.keys() & found.keys():
+        if name != "tools" or all(isinstance(tool, str) for tool in found[name]):  # not definitions of tools
+            found.setdefault(_OTHER_NAMES[name], found.pop(name))
+    if "function" in found and "arguments" in found:
+        call = {"name": found.pop("function"), "arguments": found.pop("arguments")}
+        found.setdefault("ground_truth", call)
+    others = () if found.keys() & {"ground_truth", "reference", "value", "expected_output"} else ("answer", "response")
+    for name in ("expected", *others):  # a list is one of expected tools
+        if isinstance(found.get(name), (str, int, float)):
+            found.setdefault("expected_output", found[name] if name == "expected" else found.pop(name))
+            found.setdefault("ground_truth", found["expected_output"])
 
 
 def _only_one(metrics: Mapping[str, Any], at: str) -> Any:
@@ -114,33 +135,56 @@ def _written(row: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _rows_of_file(path: str, where: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the line number and row of a JSON lines, CSV or Parquet file. Raises ConfigError if the file can't be read."""
-    extension = Path(path).suffix.lower()
+def _rows_of_file(path: str, where: str) -> Iterator[tuple[int | str, dict[str, Any]]]:
+    """Yield the line, or the number of the case, and row of a file. Raises ConfigError if the file can't be read."""
+    extension, at = Path(path).suffix.lower(), f"{where}: {path}"
     try:
         with Path(path).open("rb") as file:
-            other = _other_format(file.read(_HEAD))
-        if other is not None:
-            raise ConfigError(f"{where}: {path}: must be JSON lines, CSV or Parquet, got {other}")
+            head = file.read(_HEAD)
+        if (other := next((kind for marks, kind in _OTHER_FORMATS if head.startswith(marks)), None)) is not None:
+            raise ConfigError(f"{at}: must be JSON, YAML, CSV or Parquet, got {other}")
         if extension == ".parquet":
             table = require("pyarrow.parquet", feature="reading a Parquet data set", extra="parquet").read_table(path)
             yield from enumerate(table.to_pylist(), 1)
-        elif extension in (".csv", ".tsv"):
+            return
+        if extension in (".csv", ".tsv"):
             with Path(path).open(encoding="utf-8-sig", newline="") as file:
-                yield from _csv_rows(file, f"{where}: {path}", "\t" if extension == ".tsv" else ",")
-        else:
-            with Path(path).open(encoding="utf-8-sig", newline="\n") as file:
-                for number, line in enumerate(file, 1):
-                    if line.strip():
-                        yield number, _object(line, f"{where}: {path}:{number}")
+                yield from _csv_rows(file, at, "\t" if extension == ".tsv" else ",")
+            return
+        text = Path(path).read_bytes().decode("utf-8-sig")
     except (OSError, UnicodeDecodeError, csv.Error) as problem:
         missing = isinstance(problem, FileNotFoundError)
         why = "file not found" if missing else f"can't be read: {getattr(problem, 'strerror', None) or problem}"
-        raise ConfigError(f"{where}: {path}: {why}") from None
+        raise ConfigError(f"{at}: {why}") from None
+    if extension in (".yaml", ".yml"):
+        yield from _cases_of(*yaml.load(text, at, None), at)
+    elif text.lstrip()[:1] == "[" or (extension == ".json" and not re.search(r"}\s*\n\s*{", text)):
+        yield from _cases_of(_parsed(text, at, "JSON"), {}, at)
+    else:
+        for number, line in enumerate(text.split("\n"), 1):
+            if line.strip():
+                yield number, _object(_parsed(line, f"{at}:{number}", "one JSON object per line"), f"{at}:{number}")
+
+
+def _cases_of(document: Any, places: Mapping[KeyPath, str], at: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the cases of a document. Its ``evaluators`` are those of each case."""
+    whole = document if isinstance(document, dict) else {}
+    key = next(((key,) for key in _LISTS_OF_CASES if key in whole), ())
+    cases, shared = (whole[key[0]], whole.get("evaluators", [])) if key else ([whole] if whole else document, [])
+    if not isinstance(cases, list) or not isinstance(shared, list):
+        raise ConfigError(
+            f"{at}: must be a list of cases, or an object with one under {', '.join(_LISTS_OF_CASES)}. evaluators must be a list"
+        )
+    for number, case in enumerate(cases):
+        place = places.get((*key, number), f"{at}: case {number + 1}").removeprefix(f"{at}:")
+        row = _object(case, f"{at}:{place}")
+        own = row.get("evaluators", [])
+        yield place, {**row, "evaluators": [*shared, *(own if isinstance(own, list) else [own])]} if shared else row
 
 
 _LONGEST_CELL = 1 << 30
 _DELIMITERS = (",", ";", "\t", "|")
+_BARS = re.compile(r"(?<=\S)\|(?=\S)")  # others are those of tables and commands
 
 
 def _csv_rows(file: TextIO, where: str, delimiter: str) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -168,11 +212,13 @@ def _csv_rows(file: TextIO, where: str, delimiter: str) -> Iterator[tuple[int, d
             counts = f"got {len(row)} instead of {len(columns)}"
             raise ConfigError(f"{where}:{line}: too many cells, {counts}. Put quotation marks around a cell with {delimiter!r}")
         if any(row):
-            yield line, {name: _cell(cell) if cell else None for name, cell in zip(columns, row, strict=False) if name}
+            yield line, {name: _cell(name, cell) if cell else None for name, cell in zip(columns, row, strict=False) if name}
 
 
-def _cell(text: str) -> Any:
+def _cell(column: str, text: str) -> Any:
     """Return the list or object that a cell has as JSON or as Python writes it, or the text."""
+    if column in ("context", "evaluation_criteria", *_OTHER_NAMES) and text[0] not in "[{" and (bars := _BARS.split(text))[1:]:
+        return bars
     return python_text.parsed(text) if text[:1] in "[{" else text
 
 
@@ -183,20 +229,16 @@ _OTHER_FORMATS = (
 )
 
 
-def _other_format(head: bytes) -> str | None:
-    """Return the format of a file that isn't a data set, with a fix, or None for all others."""
-    if head.removeprefix(codecs.BOM_UTF8).lstrip()[:1] == b"[":
-        return "a JSON array; write one object per line, for example with jq -c '.[]'"
-    return next((kind for marks, kind in _OTHER_FORMATS if head.startswith(marks)), None)
-
-
-def _object(line: str, where: str) -> dict[str, Any]:
+def _parsed(text: str, at: str, wanted: str) -> Any:
     try:
-        row = jsonio.loads(line)
+        return jsonio.loads(text)
     except ValueError as problem:
-        raise ConfigError(f"{where}: must be one JSON object per line; {problem}") from None
+        raise ConfigError(f"{at}: must be {wanted}; {problem}") from None
+
+
+def _object(row: Any, at: str) -> dict[str, Any]:
     if not isinstance(row, dict):
-        raise ConfigError(f"{where}: must be a JSON object, got {type(row).__name__}")
+        raise ConfigError(f"{at}: must be an object, got {type(row).__name__}")
     return row
 
 

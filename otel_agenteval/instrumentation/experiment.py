@@ -100,7 +100,7 @@ def evaluate(
     Args:
         task: a function or coroutine function that receives a case's input. Later parameters named ``history`` or
             ``messages`` receive the earlier messages, ``[{"role": …, "content": …}]``, and ``conversation_id`` a unique id.
-        dataset: a file (``.jsonl``, ``.csv``, ``.parquet``), a list of mappings, or a DataFrame. ``input`` is the task's
+        dataset: a file (``.jsonl``, ``.json``, ``.yaml``, ``.csv``, ``.parquet``), a list of mappings, or a DataFrame. ``input`` is the task's
             argument, ``case_id`` names the case, and ``metrics`` has metrics of the case alone, in the forms below. All other
             columns are references, such as ``ground_truth`` and ``expected_tools``. A conversation has ``turns`` instead of
             ``input``: ``[{"input": …, references}, …]``. Or it has ``user``, who is simulated: a text with character and goal,

@@ -113,7 +113,7 @@ def code_contains(turn: Turn, *, value: Annotated[TextOrNumber, EXPECTED_OUTPUT]
     return Result(text in (turn.output or ""), detail={"value": text})
 
 
-@metric(needs=("output",), boolean=True, aliases=("trusys:icontains", "hpd:CaseInsensitiveContainsEvaluator"))
+@metric(needs=("output",), boolean=True, aliases=("trusys:icontains", "hpd:CaseInsensitiveContainsEvaluator", "hpd:IContains"))
 def code_icontains(turn: Turn, *, value: Annotated[TextOrNumber, EXPECTED_OUTPUT]) -> Result:
     """Check that the output contains a text, ignoring case.
 
@@ -295,9 +295,9 @@ def in_range(count: int, exact: int | None, least: int | None, most: int | None)
 def code_word_count(
     turn: Turn,
     *,
+    exact: Bound | None = None,
     min: Bound | None = None,  # noqa: A002 - the catalog's parameter name
     max: Bound | None = None,  # noqa: A002 - the catalog's parameter name
-    exact: Bound | None = None,
     tokenizer: Literal["words", "whitespace"] = "words",
 ) -> Result:
     """Check that the number of words in the output is in a range.
@@ -307,9 +307,9 @@ def code_word_count(
     between spaces or punctuation is one word. Without limits, every output passes.
 
     Parameters:
+        exact: Exact number of words, which overrides ``min`` and ``max``.
         min: Least number of words.
         max: Largest number of words.
-        exact: Exact number of words, which overrides ``min`` and ``max``.
         tokenizer: ``whitespace`` counts the pieces between white space instead ("a - b" has 3).
 
     Detail: ``word_count``.

@@ -127,8 +127,8 @@ def code_tool_arguments(
 
     Parameters:
         required_arguments: ``{tool: [argument, …]}``. The default is the turn's reference ``required_arguments``, which
-            can also have a JSON Schema for each tool. Without either, and without ``schemas``, the metric is skipped as
-            ``missing:criteria``.
+            can also have a JSON Schema for each tool, or ``required_params`` in its metadata. Without any, and without
+            ``schemas``, the metric is skipped as ``missing:criteria``.
         non_empty: Count null, blank text and empty lists and objects as missing.
         schemas: Also check each call of a defined tool against the JSON Schema of its parameters, as one more check. Needs
             the extra ``[structured]``.
@@ -137,7 +137,7 @@ def code_tool_arguments(
 
     Source: AgentEval code_tool_arguments.
     """
-    given = reference(turn, required_arguments, "required_arguments")
+    given = reference(turn, required_arguments, "required_arguments") or turn.metadata.get("required_params")
     if given is None and not schemas:
         return skip("missing:criteria")
     required = readable(_required, given or {}, "required_arguments")
@@ -378,8 +378,8 @@ def code_tool_correctness(
     ``missing:arguments`` or ``missing:result``.
 
     Parameters:
-        expected: Names or ``{name, arguments?, output?}``. The default is the turn's reference ``expected`` or
-            ``expected_tools``. Without either, the metric is skipped as ``missing:expected_tools``.
+        expected: Names or ``{name, arguments?, output?}``. The default is the turn's reference ``expected_tools`` or
+            ``expected``. Without either, the metric is skipped as ``missing:expected_tools``.
         check_arguments: Compare arguments.
         check_output: Compare outputs (as JSON, also inside an object with one key such as ``{"result": …}``).
         exact_match: Return 1 if the calls match the expected calls completely and in order, otherwise 0.
@@ -556,7 +556,7 @@ def code_tool_call_order(turn: Turn, *, expected: ExpectedTools | None = None) -
     exactly. If no tool is expected, the value is 1, vacuous.
 
     Parameters:
-        expected: Names, or objects with ``name``. The default is the turn's reference ``expected`` or ``expected_tools``.
+        expected: Names, or objects with ``name``. The default is the turn's reference ``expected_tools`` or ``expected``.
             Without either, the metric is skipped as ``missing:expected_tools``.
 
     Detail: ``matched_prefix``, the number of expected tools that were called, counted from the first.

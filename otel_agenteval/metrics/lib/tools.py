@@ -57,7 +57,7 @@ def expected_entries(turn: Turn, given: Sequence[Any] | None, *names: str) -> li
     Raises:
         MetricError: If the reference is neither a list nor a name, or an entry can't be read.
     """
-    entries = reference(turn, given, *names)
+    entries = reference(turn, given, *reversed(names))
     if entries is None:
         return None
     if isinstance(entries, str):  # a cell of a data set

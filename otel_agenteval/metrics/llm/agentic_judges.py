@@ -30,6 +30,7 @@ from ..lib.replies import (
     verdict_of,
 )
 from ..lib.steps import calls_as_text, ends_of, failure_of, shortened, tools_as_text, trace_of
+from ..lib.values import reference
 from ..prompts import SCORE, Prompts
 from ..registry import EPSILON, Asks, Result, metric, skip, vacuous
 
@@ -61,6 +62,7 @@ def _judged(reply: Mapping[str, Any], detail: Detail, key: str = "score") -> Res
 @metric(
     needs=("input", "output"),
     uses=("context",),
+    references=("evaluation_criteria", "passing_score"),
     version="2",
     aliases={
         "agenteval:llm_task_completion": {"method": "holistic"},
@@ -94,17 +96,20 @@ def llm_task_completion(
 
     Parameters:
         method: ``two_stage`` or ``holistic``.
-        criteria: A text or a list of texts. The default for ``holistic``: the request is addressed, the answer is complete
-            and actionable, and no step is missing.
-        threshold: Lowest passing value. The default is 0.5 for ``two_stage`` and 0.7 for ``holistic``.
+        criteria: A text or a list of texts. The default is the turn's reference ``evaluation_criteria``, or for
+            ``holistic``: the request is addressed, the answer is complete and actionable, and no step is missing.
+        threshold: Lowest passing value. The default is the turn's reference ``passing_score`` (0 to 100), or 0.5 for
+            ``two_stage`` and 0.7 for ``holistic``.
 
     Detail: ``task``, ``outcome`` and ``reason``, or ``criteria_results`` and ``reasoning``.
 
     Source: PandaProbe task_completion, deepeval task completion (Trusys), AgentEval TaskCompletionMetric (holistic).
     """
+    criteria = reference(turn, criteria, "evaluation_criteria")
     found = _holistic_completion(turn, judge, criteria) if method == "holistic" else _two_stage_completion(turn, judge, criteria)
     if threshold is None:
-        found.passed = found.value is not None and found.value >= _THRESHOLDS[method] - EPSILON
+        threshold = float(turn.references.get("passing_score", 100 * _THRESHOLDS[method])) / 100
+        found.passed = found.value is not None and found.value >= threshold - EPSILON
     return found
 
 
