@@ -43,6 +43,7 @@ def page(seed: str) -> str:
     parts = [
         f"# Moving from {preset.title}\n",
         f"{facts['intro']} This page lists every name, parameter and difference. It is based on {preset.title} {facts['version']}.\n",
+        *([f"## Start with a file you have\n\n{facts['start']}"] if "start" in facts else ()),
         "## Turn on its metrics\n",
         f"The [preset](../reference/metrics/other-tools.md#presets) `{seed}` runs {preset.title}'s metrics that work without parameters:\n",
         f"```yaml\npreset: {seed}\n```\n",
