@@ -94,7 +94,7 @@ def _by_name(value: Any, path: str) -> list[str]:
 
 
 _ends = keyed(
-    "from=source,start,source_id,source_executor_id,from_node to=target,end,target_id,target_executor_id,to_node",
+    "from=source,start,source_id,source_node_id,source_executor_id,from_node to=target,end,target_id,target_node_id,target_executor_id,to_node",
     "*", "from to", from_=_a_node, to=_a_node,
 )  # fmt: skip
 

@@ -184,7 +184,6 @@ def _cases_of(document: Any, places: Mapping[KeyPath, str], at: str) -> Iterator
 
 _LONGEST_CELL = 1 << 30
 _DELIMITERS = (",", ";", "\t", "|")
-_BARS = re.compile(r"(?<=\S)\|(?=\S)")  # others are those of tables and commands
 
 
 def _csv_rows(file: TextIO, where: str, delimiter: str) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -217,9 +216,9 @@ def _csv_rows(file: TextIO, where: str, delimiter: str) -> Iterator[tuple[int, d
 
 def _cell(column: str, text: str) -> Any:
     """Return the list or object that a cell has as JSON or as Python writes it, or the text."""
-    if column in ("context", "evaluation_criteria", *_OTHER_NAMES) and text[0] not in "[{" and (bars := _BARS.split(text))[1:]:
-        return bars
-    return python_text.parsed(text) if text[:1] in "[{" else text
+    bars = r"(?<=\S)\|(?=\S)" if column in ("context", "evaluation_criteria", *_OTHER_NAMES) else "$^"  # not those of tables
+    parts = [] if text[0] in "[{" else re.split(bars, text)
+    return parts if parts[1:] else python_text.parsed(text) if text[0] in "[{" else text
 
 
 _HEAD = 64

@@ -600,8 +600,8 @@ def under(system: str | None, name: str) -> str:
     """Return a name with the prefix of a seed catalog that has it, unless it has a prefix or is one of our names."""
     if system is None or ":" in name or _find(name.partition(".")[0]):
         return name
-    alias = f"{system}:{name.removeprefix('not-') if system == 'trusys' else name}"
-    return f"{system}:{name}" if any(alias in row["aliases"] for row in builtin().values()) else name
+    known = (f"{system}:{name.removeprefix('not-') if system == 'trusys' else name}", f"{system}:{name}Evaluator")
+    return f"{system}:{name}" if any(one in known for row in builtin().values() for one in row["aliases"]) else name
 
 
 class ResolvedName(NamedTuple):
