@@ -9,6 +9,8 @@ import yaml
 
 ROOT = Path(__file__).parent.parent
 PROMISES: dict[str, list[dict[str, Any]]] = yaml.safe_load((ROOT / "tests/systems/promises.yaml").read_text(encoding="utf-8"))
+EXAMPLES: dict[str, list[dict[str, Any]]] = yaml.safe_load((ROOT / "tests/systems/examples.yaml").read_text(encoding="utf-8"))
+"""Printed examples, by the prefix of a system's names. ``tests/systems/test_examples.py`` runs each."""
 TITLE = "## Promised by the five catalogs"
 
 
@@ -25,14 +27,35 @@ def table() -> str:
     return "\n".join(lines).rstrip()
 
 
+def counts() -> str:
+    """Return the numbers of features and printed examples, and the examples with another result."""
+    lines = ["| system | features | examples | as promised | different |\n|---|---|---|---|---|"]
+    other = ["| example | page | here | printed | reason |\n|---|---|---|---|---|"]
+    for (system, rows), (prefix, examples) in zip(
+        PROMISES.items(), EXAMPLES.items(), strict=False
+    ):  # others are those of all five
+        assert system.partition("-")[0].lower() == prefix
+        differing = [example for example in examples if "differs" in example]
+        total, different = len(rows) + len(examples), sum("differs" in row for row in rows) + len(differing)
+        lines.append(
+            f"| {system} | {len(rows)} | {len(examples)} | {total - different} ({1 - different / total:.0%}) | {different} |"
+        )
+        for example in differing:
+            name = f"`{prefix}:{next(iter(example['metric']))}`"
+            other.append(
+                f"| {name} | {example['page']} | {example['value']} | {example.get('said', '–')} | {example['differs']} |"
+            )
+    return "\n".join([*lines, "", "Examples with another result than printed:", "", *other])
+
+
 def section() -> str:
     """Return the part of the page that has the table."""
     count = sum(map(len, PROMISES.values()))
-    intro = f"Each of {count} features has a test that fails without it. Differences have a reason. See also the pages on moving:"
+    intro = f"Each of {count} features has a test that fails without it, and each printed example is run. Differences have a reason. See also the pages on moving:"
     pages = " · ".join(
         f"[{title}](../../guides/moving-from-{seed}.md)"
         for seed, title in (
             ("agenteval", "AgentEval"), ("pandaprobe", "PandaProbe"), ("trusys", "Trusys"), ("hpd", "HPD-Agent"), ("agentunit", "AgentUnit")
         )
     )  # fmt: skip
-    return f"{TITLE}\n\n{intro} {pages}.\n\n{table()}\n"
+    return f"{TITLE}\n\n{intro} {pages}.\n\n{counts()}\n\n{table()}\n"

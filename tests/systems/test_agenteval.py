@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from pathlib import Path
@@ -420,3 +421,31 @@ def test_printed_conversation_is_complete() -> None:
     result = oa.evaluate(lambda said: "Done.", [case], [metric])
     score = result.trials[0].scored[-1][1][0]
     assert (score.value, score.detail["response_rate"]) == (1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("metric", "others"),
+    [
+        ({"code_workflow_execution_order": {"expected_order": ["Planner", "Writer", "Editor"], "strict": True}}, {"steps": ["Writer", "Planner"]}),
+        ({"code_workflow_structure_validity": {"expected_nodes": ["Planner", "Writer", "Editor"], "entry": "Planner", "exits": ["Editor"]}}, {"nodes": 2}),
+        ({"code_workflow_structure_validity": {"expected_edges": [["Planner", "Writer"]]}}, {"nodes": 1}),
+        ({"code_workflow_executor_success": {"threshold": 1}}, {"failed": True}),
+        ({"code_workflow_performance_efficiency": {"max_duration_s": 120, "max_total_cost": 0.25, "max_tokens": 5000}}, {"duration_s": 400}),
+    ],
+)  # fmt: skip
+def test_workflow_assertion_passes_and_fails(metric: Any, others: dict[str, Any]) -> None:
+    def turn(
+        nodes: int = 3, steps: Any = ("Planner", "Writer", "Editor"), failed: bool = False, duration_s: float = 60
+    ) -> oa.Turn:
+        names = ["Planner", "Writer", "Editor"][:nodes]
+        graph = {"nodes": names, "edges": list(itertools.pairwise(names)), "entry": names[0], "exits": names[-1:]}
+        ran = [{"executor": name, "status": "failed" if failed else "completed"} for name in steps]
+        facts = {
+            "workflow": {"graph": graph, "steps": ran},
+            "duration_s": duration_s,
+            "cost_usd": 0.1,
+            "usage": {"total_tokens": 10},
+        }
+        return oa.Turn.from_dict({"turn_id": "t", **facts})
+
+    assert [oa.score_turns(one, [metric])[0][1][0].passed for one in (turn(), turn(**others))] == [True, False]
