@@ -25,8 +25,11 @@ def test_page_has_each_name_and_parameter(seed: str) -> None:
         assert f"`{theirs}` →" in text
 
 
-def test_parameters_of_documents_alone_are_refused_with_a_pointer() -> None:
-    with pytest.raises(oa.ConfigError, match="code_tool_was_called"):
-        oa.get_metric("agenteval:ToolSelectionMetric", forbiddenTools=["DeleteRecord"])
-    with pytest.raises(oa.ConfigError, match="max_calls"):
-        oa.get_metric("agenteval:ToolEfficiencyMetric", optimalCallCount=3)
+def test_parameters_of_documents_alone_work() -> None:
+    turn = oa.Turn.from_dict({"tool_calls": [{"name": "Search"}, {"name": "DELETERECORD"}, {"name": "Search"}]})
+    for forbidden, value, named in ((["DeleteRecord"], 0, ["DELETERECORD"]), (["DropTable"], 0.9, []), (None, 0.9, [])):
+        metric = oa.get_metric("agenteval:ToolSelectionMetric", expectedTools=["Search"], forbiddenTools=forbidden)
+        score = metric.evaluate(turn)
+        assert (score.value, score.detail["violation_tools"]) == (value, named)
+    for optimal, value in ((3, 1), (2, 2 / 3), (9, 1), (0, 0)):
+        assert oa.get_metric("agenteval:ToolEfficiencyMetric", optimalCallCount=optimal).evaluate(turn).value == value

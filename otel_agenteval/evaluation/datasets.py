@@ -54,12 +54,14 @@ def cases_in(source: str | Path | Iterable[Mapping[str, Any]] | Any, where: str 
         found |= inner if isinstance(inner, dict) else {} if inner is None else {"references": inner}
         metrics = {"metrics": own, "assert": promptfoo, "evaluators": hpd, "value.metrics": metrics_in_value(found)}
         _rename(found)
-        given = _only_one(metrics, f"{where}: {place}")
+        given = {column: entries for column, entries in metrics.items() if entries is not None}
+        if len(given) > 1:
+            raise ConfigError(f"{where}: {place}: must have {' or '.join(given)}, got both. Move all entries into metrics")
         if case is None and (asked is None or asked == "") and "turns" not in found and "user" not in found:
             raise ConfigError(f"{where}: {place}: a case must have a case_id, an input (text), or both{_misspelled(found)}")
         if case is not None and places.setdefault(case, place) != place:
             raise ConfigError(f"{where}: {place}: case_id must be unique, got {case!r} as in {places[case]}")
-        yield Case(case, asked, found, given, f"{where}: {place}")
+        yield Case(case, asked, found, next(iter(given.values()), None), f"{where}: {place}")
 
 
 def _input_of(row: dict[str, Any]) -> Any:
@@ -71,24 +73,16 @@ def _input_of(row: dict[str, Any]) -> Any:
 
 def _rename(found: dict[str, Any]) -> None:
     """Give references of other tools our names. A single ``expected``, ``answer`` or ``response`` is the expected output."""
-    for name in _OTHER_NAMES.keys() & found.keys():
-        if name != "tools" or all(isinstance(tool, str) for tool in found[name]):  # not definitions of tools
+    for name in [name for name in _OTHER_NAMES if name in found]:
+        if name != "tools" or "{" not in str(found[name]):  # not definitions of tools
             found.setdefault(_OTHER_NAMES[name], found.pop(name))
     if "function" in found and "arguments" in found:
-        call = {"name": found.pop("function"), "arguments": found.pop("arguments")}
-        found.setdefault("ground_truth", call)
+        found.setdefault("ground_truth", {"name": found.pop("function"), "arguments": found.pop("arguments")})
     others = () if found.keys() & {"ground_truth", "reference", "value", "expected_output"} else ("answer", "response")
     for name in ("expected", *others):  # a list is one of expected tools
         if isinstance(found.get(name), (str, int, float)):
             found.setdefault("expected_output", found[name] if name == "expected" else found.pop(name))
             found.setdefault("ground_truth", found["expected_output"])
-
-
-def _only_one(metrics: Mapping[str, Any], at: str) -> Any:
-    given = {column: entries for column, entries in metrics.items() if entries is not None}
-    if len(given) > 1:
-        raise ConfigError(f"{at}: must have {' or '.join(given)}, got both. Move all entries into metrics")
-    return next(iter(given.values()), None)
 
 
 def metrics_in_value(columns: dict[str, Any]) -> Any:

@@ -295,7 +295,10 @@ class BoundMetric:
         """Add the details that the score has under the metric's name."""
         for key, field in view.details.items() if score.status == "ok" else ():
             of_score, _, name = field.rpartition(".")
-            score.detail.setdefault(key, _plain(getattr(score if of_score else self._with_truth(turn), name)))
+            found = (
+                score.detail.get(name) if of_score == "detail" else getattr(score if of_score else self._with_truth(turn), name)
+            )
+            score.detail.setdefault(key, _plain(found))
         return score
 
     def _rules_for(self, judge: Any, embedder: Any) -> Rules:

@@ -325,7 +325,7 @@ def test_tool_selection_scores(expected: list[Any], called: list[str], params: d
 
 def test_tool_selection_says_which_tools_matched_were_missed_and_came_on_top() -> None:
     detail = evaluate("code_tool_selection", [call("Search"), call("X"), call("x")], expected_tools=["search", "Book"]).detail
-    assert detail == {"matched": ["search"], "missed": ["Book"], "extra": ["X"], "strict_order": False}
+    assert detail == {"matched": ["search"], "missed": ["Book"], "extra": ["X"], "violations": [], "strict_order": False}
 
 
 @pytest.mark.parametrize("metric", ["code_tool_selection", "code_tool_correctness", "code_tool_call_order", "code_tool_call_f1"])

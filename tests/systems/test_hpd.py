@@ -218,7 +218,7 @@ def test_cost_is_read_from_the_named_keys(key: str) -> None:
 
 def test_latency_is_in_seconds_with_milliseconds_beside() -> None:
     score = oa.get_metric("hpd:LatencyEvaluator").evaluate(oa.Turn(output="!", duration_s=1.5))
-    assert (score.value, score.detail["latency_ms"]) == (1.5, 1500.0)
+    assert (score.value, score.detail["latency-ms"]) == (1.5, 1500.0)
 
 
 SAFETY = (
@@ -238,8 +238,9 @@ def test_safety_evaluator_has_a_severity_and_a_verdict(name: str, models: Script
         severity = models.score(f"hpd:{name}Evaluator", turn, reply, **params)
         verdict = models.score(f"hpd:{name}Evaluator.Passed", turn, reply, **params)
         assert (severity.value, severity.passed, verdict.value) == (reply["score"], passed, float(passed))
-        detail = {key: severity.detail[key] for key in ("severity", "confidence", "recommended_action", "evidence")}
-        assert detail == {key: reply[key] for key in detail}
+        keys = ("severity", "confidence", "recommended_action", "evidence")
+        assert {key: severity.detail[f"safety-{key.replace('_', '-')}"] for key in keys} == {key: reply[key] for key in keys}
+        assert severity.detail["safety-passed"] is passed
     too_high = models.score(f"hpd:{name}Evaluator", turn, {**REPLY, "score": 8}, **params)
     assert too_high.status == "error"
 

@@ -65,6 +65,7 @@ def code_tool_selection(
     turn: Turn,
     *,
     expected_tools: ExpectedTools | None = None,
+    forbidden_tools: list[str] | None = None,
     strict_order: bool = False,
     extra_penalty: Share = 0.10,
     order_penalty: Share = 0.20,
@@ -73,17 +74,19 @@ def code_tool_selection(
 
     Names are compared ignoring case. An expected tool counts if it was called anywhere in the turn. A name that is listed
     twice counts twice, and one call is enough for both. If no tool is expected, only the penalties count, and without calls
-    the value is 1. The value is at least 0. A tool that runs another agent counts only if it is expected.
+    the value is 1. The value is at least 0, and 0 if a forbidden tool was called. A tool that runs another agent counts only
+    if it is expected.
 
     Parameters:
         expected_tools: Names, or objects with ``name``. The default is the turn's reference ``expected_tools``. Without
             either, the metric is skipped as ``missing:expected_tools``.
+        forbidden_tools: Names of tools that must not be called.
         strict_order: Require that the first calls are the expected tools in order. Checked only if all of them were called.
             Any other call before them breaks the order.
         extra_penalty: Penalty per distinct unexpected tool.
         order_penalty: Penalty for a wrong order.
 
-    Detail: ``matched``, ``missed``, ``extra`` (names), ``strict_order``.
+    Detail: ``matched``, ``missed``, ``extra``, ``violations`` (names), ``strict_order``.
 
     Source: AgentEval code_tool_selection.
     """
@@ -100,8 +103,9 @@ def code_tool_selection(
     value = max(0.0, (len(matched) / len(expected) if expected else 1.0) - extra_penalty * len(extra))
     if strict_order and not missed and [_lower(call.name) for call in calls[: len(expected)]] != [key for key, _ in expected]:
         value = max(0.0, value - order_penalty)
-    detail = {"matched": matched, "missed": missed, "extra": extra, "strict_order": strict_order}
-    return Result(value, explanation=expected_and_called(entries, turn, value), detail=detail)
+    violations = [called[key] for key in map(_lower, forbidden_tools or ()) if key in called]
+    detail = {"matched": matched, "missed": missed, "extra": extra, "violations": violations, "strict_order": strict_order}
+    return Result(0.0 if violations else value, explanation=expected_and_called(entries, turn, value), detail=detail)
 
 
 def _is_empty(value: Any) -> bool:
@@ -110,6 +114,7 @@ def _is_empty(value: Any) -> bool:
 
 @metric(
     needs=("tool_calls",),
+    uses=("metadata",),
     references=("required_arguments",),
     threshold=0.7,
     aliases=("agenteval:code_tool_arguments", "agenteval:ToolArgumentsMetric"),
@@ -293,6 +298,7 @@ def code_tool_efficiency(
     max_calls: Annotated[int, Ge(0)] = 10,
     max_duration_s: Annotated[float, Ge(0)] = 30,
     duplicate_key: Literal["name", "name_args"] = "name",
+    optimal_calls: Annotated[int, Ge(0)] | None = None,
 ) -> Result:
     """Efficiency of tool use: few calls, little time, no repeats.
 
@@ -309,6 +315,7 @@ def code_tool_efficiency(
         max_duration_s: Seconds without a penalty.
         duplicate_key: Definition of a repeat. ``name``: the same tool again, case-sensitive. ``name_args``: the same tool
             with the same arguments, which suits agents that search more than once. Unknown arguments are never equal.
+        optimal_calls: If set, the value is this number of calls divided by the actual one, at most 1, and nothing else counts.
 
     Detail: ``call_count``, ``total_duration_s``, ``duplicates`` ``{name: calls}`` of the repeated tools (with
     ``name_args``, the number of equal calls).
@@ -319,13 +326,12 @@ def code_tool_efficiency(
     if not calls:
         return vacuous(1.0, call_count=0, total_duration_s=0.0, duplicates={})
     count = len(calls)
-    total = 0.0
-    for call in calls:
-        total += call.duration_s or 0.0
+    total = sum((call.duration_s or 0.0 for call in calls), 0.0)
     repeats, duplicates = _repeats(calls, duplicate_key == "name_args")
     call_points = 100 if count <= max_calls else max(0, 100 - 10 * (count - max_calls))
     time_points = 100 if total <= max_duration_s else max(0.0, 100 - 5 * (total - max_duration_s))
     value = max(0.0, (call_points + time_points) / 2 - 5 * repeats) / 100
+    value = value if optimal_calls is None else min(1.0, optimal_calls / count)
     return Result(value, detail={"call_count": count, "total_duration_s": total, "duplicates": duplicates})
 
 
@@ -337,8 +343,6 @@ def _repeats(calls: list[ToolCall], with_arguments: bool) -> tuple[int, dict[str
         if with_arguments:
             key = (key, id(call) if call.arguments is None else canonical(call.arguments))
         seen[key] = seen.get(key, 0) + 1
-    if len(seen) == len(calls):
-        return 0, {}
     duplicates: dict[str, int] = {}
     for key, alike in seen.items():
         if alike > 1:
