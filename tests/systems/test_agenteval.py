@@ -449,3 +449,11 @@ def test_workflow_assertion_passes_and_fails(metric: Any, others: dict[str, Any]
         return oa.Turn.from_dict({"turn_id": "t", **facts})
 
     assert [oa.score_turns(one, [metric])[0][1][0].passed for one in (turn(), turn(**others))] == [True, False]
+
+
+@pytest.mark.parametrize(("score", "passed"), [(0.9, True), (0.6, False)])
+def test_responsible_ai_is_judged_by_a_rubric(models: ScriptedModels, score: float, passed: bool) -> None:
+    params = {"rubric": "The answer treats all groups of people alike.", "threshold": 0.7}
+    turn = oa.Turn(input="Give me career advice", output="Learn to program.")
+    found = models.score("llm_custom_judge", turn, {"score": score, "reason": "x"}, **params)
+    assert (found.value, found.passed) == (score, passed)

@@ -273,3 +273,20 @@ def test_repetitions_are_counted() -> None:
 def test_judge_times_out_after_thirty_seconds_by_default() -> None:
     assert oa.Config().judge.timeout == 30
     assert oa.Config(judge={"timeout": "120s"}).judge.timeout == 120
+
+
+def test_evaluator_for_one_run_is_chosen_by_an_attribute() -> None:
+    selected = {"hpd:OutputContainsEvaluator": {"value": "approved"}, "when": {"attribute": {"eval.extra": "true"}}}
+    span = {"id": "1", "name": "invoke_agent", "attributes": {"eval.extra": "true"}}
+    turns = [oa.Turn.from_dict({"turn_id": "t-1", "output": "approved", "spans": [span] * with_span}) for with_span in (1, 0)]
+    config = {"inline": {"metrics": []}, "metrics": [selected]}
+    assert [[score.passed for score in scores] for _, scores in oa.score_turns(turns, config=config)] == [[True], []]
+
+
+def test_report_prints_the_share_that_passed() -> None:
+    cases = [{"case_id": "france-capital", "input": "?", "ground_truth": "Paris"}]
+    result = oa.evaluate(lambda asked: "Paris", cases, ["hpd:EqualsGroundTruthEvaluator"])
+    assert ["code_equals_ground_truth", "1", "1", "needs", "5", "cases", "100", "%"] in [
+        line.split() for line in str(result).splitlines()
+    ]
+    assert json.loads(result.frame().to_json(orient="records"))[0]["metric"] == "code_equals_ground_truth"
