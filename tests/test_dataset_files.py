@@ -105,6 +105,16 @@ def test_expected_value_has_several_names() -> None:
         ]
 
 
+def test_turns_of_a_conversation_have_the_same_names() -> None:
+    case = {
+        "case_id": "talk",
+        "turns": [{"question": "a", "answer": "Paris", "documents": ["d"]}, {"input": "b", "expected": "Lima"}],
+    }
+    result = oa.evaluate(lambda asked: "Paris", [case], ["code_equals_ground_truth", "code_contains"])
+    assert [[score.passed for score in scores] for _, scores in result.trials[0].scored[:2]] == [[True, True], [False, False]]
+    assert result.trials[0].scored[0][0].context == ["d"]
+
+
 def test_recorded_answer_is_no_expectation() -> None:
     case = {"user_input": "?", "response": "Lima", "answer": "Lima", "ground_truth": "Paris"}
     assert turns([case])[0].ground_truth == "Paris"

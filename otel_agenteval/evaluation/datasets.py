@@ -53,15 +53,12 @@ def cases_in(source: str | Path | Iterable[Mapping[str, Any]] | Any, where: str 
         found = {key: value for key, value in row.items() if key not in _CASE_COLUMNS and value is not None}
         found |= inner if isinstance(inner, dict) else {} if inner is None else {"references": inner}
         metrics = {"metrics": own, "assert": promptfoo, "evaluators": hpd, "value.metrics": metrics_in_value(found)}
-        _rename(found)
-        given = {column: entries for column, entries in metrics.items() if entries is not None}
-        if len(given) > 1:
-            raise ConfigError(f"{where}: {place}: must have {' or '.join(given)}, got both. Move all entries into metrics")
+        rename(found)
         if case is None and (asked is None or asked == "") and "turns" not in found and "user" not in found:
             raise ConfigError(f"{where}: {place}: a case must have a case_id, an input (text), or both{_misspelled(found)}")
         if case is not None and places.setdefault(case, place) != place:
             raise ConfigError(f"{where}: {place}: case_id must be unique, got {case!r} as in {places[case]}")
-        yield Case(case, asked, found, next(iter(given.values()), None), f"{where}: {place}")
+        yield Case(case, asked, found, _only_one(metrics, f"{where}: {place}"), f"{where}: {place}")
 
 
 def _input_of(row: dict[str, Any]) -> Any:
@@ -71,7 +68,7 @@ def _input_of(row: dict[str, Any]) -> Any:
     return asked
 
 
-def _rename(found: dict[str, Any]) -> None:
+def rename(found: dict[str, Any]) -> None:
     """Give references of other tools our names. A single ``expected``, ``answer`` or ``response`` is the expected output."""
     for name in [name for name in _OTHER_NAMES if name in found]:
         if name != "tools" or "{" not in str(found[name]):  # not definitions of tools
@@ -83,6 +80,13 @@ def _rename(found: dict[str, Any]) -> None:
         if isinstance(found.get(name), (str, int, float)):
             found.setdefault("expected_output", found[name] if name == "expected" else found.pop(name))
             found.setdefault("ground_truth", found["expected_output"])
+
+
+def _only_one(metrics: Mapping[str, Any], at: str) -> Any:
+    given = {column: entries for column, entries in metrics.items() if entries is not None}
+    if len(given) > 1:
+        raise ConfigError(f"{at}: must have {' or '.join(given)}, got both. Move all entries into metrics")
+    return next(iter(given.values()), None)
 
 
 def metrics_in_value(columns: dict[str, Any]) -> Any:
@@ -147,9 +151,8 @@ def _rows_of_file(path: str, where: str) -> Iterator[tuple[int | str, dict[str, 
             return
         text = Path(path).read_bytes().decode("utf-8-sig")
     except (OSError, UnicodeDecodeError, csv.Error) as problem:
-        missing = isinstance(problem, FileNotFoundError)
-        why = "file not found" if missing else f"can't be read: {getattr(problem, 'strerror', None) or problem}"
-        raise ConfigError(f"{at}: {why}") from None
+        why = f"can't be read: {getattr(problem, 'strerror', None) or problem}"
+        raise ConfigError(f"{at}: {'file not found' if isinstance(problem, FileNotFoundError) else why}") from None
     if extension in (".yaml", ".yml"):
         yield from _cases_of(*yaml.load(text, at, None), at)
     elif text.lstrip()[:1] == "[" or (extension == ".json" and not re.search(r"}\s*\n\s*{", text)):

@@ -18,7 +18,7 @@ from ..core.jsonio import text_of
 from ..core.score import Score
 from ..core.turn import Turn
 from ..evaluation.case_metrics import CaseMetrics
-from ..evaluation.datasets import ASKED, Case, metrics_in_value
+from ..evaluation.datasets import ASKED, Case, metrics_in_value, rename
 from ..evaluation.evaluator import begin
 from ..evaluation.redaction import Redactor
 from ..evaluation.references import ReferenceSources
@@ -163,6 +163,7 @@ def _inputs(turns: Any, case: Case, where: str) -> list[Case]:
         references = {key: value for key, value in columns.items() if key not in others and value is not None}
         references |= inner if isinstance(inner, dict) else {}
         nested = metrics_in_value(references)
+        rename(references)
         found.append(
             case._replace(
                 input=asked,

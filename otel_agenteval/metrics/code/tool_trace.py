@@ -337,18 +337,14 @@ def code_tool_efficiency(
 
 def _repeats(calls: list[ToolCall], with_arguments: bool) -> tuple[int, dict[str, int]]:
     """Return the number of repeated calls, and of equal calls for each repeated name."""
-    seen: dict[Any, int] = {}
+    seen: Counter[Any] = Counter()
     for call in calls:
-        key: Any = call.name
-        if with_arguments:
-            key = (key, id(call) if call.arguments is None else canonical(call.arguments))
-        seen[key] = seen.get(key, 0) + 1
-    duplicates: dict[str, int] = {}
-    for key, alike in seen.items():
-        if alike > 1:
-            name = key[0] if with_arguments else key
-            duplicates[name] = duplicates.get(name, 0) + alike
-    return len(calls) - len(seen), duplicates
+        arguments = None if not with_arguments else id(call) if call.arguments is None else canonical(call.arguments)
+        seen[call.name, arguments] += 1
+    duplicates: Counter[str] = Counter()
+    for (name, _), alike in seen.items():
+        duplicates[name] += alike if alike > 1 else 0
+    return len(calls) - len(seen), dict(+duplicates)
 
 
 @metric(
