@@ -26,6 +26,8 @@ BY_METHOD = {
 """Default thresholds that depend on a metric's method."""
 METRICS = {metric.name: metric for metric in catalog()}
 FOLDER = "docs/guides"
+START = "Start with a file you have"
+"""Section with a file of the system and the command that scores it, which ``tests/test_moving.py`` runs."""
 
 
 def names_of(seed: str) -> dict[str, list[str]]:
@@ -43,7 +45,7 @@ def page(seed: str) -> str:
     parts = [
         f"# Moving from {preset.title}\n",
         f"{facts['intro']} This page lists every name, parameter and difference. It is based on {preset.title} {facts['version']}.\n",
-        *([f"## Start with a file you have\n\n{facts['start']}"] if "start" in facts else ()),
+        *([f"## {START}\n\n{facts['start']}"] if "start" in facts else []),
         "## Turn on its metrics\n",
         f"The [preset](../reference/metrics/other-tools.md#presets) `{seed}` runs {preset.title}'s metrics that work without parameters:\n",
         f"```yaml\npreset: {seed}\n```\n",

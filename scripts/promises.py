@@ -18,7 +18,12 @@ def table() -> str:
     """Return the table, one part for each system."""
     lines = []
     for system, rows in PROMISES.items():
-        lines += [f"### {system}\n", "| feature | here | test | difference |\n|---|---|---|---|"]
+        same = sum("differs" not in row for row in rows)
+        lines += [
+            f"### {system}\n",
+            f"{same} of {len(rows)} are as promised.\n",
+            "| feature | here | test | difference |\n|---|---|---|---|",
+        ]
         for row in rows:
             file, _, name = row["test"].partition("::")
             test = f"[`{name}`](../../../tests/{file})"

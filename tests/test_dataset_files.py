@@ -74,7 +74,7 @@ def test_yaml_keeps_texts_as_written(tmp_path: Path) -> None:
         ("c.json", '{"input": "a"}\n{"inp\n{"input": "b"}', "c.json:2: must be one JSON object per line; "),
         ("c.yaml", "cases:\n  - input: a\n  - b\n", "c.yaml:3: must be an object, got str"),
         ("c.yaml", "hello\n", "c.yaml: must be a list of cases"),
-        ("c.yaml", "", "c.yaml: must be a list of cases"),
+        ("c.yaml", "", "at least one case"),
         ("c.yaml", "- input: [1\n", "c.yaml:2: not YAML: "),
         ("c.yaml", "- input: a\n  input: b\n", "c.yaml:2: .*duplicate key"),
         ("c.yaml", "- id: x\n  input: a\n- id: x\n  input: b\n", "c.yaml:3: case_id must be unique, got 'x' as in .*c.yaml:1"),

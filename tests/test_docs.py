@@ -161,27 +161,6 @@ def test_python_blocks_run(document: Path, tmp_path: Path) -> None:
     assert child.exitcode == 0, output.read_text(encoding="utf-8")
 
 
-START = "## Start with a file you have"
-
-
-@pytest.mark.parametrize(
-    "document", [path for path in DOCUMENTS if START in path.read_text(encoding="utf-8")], ids=lambda path: path.stem
-)
-def test_file_of_another_system_is_scored_as_shown(
-    document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    section = document.read_text(encoding="utf-8").partition(START)[2].partition("\n## ")[0]
-    blocks = {block.language: block.text for block in blocks_of(section)}
-    _, _, task, name, *options = blocks["bash"].split()
-    module = f"app_{document.stem.replace('-', '_')}"
-    (tmp_path / name).write_text(blocks["yaml"], encoding="utf-8")
-    (tmp_path / f"{module}.py").write_text(blocks["python"], encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    assert main(["experiment", task.replace("app:", f"{module}:"), name, *options]) == 0
-    printed = [line.split() for line in capsys.readouterr().err.splitlines()]
-    assert [line for line in map(str.split, blocks["text"].splitlines()) if line not in printed] == []
-
-
 def test_links_into_the_repository_lead_somewhere() -> None:
     for document in DOCUMENTS:
         for target in LINK.findall(FENCE.sub("", document.read_text(encoding="utf-8"))):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import itertools
 import json
 import re
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from opentelemetry.sdk.trace import TracerProvider
 from pydantic_ai import Agent
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, ToolCallPart, UserPromptPart
@@ -201,6 +203,137 @@ def test_data_sets_of_every_kind_are_the_same(tmp_path: Path) -> None:
         found = oa.evaluate(lambda text, asked=asked: asked.append(text) or "Paris", dataset, EQUAL, concurrency=1)
         assert asked == [case["input"] for case in CASES]
         assert [score.passed for _, scores in found.scored for score in scores] == [True, False, False]
+
+
+SOME = CASES[:2]
+DOCUMENTS = {
+    "cases.json": json.dumps(SOME, indent=2),
+    "one_line.jsonl": json.dumps(SOME),
+    "lines.json": "\n".join(map(json.dumps, SOME)),
+    "items.json": json.dumps({"items": SOME}, indent=1),
+    "marked.json": "\ufeff" + json.dumps({"id": "capitals", "cases": SOME}),
+    "test_cases.json": json.dumps({"name": "capitals", "test_cases": SOME}),
+    "scenario.yaml": yaml.safe_dump({"name": "capitals", "dataset": {"cases": SOME}, "timeout": 30}),
+    "list.yml": yaml.safe_dump(SOME),
+}
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_document_has_the_cases_of_a_data_set(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(DOCUMENTS[name], encoding="utf-8")
+    found = oa.evaluate(lambda text: "Paris", tmp_path / name, EQUAL)
+    assert [(turn.references["case_id"], score.passed) for turn, (score,) in found.scored] == [("France", True), ("Italy", False)]
+
+
+@pytest.mark.parametrize("form", ["json", "yaml"])
+def test_document_can_be_one_case(form: str, tmp_path: Path) -> None:
+    case = {"prompt": "Which rows?", "rows": [1, 2], "assert": [{"type": "contains", "value": "Paris"}]}
+    file = tmp_path / f"case.{form}"
+    file.write_text(json.dumps(case, indent=2) if form == "json" else yaml.safe_dump(case))
+    ((turn, scores),) = oa.evaluate(lambda text: "Paris", file, []).scored
+    assert (turn.input, turn.references["rows"], scores[0].passed) == ("Which rows?", [1, 2], True)
+
+
+def test_yaml_of_a_data_set_is_text_and_no_configuration(tmp_path: Path) -> None:
+    (tmp_path / "cases.yaml").write_text('- {input: "${env:HOME} $${x}", ground_truth: yes, date: 2026-11-28, time: 10:30}')
+    ((turn, (score,)),) = oa.evaluate(lambda text: "yes", tmp_path / "cases.yaml", EQUAL).scored
+    assert (turn.input, score.passed) == ("${env:HOME} $${x}", True)
+    assert (turn.references["date"], turn.references["time"]) == ("2026-11-28", "10:30")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("a.json", '[{"input": "a"}, 5]', r"a\.json: case 2: must be an object, got int"),
+        ("a.jsonl", '{"input": "a"}\n5', r"a\.jsonl:2: must be an object, got int"),
+        ("a.jsonl", '{"input": "a"}\nnull', r"a\.jsonl:2: must be an object, got NoneType"),
+        ("a.json", '{\n "cases": [1,]\n}', r"a\.json: must be JSON; .*line 2"),
+        ("a.jsonl", '[{"input": "a"}', r"a\.jsonl: must be JSON; "),
+        ("a.yaml", "a: [1\nb: 2", r"a\.yaml:2: not YAML: "),
+        ("a.yaml", "just text", r"a\.yaml: must be a list of cases"),
+        ("a.yaml", "x: !!python/object:os.system {}", r"a\.yaml:1: not YAML: "),
+        ("a.yaml", "input: &a {b: *a}", r"a\.yaml:1: input\.b: an alias refers to a value that contains it"),
+        ("a.yaml", "input: a\ninput: b", r"a\.yaml:2: .*input"),
+        ("a.json", b'[{"input": "\xff"}]', r"a\.json: can't be read: "),
+        ("a.yaml", "", "at least one case"),
+        ("a.json", '{"cases": []}', "at least one case"),
+        ("a.json", '{"cases": [{"inptu": "a"}]}', r"a\.json: case 1: a case must have .*Did you mean input instead of 'inptu'"),
+        (
+            "a.yaml",
+            "- {id: 1, input: a}\n- {id: 1, input: b}",
+            r"a\.yaml:2: case_id must be unique, got '1' as in .*a\.yaml:1",
+        ),
+    ],
+)
+def test_fault_in_a_document_names_its_place(name: str, text: str | bytes, says: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(ConfigError, match=says):
+        oa.evaluate(str, tmp_path / name, EQUAL)
+
+
+@dataclasses.dataclass(slots=True)
+class DatasetCase:
+    """As AgentUnit's."""
+
+    id: str
+    query: str
+    expected_output: str | None = None
+    context: list[str] | None = None
+
+
+def test_cases_can_be_dataclasses() -> None:
+    cases = (DatasetCase(country, f"{country}?", city) for country, city in CAPITALS.items())
+    found = oa.evaluate(lambda text: "Paris", cases, ["agentunit:answer_correctness"])
+    assert [turn.input for turn, _ in found.scored] == ["France?", "Italy?", "Peru?"]
+    assert found.scored[0][1][0].value == 1.0
+    with pytest.raises(ConfigError, match="case 1: must be a mapping, got type"):
+        oa.evaluate(str, [DatasetCase], EQUAL)
+
+
+def test_columns_fill_the_input() -> None:
+    case = {
+        "prompt": "What is the {{what}} of {{ country }}? {{unknown}}",
+        "what": "capital",
+        "country": "France",
+        "value": "Paris",
+    }
+    asked: list[str] = []
+    metric = {"code_contains": {"value": "{{country}}"}}
+    found = oa.evaluate(lambda text: asked.append(text) or "It's in France.", [case], [metric])
+    assert asked == ["What is the capital of France? {{unknown}}"]
+    messages = [{"role": "user", "content": "About {{country}}?"}]
+    ((turn, _),) = oa.evaluate(
+        lambda given: given["messages"][0]["content"], [{**case, "prompt": {"messages": messages}}], EQUAL
+    ).scored
+    assert turn.output == "About France?"
+    assert found.scored[0][1][0].passed is True
+
+
+def test_documents_in_a_cell_are_told_apart(tmp_path: Path) -> None:
+    (tmp_path / "cases.csv").write_text("id,query,context,note\n1,?,France. || Its capital is Paris.,a||b\n2,?,One,c\n")
+    first, second = (turn for turn, _ in oa.evaluate(str, tmp_path / "cases.csv", EQUAL).scored)
+    assert (first.context, first.references["note"]) == (["France.", "Its capital is Paris."], "a||b")
+    assert second.context == ["One"]
+
+
+def test_expected_is_the_expected_value_unless_it_lists_tools() -> None:
+    metric = "agentunit:answer_correctness"
+    for expected, status in (("Paris", "ok"), (["search"], "skipped")):
+        ((_, (score,)),) = oa.evaluate(lambda text: "Paris", [{"input": "?", "expected": expected}], [metric]).scored
+        assert score.status == status
+
+
+def test_name_of_a_metric_keeps_its_parameters_on_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "capitals.py").write_text("def answer(question):\n    return 'Ask Jo Doe.'\n", "utf-8")
+    (tmp_path / "cases.json").write_text(json.dumps([{"query": "Whom?", "expected_output": "Ask Jo Doe."}]))
+    monkeypatch.chdir(tmp_path)
+    names = "agentunit:answer_correctness,agentunit:pii_leakage"
+    assert main(["experiment", "capitals:answer", "cases.json", "--metrics", names, "--format", "jsonl"]) == 0
+    rows = {row["metric"]: row for row in map(json.loads, capsys.readouterr().out.splitlines()) if "metric" in row}
+    assert rows["llm_answer_correctness"]["value"] == 1.0
+    assert rows["code_pii_leakage"]["detail"]["types"] == ["name"]
 
 
 def test_its_frame_has_a_row_for_each_score_and_it_shows_itself() -> None:

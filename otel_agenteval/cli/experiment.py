@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
         evaluated = metrics
         names_of_whole = ", ".join(metric.name for metric in whole)
         print(f"metrics of conversations aren't evaluated, because each case is one turn: {names_of_whole}", file=sys.stderr)
-    names = list(dict.fromkeys(metric.name for metric in evaluated))
+    asked: list[Any] = [*metrics, *(metric.name for metric in evaluated[len(metrics) :])]
     of_cases = CaseMetrics(config, metrics, cases_with_turns(cases))
     evaluated = [*of_cases.by_name, *evaluated[len(metrics) :]]
     columns = set().union(*map(columns_of, cases), ReferenceSources(config).columns - {*COLUMNS})
@@ -97,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
         try:
             with _interrupted_by_sigterm():
                 found = evaluate(
-                    task, args.dataset, names, repetitions=args.repetitions, concurrency=args.concurrency, timeout=args.timeout,
+                    task, args.dataset, asked, repetitions=args.repetitions, concurrency=args.concurrency, timeout=args.timeout,
                     config=config, judge=budget.judge(judge), embedder=budget.embedder(embedder),
                 )  # fmt: skip
         except Interrupted as stopped:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -18,14 +17,12 @@ from ..metrics.bound_metric import BoundMetric, live_metric, spellings_on
 from ..metrics.names import load_tool
 from ..metrics.registry import resolve, under
 from ..metrics.spellings import translated
-from .datasets import Case
+from .datasets import PLACEHOLDER, Case, filled_in
 from .selection import allow_media, complete_policies, told_apart, with_default_policy
 
 EXPECTED_VALUE = ("value", "expected_output", "expcted_output")
 """Columns with the expected value. The last two are Trusys' spellings."""
 _MOST_FAULTS = 20
-_PLACEHOLDER = re.compile(r"\{\{\s*(\w+)\s*\}\}")
-"""Name of a column in a parameter, as in promptfoo: ``{{customer}}``."""
 _NAMED_BY = ("type", "metric")
 """Keys of an entry for the metric's name, as in promptfoo and Trusys: ``{type: contains, value: refund}``."""
 
@@ -183,7 +180,7 @@ def _columns(case: Case) -> dict[str, Any]:
 
 
 def _placeholders_in(params: Any) -> set[str]:
-    return set(_PLACEHOLDER.findall(repr(params)))
+    return set(PLACEHOLDER.findall(repr(params)))
 
 
 def _filled(bound: BoundMetric, case: Case) -> BoundMetric:
@@ -191,17 +188,7 @@ def _filled(bound: BoundMetric, case: Case) -> BoundMetric:
     columns = _columns(case)
     if _placeholders_in(bound.params).isdisjoint(columns):
         return bound
-
-    def filled(value: Any) -> Any:
-        if isinstance(value, Mapping):
-            return {key: filled(item) for key, item in value.items()}
-        if isinstance(value, (list, tuple)):
-            return [filled(item) for item in value]
-        if not isinstance(value, str):
-            return value
-        return _PLACEHOLDER.sub(lambda found: jsonio.text_of(columns[found[1]]) if found[1] in columns else found[0], value)
-
-    return bound.but(filled(bound.params))
+    return bound.but(filled_in(bound.params, columns))
 
 
 def _entries(case: Case) -> Iterator[tuple[str, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import csv
+import dataclasses
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -18,10 +19,12 @@ from ..core.wellformed import written
 from ..metrics.lib.values import rendered
 
 _CASE_COLUMNS = ("case_id", "id", "case")
+PLACEHOLDER = re.compile(r"\{\{\s*(\w+)\s*\}\}")
+"""Name of a column in an input or a parameter, as in promptfoo and Trusys: ``{{customer}}``."""
 ASKED = ("prompt", "question", "query", "user_input", "inputs")
 """Other names of ``input``, as in Trusys, AgentUnit, ragas and pydantic-evals."""
 _OTHER_NAMES = {"contexts": "context", "documents": "context", "tools": "expected_tools"}
-_LISTS_OF_CASES = ("cases", "data", "examples", "samples", "testCases", "test_cases")
+_LISTS_OF_CASES = ("cases", "data", "dataset", "examples", "items", "rows", "samples", "testCases", "test_cases")
 
 
 class Case(NamedTuple):
@@ -54,6 +57,7 @@ def cases_in(source: str | Path | Iterable[Mapping[str, Any]] | Any, where: str 
         found |= inner if isinstance(inner, dict) else {} if inner is None else {"references": inner}
         metrics = {"metrics": own, "assert": promptfoo, "evaluators": hpd, "value.metrics": metrics_in_value(found)}
         rename(found)
+        asked = filled_in(asked, found)
         if case is None and (asked is None or asked == "") and "turns" not in found and "user" not in found:
             raise ConfigError(f"{where}: {place}: a case must have a case_id, an input (text), or both{_misspelled(found)}")
         if case is not None and places.setdefault(case, place) != place:
@@ -80,6 +84,17 @@ def rename(found: dict[str, Any]) -> None:
         if isinstance(found.get(name), (str, int, float)):
             found.setdefault("expected_output", found[name] if name == "expected" else found.pop(name))
             found.setdefault("ground_truth", found["expected_output"])
+
+
+def filled_in(value: Any, columns: Mapping[str, Any]) -> Any:
+    """Return a value with the values of columns instead of the placeholders in its texts."""
+    if isinstance(value, Mapping):
+        return {key: filled_in(item, columns) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [filled_in(item, columns) for item in value]
+    if not isinstance(value, str):
+        return value
+    return PLACEHOLDER.sub(lambda found: jsonio.text_of(columns[found[1]]) if found[1] in columns else found[0], value)
 
 
 def _only_one(metrics: Mapping[str, Any], at: str) -> Any:
@@ -117,7 +132,8 @@ def rows_in(source: Any, where: str) -> Iterator[tuple[str, dict[str, Any]]]:
             yield f"{source}:{line}", _written(row)
         return
     rows = source.to_dict("records") if hasattr(source, "to_dict") else source
-    for number, row in enumerate(rows, 1):
+    for number, given in enumerate(rows, 1):
+        row = dataclasses.asdict(given) if dataclasses.is_dataclass(given) and not isinstance(given, type) else given
         if not isinstance(row, Mapping):
             raise ConfigError(f"{where}: case {number}: must be a mapping, got {type(row).__name__}")
         yield f"case {number}", _written(row)
@@ -165,9 +181,14 @@ def _rows_of_file(path: str, where: str) -> Iterator[tuple[int | str, dict[str, 
 
 def _cases_of(document: Any, places: Mapping[KeyPath, str], at: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the cases of a document. Its ``evaluators`` are those of each case."""
-    whole = document if isinstance(document, dict) else {}
-    key = next(((key,) for key in _LISTS_OF_CASES if key in whole), ())
-    cases, shared = (whole[key[0]], whole.get("evaluators", [])) if key else ([whole] if whole else document, [])
+    key: KeyPath = ()
+    shared, cases = [], document
+    while isinstance(cases, dict) and cases.keys().isdisjoint(("input", "turns", "user", *ASKED)):
+        name = next((name for name in _LISTS_OF_CASES if name in cases), None)
+        if name is None:
+            break
+        shared, cases, key = cases.get("evaluators", []), cases[name], (*key, name)
+    cases = [cases] if isinstance(cases, dict) and cases else cases or []
     if not isinstance(cases, list) or not isinstance(shared, list):
         raise ConfigError(
             f"{at}: must be a list of cases, or an object with one under {', '.join(_LISTS_OF_CASES)}. evaluators must be a list"
@@ -213,7 +234,9 @@ def _csv_rows(file: TextIO, where: str, delimiter: str) -> Iterator[tuple[int, d
 
 def _cell(column: str, text: str) -> Any:
     """Return the list or object that a cell has as JSON or as Python writes it, or the text."""
-    bars = r"(?<=\S)\|(?=\S)" if column in ("context", "evaluation_criteria", *_OTHER_NAMES) else "$^"  # not those of tables
+    bars = (
+        r"\s*\|\|\s*|(?<=\S)\|(?=\S)" if column in ("context", "evaluation_criteria", *_OTHER_NAMES) else "$^"
+    )  # not those of tables
     parts = [] if text[0] in "[{" else re.split(bars, text)
     return parts if parts[1:] else python_text.parsed(text) if text[0] in "[{" else text
 

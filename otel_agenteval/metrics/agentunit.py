@@ -308,16 +308,14 @@ def register_metric(name: str, metric_class: Any) -> None:
 
 def _as_result(given: Any) -> Any:
     """Return the result of a custom metric, which has ``value`` (or ``score``) and ``detail``, or is a plain value."""
-    facts = given if isinstance(given, Mapping) else {key: getattr(given, key) for key in _RESULT if hasattr(given, key)}
+    known = ("name", "value", "score", "detail", "details")
+    facts = given if isinstance(given, Mapping) else {key: getattr(given, key) for key in known if hasattr(given, key)}
     value = facts.get("value", facts.get("score"))
     if isinstance(given, Result) or facts.keys().isdisjoint(("value", "score")):
         return given
-    others = {key: item for key, item in facts.items() if key not in _RESULT}
+    others = {key: item for key, item in facts.items() if key not in known}
     detail = {**others, **(facts.get("detail") or facts.get("details") or {})}
     return Result(value, skipped="not_applicable" if value is None else None, detail=detail)
-
-
-_RESULT = ("name", "value", "score", "detail", "details")
 
 
 def _of_agentunit(turn: Turn) -> tuple[SimpleNamespace, SimpleNamespace, SimpleNamespace]:
@@ -337,22 +335,17 @@ def _of_agentunit(turn: Turn) -> tuple[SimpleNamespace, SimpleNamespace, SimpleN
     error = None if turn.error is None else turn.error.message or turn.error.type or "error"
     last = ("agent_response", {"content": turn.output}) if error is None else ("error", {"message": error})
     start = turn.start.timestamp() if turn.start else time.time()
-    events = [
-        ("agent_prompt", {"input": {"query": case.query, "context": case.context}}),
-        *(("tool_call", one) for one in calls),
-        last,
-    ]
+    asked = {"input": {"query": case.query, "context": case.context}}
+    events = [("agent_prompt", asked), *(("tool_call", one) for one in calls), last]
     trace = TraceLog(events=[TraceEvent(type=kind, payload=payload, timestamp=start) for kind, payload in events], metadata={})
     trace.events[-1].timestamp += turn.duration_s or 0
     if turn.cost_usd is not None:
         trace.metadata["cost"] = turn.cost_usd
     if usage is not None:
-        names = {
-            "prompt_tokens": usage.input_tokens,
-            "completion_tokens": usage.output_tokens,
-            "total_tokens": usage.total_tokens,
-        }
-        trace.metadata["usage"] = {key: count or 0 for key, count in names.items()}
+        counts = zip(
+            ("prompt", "completion", "total"), (usage.input_tokens, usage.output_tokens, usage.total_tokens), strict=True
+        )
+        trace.metadata["usage"] = {f"{kind}_tokens": count or 0 for kind, count in counts}
     return case, trace, AdapterOutcome(success=error is None, output=turn.output, tool_calls=calls, error=error)
 
 

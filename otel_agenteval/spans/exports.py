@@ -1,7 +1,7 @@
 """Conversion of other tools' span files to OTLP/JSON.
 
-It reads the output of console exporters and exports of Jaeger, Zipkin, Tempo, Phoenix, Langfuse, Logfire, CloudWatch and
-Application Insights. A document's keys identify its format. Formats differ in ids, times and attributes. The dialects
+It reads the output of console exporters and exports of Jaeger, Zipkin, Tempo, Phoenix, Langfuse, PandaProbe, Logfire,
+CloudWatch and Application Insights. A document's keys identify its format. Formats differ in ids, times and attributes. The dialects
 interpret attributes, as with any other span. Formats that store only texts don't preserve types, so known numeric
 attributes are converted back.
 
@@ -14,6 +14,7 @@ Zipkin           ``traceId``, ``id`` and ``tags`` or ``localEndpoint``; traces a
 Tempo            ``batches``, or ``trace`` around ``resourceSpans``
 Phoenix          ``context.trace_id`` with ``span_kind``; a data frame's rows, whose columns are ``attributes.…``
 Langfuse         ``traceId`` with ``type`` and ``startTime``; a trace with its ``observations``
+PandaProbe       ``spans`` with ``started_at`` or ``start_time``; spans with ``trace_id``, ``span_id`` and ``started_at``
 Logfire          ``trace_id`` with ``start_timestamp``; the query API's ``rows`` and ``columns``
 CloudWatch       ``startTimeUnixNano`` or ``observedTimeUnixNano``; log events and query results with them as text
 Azure            ``OperationId`` or ``operation_Id``: rows of Application Insights; the query API's ``tables``
@@ -444,7 +445,7 @@ def flattened(attributes: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-# --- Langfuse
+# --- Langfuse and PandaProbe
 
 
 def _from_langfuse_trace(value: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -505,6 +506,39 @@ def _langfuse_attributes(get: Callable[[str], Any], metadata: Mapping[str, Any],
 
 _LANGFUSE_OWN = frozenset(("attributes", "resourceAttributes", "scope"))
 """Keys that Langfuse adds to the metadata of an observation from a span."""
+
+
+def _from_pandaprobe_trace(value: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Convert a trace that contains its spans. Its own input and output become the root span, the parent of all others."""
+    has_agent = any(str(one.get("kind", one.get("type"))).upper() == "AGENT" for one in value["spans"])
+    trace = {"trace_id": value.get("id"), **value, "kind": "CHAIN" if has_agent else "AGENT"}
+    trace["span_id"] = f"trace-{trace['trace_id']}"
+    shared = {key: trace.get(key) for key in ("trace_id", "session_id", "user_id", "release")}
+    known = {one.get("span_id", one.get("id")) for one in value["spans"]}
+    found = _from_pandaprobe_span(trace)
+    for one in value["spans"]:
+        parent = one.get("parent_span_id", one.get("parent_id"))
+        found += _from_pandaprobe_span({**shared, **one, "parent_span_id": parent if parent in known else trace["span_id"]})
+    return found
+
+
+def _from_pandaprobe_span(value: Mapping[str, Any]) -> list[dict[str, Any]]:
+    flat = {**_object(value.get("token_usage") or value.get("usage")), **_object(value.get("cost")), **value}
+
+    def get(*keys: str) -> Any:
+        return next((flat[key] for key in keys if flat.get(key) is not None), None)
+
+    found = {
+        "openinference.span.kind": get("kind", "type") or "CHAIN", "input.value": get("input", "inputs"),
+        "output.value": get("output", "outputs"), "llm.model_name": get("model"), "metadata": get("metadata"),
+        "session.id": get("session_id"), "user.id": get("user_id"), "llm.cost.total": get("total_cost", "total"),
+        "llm.token_count.prompt": get("prompt_tokens", "input_tokens"), "llm.token_count.completion": get("completion_tokens", "output_tokens"),
+    }  # fmt: skip
+    attributes = {key: jsonio.text_of(one) if isinstance(one, (dict, list)) else one for key, one in found.items()}
+    start, end = (_nanoseconds(get(*keys)) for keys in (("started_at", "start_time"), ("ended_at", "end_time")))
+    ids = get("trace_id"), get("span_id", "id"), get("parent_span_id", "parent_id")
+    span = _span(*ids, get("name"), start, end or start, status=_status(get("status"), get("error")))
+    return [_message(span, attributes, None, {"service.version": get("release")})]
 
 
 # --- Logfire
@@ -631,6 +665,8 @@ _FORMS: Sequence[Form] = (
     (_has("context.trace_id", "context.span_id"), _from_row_of_phoenix),
     (_has("trace_id", "span_id", "start_timestamp"), _from_logfire),
     (lambda value: "id" in value and _objects(value.get("observations")) == value.get("observations"), _from_langfuse_trace),
+    (lambda value: _has(spans=list)(value) and ("started_at" in value or "start_time" in value), _from_pandaprobe_trace),
+    (_has("trace_id", "span_id", "started_at"), _from_pandaprobe_span),
     (_has("traceId", "type", "startTime"), _from_observation),
     (_has("trace_id", "type", "start_time"), _from_observation),
     (_has("traceId", "id", "tags"), _from_zipkin),
@@ -648,6 +684,6 @@ _FORMS: Sequence[Form] = (
     (_has(scopeLogs=list), lambda value: [{"resourceLogs": [value]}]),
     (_has(rows=list), _from_rows),
     (_has(columns=list), _from_columns),
-    *((_has(**{key: kind}), lambda value, key=key: messages_of(value[key])) for key in ("data", "tables", "results", "events", "logEvents") for kind in (list, dict)),
+    *((_has(**{key: kind}), lambda value, key=key: messages_of(value[key])) for key in ("data", "tables", "results", "events", "logEvents", "items", "traces") for kind in (list, dict)),
 )  # fmt: skip
 """Formats in order. The first one whose keys a document has is used."""

@@ -63,8 +63,9 @@ def test_session_metric_alone_turns_on_its_signals(models: ScriptedModels, place
         assert rig.engine.end_conversation("c1")
         [scored] = whole_ones(rig)
     first, second = scored.scores[0].detail["per_trace_signals"].values()
-    assert first == {"confidence": 0.9, "loop_detection": 1.0, "coherence": 0.8, "risk": pytest.approx(0.2)}
-    assert (second["loop_detection"], second["risk"]) == (0.0, 1.0)
+    assert first.items() >= {"confidence": 0.9, "loop_detection": 1.0, "coherence": 0.8, "coherence_risk": 0.2}.items()
+    assert first["step_risk"] == pytest.approx(0.2)
+    assert (second["loop_detection"], second["step_risk"]) == (0.0, 1.0)
 
 
 def test_signals_follow_weights_selectors_and_configured_metrics() -> None:
@@ -97,7 +98,7 @@ def test_reliability_and_consistency_follow_from_the_signals_of_the_turns(models
         # risks 0, 0.8 and 0.1; the worst of three is the 0.8
         assert values(scored)[RELIABILITY] == pytest.approx(0.2)
         assert values(scored)[CONSISTENCY] == pytest.approx(1 - ((0.8**2 + 0.1**2) / 3) ** 0.5, abs=1e-4)
-        assert scored.scores[0].detail["total_traces"] == 3
+        assert scored.scores[0].detail["total_traces_in_session"] == 3
         turns = {one.turn.output: one.turn.turn_id for one in rig.scored() if one.judged is None and not one.conversation}
         assert scored.scores[0].detail["flagged_traces"] == [turns["Rome?"]]
 

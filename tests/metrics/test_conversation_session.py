@@ -98,7 +98,7 @@ def test_reliability_looks_at_the_worst_traces(
     score = evaluate("code_agent_reliability", session(*signals), **params)
     assert score.value == pytest.approx(value, abs=1e-12)
     assert score.detail["raw_risk"] == pytest.approx(raw)
-    assert score.detail["total_traces"] == len(signals)
+    assert score.detail["total_traces_in_session"] == len(signals)
     assert score.passed is (value >= 0.5)
 
 
@@ -106,9 +106,9 @@ def test_reliability_looks_at_the_worst_traces(
 def test_the_number_of_worst_traces_is_exact_whatever_binary_fractions_say(traces: int) -> None:
     worst = -(-traces * 15 // 100)
     signals = [{"confidence": 0.0}] * worst + [{"confidence": 1.0}] * (traces - worst)
-    assert evaluate("code_agent_reliability", session(*signals)).detail["mean_top_k_risk"] == 1.0
+    assert evaluate("code_agent_reliability", session(*signals)).detail["aggregation"]["mean_top_k_risk"] == 1.0
     fewer = [*signals[1:], {"confidence": 1.0}]
-    assert evaluate("code_agent_reliability", session(*fewer)).detail["mean_top_k_risk"] < 1.0
+    assert evaluate("code_agent_reliability", session(*fewer)).detail["aggregation"]["mean_top_k_risk"] < 1.0
 
 
 def test_reliability_flags_traces_above_half_the_risk_by_id_or_place() -> None:
@@ -119,7 +119,8 @@ def test_reliability_flags_traces_above_half_the_risk_by_id_or_place() -> None:
     ]
     score = evaluate("code_agent_reliability", {"session": {"traces": traces}})
     assert score.detail["flagged_traces"] == ["1", "7"]
-    assert score.detail["per_trace_signals"]["1"] == {"confidence": 0.4, "risk": pytest.approx(0.6)}
+    risks = {"confidence_risk": 0.6, "step_risk": pytest.approx(0.6)}
+    assert score.detail["per_trace_signals"]["1"] == {"confidence": 0.4, **risks}
     assert score.explanation == "elevated risk in 2 of 3 traces"
 
 

@@ -169,16 +169,16 @@ def test_likeness_is_that_of_meaning_times_that_of_words(models: ScriptedModels)
     score = looped(models, "The booking is found")
     # cannot, find, booking against booking, found: 1 of 4 words
     assert score.value == pytest.approx(1 - 0.6 * 0.25)
-    comparison = {"trace_index": 1, "cosine_similarity": 0.6, "jaccard_similarity": 0.25, "hybrid_score": 0.15}
+    comparison = {"trace_index": 0, "cosine_similarity": 0.6, "jaccard_similarity": 0.25, "hybrid_score": 0.15}
     assert score.detail == {"window_size": 1, "max_hybrid": 0.15, "comparisons": [comparison]}
 
 
 def test_only_the_last_answers_count_and_empty_ones_keep_their_place(models: ScriptedModels) -> None:
     score = looped(models, SAID, "Weather is sunny", "", "The booking is found")
-    assert [one["trace_index"] for one in score.detail["comparisons"]] == [3, 1]
+    assert [one["trace_index"] for one in score.detail["comparisons"]] == [1, 3]
     assert score.detail["window_size"] == 2
     wider = looped(models, SAID, "Weather is sunny", None, "The booking is found", window=4)
-    assert (wider.value, [one["trace_index"] for one in wider.detail["comparisons"]]) == (pytest.approx(0.0), [4, 3, 1])
+    assert (wider.value, [one["trace_index"] for one in wider.detail["comparisons"]]) == (pytest.approx(0.0), [0, 1, 3])
 
 
 def test_stop_words_can_be_one_s_own(models: ScriptedModels) -> None:

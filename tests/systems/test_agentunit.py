@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import json
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -71,6 +73,66 @@ def test_paths_in_metadata_are_modalities(key: str, modality: str) -> None:
     result = oa.evaluate(lambda question: "It shows and says it.", [case], ["agentunit:MultimodalCoherenceMetric"])
     (score,) = result.scored[0][1]
     assert score.detail["present_modalities"] == sorted(["text", modality], key=["image", "audio", "video", "text"].index)
+
+
+# --- data sets
+
+CASE = {
+    "id": "faq-001",
+    "query": "What is the capital of France?",
+    "expected_output": "Paris",
+    "context": ["France is a country in Europe. Paris is its capital."],
+    "tools": ["knowledge_base"],
+}
+SCENARIO = """
+name: "Customer Support Q&A"
+adapter: {type: openai, config: {model: gpt-4}}
+dataset:
+  cases:
+    - input: "What is the capital of France?"
+      expected: "Paris"
+      metadata: {category: general}
+metrics: [exact_match, latency]
+timeout: 30
+"""
+FILES = {
+    "items.json": json.dumps({"items": [CASE]}, indent=2),
+    "list.json": json.dumps([CASE]),
+    "test_cases.json": json.dumps({"test_cases": [{"id": "1", "input": CASE["query"], "expected_output": "Paris"}]}),
+    "dataset.json": json.dumps(
+        {"name": "rag", "description": "", "cases": [{"input": {"query": "?"}, "expected": "Paris"}]}, indent=1
+    ),
+    "scenario.yaml": SCENARIO,
+    "cases.csv": "id,query,expected_output,tools,context\nfaq-001,?,Paris,knowledge_base;search,France.||Paris is its capital.\n",
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_printed_data_set_is_read(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(FILES[name], "utf-8")
+    metrics = ["agentunit:answer_correctness", "agentunit:AnswerCorrectnessMetric"]
+    for metric in metrics:
+        ((turn, (score,)),) = oa.evaluate(lambda asked: "Paris", tmp_path / name, [metric]).scored
+        assert (score.value, score.passed, score.detail["expected"]) == (1.0, True, "Paris")
+    if name == "cases.csv":
+        assert turn.context == ["France.", "Paris is its capital."]
+    if name == "scenario.yaml":
+        assert turn.metadata["category"] == "general"
+
+
+def test_cases_of_a_source_are_a_data_set() -> None:
+    def load_cases() -> Iterator[agentunit.DatasetCase]:
+        yield agentunit.DatasetCase(**CASE)
+
+    cases = [vars(case) for case in load_cases()]
+    ((turn, (score,)),) = oa.evaluate(lambda query: "Paris", cases, ["agentunit:answer_correctness"]).scored
+    assert (turn.references["case_id"], score.value) == ("faq-001", 1.0)
+
+
+def test_tools_of_a_case_are_expected_only_by_metrics_that_compare_tools() -> None:
+    """AgentUnit's adapters hand them to the agent, and none of its metrics reads them."""
+    ((turn, (success,)),) = oa.evaluate(lambda query: "Paris", [CASE], ["agentunit:tool_success"]).scored
+    assert (turn.references["expected_tools"], success.status) == (CASE["tools"], "skipped")
 
 
 # --- custom metrics
@@ -434,6 +496,49 @@ def test_printed_configuration_is_accepted(
     told = [record.getMessage() for record in caplog.records]
     assert [text.partition(",")[0] for text in told] == ([] if ignored is None else [f"{ignored} has no effect"])
     assert all(", because " in text for text in told)
+
+
+# --- printed values
+
+
+def test_printed_share_of_grounded_statements(models: ScriptedModels) -> None:
+    votes = [{"statement": str(i + 1), "reason": "", "verdict": "yes" if i < 17 else "no"} for i in range(20)]
+    replies = {"statements": [f"Statement {number}." for number in range(20)]}, {"verdicts": votes}
+    score = models.score("agentunit:FaithfulnessMetric", oa.Turn(output="Twenty statements.", context=["Some."]), *replies)
+    assert (score.value, score.passed) == (0.85, True)
+
+
+def test_printed_share_of_hallucinated_claims(models: ScriptedModels) -> None:
+    votes = [{"claim": str(i + 1), "reason": "", "verdict": "CONTRADICTED" if i < 3 else "SUPPORTED"} for i in range(20)]
+    replies = {"claims": [f"Claim {number}." for number in range(20)]}, {"verdicts": votes}
+    turn = oa.Turn(input="?", output="Twenty claims.", context=["Some."])
+    assert models.score("agentunit:HallucinationRateMetric", turn, *replies).value == pytest.approx(0.15)
+
+
+@pytest.mark.parametrize(("cosine", "value"), [(0.3, 1.0), (0.25, 1.0), (0.125, 0.5), (-0.2, 0.0)])
+def test_scale_of_grounding_ends_at_its_threshold(cosine: float, value: float) -> None:
+    vectors = [[1.0, 0.0], [cosine, (1 - cosine**2) ** 0.5]]
+    embedder = SimpleNamespace(embed=lambda texts: vectors)
+    case = {"query": "?", "metadata": {"image_path": "https://a.example/cat.png"}}
+    metric = {"agentunit:CrossModalGroundingMetric": {"clip_model_name": "ViT-B/32", "threshold": 0.25}}
+    ((_, (score,)),) = oa.evaluate(lambda query: "A cat.", [case], [metric], embedder=embedder).scored
+    assert score.value == pytest.approx(value)
+    assert score.detail["is_grounded"] is (cosine >= 0.25)
+
+
+def test_hubs_have_the_printed_threshold() -> None:
+    analyzer = agentunit.NetworkAnalyzer({"a": {"b", "c"}, "b": {"a"}, "c": {"a"}}, ["a", "b", "c"])
+    assert analyzer.find_hub_agents(threshold=0.7) == ["a"]
+    assert analyzer.calculate_density() == pytest.approx(4 / 6)
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [("exact_match", "ragas:exact_match"), ("correctness", "answer_correctness"), ("pii_detection", "pii_leakage")],
+)
+def test_name_of_documents_alone_is_refused_with_the_nearest(name: str, nearest: str) -> None:
+    with pytest.raises(oa.ConfigError, match=rf"unknown metric 'agentunit:{name}'\. Did you mean .*{nearest}"):
+        agentunit.resolve_metrics([name])
 
 
 # --- what is different on purpose

@@ -106,6 +106,51 @@ def test_printed_case_runs_from_a_file(
     assert scores.items() >= {**VERDICTS, "code_equals": False}.items()
 
 
+PRINTED_FILES = {
+    "case.yaml": 'prompt: "What is the capital of France?"\nassert:\n  - type: contains\n    value: "Paris"\n',
+    "cases.yaml": '- prompt: "What is the capital of France?"\n  assert: [{type: contains, value: Paris}]\n',
+    "cases.json": json.dumps(
+        {"items": [{"prompt": "?", "value": {"metrics": [{"metric": "contains", "value": "Paris"}]}}]}, indent=2
+    ),
+    "cases.csv": 'prompt,metrics\nWhat is the capital of France?,"[{""metric"": ""contains"", ""value"": ""Paris""}]"\n',
+}
+
+
+@pytest.mark.parametrize("name", PRINTED_FILES)
+def test_printed_file_is_a_data_set(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(PRINTED_FILES[name], "utf-8")
+    for answer, passed in (("It's Paris.", True), ("It's Lyon.", False)):
+        found = oa.evaluate(lambda question, answer=answer: answer, tmp_path / name, [], config={"preset": "trusys"})
+        assert [score.passed for _, scores in found.scored for score in scores] == [passed]
+
+
+def test_variables_of_a_prompt_are_columns_of_the_case() -> None:
+    """Trusys's two pages on prompts: a case for each value of a variable, written as a row each."""
+    prompt, cities = "What is the capital of {{country}}?", {"France": "Paris", "Australia": "Canberra", "Japan": "Tokyo"}
+    cases = [
+        {"prompt": prompt, "country": country, "assert": [{"type": "contains", "value": city}]}
+        for country, city in cities.items()
+    ]
+    asked: list[str] = []
+    found = oa.evaluate(lambda question: asked.append(question) or cities[question[23:-1]], cases, [], concurrency=1)
+    assert asked == [f"What is the capital of {country}?" for country in cities]
+    assert [score.passed for _, scores in found.scored for score in scores] == [True] * 3
+
+
+@pytest.mark.parametrize(
+    ("case", "problem"),
+    [
+        ({"prompt": "?", "assert": [{"type": "contians", "value": "Paris"}]}, r"assert|metrics\[0\]: .*contains"),
+        ({"prompt": "?", "assert": [{"value": "Paris"}]}, r"metrics\[0\]: must have the metric's name, too"),
+        ({"prompt": "?", "assert": 5}, r"metrics: must be a list of names"),
+    ],
+)
+def test_fault_in_a_printed_case_names_its_place(case: dict[str, Any], problem: str, tmp_path: Path) -> None:
+    (tmp_path / "cases.json").write_text(json.dumps([{"prompt": "?", "assert": ["is-json"]}, case]))
+    with pytest.raises(oa.ConfigError, match=rf"cases\.json: case 2: .*{problem}|cases\.json: case 2: {problem}"):
+        oa.evaluate(str, tmp_path / "cases.json", [], config={"preset": "trusys"})
+
+
 # --- the response envelope
 
 ENVELOPE = {

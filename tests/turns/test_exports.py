@@ -211,6 +211,90 @@ def test_a_trace_from_langfuse(text: str, conversation: str | None, tmp_path: Pa
     assert [call.model for call in turn.llm_calls or ()] == ["m-1"]
 
 
+SPANS = [
+    {
+        "span_id": "b8000001-0001-4000-8000-000000000001", "parent_span_id": None, "name": "desk", "kind": "AGENT", "status": "OK",
+        "input": None, "output": None, "started_at": "2026-01-02T03:04:05.700Z", "ended_at": "2026-01-02T03:04:07.600Z",
+    },
+    {
+        "span_id": "b8000001-0001-4000-8000-000000000002", "parent_span_id": "b8000001-0001-4000-8000-000000000001", "name": "rooms",
+        "kind": "TOOL", "status": "ERROR", "input": {"day": "Friday"}, "output": None, "error": "no such day",
+        "started_at": "2026-01-02T03:04:05.800Z", "ended_at": "2026-01-02T03:04:05.900Z",
+    },
+    {
+        "span_id": "b8000001-0001-4000-8000-000000000003", "parent_span_id": None, "name": "chat", "kind": "LLM", "status": "OK",
+        "model": "m-1", "input": {"messages": [{"role": "user", "content": "Which room is free?"}]},
+        "output": {"messages": [{"role": "assistant", "content": "Room 4."}]}, "started_at": "2026-01-02T03:04:06Z", "ended_at": None,
+        "token_usage": {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}, "cost": {"total_cost": 0.002},
+    },
+]  # fmt: skip
+PANDA = {
+    "trace_id": "a1b2c3d4-0008-4000-8000-000000000001", "name": "desk", "status": "COMPLETED", "session_id": "conv-1", "user_id": "u-1",
+    "input": {"messages": [{"role": "user", "content": "Which room is free?"}]}, "release": "v2.4.1",
+    "output": {"messages": [{"role": "assistant", "content": "Room 4."}]}, "started_at": "2026-01-02T03:04:05.678Z",
+    "ended_at": "2026-01-02T03:04:07.678Z", "spans": SPANS,
+}  # fmt: skip
+OTHER_NAMES = {
+    "trace_id": "id", "span_id": "id", "parent_span_id": "parent_id", "kind": "type", "started_at": "start_time", "ended_at": "end_time",
+    "token_usage": "usage", "prompt_tokens": "input_tokens", "completion_tokens": "output_tokens", "total_cost": "total",
+}  # fmt: skip
+
+
+def renamed(value: Any) -> Any:
+    """Return a trace in the names of a similar tool."""
+    if isinstance(value, list):
+        return [renamed(one) for one in value]
+    return {OTHER_NAMES.get(key, key): renamed(one) for key, one in value.items()} if isinstance(value, dict) else value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(PANDA, indent=2),
+        json.dumps({"session_id": "conv-1", "trace_count": 1, "traces": [PANDA]}),
+        json.dumps({"items": [PANDA], "pagination": {"total": 1}}, indent=2),
+        json.dumps(PANDA),
+        json.dumps([renamed(PANDA)]),
+    ],
+    ids=["traces get", "sessions get", "a page", "the body of POST /traces", "another tool's names"],
+)
+def test_a_trace_from_pandaprobe(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "trace.json"
+    file.write_text(text)
+    (turn,) = load_turns(file)
+    assert (turn.agent, turn.input, turn.output) == ("desk", "Which room is free?", "Room 4.")
+    assert (turn.conversation_id, turn.user_id, turn.service_version) == ("conv-1", "u-1", "v2.4.1")
+    assert (turn.duration_s, turn.cost_usd) == (2.0, 0.002)
+    assert turn.usage is not None
+    assert (turn.usage.input_tokens, turn.usage.output_tokens) == (7, 3)
+    (call,) = turn.tool_calls or ()
+    assert (call.name, call.arguments, call.result, call.error and call.error.message) == (
+        "rooms",
+        {"day": "Friday"},
+        None,
+        "no such day",
+    )
+    assert [call.model for call in turn.llm_calls or ()] == ["m-1"]
+
+
+def test_spans_of_pandaprobe_without_their_trace(tmp_path: Path) -> None:
+    file = tmp_path / "spans.json"
+    file.write_text(json.dumps({"items": [{"trace_id": PANDA["trace_id"], **span} for span in SPANS[:2]]}))
+    (turn,) = load_turns(file)
+    assert (turn.agent, [call.name for call in turn.tool_calls or ()]) == ("desk", ["rooms"])
+
+
+@pytest.mark.parametrize(
+    "broken", [{**PANDA, "spans": ["chat"]}, {**PANDA, "spans": {}}, {key: PANDA[key] for key in ("trace_id", "name", "spans")}]
+)
+def test_a_broken_trace_of_pandaprobe_is_a_fault(broken: dict[str, Any], tmp_path: Path) -> None:
+    file = tmp_path / "trace.json"
+    file.write_text(json.dumps(broken))
+    faults: list[str] = []
+    assert list(load_turns(file, report=faults.append)) == []
+    assert faults[0].startswith(f"{file}:1: not OTLP: ")
+
+
 def lines_of(*lines: bytes) -> list[tuple[int, bytes]]:
     return list(otlp_lines(enumerate(lines, 1)))
 
@@ -254,6 +338,7 @@ KEYS = st.sampled_from((
     "context.trace_id", "context.span_id", "attributes", "events", "resourceSpans", "metadata", "timestamp", "duration",
     "values", "name", "logs", "references", "SpanContext", "startTimeUnixNano", "observedTimeUnixNano", "OperationId", "Id", "Properties",
     "message", "@message", "field", "tables", "results", "scopeSpans", "body", "time", "Attributes", "Key", "Value", "DurationMs", "processID", "annotations", "value", "span_kind", "parent_id", "status",
+    "started_at", "ended_at", "span_id", "parent_span_id", "token_usage", "cost", "items", "traces", "kind", "input", "metadata",
 ))  # fmt: skip
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-10, 2**70) | st.floats() | st.text(max_size=4),

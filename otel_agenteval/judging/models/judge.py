@@ -139,9 +139,10 @@ class Judge(JudgeModel):
         """
         provider, name = chosen(model, self._explicit)
         if provider != self.provider:
-            raise ConfigError(f"model: must be a model of the provider {self.provider} at this base_url, got {model!r}")
+            how = "Add its server to judge.servers, and choose the model in judge.choose"
+            raise ConfigError(f"model: must be a model of the provider {self.provider} at this base_url, got {model!r}. {how}")
         other = copy.copy(self)
-        other.model = name
+        other.model = name if provider == "openai" else name.removeprefix(f"{provider}/")
         other._capabilities = _Capabilities()
         return other
 

@@ -133,6 +133,11 @@ def _risks(signals: Mapping[Signal, float], weights: Mapping[Signal, float]) -> 
     return {name: weights[name] * (1 - value) for name, value in signals.items()}
 
 
+def _shown(signals: Mapping[Signal, float], **facts: float) -> dict[str, float]:
+    """Return a trace's signals, with the distance of each from 1: ``loop_risk`` for ``loop_detection``."""
+    return dict(signals) | {f"{name.partition('_')[0]}_risk": round(1 - value, 4) for name, value in signals.items()} | facts
+
+
 @metric(applies=applies.session_signals, uses=("session",), threshold=0.5, aliases=("pandaprobe:agent_reliability",))
 def code_agent_reliability(
     turn: Turn,
@@ -161,8 +166,9 @@ def code_agent_reliability(
         top_k: Share of the traces that counts as the worst, above 0 and at most 1.
         ensemble: Share of the single highest risk in the raw risk.
 
-    Detail: ``total_traces``, ``traces_evaluated``, ``raw_risk``, ``mean_top_k_risk``, ``max_risk``, ``flagged_traces`` (ids
-    of traces with a risk above 0.5), ``per_trace_signals`` (signals and ``risk`` by trace, at most 200 traces).
+    Detail: ``total_traces_in_session``, ``traces_evaluated``, ``raw_risk``, ``signal_weights``, ``flagged_traces`` (ids of
+    traces with a risk above 0.5), ``per_trace_signals`` (signals, their risks and ``step_risk`` by trace, at most 200 traces),
+    ``aggregation`` (``mean_top_k_risk``, ``max_risk`` and the parameters).
 
     Source: PandaProbe agent_reliability.
     """
@@ -170,7 +176,7 @@ def code_agent_reliability(
     traces = _traces(turn)
     risks = [(name, signals, max(_risks(signals, weights).values())) for name, signals in traces if signals]
     if not risks:
-        return vacuous(1.0, total_traces=len(traces), traces_evaluated=0)
+        return vacuous(1.0, total_traces_in_session=len(traces), traces_evaluated=0)
     if [signals for _, signals, _ in risks] == [{"loop_detection": 1.0}]:
         return skip("missing:signals")
     worst = sorted((risk for _, _, risk in risks), reverse=True)
@@ -179,17 +185,18 @@ def code_agent_reliability(
     mean_top_k = sum(worst[:k]) / k
     raw_risk = (1 - ensemble) * mean_top_k + ensemble * worst[0]
     flagged = [name for name, _, risk in risks if risk > _ELEVATED_RISK + EPSILON]
+    method = {"method": "max_compose_top_k", "top_k_percentile": top_k, "ensemble_weight": ensemble}
     return Result(
         round(max(0.0, min(1.0, 1 - raw_risk)), 4),
         explanation=f"elevated risk in {len(flagged)} of {len(risks)} traces" if flagged else None,
         detail={
-            "total_traces": len(traces),
+            "total_traces_in_session": len(traces),
             "traces_evaluated": len(risks),
             "raw_risk": raw_risk,
-            "mean_top_k_risk": mean_top_k,
-            "max_risk": worst[0],
+            "signal_weights": weights,
             "flagged_traces": flagged[:_SHOWN],
-            "per_trace_signals": {name: {**signals, "risk": risk} for name, signals, risk in risks[:_SHOWN]},
+            "per_trace_signals": {name: _shown(signals, step_risk=risk) for name, signals, risk in risks[:_SHOWN]},
+            "aggregation": {**method, "mean_top_k_risk": mean_top_k, "max_risk": worst[0]},
         },
     )
 
@@ -213,8 +220,9 @@ def code_agent_consistency(turn: Turn, *, signal_weights: dict[Signal, SignalWei
         signal_weights: Weights by signal, 0..1000. Defaults: confidence 1, loop_detection 1, tool_correctness 0.8,
             coherence 1.
 
-    Detail: ``total_traces``, ``traces_evaluated``, ``raw_instability`` (the root mean square, can exceed 1),
-    ``per_trace_signals`` (signals, ``situational_penalty`` and ``weighted_uncertainty`` by trace, at most 200 traces).
+    Detail: ``total_traces_in_session``, ``traces_evaluated``, ``raw_instability`` (the root mean square, can exceed 1),
+    ``signal_weights``, ``per_trace_signals`` (signals, their risks, ``situational_penalty`` and ``weighted_uncertainty`` by
+    trace, at most 200 traces), ``aggregation``.
 
     Source: PandaProbe agent_consistency.
     """
@@ -231,16 +239,18 @@ def code_agent_consistency(turn: Turn, *, signal_weights: dict[Signal, SignalWei
         weighted = (1 + penalty) * uncertainty
         squares.append(weighted * weighted)
         if len(shown) < _SHOWN:
-            shown[name] = {**signals, "situational_penalty": penalty, "weighted_uncertainty": weighted}
+            shown[name] = _shown(signals, situational_penalty=penalty, weighted_uncertainty=weighted)
     if not squares:
-        return vacuous(1.0, total_traces=len(traces), traces_evaluated=0)
+        return vacuous(1.0, total_traces_in_session=len(traces), traces_evaluated=0)
     instability = math.sqrt(sum(squares) / len(squares))
     return Result(
         round(max(0.0, min(1.0, 1 - instability)), 4),
         detail={
-            "total_traces": len(traces),
+            "total_traces_in_session": len(traces),
             "traces_evaluated": len(squares),
             "raw_instability": instability,
+            "signal_weights": weights,
             "per_trace_signals": shown,
+            "aggregation": {"method": "weighted_rms", "rms_value": instability},
         },
     )

@@ -200,8 +200,8 @@ def _overlap(one: frozenset[str], other: frozenset[str]) -> float:
 
 
 def _earlier(history: Sequence[Mapping[str, Any]], window: int) -> list[tuple[int, str]]:
-    newest = history[-window:]
-    outputs = ((len(newest) - place, jsonio.text_of(earlier.get("output"))) for place, earlier in enumerate(newest))
+    newest = enumerate(history[-window:], max(0, len(history) - window))
+    outputs = ((place, jsonio.text_of(earlier.get("output"))) for place, earlier in newest)
     return [(index, output) for index, output in outputs if not _blank(output)]
 
 
@@ -225,7 +225,7 @@ def embed_loop_detection(
         stop_words: Words to ignore. ``default`` is a list of 70 English words.
 
     Detail: ``window_size`` (compared answers), ``max_hybrid``, and ``comparisons``, oldest first. A comparison has
-    ``trace_index`` (1 is the newest earlier turn), ``cosine_similarity``, ``jaccard_similarity`` and ``hybrid_score``. All
+    ``trace_index`` (place in ``history``, from 0), ``cosine_similarity``, ``jaccard_similarity`` and ``hybrid_score``. All
     have four decimals.
 
     Source: PandaProbe loop_detection.

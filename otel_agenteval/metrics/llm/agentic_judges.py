@@ -66,7 +66,7 @@ def _judged(reply: Mapping[str, Any], detail: Detail, key: str = "score") -> Res
     version="2",
     aliases={
         "agenteval:llm_task_completion": {"method": "holistic"},
-        "pandaprobe:task_completion": {"method": "two_stage"},
+        "pandaprobe:task_completion": {"method": "two_stage", "threshold": 0.5},
         "trusys:task-completion": {"method": "two_stage"},
         "agenteval:TaskCompletionMetric": {"method": "holistic"},
     },
