@@ -16,7 +16,7 @@ sys.path.insert(0, str(FOLDER))
 import otel_agenteval as oa  # noqa: E402
 from tests.support.found_faults import Found, clean, found_in_spans, found_in_turns, unpacked, unpacked_corpora  # noqa: E402
 
-GUIDE = FOLDER / "docs" / "guides" / "find-the-cause.md"
+GUIDE = FOLDER / "docs" / "guides" / "find-the-first-fault.md"
 _TABLE = re.compile(r"(?<=<!-- faults -->\n\n).*?(?=\n\n<!-- /faults -->)", re.DOTALL)
 _ROW = re.compile(r"^(\| (`.*?) \| .* \| )[^|]+ \|$", re.MULTILINE)
 MOST = 40
