@@ -1,4 +1,4 @@
-"""Run every page of docs/get-started/integrations as its reader would: its packages in an environment of its own, its files, its commands, and what they print.
+"""Run docs/operate/sidecar.md and every page of docs/get-started/integrations as its reader would: its packages in an environment of its own, its files, its commands, and what they print.
 
     python scripts/quickstarts.py                   all pages
     python scripts/quickstarts.py langgraph django  these
@@ -11,7 +11,7 @@ The framework is the real one; its model is a script (``tests/support/fake_llm.p
 
 A page is a text with fenced blocks. A block after a line that ends in ``FILE``: is that file. The lines of a ``bash`` block are run: those that
 install first and once, the others where the files are, with ``<!-- keep running -->`` before a block in the background until the page ends. Between ``<!-- printed -->``
-and ``<!-- end of printed -->`` stands what the command before it prints, between ``<!-- printed by the server -->`` what the one in the background does. Times, ids and line breaks may differ.
+and ``<!-- end of printed -->`` stands what the command before it prints, between ``<!-- printed by the server -->`` what the one in the background does. Times, ids and line breaks may differ. Nothing after ``<!-- end of steps -->`` is run.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ from scripts.test_wheel import built  # noqa: E402 - the same
 from tests.support import fake_llm  # noqa: E402 - the same
 
 PAGES = ROOT / "docs" / "get-started" / "integrations"
+SIDECAR = ROOT / "docs" / "operate" / "sidecar.md"
 INDEX = PAGES / "README.md"
 PINS = ROOT / "requirements" / "quickstarts"
 ELSEWHERE = ("README", "fastapi", "celery")
@@ -80,6 +81,7 @@ _FENCE = re.compile(r"^```([a-z]+)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _FILE = re.compile(r"`([\w./-]+)`:\s*\Z")
 _SIDECAR = "otel-agenteval serve"
 _KEEP, _PRINTED, _BY_SERVER = "<!-- keep running -->", "<!-- printed -->", "<!-- printed by the server -->"
+_END = "<!-- end of steps -->"
 
 
 def page_of(path: Path) -> Page:
@@ -90,7 +92,7 @@ def page_of(path: Path) -> Page:
     """
     text = path.read_text(encoding="utf-8")
     page = Page(path.stem, text)
-    for fence in _FENCE.finditer(text):
+    for fence in _FENCE.finditer(text.partition(_END)[0]):
         before, body = text[: fence.start()].rstrip(), fence[2]
         named = _FILE.search(before)
         if named:
@@ -111,7 +113,7 @@ def page_of(path: Path) -> Page:
 
 def all_pages() -> list[Path]:
     """Those that are run here."""
-    return [path for path in sorted(PAGES.glob("*.md")) if path.stem not in ELSEWHERE]
+    return [*(path for path in sorted(PAGES.glob("*.md")) if path.stem not in ELSEWHERE), SIDECAR]
 
 
 # --- its environment -----------------------------------------------------------------------------------------------
@@ -350,7 +352,8 @@ def _turns_in(log: str) -> str:
 # --- what was printed ----------------------------------------------------------------------------------------------
 
 _DIFFERS = (
-    (re.compile(r"turn [0-9a-f]{6,}"), "turn x"),
+    (re.compile(r"turn [0-9a-f]{6,}(?:-[0-9a-f]+)?"), "turn x"),
+    (re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8}"), "today"),
     (re.compile(r"\b[0-9]+(?:\.[0-9]+)?(?:e-[0-9]+)? ?(?:ms|s)\b"), "0 s"),
     (re.compile(r"─+"), "─"),
     (re.compile(r"\s+"), " "),
