@@ -64,6 +64,11 @@ def test_more_than_times_and_line_breaks_is_a_difference_that_can_be_written(tmp
     assert quickstarts.difference(again, printed) == ""
 
 
+def test_commands_after_the_end_of_steps_are_not_run(tmp_path: Path) -> None:
+    shown = page(tmp_path, PRINTS.format("good day") + "\n<!-- end of steps -->\n\n```bash\nfalse\n```\n")
+    assert [step.command for step in shown.steps] == ["python greet.py"]
+
+
 @pytest.mark.parametrize("keeps_running", [False, True])
 def test_a_step_that_fails_is_named_with_what_it_said(keeps_running: bool, tmp_path: Path) -> None:
     step = Step("python app.py", printed="", keeps_running=keeps_running)

@@ -15,6 +15,7 @@ from otel_agenteval.core.score import Score
 from otel_agenteval.core.turn import CloseReason, LlmCall, Turn
 from otel_agenteval.evaluation.redaction import exported
 from otel_agenteval.evaluation.scored_turn import Root, ScoredTurn
+from otel_agenteval.metrics.registry import catalog
 from otel_agenteval.outlets import log_events, span_events
 from otel_agenteval.outlets.jsonl import JsonLinesOutlet
 from scripts import gen_docs
@@ -59,6 +60,16 @@ def test_every_option_has_its_variable_and_each_variable_works() -> None:
         # what the sections around it cannot be without
         beside = {other: "http://h" for option, other in required.items() if name.startswith(option.rpartition(".")[0])}
         load_config(env={**beside, variable: value})  # unknown variables and values are refused
+
+
+def test_first_figures_of_the_readme_are_measured() -> None:
+    defaults = [metric for metric in catalog() if metric.inline]
+    turns = re.search(r"no false alarm on (\d+) ordinary turns", text := read("README.md"))
+    assert f"{len(defaults)} metrics without a model or key" in text
+    assert turns is not None
+    measured = read("docs/reference/metrics/detectors.md")
+    assert f"{turns[1]} of them are ordinary" in measured
+    assert re.search(r"\| all verdicts of the default metrics \|.*\| \*\*0\*\* \|", measured)
 
 
 def test_every_close_reason_is_explained() -> None:
