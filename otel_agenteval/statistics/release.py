@@ -22,6 +22,8 @@ _GROWTH = 1.25
 _LAST = 3_000
 _TESTS = 11.0
 """Independent tests that are as likely to give a false alarm as the 23 of a release, by simulation (``tests/statistics``)."""
+_OF_AMOUNTS = 0.25
+"""Share of the allowed false alarms for amounts, which follow the mix of requests more than scores do."""
 _EXEMPLARS = 3
 _KNOWN = 8
 """Versions that are remembered, so that a return to them isn't taken for a release."""
@@ -60,8 +62,16 @@ class VersionScores:
         found = difference(first, second)
         if self._is_binary() and after._is_binary():
             return found._replace(p=fisher(self._counts(), after._counts()))
-        logs = None if self.logs is None or after.logs is None else self.logs.compared_to(after.logs)
-        return found if logs is None else found._replace(p=logs.p)
+        if self.logs is not None and after.logs is not None and (logs := self.logs.compared_to(after.logs)) is not None:
+            return found._replace(p=logs.p)
+        return found._replace(p=max(found.p, self._pooled_p(after)))
+
+    def _pooled_p(self, after: VersionScores) -> float:
+        """Return the p value for equal variances, because the first scores of a version may vary less by chance."""
+        n, m = self.raw.n, after.raw.n
+        variance = (n * self.raw.variance(bounded=False) + m * after.raw.variance(bounded=False)) / (n + m)
+        error = math.sqrt(variance * (1 / n + 1 / m))
+        return math.erfc(abs(after.raw.mean - self.raw.mean) / error / math.sqrt(2)) if error > 0 else 0.0
 
     def _sums(self) -> Sums:
         raw = self.raw
@@ -171,7 +181,7 @@ class Releases:
         while self._next <= after.n:
             self._next = math.ceil(self._next * _GROWTH)
         found = self._before.compared_to(self._after)
-        if found is None or found.p > self._error / _TESTS:
+        if found is None or found.p > self._error * (_OF_AMOUNTS if self._is_amount else 1.0) / _TESTS:
             return None
         return found, after, self._low if found.size < 0 else self._high
 
