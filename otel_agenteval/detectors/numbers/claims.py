@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from functools import lru_cache
@@ -12,20 +11,17 @@ from ..lists import table
 from ..texts import in_small_letters
 from .reading import Day, Reading, days_of, joined_numbers, readings_of, scale_after
 from .times import MONTHS, clocks_in, dates_in_characters
-from .units import unit_after
 
 _CODE = re.compile(r"```.*?(?:```|\Z)|``?[^`\n]{1,300}``?", re.DOTALL)
 _LINK = re.compile(r"\]\([^()\s]{1,2000}\)|(?:https?://|www\.)[^\s()<>]{1,2000}|[^\s@]{1,100}@[^\s@]{1,100}")
 
 
 def statements(text: str) -> str:
-    """Return the text with code, links and sample objects blanked, without moving positions."""
+    """Return the text with code and links blanked, without moving positions."""
     if "`" in text:
         text = _CODE.sub(_blank, text)
     if "://" in text or "](" in text or "@" in text or "www." in text:
         text = _LINK.sub(_blank, text)
-    if "{" in text and text.lstrip()[:1] not in "{[":
-        text = "\n".join(" " * len(line) if _is_json(line) else line for line in text.split("\n"))
     return text
 
 
@@ -36,17 +32,6 @@ def code_in(text: str) -> list[str]:
 
 def _blank(found: re.Match[str]) -> str:
     return " " * (found.end() - found.start()) if "\n" not in found.group() else re.sub(r"[^\n]", " ", found.group())
-
-
-def _is_json(line: str) -> bool:
-    line = line.strip()
-    if not (line.startswith(("{", "[{")) and line.endswith(("}", "]"))):
-        return False
-    try:
-        json.loads(line)
-    except (ValueError, RecursionError):
-        return False
-    return True
 
 
 class Claim(NamedTuple):
@@ -63,8 +48,6 @@ class Claim(NamedTuple):
     days: tuple[Day, ...] = ()
     minutes: int = -1
     """Time of day, or -1."""
-    offset: int | None = None
-    """Offset from UTC of the time of day in minutes, if stated."""
 
     @property
     def is_small(self) -> bool:
@@ -82,8 +65,7 @@ NUMBER = re.compile(r"[0-9]+(?:[.,:/'’\u00a0\u202f-][0-9]+)*")
 _PLAIN_BEFORE = frozenset(" \n\t($€£*|")
 _LIST_MARKER = re.compile(r"[0-9]{1,3}[.)](?![0-9])")
 _FOOTNOTE = re.compile(r"[0-9]{1,3}\]")
-_MONEY_CODE = re.compile(r"(?:^|[^A-Za-z])(?:[A-Z]{3}|Rp|Rs\.?|Kč|kr\.?|R|Fr\.?)$")
-_NAME_BEFORE = re.compile(r"[A-Za-z_][-_./\\]?$")
+_NAME_BEFORE = re.compile(r"[A-Za-z_](?<!Rp)[-_./\\]?$")
 _VERSION = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9}){2,3}")
 _YEARS = re.compile("(?:19|20)[0-9]{2}[-/][0-9]{2}")
 _GLUED = re.compile(r"(?![hHx×])[A-Za-z]{1,4}[0-9]")
@@ -101,9 +83,7 @@ def _is_name(text: str, at: int, token: str) -> bool:
     if before not in _PLAIN_BEFORE:
         if before == "[" and _FOOTNOTE.match(text, at):
             return True
-        if _NAME_BEFORE.search(text, max(0, at - 2), at) and not (
-            before.isalpha() and _MONEY_CODE.search(text, max(0, at - 4), at)
-        ):
+        if _NAME_BEFORE.search(text, max(0, at - 2), at):
             return True
     if behind in ".)" and _LIST_MARKER.match(text, at):
         line = text.rfind("\n", max(0, at - _DEEPEST_LIST), at)
@@ -139,7 +119,7 @@ def claims_in(text: str) -> list[Claim]:
                 done = claims[-1].end
             else:
                 claims += _several(text, at, token)
-    return _ranges(text, claims) if any(claim.days for claim in claims) else claims
+    return claims
 
 
 def _several(text: str, at: int, token: str) -> Iterator[Claim]:
@@ -150,7 +130,11 @@ def _several(text: str, at: int, token: str) -> Iterator[Claim]:
     days = days_of(token)
     if days and (len(token) > 5 or "/" in token or (text[end : end + 1] == "." and not text[end + 1 : end + 2].isdigit())):
         readings = (
-            () if len(token) > 5 else readings_of(token)[0] if "." in token else ((max(map(float, token.split("/"))), 0.5),)
+            ()
+            if len(token) > 5
+            else readings_of(token)[0]
+            if "." in token
+            else ((max(map(float, re.split("[-/]", token))), 0.5),)
         )
         yield Claim(token, at, end, readings, days=days)
         return
@@ -158,7 +142,10 @@ def _several(text: str, at: int, token: str) -> Iterator[Claim]:
     for piece in re.split("[-/:]", token):
         if start > at and len(piece) == 2 and _YEARS.fullmatch(token):
             return
-        yield from (_number(text, start, piece, each) for each in readings_of(piece))
+        if piece.isdigit() and start + len(piece) == end:
+            yield _single(text, start, piece)  # 17-18 February
+        else:
+            yield from (_number(text, start, piece, each) for each in readings_of(piece))
         start += len(piece) + 1
 
 
@@ -187,8 +174,6 @@ _MONTH_BEHIND = re.compile(
 _ENDS = frozenset(("", "\n", "|", ")", "%", ":", ";", "*"))
 _YEAR_BEHIND = re.compile(r"(?:st|nd|rd|th)?,? ([12][0-9]{3})(?![0-9])")
 _MINUTES = re.compile(r"\s?(?:min|m\b)")
-_RANGE = re.compile(r"\.?(?:\s?[-–—~]\s?| (?:to|and|bis|und|au|et|al|a|y|e|do|по|и|en|tot|och|og) )$")
-_SHORT_RANGE = re.compile(r"\.?(?:\s?[-–—~]\s?| (?:to|and) )$")
 
 
 def _day_beside(text: str, at: int, end: int, day: int) -> tuple[Day | None, int]:
@@ -207,9 +192,8 @@ def _day_beside(text: str, at: int, end: int, day: int) -> tuple[Day | None, int
 
 
 def _dates_in_characters(text: str) -> Iterator[Claim]:
-    for found in dates_in_characters(text) if not text.isascii() else ():
-        day = found.year or 0, found.month or 0, found.day or 0
-        yield Claim(text[found.start : found.end], found.start, found.end, days=(day,))
+    for start, end, day in dates_in_characters(text) if not text.isascii() else ():
+        yield Claim(text[start:end], start, end, days=(day,))
 
 
 def _clocks(text: str) -> Iterator[Claim]:
@@ -230,30 +214,13 @@ def _clocks(text: str) -> Iterator[Claim]:
                 continue
         elif token.isdigit() and text[clock.end :].lstrip()[:1] in "hH":
             readings = ((float(token), 0.5),)
-        yield Claim(token, clock.start, clock.end, readings, days=days, minutes=clock.minutes, offset=clock.offset)
+        yield Claim(token, clock.start, clock.end, readings, days=days, minutes=clock.minutes)
 
 
 def _joined(text: str) -> Iterator[Claim]:
     for start, end, value, half in joined_numbers(text):
         scale, word = scale_after(text, end)
         yield Claim(text[start:end], start, end, ((value, half),), scale, word)
-
-
-def _ranges(text: str, claims: list[Claim]) -> list[Claim]:
-    """Read ``11`` in ``11–14 July`` and ``14`` in ``July 11–14`` as days."""
-    for i, claim in enumerate(claims):
-        if claim.days or not claim.readings or not 1 <= claim.readings[0][0] <= 31:
-            continue
-        following, before = claims[i + 1 : i + 2], claims[i - 1 : i] if i else []
-        for other, begin, end, pattern in (
-            *((each, claim.end, each.at, _RANGE) for each in following),
-            *((each, each.end, claim.at, _SHORT_RANGE) for each in before),
-        ):
-            if other.days and not other.readings and end - begin <= 6 and pattern.match(text[begin:end]):
-                day = other.days[0][0], other.days[0][1], int(claim.readings[0][0])
-                claims[i] = claim._replace(readings=(), days=(day,))
-                break
-    return claims
 
 
 _WEEKDAYS: dict[str, set[int]] = {}
@@ -321,24 +288,12 @@ def is_no_claim(claim: Claim, text: str) -> bool:
     if _NAME.search(text, max(0, at - 18), at) or _AFTER_NAME.match(text, claim.end):
         return True
     value = claim.readings[0][0]
-    if value in _PERIODS and (value > 360 or _BY.search(text, max(0, at - 8), at)):
-        return True
-    return (
-        value in _STATUS
-        and _OF_SERVERS.search(sentence) is not None
-        and claim.scale == 1.0
-        and unit_after(text, claim.end) is None
-    )
+    return value in _PERIODS and (value > 360 or _BY.search(text, max(0, at - 8), at) is not None)
 
 
 _ROW = re.compile("[0-9-]+$")
 _PERIODS = frozenset((12.0, 24.0, 52.0, 60.0, 100.0, 1000.0, 365.0, 366.0))
 _BY = re.compile(r"(?:[×÷/*:^]|per|pro|je|par|por|per|na|на|every|alle|各|毎)\s?$")
-_STATUS = frozenset((200, 201, 202, 204, 301, 302, 304, 307, 308, 400, 401, 403, 404, 405, 408, 409, 410, 412, 413, 415, 418, 422, 423, 429, 500, 501, 502, 503, 504))  # fmt: skip
-_OF_SERVERS = re.compile(
-    r"\b(?:https?|servers?|endpoints?|api|respon\w+|requests?|status|webhooks?|gateways?|serv(?:eur|idor|izio)|сервер\w*)\b",
-    re.IGNORECASE,
-)
 
 
 @lru_cache(maxsize=64)

@@ -6,7 +6,8 @@ import contextlib
 import datetime
 import re
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
 from typing import Any
@@ -15,31 +16,15 @@ import numpy as np
 
 from ..texts import in_small_letters
 from . import derive
-from .claims import NUMBER, Claim
-from .reading import Day, GivenToken, given_token, special_values, with_ascii_digits, words_in
-from .times import Moment, clocks_in, dates_in, durations_in, epochs_in
-from .units import UNITS, Unit, quantities_in_fields, unit_after, unit_before
-from .words import cjk_value, may_have_numerals, may_have_words, small_words_in, values_of_words
+from .claims import NUMBER, Claim, claims_in
+from .reading import Day, GivenToken, given_token, with_ascii_digits, words_in
+from .times import clocks_in, durations_in, epochs_in, offsets_in_stamps
+from .units import Unit, in_base, quantities_in_fields, unit_after
+from .words import may_have_words, small_words_in, values_of_words
 
 _MARKS = ".,:/'-+"
 _LIMIT = 400
-_OCCURRENCES = 20
-
-
-_RANGE = re.compile(
-    r"([0-9](?<![0-9][0-9])[0-9]{0,3})(?![0-9])\s?(?:[-–—~]|to|bis|à|a|до|al)\s?[0-9]{1,4}[ \u00a0-]?([^\W\d_]{1,14})"
-)
-"""A range of durations, of which :func:`durations_in` reads the longer one."""
-
-
-def worded_durations(lowered: str) -> list[tuple[float, float]]:
-    """Return durations such as ``three months`` in seconds, each with its unit."""
-    found = []
-    for _, end, value in small_words_in(lowered):
-        unit = unit_after(lowered, end)
-        if unit is not None and unit[0] == "time":
-            found.append((value * unit[1], unit[1]))
-    return found
+_ISO = re.compile(r"([12](?<![0-9][12])[0-9]{3})(?:[-/]|\. ?)(0?[1-9]|1[0-2])(?:[-/]|\. ?)(0?[1-9]|[12][0-9]|3[01])(?![0-9])")
 
 
 class GivenNumbers:
@@ -55,8 +40,9 @@ class GivenNumbers:
         self.texts = texts if all(map(str.isascii, texts)) else [with_ascii_digits(text) for text in texts]
         self._results = results
         self._calls = calls
-        self.today = now.date() if now is not None else None
-        self.now = now
+        self.today = (now.date(),) if now is not None else ()
+        """The day of the turn, or nothing if unknown."""
+        self._now = now
         self._whole = "\n".join(self.texts)
         self.words = {word.strip(_MARKS) for word in set(words_in(self._whole))}
 
@@ -85,8 +71,7 @@ class GivenNumbers:
 
     @cached_property
     def plain_dates(self) -> list[datetime.date]:
-        """The days in digits as dates. Without a year, they are in this year."""
-        return self._dates_of(self.plain_days)
+        return self.dates_of(self.plain_days)
 
     @property
     def plain_minutes(self) -> set[int]:
@@ -101,78 +86,92 @@ class GivenNumbers:
         return _is_near(self._plain_sorted, value, half, error)
 
     @cached_property
-    def _worded(self) -> list[float]:
-        """Return the values of numbers in words, sorted."""
-        found: set[float] = set()
-        if may_have_words(self._lowered):
-            found.update(value for _, _, value in values_of_words(self._lowered))
-        if may_have_numerals(self._whole):
-            found.update(value for _, _, value in cjk_value(self._whole))
-        return sorted(found)
-
-    @cached_property
-    def _special(self) -> list[float]:
-        """Return the values of numbers such as ``4 200`` and ``4.7 million``, sorted."""
-        return sorted(special_values([self._whole]))
-
-    @cached_property
-    def values(self) -> list[float]:
-        return sorted({*self.plain_values, *self._special, *self._worded})
-
-    @cached_property
     def _lowered(self) -> str:
         return in_small_letters(self._whole)
 
+    @cached_property
+    def _claims(self) -> list[Claim]:
+        """The numbers as they are read in an answer, so that those of several words count (``4 200``, ``4.7 million``, ``5 May``)."""
+        return claims_in(self._whole)
+
+    @cached_property
+    def _values(self) -> list[float]:
+        """The values of all numbers, also in words, sorted."""
+        worded = {value for _, _, value in values_of_words(self._lowered)} if may_have_words(self._lowered) else set()
+        read = {value * claim.scale for claim in self._claims for value, _ in claim.readings}
+        return sorted(self.plain_values | worded | read)
+
     def has(self, value: float, half: float, error: float = 1e-15) -> bool:
         """Return True if a value, also of several words, rounds to this value."""
-        if self.rounds_to(value, half, error):
-            return True
-        if value == int(value) and (value <= 1000 or not value % 100) and _is_near(self._worded, value, half, error):
-            return True
-        return (value >= 1000 or value < 1 or not self._whole.isascii()) and _is_near(self._special, value, half, error)
+        return _is_near(self._values, value, half, error)
 
     @cached_property
-    def moments(self) -> list[Moment]:
-        """All dates, and times with a date."""
-        found: list[Moment] = []
-        for text in self.texts:
-            found += islice(dates_in(text), _LIMIT)
-            found += islice(epochs_in(text), _LIMIT)
-        return found
+    def _epochs(self) -> list[datetime.datetime]:
+        return list(islice(epochs_in(self._whole), _LIMIT))
 
     @cached_property
-    def clocks(self) -> list[Moment]:
-        dated = [each for each in self.moments if each.minutes is not None]
-        return dated + list(islice((each for each in clocks_in(self._whole) if each.offset is None), _LIMIT))
+    def minutes(self) -> set[int]:
+        """All times of day, and the time of the turn."""
+        times = [*self._epochs, *([self._now] if self._now is not None else [])]
+        return (
+            self.plain_minutes
+            | {clock.minutes for clock in islice(clocks_in(self._whole), _LIMIT)}
+            | {each.hour * 60 + each.minute for each in times}
+        )
+
+    @cached_property
+    def offsets(self) -> set[int]:
+        """The offsets from UTC of the times of day, in minutes."""
+        return offsets_in_stamps(self._whole) | ({0} if self._epochs else set())
 
     @cached_property
     def days(self) -> set[Day]:
-        return self.plain_days | {
-            (each.year or 0, each.month, each.day) for each in self.moments if each.month is not None and each.day is not None
-        }
+        read = {day for claim in self._claims for day in claim.days}
+        for year, month, day in _ISO.findall(self._whole):  # also in 88121,2026-11-17,84500 and in 2026. 11. 5.
+            read.add((int(year), int(month), int(day)))
+        return self.plain_days | read | {(each.year, each.month, each.day) for each in self._epochs}
 
     @cached_property
     def dates(self) -> list[datetime.date]:
-        return self._dates_of(self.days)
+        return self.dates_of(self.days)
 
-    def _dates_of(self, days: set[Day]) -> list[datetime.date]:
+    def dates_of(self, days: Iterable[Day]) -> list[datetime.date]:
+        """Return days as dates. Without a year, they are in this year."""
         found = []
+        this_year = self.today[0].year if self.today else 0
         for year, month, day in days:
             with contextlib.suppress(ValueError):
-                found.append(datetime.date(year or (self.today.year if self.today is not None else 0), month, day))
+                found.append(datetime.date(year or this_year, month, day))
         return found[:_LIMIT]
 
     @cached_property
     def durations(self) -> list[tuple[float, float]]:
         """Durations in seconds, each with its smallest unit."""
-        text = self._whole
-        found = [(seconds, unit) for _, _, seconds, unit in islice(durations_in(text), _LIMIT)]
-        found += [
-            (float(low) * step[1], step[1]) for low, word in _RANGE.findall(text) if (step := UNITS.get(word.lower())) is not None
+        found = [(seconds, unit) for _, _, seconds, unit in islice(durations_in(self._whole), _LIMIT)]
+        fields = [(value * step, step) for value, (dimension, step) in self._fields if dimension == "time"]
+        worded = [
+            (value * unit[1], unit[1])
+            for _, end, value in small_words_in(self._lowered)
+            if (unit := unit_after(self._lowered, end)) and unit[0] == "time"
         ]
-        fields = [(value * step, step) for value, (dimension, step) in quantities_in_fields(text) if dimension == "time"]
-        found += reversed(fields)
-        return list(dict.fromkeys((*found, *worded_durations(self._lowered))))
+        return list(dict.fromkeys((*found, *fields, *worded)))
+
+    @cached_property
+    def _fields(self) -> list[tuple[float, Unit]]:
+        return list(quantities_in_fields(self._whole))
+
+    @cached_property
+    def quantities(self) -> dict[str, list[float]]:
+        """The numbers with units, in the base unit of each dimension, sorted."""
+        found: dict[str, set[float]] = defaultdict(set)
+        beside = [
+            (claim.scaled[0], unit)
+            for claim in self._claims
+            if claim.readings and (unit := unit_after(self._whole, claim.end)) is not None
+        ]
+        for value, unit in (*beside, *self._fields):
+            found[unit[0]].update(in_base(value, unit))
+        return {dimension: sorted(values) for dimension, values in found.items()}
 
     @cached_property
     def facts(self) -> derive.DerivedFacts:
@@ -223,22 +222,6 @@ class GivenNumbers:
         """Return the values of all numbers, and the index of each in :attr:`_places`."""
         pairs = [(value, at) for at, (number, _) in enumerate(self._places) for value in given_token(number).values]
         return np.array([value for value, _ in pairs]), np.array([at for _, at in pairs], np.int64)
-
-    def units_of(self, token: str, wanted: Unit | None = None) -> set[Unit | None]:
-        """Return the units with which a number stands in the texts, at least until the wanted one."""
-        found: set[Unit | None] = set()
-        text, at = self._whole, self._whole.find(token)
-        for _ in range(_OCCURRENCES):
-            if at < 0:
-                break
-            end = at + len(token)
-            if not (text[at - 1 : at].isdigit() or text[end : end + 1].isdigit()):
-                unit = unit_after(text, end) or unit_before(text, at)
-                found.add(unit)
-                if unit is None or unit == wanted:
-                    break
-            at = text.find(token, end)
-        return found
 
 
 def _is_near(values: Sequence[float], value: float, half: float, error: float) -> bool:

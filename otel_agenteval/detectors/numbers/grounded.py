@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import combinations_with_replacement
@@ -15,8 +15,8 @@ from .claims import Claim, is_no_claim
 from .given import GivenNumbers
 from .moments import Timeline
 from .reading import Reading, readings_of
-from .units import Unit, conversions, unit_after
-from .words import claims_in_words, factors_in, may_have_numerals, may_have_words, small_words_in
+from .units import in_base, unit_after
+from .words import claims_in_words, may_have_words, small_words_in
 
 _PER_CENT_BEFORE = re.compile(r"(?:%|yüzde|百分之)\s?$", re.IGNORECASE)
 _PACE = re.compile("([0-9]{1,3}):([0-5][0-9])")
@@ -37,22 +37,14 @@ _EXAMINED = 100
 _MOST_OPERANDS = 24
 _LONGEST_LINE = 8
 _FEW = 4
-_PARTS = (2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
-"""Numbers of people, packs or months that a given amount is for."""
 _ROUNDS = 3
 
 
 def word_claims(text: str, look: Look | None = None) -> list[Claim]:
-    """Return the numbers above ten that an answer writes in words or in East Asian numerals."""
-    if not may_have_words(text, look) and not may_have_numerals(text):
+    """Return the numbers above ten that an answer writes in words."""
+    if not may_have_words(text, look):
         return []
-    found = []
-    for start, end, value in claims_in_words(text):
-        readings: tuple[Reading, ...] = ((value, 0.5),)
-        if text[max(0, start - 3) : start] == "百分之":
-            readings = ((value, 0.5), (value / 100, 0.005))
-        found.append(Claim(text[start:end], start, end, readings))
-    return found
+    return [Claim(text[start:end], start, end, ((value, 0.5),)) for start, end, value in claims_in_words(text)]
 
 
 class AnswerNumbers:
@@ -77,8 +69,8 @@ class AnswerNumbers:
                 for each in self.claims
                 if each.text not in words and not (each.readings and each.is_small) and not self._is_plain(each)
             ]
-        left = [claim for claim in self.claims if claim.scale > 1.0 or claim.text not in words or self._has_other_unit(claim)]
-        left = [claim for claim in left if not (claim.readings and claim.is_small) or self._is_other_duration(claim)]
+        left = [claim for claim in self.claims if claim.scale > 1.0 or claim.text not in words]
+        left = [claim for claim in left if not (claim.readings and claim.is_small)]
         left = [claim for claim in left if not self._is_exact(claim)]
         if len(left) > _EXAMINED:
             return left
@@ -110,28 +102,6 @@ class AnswerNumbers:
         given = self.given
         return claim.minutes in given.plain_minutes or any(value in given.plain_values for value, _ in claim.readings)
 
-    def _has_other_unit(self, claim: Claim) -> bool:
-        """Return True if a number is given only with other units of the same dimension."""
-        unit = unit_after(self.text, claim.end) if claim.readings else None
-        if unit is None:
-            return False
-        given = self.given.units_of(claim.text, unit)
-        return (
-            bool(given)
-            and unit not in given
-            and None not in given
-            and all(each is not None and each[0] == unit[0] for each in given)
-        )
-
-    def _is_other_duration(self, claim: Claim) -> bool:
-        """Return True for a small number of days or another time unit, if the texts have other numbers of this unit."""
-        unit = unit_after(self.text, claim.end)
-        if unit is None or unit[0] != "time" or claim.minutes >= 0:
-            return False
-        if claim.text in self.given.words:
-            return self._has_other_unit(claim)
-        return claim.readings[0][0] not in self.given.plain_values and any(step == unit[1] for _, step in self.given.durations)
-
     # --- the same value --------------------------------------------------------------------------------------------
 
     def _is_exact(self, claim: Claim) -> bool:
@@ -141,20 +111,15 @@ class AnswerNumbers:
         if not claim.readings:
             return False
         value, half = claim.readings[0]
-        if claim.text not in given.words:
-            if claim.scale <= 1.0 and value in given.plain_values:
-                return True
-        elif self._has_other_unit(claim):
-            return False
-        if half == 0.5 and claim.scale == 1.0 and given.today is not None and abs(value - given.today.year) <= 1:
+        if claim.scale <= 1.0 and value in given.plain_values:
+            return True
+        if half == 0.5 and claim.scale == 1.0 and any(abs(value - today.year) <= 1 for today in given.today):
             return True
         return any(given.rounds_to(*each) for each in self._readings(claim))
 
     def _is_special(self, claim: Claim) -> bool:
         """Return True if a number is given in words or in several words."""
-        if not claim.readings or (claim.text in self.given.words and self._has_other_unit(claim)):
-            return False
-        return any(self.given.has(*each) for each in self._readings(claim))
+        return any(self.given.has(*each) for each in self._readings(claim)) if claim.readings else False
 
     def _is_given(self, claim: Claim) -> bool:
         """Return True for given moments and durations, and for converted quantities and reformatted identifiers."""
@@ -163,9 +128,7 @@ class AnswerNumbers:
             return True
         if (claim.days and self.timeline.holds_day(claim)) or (claim.minutes >= 0 and self.timeline.holds_clock(claim)):
             return True
-        return bool(claim.readings) and (
-            self._is_converted(claim, self._readings(claim)) or self._is_identifier(claim) or self._is_span(claim)
-        )
+        return bool(claim.readings) and (self._is_converted(claim) or self._is_identifier(claim))
 
     def _readings(self, claim: Claim) -> list[Reading]:
         """Return the possible values of a number, each with half its rounding interval."""
@@ -219,24 +182,17 @@ class AnswerNumbers:
     def timeline(self) -> Timeline:
         return Timeline(self.text, self.claims, self.given)
 
-    def _is_converted(self, claim: Claim, readings: list[Reading]) -> bool:
+    def _is_converted(self, claim: Claim) -> bool:
+        """Return True if the same quantity is given in another unit."""
         unit = unit_after(self.text, claim.end)
-        if unit is None:
+        given = self.given.quantities.get(unit[0]) if unit is not None else None
+        if unit is None or not given:
             return False
-        return any(
-            self._is_given_in(value, half, other) for reading in readings for value, half, other in conversions(*reading, unit)
-        )
-
-    def _is_given_in(self, value: float, half: float, unit: Unit) -> bool:
-        values = self.given.values
-        first, last = bisect_left(values, value - half), bisect_right(values, value + half)
-        few = len(values) <= _MOST_OPERANDS and half <= 0.02 * value
-        for each in values[first : min(last, first + 8)]:
-            token = str(int(each)) if each == int(each) else repr(float(each))
-            units = self.given.units_of(token) or self.given.units_of(token.replace(".", ","))
-            is_exact = each >= 100 and abs(each - value) <= value * 1e-9
-            if unit in units or ((few or is_exact) and units <= {None}):
-                return True
+        for value, half in self._readings(claim):
+            for low, high in zip(in_base(value - half, unit), in_base(value + half, unit), strict=True):
+                at = bisect_left(given, low - abs(low) * 1e-9)
+                if at < len(given) and given[at] <= high + abs(high) * 1e-9:
+                    return True
         return False
 
     @cached_property
@@ -327,36 +283,19 @@ class AnswerNumbers:
     @cached_property
     def worded(self) -> list[tuple[int, float]]:
         """Return the positions and values of small numbers, halves and doubles in words."""
-        found = [(start, value) for start, _, value in small_words_in(in_small_letters(self.text)) if value != 1]
-        return [*found, *((0, factor) for factor in factors_in(self.text))][:12]
-
-    @cached_property
-    def asked(self) -> list[float]:
-        return [*derive.numbers_of(self._asked)[:6], *factors_in(self._asked)]
+        return [(start, value) for start, _, value in small_words_in(in_small_letters(self.text)) if value != 1][:12]
 
     @cached_property
     def factors(self) -> list[float]:
         words = [value for _, _, value in small_words_in(in_small_letters(self._asked[:2_000]))]
         figures = [claim.readings[0][0] for claim in self.claims if claim.readings and claim.is_small]
         worded = [value for _, value in self.worded]
-        return [value for value in dict.fromkeys((*words, *figures, *worded, *self.asked)) if 2 <= value <= 12]
+        return [value for value in dict.fromkeys((*words, *figures, *worded)) if 2 <= value <= 12]
 
     @cached_property
     def products(self) -> set[float]:
         """Return the factors, and the products of two of them."""
         return {*self.factors, *(one * other for one, other in combinations_with_replacement(self.factors, 2))}
-
-    def _is_span(self, claim: Claim) -> bool:
-        """Return True for the number of a week, and for days and years between dates."""
-        value, half = claim.readings[0]
-        if half != 0.5 or claim.scale != 1.0:
-            return False
-        if self.timeline.holds_week(claim) or self.timeline.holds_span(claim) or self.timeline.holds_day_of_month(claim):
-            return True
-        if 1900 < value < 2200 and self.timeline.holds_year(value):
-            return True
-        unit = unit_after(self.text, claim.end)
-        return 10 < value < 130 and unit in (None, ("time", 31556952.0)) and self.timeline.holds_years(int(value))
 
 
 class Arithmetic:
@@ -391,9 +330,6 @@ class Arithmetic:
             return True
         if not self._rows:
             return False
-        value, half = claim.readings[0]
-        if half == 0.5 and any(0 < value - each < 1 for each in self._operands if each != int(each)):  # rounded up
-            return True
         if self._answer.is_share(claim) and self._follows(claim, self._changes):
             return True
         return self._follows(claim, self._of_answer)
@@ -460,7 +396,7 @@ class Arithmetic:
     @cached_property
     def _of_facts(self) -> derive.Candidates:
         facts = self._given.facts
-        extra = [*(self._operands if len(self._operands) <= _FEW else ()), *self._answer.asked, *factors_in(self._text)]
+        extra = [*(self._operands if len(self._operands) <= _FEW else ())]
         pools = [*facts.pools, *([list(facts.together)] if 1 < len(facts.together) <= derive.MOST_TOGETHER else [])]
         results = derive.results([list(dict.fromkeys((*pool, *extra)))[:12] for pool in pools])
         return derive.Candidates(
@@ -474,15 +410,7 @@ class Arithmetic:
             begin = max(self._text.rfind(mark, 0, claim.at) for mark in "\n.")
             beside = [factor for at, factor in self._answer.worded if begin < at < claim.at and factor >= 2]
             return any(value / factor >= 5 and self._is_known(value / factor, 0.0) for factor in beside)
-        if any(self._is_known(value / product, half / product * 0.02) for product in self._answer.products):
-            return True
-        parts = [each for each in _PARTS if each in self._given.plain_values]
-        return any(
-            self._is_known(value * each / factor, half * 0.02)
-            for factor in self._answer.factors
-            for each in parts
-            if each != factor
-        )
+        return any(self._is_known(value / product, half / product * 0.02) for product in self._answer.products)
 
     def _is_known(self, value: float, half: float) -> bool:
         slack = half + value * 1e-9

@@ -1,4 +1,4 @@
-"""Read units next to numbers or in field names, and convert between them."""
+"""Read units next to numbers and in field names."""
 
 from __future__ import annotations
 
@@ -22,8 +22,6 @@ _UNIT = re.compile(
     r"[ \u00a0\u202f-]?((?:km|m|[kmg]bit|mb)/[hs]\b|sq\.? ?(?:ft|m|km)\b|square (?:feet|met(?:er|re)s|kilomet(?:er|re)s)\b|°\s?[CF]\b|[℃℉]|(?:km|ft|m)[²³23]|[^\W\d_](?:[^\W\d_]|[\u0900-\u0903\u093a-\u094f\u0981-\u0983\u09bc-\u09cd\u0e31-\u0e4e\u064b-\u0652])*)",
     re.IGNORECASE,
 )
-_FIELD = re.compile(r"(?:\s?[$€£])?['\"]?\s{0,2}[:=]\s{0,2}['\"]?\\?([A-Za-z_]{1,40})")
-"""Pattern for the text before a number, from its end to its start."""
 _FIELD_VALUE = re.compile(r"([0-9](?<![0-9:-][0-9])[0-9]*(?:\.[0-9]+)?)['\"]?\s?[:=]\s{0,2}['\"]?\\?([A-Za-z_]{1,40})")
 """Pattern for a number and the name of its field, from the end of the text to its start."""
 _FIELD_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
@@ -53,22 +51,16 @@ def unit_after(text: str, at: int) -> Unit | None:
     return unit
 
 
-def unit_before(text: str, at: int) -> Unit | None:
-    """Return the unit in the field name before a number (``"distance_km": 12``), or None."""
-    name = _FIELD.match(text[max(0, at - 50) : at][::-1])
-    return unit_in_name(name.group(1)[::-1]) if name is not None else None
-
-
 def quantities_in_fields(text: str) -> Iterator[tuple[float, Unit]]:
     """Yield the numbers with a unit in the name of their field, the last first."""
     for number, name in _FIELD_VALUE.findall(text[::-1]):
-        unit = unit_in_name(name[::-1])
+        unit = _unit_in_name(name[::-1])
         if unit is not None:
             yield float(number[::-1]), unit
 
 
 @lru_cache(maxsize=2_048)
-def unit_in_name(name: str) -> Unit | None:
+def _unit_in_name(name: str) -> Unit | None:
     """Return the unit in the name of a field, such as ``distance_km``."""
     words = [word.lower() for word in _FIELD_WORD.findall(name)]
     for word in reversed(words):
@@ -78,29 +70,14 @@ def unit_in_name(name: str) -> Unit | None:
     return None
 
 
-def conversions(value: float, half: float, unit: Unit) -> Iterator[tuple[float, float, Unit]]:
-    """Yield a number in the other units of its dimension, each with half a unit of its last digit."""
+def in_base(value: float, unit: Unit) -> tuple[float, ...]:
+    """Return a quantity in the base unit of its dimension. A kilobyte has 1000 or 1024 bytes."""
     dimension, factor = unit
     if dimension == "temperature":
-        for other in (1.0, 2.0, 3.0):
-            if other != factor:
-                width = half * {(1.0, 2.0): 1.8, (3.0, 2.0): 1.8}.get(
-                    (factor, other), 1.0 if other != 2.0 and factor != 2.0 else 1 / 1.8
-                )
-                yield _FROM_CELSIUS[other](_TO_CELSIUS[factor](value)), width, (dimension, other)
-        return
-    for meaning in _scales(dimension, factor):
-        for other in _FACTORS[dimension]:
-            for scale in _scales(dimension, other):
-                if scale != meaning:
-                    yield value * meaning / scale, half * meaning / scale, (dimension, other)
+        return (_TO_CELSIUS[factor](value),)
+    if dimension == "bytes" and factor in _BINARY:
+        return value * factor, value * _BINARY[factor]
+    return (value * factor,)
 
 
-_FACTORS = {dimension: tuple(dict.fromkeys(factor for factor, _ in rows)) for dimension, rows in _TABLE.items()}
 _TO_CELSIUS: dict[float, Callable[[float], float]] = {1.0: lambda t: t, 2.0: lambda t: (t - 32) / 1.8, 3.0: lambda t: t - 273.15}
-_FROM_CELSIUS: dict[float, Callable[[float], float]] = {1.0: lambda t: t, 2.0: lambda t: t * 1.8 + 32, 3.0: lambda t: t + 273.15}
-
-
-def _scales(dimension: str, factor: float) -> tuple[float, ...]:
-    """Return the meanings of a unit: a kilobyte has 1000 or 1024 bytes."""
-    return (factor, _BINARY[factor]) if dimension == "bytes" and factor in _BINARY else (factor,)

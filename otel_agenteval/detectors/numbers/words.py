@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cache, lru_cache
+from functools import cache
 
 from ..lists import table
 from ..screen import Look, ScreenedWords
@@ -41,12 +41,9 @@ def _table() -> dict[str, float]:
 
 
 _WORDS = _table()
-_STEMS = ("zig", "tig", "hundert", "cento")
-"""Parts of German, Dutch and Italian compounds, in addition to ``anta``, ``enta`` and ``ßig``."""
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _LINK = re.compile(r"[ \u00a0-]+(?:(?:and|et|y|e|och)[ \u00a0-])?")
-_COMPOUND = re.compile(r"und|en|ën|och")
-_FOLLOWED = re.compile(r"[ \u00a0-][^\W\d_]")
+_FOLLOWED = re.compile(r"(?:[ \u00a0-]|(?<=[\u4e00-\u9fff]))[^\W\d_]")
 _TURKISH = re.compile(rf"\bon (?={'|'.join(_TURKISH_UNITS)})")
 _NO_CLAIM = frozenset(
     ["once", "elf", "seize", "score", "dozen", "dutzend", "sette", "mille", "cent", "cento", "fortnight"]
@@ -54,20 +51,14 @@ _NO_CLAIM = frozenset(
 _ALONE = frozenset(word for word, value in _WORDS.items() if value > 10) - _NO_CLAIM
 
 
-_SCREENED = ScreenedWords((), screened=(*(f" {word} " for word in _ALONE), *_STEMS, "anta", "enta", "ßig"))
+_SCREENED = ScreenedWords((), screened=tuple(f" {word} " for word in _ALONE))
 
 
 def may_have_words(text: str, look: Look | None = None) -> bool:
     """Return True if a text may contain a number above ten in words. This is much cheaper than a search."""
-    if not _SCREENED.may_be_in(look):
-        return False
-    text = text.lower()
-    if not _ALONE.isdisjoint(text.replace("-", " ").split()):
+    if _SCREENED.may_be_in(look) and not _ALONE.isdisjoint(text.lower().replace("-", " ").split()):
         return True
-    for stem in _STEMS:  # a generator would be slower than the search
-        if stem in text:
-            return True
-    return ("nta" in text and ("anta" in text or "enta" in text)) or (not text.isascii() and "ßig" in text)
+    return not text.isascii() and _NUMERALS.search(text) is not None
 
 
 def values_of_words(text: str) -> Iterator[tuple[int, int, float]]:
@@ -76,7 +67,7 @@ def values_of_words(text: str) -> Iterator[tuple[int, int, float]]:
     start = end = 0
     text = _lowered(text)
     for found in _WORD.finditer(text):
-        value = _value(found.group())
+        value = _WORDS.get(found.group())
         if value is None and not parts:
             continue
         if parts and (value is None or not _is_link(text, end, found.start())):
@@ -97,6 +88,7 @@ def values_of_words(text: str) -> Iterator[tuple[int, int, float]]:
             end = found.end()
     if parts:
         yield start, end, _combined(parts)
+    yield from _numerals_in(text)
 
 
 def _lowered(text: str) -> str:
@@ -116,11 +108,21 @@ def claims_in_words(text: str) -> Iterator[tuple[int, int, float]]:
             continue  # small, a figure of speech, or a heading
         if value != 100 or not word.startswith("a "):
             yield start, end, value
-    if may_have_numerals(text):
-        for start, end, value in cjk_value(text):
-            numerals = text[start:end]
-            if value > 10 and end - start > 1 and numerals[-1] not in "万萬億亿千百" and numerals[0] not in "百千万":
-                yield start, end, value
+
+
+_DIGITS = {numeral: value for value, numeral in enumerate("一二三四五六七八九", start=1)}
+_POWERS = {"十": 10, "百": 100, "千": 1000}
+_NUMERALS = re.compile("[二三四五六七八九]?[十百千][一二三四五六七八九][一二三四五六七八九十百千]*|[二三四五六七八九]十")
+
+
+def _numerals_in(text: str) -> Iterator[tuple[int, int, float]]:
+    """Yield the numbers in Chinese and Japanese numerals, such as ``四十五``."""
+    for found in _NUMERALS.finditer(text):
+        total = digit = 0
+        for numeral in found.group():
+            power = _POWERS.get(numeral)
+            total, digit = (total + (digit or 1) * power, 0) if power else (total, _DIGITS[numeral])
+        yield found.start(), found.end(), float(total + digit)
 
 
 def _is_link(text: str, end: int, at: int) -> bool:
@@ -153,46 +155,6 @@ def _combined(parts: list[float]) -> float:
     return total + current
 
 
-@lru_cache(maxsize=4_096)
-def _value(word: str) -> float | None:
-    known = _WORDS.get(word)
-    if known is not None or len(word) < 8 or len(word) > 60:
-        return known
-    if word.endswith("th") and word[:-2] in _WORDS:
-        return _WORDS[word[:-2]]
-    return _compound(word)
-
-
-def _compound(word: str) -> float | None:
-    """Read a compound without spaces, such as ``dreiundzwanzig`` or ``vijfentachtig``."""
-    parts = _parts(word, 6)
-    return _combined(parts) if parts is not None and len(parts) > 1 else None
-
-
-def _parts(word: str, most: int) -> list[float] | None:
-    if not word:
-        return []
-    if not most:
-        return None
-    for length in range(min(14, len(word)), 1, -1):
-        value = _WORDS.get(word[:length])
-        if value is None:
-            value = _VOWEL.get(word[:length] + "i")  # trentuno, sessantotto
-        if value is None or value < 1:
-            continue
-        rest = word[length:]
-        link = _COMPOUND.match(rest)
-        following = _parts(rest[link.end() :], most - 1) if link is not None and link.end() < len(rest) else None
-        if following is None:
-            following = _parts(rest, most - 1)
-        if following is not None:
-            return [value, *following]
-    return None
-
-
-_VOWEL = {word[:-1] + "i": value for word, value in _WORDS.items() if word.endswith(("anta", "enta", "venti")) and value < 100}
-
-
 _ONES = "a an one ein eine einem einen einer eines un une uno una um uma één een ett jeden один одного одну bir satu một"
 
 
@@ -209,59 +171,3 @@ def small_words_in(lowered: str) -> Iterator[tuple[int, int, float]]:
     words, pattern = _small_words()
     for found in pattern.finditer(" " + lowered):  # a leading mark makes the search much faster
         yield found.start(1) - 1, found.end(1) - 1, words[found.group(1)]
-
-
-_CJK_DIGIT = {c: i for i, c in enumerate("〇一二三四五六七八九")} | {"零": 0, "两": 2, "兩": 2}
-_CJK_UNIT = {"十": 10, "百": 100, "千": 1000}
-_CJK_MYRIAD = {"万": 10**4, "萬": 10**4, "億": 10**8, "亿": 10**8}
-_NUMERAL = "[〇零一二三四五六七八九两兩十百千万萬億亿]"
-_CJK = re.compile(f"{_NUMERAL}(?:(?<=百)分之({_NUMERAL}+)|{_NUMERAL}*)")
-
-
-def may_have_numerals(text: str) -> bool:
-    """Return True if a text may contain a number above ten in Chinese or Japanese numerals."""
-    return not text.isascii() and ("十" in text or "百" in text or "千" in text or "万" in text or "〇" in text or "零" in text)
-
-
-def cjk_value(text: str) -> Iterator[tuple[int, int, float]]:
-    """Yield ``(start, end, value)`` of Chinese or Japanese numerals, and after 百分之 also the share."""
-    for found in _CJK.finditer(text):
-        share = found.group(1)
-        value = _cjk(share or found.group())
-        if value is not None:
-            start = found.end() - len(share or found.group())
-            yield start, found.end(), float(value)
-            if share:
-                yield start, found.end(), value / 100
-
-
-def _cjk(numerals: str) -> int | None:
-    if len(numerals) > 20:
-        return None
-    if all(c in _CJK_DIGIT for c in numerals):
-        return int("".join(str(_CJK_DIGIT[c]) for c in numerals))
-    total = section = digit = 0
-    for c in numerals:
-        if c in _CJK_DIGIT:
-            digit = _CJK_DIGIT[c]
-        elif c in _CJK_UNIT:
-            section, digit = section + (digit or 1) * _CJK_UNIT[c], 0
-        else:
-            total, section, digit = total + (section + digit or 1) * _CJK_MYRIAD[c], 0, 0
-    return total + section + digit
-
-
-_TENTHS = re.compile("([1-9一二三四五六七八九])(?:[.点]?([1-9一二三四五六七八九]))? ?([折成割])")
-
-
-def factors_in(text: str) -> list[float]:
-    """Return the factors that Chinese words express, such as 八折 (80 percent of a price) and 三成 (30 percent)."""
-    found: list[float] = []
-    for first, second, kind in _TENTHS.findall(text) if not text.isascii() else ():
-        share = _tenth(first) / 10 + (_tenth(second) / 100 if second else 0)
-        found += [share, 1 - share] if kind != "成" else [share]
-    return found[:4]
-
-
-def _tenth(digit: str) -> int:
-    return _CJK_DIGIT.get(digit) or int(digit)

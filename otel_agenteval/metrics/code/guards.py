@@ -505,13 +505,13 @@ def code_ungrounded_numbers(turn: Turn, *, derived: bool = True, ignored: tuple[
     - with ``derived``, calculations that the answer shows, totals, averages and shares of a line or column, counts and totals
       of rows and of groups of rows, and sums, differences, products, ratios and percentages of two numbers
 
-    The more results there are, the more digits a result must share with the number. A number doesn't follow from the same
-    digits with another unit of the same dimension (``14 miles`` from ``14 km``).
+    The more results there are, the more digits a result must share with the number. A number also follows from the same digits
+    with another meaning or unit (``14 miles`` from ``14 km``).
 
-    The metric ignores whole numbers from 0 to 10 (except durations, if the sources have durations in the same unit), list
-    markers, footnote marks ``[12]``, versions, names (``ISO 27001``, ``Windows 11``, ``port 443``), ``24/7``, ``100 %``,
-    questions and sentences that only give an example, and numbers in URLs, identifiers (``GPT-4``) and code. If the only source is a
-    question, or instructions without a number, it can't check world knowledge.
+    The metric ignores whole numbers from 0 to 10, list markers, footnote marks ``[12]``, versions, names (``ISO 27001``,
+    ``Windows 11``, ``port 443``), ``24/7``, ``100 %``, questions and sentences that only give an example, and numbers in URLs,
+    identifiers (``GPT-4``) and code. If the only source is a question, or instructions without a number, it can't check world
+    knowledge.
 
     Parameters:
         derived: Accept numbers that are computed from the sources.
