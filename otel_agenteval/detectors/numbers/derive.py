@@ -26,13 +26,11 @@ _POINTS = 15.0
 """Percentage points around a percentage within which results count as rivals."""
 _NODES = 20_000
 _ROWS = 2_000
-_POOL = 10
+POOL = 10
 _PROSE = 2_000
 _POOLS = 20
 _KINDS = 12
 _LONGEST = 40
-MOST_TOGETHER = 10
-"""With more numbers in short texts, those of different texts aren't related."""
 _PLAIN = {int, float, bool}
 _COUNTED = {str, int, bool, type(None)}
 """Types of fields by which records are grouped."""
@@ -42,7 +40,6 @@ _MOMENT = re.compile(
     r"[12][0-9]{3}[-/.][01]?[0-9][-/.][0-3]?[0-9](?![0-9])|[0-9]{1,2}[./-][0-9]{1,2}[./-](?:[12][0-9])?[0-9]{2}(?![0-9])|(?<![0-9.,])[0-9]{1,2}\.[0-9]{1,2}\.(?![0-9])|"
     r"[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?|(?<![0-9.,])(?:19|20)[0-9]{2}(?![0-9]|[.,][0-9]| ?[€$£₽]| ?(?:EUR|USD|PLN|kWh|kg|km)\b)"
 )
-_MONTH = re.compile(r"([12][0-9]{3}-[01][0-9])-[0-3][0-9]")
 
 
 class DerivedFacts:
@@ -53,17 +50,11 @@ class DerivedFacts:
         self.totals: set[float] = set()
         self.shares: set[float] = set()
         self.pools: list[list[float]] = []
-        self._lone: dict[Any, list[Any]] = {}
-        self.together: dict[float, None] = {}
-        """The numbers of all short texts."""
 
     def add_all(self, roots: Iterable[Any]) -> None:
-        """Add texts or other values of JSON. Those with one record of the same form are pages of a table."""
+        """Add texts or other values of JSON."""
         for root in roots:
             self.add(root)
-        for pages in self._lone.values():
-            if len(pages) > 1:
-                self._rows(pages)
 
     def add(self, root: Any) -> None:
         stack, seen = [root], 0
@@ -82,12 +73,9 @@ class DerivedFacts:
                 stack += [each for each in value[:_ROWS] if isinstance(each, (dict, list))]
 
     def _prose(self, text: str) -> None:
-        if len(self.pools) == _POOLS and len(self.together) > MOST_TOGETHER:
-            return
-        if len(text) <= _PROSE and " " in text and _DIGIT.search(text) is not None:
+        if len(self.pools) < _POOLS and len(text) <= _PROSE and " " in text and _DIGIT.search(text) is not None:
             numbers = [number for line in text.splitlines() for number in numbers_of(line)]
-            self.pool(numbers if len(numbers) <= _POOL else ())
-            self.together.update(dict.fromkeys(numbers))
+            self.pool(numbers if len(numbers) <= POOL else ())
 
     def _record(self, record: dict[str, Any]) -> None:
         numbers = [number for value in record.values() if (number := number_of(value)) is not None]
@@ -96,12 +84,11 @@ class DerivedFacts:
             self._rows(list(record.values())[:_ROWS])
         if 2 <= len(numbers) <= 40:
             self.totals.update((sum(numbers), sum(numbers) / len(numbers)))
-            self._parts(numbers)
         self.pool(numbers)
 
     def pool(self, numbers: Iterable[float]) -> None:
         if len(self.pools) < _POOLS:
-            distinct = list(dict.fromkeys(map(abs, numbers)))[:_POOL]
+            distinct = list(dict.fromkeys(map(abs, numbers)))[:POOL]
             if distinct:
                 self.pools.append(distinct)
 
@@ -114,8 +101,6 @@ class DerivedFacts:
             return
         records = [row if isinstance(row, dict) else dict(enumerate(row)) for row in rows if isinstance(row, (dict, list))]
         if len(records) < 2:
-            if records:
-                self._lone.setdefault(tuple(records[0]), []).append(records[0])
             return
         self.counts.add(float(len(records)))
         if isinstance(rows[0], list):
@@ -133,28 +118,18 @@ class DerivedFacts:
                 columns[key] = numbers
                 self._column(known)
         for key, cells in fields.items():
-            self._kinds(key, cells, columns)
-        self._products(list(columns.values())[:5])
-
-    def _kinds(self, key: Any, cells: list[Any], columns: dict[Any, list[float | None]]) -> None:
-        """Add facts of the rows with the same value in a field, or with a day of the same month."""
-        types = set(map(type, cells))
-        if types <= _COUNTED:
             self._groups(key, cells, columns)
-            if types == {str} and _MONTH.match(cells[0]) is not None:
-                months = [month.group(1) for cell in cells if (month := _MONTH.match(cell)) is not None]
-                if len(months) == len(cells):
-                    self._groups(key, months, columns)
 
     def _groups(self, key: Any, cells: list[Any], columns: dict[Any, list[float | None]]) -> None:
         """Add counts, totals and averages of the rows with the same value in a field."""
+        if not set(map(type, cells)) <= _COUNTED:
+            return
         count = Counter(cells)
         self.counts.add(float(len(count)))
         for size in set(count.values()):
             self.counts.update((float(size), float(len(cells) - size)))
         if len(count) > _KINDS or len(count) in (1, len(cells)):
             return
-        self._parts([float(each) for each in count.values()])
         for column, numbers in list(columns.items())[:6]:
             if column == key:
                 continue
@@ -163,31 +138,17 @@ class DerivedFacts:
                 if number is not None:
                     groups[cell].append(number)
             sums = [sum(group) for group in groups.values()]
-            self._parts(sums)
             self.pool(sums)
             for group in groups.values():
                 self._averages(group)
 
-    def _products(self, columns: Sequence[list[float | None]]) -> None:
-        for i, one in enumerate(columns):
-            for other in columns[i + 1 :]:
-                known = [(a, b) for a, b in zip(one, other, strict=True) if a is not None and b is not None]
-                if len(known) > 1:
-                    total = sum(a * b for a, b in known)
-                    self.totals.update((total, *(total / weight for weight in map(sum, zip(*known, strict=True)) if weight)))
-
-    def _parts(self, parts: Sequence[float]) -> None:
-        """Add the shares of a whole, and the relative changes from each part to the next."""
-        total = sum(parts)
-        if total > 0 and min(parts) >= 0 and len(parts) <= 40:
-            self.shares.update(part / total for part in parts)
-            self.shares.update((later - first) / first for first, later in pairwise(parts) if first)
-
     def _column(self, column: list[float]) -> None:
         if len(column) < 2:
             return
-        self._parts(column)
         self._averages(column)
+        total = sum(column)
+        if total:
+            self.shares.update(abs(each / total) for each in column[:_LONGEST])
         if len(column) > 2:
             self.totals.update((sum(column) - column[0], 2 * column[0] - sum(column)))
             self.totals.update(accumulate(column[:10]))
@@ -311,15 +272,6 @@ def changes(groups: Iterable[Sequence[float]]) -> list[float]:
                 found += (abs(later / first - 1), later / first)
         found += [each / whole for whole in (total, group[-1]) if whole for each in group]
     return found
-
-
-_PERIODS = np.array((12.0, 1 / 12, 7.0, 1 / 7, 52.0, 365.0))
-
-
-def of_periods(values: Sequence[float]) -> Array:
-    """Return amounts for other periods: a month, a week, a day, a year."""
-    amounts: Array = np.array(values, np.float64)[:, np.newaxis] * _PERIODS
-    return amounts.ravel()
 
 
 def results(pools: Iterable[Sequence[float]]) -> list[Array]:

@@ -185,10 +185,6 @@ class GivenNumbers:
     def totals(self) -> derive.Array:
         return np.abs(np.fromiter(self.facts.totals, np.float64))
 
-    @cached_property
-    def shares(self) -> derive.Array:
-        return np.abs(np.fromiter(self.facts.shares, np.float64))
-
     def nearest(self, claim: Claim) -> tuple[str, str] | None:
         """Return the path and the text of the given number, date or time that differs least from a claim."""
         places = self._places

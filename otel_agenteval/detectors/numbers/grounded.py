@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import combinations_with_replacement
 
@@ -37,6 +36,8 @@ _EXAMINED = 100
 _MOST_OPERANDS = 24
 _LONGEST_LINE = 8
 _FEW = 4
+_PERIODS = (12.0, 1 / 12, 7.0, 1 / 7, 52.0, 365.0)
+"""Factors between amounts for a day, a week, a month and a year."""
 _ROUNDS = 3
 
 
@@ -58,7 +59,6 @@ class AnswerNumbers:
         self._derived = derived
         self._exact: dict[int, list[Reading]] = {}
         self._possible: dict[int, list[Reading]] = {}
-        self._last: Arithmetic | None = None
 
     def ungrounded(self) -> list[Claim]:
         """Return the claims that don't follow from the given texts. Cheap checks come first."""
@@ -74,29 +74,14 @@ class AnswerNumbers:
         left = [claim for claim in left if not self._is_exact(claim)]
         if len(left) > _EXAMINED:
             return left
-        left = self._underived(left, _is_shown)
-        left = [claim for claim in left if not is_no_claim(claim, self.text)]
-        left = [claim for claim in left if not self._is_special(claim)]
-        left = self._underived(left, _is_derived)
-        still = [claim for claim in left if not self._is_given(claim)]
-        return still if len(still) == len(left) else self._underived(still, _is_derived)
-
-    def _underived(self, left: list[Claim], holds: Callable[[Arithmetic, Claim], bool]) -> list[Claim]:
+        left = [claim for claim in left if not is_no_claim(claim, self.text) and not self._is_given(claim)]
         for _ in range(_ROUNDS if self._derived else 0):  # results may be operands of other results
-            if not left:
-                break
-            arithmetic = self._arithmetic(left)
-            still = [claim for claim in left if not holds(arithmetic, claim)]
+            arithmetic = Arithmetic(self, {claim.at for claim in left})
+            still = [claim for claim in left if not arithmetic.support(_as_number(claim))]
             if len(still) == len(left):
                 break
             left = still
         return left
-
-    def _arithmetic(self, left: Sequence[Claim]) -> Arithmetic:
-        missing = {claim.at for claim in left}
-        if self._last is None or self._last.missing != missing:
-            self._last = Arithmetic(self, missing)
-        return self._last
 
     def _is_plain(self, claim: Claim) -> bool:
         given = self.given
@@ -117,18 +102,18 @@ class AnswerNumbers:
             return True
         return any(given.rounds_to(*each) for each in self._readings(claim))
 
-    def _is_special(self, claim: Claim) -> bool:
-        """Return True if a number is given in words or in several words."""
-        return any(self.given.has(*each) for each in self._readings(claim)) if claim.readings else False
-
     def _is_given(self, claim: Claim) -> bool:
-        """Return True for given moments and durations, and for converted quantities and reformatted identifiers."""
+        """Return True for numbers in words or of several words, moments, durations, quantities in another unit, and identifiers."""
         duration = self.timeline.duration_at(claim.at)
         if duration is not None and self.timeline.holds_duration(*duration):
             return True
         if (claim.days and self.timeline.holds_day(claim)) or (claim.minutes >= 0 and self.timeline.holds_clock(claim)):
             return True
-        return bool(claim.readings) and (self._is_converted(claim) or self._is_identifier(claim))
+        return bool(claim.readings) and (
+            any(self.given.has(*each) for each in self._readings(claim))
+            or self._is_converted(claim)
+            or self._is_identifier(claim)
+        )
 
     def _readings(self, claim: Claim) -> list[Reading]:
         """Return the possible values of a number, each with half its rounding interval."""
@@ -237,13 +222,6 @@ class AnswerNumbers:
             readings.append((value, rounding))
         return readings
 
-    def sizes(self, claim: Claim) -> list[Reading]:
-        """Return the possible values of a result. A percentage is a ratio, or a number of percentage points."""
-        if not self.is_share(claim):
-            return self.exact(claim)
-        value, half = claim.readings[0]
-        return [(value / 100, half / 100), (value, half)]
-
     def is_share(self, claim: Claim) -> bool:
         if claim.scale == 0.01:
             return True
@@ -275,8 +253,6 @@ class AnswerNumbers:
 
     @cached_property
     def shown_results(self) -> list[float]:
-        if len(self.claims) < 2:
-            return []
         places = [(each.at, each.end + len(each.after), each.scaled[0] if each.readings else 0.0) for each in self.claims]
         return derive.results_shown(self.text, places)
 
@@ -303,73 +279,48 @@ class Arithmetic:
 
     def __init__(self, answer: AnswerNumbers, missing: set[int]) -> None:
         self._answer = answer
-        self._text = answer.text
         self._given = answer.given
-        self.missing = missing
-        self._not_shown: set[int] = set()
-        self._rows: list[tuple[list[float], list[float]]] = []
-        if len(missing) < len(answer.claims):
-            rows = [([value for at, value in row if at not in missing], worded) for row, worded in answer.rows]
-            self._rows = [each for each in rows if each[0]]
+        rows = [([value for at, value in row if at not in missing], worded) for row, worded in answer.rows]
+        self._rows = [each for each in rows if each[0]]
         values = dict.fromkeys([abs(value) for row, _ in self._rows for value in row if value])
         self._operands = list(values)[:_MOST_OPERANDS]
         self._sorted = sorted(self._operands)
 
-    def is_shown(self, claim: Claim) -> bool:
-        """Return True if a number follows from other numbers of the answer."""
-        if not claim.readings or claim.is_small or claim.at in self._not_shown:
-            return False
-        if self._is_shown(claim):
-            return True
-        self._not_shown.add(claim.at)
-        return False
-
-    def _is_shown(self, claim: Claim) -> bool:
-        readings = self._answer.exact(claim)
-        if any(abs(each - value) <= half + value * 1e-9 for each in self._answer.shown_results for value, half in readings):
-            return True
-        if not self._rows:
-            return False
-        if self._answer.is_share(claim) and self._follows(claim, self._changes):
-            return True
-        return self._follows(claim, self._of_answer)
-
-    def is_derived(self, claim: Claim) -> bool:
-        """Return True if a number follows from given numbers."""
-        duration = self._answer.timeline.duration_at(claim.at)
+    def support(self, claim: Claim) -> bool:
+        """Return True if a number follows from numbers of the answer or from given ones."""
+        answer = self._answer
+        duration = answer.timeline.duration_at(claim.at)
         if duration is not None and self._of_answer.support(((duration[0] / 60, 0.5),)):
-            return True
-        if self.is_shown(claim):
             return True
         if not claim.readings or claim.is_small:
             return False
         value, half = claim.readings[0]
         if half == 0.5 and value in self._given.facts.counts:
             return True
-        if self._follows(claim, self._shares if self._answer.is_share(claim) else self._of_periods):
+        if any(abs(each - value) <= half + value * 1e-9 for value, half in answer.exact(claim) for each in answer.shown_results):
             return True
-        return self._follows(claim, self._of_facts) or self._is_multiple(claim)
+        return self._follows(claim, self._of_answer) or self._follows(claim, self._of_facts) or self._is_multiple(claim)
 
     def _follows(self, claim: Claim, candidates: derive.Candidates) -> bool:
         """Return True if one of the candidates is the number. Percentages also match as ratios."""
         if not self._answer.is_share(claim):
             return candidates.support(self._answer.exact(claim))
-        ratio, points = self._answer.sizes(claim)
-        return candidates.support((ratio,), 0.01) or candidates.support((points,), 1.0)
+        value, half = claim.readings[0]
+        return candidates.support(((value / 100, half / 100),), 0.01) or candidates.support(((value, half),), 1.0)
 
     @cached_property
     def _of_answer(self) -> derive.Candidates:
         """Return sums of numbers in a line or column, and results of numbers in the same line."""
-        pools = [
-            list(dict.fromkeys((*(abs(value) for value in row if value), *worded)))[:_LONGEST_LINE] for row, worded in self._rows
-        ]
+        pools = [list(dict.fromkeys((*map(abs, row), *worded)))[:_LONGEST_LINE] for row, worded in self._rows]
         products = [sum(a * b for a, b in zip(row[::2], row[1::2], strict=False)) for row, _ in self._rows if len(row) > 3]
-        kinds = [(derive.sums_of_runs(self._groups), derive.CHANCE), (products, 0.3)]
-        return derive.Candidates([*kinds, *((kind, 0.2) for kind in derive.results(pools))])
-
-    @cached_property
-    def _changes(self) -> derive.Candidates:
-        return derive.Candidates([(derive.changes(self._groups), 0.4)])
+        return derive.Candidates(
+            [
+                (products, 0.3),
+                (derive.sums_of_runs(self._groups), derive.CHANCE),
+                (derive.changes(self._groups), 0.4),
+                *((kind, 0.2) for kind in derive.results(pools)),
+            ]
+        )
 
     @cached_property
     def _groups(self) -> list[list[float]]:
@@ -382,48 +333,29 @@ class Arithmetic:
         return [group for group in (*rows, *columns) if len(group) > 1]
 
     @cached_property
-    def _shares(self) -> derive.Candidates:
-        return derive.Candidates([(self._given.shares, 0.4)])
-
-    @cached_property
-    def _single(self) -> list[float]:
-        return [*(value for pool in self._given.facts.pools for value in pool), *self._operands][:200]
-
-    @cached_property
-    def _of_periods(self) -> derive.Candidates:
-        return derive.Candidates([(derive.of_periods(self._single), derive.CHANCE)])
-
-    @cached_property
     def _of_facts(self) -> derive.Candidates:
-        facts = self._given.facts
-        extra = [*(self._operands if len(self._operands) <= _FEW else ())]
-        pools = [*facts.pools, *([list(facts.together)] if 1 < len(facts.together) <= derive.MOST_TOGETHER else [])]
-        results = derive.results([list(dict.fromkeys((*pool, *extra)))[:12] for pool in pools])
+        """Return totals of given numbers, and results of two numbers of the answer or of the same record or text."""
+        extra = self._operands if len(self._operands) <= _FEW else []
+        pools = self._given.facts.pools
+        if sum(map(len, pools)) <= derive.POOL:
+            pools = [*pools, [number for pool in pools for number in pool]]
+        pools = [list(dict.fromkeys((*pool, *extra)))[:12] for pool in pools]
+        kinds = (*derive.results([self._operands]), *derive.results(pools))
         return derive.Candidates(
-            [(self._given.totals, 0.3), *((kind, derive.CHANCE) for kind in (*derive.results([self._operands]), *results))]
+            [(self._given.totals, 0.3), (list(self._given.facts.shares), 0.4), *((kind, derive.CHANCE) for kind in kinds)]
         )
 
     def _is_multiple(self, claim: Claim) -> bool:
-        """Return True for a given number times a small number that the user or the answer names."""
+        """Return True for a given number times one or two small numbers that the user or the answer names."""
         value, half = self._answer.exact(claim)[0]
-        if half > value / 100:
-            begin = max(self._text.rfind(mark, 0, claim.at) for mark in "\n.")
-            beside = [factor for at, factor in self._answer.worded if begin < at < claim.at and factor >= 2]
-            return any(value / factor >= 5 and self._is_known(value / factor, 0.0) for factor in beside)
-        return any(self._is_known(value / product, half / product * 0.02) for product in self._answer.products)
+        return half <= value / 100 and any(
+            self._is_known(value / product, half / product * 0.02) for product in (*self._answer.products, *_PERIODS)
+        )
 
     def _is_known(self, value: float, half: float) -> bool:
         slack = half + value * 1e-9
         at = bisect_left(self._sorted, value - slack)
         return self._given.has(value, half, 1e-9) or (at < len(self._sorted) and self._sorted[at] <= value + slack)
-
-
-def _is_shown(arithmetic: Arithmetic, claim: Claim) -> bool:
-    return arithmetic.is_shown(_as_number(claim))
-
-
-def _is_derived(arithmetic: Arithmetic, claim: Claim) -> bool:
-    return arithmetic.is_derived(_as_number(claim))
 
 
 def _as_number(claim: Claim) -> Claim:
