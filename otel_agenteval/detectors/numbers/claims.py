@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ..lists import table
 from ..texts import in_small_letters
 from .reading import Day, Reading, days_of, joined_numbers, readings_of, scale_after
-from .times import MONTHS, clocks_in, dates_in_characters
+from .times import MONTHS, clocks_in
 
 _CODE = re.compile(r"```.*?(?:```|\Z)|``?[^`\n]{1,300}``?", re.DOTALL)
 _LINK = re.compile(r"\]\([^()\s]{1,2000}\)|(?:https?://|www\.)[^\s()<>]{1,2000}|[^\s@]{1,100}@[^\s@]{1,100}")
@@ -67,7 +67,6 @@ _LIST_MARKER = re.compile(r"[0-9]{1,3}[.)](?![0-9])")
 _FOOTNOTE = re.compile(r"[0-9]{1,3}\]")
 _NAME_BEFORE = re.compile(r"[A-Za-z_](?<!Rp)[-_./\\]?$")
 _VERSION = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9}){2,3}")
-_YEARS = re.compile("(?:19|20)[0-9]{2}[-/][0-9]{2}")
 _GLUED = re.compile(r"(?![hHx×])[A-Za-z]{1,4}[0-9]")
 """Letters and digits that make the digits before them a part of an identifier."""
 _LONGEST = 200
@@ -99,7 +98,7 @@ def _in_groups(token: str) -> bool:
 def claims_in(text: str) -> list[Claim]:
     """Return the numbers, dates and times of day of an answer, in their order."""
     wholes: dict[int, Claim] = {}
-    for whole in (*_clocks(text), *_joined(text), *_dates_in_characters(text)):
+    for whole in (*_clocks(text), *_joined(text)):
         if whole.at not in wholes or wholes[whole.at].end <= whole.end:
             wholes[whole.at] = whole
     claims: list[Claim] = []
@@ -140,8 +139,6 @@ def _several(text: str, at: int, token: str) -> Iterator[Claim]:
         return
     start = at
     for piece in re.split("[-/:]", token):
-        if start > at and len(piece) == 2 and _YEARS.fullmatch(token):
-            return
         if piece.isdigit() and start + len(piece) == end:
             yield _single(text, start, piece)  # 17-18 February
         else:
@@ -189,11 +186,6 @@ def _day_beside(text: str, at: int, end: int, day: int) -> tuple[Day | None, int
             year = _YEAR_BEHIND.match(text, end)
             return (int(year.group(1)) if year is not None else 0, month, day), year.end() if year is not None else end
     return None, end
-
-
-def _dates_in_characters(text: str) -> Iterator[Claim]:
-    for start, end, day in dates_in_characters(text) if not text.isascii() else ():
-        yield Claim(text[start:end], start, end, days=(day,))
 
 
 def _clocks(text: str) -> Iterator[Claim]:

@@ -36,10 +36,6 @@ _COUNTED = {str, int, bool, type(None)}
 """Types of fields by which records are grouped."""
 _DIGIT = re.compile("[0-9]")
 _CELL = re.compile(r"[-−+]?[0-9]+(?:[.,'’\u00a0\u202f ][0-9]+)*")
-_MOMENT = re.compile(
-    r"[12][0-9]{3}[-/.][01]?[0-9][-/.][0-3]?[0-9](?![0-9])|[0-9]{1,2}[./-][0-9]{1,2}[./-](?:[12][0-9])?[0-9]{2}(?![0-9])|(?<![0-9.,])[0-9]{1,2}\.[0-9]{1,2}\.(?![0-9])|"
-    r"[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?|(?<![0-9.,])(?:19|20)[0-9]{2}(?![0-9]|[.,][0-9]| ?[€$£₽]| ?(?:EUR|USD|PLN|kWh|kg|km)\b)"
-)
 
 
 class DerivedFacts:
@@ -149,15 +145,11 @@ class DerivedFacts:
         total = sum(column)
         if total:
             self.shares.update(abs(each / total) for each in column[:_LONGEST])
-        if len(column) > 2:
-            self.totals.update((sum(column) - column[0], 2 * column[0] - sum(column)))
-            self.totals.update(accumulate(column[:10]))
 
     def _averages(self, column: list[float]) -> None:
-        ordered, middle, total = sorted(column), len(column) // 2, sum(column)
-        median = ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
-        self.totals.update((total, total / len(column), median, ordered[-1] - ordered[0]))
-        for sign in (1, -1) if ordered[0] <= 0 <= ordered[-1] else ():  # of the money in and of the money out
+        total = sum(column)
+        self.totals.update((total, total / len(column), max(column) - min(column)))
+        for sign in (1, -1) if min(column) <= 0 <= max(column) else ():  # of the money in and of the money out
             part = [number for number in column if number * sign > 0]
             if 0 < len(part) < len(column):
                 self.totals.add(sum(part))
@@ -191,11 +183,7 @@ def _table(lines: list[str]) -> list[Any]:
 
 
 def numbers_of(text: str) -> list[float]:
-    """Return the numbers of a line, except in the label before a colon."""
-    text = _MOMENT.sub(" ", text)
-    label, colon, value = text.partition(":")
-    if colon and label.rstrip()[-1:].isdigit() and _CELL.search(value) is not None and not value[:1].isdigit():
-        text = value
+    """Return the numbers of a line."""
     return [reading[0][0] for found in _CELL.findall(text) for reading in readings_of(_plain(found))[:1]]
 
 

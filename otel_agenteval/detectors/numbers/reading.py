@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
@@ -197,65 +197,10 @@ def _scale_of(following: str) -> tuple[float, str]:
 _SPACED = re.compile(
     r"[0-9](?<![0-9A-Za-z.,][0-9])(?<![0-9][ \u00a0\u202f][0-9])[0-9]{0,2}(?:[ \u00a0\u202f][0-9]{3}){1,4}(?:[.,][0-9]{1,2})?(?![ \u00a0\u202f]?[0-9])"
 )
-_MIXED = re.compile(
-    r"[0-9](?<![0-9][0-9])[0-9.,]{0,40} ?[万萬億亿兆千만억조천百백]+(?: ?[0-9][0-9.,]* ?[万萬億亿兆千만억조천百백]+){0,6}(?: ?[0-9][0-9,]*)?"
-)
-_MAGNITUDE = re.compile("[万萬億亿兆千만억조천百백]")
-_MIXED_PART = re.compile("([0-9][0-9.,]*)|([万萬億亿兆千만억조천百백])")
-_CJK_SCALE = {"千": 1e3, "천": 1e3, "百": 1e2, "백": 1e2, **{c: SCALES[c] for c in "万萬億亿兆만억조"}}
 
 
 def joined_numbers(text: str) -> Iterator[tuple[int, int, float, float]]:
-    """Yield ``(start, end, value, half)`` of numbers such as ``4 200`` and ``34万2千``."""
+    """Yield ``(start, end, value, half)`` of numbers such as ``4 200``."""
     for found in _SPACED.finditer(text):
         whole, mark, cents = re.sub("[ \u00a0\u202f]", "", found.group()).replace(",", ".").partition(".")
         yield found.start(), found.end(), float(f"{whole[:_MAX_DIGITS]}{mark}{cents}"), 0.5 * 10.0 ** -len(cents)
-    for found in _MIXED.finditer(text) if not text.isascii() and _MAGNITUDE.search(text) is not None else ():
-        if text[found.start() - 1 : found.start()] == "제":  # an article of a law
-            continue
-        yield found.start(), found.start() + len(found.group().rstrip(".,")), *_mixed(found.group())
-
-
-def _mixed(token: str) -> Reading:
-    total = section = 0.0
-    digits: str | None = None
-    half = 0.5
-    for number, magnitude in _MIXED_PART.findall(token):
-        if number:
-            digits, half = number, 0.5 * 10.0 ** -len(number.rstrip(".,").partition(".")[2])
-            continue
-        scale = _CJK_SCALE[magnitude]
-        half *= scale
-        if scale < 1e4:
-            section += (_plain(digits) if digits else 1.0) * scale
-        else:
-            total += (section + (_plain(digits) if digits else 0.0) or 1.0) * scale
-            section = 0.0
-        digits = None
-    return total + section + (_plain(digits) if digits else 0.0), half
-
-
-def _plain(token: str) -> float:
-    try:
-        return float(token.replace(",", "").rstrip("."))
-    except ValueError:
-        return 0.0
-
-
-_SCALED = re.compile(r"([0-9](?<![0-9][0-9])[0-9]{0,17}(?![0-9])(?:[.,][0-9]{1,12}(?![0-9]))?)[ \u00a0\u202f-]?(?=[^\W\d_]|%)")
-
-
-def special_values(texts: Iterable[str]) -> Iterator[float]:
-    """Yield the values of numbers that aren't single words, such as ``4 200`` and ``4.7 million``."""
-    for text in texts:
-        for _, end, value, _ in joined_numbers(text):
-            yield value
-            scale, _ = scale_after(text, end)
-            if scale != 1.0:
-                yield value * scale
-        for found in _SCALED.finditer(text):
-            scale, _ = scale_after(text, found.end(1))
-            if scale != 1.0:
-                for readings in readings_of(found.group(1)):
-                    for value, _ in readings:
-                        yield value * scale

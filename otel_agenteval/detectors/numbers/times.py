@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ..lists import table
 from ..texts import tree
-from .reading import Day, readings_of
+from .reading import readings_of
 from .units import UNITS
 
 MONTHS: dict[str, int] = {name: month for names in table("months.json") for month, name in enumerate(names.split(), start=1)} | {
@@ -18,9 +18,6 @@ MONTHS: dict[str, int] = {name: month for names in table("months.json") for mont
     "mär": 3,
 }
 MONTHS |= {name.replace("ı", "i"): month for name, month in MONTHS.items() if "ı" in name}  # KASIM in lower case
-_MONTH_SIGN = re.compile("[月월]")
-_EASTERN = re.compile(r"(?:([12][0-9]{3})\s?[年년]\s?)?(1?[0-9])\s?[月월]\s?([1-3]?[0-9])\s?[日号號일]")
-_VIETNAMESE = re.compile(r"([0-9](?:(?<=[0-3])[0-9])?) tháng ([01]?[0-9])(?:(?: năm |/)([12][0-9]{3}))?", re.IGNORECASE)
 _EPOCH = re.compile(r"(1(?<![0-9.]1)(?:[0-9]{9}|[0-9]{12}))(?![0-9.])")
 _CLOCK = re.compile(
     r"([0-9](?<![0-9:][0-9])(?:(?<=[0-2])[0-9])?)(?=[:.\sho時时點点시apu])(?:(?:[:.]|\s?h\s?|[時时點点]|시\s?)([0-5][0-9])(?![0-9]|[.,][0-9])(?::[0-5][0-9])?[分분]?|(?=\s?(?:[ap]\.?\s?m\b|uhr|o.clock|h\b|時|时|点|點|시)))"
@@ -41,18 +38,6 @@ class Clock(NamedTuple):
     start: int
     end: int
     minutes: int
-
-
-def dates_in_characters(text: str) -> Iterator[tuple[int, int, Day]]:
-    """Yield the start, end and day of dates such as ``2026年5月3日``, and Vietnamese ones."""
-    done = 0
-    for sign in _MONTH_SIGN.finditer(text):
-        found = _EASTERN.search(text, max(done, sign.start() - 10), sign.end() + 5)
-        if found is not None:
-            done = found.end()
-            yield found.start(), done, (int(found.group(1) or 0), int(found.group(2)), int(found.group(3)))
-    for found in _VIETNAMESE.finditer(text) if "tháng" in text.lower() else ():
-        yield found.start(), found.end(), (int(found.group(3) or 0), int(found.group(2)), int(found.group(1)))
 
 
 def epochs_in(text: str) -> Iterator[datetime.datetime]:

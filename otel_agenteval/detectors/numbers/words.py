@@ -12,7 +12,6 @@ from ..texts import in_small_letters, tree
 
 _NAMES = table("number_words.json")
 """Names of numbers. The units are those from zero to nineteen, and the tens start at twenty, or at ten behind a ``_``."""
-_TURKISH_UNITS = _NAMES["languages"]["tr"]["units"].split()[1:10]
 
 
 def _table() -> dict[str, float]:
@@ -36,7 +35,6 @@ def _table() -> dict[str, float]:
         words["seratus"],
         words["mil"],
     )
-    words |= {f"on\u02bc{unit}": 10.0 + value for value, unit in enumerate(_TURKISH_UNITS, start=1)}
     return {**words, "mil": 1000.0, "tres": 3.0, **_NAMES["others"]}
 
 
@@ -44,7 +42,6 @@ _WORDS = _table()
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _LINK = re.compile(r"[ \u00a0-]+(?:(?:and|et|y|e|och)[ \u00a0-])?")
 _FOLLOWED = re.compile(r"(?:[ \u00a0-]|(?<=[\u4e00-\u9fff]))[^\W\d_]")
-_TURKISH = re.compile(rf"\bon (?={'|'.join(_TURKISH_UNITS)})")
 _NO_CLAIM = frozenset(
     ["once", "elf", "seize", "score", "dozen", "dutzend", "sette", "mille", "cent", "cento", "fortnight"]
 )  # words of another language, or idioms
@@ -65,7 +62,7 @@ def values_of_words(text: str) -> Iterator[tuple[int, int, float]]:
     """Yield ``(start, end, value)`` of each number in words, with its longest reading."""
     parts: list[float] = []
     start = end = 0
-    text = _lowered(text)
+    text = in_small_letters(text).replace("’", "'")
     for found in _WORD.finditer(text):
         value = _WORDS.get(found.group())
         if value is None and not parts:
@@ -89,11 +86,6 @@ def values_of_words(text: str) -> Iterator[tuple[int, int, float]]:
     if parts:
         yield start, end, _combined(parts)
     yield from _numerals_in(text)
-
-
-def _lowered(text: str) -> str:
-    lowered = in_small_letters(text).replace("’", "'")
-    return _TURKISH.sub("on\u02bc", lowered) if "on " in lowered else lowered
 
 
 def claims_in_words(text: str) -> Iterator[tuple[int, int, float]]:
