@@ -31,28 +31,24 @@ _PROSE = 2_000
 _POOLS = 20
 _KINDS = 12
 _LONGEST = 40
-_PLAIN = {int, float, bool}
 _COUNTED = {str, int, bool, type(None)}
 """Types of fields by which records are grouped."""
 _DIGIT = re.compile("[0-9]")
 _CELL = re.compile(r"[-−+]?[0-9]+(?:[.,'’\u00a0\u202f ][0-9]+)*")
 
 
-class DerivedFacts:
-    """Counts, totals and groups of related numbers in the given values."""
+class Facts:
+    """Counts, totals and groups of related numbers in texts and other values of JSON."""
 
-    def __init__(self) -> None:
+    def __init__(self, roots: Iterable[Any]) -> None:
         self.counts: set[float] = set()
         self.totals: set[float] = set()
         self.shares: set[float] = set()
         self.pools: list[list[float]] = []
-
-    def add_all(self, roots: Iterable[Any]) -> None:
-        """Add texts or other values of JSON."""
         for root in roots:
-            self.add(root)
+            self._add(root)
 
-    def add(self, root: Any) -> None:
+    def _add(self, root: Any) -> None:
         stack, seen = [root], 0
         while stack and seen < _NODES:
             value = stack.pop()
@@ -60,59 +56,36 @@ class DerivedFacts:
             if isinstance(value, str):
                 self._prose(value)
                 value = parsed(value) if "\n" in value or value[:1] in ("{", "[", " ") else None
-            if isinstance(value, dict):
-                self._record(value)
-                stack += [each for each in value.values() if isinstance(each, (dict, list, str))]
-            elif isinstance(value, list) and value:
-                self.counts.add(float(len(value)))
-                self._rows(value[:_ROWS])
-                stack += [each for each in value[:_ROWS] if isinstance(each, (dict, list))]
+            rows = list(value.values()) if isinstance(value, dict) else value
+            if isinstance(rows, list) and rows:
+                self._rows(rows[:_ROWS])
+                if rows is value or isinstance(rows[0], dict):
+                    self.counts.add(float(len(rows)))
+                stack += [each for each in rows[:_ROWS] if isinstance(each, (dict, list, str))]
 
     def _prose(self, text: str) -> None:
         if len(self.pools) < _POOLS and len(text) <= _PROSE and " " in text and _DIGIT.search(text) is not None:
             numbers = [number for line in text.splitlines() for number in numbers_of(line)]
-            self.pool(numbers if len(numbers) <= POOL else ())
+            self._pool(numbers if len(numbers) <= POOL else ())
 
-    def _record(self, record: dict[str, Any]) -> None:
-        numbers = [number for value in record.values() if (number := number_of(value)) is not None]
-        if isinstance(next(iter(record.values()), None), dict):
-            self.counts.add(float(len(record)))
-            self._rows(list(record.values())[:_ROWS])
-        if 2 <= len(numbers) <= 40:
-            self.totals.update((sum(numbers), sum(numbers) / len(numbers)))
-        self.pool(numbers)
-
-    def pool(self, numbers: Iterable[float]) -> None:
+    def _pool(self, numbers: Iterable[float]) -> None:
         if len(self.pools) < _POOLS:
             distinct = list(dict.fromkeys(map(abs, numbers)))[:POOL]
             if distinct:
                 self.pools.append(distinct)
 
     def _rows(self, rows: Sequence[Any]) -> None:
-        """Add the totals of a list of numbers, records or lists."""
-        types = set(map(type, rows))
-        if types <= _PLAIN:
-            self._column([float(row) for row in rows])
-        if types.isdisjoint((dict, list)):
-            return
+        """Add the numbers of a record or list, and the columns of a table."""
+        numbers = [number for row in rows if (number := number_of(row)) is not None]
+        self._pool(numbers)
+        self._column(numbers)
         records = [row if isinstance(row, dict) else dict(enumerate(row)) for row in rows if isinstance(row, (dict, list))]
         if len(records) < 2:
             return
-        self.counts.add(float(len(records)))
-        if isinstance(rows[0], list):
-            for record in records[:_POOLS]:
-                self.pool(number for value in record.values() if (number := number_of(value)) is not None)
-        self._table(records)
-
-    def _table(self, records: Sequence[dict[Any, Any]]) -> None:
         fields = {key: [record.get(key) for record in records] for key in records[0]}
-        columns: dict[Any, list[float | None]] = {}
-        for key, cells in fields.items():
-            numbers = list(map(number_of, cells))
-            known = [number for number in numbers if number is not None]
-            if known:
-                columns[key] = numbers
-                self._column(known)
+        columns = {key: list(map(number_of, cells)) for key, cells in fields.items()}
+        for column in columns.values():
+            self._column([number for number in column if number is not None])
         for key, cells in fields.items():
             self._groups(key, cells, columns)
 
@@ -134,7 +107,7 @@ class DerivedFacts:
                 if number is not None:
                     groups[cell].append(number)
             sums = [sum(group) for group in groups.values()]
-            self.pool(sums)
+            self._pool(sums)
             for group in groups.values():
                 self._averages(group)
 

@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -17,12 +17,11 @@ import numpy as np
 from ..texts import in_small_letters
 from . import derive
 from .claims import NUMBER, Claim, claims_in
-from .reading import Day, GivenToken, given_token, with_ascii_digits, words_in
+from .reading import Day, GivenToken, given_token, tokens_in, with_ascii_digits
 from .times import clocks_in, durations_in, epochs_in, offsets_in_stamps
 from .units import Unit, in_base, quantities_in_fields, unit_after
 from .words import may_have_words, small_words_in, values_of_words
 
-_MARKS = ".,:/'-+"
 _LIMIT = 400
 _ISO = re.compile(r"([12](?<![0-9][12])[0-9]{3})(?:[-/]|\. ?)(0?[1-9]|1[0-2])(?:[-/]|\. ?)(0?[1-9]|[12][0-9]|3[01])(?![0-9])")
 
@@ -44,30 +43,23 @@ class GivenNumbers:
         """The day of the turn, or nothing if unknown."""
         self._now = now
         self._whole = "\n".join(self.texts)
-        self.words = {word.strip(_MARKS) for word in set(words_in(self._whole))}
+        self.tokens = tokens_in(self._whole)
 
     @cached_property
-    def _tokens(self) -> tuple[set[float], set[Day], set[int]]:
-        values: set[float] = set()
-        days: set[Day] = set()
-        minutes: set[int] = set()
-        for word in self.words:
-            token = given_token(word)
-            if token.values:
-                values.update(token.values)
-                if token.days:
-                    days.update(token.days)
-                if token.minutes:
-                    minutes.update(token.minutes)
+    def _read(self) -> tuple[set[float], set[Day], set[int]]:
+        tokens = list(map(given_token, self.tokens))
+        values, days, minutes = (
+            (set(chain.from_iterable(kind)) for kind in zip(*tokens, strict=True)) if tokens else (set(), set(), set())
+        )
         return values, days, minutes
 
     @property
     def plain_values(self) -> set[float]:
-        return self._tokens[0]
+        return self._read[0]
 
     @property
     def plain_days(self) -> set[Day]:
-        return self._tokens[1]
+        return self._read[1]
 
     @cached_property
     def plain_dates(self) -> list[datetime.date]:
@@ -75,7 +67,7 @@ class GivenNumbers:
 
     @property
     def plain_minutes(self) -> set[int]:
-        return self._tokens[2]
+        return self._read[2]
 
     @cached_property
     def _plain_sorted(self) -> list[float]:
@@ -174,9 +166,8 @@ class GivenNumbers:
         return {dimension: sorted(values) for dimension, values in found.items()}
 
     @cached_property
-    def facts(self) -> derive.DerivedFacts:
-        facts = derive.DerivedFacts()
-        facts.add_all(self._results)
+    def facts(self) -> derive.Facts:
+        facts = derive.Facts(self._results)
         if self._calls:
             facts.counts.add(float(self._calls))
         return facts

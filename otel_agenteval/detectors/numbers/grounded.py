@@ -48,8 +48,7 @@ class AnswerNumbers:
 
     def ungrounded(self) -> list[Claim]:
         """Return the claims that don't follow from the given texts. Cheap checks come first."""
-        words = self.given.words
-        left = [claim for claim in self.claims if claim.scale > 1.0 or claim.text not in words]
+        left = [claim for claim in self.claims if claim.scale > 1.0 or claim.text not in self.given.tokens]
         left = [claim for claim in left if not (claim.readings and claim.is_small)]
         left = [claim for claim in left if not self._is_exact(claim)]
         if len(left) > _EXAMINED:

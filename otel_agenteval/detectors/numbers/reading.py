@@ -39,25 +39,12 @@ def with_ascii_digits(text: str) -> str:
 # --- given texts ---------------------------------------------------------------------------------------------------
 
 
-def _shape(code: int) -> int:
-    sign = chr(code)
-    if (sign.isdigit() and code < 128) or sign in ".,:/'-+":
-        return code
-    if code >= 128 or not (sign.isalpha() or sign == "_"):
-        return ord(" ")
-    if sign == "x":  # 210x125
-        return ord(" ")
-    return ord("x") if (sign.islower() or sign == "_") and sign != "p" else ord(" ")  # Rp18.000
+_TOKEN = re.compile(r"[0-9](?<![a-oq-wyz_0-9][0-9])[0-9]*(?:[.,:/'+-][0-9]+)*")
+"""Pattern for digits with separators. Digits directly behind small letters (``web12``) are a name, except in ``Rp12`` and ``3x4``."""
 
 
-_SHAPE = bytes(map(_shape, range(256)))
-_RUN = re.compile(r"(?<![0-9x])[0-9][0-9.,:/'+-]*")
-_MARKS = ".,:/'-+"
-
-
-def words_in(text: str) -> list[str]:
-    """Return the words of a text with each small letter as ``x``, so that few differ besides numbers."""
-    return text.encode("ascii", "replace").translate(_SHAPE).decode("ascii").split()
+def tokens_in(text: str) -> set[str]:
+    return set(_TOKEN.findall(text))
 
 
 class GivenToken(NamedTuple):
@@ -69,31 +56,23 @@ class GivenToken(NamedTuple):
     """Times of day."""
 
 
-_NOTHING = GivenToken()
-
-
 _DATE = re.compile(r"([0-9]{1,4})([-/.])([0-9]{1,2})(?:\2([0-9]{2}(?:[0-9]{2})?))?")
 _CLOCK = re.compile(r"(?<![0-9:+])([0-9]{1,2}):([0-5][0-9])(?![0-9])")
-_EPOCH = re.compile("1[0-9]{9}(?:[0-9]{3})?")
 
 
 @lru_cache(maxsize=16_384)
-def given_token(word: str) -> GivenToken:
-    """Read a word from :func:`words_in`. Digits directly behind letters (``web12``) are a name."""
-    if word.isdigit():
-        return GivenToken((float(word[:_MAX_DIGITS]),))
+def given_token(token: str) -> GivenToken:
+    """Return the meanings of a token from :func:`tokens_in`."""
+    if token.isdigit():
+        return GivenToken((float(token[:_MAX_DIGITS]),))
+    minutes = tuple(int(hour) % 24 * 60 + int(minute) for hour, minute in _CLOCK.findall(token) if int(hour) <= 24)
+    days = days_of(token) or tuple(day for part in token.split("-") for day in days_of(part))
     values: list[float] = []
-    days: tuple[Day, ...] = ()
-    minutes: tuple[int, ...] = ()
-    for run in [found.rstrip(_MARKS) for found in _RUN.findall(word)]:
-        if ":" in run:
-            minutes += tuple(int(hour) % 24 * 60 + int(minute) for hour, minute in _CLOCK.findall(run) if int(hour) <= 24)
-        days += days_of(run) or tuple(day for part in run.split("-") for day in days_of(part))
-        for part in re.split("[-/:+]", run):
-            values += _values_of(part)
-            if "," in part:  # may also be a list of numbers without spaces
-                values += chain.from_iterable(map(_values_of, part.split(",")))
-    return GivenToken(tuple(values), days, minutes) if values else _NOTHING
+    for part in re.split("[-/:+]", token):
+        values += _values_of(part)
+        if "," in part:  # may also be a list of numbers without spaces
+            values += chain.from_iterable(map(_values_of, part.split(",")))
+    return GivenToken(tuple(values), days, minutes)
 
 
 def _values_of(token: str) -> list[float]:
