@@ -170,7 +170,6 @@ _MONTH_BEHIND = re.compile(
 )
 _ENDS = frozenset(("", "\n", "|", ")", "%", ":", ";", "*"))
 _YEAR_BEHIND = re.compile(r"(?:st|nd|rd|th)?,? ([12][0-9]{3})(?![0-9])")
-_MINUTES = re.compile(r"\s?(?:min|m\b)")
 
 
 def _day_beside(text: str, at: int, end: int, day: int) -> tuple[Day | None, int]:
@@ -189,24 +188,19 @@ def _day_beside(text: str, at: int, end: int, day: int) -> tuple[Day | None, int
 
 
 def _clocks(text: str) -> Iterator[Claim]:
-    for clock in clocks_in(text):
-        assert clock.minutes is not None
-        token = text[clock.start : clock.end]
-        if _MINUTES.match(text, clock.end):
-            continue  # a duration
+    for start, end, minutes in clocks_in(text):
+        token = text[start:end]
         readings: tuple[Reading, ...] = ()
         days: tuple[Day, ...] = ()
-        if "." in token and text[clock.start - 1 : clock.start] in ("€", "$", "£"):
-            continue
         if "." in token and token[-1].isdigit():  # may be a number or a date
-            readings, days = readings_of(token)[0], days_of(token) if text[clock.end : clock.end + 1] == "." else ()
-            scale, word = scale_after(text, clock.end)
+            readings, days = readings_of(token)[0], days_of(token) if text[end : end + 1] == "." else ()
+            scale, word = scale_after(text, end)
             if scale != 1.0:
-                yield Claim(token, clock.start, clock.end, readings, scale, word)
+                yield Claim(token, start, end, readings, scale, word)
                 continue
-        elif token.isdigit() and text[clock.end :].lstrip()[:1] in "hH":
+        elif token.isdigit() and text[end:].lstrip()[:1] in "hH":
             readings = ((float(token), 0.5),)
-        yield Claim(token, clock.start, clock.end, readings, days=days, minutes=clock.minutes)
+        yield Claim(token, start, end, readings, days=days, minutes=minutes)
 
 
 def _joined(text: str) -> Iterator[Claim]:

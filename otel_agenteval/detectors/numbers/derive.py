@@ -122,11 +122,6 @@ class Facts:
     def _averages(self, column: list[float]) -> None:
         total = sum(column)
         self.totals.update((total, total / len(column), max(column) - min(column)))
-        for sign in (1, -1) if min(column) <= 0 <= max(column) else ():  # of the money in and of the money out
-            part = [number for number in column if number * sign > 0]
-            if 0 < len(part) < len(column):
-                self.totals.add(sum(part))
-                self.counts.add(float(len(part)))
 
 
 def parsed(text: str) -> Any:

@@ -107,7 +107,7 @@ class GivenNumbers:
         times = [*self._epochs, *([self._now] if self._now is not None else [])]
         return (
             self.plain_minutes
-            | {clock.minutes for clock in islice(clocks_in(self._whole), _LIMIT)}
+            | {minutes for _, _, minutes in islice(clocks_in(self._whole), _LIMIT)}
             | {each.hour * 60 + each.minute for each in times}
         )
 

@@ -18,6 +18,7 @@ from .units import in_base, unit_after
 from .words import claims_in_words, may_have_words, small_words_in
 
 _PACE = re.compile("([0-9]{1,3}):([0-5][0-9])")
+_IDENTIFIER = re.compile("[0-9](?:[ ()./-]{0,3}[0-9])*")
 _EXAMINED = 100
 """At most this many numbers without an exact source are checked one by one. With more, all of them are ungrounded."""
 _MOST_OPERANDS = 24
@@ -44,7 +45,6 @@ class AnswerNumbers:
         self.given = given
         self._asked = asked
         self._derived = derived
-        self._possible: dict[int, list[Reading]] = {}
 
     def ungrounded(self) -> list[Claim]:
         """Return the claims that don't follow from the given texts. Cheap checks come first."""
@@ -92,12 +92,6 @@ class AnswerNumbers:
 
     def _readings(self, claim: Claim) -> list[Reading]:
         """Return the possible values of a number, each with half its rounding interval."""
-        known = self._possible.get(claim.at)
-        if known is None:
-            known = self._possible[claim.at] = self._all_readings(claim)
-        return known
-
-    def _all_readings(self, claim: Claim) -> list[Reading]:
         readings = [(value * claim.scale, half * claim.scale) for value, half in claim.readings]
         if claim.scale <= 1.0:
             readings = [*claim.readings, *readings]
@@ -143,22 +137,16 @@ class AnswerNumbers:
 
     def _is_identifier(self, claim: Claim) -> bool:
         """Return True for a given identifier with other separators."""
-        begin, end, text = claim.at, claim.end, self.text
-        while begin > 0 and (text[begin - 1].isdigit() or text[begin - 1] in " ()./-") and claim.at - begin < 30:
-            begin -= 1
-        while end < len(text) and (text[end].isdigit() or text[end] in " ()./-") and end - claim.end < 30:
-            end += 1
-        digits = re.sub("[^0-9]", "", text[begin:end])
-        return len(digits) >= 6 and re.search(rf"{digits.lstrip('0')}(?![0-9])", self._digits) is not None
+        runs = _IDENTIFIER.finditer(self.text, max(0, claim.at - 30), claim.end + 30)
+        run = next((found.group() for found in runs if found.start() <= claim.at < found.end()), "")
+        digits = re.sub("[^0-9]", "", run).lstrip("0")
+        return len(digits) >= 6 and re.search(rf"{digits}(?![0-9])", self._digits) is not None
 
     # --- for arithmetic --------------------------------------------------------------------------------------------
 
     def exact(self, claim: Claim) -> list[Reading]:
-        """Return the possible values of a result, exact ones first and then rounded ones."""
-        readings = [(value * claim.scale, half * claim.scale) for value, half in claim.readings]
-        value, half = readings[0]
-        rounding = self._rounding(value, half)
-        return [*readings, (value, rounding)] if rounding > half and value % 1000 == 0 else readings
+        """Return the possible values of a result."""
+        return [(value * claim.scale, half * claim.scale) for value, half in claim.readings]
 
     def is_share(self, claim: Claim) -> bool:
         return claim.scale == 0.01 or self.text[max(0, claim.at - 2) : claim.at].rstrip()[-1:] == "%"

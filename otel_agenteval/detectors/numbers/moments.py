@@ -83,14 +83,9 @@ class Timeline:
             return True
         if minutes % 60 == 0 and minutes > 600 and ":" not in claim.text and minutes / 60 in given.plain_values:
             return True
-        steps, stated = (
-            {round(each[0] / 60) % 1440 for each in some} - given.minutes for some in (given.durations, self._durations)
-        )
+        steps = {round(seconds / 60) % 1440 for seconds, _ in self._durations} - given.minutes
         moved = {(minutes - each) % 1440 for each in given.minutes}
-        if any(each in steps or 1440 - each in steps or each in self._shifts for each in moved):
-            return True
-        near = {(minutes - each.minutes) % 1440 for each in self._claims if each.minutes in given.minutes}
-        return any(each in stated or 1440 - each in stated for each in near)
+        return any(each in steps or 1440 - each in steps or each in self._shifts for each in moved)
 
     @cached_property
     def _shifts(self) -> set[int]:
@@ -109,7 +104,7 @@ class Timeline:
         """Return True if a duration is given, or lies between two known dates or times of day."""
         slack = unit * 0.5000001
         for given, _ in self._given.durations:
-            if abs(given - seconds) <= slack or (60 < unit < _MONTH and 0 < given - seconds < unit):
+            if abs(given - seconds) <= slack:
                 return True
         if unit < _DAY:
             return any(abs(each * 60 - seconds) <= max(slack, 30) for each in self._minutes_between)
@@ -160,6 +155,5 @@ def _moved(days: NDArray[np.datetime64], count: int, unit: float) -> list[NDArra
         starts = days.astype("datetime64[M]")
         months = starts + count * (12 if unit >= _YEAR else 1)
         last = (months + 1).astype("datetime64[D]") - 1
-        same = np.minimum(months.astype("datetime64[D]") + (days - starts.astype("datetime64[D]")), last)
-        found += [same, same - 1, last]
+        found.append(np.minimum(months.astype("datetime64[D]") + (days - starts.astype("datetime64[D]")), last))
     return found

@@ -5,13 +5,12 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Iterator
-from functools import cache, lru_cache
-from typing import NamedTuple
+from functools import cache
 
 from ..lists import table
 from ..texts import tree
 from .reading import readings_of
-from .units import UNITS
+from .units import unit_of
 
 MONTHS: dict[str, int] = {name: month for names in table("months.json") for month, name in enumerate(names.split(), start=1)} | {
     "sept": 9,
@@ -25,19 +24,8 @@ _CLOCK = re.compile(
     re.IGNORECASE,
 )
 _AFTERNOON = re.compile(r"(?:下午|晚上|午後|오후|中午)\s?$")
-_DURATION = re.compile(
-    r"([0-9](?<![0-9.,:][0-9])[0-9]*(?![0-9])(?:[.,][0-9]+)*)[ \u00a0\u202f-]?([^\W\d_]{1,14})(?:[ \u00a0]?([0-9]{1,2})(?![0-9:.,%]|[ \u00a0]?[^\W\d_]))?"
-)
-_SECONDS = re.compile(r"\s?[0-9]{1,2}(?:\.[0-9]+)?\s?s\b")
+_DURATION = re.compile(r"([0-9](?<![0-9.,:][0-9])[0-9]*(?![0-9])(?:[.,][0-9]+)*)[ \u00a0\u202f-]?([^\W\d_]{1,14})")
 _AND = re.compile(r"[ ,\u00a0]{0,2}(?:and|und|et|y|e|og|och|и|و)?[ ,\u00a0]{0,2}")
-
-
-class Clock(NamedTuple):
-    """A time of day, with its position in the text."""
-
-    start: int
-    end: int
-    minutes: int
 
 
 def epochs_in(text: str) -> Iterator[datetime.datetime]:
@@ -46,7 +34,8 @@ def epochs_in(text: str) -> Iterator[datetime.datetime]:
         yield datetime.datetime.fromtimestamp(int(found.group()[:10]), datetime.timezone.utc)
 
 
-def clocks_in(text: str) -> Iterator[Clock]:
+def clocks_in(text: str) -> Iterator[tuple[int, int, int]]:
+    """Yield the start, end and minutes of each time of day."""
     for found in _CLOCK.finditer(text):
         hour, minute, half = int(found.group(1)), int(found.group(2) or 0), found.group(3)
         if hour > 24:
@@ -55,18 +44,17 @@ def clocks_in(text: str) -> Iterator[Clock]:
             hour = hour % 12 + (12 if half in "pP" else 0)
         elif hour < 12 and _AFTERNOON.search(text, max(0, found.start() - 3), found.start()):
             hour += 12
-        yield Clock(found.start(), found.end(), (hour * 60 + minute) % 1440)
+        yield found.start(), found.end(), (hour * 60 + minute) % 1440
 
 
 def durations_in(text: str) -> Iterator[tuple[int, int, float, float]]:
     """Yield ``(start, end, seconds, unit)``. ``unit`` is the smallest written unit in seconds, over ten per decimal."""
     start, end, seconds, unit = 0, 0, 0.0, 0.0
     for found in _DURATION.finditer(text):
-        number, word, minutes = found.groups()
-        is_minutes = word in ("m", "M") and (unit == 3600.0 or _SECONDS.match(text, found.end(2)) is not None)
-        step = 60.0 if is_minutes else _time_unit(word)
-        readings = readings_of(number) if step is not None else ()
-        if step is None or len(readings) != 1:
+        number, word = found.groups()
+        dimension, step = ("time", 60.0) if word in ("m", "M") and unit == 3600.0 else unit_of(word) or ("", 0.0)
+        readings = readings_of(number) if dimension == "time" else ()
+        if len(readings) != 1:
             continue
         value, half = readings[0][0]
         if 0 < step < unit and _AND.fullmatch(text, end, found.start()) is not None:
@@ -75,19 +63,8 @@ def durations_in(text: str) -> Iterator[tuple[int, int, float, float]]:
             if unit:
                 yield start, end, seconds, unit
             start, end, seconds, unit = found.start(), found.end(2), value * step, step * 2 * half
-        if minutes and unit == 3600.0:  # "2 h 35"
-            end, seconds, unit = found.end(3), seconds + float(minutes) * 60, 60.0
     if unit:
         yield start, end, seconds, unit
-
-
-@lru_cache(maxsize=1024)
-def _time_unit(word: str) -> float | None:
-    word = word.lower()
-    unit = UNITS.get(word)
-    if unit is None and word and ord(word[0]) > 0xDFF:
-        unit = next((UNITS[word[:n]] for n in (3, 2, 1) if word[:n] in UNITS), None)
-    return unit[1] if unit is not None and unit[0] == "time" else None
 
 
 @cache

@@ -41,14 +41,15 @@ def unit_after(text: str, at: int) -> Unit | None:
     word = found.group(1).replace(" ", "").replace(".", "")
     if word in _KUBERNETES:
         return "bytes", _KUBERNETES[word]
+    return unit_of(word)
+
+
+def unit_of(word: str) -> Unit | None:
+    """Return the unit that a word names, or that it starts with in a script without spaces."""
     word = word.lower()
-    unit = UNITS.get(word)
-    if unit is None and not word.isascii():  # no space between words
-        for length in (3, 2, 1):
-            unit = UNITS.get(word[:length]) if not word[:1].isascii() and ord(word[0]) > 0xDFF else None
-            if unit is not None:
-                return unit
-    return unit
+    if word in UNITS or word < "\u0e00":
+        return UNITS.get(word)
+    return next((UNITS[word[:length]] for length in (3, 2, 1) if word[:length] in UNITS), None)
 
 
 def quantities_in_fields(text: str) -> Iterator[tuple[float, Unit]]:
