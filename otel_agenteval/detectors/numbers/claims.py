@@ -56,9 +56,9 @@ class Claim(NamedTuple):
         return not value or (value <= 10 and half == 0.5 and self.scale == 1.0)
 
     @property
-    def scaled(self) -> Reading:
-        value, half = self.readings[0]
-        return value * self.scale, half * self.scale
+    def scaled(self) -> list[Reading]:
+        """The readings, times the factor."""
+        return [(value * self.scale, half * self.scale) for value, half in self.readings]
 
 
 NUMBER = re.compile(r"[0-9]+(?:[.,:/'’\u00a0\u202f-][0-9]+)*")

@@ -121,7 +121,7 @@ class Facts:
 
     def _averages(self, column: list[float]) -> None:
         total = sum(column)
-        self.totals.update((total, total / len(column), max(column) - min(column)))
+        self.totals.update((abs(total), abs(total) / len(column), max(column) - min(column)))
 
 
 def parsed(text: str) -> Any:

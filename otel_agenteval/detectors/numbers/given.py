@@ -12,18 +12,17 @@ from functools import cached_property
 from itertools import chain, islice
 from typing import Any
 
-import numpy as np
-
-from ..texts import in_small_letters
 from . import derive
 from .claims import NUMBER, Claim, claims_in
-from .reading import Day, GivenToken, given_token, tokens_in, with_ascii_digits
+from .reading import Day, Meanings, meanings_of, tokens_in, with_ascii_digits
 from .times import clocks_in, durations_in, epochs_in, offsets_in_stamps
 from .units import Unit, in_base, quantities_in_fields, unit_after
-from .words import may_have_words, small_words_in, values_of_words
+from .words import values_of_words
 
 _LIMIT = 400
 _ISO = re.compile(r"([12](?<![0-9][12])[0-9]{3})(?:[-/]|\. ?)(0?[1-9]|1[0-2])(?:[-/]|\. ?)(0?[1-9]|[12][0-9]|3[01])(?![0-9])")
+
+"""Pattern for dates that aren't tokens, as in ``88121,2026-11-17,84500`` and ``2026. 11. 5.``"""
 
 
 class GivenNumbers:
@@ -46,40 +45,22 @@ class GivenNumbers:
         self.tokens = tokens_in(self._whole)
 
     @cached_property
-    def _read(self) -> tuple[set[float], set[Day], set[int]]:
-        tokens = list(map(given_token, self.tokens))
-        values, days, minutes = (
-            (set(chain.from_iterable(kind)) for kind in zip(*tokens, strict=True)) if tokens else (set(), set(), set())
-        )
-        return values, days, minutes
-
-    @property
-    def plain_values(self) -> set[float]:
-        return self._read[0]
-
-    @property
-    def plain_days(self) -> set[Day]:
-        return self._read[1]
+    def plain(self) -> Meanings:
+        """The meanings of all tokens."""
+        tokens = list(map(meanings_of, self.tokens))
+        return Meanings(*(set(chain.from_iterable(kind)) for kind in zip(*tokens, strict=True)))
 
     @cached_property
     def plain_dates(self) -> list[datetime.date]:
-        return self.dates_of(self.plain_days)
-
-    @property
-    def plain_minutes(self) -> set[int]:
-        return self._read[2]
+        return self.dates_of(self.plain.days)
 
     @cached_property
     def _plain_sorted(self) -> list[float]:
-        return sorted(self.plain_values)
+        return sorted(self.plain.values)
 
-    def rounds_to(self, value: float, half: float, error: float = 1e-15) -> bool:
+    def rounds_to(self, value: float, half: float) -> bool:
         """Return True if a value of a single word, rounded to the shown digits, is this value."""
-        return _is_near(self._plain_sorted, value, half, error)
-
-    @cached_property
-    def _lowered(self) -> str:
-        return in_small_letters(self._whole)
+        return _is_near(self._plain_sorted, value, half)
 
     @cached_property
     def _claims(self) -> list[Claim]:
@@ -87,15 +68,18 @@ class GivenNumbers:
         return claims_in(self._whole)
 
     @cached_property
+    def _worded(self) -> list[tuple[int, int, float]]:
+        return list(values_of_words(self._whole))
+
+    @cached_property
     def _values(self) -> list[float]:
         """The values of all numbers, also in words, sorted."""
-        worded = {value for _, _, value in values_of_words(self._lowered)} if may_have_words(self._lowered) else set()
         read = {value * claim.scale for claim in self._claims for value, _ in claim.readings}
-        return sorted(self.plain_values | worded | read)
+        return sorted({*self.plain.values, *read, *(value for _, _, value in self._worded)})
 
-    def has(self, value: float, half: float, error: float = 1e-15) -> bool:
+    def has(self, value: float, half: float) -> bool:
         """Return True if a value, also of several words, rounds to this value."""
-        return _is_near(self._values, value, half, error)
+        return _is_near(self._values, value, half)
 
     @cached_property
     def _epochs(self) -> list[datetime.datetime]:
@@ -105,11 +89,8 @@ class GivenNumbers:
     def minutes(self) -> set[int]:
         """All times of day, and the time of the turn."""
         times = [*self._epochs, *([self._now] if self._now is not None else [])]
-        return (
-            self.plain_minutes
-            | {minutes for _, _, minutes in islice(clocks_in(self._whole), _LIMIT)}
-            | {each.hour * 60 + each.minute for each in times}
-        )
+        read = (minutes for _, _, minutes in islice(clocks_in(self._whole), _LIMIT))
+        return {*self.plain.minutes, *read, *(each.hour * 60 + each.minute for each in times)}
 
     @cached_property
     def offsets(self) -> set[int]:
@@ -118,10 +99,9 @@ class GivenNumbers:
 
     @cached_property
     def days(self) -> set[Day]:
-        read = {day for claim in self._claims for day in claim.days}
-        for year, month, day in _ISO.findall(self._whole):  # also in 88121,2026-11-17,84500 and in 2026. 11. 5.
-            read.add((int(year), int(month), int(day)))
-        return self.plain_days | read | {(each.year, each.month, each.day) for each in self._epochs}
+        read = (day for claim in self._claims for day in claim.days)
+        stamps = ((int(year), int(month), int(day)) for year, month, day in _ISO.findall(self._whole))
+        return {*self.plain.days, *read, *stamps, *((each.year, each.month, each.day) for each in self._epochs)}
 
     @cached_property
     def dates(self) -> list[datetime.date]:
@@ -141,28 +121,28 @@ class GivenNumbers:
         """Durations in seconds, each with its smallest unit."""
         found = [(seconds, unit) for _, _, seconds, unit in islice(durations_in(self._whole), _LIMIT)]
         fields = [(value * step, step) for value, (dimension, step) in self._fields if dimension == "time"]
-        worded = [
-            (value * unit[1], unit[1])
-            for _, end, value in small_words_in(self._lowered)
-            if (unit := unit_after(self._lowered, end)) and unit[0] == "time"
-        ]
+        units = ((value, unit_after(self._whole, end)) for _, end, value in self._worded)
+        worded = [(value * unit[1], unit[1]) for value, unit in units if unit is not None and unit[0] == "time"]
         return list(dict.fromkeys((*found, *fields, *worded)))
 
     @cached_property
     def _fields(self) -> list[tuple[float, Unit]]:
         return list(quantities_in_fields(self._whole))
 
+    def has_quantity(self, value: float, half: float, unit: Unit) -> bool:
+        """Return True if a quantity is given, also in another unit of its dimension."""
+        known = self._quantities.get(unit[0], ())
+        both = zip(in_base(value, unit), in_base(value + half, unit), strict=True)
+        return any(_is_near(known, base, abs(upper - base)) for base, upper in both)
+
     @cached_property
-    def quantities(self) -> dict[str, list[float]]:
+    def _quantities(self) -> dict[str, list[float]]:
         """The numbers with units, in the base unit of each dimension, sorted."""
         found: dict[str, set[float]] = defaultdict(set)
-        beside = [
-            (claim.scaled[0], unit)
-            for claim in self._claims
-            if claim.readings and (unit := unit_after(self._whole, claim.end)) is not None
-        ]
+        beside = ((claim.scaled[0][0], unit_after(self._whole, claim.end)) for claim in self._claims if claim.readings)
         for value, unit in (*beside, *self._fields):
-            found[unit[0]].update(in_base(value, unit))
+            if unit is not None:
+                found[unit[0]].update(in_base(value, unit))
         return {dimension: sorted(values) for dimension, values in found.items()}
 
     @cached_property
@@ -172,24 +152,16 @@ class GivenNumbers:
             facts.counts.add(float(self._calls))
         return facts
 
-    @cached_property
-    def totals(self) -> derive.Array:
-        return np.abs(np.fromiter(self.facts.totals, np.float64))
-
     def nearest(self, claim: Claim) -> tuple[str, str] | None:
         """Return the path and the text of the given number, date or time that differs least from a claim."""
-        places = self._places
-        if not places:
+        if not self._places:
             return None
-        if claim.days or claim.minutes >= 0:
-            ranked = ((_distance(claim, given_token(number)), at) for at, (number, _) in enumerate(places))
-            best = min(ranked)[1]
+        if claim.days:
+            kind, position = 1, 31.0 * claim.days[0][1] + claim.days[0][2]
         else:
-            values, owners = self._placed_values
-            value = claim.scaled[0]
-            distances = np.abs(value - values) / np.maximum(np.maximum(value, values), 1e-9)
-            best = int(owners[distances.argmin()]) if len(values) else 0
-        number, at = places[best]
+            kind, position = (2, float(claim.minutes)) if claim.minutes >= 0 else (0, claim.scaled[0][0])
+        distances = ((abs(position - each) / max(position, each, 1e-9), place) for each, place in self._positions[kind])
+        number, at = self._places[min(distances, default=(0.0, 0))[1]]
         text, path = self._sources[at]
         if text is not self.texts[at]:  # with digits of another script
             number = next(text[each.start() : each.end()] for each in NUMBER.finditer(self.texts[at]) if each.group() == number)
@@ -205,22 +177,18 @@ class GivenNumbers:
         return list(first.items())
 
     @cached_property
-    def _placed_values(self) -> tuple[derive.Array, derive.Array]:
-        """Return the values of all numbers, and the index of each in :attr:`_places`."""
-        pairs = [(value, at) for at, (number, _) in enumerate(self._places) for value in given_token(number).values]
-        return np.array([value for value, _ in pairs]), np.array([at for _, at in pairs], np.int64)
+    def _positions(self) -> tuple[list[tuple[float, int]], ...]:
+        """Return the values, days and minutes of :attr:`_places`, each with the index of its place."""
+        read = [(meanings_of(number), at) for at, (number, _) in enumerate(self._places)]
+        return (
+            [(value, at) for meanings, at in read for value in meanings.values],
+            [(31.0 * month + day, at) for meanings, at in read for _, month, day in meanings.days],
+            [(float(minutes), at) for meanings, at in read for minutes in meanings.minutes],
+        )
 
 
-def _is_near(values: Sequence[float], value: float, half: float, error: float) -> bool:
+def _is_near(values: Sequence[float], value: float, half: float) -> bool:
     """Return True if one of the sorted values, rounded to the shown digits, is this value."""
-    slack = half * (1 + 1e-9) + abs(value) * error
+    slack = half * (1 + 1e-9) + abs(value) * 1e-9
     at = bisect_left(values, value - slack)
     return at < len(values) and values[at] <= value + slack
-
-
-def _distance(claim: Claim, token: GivenToken) -> float:
-    """Return how much something given differs from a date or time: at most 2, which is for something of another kind."""
-    if claim.days:
-        year, month, day = claim.days[0]
-        return min(((month != m) / 2 + abs(day - d) / 64 + (year not in (0, y)) / 4 for y, m, d in token.days), default=2.0)
-    return min((abs(claim.minutes - minutes) / 1440 for minutes in token.minutes), default=2.0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from functools import cached_property
 from itertools import combinations_with_replacement
 
@@ -14,7 +13,7 @@ from .claims import Claim, is_no_claim
 from .given import GivenNumbers
 from .moments import Timeline
 from .reading import Reading
-from .units import in_base, unit_after
+from .units import unit_after
 from .words import claims_in_words, may_have_words, small_words_in
 
 _PACE = re.compile("([0-9]{1,3}):([0-5][0-9])")
@@ -66,12 +65,12 @@ class AnswerNumbers:
 
     def _is_exact(self, claim: Claim) -> bool:
         given = self.given
-        if (claim.days and self.timeline.holds_near_day(claim)) or claim.minutes in given.plain_minutes:
+        if (claim.days and self.timeline.holds_near_day(claim)) or claim.minutes in given.plain.minutes:
             return True
         if not claim.readings:
             return False
         value, half = claim.readings[0]
-        if claim.scale <= 1.0 and value in given.plain_values:
+        if claim.scale <= 1.0 and value in given.plain.values:
             return True
         if half == 0.5 and claim.scale == 1.0 and any(abs(value - today.year) <= 1 for today in given.today):
             return True
@@ -92,9 +91,7 @@ class AnswerNumbers:
 
     def _readings(self, claim: Claim) -> list[Reading]:
         """Return the possible values of a number, each with half its rounding interval."""
-        readings = [(value * claim.scale, half * claim.scale) for value, half in claim.readings]
-        if claim.scale <= 1.0:
-            readings = [*claim.readings, *readings]
+        readings = [*claim.readings, *claim.scaled] if claim.scale <= 1.0 else claim.scaled
         if claim.scale == 0.01:
             value, half = claim.readings[0]
             readings += [(1 - value / 100, half / 100), (100 - value, half)]
@@ -104,32 +101,20 @@ class AnswerNumbers:
     def _rounding(value: float, half: float) -> float:
         """Return half a unit of the last digit that isn't zero: ``58 000`` can be 57 948.
 
-        Numbers below 1000 don't count as rounded. For a single digit, the result is at most 5 % of the value.
+        Numbers below 1000 don't count as rounded. The result is at most 5 % of the value.
         """
         if half != 0.5 or value < 1000 or value % 10:
             return half
         digits = str(int(value))
-        zeros = len(digits) - len(digits.rstrip("0"))
-        if len(digits) - zeros < 2:
-            return min(0.5 * 10.0**zeros, 0.05 * value)
-        return 0.5 * 10.0**zeros
+        return min(0.5 * 10.0 ** (len(digits) - len(digits.rstrip("0"))), 0.05 * value)
 
     @cached_property
     def timeline(self) -> Timeline:
         return Timeline(self.text, self.claims, self.given)
 
     def _is_converted(self, claim: Claim) -> bool:
-        """Return True if the same quantity is given in another unit."""
         unit = unit_after(self.text, claim.end)
-        given = self.given.quantities.get(unit[0]) if unit is not None else None
-        if unit is None or not given:
-            return False
-        for value, half in self._readings(claim):
-            for low, high in zip(in_base(value - half, unit), in_base(value + half, unit), strict=True):
-                at = bisect_left(given, low - abs(low) * 1e-9)
-                if at < len(given) and given[at] <= high + abs(high) * 1e-9:
-                    return True
-        return False
+        return unit is not None and any(self.given.has_quantity(*each, unit) for each in self._readings(claim))
 
     @cached_property
     def _digits(self) -> str:
@@ -143,10 +128,6 @@ class AnswerNumbers:
         return len(digits) >= 6 and re.search(rf"{digits}(?![0-9])", self._digits) is not None
 
     # --- for arithmetic --------------------------------------------------------------------------------------------
-
-    def exact(self, claim: Claim) -> list[Reading]:
-        """Return the possible values of a result."""
-        return [(value * claim.scale, half * claim.scale) for value, half in claim.readings]
 
     def is_share(self, claim: Claim) -> bool:
         return claim.scale == 0.01 or self.text[max(0, claim.at - 2) : claim.at].rstrip()[-1:] == "%"
@@ -173,7 +154,7 @@ class AnswerNumbers:
 
     @cached_property
     def shown_results(self) -> list[float]:
-        places = [(each.at, each.end + len(each.after), each.scaled[0] if each.readings else 0.0) for each in self.claims]
+        places = [(each.at, each.end + len(each.after), each.scaled[0][0] if each.readings else 0.0) for each in self.claims]
         return derive.results_shown(self.text, places)
 
     @cached_property
@@ -204,7 +185,6 @@ class Arithmetic:
         self._rows = [each for each in rows if each[0]]
         values = dict.fromkeys([abs(value) for row, _ in self._rows for value in row if value])
         self._operands = list(values)[:_MOST_OPERANDS]
-        self._sorted = sorted(self._operands)
 
     def support(self, claim: Claim) -> bool:
         """Return True if a number follows from numbers of the answer or from given ones."""
@@ -217,14 +197,14 @@ class Arithmetic:
         value, half = claim.readings[0]
         if half == 0.5 and value in self._given.facts.counts:
             return True
-        if any(abs(each - value) <= half + value * 1e-9 for value, half in answer.exact(claim) for each in answer.shown_results):
+        if any(abs(each - value) <= half + value * 1e-9 for value, half in claim.scaled for each in answer.shown_results):
             return True
         return self._follows(claim, self._of_answer) or self._follows(claim, self._of_facts) or self._is_multiple(claim)
 
     def _follows(self, claim: Claim, candidates: derive.Candidates) -> bool:
         """Return True if one of the candidates is the number. Percentages also match as ratios."""
         if not self._answer.is_share(claim):
-            return candidates.support(self._answer.exact(claim))
+            return candidates.support(claim.scaled)
         value, half = claim.readings[0]
         return candidates.support(((value / 100, half / 100),), 0.01) or candidates.support(((value, half),), 1.0)
 
@@ -262,20 +242,22 @@ class Arithmetic:
         pools = [list(dict.fromkeys((*pool, *extra)))[:12] for pool in pools]
         kinds = (*derive.results([self._operands]), *derive.results(pools))
         return derive.Candidates(
-            [(self._given.totals, 0.3), (list(self._given.facts.shares), 0.4), *((kind, derive.CHANCE) for kind in kinds)]
+            [
+                (list(self._given.facts.totals), 0.3),
+                (list(self._given.facts.shares), 0.4),
+                *((kind, derive.CHANCE) for kind in kinds),
+            ]
         )
 
     def _is_multiple(self, claim: Claim) -> bool:
         """Return True for a given number times one or two small numbers that the user or the answer names."""
-        value, half = self._answer.exact(claim)[0]
+        value, half = claim.scaled[0]
         return half <= value / 100 and any(
             self._is_known(value / product, half / product * 0.02) for product in (*self._answer.products, *_PERIODS)
         )
 
     def _is_known(self, value: float, half: float) -> bool:
-        slack = half + value * 1e-9
-        at = bisect_left(self._sorted, value - slack)
-        return self._given.has(value, half, 1e-9) or (at < len(self._sorted) and self._sorted[at] <= value + slack)
+        return self._given.has(value, half) or any(abs(each - value) <= half + value * 1e-9 for each in self._operands)
 
 
 def _as_number(claim: Claim) -> Claim:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cached_property
 from itertools import combinations
 
@@ -41,7 +41,7 @@ class Timeline:
     def holds_near_day(self, claim: Claim) -> bool:
         """Return True if a date is given in digits, is yesterday, today or tomorrow, or is near and has its correct weekday."""
         given = self._given
-        if any(_is_among(day, given.plain_days) for day in claim.days):
+        if any(_is_among(day, given.plain.days) for day in claim.days):
             return True
         if any(abs((day - today).days) <= 1 for today in given.today for day in _near(claim.days, today)):
             return True
@@ -81,7 +81,7 @@ class Timeline:
         given, minutes = self._given, claim.minutes
         if minutes in given.minutes or (minutes <= 720 and ":" in claim.text and (minutes + 720) % 1440 in given.minutes):
             return True
-        if minutes % 60 == 0 and minutes > 600 and ":" not in claim.text and minutes / 60 in given.plain_values:
+        if minutes % 60 == 0 and minutes > 600 and ":" not in claim.text and minutes / 60 in given.plain.values:
             return True
         steps = {round(seconds / 60) % 1440 for seconds, _ in self._durations} - given.minutes
         moved = {(minutes - each) % 1440 for each in given.minutes}
@@ -125,7 +125,7 @@ class Timeline:
         return {(one - other) % 1440 for one in minutes for other in minutes if one != other}
 
 
-def _is_among(day: Day, given: set[Day]) -> bool:
+def _is_among(day: Day, given: Collection[Day]) -> bool:
     year, month, number = day
     if day in given or (0, month, number) in given:
         return True

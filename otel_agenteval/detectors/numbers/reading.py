@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
@@ -47,12 +47,12 @@ def tokens_in(text: str) -> set[str]:
     return set(_TOKEN.findall(text))
 
 
-class GivenToken(NamedTuple):
+class Meanings(NamedTuple):
     """The possible meanings of digits with separators."""
 
-    values: tuple[float, ...] = ()
-    days: tuple[Day, ...] = ()
-    minutes: tuple[int, ...] = ()
+    values: Collection[float] = ()
+    days: Collection[Day] = ()
+    minutes: Collection[int] = ()
     """Times of day."""
 
 
@@ -61,10 +61,10 @@ _CLOCK = re.compile(r"(?<![0-9:+])([0-9]{1,2}):([0-5][0-9])(?![0-9])")
 
 
 @lru_cache(maxsize=16_384)
-def given_token(token: str) -> GivenToken:
+def meanings_of(token: str) -> Meanings:
     """Return the meanings of a token from :func:`tokens_in`."""
     if token.isdigit():
-        return GivenToken((float(token[:_MAX_DIGITS]),))
+        return Meanings((float(token[:_MAX_DIGITS]),))
     minutes = tuple(int(hour) % 24 * 60 + int(minute) for hour, minute in _CLOCK.findall(token) if int(hour) <= 24)
     days = days_of(token) or tuple(day for part in token.split("-") for day in days_of(part))
     values: list[float] = []
@@ -72,7 +72,7 @@ def given_token(token: str) -> GivenToken:
         values += _values_of(part)
         if "," in part:  # may also be a list of numbers without spaces
             values += chain.from_iterable(map(_values_of, part.split(",")))
-    return GivenToken(tuple(values), days, minutes)
+    return Meanings(tuple(values), days, minutes)
 
 
 def _values_of(token: str) -> list[float]:

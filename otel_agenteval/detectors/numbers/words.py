@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cache
 
 from ..lists import table
 from ..screen import Look, ScreenedWords
-from ..texts import in_small_letters, tree
+from ..texts import in_small_letters
 
 _NAMES = table("number_words.json")
 """Names of numbers. The units are those from zero to nineteen, and the tens start at twenty, or at ten behind a ``_``."""
@@ -24,23 +23,13 @@ def _table() -> dict[str, float]:
     for word, value in list(words.items()):  # Russian and Ukrainian genitive
         if word[-1] == "ь" and value >= 5:
             words[word[:-1] + "и"] = value
-    del (
-        words["on"],
-        words["null"],
-        words["nul"],
-        words["en"],
-        words["to"],
-        words["ti"],
-        words["tres"],
-        words["seratus"],
-        words["mil"],
-    )
+    for word in ["on", "null", "nul", "en", "to", "ti", "tres", "seratus", "mil"]:  # also words of another language
+        del words[word]
     return {**words, "mil": 1000.0, "tres": 3.0, **_NAMES["others"]}
 
 
 _WORDS = _table()
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
-_LINK = re.compile(r"[ \u00a0-]+(?:(?:and|et|y|e|och)[ \u00a0-])?")
 _FOLLOWED = re.compile(r"(?:[ \u00a0-]|(?<=[\u4e00-\u9fff]))[^\W\d_]")
 _NO_CLAIM = frozenset(
     ["once", "elf", "seize", "score", "dozen", "dutzend", "sette", "mille", "cent", "cento", "fortnight"]
@@ -147,19 +136,6 @@ def _combined(parts: list[float]) -> float:
     return total + current
 
 
-_ONES = "a an one ein eine einem einen einer eines un une uno una um uma één een ett jeden один одного одну bir satu một"
-
-
-@cache
-def _small_words() -> tuple[dict[str, float], re.Pattern[str]]:
-    words = {word: value for word, value in _WORDS.items() if 1 <= value <= 12 or value == 0.5} | dict.fromkeys(
-        _ONES.split(), 1.0
-    )
-    return words, re.compile(rf"""[\s("'*-]({tree(words)})(?:[ \u00a0-](?=[^\W\d_])|(?=[.?!]?$))""")
-
-
-def small_words_in(lowered: str) -> Iterator[tuple[int, int, float]]:
-    """Yield ``(start, end, value)`` of words for numbers up to twelve before another word, in a lower-case text."""
-    words, pattern = _small_words()
-    for found in pattern.finditer(" " + lowered):  # a leading mark makes the search much faster
-        yield found.start(1) - 1, found.end(1) - 1, words[found.group(1)]
+def small_words_in(text: str) -> Iterator[tuple[int, int, float]]:
+    """Yield ``(start, end, value)`` of the numbers up to twelve in words."""
+    return (found for found in values_of_words(text) if found[2] <= 12)
