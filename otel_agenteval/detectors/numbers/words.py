@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ..lists import table
 from ..screen import Look, ScreenedWords
-from ..texts import in_small_letters
+from ..texts import in_small_letters, tree
 
 _NAMES = table("number_words.json")
 """Names of numbers. The units are those from zero to nineteen, and the tens start at twenty, or at ten behind a ``_``."""
@@ -29,7 +29,7 @@ def _table() -> dict[str, float]:
 
 
 _WORDS = _table()
-_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
+_WORD = re.compile(rf"\b{tree(_WORDS)}\b")
 _FOLLOWED = re.compile(r"(?:[ \u00a0-]|(?<=[\u4e00-\u9fff]))[^\W\d_]")
 _NO_CLAIM = frozenset(
     ["once", "elf", "seize", "score", "dozen", "dutzend", "sette", "mille", "cent", "cento", "fortnight"]
@@ -51,27 +51,16 @@ def values_of_words(text: str) -> Iterator[tuple[int, int, float]]:
     """Yield ``(start, end, value)`` of each number in words, with its longest reading."""
     parts: list[float] = []
     start = end = 0
-    text = in_small_letters(text).replace("’", "'")
+    text = in_small_letters(text)
     for found in _WORD.finditer(text):
-        value = _WORDS.get(found.group())
-        if value is None and not parts:
-            continue
-        if parts and (value is None or not _is_link(text, end, found.start())):
-            if value is None and _is_link(text, end, found.start()) and found.group() in ("and", "et", "y", "e"):
-                continue
-            yield start, end, _combined(parts)
-            parts = []
-        if value is not None:
-            if not parts:
-                start = found.start()
-            elif not _fits(parts, value):
+        value = _WORDS[found.group()]
+        if parts and _is_link(text, end, found.start()) and _fits(parts, value):
+            parts.append(value)
+        else:
+            if parts:
                 yield start, end, _combined(parts)
-                parts, start = [], found.start()
-            if value == 20 and parts and parts[-1] == 4:
-                parts[-1] = 80.0  # quatre-vingt
-            else:
-                parts.append(value)
-            end = found.end()
+            start, parts = found.start(), [value]
+        end = found.end()
     if parts:
         yield start, end, _combined(parts)
     yield from _numerals_in(text)
@@ -116,11 +105,7 @@ def _fits(parts: list[float], value: float) -> bool:
         return False
     if value >= 100 or (last == 10 and 7 <= value <= 9 and parts[-2:-1] in ([60.0], [80.0])):
         return True
-    return (
-        last >= 100
-        or (last % 10 == 0 and last >= 20 and value < (20 if last in (60.0, 80.0) else 10))
-        or (last == 4 and value == 20)
-    )
+    return last >= 100 or (last % 10 == 0 and last >= 20 and value < (20 if last in (60.0, 80.0) else 10))
 
 
 def _combined(parts: list[float]) -> float:
