@@ -53,7 +53,7 @@ class AnswerNumbers:
         if len(left) > _EXAMINED:
             return left
         left = [claim for claim in left if not is_no_claim(claim, self.text) and not self._is_given(claim)]
-        for _ in range(_ROUNDS if self._derived else 0):  # results may be operands of other results
+        for _ in range(_ROUNDS if self._derived and left else 0):  # results may be operands of other results
             arithmetic = Arithmetic(self, {claim.at for claim in left})
             still = [claim for claim in left if not arithmetic.support(_as_number(claim))]
             if len(still) == len(left):

@@ -79,6 +79,7 @@ def _values_of(token: str) -> list[float]:
     return [value for readings in readings_of(token) for value, _ in readings]
 
 
+@lru_cache(maxsize=4_096)
 def days_of(token: str) -> tuple[Day, ...]:
     """Return the days that digits with separators can mean, such as ``2026-12-11`` and ``11/12``."""
     found = _DATE.fullmatch(token)

@@ -68,12 +68,12 @@ def durations_in(text: str) -> Iterator[tuple[int, int, float, float]]:
 
 
 @cache
-def _zones() -> tuple[dict[str, tuple[int, int]], re.Pattern[str]]:
-    """Return the UTC offsets in minutes, in winter and in summer, of zones and cities, and a pattern for their names."""
+def _zones() -> tuple[dict[str, tuple[int, int]], re.Pattern[str], re.Pattern[str]]:
+    """Return the UTC offsets in minutes, in winter and in summer, of zones and cities, and two patterns for their names."""
     every = {name.strip(): (offsets[0], offsets[-1]) for offsets, names in table("time_zones.json") for name in names}
     every |= {name: (summer, winter) for name, (winter, summer) in every.items() if winter >= _SOUTHERN}
     words, others = (tree(name for name in every if name.isascii() is plain) for plain in (True, False))
-    return every, re.compile(rf"\b{words}\b|{others}")
+    return every, re.compile(rf"\b{words}\b"), re.compile(others)  # one pattern would be much slower
 
 
 _SOUTHERN = 570
@@ -92,5 +92,6 @@ def offsets_in_stamps(text: str) -> set[int]:
 
 def offsets_named(text: str) -> set[tuple[int, int]]:
     """Return the UTC offsets in minutes, in winter and in summer, of the zones and cities in a text."""
-    every, names = _zones()
-    return {every[name] for name in names.findall(text.lower())}
+    every, words, others = _zones()
+    text = text.lower()
+    return {every[name] for names in (words, others) for name in names.findall(text)}

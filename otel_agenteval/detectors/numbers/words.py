@@ -63,7 +63,8 @@ def values_of_words(text: str) -> Iterator[tuple[int, int, float]]:
         end = found.end()
     if parts:
         yield start, end, _combined(parts)
-    yield from _numerals_in(text)
+    if not text.isascii():
+        yield from _numerals_in(text)
 
 
 def claims_in_words(text: str) -> Iterator[tuple[int, int, float]]:
