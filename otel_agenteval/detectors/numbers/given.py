@@ -160,8 +160,10 @@ class GivenNumbers:
             kind, position = 1, 31.0 * claim.days[0][1] + claim.days[0][2]
         else:
             kind, position = (2, float(claim.minutes)) if claim.minutes >= 0 else (0, claim.scaled[0][0])
-        distances = ((abs(position - each) / max(position, each, 1e-9), place) for each, place in self._positions[kind])
-        number, at = self._places[min(distances, default=(0.0, 0))[1]]
+        positions = self._positions[kind]
+        at = bisect_left(positions, (position, -1))
+        beside = positions[max(0, at - 1) : at + 1] or [(0.0, 0)]
+        number, at = self._places[min(beside, key=lambda each: abs(position - each[0]) / max(position, each[0], 1e-9))[1]]
         text, path = self._sources[at]
         if text is not self.texts[at]:  # with digits of another script
             number = next(text[each.start() : each.end()] for each in NUMBER.finditer(self.texts[at]) if each.group() == number)
@@ -178,12 +180,12 @@ class GivenNumbers:
 
     @cached_property
     def _positions(self) -> tuple[list[tuple[float, int]], ...]:
-        """Return the values, days and minutes of :attr:`_places`, each with the index of its place."""
+        """Return the values, days and minutes of :attr:`_places`, sorted, each with the index of its place."""
         read = [(meanings_of(number), at) for at, (number, _) in enumerate(self._places)]
         return (
-            [(value, at) for meanings, at in read for value in meanings.values],
-            [(31.0 * month + day, at) for meanings, at in read for _, month, day in meanings.days],
-            [(float(minutes), at) for meanings, at in read for minutes in meanings.minutes],
+            sorted((value, at) for meanings, at in read for value in meanings.values),
+            sorted((31.0 * month + day, at) for meanings, at in read for _, month, day in meanings.days),
+            sorted((float(minutes), at) for meanings, at in read for minutes in meanings.minutes),
         )
 
 
