@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ..lists import table
 from ..texts import in_small_letters
-from .reading import Day, Reading, days_of, joined_numbers, readings_of, scale_after
+from .reading import Day, Reading, days_of, readings_of, scale_after
 from .times import MONTHS, clocks_in
 
 _CODE = re.compile(r"```.*?(?:```|\Z)|``?[^`\n]{1,300}``?", re.DOTALL)
@@ -203,10 +203,17 @@ def _clocks(text: str) -> Iterator[Claim]:
         yield Claim(token, start, end, readings, days=days, minutes=minutes)
 
 
+_SPACED = re.compile(
+    r"[0-9](?<![0-9A-Za-z.,][0-9])(?<![0-9][ \u00a0\u202f][0-9])[0-9]{0,2}(?:[ \u00a0\u202f][0-9]{3}){1,4}(?:[.,][0-9]{1,2})?(?![ \u00a0\u202f]?[0-9])"
+)
+
+
 def _joined(text: str) -> Iterator[Claim]:
-    for start, end, value, half in joined_numbers(text):
-        scale, word = scale_after(text, end)
-        yield Claim(text[start:end], start, end, ((value, half),), scale, word)
+    """Yield numbers such as ``4 200``."""
+    for found in _SPACED.finditer(text):
+        whole, mark, cents = re.sub("[ \u00a0\u202f]", "", found.group()).replace(",", ".").partition(".")
+        reading = float(f"{whole}{mark}{cents}"), 0.5 * 10.0 ** -len(cents)
+        yield Claim(found.group(), found.start(), found.end(), (reading,), *scale_after(text, found.end()))
 
 
 _WEEKDAYS: dict[str, set[int]] = {}

@@ -109,19 +109,16 @@ class Facts:
             sums = [sum(group) for group in groups.values()]
             self._pool(sums)
             for group in groups.values():
-                self._averages(group)
+                self._column(group)
 
     def _column(self, column: list[float]) -> None:
+        """Add the total, average and range of some numbers, and the share of each in the total."""
         if len(column) < 2:
             return
-        self._averages(column)
-        total = sum(column)
+        total = abs(sum(column))
+        self.totals.update((total, total / len(column), max(column) - min(column)))
         if total:
-            self.shares.update(abs(each / total) for each in column[:_LONGEST])
-
-    def _averages(self, column: list[float]) -> None:
-        total = sum(column)
-        self.totals.update((abs(total), abs(total) / len(column), max(column) - min(column)))
+            self.shares.update(abs(each) / total for each in column[:_LONGEST])
 
 
 def parsed(text: str) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
@@ -170,17 +170,3 @@ def _scale_of(following: str) -> tuple[float, str]:
         return 1.0, ""
     scale = SCALES.get(word.lower(), 1.0)
     return scale, found.group() if scale != 1.0 else ""
-
-
-# --- numbers with spaces or East Asian magnitudes --------------------------------------------------------------------
-
-_SPACED = re.compile(
-    r"[0-9](?<![0-9A-Za-z.,][0-9])(?<![0-9][ \u00a0\u202f][0-9])[0-9]{0,2}(?:[ \u00a0\u202f][0-9]{3}){1,4}(?:[.,][0-9]{1,2})?(?![ \u00a0\u202f]?[0-9])"
-)
-
-
-def joined_numbers(text: str) -> Iterator[tuple[int, int, float, float]]:
-    """Yield ``(start, end, value, half)`` of numbers such as ``4 200``."""
-    for found in _SPACED.finditer(text):
-        whole, mark, cents = re.sub("[ \u00a0\u202f]", "", found.group()).replace(",", ".").partition(".")
-        yield found.start(), found.end(), float(f"{whole[:_MAX_DIGITS]}{mark}{cents}"), 0.5 * 10.0 ** -len(cents)
