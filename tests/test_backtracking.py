@@ -59,7 +59,7 @@ LIMITS = (
     ),
     Limit(("detectors/numbers/claims.py:_ROW",), 20, "sees what stands before a number"),
     Limit(
-        ("detectors/numbers/grounded.py:_ENDING", "detectors/numbers/grounded.py:_is_identifier"),
+        ("detectors/numbers/grounded.py:_IDENTIFIER", "detectors/numbers/grounded.py:_is_identifier"),
         30,
         "see what is before a number",
     ),

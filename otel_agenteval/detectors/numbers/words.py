@@ -83,7 +83,9 @@ def claims_in_words(text: str) -> Iterator[tuple[int, int, float]]:
 
 _DIGITS = {numeral: value for value, numeral in enumerate("一二三四五六七八九", start=1)}
 _POWERS = {"十": 10, "百": 100, "千": 1000}
-_NUMERALS = re.compile("[二三四五六七八九]?[十百千][一二三四五六七八九][一二三四五六七八九十百千]*|[二三四五六七八九]十")
+_NUMERALS = re.compile(
+    "[二三四五六七八九十百千](?:(?<=[十百千])[一二三四五六七八九]|[百千][一二三四五六七八九]|十)[一二三四五六七八九十百千]*"
+)
 
 
 def _numerals_in(text: str) -> Iterator[tuple[int, int, float]]:

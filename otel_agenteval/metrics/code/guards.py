@@ -484,7 +484,7 @@ def _link_at(output: str, written: str) -> Finding:
     return Finding("output", start, start + len(found), "url", text=excerpt(written, _SHOWN))
 
 
-@metric(needs=("output",), uses=("context", "history"), direction="neutral", groups=("default", "quality"), version="2")
+@metric(needs=("output",), uses=("context", "history"), direction="neutral", groups=("default", "quality"), version="3")
 def code_ungrounded_numbers(turn: Turn, *, derived: bool = True, ignored: tuple[str, ...] = ()) -> float | Result:
     """Share of the answer's numbers that follow from the agent's sources. A signal without a verdict.
 
@@ -498,10 +498,11 @@ def code_ungrounded_numbers(turn: Turn, *, derived: bool = True, ignored: tuple[
     - the same value in any notation (``1.234,50``, ``12,34,567``, digits of any script, ``320`` in words of fourteen
       languages or as ``三百二十``, ``1.2 million``, ``12 lakh``, ``34万``)
     - a value that it rounds (``18`` from ``18.3``, ``58 000`` from ``57948``)
-    - a share, if it is a percentage (also the remainder to 100 %, and basis points)
+    - a share, if it is a percentage (also the remainder to 100 %)
     - the same quantity in another unit (length, mass, temperature, bytes, time, …)
     - a date or time in any form (from epochs, in the time zones of named cities, after a duration, between two times), today
-      and tomorrow, and a date with its correct weekday within two weeks of today or of a given date
+      and tomorrow, the first and last day of a given month, and a date with its correct weekday within two weeks of today or
+      of a given date
     - with ``derived``, calculations that the answer shows, totals, averages and shares of a line or column, counts and totals
       of rows and of groups of rows, and sums, differences, products, ratios and percentages of two numbers
 
