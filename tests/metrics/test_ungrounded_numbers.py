@@ -115,6 +115,7 @@ def called(output: str, *calls: tuple[dict[str, Any], Any]) -> dict[str, Any]:
 
 
 _TODAY = "2026-11-26T09:00:00Z"
+VISIT = {"at": "13:00 UTC", "shown_in": "UK time"}
 QUERIED = {"from": "2026-11-09", "to": "2026-11-15"}
 
 
@@ -132,6 +133,11 @@ QUERIED = {"from": "2026-11-09", "to": "2026-11-15"}
         pytest.param(said("3 × 84 = 252, plus 63 that makes 325.", {"adult": 84, "child": 63}), False, id="two wrong steps"),
         pytest.param(said("About €24.9m.", {"revenue": 24900000}), True, id="millions"),
         pytest.param(said("It needs 0.25 GiB.", "memory: 256Mi"), True, id="Kubernetes"),
+        pytest.param(said("From 17 to 18 February.", "17-18 February"), True, id="a range of days in a month"),
+        pytest.param(said("On 17 November.", "88121,2026-11-17,84500"), True, id="a date in a row"),
+        pytest.param(said("At 2 pm.", VISIT, start="2026-07-02T09:00:00Z"), True, id="British summer time"),
+        pytest.param(said("At 2 pm.", VISIT, start="2026-11-12T09:00:00Z"), False, id="summer time in winter"),
+        pytest.param(said("Back after 14 seconds.", "stopped at 10:02"), False, id="seconds from nowhere"),
         pytest.param(said("It leaves at 07:42.", {"dep": "06:42"}), False, id="an hour later"),
         pytest.param(said("Shares: 38.9 %.", [["x", 5128.5], ["y", 3984], ["z", 4071]]), True, id="a share of arrays"),
         pytest.param(said("Your card ends in 4417.", "card VI ****4417"), True, id="the end of a card"),

@@ -68,16 +68,11 @@ def values_of_words(text: str) -> Iterator[tuple[int, int, float]]:
 
 
 def claims_in_words(text: str) -> Iterator[tuple[int, int, float]]:
-    """Yield the numbers above ten in words, without single round words (``a hundred``), which are figures of speech."""
+    """Yield the numbers above ten in words, without single round words (``a hundred``) and headings of one word."""
     for start, end, value in values_of_words(text):
         word = text[start:end].lower()
-        if (
-            value <= 10
-            or word in _NO_CLAIM
-            or (word.isalpha() and (value in (1e2, 1e3, 1e6, 1e9) or not _FOLLOWED.match(text, end)))
-        ):
-            continue  # small, a figure of speech, or a heading
-        if value != 100 or not word.startswith("a "):
+        is_figure = word.isalpha() and (value in (1e2, 1e3, 1e6, 1e9) or not _FOLLOWED.match(text, end))
+        if value > 10 and word not in _NO_CLAIM and not is_figure:
             yield start, end, value
 
 
