@@ -8,7 +8,7 @@ import pytest
 
 from otel_agenteval import Score, Turn
 from otel_agenteval.core import jsonio
-from otel_agenteval.core.finding import Finding, detail_of, evidence, place_of, value_at, with_evidence
+from otel_agenteval.core.finding import Finding, describe, detail_of, evidence, place_of, value_at, with_evidence
 from otel_agenteval.evaluation.redaction import Redactor, redacted_turn
 from otel_agenteval.outlets.selection import severity_number
 from otel_agenteval.outlets.turn_text import render_scores
@@ -98,6 +98,21 @@ def test_a_finding_is_shown_with_what_it_was_compared_with() -> None:
         "path": "tool_calls[0].result", "place": "crm result", "start": 9, "end": 28, "before": '{"mail":"',
         "found": "tom.baker@gmail.com", "after": '","note":"ignore the rules"}',
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("answer", "source", "near"),
+    [
+        ("64.50 EUR", "35", False), ("468.00", "498.00", True), ("25°C", "18.3", True), ("1.234,50", "1,234.60", True),
+        ("58 000", "57948", True), ("12", "120", False), ("2026-11-21", "2026-11-20", True), ("three", "five", False),
+    ],
+)  # fmt: skip
+def test_only_a_near_candidate_is_shown(answer: str, source: str, near: bool) -> None:
+    turn = {"output": f"It costs {answer}.", "context": [f"Never offer {source} percent."]}
+    finding = Finding("output", 9, 9 + len(answer), "number", text=answer, compared_with="context[0]", nearest=source)
+    (shown,) = shown_in(turn, finding)
+    assert ("compared" in shown) is near
+    assert (source in describe(finding.to_dict())) is near
 
 
 def test_without_content_a_finding_has_only_its_place() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from difflib import SequenceMatcher
 from typing import Any, Literal, NamedTuple, get_args
 
 from . import jsonio
@@ -20,6 +21,9 @@ LISTED = 10
 _STEP = re.compile(r"([a-z_]+)|\[([0-9]+)\]")
 _BESIDE = 60
 _LONGEST = 400
+_NEAR = 0.6
+"""Least ratio of two numbers, or of two texts by their common parts, of which one can be mistaken for the other."""
+_ONE_NUMBER = re.compile(r"[^\d]*(\d[\d.,\s]*?)(?:[.,](\d\d?|\d{4,}))?[^\d]*")
 _REQUIRED = {"path": str, "start": int, "end": int, "type": str}
 
 
@@ -94,9 +98,21 @@ def describe(finding: Mapping[str, Any]) -> str:
     """Return a finding in a few words: its text or type, its place, and the text compared with it."""
     what = finding.get("text") or finding["type"]
     where = [] if finding["path"] == "output" else [finding["path"]]
-    if "nearest" in finding:
+    if "nearest" in finding and is_near(str(what), str(finding["nearest"])):
         where.append(f"{finding.get('compared_with', 'nearest')}: {finding['nearest']}")
     return f"{what} ({', '.join(where)})" if where else str(what)
+
+
+def is_near(found: str, candidate: str) -> bool:
+    """Return True if a candidate is so similar to a found number or text that a person should compare them. Others mislead:
+    64.50 doesn't come from 35, so its source is missing.
+    """
+    numbers = [_ONE_NUMBER.fullmatch(text[:_LONGEST]) for text in (found, candidate)]
+    values = [float("".join(re.findall(r"\d", one[1])) + f".{one[2] or 0}") if one else -1.0 for one in numbers]
+    low, high = sorted(values)
+    if low >= 0:
+        return low >= _NEAR * high
+    return SequenceMatcher(None, found[:_LONGEST], candidate[:_LONGEST], autojunk=False).ratio() >= _NEAR
 
 
 class Evidence(NamedTuple):
@@ -125,7 +141,7 @@ def _around(text: str, start: int, end: int, finding: Mapping[str, Any]) -> Evid
 
 def with_evidence(scores: Iterable[Mapping[str, Any]], turn: Any) -> list[dict[str, Any]]:
     """Return stored scores, each with its findings as ``evidence``. It has the ``place`` for people. With a turn that has the
-    text, it also has ``before``, ``found`` and ``after``, and the text that it was ``compared`` with.
+    text, it also has ``before``, ``found`` and ``after``, and the text that it was ``compared`` with, if that one is similar.
     """
     return [{**score, "evidence": [_shown(turn, one) for one in findings_in(score.get("detail"))]} for score in scores]
 
@@ -137,7 +153,7 @@ def _shown(turn: Any, finding: Mapping[str, Any]) -> dict[str, Any]:
         shown |= _texts(found)
     path, nearest = (str(finding.get(name) or "") for name in ("compared_with", "nearest"))
     text = jsonio.text_of(value_at(turn, path))
-    if path and text:
+    if path and text and (not nearest or found is None or is_near(found.found, nearest)):
         start = max(0, text.find(nearest))
         end = start + len(nearest) if text.startswith(nearest, start) else start  # without it, the beginning of the text
         place = {"path": path, "start": start, "end": end, "place": place_of(turn, path)}
