@@ -249,6 +249,7 @@ def test_a_turn_shows_what_its_judge_was_asked_as_it_was_sent(browser: Any, tmp_
             tab.goto(f"/turn/{turn['turn_id']}")
             tab.wait_for_selector("text=Since 508.")
             assert tab.locator(".mark", has_text="inferred").count() == 1
+            tab.get_by_text("1 passed", exact=True).click()
             tab.locator(".scores summary").first.click()
             tab.locator("summary", has_text="judge call").click()
             tab.wait_for_selector("text=How relevant is <b>this</b>?")

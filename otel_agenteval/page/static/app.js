@@ -21,9 +21,10 @@ function App() {
   const main = useRef(null);
   const first = useRef(true);
   const path = address.path.replace(/\/$/, "") || "/";
+  const turn = /^\/turns?\/(.+)$/.exec(path)?.[1];
   useLayoutEffect(() => {
     const view = ALL.find(([one]) => one === path);
-    document.title = `${view ? view[1] : path.startsWith("/turn/") ? `Turn ${path.slice(6, 14)}` : "otel-agenteval"} – otel-agenteval`;
+    document.title = `${view ? view[1] : turn ? `Turn ${turn.slice(0, 8)}` : "otel-agenteval"} – otel-agenteval`;
     if (first.current) first.current = false;
     else { main.current?.focus({ preventScroll: true }); scrollTo(0, 0); }
   }, [path]);
@@ -41,10 +42,10 @@ function App() {
     return () => removeEventListener("keydown", press, true);
   }, []);
   const shared = { address, facets: facets.value };
-  const view = path === "/" ? html`<${Fleet} ...${shared} />` : path === "/turns" ? html`<${Turns} ...${shared} />` : path.startsWith("/turn/") ? html`<${OneTurn} ...${shared} written=${path.slice(6)} />`
+  const view = path === "/" ? html`<${Fleet} ...${shared} />` : path === "/turns" ? html`<${Turns} ...${shared} />` : turn ? html`<${OneTurn} ...${shared} written=${turn} />`
     : path === "/differences" ? html`<${Differences} ...${shared} />` : path === "/failure-modes" ? html`<${FailureModes} ...${shared} />` : path === "/compare" ? html`<${Compare} ...${shared} />` : path === "/label" ? html`<${LabelNext} ...${shared} />` : path === "/catalogue" ? html`<${Catalogue} ...${shared} />` : path === "/health" ? html`<${Health} />`
     : html`<h1>Not found</h1><p><${Link} to="/">To the fleet</${Link}></p>`;
-  const current = path.startsWith("/turn/") ? "/turns" : path === FAILURES[0] ? "/differences" : path;
+  const current = turn ? "/turns" : path === FAILURES[0] ? "/differences" : path;
   return html`<a class="skip" href="#main">To the content</a>
     <header class="top"><${Link} class="brand" to=${link("/", address.query)}>otel-agenteval</${Link}>
       <nav aria-label="Views"><ul>${VIEWS.map(([to, text]) => html`<li><${Link} to=${link(to, address.query)} aria-current=${to === current ? "page" : undefined}>${text}</${Link}></li>`)}</ul></nav>

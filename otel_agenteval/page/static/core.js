@@ -170,9 +170,14 @@ export const isBad = (score) => score.status === "error" || (score.passed === fa
 export const isWorse = (mode) => mode.trend === "new" || mode.trend === "growing";
 export const modeName = ({ kind, step, error }) => `${step ? `${kind}: ${step}` : kind}${error ? ` (${error})` : ""}`;
 
+// Opens all that an element is folded in.
+function unfold(element) {
+  for (let outer = element?.closest("details"); outer; outer = outer.parentElement.closest("details")) outer.open = true;
+}
 // Brings the element of a path, such as a step, into sight, and the keys to it.
 export function reach(path) {
   const element = path && document.querySelector(`[data-path~="${CSS.escape(path)}"]`);
+  unfold(element);
   element?.scrollIntoView({ block: "center" });
   element?.focus({ preventScroll: true });
 }
@@ -266,6 +271,7 @@ export function Text({ text, mono = false, marks = [], aim = null }) {
     if (!aimed || reached.current === aim) return;
     if (aimed.from >= end) { set(true); return; }
     reached.current = aim;
+    unfold(frame.current);
     const mark = frame.current.querySelector(`mark[data-from="${aimed.from}"]`);
     (mark ?? frame.current).scrollIntoView({ block: "center", inline: "nearest" });
     mark?.focus({ preventScroll: true });

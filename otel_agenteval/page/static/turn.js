@@ -53,6 +53,7 @@ function Shown({ all, query, facets, again }) {
         <${Link} class="button" to=${`/compare?${new URLSearchParams({ a: turn.turn_id })}`}>Compare …</${Link}>
       </div>
     </header>
+    ${content && html`<${Steps} content=${content} aimed=${step} fault=${all.first_fault?.path} to=${(path) => link(`/turn/${encodeURIComponent(turn.turn_id)}`, query, { step: path })} />`}
     ${all.conversation && all.conversation.turns.length > 1 && html`<${Conversation} found=${all.conversation} id=${turn.turn_id} query=${query} />`}
     <div class="two">
       <section aria-labelledby="said"><h2 id="said">Conversation</h2><${Chat} content=${content} kept=${all.content_kept} step=${step} />${content && html`<${References} content=${content} />`}</section>
@@ -60,7 +61,6 @@ function Shown({ all, query, facets, again }) {
         ${facets?.labels && html`<${LabelForm} turnId=${turn.turn_id} scores=${scores} labels=${all.labels} done=${again} />`}
         <${Scores} all=${all} query=${query} /></section>
     </div>
-    ${content && html`<${Steps} content=${content} aimed=${step} />`}
     ${content?.spans?.length > 0 && html`<${Spans} spans=${content.spans} />`}`;
 }
 
@@ -156,7 +156,10 @@ function Scores({ all, query }) {
   const scores = [...all.scores].sort((a, b) => order(a) - order(b) || a.metric.localeCompare(b.metric));
   const known = new Set(scores.map((score) => score.metric));
   const others = Object.entries(all.outcomes).filter(([metric]) => !known.has(metric)).sort();
-  return html`<ul class="scores">${scores.map((score) => html`<${OneScore} score=${score} query=${query} kept=${all.content !== null} />`)}</ul>
+  const list = (some) => some.length > 0 && html`<ul class="scores">${some.map((score) => html`<${OneScore} score=${score} query=${query} kept=${all.content !== null} />`)}</ul>`;
+  const folded = scores.filter((score) => order(score) > 1), passed = folded.filter((score) => score.passed && score.direction !== "neutral").length;
+  return html`${list(scores.filter((score) => order(score) < 2))}
+    ${folded.length > 0 && html`<details class="folded"><summary>${[passed && `${count(passed)} passed`, folded.length > passed && `${count(folded.length - passed)} measured`].filter(Boolean).join(", ")}</summary>${list(folded)}</details>`}
     ${scores.length === 0 && html`<p class="dim">No scores.</p>`}
     ${others.length > 0 && html`<details class="why"><summary>${others.length} metrics without a score</summary><dl>${others.map(([metric, why]) => html`<div><dt><code>${metric}</code></dt><dd>${why}</dd></div>`)}</dl></details>`}`;
 }
@@ -186,8 +189,35 @@ export function OneScore({ score, query, kept }) {
 
 // --- steps
 
-function Steps({ content, aimed }) {
+function Steps({ content, aimed, fault, to }) {
   const { byPath } = useContext(Places);
+  const [folded, fold] = useState(new Set());
+  const found = useMemo(() => stepsOf(content), [content]);
+  const marked = useMemo(() => new Set([...byPath.keys()].map((path) => path.split(".")[0])), [byPath]);
+  if (!found) return null;
+  const { steps, scale, inTime, begun, isInferred } = found;
+  const hidden = (step) => step.within.some((path) => folded.has(path));
+  const shown = steps.filter((step, i) => step.path === aimed || marked.has(step.path) || (i < 500 && !hidden(step)));
+  const turn = (path) => fold((old) => { const next = new Set(old); if (!next.delete(path)) next.add(path); return next; });
+  const parents = steps.filter((step) => step.below > 0).map((step) => step.path);
+  return html`<section aria-labelledby="steps"><details class="waterfall" open><summary><h2 id="steps" class="inline">Steps</h2> <span class="dim small">${count(steps.length)}${inTime ? ` in ${seconds(scale.all)}: when each began and how long it took` : ". Bars show each step's share of the turn"}</span></summary>
+    ${parents.length > 0 && html`<button type="button" class="quiet small" onClick=${() => fold(new Set(folded.size ? [] : parents))}>${folded.size ? "Unfold all" : "Fold all"}</button>`}
+    <ol class="steps">${shown.map((step) => html`<li key=${step.path} data-path=${step.path} tabindex="-1" class=${`${step.error || step.path === fault ? "bad" : ""} ${step.path === aimed ? "chosen" : ""}`} style=${{ "--in": `${Math.min(step.within.length, 8) * 14}px` }}>
+    <span class="step-name">${step.below > 0 ? html`<button type="button" class="quiet fold" aria-expanded=${!folded.has(step.path)} aria-label=${`Steps within ${textOf(step.name ?? step.kind)}`} onClick=${() => turn(step.path)}>${folded.has(step.path) ? "▸" : "▾"}</button>` : html`<span class="fold"></span>`}<span class="mark">${step.kind}</span> <${Link} to=${to(step.path)} aria-current=${step.path === aimed ? "true" : undefined}><code>${step.name ?? "–"}</code></${Link}>${isInferred(step) && html` <${Inferred} />`}${folded.has(step.path) && html` <span class="dim small">${count(step.below)} within</span>`}</span> <span class="used dim small">${used(step)}</span> <${TimeBar} scale=${scale} start=${inTime ? begun(step) : 0} duration=${step.duration_s} /> <span class="n">${seconds(step.duration_s)}</span>
+    ${step.error && html`<span class="bad small">${textOf(step.error.type)} ${textOf(step.error.message ?? (typeof step.error === "string" ? step.error : ""))}</span>`}
+    ${step.kind === "tool" && html`<div class="step-texts">${step.arguments !== undefined && html`<${Json} value=${step.arguments} summary="arguments" path=${`${step.path}.arguments`} />`}${step.result !== undefined && html`<${Json} value=${step.result} summary="result" path=${`${step.path}.result`} />`}</div>`}
+    ${step.kind === "retrieval" && html`<div class="step-texts"><${Json} value=${step.documents ?? []} summary=${`${count((step.documents ?? []).length)} documents`} path=${`${step.path}.documents`} /></div>`}
+    <${Below} path=${step.path} but=${["arguments", "result", "documents"].map((name) => `${step.path}.${name}`)} /></li>`)}</ol>${steps.length > 500 && html`<p class="dim">The first 500 of ${count(steps.length)} steps. The spans have all of them.</p>`}</details></section>`;
+}
+
+// Tokens, cost, time to the first token and the end of a step, as far as they are known.
+function used(step) {
+  const tokens = [[step.input_tokens, "in"], [step.output_tokens, "out"]].filter(([n]) => (n ?? null) !== null).map(([n, what]) => `${count(n)} ${what}`);
+  return [...tokens, step.cost_usd > 0 && dollars(step.cost_usd), (step.time_to_first_token_s ?? null) !== null && `first token ${seconds(step.time_to_first_token_s)}`, step.finish_reason && textOf(step.finish_reason)].filter(Boolean).join(", ");
+}
+
+// The steps in time, each with the paths of those that it is within, and how many are within it.
+function stepsOf(content) {
   const listed = (name, kind, of) => (content[name] ?? []).map((one, i) => ({ kind, path: `${name}[${i}]`, ...of(one), ...one }));
   const steps = [
     ...listed("agent_runs", "agent", () => ({})),
@@ -204,19 +234,16 @@ function Steps({ content, aimed }) {
   steps.sort((a, b) => compare(begun(a), begun(b)) || compare(place(a), place(b)));
   const inTime = steps.some((step) => begun(step) < Infinity);
   const scale = timeScale(inTime ? steps.map((step) => ({ start_s: begun(step), duration_s: step.duration_s })) : steps, content.duration_s);
-  const ids = new Set(steps.map((step) => step.span_id));
-  const depth = (step) => { // how many of the steps it is within
-    let found = 0, span = spans.get(step.span_id);
-    for (let far = 0; span?.parent && far < 100; far += 1) { span = spans.get(span.parent); if (span && ids.has(span.id)) found += 1; }
-    return Math.min(found, 8);
-  };
-  const marked = new Set([...byPath.keys()].map((path) => path.split(".")[0]));
-  return html`<section aria-labelledby="steps"><h2 id="steps">Steps</h2><p class="dim small">${inTime ? `Start and duration of each step, in ${seconds(scale.all)} total.` : "Bars show each step's share of the turn."}</p><ol class="steps">${steps.filter((step, i) => i < 500 || step.path === aimed || marked.has(step.path)).map((step) => html`<li data-path=${step.path} tabindex="-1" class=${`${step.error ? "bad" : ""} ${step.path === aimed ? "chosen" : ""}`} style=${{ "--in": `${depth(step) * 14}px` }}>
-    <span class="step-name"><span class="mark">${step.kind}</span> <code>${step.name ?? "–"}</code>${spans.get(step.span_id)?.inferred && html` <${Inferred} />`}</span> <${TimeBar} scale=${scale} start=${inTime ? begun(step) : 0} duration=${step.duration_s} /> <span class="n">${seconds(step.duration_s)}</span>
-    <span class="dim small">${step.kind === "model" ? `${count(step.input_tokens)} in, ${count(step.output_tokens)} out${step.cost_usd ? `, ${dollars(step.cost_usd)}` : ""}${step.finish_reason ? `, ${step.finish_reason}` : ""}` : ""}${step.error ? ` ${textOf(step.error.type)} ${textOf(step.error.message ?? (typeof step.error === "string" ? step.error : ""))}` : ""}</span>
-    ${step.kind === "tool" && html`<div class="step-texts">${step.arguments !== undefined && html`<${Json} value=${step.arguments} summary="arguments" path=${`${step.path}.arguments`} />`}${step.result !== undefined && html`<${Json} value=${step.result} summary="result" path=${`${step.path}.result`} />`}</div>`}
-    ${step.kind === "retrieval" && html`<${Json} value=${step.documents ?? []} summary=${`${count((step.documents ?? []).length)} documents`} path=${`${step.path}.documents`} />`}
-    <${Below} path=${step.path} but=${["arguments", "result", "documents"].map((name) => `${step.path}.${name}`)} /></li>`)}</ol>${steps.length > 500 && html`<p class="dim">The first 500 of ${count(steps.length)} steps. The spans have all of them.</p>`}</section>`;
+  const ofSpan = new Map(steps.map((step) => [step.span_id, step]));
+  for (const step of steps) Object.assign(step, { within: [], below: 0 });
+  for (const step of steps) {
+    let span = spans.get(step.span_id);
+    for (let far = 0; span?.parent && far < 100; far += 1) {
+      const outer = ofSpan.get((span = spans.get(span.parent))?.id);
+      if (outer && outer !== step) { step.within.push(outer.path); outer.below += 1; }
+    }
+  }
+  return { steps, scale, inTime, begun, isInferred: (step) => spans.get(step.span_id)?.inferred };
 }
 
 function Inferred() {
@@ -242,11 +269,14 @@ function TimeBar({ scale, start, duration }) {
 function Spans({ spans }) {
   const [open, set] = useState(false);
   const [chosen, choose] = useState(null);
-  const rows = useMemo(() => (open ? inOrder(spans) : []), [open, spans]);
+  const [text, find] = useState("");
+  const has = (...values) => values.some((value) => textOf(value).toLowerCase().includes(text.trim().toLowerCase()));
+  const rows = useMemo(() => (open ? inOrder(spans).filter(({ span }) => has(span.name, span.id, span.attributes)) : []), [open, spans, text]);
+  const attributes = Object.entries(chosen?.attributes ?? {}), matching = attributes.filter((one) => has(...one));
   const scale = useMemo(() => timeScale(spans), [spans]);
   return html`<section><details onToggle=${(event) => set(event.currentTarget.open)}><summary><h2 class="inline">Spans</h2> <span class="dim">${count(spans.length)}, as received</span></summary>
-    ${open && html`<div class="two spans"><${Rows} total=${rows.length} height=${28} role="list" label="Spans" row=${(i, place) => { const { span, depth } = rows[i]; return html`<div key=${span.id ?? i} role="listitem" class=${`row span ${chosen === span ? "chosen" : ""}`} style=${{ transform: `translateY(${place.top}px)` }}><button type="button" class="quiet" style=${{ paddingLeft: `${Math.min(depth, 20) * 14}px` }} onClick=${() => choose(span)}>${span.name}</button> <${TimeBar} scale=${scale} start=${span.start_s ?? 0} duration=${span.duration_s} /> <span class="n">${seconds(span.duration_s)}</span></div>`; }} />
-      <div class="span-detail">${chosen ? html`<h3>${chosen.name} <code>${chosen.id}</code>${chosen.inferred && html` <${Inferred} />`}</h3><dl class="attributes">${Object.entries(chosen.attributes ?? {}).map(([name, value]) => html`<div><dt><code>${name}</code></dt><dd><${Said} value=${Array.isArray(value) ? textOf(value) : value} /></dd></div>`)}</dl>` : html`<p class="dim">Select a span to see its attributes.</p>`}</div></div>`}
+    ${open && html`<p class="bar"><label>Find in names and attributes <input type="search" value=${text} onInput=${(event) => find(event.currentTarget.value)} /></label> <span role="status" class="dim">${text.trim() && `${count(rows.length)} of ${count(spans.length)}`}</span></p><div class="two spans"><${Rows} total=${rows.length} height=${28} role="list" label="Spans" row=${(i, place) => { const { span, depth } = rows[i]; return html`<div key=${span.id ?? i} role="listitem" class=${`row span ${chosen === span ? "chosen" : ""}`} style=${{ transform: `translateY(${place.top}px)` }}><button type="button" class="quiet" style=${{ paddingLeft: `${Math.min(depth, 20) * 14}px` }} onClick=${() => choose(span)}>${span.name}</button> <${TimeBar} scale=${scale} start=${span.start_s ?? 0} duration=${span.duration_s} /> <span class="n">${seconds(span.duration_s)}</span></div>`; }} />
+      <div class="span-detail">${chosen ? html`<h3>${chosen.name} <code>${chosen.id}</code>${chosen.inferred && html` <${Inferred} />`}</h3><dl class="attributes">${(matching.length ? matching : attributes).map(([name, value]) => html`<div><dt><code>${name}</code></dt><dd><${Said} value=${Array.isArray(value) ? textOf(value) : value} /></dd></div>`)}</dl>${matching.length > 0 && matching.length < attributes.length && html`<p><button type="button" class="quiet" onClick=${() => find("")}>Show all ${count(attributes.length)} attributes</button></p>`}` : html`<p class="dim">Select a span to see its attributes.</p>`}</div></div>`}
   </details></section>`;
 }
 function inOrder(spans) {
