@@ -107,11 +107,10 @@ def is_near(found: str, candidate: str) -> bool:
     """Return True if a candidate is so similar to a found number or text that a person should compare them. Others mislead:
     64.50 doesn't come from 35, so its source is missing.
     """
-    numbers = [_ONE_NUMBER.fullmatch(text[:_LONGEST]) for text in (found, candidate)]
+    numbers = (_ONE_NUMBER.fullmatch(text[:_LONGEST]) for text in (found, candidate))
     values = [float("".join(re.findall(r"\d", one[1])) + f".{one[2] or 0}") if one else -1.0 for one in numbers]
-    low, high = sorted(values)
-    if low >= 0:
-        return low >= _NEAR * high
+    if min(values) >= 0:
+        return min(values) >= _NEAR * max(values)
     return SequenceMatcher(None, found[:_LONGEST], candidate[:_LONGEST], autojunk=False).ratio() >= _NEAR
 
 
