@@ -49,6 +49,26 @@ def test_it_says_how_far_the_judge_can_be_trusted(tmp_path: Path, capsys: Captur
     assert found["warnings"] == ["llm_relevance: 25 bad and 75 good labels; with fewer than 30 of each, intervals are wide"]
 
 
+def test_labels_of_chosen_turns_count_only_for_the_threshold(tmp_path: Path, capsys: Capture) -> None:
+    scores, labels = judged(tmp_path)
+    command = ["calibrate", str(labels), "--scores", str(scores), "--format", "json"]
+    assert main(command) == 0
+    (drawn,) = json.loads(capsys.readouterr().out)
+    wrong = [{"turn_id": f"t{number}", "label": "pass", "chosen": ("doubtful", "hand")[number % 2]} for number in range(100, 200)]
+    more = [*labels.read_text(encoding="utf-8").splitlines(), *map(json.dumps, wrong)]
+    labels.write_text("\n".join(more).replace('"t0",', '"t0", "chosen": "random",'), encoding="utf-8")
+    assert main(command) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    for name in ("confusion", "labelled", "recall", "corrected", "predicted"):
+        assert found[name] == drawn[name]
+    assert (drawn["chosen"], found["chosen"]) == (0, 100)
+    assert found["warnings"][0].startswith("llm_relevance: 100 labels of turns that weren't drawn at random")
+    labels.write_text("\n".join(map(json.dumps, wrong)), encoding="utf-8")
+    assert main(command) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    assert [found[name] for name in ("labelled", "recall", "corrected", "predicted")] == [0, None, None, None]
+
+
 def test_as_a_text_and_as_a_page(tmp_path: Path, capsys: Capture) -> None:
     scores, labels = judged(tmp_path)
     page = tmp_path / "page.html"
@@ -82,6 +102,7 @@ def test_suggestions_are_written_as_labels_to_fill_in(tmp_path: Path, capsys: Ca
     assert "5 turns to label" in capsys.readouterr().err
     rows = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
     assert len(rows) == 5
+    assert [row["chosen"] for row in rows] == ["random", *["doubtful"] * 4]
     out.write_text("\n".join(json.dumps(row | {"label": "pass"}) for row in rows), encoding="utf-8")
     assert len(read_labels(str(out))) == 5
 

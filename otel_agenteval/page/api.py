@@ -9,6 +9,7 @@ import itertools
 import math
 import statistics
 import urllib.parse
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -20,7 +21,6 @@ from ..core.errors import ConfigError, StoreError
 from ..core.finding import value_at, with_evidence
 from ..core.score import pass_rate
 from ..core.tenancy import qualified
-from ..evaluation.turn_facts import FactCondition
 from ..judging.models.prompt import SYSTEM
 from ..metrics.descriptions import described, headline, value_of
 from ..metrics.registry import catalog
@@ -36,7 +36,7 @@ from ..report.mode_cases import references_of, stored_cases
 from ..statistics.groups import Compared, Difference, adjusted_ps, compare_values, difference
 from ..statistics.weighted import Estimate
 from .labels import Labels
-from .parameters import Problem, filter_of
+from .parameters import Problem, facts_in, filter_of
 from .questions import question_about
 
 if TYPE_CHECKING:
@@ -142,6 +142,18 @@ class Api:
             "searching": found.end is not None and len(found.turns) < given["limit"],
         }
 
+    def count(self, request: Request) -> dict[str, Any]:
+        with self.views() as views:
+            turns, complete = views.counted(self._filter(request))
+        return {"turns": turns, "complete": complete}
+
+    def conversations(self, request: Request) -> dict[str, Any]:
+        with self.views() as views:
+            page = views.listed(self._filter(request), request.given["limit"], _cursor_in(request.given["cursor"]))
+            ids = list(dict.fromkeys(turn["conversation_id"] for turn in page.turns if turn["conversation_id"]))
+            found = views.conversations(ids, request.reader.tenant)
+        return {"conversations": found, "next": _text_of(page.end) if page.end is not None else None}
+
     def turn(self, request: Request) -> dict[str, Any]:
         with self.views() as views:
             turn = self._found(views, request)
@@ -166,11 +178,8 @@ class Api:
         }
 
     def why(self, request: Request) -> dict[str, Any]:
-        with self.views() as views:
-            turn = self._found(views, request)
-            turn_id, content = turn["turn_id"], turn.get("content") if self.options.content else None
-            outcomes = {**(views.why(turn_id) or {}), **(self.outcomes(turn_id) or {})}
-            return {"turn_id": turn_id, "metrics": outcomes, "scores": with_evidence(views.scores(turn_id), content)}
+        found = self.turn(request)
+        return {"turn_id": found["turn"]["turn_id"], "metrics": found["outcomes"], "scores": found["scores"]}
 
     def case(self, request: Request) -> dict[str, Any]:
         with self.views() as views:
@@ -203,13 +212,12 @@ class Api:
 
     def export(self, request: Request) -> FileResponse:
         form, limit = request.given["format"], request.given["limit"]
-        wanted, rows = self._filter(request), list[dict[str, Any]]()
         with self.views() as views:
-            turns = list(itertools.islice(views.all_listed(wanted, limit), limit))
-            scores = views.scores_of([turn["turn_id"] for turn in turns]) if form != "dataset" else {}
-            for turn in turns:
+            rows = list(itertools.islice(views.all_listed(self._filter(request), limit), limit))
+            scores = views.scores_of([turn["turn_id"] for turn in rows]) if form != "dataset" else {}
+            for turn in rows:
                 content = (views.turn(turn["turn_id"]) or {}).get("content") if self.options.content else None
-                rows.append({**turn, "content": content, "scores": scores.get(turn["turn_id"], [])})
+                turn |= {"content": content, "scores": scores.get(turn["turn_id"], [])}
         if form == "csv":
             return FileResponse(_as_csv(rows), "text/csv; charset=utf-8", "turns.csv")
         if form == "dataset":
@@ -370,10 +378,7 @@ class Api:
             rows = views.filtered_facts(self._filter(request))
             if not rows:
                 _require_causes(views)
-        try:
-            conditions = [FactCondition.parse(text, "group") for text in request.given["group"]]
-        except ConfigError as error:
-            raise Problem(400, str(error)) from None
+        conditions = facts_in(request.given["group"], "group")
         try:
             return as_data([differences_of_group(rows, conditions, "group")])[0]
         except ConfigError as error:  # no turn has the fact
@@ -466,24 +471,27 @@ class Api:
         return {"label": labels.add(request.body, request.reader.name, self.now)}
 
     def next_to_label(self, request: Request) -> dict[str, Any]:
-        """Return the recent unlabeled turn with the score closest to its threshold. Its label is the most informative one."""
+        """Return a recent unlabeled turn. A random one stays the same for a person until it is labeled, so none is skipped."""
         labelled = {label["turn_id"] for label in self._labels_of(request)}
-        metric = request.given["metric"]
-        wanted = self._filter(request)
-        best: tuple[float, str] | None = None
+        wanted, doubts = self._filter(request), dict[str, tuple[bool, float]]()
         with self.views() as views:
-            thresholds = {name: facts["threshold"] for name, facts in views.metrics_of().items()}
             turns = [turn["turn_id"] for turn in views.listed(wanted, _CANDIDATES).turns if turn["turn_id"] not in labelled]
-            for turn_id, scores in views.scores_of(turns).items():
-                for score in scores:
-                    if score["passed"] is None or score["value"] is None or metric not in (None, score["metric"]):
-                        continue
-                    threshold = thresholds.get(score["metric"])
-                    doubt = abs(score["value"] - (0.5 if threshold is None else threshold))
-                    judged_first = (0.0 if score["kind"] == "llm" else 1e6) + doubt
-                    if best is None or judged_first < best[0]:
-                        best = judged_first, turn_id
-        return {"turn_id": best[1] if best is not None else None, "labelled": len(labelled)}
+            if request.given["choice"] == "random":
+                found = min(turns, key=lambda one: zlib.crc32(f"{one} {request.reader.name}".encode()), default=None)
+            else:
+                thresholds = {name: facts["threshold"] for name, facts in views.metrics_of().items()}
+                for turn_id, scores in views.scores_of(turns).items():
+                    for score in scores:
+                        if (
+                            score["passed"] is not None
+                            and score["value"] is not None
+                            and wanted.metric in (None, score["metric"])
+                        ):
+                            threshold = thresholds.get(score["metric"])
+                            doubt = score["kind"] != "llm", abs(score["value"] - (0.5 if threshold is None else threshold))
+                            doubts[turn_id] = min(doubt, doubts.get(turn_id, doubt))
+                found = min(doubts, key=lambda one: doubts[one], default=None)
+        return {"turn_id": found, "labelled": len(labelled)}
 
     def _labels(self, request: Request) -> Labels:
         if self.labels is None:
@@ -522,14 +530,10 @@ class Api:
         return {
             "id": conversation,
             "turns": [
-                {
-                    "turn_id": one["turn_id"],
-                    "at": one["at"],
-                    "failed": [score["metric"] for score in scores.get(one["turn_id"], []) if _is_bad(score)],
-                }
+                {"turn_id": one["turn_id"], "at": one["at"], "failed": [score["metric"] for score in scores.get(one["turn_id"], []) if _is_bad(score)]}
                 for one in found
             ],
-        }
+        }  # fmt: skip
 
     def _shortened(self, views: Views, turns: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return turns with their scores and the beginnings of their inputs and outputs."""
@@ -558,15 +562,13 @@ class Api:
 def _cursor_in(text: str | None) -> Cursor | None:
     if text is None:
         return None
-    found: Cursor | None = None
     try:
         at, _, turn_id = base64.urlsafe_b64decode(text.encode() + b"=" * (-len(text) % 4)).decode().partition(" ")
-        found = Cursor(float.fromhex(at), turn_id)
+        if turn_id and math.isfinite(start := float.fromhex(at)):
+            return Cursor(start, turn_id)
     except (ValueError, OverflowError):
         pass
-    if found is None or not math.isfinite(found.at) or not found.turn_id:
-        raise Problem(400, "cursor: must be the `next` of the previous page")
-    return found
+    raise Problem(400, "cursor: must be the `next` of the previous page")
 
 
 def _text_of(cursor: Cursor) -> str:
@@ -604,11 +606,7 @@ def _differences(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> l
     found = []
     for score in before:
         other = later.get(score["metric"])
-        if other is not None and (other["value"], other["passed"], other["status"]) != (
-            score["value"],
-            score["passed"],
-            score["status"],
-        ):
+        if other is not None and any(other[name] != score[name] for name in ("value", "passed", "status")):
             both = score["value"] is not None and other["value"] is not None
             found.append({
                 "metric": score["metric"], "unit": score["unit"], "direction": score["direction"], "before": score["value"], "after": other["value"],

@@ -20,7 +20,9 @@ FIELDS: Mapping[str, str] = {
     "value": "correct value of the score",
     "rating": "1 to 5",
     "comment": "free text",
+    "chosen": "how the turn was chosen: random, doubtful (close to the threshold), or hand. Only random ones count for rates",
 }
+CHOICES = ("random", "doubtful", "hand")
 
 
 class Labels:
@@ -80,15 +82,14 @@ def _checked(given: Any) -> dict[str, Any]:
     for key in given:
         if key not in FIELDS:
             raise Problem(400, f"{key[:40]!r}: unknown key of a label; known keys: {', '.join(FIELDS)}")
-    turn_id, label, metric, comment = (given.get(key) for key in ("turn_id", "label", "metric", "comment"))
-    if not isinstance(turn_id, str) or not 0 < len(turn_id) <= _LONGEST_ID:
-        raise Problem(400, f"turn_id: must be a string of 1 to {_LONGEST_ID} characters")
-    if "label" not in given or label not in ("pass", "fail", None):
+    if "label" not in given or given["label"] not in ("pass", "fail", None):
         raise Problem(400, 'label: must be "pass", "fail" or null')
-    if metric is not None and (not isinstance(metric, str) or not 0 < len(metric) <= _LONGEST_ID):
-        raise Problem(400, f"metric: must be a string of 1 to {_LONGEST_ID} characters")
-    if comment is not None and (not isinstance(comment, str) or len(comment) > _LONGEST_COMMENT):
-        raise Problem(400, f"comment: must be a string of up to {_LONGEST_COMMENT:,} characters")
+    for key, shortest, longest in (("turn_id", 1, _LONGEST_ID), ("metric", 1, _LONGEST_ID), ("comment", 0, _LONGEST_COMMENT)):
+        text = given.get(key)
+        if (text is not None or key == "turn_id") and not (isinstance(text, str) and shortest <= len(text) <= longest):
+            raise Problem(400, f"{key}: must be a string of {shortest} to {longest:,} characters")
+    if given.get("chosen") not in (None, *CHOICES):
+        raise Problem(400, f"chosen: must be one of {', '.join(CHOICES)}")
     for key, least, most in (("value", -1e9, 1e9), ("rating", 1, 5)):
         value = given.get(key)
         if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= most):

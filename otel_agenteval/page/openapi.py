@@ -7,6 +7,7 @@ from typing import Any
 from .. import __version__
 from ..core.finding import SEVERITIES
 from ..evaluation.turn_facts import CONDITION
+from .labels import CHOICES
 from .parameters import MOST_GIVEN, Parameter
 from .routes import BASE, ROUTES, Route
 
@@ -78,6 +79,7 @@ _BODY: dict[str, dict[str, Any]] = {
     "value": {"type": ["number", "null"], "minimum": -1e9, "maximum": 1e9},
     "rating": {"type": ["number", "null"], "minimum": 1, "maximum": 5},
     "comment": {"type": ["string", "null"], "maxLength": 10_000},
+    "chosen": {"enum": [*CHOICES, None]},
 }
 
 _EXCERPT: dict[str, Any] = {

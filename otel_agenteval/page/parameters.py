@@ -150,9 +150,9 @@ OF_TURNS = (
 OF_SUMS = (*WHEN, *WHOSE, Parameter("metric", "text", "only this metric"))
 
 
-def _facts_in(texts: Sequence[str]) -> tuple[FactCondition, ...]:
+def facts_in(texts: Sequence[str], name: str = "fact") -> tuple[FactCondition, ...]:
     try:
-        return tuple(FactCondition.parse(text, "fact") for text in texts)
+        return tuple(FactCondition.parse(text, name) for text in texts)
     except ConfigError as error:
         raise Problem(400, str(error)) from None
 
@@ -162,5 +162,5 @@ def filter_of(given: Mapping[str, Any], tenant: str | None) -> Filter:
     return Filter(
         since=given.get("since"), until=given.get("until"), agents=given.get("agent", ()), services=given.get("service", ()), versions=given.get("version", ()),
         models=given.get("model", ()), tenant=tenant, conversation=given.get("conversation"), metric=given.get("metric"), outcome=given.get("outcome"),
-        severity=given.get("severity"), below=given.get("below"), above=given.get("above"), tool=given.get("tool"), mode=given.get("mode"), error=bool(given.get("error")), facts=_facts_in(given.get("fact", ())), text=given.get("text"),
+        severity=given.get("severity"), below=given.get("below"), above=given.get("above"), tool=given.get("tool"), mode=given.get("mode"), error=bool(given.get("error")), facts=facts_in(given.get("fact", ())), text=given.get("text"),
     )  # fmt: skip

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ..outlets.store.views import GROUPS
+from ..outlets.store.views import GROUPS, MOST_COUNTED, RANKED
 from .api import Api, FileResponse, Request
-from .labels import FIELDS
+from .labels import CHOICES, FIELDS
 from .parameters import OF_SUMS, OF_TURNS, WHEN, WHOSE, Parameter, Problem
 
 BASE = "/api/v1"
@@ -47,8 +47,12 @@ class Route:
 ROUTES = (
     Route("GET", "/turns", Api.turns, "List turns in pages, newest first", (
         *OF_TURNS, Parameter("limit", "count", "maximum number of results", least=1, most=500, default=100), _CURSOR,
-        Parameter("order", "text", "sort order by start", ("newest", "oldest"), default="newest"),
+        Parameter("order", "text", "sort order. The first two are by start. For the others, each page ranks the turns that it has time to read", ("newest", "oldest", *RANKED), default="newest"),
     ), gives=("turns", "next", "searching")),
+    Route("GET", "/count", Api.count, f"Count turns, up to {MOST_COUNTED:,}. If `complete` is false, there are more", OF_TURNS, gives=("turns", "complete")),
+    Route("GET", "/conversations", Api.conversations, "List the totals of conversations with a matching turn in pages, the latest first. A conversation can be in several pages", (
+        *OF_TURNS, Parameter("limit", "count", "number of matching turns whose conversations are listed", least=1, most=500, default=500), _CURSOR,
+    ), gives=("conversations", "next")),
     Route("GET", "/turns/{turn_id}", Api.turn, "Get one turn with its scores and the outcome of each metric", in_path=(_TURN_ID,), gives=("turn", "content", "content_kept", "scores", "first_fault", "texts", "outcomes", "conversation", "trace_url", "labels")),
     Route("GET", "/turns/{turn_id}/why", Api.why, "Get the outcome of each metric on a turn", in_path=(_TURN_ID,), gives=("turn_id", "metrics", "scores")),
     Route("GET", "/turns/{turn_id}/case", Api.case, "Get a turn in the form turn.v1, for use as a test case", in_path=(_TURN_ID,)),
@@ -89,7 +93,7 @@ ROUTES = (
     Route("GET", "/metrics", Api.metrics, "Get the catalog of metrics", gives=("metrics",)),
     Route("GET", "/health", Api.health, "Get the status of the sidecar and the store", gives=("sidecar", "store")),
     Route("GET", "/labels", Api.labelled, "List the current labels", gives=("labels",)),
-    Route("GET", "/labels/next", Api.next_to_label, "Get the turn whose label would be most informative", (*WHEN, *WHOSE, Parameter("metric", "text", "metric of the label")), gives=("turn_id", "labelled")),
+    Route("GET", "/labels/next", Api.next_to_label, "Get an unlabeled turn of the latest 1,000: drawn at random, or the one with the score closest to its threshold", (*WHEN, *WHOSE, Parameter("metric", "text", "metric of the label"), Parameter("choice", "text", "how to choose it", CHOICES[:2], default="random")), gives=("turn_id", "labelled")),
     Route("POST", "/labels", Api.label, "Store a label for `calibrate`", body=FIELDS, gives=("label",)),
 )  # fmt: skip
 

@@ -42,6 +42,8 @@ class Label:
     good: bool
     metric: str | None = None
     """Metric that the label is for, or None for every metric of the turn."""
+    drawn: bool = True
+    """False if the turn was chosen, so that its label biases rates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,8 @@ class Trust:
 
     metric: str
     confusion: Confusion
+    chosen: int
+    """Number of labels that count only for the threshold, because their turns weren't drawn at random."""
     threshold: Threshold | None
     current: float | None
     judged: int
@@ -77,7 +81,8 @@ class Trust:
 def read_labels(path: str) -> list[Label]:
     """Read labels from a JSONL, CSV or Parquet file, or raise a :class:`ConfigError` that names the row. Columns are ``turn_id``
     or ``case_id``, ``label`` (pass, fail, good, bad, yes, no, 1, 0, 👍, 👎), and optionally ``metric``. If the column ``by`` names
-    the person, a later label by the same person replaces the earlier one. A ``null`` label withdraws it.
+    the person, a later label by the same person replaces the earlier one. A ``null`` label withdraws it. A ``chosen`` other than
+    ``random`` marks turns that weren't drawn at random.
     """
     found: dict[tuple[object, ...], Label] = {}
     for number_of_row, (place, row) in enumerate(rows_in(path, "labels")):
@@ -94,7 +99,7 @@ def read_labels(path: str) -> list[Label]:
         word = str(label).strip().lower()
         if word not in _GOOD and word not in _BAD:
             raise ConfigError(f"labels: {place}: label {label!r} is unknown. Write pass or fail")
-        found[key] = Label(str(turn), word in _GOOD, metric)
+        found[key] = Label(str(turn), word in _GOOD, metric, row.get("chosen") in (None, "", "random"))
     if not found:
         raise ConfigError(f"labels: {path}: no label in the file")
     return list(found.values())
@@ -153,12 +158,12 @@ def trust_in(run: Run, labels: Sequence[Label], metric: str | None = None, judge
     return found
 
 
-def _labeled(series: MetricSeries, by_turn: Mapping[str, Sequence[Label]]) -> Iterator[tuple[bool, ScoreRow]]:
+def _labeled(series: MetricSeries, by_turn: Mapping[str, Sequence[Label]]) -> Iterator[tuple[Label, ScoreRow]]:
     for row in series.verdicts:
         for turn in dict.fromkeys((row.about.turn_id, row.about.case_id)):
             given = [label for label in by_turn.get(turn or "", ()) if label.metric in (None, series.facts.metric)]
             for label in given[-1:]:  # the last one of a turn counts
-                yield label.good, row
+                yield label, row
 
 
 def _preference(labeled: Sequence[tuple[bool, ScoreRow]], judge: str | None) -> Preference | None:
@@ -179,16 +184,17 @@ def _is_same(judge: str, model: str) -> bool:
     return one.startswith(other) or other.startswith(one)
 
 
-def _trust(series: MetricSeries, labeled: Sequence[tuple[bool, ScoreRow]], judge: str | None) -> Trust:
+def _trust(series: MetricSeries, every: Sequence[tuple[Label, ScoreRow]], judge: str | None) -> Trust:
+    labeled = [(label.good, row) for label, row in every if label.drawn]
     confusion = Confusion.of([(good, bool(row.passed)) for good, row in labeled])
     verdicts = series.verdicts
     called_bad = sum(not row.passed for row in verdicts)
-    scored = [(good, row.value) for good, row in labeled if row.value is not None]
+    scored = [(label.good, row.value) for label, row in every if row.value is not None]
     predicted = predicted_rate(
         [(good, float(bool(row.passed))) for good, row in labeled], [float(bool(row.passed)) for row in verdicts]
     )
     return Trust(
-        series.label, confusion, fit_threshold(scored, lower_is_better=series.facts.direction == "down") if scored else None,
+        series.label, confusion, len(every) - len(labeled), fit_threshold(scored, lower_is_better=series.facts.direction == "down") if scored else None,
         series.facts.threshold, len(verdicts), called_bad, rogan_gladen(called_bad, len(verdicts), confusion), _preference(labeled, judge),
         None if predicted is None else Estimate(1 - predicted.mean, 1 - predicted.high, 1 - predicted.low, predicted.n_eff),
     )  # fmt: skip
@@ -220,7 +226,7 @@ def to_label(run: Run, labels: Sequence[Label], count: int, metric: str | None =
     return [
         {
             "turn_id": turn, "case_id": row.about.case_id, "metric": row.series.facts.metric, "score": row.value, "passed": row.passed,
-            "label": None,
+            "label": None, "chosen": "random" if any(row is one for one in explored) else "doubtful",
         }
         for turn, row in list(chosen.items())[:count]
     ]  # fmt: skip
@@ -270,6 +276,8 @@ def _rows(trust: Trust) -> Iterator[tuple[str, str]]:
 
 def warnings_of(trust: Trust) -> list[str]:
     of, found = trust.confusion, []
+    if trust.chosen:
+        found.append(f"{trust.metric}: {trust.chosen} labels of turns that weren't drawn at random count only for the threshold")
     if min(of.bad, of.good) < _FEW:
         found.append(
             f"{trust.metric}: {of.bad} bad and {of.good} good labels; with fewer than {_FEW} of each, intervals are wide"
@@ -300,7 +308,7 @@ def as_html(found: Sequence[Trust]) -> str:
 def as_data(found: Iterable[Trust]) -> list[dict[str, Any]]:
     return [
         {
-            "metric": trust.metric, "labelled": trust.confusion.n, "confusion": trust.confusion._asdict(), "agreement": trust.confusion.agreement,
+            "metric": trust.metric, "labelled": trust.confusion.n, "chosen": trust.chosen, "confusion": trust.confusion._asdict(), "agreement": trust.confusion.agreement,
             "kappa": trust.confusion.kappa, "recall": trust.confusion.recall, "precision": trust.confusion.precision,
             "specificity": trust.confusion.specificity, "judged": trust.judged, "said_bad": trust.called_bad,
             "corrected": None if trust.corrected is None else trust.corrected._asdict(),

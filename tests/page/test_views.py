@@ -87,6 +87,68 @@ def test_lists_have_what_their_filters_say_in_order(few: int, path: str, rows: A
             assert ids(views, wanted, order="oldest") == expected, name
 
 
+RANKS: dict[str, Callable[[dict[str, Any]], float]] = {
+    "slowest": lambda turn: turn["duration_s"],
+    "costliest": lambda turn: turn["cost_usd"],
+    "most_tokens": lambda turn: turn["input_tokens"] + turn["output_tokens"],
+}
+
+
+@pytest.mark.parametrize("blocks", [(7, 50), (10_000,)])
+def test_ranked_lists_begin_with_the_highest(blocks: Any, path: str, rows: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("otel_agenteval.outlets.store.views._BLOCKS", blocks)
+    monkeypatch.setattr("otel_agenteval.outlets.store.views._SECONDS", 60.0)
+    for name in ("all", "an agent", "a time", "a failed metric"):
+        wanted, matches = FILTERS[name]
+        kept = [turn for turn, scores in rows if matches(turn, scores)]
+        for order, value in RANKS.items():
+            with Views(path) as views:
+                page = views.listed(wanted, 5, order=order)  # type: ignore[arg-type]
+            assert [value(turn) for turn in page.turns] == sorted(map(value, kept), reverse=True)[:5]
+            assert page.end is None
+
+
+def test_a_ranked_list_ranks_as_much_as_it_has_time_to_read(path: str, rows: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("otel_agenteval.outlets.store.views._BLOCKS", (100,))
+    clock = iter(range(10_000))  # a second passes with each look
+    with Views(path, lambda: float(next(clock))) as views:
+        page = views.listed(Filter(), 3, order="slowest")
+        following = views.listed(Filter(), 3, page.end, "slowest")
+    latest = sorted((turn["duration_s"] for turn, _ in rows[-100:]), reverse=True)
+    assert [turn["duration_s"] for turn in page.turns] == latest[:3]
+    assert page.end is not None
+    assert page.end.at == rows[-100][0]["start"]
+    assert [turn["duration_s"] for turn in following.turns] == sorted((turn["duration_s"] for turn, _ in rows[-200:-100]), reverse=True)[:3]  # fmt: skip
+
+
+def test_turns_are_counted_up_to_a_limit(path: str, rows: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Views(path) as views:
+        for name, (wanted, matches) in FILTERS.items():
+            assert views.counted(wanted) == (sum(bool(matches(turn, scores)) for turn, scores in rows), True), name
+    monkeypatch.setattr("otel_agenteval.outlets.store.views.MOST_COUNTED", 100)
+    with Views(path) as views:
+        assert views.counted(Filter()) == (100, False)
+        assert views.counted(Filter(conversation="conv-7")) == (5, True)
+    monkeypatch.setattr("otel_agenteval.outlets.store.views._BLOCKS", (10,))
+    clock = iter(range(10_000))
+    with Views(path, lambda: float(next(clock))) as views:
+        assert views.counted(Filter()) == (10, False)
+
+
+def test_conversations_have_the_totals_of_their_turns(path: str, rows: Any) -> None:
+    with Views(path) as views:
+        found = views.conversations(["conv-7", "conv-90"], None)
+        assert views.conversations(["conv-7"], "acme") == views.conversations([], None) == []
+    assert [one["id"] for one in found] == ["conv-90", "conv-7"]
+    for one in found:
+        of = [(turn, scores) for turn, scores in rows if turn["conversation_id"] == one["id"]]
+        assert one["turns"] == len(of) == 5
+        assert one["failed"] == sum(any(score["passed"] == 0 for score in scores.values()) for _, scores in of)
+        assert one["errors"] == sum(turn["error"] is not None for turn, _ in of)
+        assert (one["cost_usd"], one["duration_s"]) == pytest.approx((0.05, sum(turn["duration_s"] for turn, _ in of)))
+        assert one["until"] == max(turn["start"] for turn, _ in of)
+
+
 def test_texts_are_shown_whatever_is_in_them(empty: str) -> None:
     texts = ["a \0 b", "\\u0000", "\u2028", '"', "\\"]
     turns = [turn_row(number, start=NOW, content={"input": f"{text}!", "output": text}) for number, text in enumerate(texts)]

@@ -41,7 +41,7 @@ from .statements import (
 )
 
 Outcome = Literal["pass", "fail", "error"]
-Order = Literal["newest", "oldest"]
+Order = Literal["newest", "oldest", "slowest", "costliest", "most_tokens"]
 
 _BLOCKS = (200, 1_000, 4_000)
 """Turns to check between two readings of the clock. The number grows if the search is fast."""
@@ -49,9 +49,10 @@ _FEW = 1_000
 """Number of matching scores up to which a list starts from scores instead of turns."""
 _SECONDS = 0.1
 """Seconds that one request searches for turns."""
+MOST_COUNTED = 10_000
 _MOST_CHANGED = 200
 _NEVER = 1 << 40
-_LISTED = tuple(name for name in TURN_COLUMNS if name not in ("content", "labels", "attributes"))
+_LISTED = ", ".join(f"turns.{name}" for name in TURN_COLUMNS if name not in ("content", "labels"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +144,9 @@ class _Block(NamedTuple):
     end: Cursor | None
 
 
-_WAYS: dict[Order, tuple[str, str]] = {"newest": ("DESC", "<"), "oldest": ("ASC", ">")}
+RANKED: dict[Order, Sequence[str]] = {"slowest": ["duration_s"], "costliest": ["cost_usd"], "most_tokens": ["input_tokens", "output_tokens"]}  # fmt: skip
+"""Columns whose sum decides the order."""
+_WAYS: dict[Order, tuple[str, str]] = {"oldest": ("ASC", ">"), **dict.fromkeys(("newest", *RANKED), ("DESC", "<"))}
 """Sort direction, and the comparison of a later turn in the list with an earlier one."""
 GROUPS = {
     "agent": "agent", "service": "service", "version": "service_version", "model": "model", "tenant": "tenant", "judge": "judge_model",
@@ -207,33 +210,65 @@ class Views(StoreReader):
         self._db.execute("BEGIN")  # all reads see one state, although sums change in the meantime
 
     def listed(self, wanted: Filter, limit: int = 100, start: Cursor | None = None, order: Order = "newest") -> TurnPage:
-        """Return matching turns after ``start``, as many as are found in the request's time."""
+        """Return matching turns after ``start`` that are found in the request's time. A ranked order ranks those before ``end``."""
+        way, ranked, p = _WAYS[order][0], RANKED.get(order, ()), self._sql.p
+        rank = " + ".join(f"coalesce(turns.{name}, 0)" for name in ranked)
+        found: list[dict[str, Any]] = []
+        for block, at in self._parts(wanted, start, order):
+            rows = self._db.execute(
+                f"SELECT {_LISTED}, {AT} AS at FROM turns WHERE {block.where} ORDER BY {rank or at} {way}, turn_id {way} LIMIT {p}",
+                [*block.where.values, limit - (0 if ranked else len(found))],
+            ).fetchall()
+            found += [plain(row) for row in rows]
+            start = block.end
+            if ranked:
+                found.sort(key=lambda turn: -sum(turn[name] or 0 for name in ranked))
+                del found[limit:]
+            elif len(found) == limit:
+                return TurnPage(found, Cursor(found[-1]["at"], found[-1]["turn_id"]))
+        return TurnPage(found, start)
+
+    def counted(self, wanted: Filter) -> tuple[int, bool]:
+        """Return the number of matching turns that are found in the request's time, and True if there are no more."""
+        count, start = 0, None
+        for block, _ in self._parts(wanted, None, "newest"):
+            count += self._db.execute(f"SELECT count(*) FROM turns WHERE {block.where}", block.where.values).fetchone()[0]
+            start = block.end
+            if count > MOST_COUNTED:
+                return MOST_COUNTED, False
+        return count, start is None
+
+    def _parts(self, wanted: Filter, start: Cursor | None, order: Order) -> Iterator[tuple[_Block, str]]:
+        """Yield blocks of matching turns, each with SQL for the time, until the end or until the request's time is over."""
         where, sql = _of_turns(wanted, self._sql), self._sql
         few = self._few(wanted)
         if few is not None:
             where.add(among("turns.turn_id", few, sql), *few)
-        by_time = few is None and wanted.conversation is None
         begun = self._now()
-        found: list[dict[str, Any]] = []
         for number in itertools.count():
-            size = _BLOCKS[min(number, len(_BLOCKS) - 1)]
-            if by_time:
-                block, at = self._block(wanted, start, order, size), AT
+            if few is None and wanted.conversation is None:
+                block, at = self._block(wanted, start, order, _BLOCKS[min(number, len(_BLOCKS) - 1)]), AT
             else:
                 at = sql.unindexed.format(AT)
                 block = _Block(_of_time(wanted, sql, start, order, at), None)
-            rows = self._db.execute(
-                f"SELECT {', '.join(f'turns.{name}' for name in _LISTED)}, {AT} AS at FROM turns WHERE {block.where} AND {where} "
-                f"ORDER BY {at} {_WAYS[order][0]}, turn_id {_WAYS[order][0]} LIMIT {sql.p}",
-                [*block.where.values, *where.values, limit - len(found)],
-            ).fetchall()
-            found += [plain(row) for row in rows]
-            if len(found) == limit:
-                return TurnPage(found, Cursor(found[-1]["at"], found[-1]["turn_id"]))
+            block.where.add(str(where), *where.values)
+            yield block, at
             start = block.end
             if start is None or self._now() >= begun + _SECONDS:
-                break
-        return TurnPage(found, start)
+                return
+
+    def conversations(self, ids: Sequence[str], tenant: str | None) -> list[dict[str, Any]]:
+        """Return the totals of conversations, the latest first."""
+        where = Where(self._sql, "turns.superseded_by IS NULL AND turns.is_conversation = 0")
+        where.among("conversation_id", ids or [""])
+        where.compare("tenant =", tenant)
+        failed = "EXISTS (SELECT 1 FROM scores WHERE scores.turn_id = turns.turn_id AND scores.revision = turns.revision AND verdict = 0)"
+        rows = self._db.execute(
+            f"SELECT conversation_id AS id, count(*) AS turns, count(CASE WHEN {failed} THEN 1 END) AS failed, count(error) AS errors, sum(cost_usd) AS cost_usd, "
+            f"max(cost_estimated) AS cost_estimated, sum(duration_s) AS duration_s, max({AT}) AS until FROM turns WHERE {where} GROUP BY 1 ORDER BY until DESC, 1",
+            where.values,
+        )
+        return [{**dict(row), "cost_estimated": bool(row["cost_estimated"])} for row in rows]
 
     def all_listed(self, wanted: Filter, size: int) -> Iterator[dict[str, Any]]:
         """Yield all matching turns, latest first. They are read in pages of ``size``."""
@@ -254,8 +289,8 @@ class Views(StoreReader):
         ).fetchone()
         if last is None:
             return _Block(where, None)
-        more = _WAYS["oldest" if order == "newest" else "newest"][1]
-        where.add(f"({AT}, turns.turn_id) {more}= ({p}, {p})", *last)
+        more = _WAYS["newest" if order == "oldest" else "oldest"][1]
+        where.add(f"{AT} {more}= {p} AND ({AT}, turns.turn_id) {more}= ({p}, {p})", last[0], *last)  # SQLite needs the first one
         return _Block(where, Cursor(*last))
 
     def _few(self, wanted: Filter) -> list[str] | None:
@@ -328,7 +363,7 @@ class Views(StoreReader):
 
     def scores_of(self, turn_ids: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
         rows = self._db.execute(
-            "SELECT turn_id, metric, kind, value, passed, label, status, unit, direction FROM scores JOIN turns USING (turn_id) "
+            "SELECT turn_id, metric, kind, value, threshold, passed, label, status, unit, direction FROM scores JOIN turns USING (turn_id) "
             f"WHERE {among('turn_id', turn_ids, self._sql)} AND {CURRENT} ORDER BY metric",
             list(turn_ids),
         )
@@ -352,7 +387,7 @@ class Views(StoreReader):
         """Return turns that arrived, or got scores, after a time, the earliest first."""
         where, p = _of_turns(wanted, self._sql), self._sql.p
         rows = self._db.execute(
-            f"SELECT {', '.join(f'turns.{name}' for name in _LISTED)}, {AT} AS at FROM turns WHERE stored_at > {p} AND {where} ORDER BY stored_at LIMIT {p}",
+            f"SELECT {_LISTED}, {AT} AS at FROM turns WHERE stored_at > {p} AND {where} ORDER BY stored_at LIMIT {p}",
             [stored_at, *where.values, _MOST_CHANGED],
         )
         return [plain(row) for row in rows]
@@ -665,7 +700,8 @@ def _of_time(wanted: Filter, sql: Syntax, start: Cursor | None = None, order: Or
     where.compare(f"{at} >=", wanted.since)
     where.compare(f"{at} <", wanted.until)
     if start is not None:
-        where.add(f"({at}, turns.turn_id) {_WAYS[order][1]} ({sql.p}, {sql.p})", *start)
+        way, p = _WAYS[order][1], sql.p
+        where.add(f"{at} {way}= {p} AND ({at}, turns.turn_id) {way} ({p}, {p})", start.at, *start)
     return where
 
 

@@ -1,5 +1,5 @@
 // The page: which view an address shows, and the keys that work everywhere.
-import { Guarded, Link, go, html, link, render, useAddress, useGet, useLayoutEffect, useRef, useState } from "./core.js";
+import { Guarded, Link, go, html, link, render, useAddress, useGet, useKeys, useLayoutEffect, useRef, useState } from "./core.js";
 import { Compare } from "./compare.js";
 import { Differences } from "./differences.js";
 import { Fleet } from "./fleet.js";
@@ -7,7 +7,7 @@ import { LabelNext } from "./label.js";
 import { FailureModes } from "./modes.js";
 import { Catalogue, Health } from "./others.js";
 import { OneTurn } from "./turn.js";
-import { Turns } from "./turns.js";
+import { Conversations, Turns } from "./turns.js";
 
 const VIEWS = [["/", "Fleet", "f"], ["/turns", "Turns", "t"], ["/differences", "Differences", "d"], ["/compare", "Compare", "c"], ["/label", "Label", "l"], ["/catalogue", "Metrics", "m"], ["/health", "Health", "h"]];
 const FAILURES = ["/failure-modes", "Failure modes", "x"]; // reached from the others: on a phone, the navigation has no room for it
@@ -28,21 +28,16 @@ function App() {
     if (first.current) first.current = false;
     else { main.current?.focus({ preventScroll: true }); scrollTo(0, 0); }
   }, [path]);
-  useLayoutEffect(() => {
-    let last = "";
-    const press = (event) => {
-      if (event.target.closest?.("input, select, textarea") || event.metaKey || event.ctrlKey || event.altKey) return;
-      if (last === "g") { const view = ALL.find(([, , key]) => key === event.key); if (view) { event.stopImmediatePropagation(); event.preventDefault(); go(link(view[0], new URLSearchParams(location.search))); } }
-      else if (event.key === "?") setHelp((on) => !on);
-      else if (event.key === "Escape") setHelp(false);
-      else if (event.key === "/") { event.preventDefault(); const search = document.getElementById("search"); search?.closest("details")?.setAttribute("open", ""); search?.focus(); }
-      last = last === "g" ? "" : event.key;
-    };
-    addEventListener("keydown", press, true);
-    return () => removeEventListener("keydown", press, true);
-  }, []);
+  const last = useRef("");
+  useKeys((event) => {
+    if (last.current === "g") { const view = ALL.find(([, , key]) => key === event.key); if (view) { event.stopImmediatePropagation(); event.preventDefault(); go(link(view[0], new URLSearchParams(location.search))); } }
+    else if (event.key === "?") setHelp((on) => !on);
+    else if (event.key === "Escape") setHelp(false);
+    else if (event.key === "/") { event.preventDefault(); const search = document.getElementById("search"); search?.closest("details")?.setAttribute("open", ""); search?.focus(); }
+    last.current = last.current === "g" ? "" : event.key;
+  }, [], true);
   const shared = { address, facets: facets.value };
-  const view = path === "/" ? html`<${Fleet} ...${shared} />` : path === "/turns" ? html`<${Turns} ...${shared} />` : turn ? html`<${OneTurn} ...${shared} written=${turn} />`
+  const view = path === "/" ? html`<${Fleet} ...${shared} />` : path === "/turns" ? html`<${address.query.get("group") === "conversation" ? Conversations : Turns} ...${shared} />` : turn ? html`<${OneTurn} ...${shared} written=${turn} />`
     : path === "/differences" ? html`<${Differences} ...${shared} />` : path === "/failure-modes" ? html`<${FailureModes} ...${shared} />` : path === "/compare" ? html`<${Compare} ...${shared} />` : path === "/label" ? html`<${LabelNext} ...${shared} />` : path === "/catalogue" ? html`<${Catalogue} ...${shared} />` : path === "/health" ? html`<${Health} />`
     : html`<h1>Not found</h1><p><${Link} to="/">To the fleet</${Link}></p>`;
   const current = turn ? "/turns" : path === FAILURES[0] ? "/differences" : path;

@@ -57,7 +57,7 @@ export function link(path, query, changes = {}) {
   const found = filtersOf(query);
   for (const [name, value] of Object.entries(changes)) {
     found.delete(name);
-    if (value !== null && value !== undefined && value !== "" && value !== false) found.set(name, textOf(value));
+    for (const one of [value].flat()) if (one !== null && one !== undefined && one !== "" && one !== false) found.append(name, textOf(one));
   }
   const text = found.toString();
   return text ? `${path}?${text}` : path;
@@ -169,6 +169,15 @@ export const isBad = (score) => score.status === "error" || (score.passed === fa
 
 export const isWorse = (mode) => mode.trend === "new" || mode.trend === "growing";
 export const modeName = ({ kind, step, error }) => `${step ? `${kind}: ${step}` : kind}${error ? ` (${error})` : ""}`;
+
+// Calls `press` for keys, except those that are typed into a field. A key that comes before the next frame means what is shown.
+export function useKeys(press, what, capture = false) {
+  useLayoutEffect(() => {
+    const listen = (event) => event.target.closest?.("input, select, textarea") || event.metaKey || event.ctrlKey || event.altKey || press(event);
+    addEventListener("keydown", listen, capture);
+    return () => removeEventListener("keydown", listen, capture);
+  }, what);
+}
 
 // Opens all that an element is folded in.
 function unfold(element) {

@@ -1,8 +1,8 @@
 // Labels of people: by the keyboard alone, one turn after the other.
-import { Link, Mark, Wait, filtersOf, go, html, isBad, link, number, post, useEffect, useLayoutEffect, useGet, useState } from "./core.js";
+import { Link, Mark, Wait, filtersOf, go, html, isBad, link, number, post, useGet, useKeys, useState } from "./core.js";
 import { Evidence } from "./evidence.js";
 
-export function LabelForm({ turnId, scores, labels, done }) {
+export function LabelForm({ turnId, scores, labels, done, chosen = "hand" }) {
   const [metric, setMetric] = useState("");
   const [comment, setComment] = useState("");
   const [value, setValue] = useState("");
@@ -11,20 +11,12 @@ export function LabelForm({ turnId, scores, labels, done }) {
   const send = async (label) => {
     const number = (text) => (text === "" ? undefined : Number(text));
     try {
-      await post("labels", { turn_id: turnId, label, ...(metric ? { metric } : {}), ...(comment ? { comment } : {}), value: number(value), rating: number(rating) });
+      await post("labels", { turn_id: turnId, label, chosen, ...(metric ? { metric } : {}), ...(comment ? { comment } : {}), value: number(value), rating: number(rating) });
       say(label === null ? "Label removed." : `Kept: ${label}.`);
       done(label);
     } catch (error) { say(error.message); }
   };
-  useLayoutEffect(() => { // a key that comes before the next frame means what is shown
-    const press = (event) => {
-      if (event.target.closest?.("input, select, textarea") || event.metaKey || event.ctrlKey || event.altKey) return;
-      if (event.key === "p") send("pass");
-      else if (event.key === "f") send("fail");
-    };
-    addEventListener("keydown", press);
-    return () => removeEventListener("keydown", press);
-  });
+  useKeys((event) => { if (event.key === "p") send("pass"); else if (event.key === "f") send("fail"); });
   return html`<form class="label-form" aria-label="Label" onSubmit=${(event) => event.preventDefault()}>
     <div class="bar"><button type="button" aria-keyshortcuts="p" onClick=${() => send("pass")}>Pass <kbd>p</kbd></button> <button type="button" aria-keyshortcuts="f" onClick=${() => send("fail")}>Fail <kbd>f</kbd></button>
       <label>about <select value=${metric} onChange=${(event) => setMetric(event.currentTarget.value)}><option value="">the whole turn</option>${scores.map((score) => html`<option value=${score.metric}>${score.metric}</option>`)}</select></label></div>
@@ -39,19 +31,21 @@ export function LabelForm({ turnId, scores, labels, done }) {
 
 export function LabelNext({ address, facets }) {
   const { query } = address;
-  const metric = query.get("metric") ?? "";
+  const metric = query.get("metric") ?? "", choice = query.get("choice") === "doubtful" ? "doubtful" : "random", blind = choice === "random";
+  const to = (changes) => go(link("/label", query, { choice: blind ? null : choice, ...changes }));
   const [turn, next] = useState(0);
   const asked = filtersOf(query, ["since", "until", "agent", "service", "version", "model", "metric"]);
-  const found = useGet(facets?.labels ? `labels/next?${asked}` : null, turn);
+  const found = useGet(facets?.labels ? `labels/next?${asked}&choice=${choice}` : null, turn);
   if (facets && !facets.labels) return html`<h1>Label</h1><p class="empty">Labeling is off. To turn it on, name a file: <code>serve.page.labels</code>, or <code>otel-agenteval ui PATH --labels labels.jsonl</code>; then <code>otel-agenteval calibrate labels.jsonl</code> compares the labels with each judge.</p>`;
   return html`<h1>Label</h1>
-    <p class="bar"><label>About <select value=${metric} onChange=${(event) => go(link("/label", query, { metric: event.currentTarget.value }))}><option value="">any metric</option>${(facets?.metrics ?? []).map((one) => html`<option value=${one.name}>${one.name}</option>`)}</select></label>
-      <span class="dim">The next turn is the one with the score closest to its threshold. Keys: <kbd>p</kbd> pass, <kbd>f</kbd> fail.</span></p>
-    <${Wait} of=${found}>${(one) => (one.turn_id ? html`<p>${one.labelled} labeled. <${Link} to=${link(`/turn/${encodeURIComponent(one.turn_id)}`, query)}>Open the whole turn</${Link}></p><${Candidate} key=${one.turn_id} id=${one.turn_id} done=${() => next(turn + 1)} />` : html`<p class="empty">${one.labelled} labeled, and no turn is left among the latest ones.</p>`)}</${Wait}>`;
+    <p class="bar"><label>About <select value=${metric} onChange=${(event) => to({ metric: event.currentTarget.value })}><option value="">any metric</option>${(facets?.metrics ?? []).map((one) => html`<option value=${one.name}>${one.name}</option>`)}</select></label>
+      <label>Turns <select value=${choice} onChange=${(event) => to({ choice: event.currentTarget.value === "doubtful" ? "doubtful" : null })}><option value="random">at random, without verdicts</option><option value="doubtful">closest to the threshold</option></select></label></p>
+    <p class="dim">${blind ? "Drawn from the latest 1,000 turns. Verdicts stay hidden, so that the labels measure the judge." : "These labels set thresholds. calibrate doesn't use them for rates, which they would bias."} Keys: <kbd>p</kbd> pass, <kbd>f</kbd> fail.</p>
+    <${Wait} of=${found}>${(one) => (one.turn_id ? html`<p>${one.labelled} labeled. <${Link} to=${link(`/turn/${encodeURIComponent(one.turn_id)}`, query)}>Open the whole turn${blind ? ", with its verdicts" : ""}</${Link}></p><${Candidate} key=${one.turn_id} id=${one.turn_id} choice=${choice} done=${() => next(turn + 1)} />` : html`<p class="empty">${one.labelled} labeled, and no turn is left among the latest ones.</p>`)}</${Wait}>`;
 }
 
-function Candidate({ id, done }) {
+function Candidate({ id, choice, done }) {
   const found = useGet(`turns/${encodeURIComponent(id)}`);
   return html`<${Wait} of=${found}>${(all) => html`<div class="two"><section><dl class="facts"><div><dt>asked</dt><dd dir="auto">${all.content?.input ?? "not shown"}</dd></div><div><dt>answered</dt><dd dir="auto">${all.content?.output ?? "not shown"}</dd></div></dl></section>
-    <section><${LabelForm} turnId=${all.turn.turn_id} scores=${all.scores} labels=${all.labels} done=${done} /><ul class="labels">${all.scores.filter((score) => isBad(score) || score.kind !== "code").map((score) => html`<li><code>${score.metric}</code> <${Mark} score=${score} /> ${score.type === "boolean" ? "" : number(score.value, score.unit)} ${score.explanation ?? ""}<${Evidence} score=${score} /></li>`)}</ul></section></div>`}</${Wait}>`;
+    <section><${LabelForm} turnId=${all.turn.turn_id} scores=${all.scores} labels=${all.labels} done=${done} chosen=${choice} />${choice !== "random" && html`<ul class="labels">${all.scores.filter((score) => isBad(score) || score.kind !== "code").map((score) => html`<li><code>${score.metric}</code> <${Mark} score=${score} /> ${score.type === "boolean" ? "" : number(score.value, score.unit)} ${score.explanation ?? ""}<${Evidence} score=${score} /></li>`)}</ul>`}</section></div>`}</${Wait}>`;
 }

@@ -1,5 +1,5 @@
 // One turn: what was said, its steps, its scores and why, and its place in the conversation.
-import { Copy, Json, Link, Mark, Pick, Places, Rows, Text, Wait, bytes, cost, count, dollars, filtersOf, get, go, html, isBad, link, modeName, number, percent, reach, seconds, short, spread, sumsOf, textOf, time, useContext, useEffect, useLayoutEffect, useGet, useMarks, useMemo, useState } from "./core.js";
+import { Copy, Json, Link, Mark, Pick, Places, Rows, Text, Wait, bytes, cost, count, dollars, filtersOf, get, go, html, isBad, link, modeName, number, percent, reach, seconds, short, spread, sumsOf, textOf, time, useContext, useLayoutEffect, useGet, useKeys, useMarks, useMemo, useState } from "./core.js";
 import { Evidence, Findings } from "./evidence.js";
 import { LabelForm } from "./label.js";
 
@@ -12,16 +12,11 @@ export function OneTurn({ address, facets, written }) {
   const to = (other) => (other ? link(`/turn/${encodeURIComponent(other)}`, query) : null);
   const known = beside.path?.includes(encodeURIComponent(id)) ? beside.value : null; // those of the turn before would lead astray
   const newer = to(known?.newer), older = to(known?.older);
-  useLayoutEffect(() => { // a key that comes before the next frame means what is shown
-    const press = (event) => {
-      if (event.target.closest?.("input, select, textarea") || event.metaKey || event.ctrlKey || event.altKey) return;
-      if (location.pathname !== address.path) return; // on the way to another turn: its neighbours are not yet known
-      if (event.key === "k" && newer) go(newer);
-      else if (event.key === "j" && older) go(older);
-      else if (event.key === "u") go(link("/turns", query));
-    };
-    addEventListener("keydown", press);
-    return () => removeEventListener("keydown", press);
+  useKeys((event) => {
+    if (location.pathname !== address.path) return; // on the way to another turn: its neighbours are not yet known
+    if (event.key === "k" && newer) go(newer);
+    else if (event.key === "j" && older) go(older);
+    else if (event.key === "u") go(link("/turns", query));
   }, [newer, older, address]);
   const step = (target, text, key) => (target ? html`<${Link} class="button" to=${target} aria-keyshortcuts=${key}>${text}</${Link}>` : html`<span class="button off" aria-disabled="true">${text}</span>`);
   return html`<nav class="bar" aria-label="Turns of this filter"><${Link} to=${link("/turns", query)}>‹ All turns${asked ? " of this filter" : ""}</${Link}> ${step(newer, "Newer", "k")} ${step(older, "Older", "j")}</nav>
@@ -216,16 +211,10 @@ function used(step) {
   return [...tokens, step.cost_usd > 0 && dollars(step.cost_usd), (step.time_to_first_token_s ?? null) !== null && `first token ${seconds(step.time_to_first_token_s)}`, step.finish_reason && textOf(step.finish_reason)].filter(Boolean).join(", ");
 }
 
+const KINDS = [["agent_runs", "agent"], ["llm_calls", "model", "model"], ["tool_calls", "tool"], ["retrievals", "retrieval", "query"], ["handoffs", "hand-off", "to"]]; // what names them
 // The steps in time, each with the paths of those that it is within, and how many are within it.
 function stepsOf(content) {
-  const listed = (name, kind, of) => (content[name] ?? []).map((one, i) => ({ kind, path: `${name}[${i}]`, ...of(one), ...one }));
-  const steps = [
-    ...listed("agent_runs", "agent", () => ({})),
-    ...listed("llm_calls", "model", (call) => ({ name: call.model })),
-    ...listed("tool_calls", "tool", () => ({})),
-    ...listed("retrievals", "retrieval", (one) => ({ name: textOf(one.query).slice(0, 80) })),
-    ...listed("handoffs", "hand-off", (one) => ({ name: one.to })),
-  ];
+  const steps = KINDS.flatMap(([list, kind, named]) => (content[list] ?? []).map((one, i) => ({ kind, path: `${list}[${i}]`, name: textOf(one[named]).slice(0, 80) || null, ...one })));
   if (!steps.length) return null;
   const spans = new Map((content.spans ?? []).map((span, i) => [span.id, { ...span, place: i }]));
   const begun = (step) => spans.get(step.span_id)?.start_s ?? Infinity;
@@ -246,9 +235,7 @@ function stepsOf(content) {
   return { steps, scale, inTime, begun, isInferred: (step) => spans.get(step.span_id)?.inferred };
 }
 
-function Inferred() {
-  return html`<span class="mark" title="Read by the shape of the span, without a parser for the framework">inferred</span>`;
-}
+const Inferred = () => html`<span class="mark" title="Read by the shape of the span, without a parser for the framework">inferred</span>`;
 
 // From the first beginning to the last end of what is shown; seconds after the turn's start.
 function timeScale(shown, least = 0) {
@@ -268,8 +255,7 @@ function TimeBar({ scale, start, duration }) {
 
 function Spans({ spans }) {
   const [open, set] = useState(false);
-  const [chosen, choose] = useState(null);
-  const [text, find] = useState("");
+  const [chosen, choose] = useState(null), [text, find] = useState("");
   const has = (...values) => values.some((value) => textOf(value).toLowerCase().includes(text.trim().toLowerCase()));
   const rows = useMemo(() => (open ? inOrder(spans).filter(({ span }) => has(span.name, span.id, span.attributes)) : []), [open, spans, text]);
   const attributes = Object.entries(chosen?.attributes ?? {}), matching = attributes.filter((one) => has(...one));

@@ -1,16 +1,16 @@
-// The list of turns: live, filtered, of any length.
-import { Link, Rows, cost, count, filtersOf, get, go, html, isBad, link, number, seconds, short, sumsOf, time, useCallback, useEffect, useLayoutEffect, useRef, useState } from "./core.js";
+// The list of turns: live, filtered, sorted, of any length, or the conversations that they belong to.
+import { FILTERS, Link, Rows, Wait, cost, count, filtersOf, get, go, html, isBad, link, number, seconds, short, sumsOf, time, useCallback, useEffect, useGet, useKeys, useMemo, useRef, useState } from "./core.js";
 import { Filters } from "./filters.js";
 
 const COLUMNS = [["time", "time"], ["id", "id"], ["agent", "agent"], ["said", "asked and answered"], ["failed", "failed"], ["value", "value of the metric"], ["model", "model"], ["version", "version"], ["tools", "tools"], ["duration", "duration"], ["tokens", "tokens"], ["cost", "cost"]];
 const AT_FIRST = ["time", "id", "agent", "said", "failed", "value", "duration", "cost"];
 const KEPT = "agenteval.columns";
+const SORTED = { time: ["newest", "oldest"], duration: ["slowest"], tokens: ["most_tokens"], cost: ["costliest"] };
+const WORDS = { oldest: "oldest first", slowest: "slowest first", most_tokens: "most tokens first", costliest: "costliest first" };
 const PART = 200;
 const HEIGHT = 36;
 
-function columnsKept() {
-  try { const found = JSON.parse(localStorage.getItem(KEPT)); return Array.isArray(found) && found.length ? found : AT_FIRST; } catch { return AT_FIRST; }
-}
+const columnsKept = () => { try { const found = JSON.parse(localStorage.getItem(KEPT)); return Array.isArray(found) && found.length ? found : AT_FIRST; } catch { return AT_FIRST; } };
 
 // What a row needs, and no more: a list may be long.
 function inShort(turn, metric) {
@@ -18,21 +18,24 @@ function inShort(turn, metric) {
   return {
     id: turn.turn_id, at: turn.at, agent: turn.agent, model: turn.model, version: turn.service_version, tools: turn.tools, duration: turn.duration_s, cost_usd: turn.cost_usd, cost_estimated: turn.cost_estimated,
     tokens: (turn.input_tokens ?? null) === null && (turn.output_tokens ?? null) === null ? null : (turn.input_tokens ?? 0) + (turn.output_tokens ?? 0), error: turn.error, asked: turn.asked, answered: turn.answered,
-    failed: turn.scores.filter(isBad).map((score) => score.metric), scored: turn.scores.length, value: of ? { value: of.value, unit: of.unit, bad: isBad(of), status: of.status } : null,
+    names: Object.keys({ ...turn.facts, ...turn.attributes }), failed: turn.scores.filter(isBad).map((score) => score.metric), scored: turn.scores.length, value: of ? { value: of.value, unit: of.unit, bad: isBad(of), status: of.status } : null,
   };
 }
 
+const Tabs = ({ query, order, grouped }) => html`<nav class="tabs" aria-label="Rows"><${Link} to=${link("/turns", query, { order })} aria-current=${grouped ? undefined : "true"}>Turns</${Link}><${Link} to=${link("/turns", query, { group: "conversation" })} aria-current=${grouped ? "true" : undefined}>Conversations</${Link}></nav>`;
+
 export function Turns({ address, facets }) {
-  const { query } = address;
-  const asked = filtersOf(query);
-  const metric = query.get("metric");
+  const { query } = address, metric = query.get("metric");
+  const filters = filtersOf(query), order = query.get("order") ?? "newest", ranked = !["newest", "oldest"].includes(order);
+  const asked = new URLSearchParams(filters);
+  if (order !== "newest") asked.set("order", order);
+  const counted = useGet(`count?${filters}`);
   const [list, set] = useState({ rows: [], next: null, done: false, error: null, key: null });
   const [selected, select] = useState(-1);
   const [columns, choose] = useState(columnsKept);
   const [live, setLive] = useState(false);
   const [waiting, setWaiting] = useState([]);
-  const busy = useRef(null);
-  const key = asked.toString();
+  const busy = useRef(null), key = asked.toString();
 
   const more = useCallback(async () => {
     const from = list.key === key ? list.next : null;
@@ -44,7 +47,7 @@ export function Turns({ address, facets }) {
     try {
       const found = await get(`turns?${wanted}`);
       if (busy.current !== key) return;
-      set((old) => ({ rows: [...(old.key === key ? old.rows : []), ...found.turns.map((turn) => inShort(turn, metric))], next: found.next, done: !found.next, searching: found.searching, error: null, key }));
+      set((old) => ({ rows: [...(old.key === key ? old.rows : []), ...found.turns.map((turn) => inShort(turn, metric))], next: found.next, done: ranked || !found.next, ranked: ranked && (found.next ? "some" : "all"), searching: found.searching, error: null, key }));
     } catch (error) {
       if (busy.current === key) set((old) => ({ ...old, rows: old.key === key ? old.rows : [], error: error.message, key }));
     } finally {
@@ -53,7 +56,7 @@ export function Turns({ address, facets }) {
   }, [key, list]);
   useEffect(() => { select(-1); setWaiting([]); }, [key]);
   useEffect(() => { if (list.key !== key || (list.searching && list.rows.length < 60 && !list.done)) more(); }, [key, list]);
-  useLive(live, asked, key, useCallback((turns) => setWaiting((old) => {
+  useLive(live && order === "newest", filters, key, useCallback((turns) => setWaiting((old) => {
     const come = turns.map((turn) => inShort(turn, metric));
     const ids = new Set(come.map((turn) => turn.id));
     return [...come.reverse(), ...old.filter((turn) => !ids.has(turn.id))].slice(0, 2000);
@@ -64,16 +67,11 @@ export function Turns({ address, facets }) {
     setWaiting([]);
   };
   const rows = list.key === key ? list.rows : [];
-  useLayoutEffect(() => { // a key that comes before the next frame means what is shown
-    const press = (event) => {
-      if (event.target.closest?.("input, select, textarea") || event.metaKey || event.ctrlKey || event.altKey) return;
-      if (event.key === "j" || event.key === "ArrowDown") { event.preventDefault(); select((at) => Math.min(rows.length - 1, at + 1)); }
-      else if (event.key === "k" || event.key === "ArrowUp") { event.preventDefault(); select((at) => Math.max(0, at - 1)); }
-      else if (event.key === "Enter" && rows[selected] && !event.target.closest?.("a, button, summary")) go(link(`/turn/${encodeURIComponent(rows[selected].id)}`, query));
-      else if (event.key === "l") setLive((on) => !on);
-    };
-    addEventListener("keydown", press);
-    return () => removeEventListener("keydown", press);
+  useKeys((event) => {
+    if (event.key === "j" || event.key === "ArrowDown") { event.preventDefault(); select((at) => Math.min(rows.length - 1, at + 1)); }
+    else if (event.key === "k" || event.key === "ArrowUp") { event.preventDefault(); select((at) => Math.max(0, at - 1)); }
+    else if (event.key === "Enter" && rows[selected] && !event.target.closest?.("a, button, summary")) go(link(`/turn/${encodeURIComponent(rows[selected].id)}`, query));
+    else if (event.key === "l") setLive((on) => !on);
   }, [rows, selected, key]);
   const pick = (name) => {
     const found = COLUMNS.map(([one]) => one).filter((one) => (one === name ? !columns.includes(one) : columns.includes(one)));
@@ -81,12 +79,12 @@ export function Turns({ address, facets }) {
     choose(found);
   };
   const shown = COLUMNS.filter(([name]) => columns.includes(name) && (name !== "value" || metric) && (name !== "said" || facets?.content));
-  const file = (format) => { const wanted = new URLSearchParams(asked); wanted.set("format", format); return `/api/v1/export?${wanted}`; };
-  return html`<h1>Turns</h1>
-    <${Filters} address=${address} facets=${facets} />
-    <div class="bar">
-      <span role="status" aria-live="polite">${list.error ? "" : rows.length || list.done ? `${count(rows.length)}${list.done ? "" : "+"} turns` : "Looking …"}${list.searching && !list.done && rows.length === 0 ? " in older turns" : ""}</span>
-      <label class="check"><input type="checkbox" checked=${live} onChange=${(event) => setLive(event.currentTarget.checked)} /> Live</label>
+  const names = useMemo(() => [...new Set(rows.slice(0, PART).flatMap((turn) => turn.names))].sort(), [rows]);
+  const file = (format) => { const wanted = new URLSearchParams(filters); wanted.set("format", format); return `/api/v1/export?${wanted}`; };
+  return html`<h1>Turns</h1><${Filters} address=${address} facets=${facets} names=${names} kept=${{ order: query.get("order") }} />
+    <div class="bar"><${Tabs} query=${query} order=${query.get("order")} />
+      <span role="status" aria-live="polite">${list.error ? "" : rows.length || list.done ? howMany(counted.path === `count?${filters}` ? counted.value : null, rows.length, list) : "Looking …"}${list.searching && !list.done && rows.length === 0 ? " in older turns" : ""}</span>
+      ${order === "newest" ? html`<label class="check"><input type="checkbox" checked=${live} onChange=${(event) => setLive(event.currentTarget.checked)} /> Live</label>` : html`<span class="dim" title=${list.ranked === "some" ? "Only the latest turns of the time range were read. Choose a shorter one to sort all" : ""}>${WORDS[order]}${list.ranked === "some" ? ", of the latest turns only" : ""}</span>`}
       ${waiting.length > 0 && html`<button type="button" onClick=${takeIn}>Show ${count(waiting.length)} new</button>`}
       ${metric && html`<${Link} to=${`/differences?${sumsOf(query)}`}>Differences</${Link}>`}
       <${Link} to=${link("/failure-modes", sumsOf(query), { mode: query.get("mode") })}>Failure modes</${Link}>
@@ -96,10 +94,38 @@ export function Turns({ address, facets }) {
     ${list.error && html`<p class="problem" role="alert">${list.error}</p>`}
     ${list.done && rows.length === 0 && html`<p class="empty">No turns match. <${Link} to="/turns">Remove all filters</${Link}></p>`}
     <div class=${`turns columns-${shown.length}`} role="table" aria-label="Turns" aria-rowcount=${list.done ? rows.length : -1}>
-      <div class="row head" role="row">${shown.map(([name, text]) => html`<span role="columnheader" class=${`cell ${name}`}>${name === "value" ? metric : text}</span>`)}</div>
+      <div class="row head" role="row">${shown.map(([name, text]) => html`<${Header} name=${name} text=${name === "value" ? metric : text} order=${order} query=${query} />`)}</div>
       <${Rows} total=${rows.length} height=${HEIGHT} selected=${selected} onEnd=${more} label="Turns"
         row=${(i, place) => html`<${Turn} key=${rows[i].id} turn=${rows[i]} at=${i} place=${place} shown=${shown} query=${query} chosen=${i === selected} />`} />
     </div>`;
+}
+
+// How many turns match, as far as they are counted.
+function howMany(counted, loaded, { done, ranked }) {
+  const turns = (n, more = "") => `${count(n)}${more} ${n === 1 && !more ? "turn" : "turns"}`;
+  if (!counted || (done && !ranked)) return turns(loaded, done ? "" : "+");
+  return (counted.complete ? turns(counted.turns) : `${counted.turns >= 10_000 ? "more than" : "at least"} ${turns(Math.max(counted.turns, loaded))}`) + (ranked && loaded < counted.turns ? `, first ${count(loaded)} shown` : "");
+}
+function Header({ name, text, order, query }) {
+  const orders = SORTED[name], at = orders?.indexOf(order) ?? -1;
+  const next = at < 0 ? orders?.[0] : orders[at + 1] ?? "newest";
+  return html`<span role="columnheader" class=${`cell ${name}`} aria-sort=${at < 0 ? undefined : order === "oldest" ? "ascending" : "descending"}>${orders ? html`<${Link} to=${link("/turns", query, { order: next === "newest" ? null : next })} title=${`Sort: ${WORDS[next] ?? "newest first"}`}>${text}${at < 0 ? "" : order === "oldest" ? " ▴" : " ▾"}</${Link}>` : text}</span>`;
+}
+
+export function Conversations({ address, facets }) {
+  const { query } = address;
+  const to = (cursor) => link("/turns", query, { group: "conversation", cursor }), cursor = query.get("cursor");
+  const found = useGet(`conversations?${filtersOf(query, [...FILTERS, "cursor"])}`);
+  return html`<h1>Conversations</h1><${Filters} address=${address} facets=${facets} kept=${{ group: "conversation" }} />
+    <div class="bar"><${Tabs} query=${query} grouped=${true} /><span class="dim">Conversations with a turn that matches, the latest first. The numbers are those of the whole conversation.</span></div>
+    <${Wait} of=${found}>${({ conversations, next }) => html`${conversations.length > 0 ? html`<div class="scroll" role="region" aria-label="Conversations" tabindex="0"><table><thead><tr><th scope="col">conversation</th>${["turns", "failed", "errors", "cost", "duration", "last turn (UTC)"].map((name) => html`<th scope="col" class="n">${name}</th>`)}</tr></thead>
+      <tbody>${conversations.map((one) => html`<${ConversationRow} key=${one.id} one=${one} />`)}</tbody></table></div>` : html`<p class="empty">No turn that matches belongs to a conversation.</p>`}
+      <p class="bar">${cursor && html`<${Link} class="button" to=${to(null)}>Latest</${Link}>`}${next && html`<${Link} class="button" to=${to(next)}>Older</${Link}>`}</p>`}</${Wait}>`;
+}
+function ConversationRow({ one }) {
+  const to = (changes) => link("/turns", new URLSearchParams(), { conversation: one.id, ...changes });
+  const bad = (n, changes) => html`<td class="n">${n ? html`<${Link} class="mark bad" to=${to(changes)}>${count(n)}</${Link}>` : "0"}</td>`;
+  return html`<tr><th scope="row" class="id"><${Link} to=${to()}><bdi>${one.id}</bdi></${Link}></th><td class="n">${count(one.turns)}</td>${bad(one.failed, { outcome: "fail" })}${bad(one.errors, { error: true })}<td class="n">${cost(one)}</td><td class="n">${seconds(one.duration_s)}</td><td class="n">${time(one.until)}</td></tr>`;
 }
 
 function Turn({ turn, at, place, shown, query, chosen }) {
