@@ -1,5 +1,5 @@
 // The catalogue of metrics, and how the sidecar itself does.
-import { Json, Link, Wait, count, go, html, time, useGet, useState } from "./core.js";
+import { Json, Link, Wait, bytes, count, dollars, go, html, time, useGet, useState } from "./core.js";
 
 export function Catalogue({ address }) {
   const found = useGet("metrics");
@@ -17,13 +17,42 @@ function Metric({ one, open }) {
     ${Object.keys(one.parameters).length > 0 && html`<${Json} value=${one.parameters} summary="parameters" />`}<p><${Link} to=${`/turns?metric=${encodeURIComponent(one.name)}`}>Turns with this score</${Link}></p></details></li>`;
 }
 
+// Words of the API for people.
+const WORDS = { ok: "accepted", partial: "accepted in part", gated: "not sent, because the budget is used up", unreadable: "with an unreadable reply", root_ended: "its root span ended", recorded_file: "read from a file", not_in_a_turn: "not part of a turn", held: "in open turns", vacuous: "nothing to evaluate", pass: "passed", fail: "failed", error: "errors", delay: "after the wait for late spans", made: "to deliver", queue_full: "the queue is full", fault: "internal error", too_long: "too long", poisoned: "they crashed the sidecar", unauthenticated: "without a valid token", worker: "spans to score", requests: "received requests", journal: "journal", judge: "turns to judge" };
+const LOST = ["queue_full", "shutdown", "fault", "stuck", "too_long", "poisoned", "error"]; // the other reasons are choices of the configuration
+const SKIPPED = ["none", "judged metrics", "judged and embedding metrics", "judged, embedding and heavy computed metrics"];
+const plain = (word) => WORDS[word] ?? word.replaceAll("_", " ");
+const known = (of) => Object.entries(of ?? {}).filter(([, n]) => n > 0), many = (n, unit) => `${count(n)} ${unit}${n === 1 ? "" : "s"}`;
+const part = (unit, n) => (unit === "usd" ? dollars(n) : many(n, unit.replace(/s$/, "")));
+const left = (one) => `${part(one.unit, one.remaining)} of ${part(one.unit, one.limit)} per ${one.window}${one.metric ? ` for ${one.metric}` : ""}`;
+const gauges = (sidecar, name) => Object.entries(sidecar.more ?? {}).filter(([key]) => key === name || key.startsWith(`${name} `)).map(([key, n]) => [key.slice(name.length + 1), n]);
+const queuesOf = (sidecar) => gauges(sidecar, "queue.size").map(([name, n]) => ({ name: plain(name), n, most: gauges(sidecar, "queue.capacity").find(([one]) => one === name)?.[1] }));
+
+function problemsOf(sidecar) {
+  const results = sidecar.results ?? {}, all = Object.values(results).reduce((sum, n) => sum + n, 0), unread = (sidecar.unread_traces ?? []).reduce((sum, one) => sum + one.traces, 0), [[, level] = []] = gauges(sidecar, "load_level");
+  return [
+    ...known(sidecar.faults).map(([where, n]) => `${many(n, "internal error")} in ${plain(where)} (see the log)`),
+    ...known(sidecar.requests).filter(([name]) => name !== "ok").map(([name, n]) => `${many(n, "request")} ${name === "partial" ? plain(name) : `refused: ${plain(name)}`}`),
+    ...known(sidecar.spans?.not_used).filter(([name]) => LOST.includes(name)).map(([name, n]) => `${many(n, "span")} lost: ${plain(name)}`),
+    ...known(sidecar.outlet_errors).map(([name, n]) => `${many(n, "error")} of outlet ${plain(name)}`),
+    ...Object.entries(sidecar.outlets ?? {}).flatMap(([outlet, { failed }]) => known(failed).map(([name, n]) => `${many(n, "record")} not delivered to ${outlet}: ${plain(name)}`)),
+    ...gauges(sidecar, "judge.requests").filter(([name, n]) => name !== "ok" && n > 0).map(([name, n]) => `${many(n, "judge request")} ${name === "error" ? "failed" : plain(name)}`),
+    ...(sidecar.budgets ?? []).filter((one) => one.remaining < 0.1 * one.limit && one.window !== "minute").map((one) => `judge budget nearly used up: ${left(one)} left`),
+    ...queuesOf(sidecar).filter(({ n, most }) => n > 0.9 * most).map(({ name, n, most }) => `queue of ${name} nearly full: ${bytes(n)} of ${bytes(most)}`),
+    results.error > 0.05 * all && `${count(results.error)} of ${count(all)} results are errors`, level > 0 && `overloaded: ${SKIPPED[level]} are skipped`, unread > 0 && `${many(unread, "trace")} couldn't be read`,
+  ].filter(Boolean);
+}
+
 export function Health() {
   const [version, again] = useState(0);
   const found = useGet("health", version);
-  const table = (title, of) => (of && Object.keys(of).length ? html`<section><h2>${title}</h2><table><tbody>${Object.entries(of).map(([name, value]) => html`<tr><th scope="row">${name}</th><td class=${typeof value === "object" ? "" : "n"}>${typeof value === "object" && value !== null ? html`<${Json} value=${value} summary="show" />` : typeof value === "number" ? count(value) : String(value)}</td></tr>`)}</tbody></table></section>` : null);
+  const table = (title, rows) => rows.length > 0 && html`<section><h2>${title}</h2><table><tbody>${rows.map(([name, text]) => html`<tr><th scope="row">${name}</th><td class="n">${text}</td></tr>`)}</tbody></table></section>`;
+  const rows = (of, unit, before = "") => Object.entries(of ?? {}).filter(([, n]) => typeof n === "number").map(([name, n]) => [`${before}${plain(name)}`, many(n, unit)]);
   const unread = (traces) => traces.length > 0 && html`<section><h2>Unread traces</h2><table><thead><tr><th scope="col">scope</th><th scope="col">missing</th><th scope="col" class="n">traces</th><th scope="col">what helps</th></tr></thead><tbody>${traces.map((one) => html`<tr><th scope="row">${one.scope || "(none)"}</th><td>${one.missing}</td><td class="n">${count(one.traces)}</td><td>${one.fix}</td></tr>`)}</tbody></table></section>`;
+  const verdict = (problems) => html`<p role="status" class=${problems.length ? "problem" : "fine"}>${problems.length ? html`<strong>Not all is well</strong> since the start: ${problems.join("; ")}.` : html`<strong>All is well.</strong>`}</p>`;
   return html`<h1>Health</h1><p class="bar"><button type="button" onClick=${() => again(version + 1)}>Refresh</button></p>
-    <${Wait} of=${found}>${({ sidecar, store }) => html`<div class="tables">
-      <section><h2>Store</h2><table><tbody><tr><th scope="row">turns</th><td class="n">${count(store.turns)}</td></tr><tr><th scope="row">first</th><td>${time(store.since)}</td></tr><tr><th scope="row">last</th><td>${time(store.until)}</td></tr><tr><th scope="row">hours not summarized</th><td class="n">${count(store.hours_not_summed)}</td></tr></tbody></table></section>
-      ${sidecar ? html`${table("Spans", sidecar.spans)}${table("Turns", { ...sidecar.turns, ...sidecar.turns.closed, closed: undefined })}${table("Requests", sidecar.requests)}${table("Results", sidecar.results)}${table("Outlets", sidecar.outlets)}${table("Errors of outlets", sidecar.outlet_errors)}${table("Faults", sidecar.faults)}${table("Judges and queues", sidecar.more)}${unread(sidecar.unread_traces ?? [])}` : html`<p class="dim">This page shows a file, so no sidecar status is available.</p>`}</div>`}</${Wait}>`;
+    <${Wait} of=${found}>${({ sidecar, store }) => html`${sidecar ? verdict(problemsOf(sidecar)) : html`<p class="dim">This page shows a file, so no sidecar status is available.</p>`}<div class="tables">
+      ${table("Store", [["turns", many(store.turns, "turn")], ["first (UTC)", time(store.since)], ["last (UTC)", time(store.until)], ["without sums yet", many(store.hours_not_summed, "hour")]])}
+      ${sidecar && html`${table("Spans", [...rows(sidecar.spans, "span"), ...rows(sidecar.spans?.not_used, "span", "not used: ")])}${table("Turns", [...rows(sidecar.turns, "turn"), ...rows(sidecar.turns?.closed, "turn", "closed: ")])}${table("Requests with spans", rows(sidecar.requests, "request"))}${table("Results of metrics", rows({ ...sidecar.results, measured: sidecar.results?.ok, ok: null }, "result"))}
+        ${table("Outlets", Object.entries(sidecar.outlets ?? {}).flatMap(([name, account]) => rows({ ...account, ...account.failed }, "record", `${name}: `)))}${table("Judge budget left", (sidecar.budgets ?? []).map((one) => [one.metric ?? "all metrics", left({ ...one, metric: null })]))}${table("Judge requests", gauges(sidecar, "judge.requests").map(([name, n]) => [plain(name), many(n, "request")]))}${table("Queues", queuesOf(sidecar).map(({ name, n, most }) => [name, `${bytes(n)} of ${bytes(most)}`]))}${unread(sidecar.unread_traces ?? [])}`}</div>`}</${Wait}>`;
 }
