@@ -150,8 +150,9 @@ class Api:
     def conversations(self, request: Request) -> dict[str, Any]:
         with self.views() as views:
             page = views.listed(self._filter(request), request.given["limit"], _cursor_in(request.given["cursor"]))
-            ids = list(dict.fromkeys(turn["conversation_id"] for turn in page.turns if turn["conversation_id"]))
-            found = views.conversations(ids, request.reader.tenant)
+            latest = {turn["conversation_id"]: turn["turn_id"] for turn in reversed(page.turns) if turn["conversation_id"]}
+            found, texts = views.conversations([*latest], request.reader.tenant), self._beginnings(views, [*latest.values()])
+        found = [{**one, **texts.get(latest[one["id"]], {})} for one in found]
         return {"conversations": found, "next": _text_of(page.end) if page.end is not None else None}
 
     def turn(self, request: Request) -> dict[str, Any]:

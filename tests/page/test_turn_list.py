@@ -143,8 +143,9 @@ def test_conversations_are_rows_that_lead_to_their_turns(tab: Any, page: ServedP
     cells = row.locator("td").all_text_contents()
     turns = list(page.all_turns(conversation="conv-59"))
     failed = list(page.all_turns(conversation="conv-59", outcome="fail"))
-    assert cells[:2] == ["5", str(len(failed))]
-    assert cells[3] == "$0.05"
+    latest = next(turn for turn in turns if turn["agent"] == "travel")
+    assert cells[:3] == [f"{latest['asked']} → {latest['answered']}", "5", str(len(failed))]
+    assert cells[4] == "$0.05"
     row.get_by_role("link", name="conv-59").click()
     tab.wait_for_url("**/turns?conversation=conv-59")
     status(tab, f"{len(turns)} turns")

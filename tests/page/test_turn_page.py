@@ -25,10 +25,10 @@ CONTENT: dict[str, Any] = {
     "input": "Book it.", "output": "Booked.", "duration_s": 4.0, "spans": SPANS,
     "messages": [{"role": "user", "content": "word " * 3_000}, {"role": "assistant", "content": "Booked."}],
     "agent_runs": [{"span_id": "a", "name": "travel", "duration_s": 4.0}],
-    "llm_calls": [{"span_id": "b", "model": "gpt-5", "duration_s": 1.0, "input_tokens": 1200, "output_tokens": 30, "cost_usd": 0.004, "time_to_first_token_s": 0.25}],
+    "llm_calls": [{"span_id": "b", "model": "gpt-5", "duration_s": 1.0, "input_tokens": 1200, "cached_tokens": 800, "output_tokens": 30, "cost_usd": 0.004, "time_to_first_token_s": 0.25}],
     "tool_calls": [
         {"span_id": "c", "name": "book", "duration_s": 2.0, "error": {"type": "timeout", "message": "No reply."}},
-        {"span_id": "d", "name": "pay", "duration_s": 1.0, "result": "paid"},
+        {"span_id": "d", "name": "pay", "duration_s": 1.0, "cost_usd": 0.01, "result": "paid"},
     ],
 }  # fmt: skip
 
@@ -68,7 +68,9 @@ def test_steps_stand_below_the_header_with_their_bars(shown: Any, width: int, mo
 def test_a_step_shows_what_it_used_and_whether_it_failed(shown: Any) -> None:
     tab, _ = shown
     model = tab.locator(".steps li", has_text="gpt-5")
-    assert model.locator(".used").text_content() == "1,200 in, 30 out, $0.0040, first token 250 ms"
+    assert model.locator(".used").text_content() == "1,200 in (800 cached), 30 out, $0.0040, first token 250 ms"
+    agent = tab.locator(".steps li").first  # with the sums of the steps within it
+    assert agent.locator(".used").text_content() == "1,200 in (800 cached), 30 out, $0.01"
     bars = [
         tab.locator(".steps li", has=tab.locator("code", has_text=name)).locator(".bar-of > span").first
         for name in ("book", "pay")

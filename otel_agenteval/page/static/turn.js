@@ -205,13 +205,14 @@ function Steps({ content, aimed, fault, to }) {
     <${Below} path=${step.path} but=${["arguments", "result", "documents"].map((name) => `${step.path}.${name}`)} /></li>`)}</ol>${steps.length > 500 && html`<p class="dim">The first 500 of ${count(steps.length)} steps. The spans have all of them.</p>`}</details></section>`;
 }
 
-// Tokens, cost, time to the first token and the end of a step, as far as they are known.
+// Tokens, cost (of all steps within it, too), time to the first token and the end of a step, as far as they are known.
 function used(step) {
-  const tokens = [[step.input_tokens, "in"], [step.output_tokens, "out"]].filter(([n]) => (n ?? null) !== null).map(([n, what]) => `${count(n)} ${what}`);
-  return [...tokens, step.cost_usd > 0 && dollars(step.cost_usd), (step.time_to_first_token_s ?? null) !== null && `first token ${seconds(step.time_to_first_token_s)}`, step.finish_reason && textOf(step.finish_reason)].filter(Boolean).join(", ");
+  const of = step.below ? step.sums : step, part = (n, what) => (n > 0 ? ` (${count(n)} ${what})` : "");
+  const tokens = [[of.input_tokens, "in", part(of.cached_tokens, "cached")], [of.output_tokens, "out", part(of.reasoning_tokens, "reasoning")]].filter(([n]) => (n ?? null) !== null).map(([n, ...what]) => `${count(n)} ${what.join("")}`);
+  return [...tokens, of.cost_usd > 0 && dollars(of.cost_usd), (step.time_to_first_token_s ?? null) !== null && `first token ${seconds(step.time_to_first_token_s)}`, step.finish_reason && textOf(step.finish_reason)].filter(Boolean).join(", ");
 }
 
-const KINDS = [["agent_runs", "agent"], ["llm_calls", "model", "model"], ["tool_calls", "tool"], ["retrievals", "retrieval", "query"], ["handoffs", "hand-off", "to"]]; // what names them
+const SUMMED = ["input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cost_usd"], KINDS = [["agent_runs", "agent"], ["llm_calls", "model", "model"], ["tool_calls", "tool"], ["retrievals", "retrieval", "query"], ["handoffs", "hand-off", "to"]]; // what names them
 // The steps in time, each with the paths of those that it is within, and how many are within it.
 function stepsOf(content) {
   const steps = KINDS.flatMap(([list, kind, named]) => (content[list] ?? []).map((one, i) => ({ kind, path: `${list}[${i}]`, name: textOf(one[named]).slice(0, 80) || null, ...one })));
@@ -224,12 +225,12 @@ function stepsOf(content) {
   const inTime = steps.some((step) => begun(step) < Infinity);
   const scale = timeScale(inTime ? steps.map((step) => ({ start_s: begun(step), duration_s: step.duration_s })) : steps, content.duration_s);
   const ofSpan = new Map(steps.map((step) => [step.span_id, step]));
-  for (const step of steps) Object.assign(step, { within: [], below: 0 });
+  for (const step of steps) Object.assign(step, { within: [], below: 0, sums: { ...step } });
   for (const step of steps) {
     let span = spans.get(step.span_id);
     for (let far = 0; span?.parent && far < 100; far += 1) {
       const outer = ofSpan.get((span = spans.get(span.parent))?.id);
-      if (outer && outer !== step) { step.within.push(outer.path); outer.below += 1; }
+      if (outer && outer !== step) { step.within.push(outer.path); outer.below += 1; for (const name of SUMMED) if ((step[name] ?? null) !== null) outer.sums[name] = (outer.sums[name] ?? 0) + step[name]; }
     }
   }
   return { steps, scale, inTime, begun, isInferred: (step) => spans.get(step.span_id)?.inferred };

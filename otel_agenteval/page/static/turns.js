@@ -118,14 +118,14 @@ export function Conversations({ address, facets }) {
   const found = useGet(`conversations?${filtersOf(query, [...FILTERS, "cursor"])}`);
   return html`<h1>Conversations</h1><${Filters} address=${address} facets=${facets} kept=${{ group: "conversation" }} />
     <div class="bar"><${Tabs} query=${query} grouped=${true} /><span class="dim">Conversations with a turn that matches, the latest first. The numbers are those of the whole conversation.</span></div>
-    <${Wait} of=${found}>${({ conversations, next }) => html`${conversations.length > 0 ? html`<div class="scroll" role="region" aria-label="Conversations" tabindex="0"><table><thead><tr><th scope="col">conversation</th>${["turns", "failed", "errors", "cost", "duration", "last turn (UTC)"].map((name) => html`<th scope="col" class="n">${name}</th>`)}</tr></thead>
-      <tbody>${conversations.map((one) => html`<${ConversationRow} key=${one.id} one=${one} />`)}</tbody></table></div>` : html`<p class="empty">No turn that matches belongs to a conversation.</p>`}
+    <${Wait} of=${found}>${({ conversations, next }) => html`${conversations.length > 0 ? html`<div class="scroll" role="region" aria-label="Conversations" tabindex="0"><table><thead><tr><th scope="col">conversation</th>${facets?.content && html`<th scope="col" class="said">latest that matches</th>`}${["turns", "failed", "errors", "cost", "duration", "last turn (UTC)"].map((name) => html`<th scope="col" class="n">${name}</th>`)}</tr></thead>
+      <tbody>${conversations.map((one) => html`<${ConversationRow} key=${one.id} one=${one} content=${facets?.content} />`)}</tbody></table></div>` : html`<p class="empty">No turn that matches belongs to a conversation.</p>`}
       <p class="bar">${cursor && html`<${Link} class="button" to=${to(null)}>Latest</${Link}>`}${next && html`<${Link} class="button" to=${to(next)}>Older</${Link}>`}</p>`}</${Wait}>`;
 }
-function ConversationRow({ one }) {
+function ConversationRow({ one, content }) {
   const to = (changes) => link("/turns", new URLSearchParams(), { conversation: one.id, ...changes });
   const bad = (n, changes) => html`<td class="n">${n ? html`<${Link} class="mark bad" to=${to(changes)}>${count(n)}</${Link}>` : "0"}</td>`;
-  return html`<tr><th scope="row" class="id"><${Link} to=${to()}><bdi>${one.id}</bdi></${Link}></th><td class="n">${count(one.turns)}</td>${bad(one.failed, { outcome: "fail" })}${bad(one.errors, { error: true })}<td class="n">${cost(one)}</td><td class="n">${seconds(one.duration_s)}</td><td class="n">${time(one.until)}</td></tr>`;
+  return html`<tr><th scope="row" class="id"><${Link} to=${to()}><bdi>${one.id}</bdi></${Link}></th>${content && html`<td class="said"><bdi>${one.asked ?? ""}</bdi>${one.answered && html`<span class="dim"> → </span><bdi class="dim">${one.answered}</bdi>`}</td>`}<td class="n">${count(one.turns)}</td>${bad(one.failed, { outcome: "fail" })}${bad(one.errors, { error: true })}<td class="n">${cost(one)}</td><td class="n">${seconds(one.duration_s)}</td><td class="n">${time(one.until)}</td></tr>`;
 }
 
 function Turn({ turn, at, place, shown, query, chosen }) {
