@@ -35,13 +35,13 @@ export function LabelNext({ address, facets }) {
   const to = (changes) => go(link("/label", query, { choice: blind ? null : choice, ...changes }));
   const [turn, next] = useState(0);
   const asked = filtersOf(query, ["since", "until", "agent", "service", "version", "model", "metric"]);
-  const found = useGet(facets?.labels ? `labels/next?${asked}&choice=${choice}` : null, turn);
+  const path = facets?.labels ? `labels/next?choice=${choice}&${asked}` : null, found = useGet(path, turn);
   if (facets && !facets.labels) return html`<h1>Label</h1><p class="empty">Labeling is off. To turn it on, name a file: <code>serve.page.labels</code>, or <code>otel-agenteval ui PATH --labels labels.jsonl</code>; then <code>otel-agenteval calibrate labels.jsonl</code> compares the labels with each judge.</p>`;
   return html`<h1>Label</h1>
     <p class="bar"><label>About <select value=${metric} onChange=${(event) => to({ metric: event.currentTarget.value })}><option value="">any metric</option>${(facets?.metrics ?? []).map((one) => html`<option value=${one.name}>${one.name}</option>`)}</select></label>
       <label>Turns <select value=${choice} onChange=${(event) => to({ choice: event.currentTarget.value === "doubtful" ? "doubtful" : null })}><option value="random">at random, without verdicts</option><option value="doubtful">closest to the threshold</option></select></label></p>
     <p class="dim">${blind ? "Drawn from the latest 1,000 turns. Verdicts stay hidden, so that the labels measure the judge." : "These labels set thresholds. calibrate doesn't use them for rates, which they would bias."} Keys: <kbd>p</kbd> pass, <kbd>f</kbd> fail.</p>
-    <${Wait} of=${found}>${(one) => (one.turn_id ? html`<p>${one.labelled} labeled. <${Link} to=${link(`/turn/${encodeURIComponent(one.turn_id)}`, query)}>Open the whole turn${blind ? ", with its verdicts" : ""}</${Link}></p><${Candidate} key=${one.turn_id} id=${one.turn_id} choice=${choice} done=${() => next(turn + 1)} />` : html`<p class="empty">${one.labelled} labeled, and no turn is left among the latest ones.</p>`)}</${Wait}>`;
+    <${Wait} of=${found.path === path ? found : {}}>${(one) => (one.turn_id ? html`<p>${one.labelled} labeled. <${Link} to=${link(`/turn/${encodeURIComponent(one.turn_id)}`, query)}>Open the whole turn${blind ? ", with its verdicts" : ""}</${Link}></p><${Candidate} key=${one.turn_id} id=${one.turn_id} choice=${choice} done=${() => next(turn + 1)} />` : html`<p class="empty">${one.labelled} labeled, and no turn is left among the latest ones.</p>`)}</${Wait}>`;
 }
 
 function Candidate({ id, choice, done }) {
