@@ -104,9 +104,7 @@ def describe(finding: Mapping[str, Any]) -> str:
 
 
 def is_near(found: str, candidate: str) -> bool:
-    """Return True if a candidate is so similar to a found number or text that a person should compare them. Others mislead:
-    64.50 doesn't come from 35, so its source is missing.
-    """
+    """Return True if a found number or text can come from a candidate by mistake: 468 from 498, but not 64.50 from 35."""
     numbers = (_ONE_NUMBER.fullmatch(text[:_LONGEST]) for text in (found, candidate))
     values = [float("".join(re.findall(r"\d", one[1])) + f".{one[2] or 0}") if one else -1.0 for one in numbers]
     if min(values) >= 0:

@@ -152,8 +152,8 @@ class Api:
             page = views.listed(self._filter(request), request.given["limit"], _cursor_in(request.given["cursor"]))
             latest = {turn["conversation_id"]: turn["turn_id"] for turn in reversed(page.turns) if turn["conversation_id"]}
             found, texts = views.conversations([*latest], request.reader.tenant), self._beginnings(views, [*latest.values()])
-        found = [{**one, **texts.get(latest[one["id"]], {})} for one in found]
-        return {"conversations": found, "next": _text_of(page.end) if page.end is not None else None}
+        rows = [{**one, **texts.get(latest[one["id"]], {})} for one in found]
+        return {"conversations": rows, "next": _text_of(page.end) if page.end is not None else None}
 
     def turn(self, request: Request) -> dict[str, Any]:
         with self.views() as views:
@@ -440,17 +440,12 @@ class Api:
         if request.reader.tenant is not None:
             raise Problem(403, "a tenant can only read its own turns")
         with self.views() as views:
-            extent = views.extent()
+            since, until = views.extent() or (None, None)
             turns = sum(cell.turns for cell in views.cells(Filter()) if not cell.metric)
             unsummed = len(views.stale())
         return {
             "sidecar": self.status() if self.status is not None else None,
-            "store": {
-                "turns": turns,
-                "since": extent[0] if extent else None,
-                "until": extent[1] if extent else None,
-                "hours_not_summed": unsummed,
-            },
+            "store": {"turns": turns, "since": since, "until": until, "hours_not_summed": unsummed},
         }
 
     def labelled(self, request: Request) -> dict[str, Any]:
