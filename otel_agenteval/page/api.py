@@ -262,6 +262,7 @@ class Api:
                 "until": extent[1] if extent is not None else None,
                 "content": self.options.content,
                 "causes": views.keeps_causes(),
+                "users": views.knows_users(),
                 "labels": self.labels is not None and request.reader.role == "label",
                 "tenant": request.reader.tenant,
                 **self._warnings(request.reader),

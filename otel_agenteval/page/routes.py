@@ -62,7 +62,7 @@ ROUTES = (
         *OF_TURNS, Parameter("format", "text", "file format: JSON lines, CSV, or cases for `experiment`", ("jsonl", "csv", "dataset"), default="jsonl"),
         Parameter("limit", "count", "maximum number of results", least=1, most=10_000, default=10_000),
     ), gives=("application/x-ndjson", "text/csv")),
-    Route("GET", "/facets", Api.facets, "List the values by which turns can be filtered, with their counts", (*WHEN, *WHOSE), gives=("agents", "services", "versions", "models", "judges", "metrics", "since", "until", "content", "causes", "labels", "tenant", "budget_usd", "low_budgets", "unread_traces", "trace_url", "compared")),
+    Route("GET", "/facets", Api.facets, "List the values by which turns can be filtered, with their counts", (*WHEN, *WHOSE), gives=("agents", "services", "versions", "models", "judges", "metrics", "since", "until", "content", "causes", "users", "labels", "tenant", "budget_usd", "low_budgets", "unread_traces", "trace_url", "compared")),
     Route("GET", "/estimates", Api.estimates, "Get fleet estimates by metric and group, with 95 % intervals. Times are rounded to whole hours", (*OF_SUMS, _BY), gives=("groups", "estimates", "hours_not_summed")),
     Route("GET", "/headline", Api.headline, "Get the share of failed turns, quantiles of the duration and the mean cost of the latest 20,000 turns, and of the two halves of their time", (*WHEN, *WHOSE), gives=("since", "middle", "until", "is_all", "all", "before", "after")),
     Route("GET", "/series", Api.series, "Get means over time with 95 % intervals", (

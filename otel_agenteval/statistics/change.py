@@ -26,7 +26,7 @@ from typing import Any, Literal, NamedTuple
 
 from .intervals import Z95, Interval
 from .moments import Moments
-from .release import Releases
+from .release import ReleaseWatch
 
 Detector = Literal["cusum", "ewma", "release", "anchors"]
 """``anchors`` means that a judge rates the same cases differently (:mod:`otel_agenteval.judging.judge_bench.drift`)."""
@@ -162,7 +162,7 @@ class Series:
     def __init__(self, options: DetectorOptions, *, bounded: bool = True, is_amount: bool = False) -> None:
         self._options = options
         self._bounded = bounded
-        self._releases = Releases(options.release_error, is_amount=is_amount)
+        self._releases = ReleaseWatch(options.release_error, is_amount=is_amount)
         self._learn()
 
     def _learn(self) -> None:

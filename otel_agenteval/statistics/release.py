@@ -104,7 +104,7 @@ class VersionScores:
         return found
 
 
-class Releases:
+class ReleaseWatch:
     """The current version of a series and the one before it. ``error`` is the probability of a false alarm per release."""
 
     __slots__ = (

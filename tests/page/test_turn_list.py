@@ -56,7 +56,7 @@ def test_turns_are_limited_to_a_time_of_ones_own(tab: Any, page: ServedPage) -> 
 
 def test_turns_are_filtered_by_user_attribute_and_fact(browser: Any, tmp_path: Path) -> None:
     rows = [
-        turn_row(number, attributes={"user.id": f"u{number % 3}", "plan": "pro" if number % 2 else "free"}, facts={"tool_calls": number, "language": "de"})
+        turn_row(number, user_id=f"u{number % 3}", attributes={"plan": "pro" if number % 2 else "free"}, facts={"tool_calls": number, "language": "de"})
         for number in range(12)
     ]  # fmt: skip
     with ServedPage(filled(tmp_path / "s.db", [(turn, [score_row(turn)]) for turn in rows])) as served:

@@ -461,6 +461,10 @@ class Views(StoreReader):
         )
         return [dict(row) for row in rows]
 
+    def knows_users(self) -> bool:
+        """Return True if a turn names its user."""
+        return self._db.execute("SELECT 1 FROM turns WHERE user_id IS NOT NULL LIMIT 1").fetchone() is not None
+
     def metrics_of(self) -> dict[str, dict[str, Any]]:
         """Return the facts of each metric (``_FACTS``) from a recent score."""
         facts = ", ".join(f"scores.{name}" for name in _FACTS)
@@ -737,7 +741,9 @@ def _of_turns(wanted: Filter, sql: Syntax, table: str = "turns.") -> Where:
 def _add_fact(where: Where, condition: FactCondition) -> None:
     sql, p, number = where.sql, where.sql.p, condition.number
     known, names = "turns.service_version", []
-    if condition.name != "service.version":
+    if condition.name in ("user.id", "enduser.id"):
+        known = "turns.user_id"
+    elif condition.name != "service.version":
         known = f"coalesce({sql.field.format('turns.facts', p)}, {sql.field.format('turns.attributes', p)})"
         names = 2 * [sql.field_name(condition.name)]
     conditions: list[str] = []

@@ -4,7 +4,6 @@ import { FILTERS, filtersOf, go, html, link, modeName, time, useGet, useRef, use
 const TIMES = [["1h", "last hour"], ["24h", "last 24 hours"], ["7d", "last 7 days"], ["30d", "last 30 days"]];
 const ONE_OF = [["agent", "agents", "Agent"], ["service", "services", "Service"], ["version", "versions", "Version"], ["model", "models", "Model"]];
 
-const USERS = ["user.id", "enduser.id"];
 
 // A time of the address, which may be an age or seconds since 1970, as a field of a form has it.
 function written(text, digits = 19) {
@@ -20,7 +19,7 @@ export function Filters({ address, facets, lists = true, names = [], kept = {} }
   const since = query.get("since") ?? "", until = query.get("until") ?? "", ages = TIMES.some(([one]) => one === since) || !since;
   const [own, choose] = useState(false);
   const ranged = own || until || !ages;
-  const facts = query.getAll("fact"), user = names.find((name) => USERS.includes(name));
+  const facts = query.getAll("fact");
   const search = useRef(null);
   const [open, fold] = useState(() => matchMedia("(min-width: 34rem)").matches);
   const select = (name, label, options, all = "all") => html`<label class="filter"><span>${label}</span>
@@ -45,7 +44,7 @@ export function Filters({ address, facets, lists = true, names = [], kept = {} }
         ${select("severity", "Finding", [["critical", "critical"], ["warning", "warning"], ["info", "info"]], "any")}
         ${limit("below", "Below")}${limit("above", "Above")}
         <label class="filter"><span>Tool</span><input type="text" key=${query.get("tool")} defaultValue=${query.get("tool") ?? ""} onChange=${(event) => set("tool", event.currentTarget.value.trim())} /></label>
-        ${user && html`<label class="filter"><span>User</span><input type="text" key=${query.toString()} onChange=${(event) => set("fact", [...facts, `${user}=${event.currentTarget.value.trim()}`])} /></label>`}
+        ${facets?.users && html`<label class="filter"><span>User</span><input type="text" key=${query.toString()} onChange=${(event) => set("fact", [...facts, `user.id=${event.currentTarget.value.trim()}`])} /></label>`}
         <label class="filter"><span>Attribute or fact</span><input type="text" list="fact-names" placeholder="language=de, cost_usd>0.1" key=${query.toString()} onChange=${(event) => set("fact", [...facts, event.currentTarget.value.trim()])} /></label>
         <datalist id="fact-names">${names.map((name) => html`<option value=${`${name}=`}></option>`)}</datalist>
         <label class="filter check"><input type="checkbox" checked=${query.get("error") === "true"} onChange=${(event) => set("error", event.currentTarget.checked ? "true" : null)} /><span>Ended with an error</span></label>
