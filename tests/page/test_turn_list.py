@@ -140,6 +140,7 @@ def test_conversations_are_rows_that_lead_to_their_turns(tab: Any, page: ServedP
     tab.get_by_role("link", name="Conversations").click()
     tab.wait_for_url("**/turns?agent=travel&group=conversation")
     row = tab.locator("tbody tr", has_text=re.compile(r"^conv-59"))
+    row.wait_for()
     cells = row.locator("td").all_text_contents()
     turns = list(page.all_turns(conversation="conv-59"))
     failed = list(page.all_turns(conversation="conv-59", outcome="fail"))

@@ -70,7 +70,7 @@ def test_a_step_shows_what_it_used_and_whether_it_failed(shown: Any) -> None:
     model = tab.locator(".steps li", has_text="gpt-5")
     assert model.locator(".used").text_content() == "1,200 in (800 cached), 30 out, $0.0040, first token 250 ms"
     agent = tab.locator(".steps li").first  # with the sums of the steps within it
-    assert agent.locator(".used").text_content() == "1,200 in (800 cached), 30 out, $0.01"
+    assert agent.locator(".used").text_content() == "1,200 in (800 cached), 30 out, $0.014"
     bars = [
         tab.locator(".steps li", has=tab.locator("code", has_text=name)).locator(".bar-of > span").first
         for name in ("book", "pay")
