@@ -156,7 +156,7 @@ export function seconds(value) {
   if (value < 1) return `${Math.round(value * 1000)} ms`;
   return value < 120 ? `${value.toFixed(value < 10 ? 2 : 1)} s` : `${(value / 60).toFixed(1)} min`;
 }
-export const dollars = (value) => (value === null || value === undefined ? "–" : value < 0 ? `-${dollars(-value)}` : value === 0 ? "$0" : value < 0.1 ? `$${value.toPrecision(2)}` : `$${value.toFixed(2)}`);
+export const dollars = (value) => (value === null || value === undefined ? "–" : value < 0 ? `-${dollars(-value)}` : value === 0 ? "$0" : value < 0.1 ? `$${Number(value.toPrecision(2))}` : `$${value.toFixed(2)}`);
 export const cost = (of) => (of.cost_usd !== null && of.cost_usd !== undefined && of.cost_estimated ? html`<span title="estimated from tokens and prices">≈${dollars(of.cost_usd)}</span>` : dollars(of.cost_usd));
 export function time(at, withDay = true) {
   if (at === null || at === undefined) return "–";
