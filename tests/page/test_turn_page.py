@@ -68,7 +68,7 @@ def test_steps_stand_below_the_header_with_their_bars(shown: Any, width: int, mo
 def test_a_step_shows_what_it_used_and_whether_it_failed(shown: Any) -> None:
     tab, _ = shown
     model = tab.locator(".steps li", has_text="gpt-5")
-    assert model.locator(".used").text_content() == "1,200 in (800 cached), 30 out, $0.0040, first token 250 ms"
+    assert model.locator(".used").text_content() == "1,200 in (800 cached), 30 out, $0.004, first token 250 ms"
     agent = tab.locator(".steps li").first  # with the sums of the steps within it
     assert agent.locator(".used").text_content() == "1,200 in (800 cached), 30 out, $0.014"
     bars = [
