@@ -15,10 +15,10 @@ from typing import Any
 from ..core.errors import ConfigError, refusal
 from ..core.terminal import LINES, escaped
 from ..evaluation.case_metrics import CaseMetrics
-from ..evaluation.datasets import cases_in
+from ..evaluation.datasets import cases_in, rows_in
 from ..evaluation.references import ReferenceSources
 from ..instrumentation.conversation_runs import COLUMNS, cases_with_turns, columns_of
-from ..instrumentation.experiment import evaluate
+from ..instrumentation.experiment import evaluate, recorded_answer
 from ..judging.budgeted import CommandBudget
 from ..judging.models import embedder_from, judge_from
 from ..report import Run, compare, open_outputs
@@ -48,12 +48,17 @@ EXIT_CODES = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "task", metavar="MODULE:FUNCTION", help="function that receives the input of a case, sync or async. Example: app:answer"
+        "task",
+        metavar="MODULE:FUNCTION",
+        help="function that receives the input of a case, sync or async, such as app:answer; or `recorded`, to score the answers in the column output",
     )
     parser.add_argument(
         "dataset",
         metavar="DATASET",
         help="a .jsonl, .json, .yaml, .csv or .parquet file with input (or turns, or user), case_id, metrics, and references such as ground_truth",
+    )
+    parser.add_argument(
+        "--columns", metavar="NAME=COLUMN,…", help="columns with other names. Example: input=question,output=answer"
     )
     parser.add_argument(
         "--repetitions", type=int, default=1, metavar="N", help="runs of each case, to measure how much answers vary (default: 1)"
@@ -72,7 +77,8 @@ def run(args: argparse.Namespace) -> int:
     """Run the task, score its turns, and write the reports."""
     config = scored_config(args)
     metrics, whole = chosen(config, args.metrics)
-    cases = list(cases_in(args.dataset))
+    dataset = _renamed(args.dataset, args.columns) if args.columns else args.dataset
+    cases = list(cases_in(dataset))
     evaluated = [*metrics, *whole]
     if whole and all(case.input is not None for case in cases):
         evaluated = metrics
@@ -82,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
     of_cases = CaseMetrics(config, metrics, cases_with_turns(cases))
     evaluated = [*of_cases.by_name, *evaluated[len(metrics) :]]
     columns = set().union(*map(columns_of, cases), ReferenceSources(config).columns - {*COLUMNS})
-    warn_of_unread_columns(columns, of_cases, evaluated)
+    warn_of_unread_columns(columns - {"output"}, of_cases, evaluated)
     judge, embedder, budget = judge_from(config), embedder_from(config), CommandBudget(config)
     warn_of_missing_models(evaluated, judge, embedder)
     warn_of_missing_parameters(evaluated)
@@ -97,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
         try:
             with _interrupted_by_sigterm():
                 found = evaluate(
-                    task, args.dataset, asked, repetitions=args.repetitions, concurrency=args.concurrency, timeout=args.timeout,
+                    task, dataset, asked, repetitions=args.repetitions, concurrency=args.concurrency, timeout=args.timeout,
                     config=config, judge=budget.judge(judge), embedder=budget.embedder(embedder),
                 )  # fmt: skip
         except Interrupted as stopped:
@@ -145,8 +151,24 @@ def _interrupted_by_sigterm() -> Iterator[None]:
             signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
 
 
+def _renamed(dataset: str, columns: str) -> list[dict[str, Any]]:
+    """Return the rows of a data set with other names of columns."""
+    names = dict(pair.partition("=")[::2] for pair in columns.split(","))
+    rows = [row for _, row in rows_in(dataset, "dataset")]
+    known = dict.fromkeys(column for row in rows for column in row)
+    for name, column in names.items():
+        if not name or column not in known:
+            raise ConfigError(
+                f"--columns: {name}={column}: must be NAME=COLUMN of the data set, which has {', '.join(known) or 'no column'}"
+            )
+    new = {column: name for name, column in names.items()}
+    return [{new.get(column, column): value for column, value in row.items()} for row in rows]
+
+
 def _task(name: str) -> Callable[..., Any]:
     """Import the task, or raise ConfigError."""
+    if name == "recorded":
+        return recorded_answer
     module, colon, attribute = name.partition(":")
     if not colon or not module or not attribute:
         raise ConfigError(refusal("task", repr(name), "must be MODULE:FUNCTION. Example: app:answer"))

@@ -66,6 +66,8 @@ class Call:
     output: Any = None
     error: BaseException | None = None
     seconds: float = 0.0
+    is_recorded: bool = False
+    """True if the answer was recorded before, so that its time is unknown."""
     turns: list[Turn] = field(default_factory=list)
 
 
@@ -212,12 +214,14 @@ def columns_of(case: Case) -> set[str]:
 
 
 def named_arguments(task: Callable[..., Any]) -> list[str]:
-    """Return the parameters after the first one that receive the conversation."""
+    """Return the parameters after the first one that receive the conversation or the case."""
     try:
         later = list(inspect.signature(task).parameters.values())[1:]
     except (TypeError, ValueError):
         return []
-    return [one.name for one in later if one.name in ("history", "messages", "conversation_id") and one.kind not in _VARIADIC]
+    return [
+        one.name for one in later if one.name in ("history", "messages", "conversation_id", "case") and one.kind not in _VARIADIC
+    ]
 
 
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)

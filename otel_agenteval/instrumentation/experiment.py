@@ -77,7 +77,7 @@ class _Run:
 
 
 def evaluate(
-    task: Callable[..., Any],
+    task: Callable[..., Any] | None,
     dataset: str | Path | Iterable[Mapping[str, Any]] | Any,
     metrics: Sequence[MetricLike] | None = None,
     *,
@@ -99,7 +99,8 @@ def evaluate(
 
     Args:
         task: a function or coroutine function that receives a case's input. Later parameters named ``history`` or
-            ``messages`` receive the earlier messages, ``[{"role": …, "content": …}]``, and ``conversation_id`` a unique id.
+            ``messages`` receive the earlier messages, ``[{"role": …, "content": …}]``, ``conversation_id`` a unique id, and
+            ``case`` the case's references. None scores the answers in the column ``output``.
         dataset: a file (``.jsonl``, ``.json``, ``.yaml``, ``.csv``, ``.parquet``), a list of mappings, or a DataFrame. ``input`` is the task's
             argument, ``case_id`` names the case, and ``metrics`` has metrics of the case alone, in the forms below. All other
             columns are references, such as ``ground_truth`` and ``expected_tools``. A conversation has ``turns`` instead of
@@ -126,6 +127,7 @@ def evaluate(
     limit = math.inf if timeout is None else timeout
     if not limit > 0:
         raise ConfigError(f"timeout: must be a positive number of seconds, got {timeout!r}")
+    task = recorded_answer if task is None else task
     _check({"task": task, "simulate": simulate or task}, {"repetitions": repetitions, "concurrency": concurrency})
     runs = _runs(dataset, repetitions)
     loaded = load_config(config)
@@ -248,8 +250,19 @@ class _Task:
 
     def __call__(self, run: _Run, call: Call) -> Any:
         history = [dict(message) for message in call.history]
-        known = {"history": history, "messages": history, "conversation_id": run.conversation_id}
+        known = {"history": history, "messages": history, "conversation_id": run.conversation_id, "case": dict(call.references)}
+        call.is_recorded = self.fn is recorded_answer
         return self.fn(_copied(call.case.input), **{name: known[name] for name in self.names})
+
+
+def recorded_answer(asked: Any, case: Mapping[str, Any]) -> Any:
+    """Return the answer that a case contains. As a task, it scores answers that were recorded before."""
+    if "output" not in case:
+        columns = ", ".join(name for name in case if not name.startswith("_")) or "none"
+        raise ConfigError(
+            f"a case with a recorded answer must have a column output, got {columns}. Rename one with --columns output=NAME"
+        )
+    return case["output"]
 
 
 def _copied(value: Any) -> Any:
@@ -302,7 +315,7 @@ def _turn_without_spans(call: Call) -> Turn:
     output = None if call.error is not None else as_text(call.output)
     return Turn(
         turn_id=uuid.uuid4().hex, input=rendered(call.case.input), output=output, error=error, references=dict(call.references),
-        ground_truth=call.references.get("ground_truth"), start=call.start, duration_s=call.seconds,
+        ground_truth=call.references.get("ground_truth"), start=None if call.is_recorded else call.start, duration_s=None if call.is_recorded else call.seconds,
     )  # fmt: skip
 
 
