@@ -35,7 +35,7 @@ def test_answers_of_a_csv_file_are_scored(tmp_path: Path, capsys: Capture) -> No
     [
         ("a.csv", "frage;antwort;ground_truth\n2+2?;4;4\n"),
         ("a.jsonl", '{"frage": "2+2?", "antwort": 4, "ground_truth": "4"}\n'),
-        ("a.yaml", "cases: [{frage: "2+2?", antwort: "4", ground_truth: 4}]"),
+        ("a.yaml", 'cases: [{frage: "2+2?", antwort: "4", ground_truth: 4}]'),
     ],
 )
 def test_columns_can_have_any_name(name: str, text: str, tmp_path: Path, capsys: Capture) -> None:
