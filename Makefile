@@ -11,6 +11,7 @@
 # make unseen    what each dialect is worth: the facts that are lost without it                       (make unseen ARGS="--without mlflow")
 # make bench     what collecting and scoring costs                                           (make bench AGAINST=../other-checkout ARGS=--check PEERS=yes)
 # make hosts     one agent under every kind of host program, on every Python here, with the oldest and the newest SDK
+# make pictures   take the pictures of the documentation: web page, report and dashboards (needs `make servers`, five minutes)
 # make quickstarts  every page of docs/get-started/integrations as its reader would go through it, with the real frameworks   (make quickstarts ARGS="langgraph django")
 # make docs      the documentation as a site, into build/site: strictly, with search, versions and a metric catalogue with filters
 # make format    rewrite the sources as ruff formats them
@@ -21,7 +22,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all nightly coverage wheel servers otelcol lint house unseen bench hosts quickstarts docs format pin tools
+.PHONY: help demo test test-all nightly coverage wheel servers otelcol lint house unseen bench hosts quickstarts pictures docs format pin tools
 
 # The processes of tests and benchmarks would each compile every module.
 unexport PYTHONDONTWRITEBYTECODE
@@ -151,6 +152,12 @@ hosts: $(DEV)
 quickstarts: $(DEV)
 	@echo "==> running the quick starts, each with its framework in an environment of its own (some twenty minutes the first time; it needs the network)"
 	@$(BIN)/python scripts/quickstarts.py $(ARGS)
+
+pictures: $(DEV)
+	@echo "==> taking the pictures of the web page and the report"
+	@$(BIN)/python scripts/page_pictures.py
+	@echo "==> drawing the dashboards (four minutes)"
+	@$(BIN)/python scripts/panel_pictures.py
 
 docs: $(DOCS)
 	@echo "==> building the documentation as a site"

@@ -1,6 +1,7 @@
 """Take the pictures of the web page and the HTML report for the documentation, in Chromium.
 
-    python scripts/page_pictures.py            # rewrites docs/images/page-*.png
+    python scripts/page_pictures.py            # rewrites docs/images/page-*.png, and digests of what they show
+    python scripts/page_pictures.py --check    # takes none, and exits with 1 if a picture shows something else than the page does
 
 The list, the steps and the report show recorded agents, the turn shows the agent of ``otel-agenteval demo``. The fleet and the comparison
 show generated turns of three days, the incidents those of ``tests/support/incidents.py``.
@@ -9,7 +10,10 @@ Pictures have two pixels per CSS pixel, the light theme, and 256 colors. Needs t
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import io
+import json
 import sys
 import tarfile
 import tempfile
@@ -36,17 +40,28 @@ from tests.support.stored_turns import filled, some_turns  # noqa: E402
 
 IMAGES = ROOT / "docs" / "images"
 RECORDING = ROOT / "tests" / "data" / "recordings" / "ag2-agent.tar.xz"
+DIGESTS = IMAGES / "digests.json"
 START = 1_795_340_270 * 10**9
 """Start of the demo's first turn, in nanoseconds since the Unix epoch."""
 
 
-def take(browser: Any, name: str, address: str, part: str | None = None, height: int = 800) -> None:
-    """Write the picture of an address, or of one element there."""
+def digest_of(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _take(
+    browser: Any, name: str, address: str, part: str | None = None, height: int = 800, *, digests: dict[str, str], check: bool
+) -> None:
+    """Write the picture of an address, or of one element there, and note a digest of its text."""
     context = browser.new_context(viewport={"width": 1280, "height": height}, device_scale_factor=2, color_scheme="light")
     tab = context.new_page()
     tab.goto(address)
     tab.wait_for_load_state("networkidle")
     tab.wait_for_selector("h1")
+    digests[f"page-{name}"] = digest_of(tab.locator(part or "body").inner_text())
+    if check:
+        context.close()
+        return
     picture = Image.open(io.BytesIO((tab.locator(part) if part else tab).screenshot()))
     file = IMAGES / f"page-{name}.png"
     picture.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(file, optimize=True)
@@ -80,8 +95,11 @@ def generated_turns() -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
         yield turn, scores
 
 
-def main() -> int:
-    """Take all pictures."""
+def main(check: bool = False) -> int:
+    """Take all pictures, or only compare what they would show."""
+    digests: dict[str, str] = {}
+    known = json.loads(DIGESTS.read_text(encoding="utf-8")) if DIGESTS.exists() else {}
+    take = functools.partial(_take, digests=digests, check=check)
     with tempfile.TemporaryDirectory() as temporary, chromium() as browser:
         folder = Path(temporary)
         with tarfile.open(RECORDING) as packed:
@@ -107,8 +125,15 @@ def main() -> int:
         report = folder / "report.html"
         command(["eval", *map(str, sorted((folder / "traces").rglob("*.jsonl"))), "--format", "html", "--out", str(report)])
         take(browser, "report", report.as_uri())
+    if check:
+        stale = [name for name, digest in digests.items() if known.get(name) != digest]
+        print(
+            "\n".join(f"{name}.png is out of date; run make pictures" for name in stale) or "all pictures show what the page does"
+        )
+        return bool(stale)
+    DIGESTS.write_text(json.dumps(dict(sorted({**known, **digests}.items())), indent=1) + "\n", encoding="utf-8")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(check="--check" in sys.argv[1:]))

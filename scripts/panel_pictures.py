@@ -33,7 +33,8 @@ from PIL import Image
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tests.support.fleet import Fleet  # noqa: E402 - of this checkout
+from scripts.page_pictures import DIGESTS, digest_of  # noqa: E402 - of this checkout
+from tests.support.fleet import Fleet  # noqa: E402
 from tests.support.prometheus import Prometheus  # noqa: E402
 
 DASHBOARDS = ROOT / "deploy" / "grafana" / "dashboards"
@@ -61,6 +62,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--into", type=Path, default=IMAGES, help="folder of the pictures")
     options = parser.parse_args(arguments)
     options.into.mkdir(parents=True, exist_ok=True)
+    digests = json.loads(DIGESTS.read_text(encoding="utf-8"))
     with tempfile.TemporaryDirectory() as folder, Fleet(seed=7) as fleet:
         fleet.play(1)
         with Prometheus(Path(folder), fleet.targets, every=1000) as prometheus:
@@ -76,6 +78,8 @@ def main(arguments: list[str]) -> None:
                 file = options.into / f"dashboard-{name}.png"
                 draw(name, choice, prometheus, end - options.seconds + 20, end, file)
                 print(f"{file.name}: {file.stat().st_size / 1024:.0f} KiB")
+                digests[f"dashboard-{name}"] = digest_of((DASHBOARDS / f"{name}.json").read_text(encoding="utf-8"))
+    DIGESTS.write_text(json.dumps(dict(sorted(digests.items())), indent=1) + "\n", encoding="utf-8")
 
 
 def draw(name: str, choice: dict[str, str], prometheus: Prometheus, start: float, end: float, file: Path) -> None:
