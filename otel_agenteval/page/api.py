@@ -325,11 +325,16 @@ class Api:
             groups = len(views.groups_of(given["by"], wanted, _LINES)) or 1
             step = given["step"] * HOUR if given["step"] else _step_for(high - low, turns, groups)
             cells = views.cells(wanted, given["by"], step)
-            changes = _changes(views, low if extent is not None else wanted.since or 0.0, request.reader)
+            changes = [
+                change
+                for change in _changes(views, low if extent is not None else wanted.since or 0.0, request.reader)
+                if wanted.metric in (None, change["metric"]) and (not wanted.agents or change["agent"] in wanted.agents)
+            ]
             releases = [{"version": version, "at": at} for version, at in views.releases(wanted)[1:]]
+            units = {metric: facts["unit"] for metric, facts in views.metrics_of().items()}
         found: dict[tuple[str | None, str], list[dict[str, Any]]] = {}
         for cell in cells:
-            found.setdefault((cell.group, cell.metric), []).append(_point(cell))
+            found.setdefault((cell.group, cell.metric), []).append(_point(cell, units.get(cell.metric)))
         return {
             "step_s": step, "since": low, "until": high, "changes": changes, "releases": releases,
             "series": [{"group": group, "metric": metric, "points": points} for (group, metric), points in found.items()],
@@ -354,14 +359,14 @@ class Api:
             if sum(cell.scored for cell in cells.values()) <= _COMPARED:
                 compared = compare_values(views.group_values(by, (before, after), wanted), before, after)[0]
             else:
-                compared = _of_sums(cells, before, after)
+                compared = _of_sums(cells, before, after, facts)
         by_metric: dict[str, Compared] = {}
         for one in compared:
             by_metric.setdefault(one.metric, one)  # the mean, and the pass rate only of a metric without it
         lines = [
             {
                 "metric": metric, **facts.get(metric, {}),
-                **_line(cells.get((before, metric)), cells.get((after, metric)), by_metric.get(metric)),
+                **_line(cells.get((before, metric)), cells.get((after, metric)), by_metric.get(metric), facts.get(metric, {})),
             }
             for metric in sorted({metric for _, metric in cells if metric})
         ]  # fmt: skip
@@ -659,21 +664,25 @@ def _side(name: str, cells: Mapping[tuple[str | None, str], SumCell]) -> dict[st
     return _group(cell) if cell is not None else {"group": name, "turns": 0}
 
 
-def _of_sums(cells: Mapping[tuple[str | None, str], SumCell], before: str, after: str) -> list[Compared]:
+def _of_sums(
+    cells: Mapping[tuple[str | None, str], SumCell], before: str, after: str, facts: Mapping[str, Mapping[str, Any]]
+) -> list[Compared]:
     """Compare two groups by their sums, because reading all scores would take too long."""
     found: dict[str, Difference] = {}
     for (group, metric), cell in cells.items():
         other = cells.get((after, metric)) if group == before else None
-        first, second = (one.estimate() if metric and one is not None else None for one in (cell, other))
+        first, second = (
+            one.estimate(facts.get(metric, {}).get("unit")) if metric and one is not None else None for one in (cell, other)
+        )
         if first is not None and second is not None:
             found[metric] = difference(first, second)
     adjusted = adjusted_ps([(one.p, one.varies) for one in found.values()])
     return [Compared(metric, "mean", one, p) for (metric, one), p in zip(found.items(), adjusted, strict=True)]
 
 
-def _line(before: SumCell | None, after: SumCell | None, found: Compared | None) -> dict[str, Any]:
+def _line(before: SumCell | None, after: SumCell | None, found: Compared | None, facts: Mapping[str, Any]) -> dict[str, Any]:
     line: dict[str, Any] = {
-        side: _estimated(cell, 0, {}) if cell is not None else None for side, cell in (("before", before), ("after", after))
+        side: _estimated(cell, 0, facts) if cell is not None else None for side, cell in (("before", before), ("after", after))
     }
     if found is None:
         return {**line, "difference": None}
@@ -688,7 +697,7 @@ def _line(before: SumCell | None, after: SumCell | None, found: Compared | None)
 
 
 def _estimated(cell: SumCell, turns: int, facts: Mapping[str, Any]) -> dict[str, Any]:
-    estimate = cell.estimate()
+    estimate = cell.estimate(facts.get("unit"))
     return {
         "group": cell.group, "metric": cell.metric, **{name: facts.get(name) for name in _SCORE_FACTS if facts},
         "turns": turns, "scored": cell.scored, "passed": cell.passed, "failed": cell.failed, "failed_turns": cell.wv - cell.wp, "critical": cell.critical, "errors": cell.errors, **_cost(cell), "pass_rate": pass_rate(cell.wp, cell.wv - cell.wp),
@@ -696,11 +705,11 @@ def _estimated(cell: SumCell, turns: int, facts: Mapping[str, Any]) -> dict[str,
     }  # fmt: skip
 
 
-def _point(cell: SumCell) -> dict[str, Any]:
+def _point(cell: SumCell, unit: str | None) -> dict[str, Any]:
     found = {"at": cell.at, "turns": cell.turns, "scored": cell.scored, "failed": cell.failed, "errors": cell.errors}
     if not cell.metric:
         return {**found, **_usage(cell)}
-    estimate = cell.estimate()
+    estimate = cell.estimate(unit)
     return {**found, **(dict.fromkeys(("mean", "low", "high")) if estimate is None else _of_estimate(estimate))}
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from ..core.errors import AgentEvalError
 from ..core.score import pass_rate
 from ..outlets.store.reader import StoreReader, Wanted
-from ..statistics.groups import Group
+from ..statistics.groups import Group, is_amount
 from ..statistics.weighted import Estimate
 from .formatting import aligned, markdown_table, number, percent
 from .html import page, text_table
@@ -39,7 +39,8 @@ def estimates_of(reader: StoreReader, by: str, wanted: Wanted) -> list[GroupMean
     verdicts: dict[tuple[str, str], list[float]] = {}
     for value in reader.values(by, list(turns), wanted) if turns else ():
         units[value.metric] = value.unit
-        groups.setdefault((value.group, value.metric), Group()).add(value.trace, value.value, value.probability)
+        group = groups.setdefault((value.group, value.metric), Group(is_amount=is_amount(value.unit)))
+        group.add(value.trace, value.value, value.probability)
         if value.passed is not None and value.direction != "neutral":
             verdicts.setdefault((value.group, value.metric), [0.0, 0.0])[1 - value.passed] += 1 / value.probability
     found = [

@@ -35,9 +35,9 @@ class Group:
 
     __slots__ = ("_open", "_sums", "turns")
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_amount: bool = False) -> None:
         self.turns = 0
-        self._sums = Sums()
+        self._sums = Sums(most=math.inf) if is_amount else Sums()  # small amounts aren't shares, which have limits at 0 and 1
         self._open: OrderedDict[str, Any] = OrderedDict()
 
     def add(self, trace: str, value: float, probability: float = 1.0) -> None:
@@ -100,8 +100,8 @@ class Side:
     __slots__ = ("_alone", "_cases", "_group", "_logs")
 
     def __init__(self, *, is_amount: bool = False) -> None:
-        self._group = Group()
-        self._logs = Group() if is_amount else None
+        self._group = Group(is_amount=is_amount)
+        self._logs = Group(is_amount=True) if is_amount else None
         """The same with logarithms, unless a value is 0 or negative."""
         self._alone: dict[str, float] | None = {}
         """Values by cluster, unless a cluster has several or a value is sampled."""

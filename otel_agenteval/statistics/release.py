@@ -32,9 +32,10 @@ _KNOWN = 8
 class VersionScores:
     """Sums over the scores of one version. ``is_amount`` is true for seconds, dollars and other amounts."""
 
-    __slots__ = ("ends", "logs", "raw", "squared")
+    __slots__ = ("ends", "is_amount", "logs", "raw", "squared")
 
     def __init__(self, *, is_amount: bool) -> None:
+        self.is_amount = is_amount
         self.raw = Moments()
         self.squared = [0.0, 0.0]
         """Values and their squares, weighted with the square of their weights."""
@@ -75,9 +76,8 @@ class VersionScores:
 
     def _sums(self) -> Sums:
         raw = self.raw
-        return Sums.of_turns(
-            (raw.weight, raw.sum, raw.squares), (raw.weight_squares, *self.squared), (self.ends[0], self.ends[1])
-        )
+        ends = self.ends[0], math.inf if self.is_amount else self.ends[1]
+        return Sums.of_turns((raw.weight, raw.sum, raw.squares), (raw.weight_squares, *self.squared), ends)
 
     def _is_binary(self) -> bool:
         raw = self.raw
@@ -88,6 +88,7 @@ class VersionScores:
 
     def state(self) -> list[Any]:
         return [
+            self.is_amount,
             self.raw.state(),
             self.squared,
             self.ends if self.raw.weight else None,
@@ -96,8 +97,8 @@ class VersionScores:
 
     @classmethod
     def of_state(cls, state: Any) -> VersionScores:
-        raw, squared, ends, logs = state
-        found = cls(is_amount=False)
+        is_amount, raw, squared, ends, logs = state
+        found = cls(is_amount=bool(is_amount))
         found.raw, found.squared = Moments(*map(float, raw)), [float(squared[0]), float(squared[1])]
         found.ends = found.ends if ends is None else [float(ends[0]), float(ends[1])]
         found.logs = None if logs is None else cls.of_state(logs)
@@ -182,6 +183,8 @@ class ReleaseWatch:
             self._next = math.ceil(self._next * _GROWTH)
         found = self._before.compared_to(self._after)
         if found is None or found.p > self._error * (_OF_AMOUNTS if self._is_amount else 1.0) / _TESTS:
+            return None
+        if found.interval[0] <= 0 <= found.interval[1]:  # amounts are tested on a logarithm
             return None
         return found, after, self._low if found.size < 0 else self._high
 

@@ -233,7 +233,7 @@ def test_estimates_are_those_of_the_scores_themselves(kept: bool, empty: str, ro
         for key, group in expected.items():
             estimate = group.estimate()
             assert found[key].scored == group.turns
-            assert found[key].estimate() == pytest.approx(estimate)
+            assert found[key].estimate("1") == pytest.approx(estimate)
         turns = {cell.group: cell.turns for cell in cells if not cell.metric}
         assert turns == {agent: sum(keep(turn) and turn["agent"] == agent for turn, _ in rows) for agent in AGENTS}
 

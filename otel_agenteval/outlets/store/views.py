@@ -10,6 +10,7 @@ while ``summed`` equals ``marks``.
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import sqlite3
 import time
@@ -21,7 +22,7 @@ from typing import Any, Literal, NamedTuple
 from ...core import jsonio
 from ...core.finding import Severity
 from ...evaluation.turn_facts import FactCondition
-from ...statistics.groups import GroupValue
+from ...statistics.groups import GroupValue, is_amount
 from ...statistics.weighted import Estimate, Sums
 from .reader import MOST_VERDICTS, StoredModes, StoreReader, VerdictRow, backend_of, plain
 from .statements import (
@@ -132,11 +133,12 @@ class SumCell:
     w2y: float
     w2y2: float
 
-    def estimate(self) -> Estimate | None:
+    def estimate(self, unit: str | None) -> Estimate | None:
         """Return the estimated mean over all turns, each of which counts as a separate trace."""
         if self.least is None or self.most is None:
             return None
-        return Sums.of_turns((self.w, self.wy, self.wy2), (self.w2, self.w2y, self.w2y2), (self.least, self.most)).estimate()
+        ends = self.least, math.inf if is_amount(unit or "1") else self.most
+        return Sums.of_turns((self.w, self.wy, self.wy2), (self.w2, self.w2y, self.w2y2), ends).estimate()
 
 
 class _Block(NamedTuple):

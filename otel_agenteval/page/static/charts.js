@@ -11,7 +11,8 @@ export function Chart({ title, lines, since, until, step, unit = "1", marks = []
   const all = lines.flatMap((line) => line.points.filter((point) => point.mean !== null));
   if (!all.length) return html`<p class="dim chart-empty">No scores in this time range.</p>`;
   const shares = unit === "1" && all.every((point) => point.mean >= 0 && point.mean <= 1);
-  const top = shares ? 1 : Math.max(...all.map((point) => point.high ?? point.mean)) * 1.05 || 1;
+  const highest = Math.max(...all.map((point) => point.high ?? point.mean));
+  const top = shares ? (highest > 0.5 ? 1 : Math.ceil(highest * 20 + 0.01) / 20) : Math.max(...all.map((point) => point.high ?? point.mean)) * 1.05 || 1;
   const least = Math.min(...all.map((point) => point.low ?? point.mean));
   const bottom = shares ? (least >= 0.5 && least < 1 ? Math.floor(least * 10 - 0.01) / 10 : 0) : Math.min(0, ...all.map((point) => point.low ?? point.mean));
   const left = axis ? 46 : 2;

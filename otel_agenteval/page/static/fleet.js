@@ -15,7 +15,7 @@ export function Fleet({ address, facets }) {
   const lately = sumsOf(query);
   lately.delete("metric");
   const headline = useGet(`headline?${lately}`);
-  if (!lately.has("since")) lately.set("since", "24h");
+  if (!lately.has("since")) lately.set("since", "48h"); // its halves are the last day and the one before
   const modes = useGet(facets?.causes ? `failure-modes?${lately}` : null);
   const change = (value) => go(`${link("/", query)}${link("/", query).includes("?") ? "&" : "?"}by=${value}`);
   if (facets?.since === null) return html`<h1>Fleet</h1><${NoTurns} />`;
@@ -114,13 +114,14 @@ function Multiples({ found, over, by, query }) {
 
 // What to look at first. Nothing is shown that is as it should be.
 function Attention({ found, changes, modes, lately, facets, query }) {
-  return html`<${MostFailures} found=${found} query=${query} critical /><${Changes} title="Changes for the worse" changes=${changes.filter((one) => one.verdict === "worse")} query=${query} />
+  const judged = (change) => found.estimates.some((one) => one.metric === change.metric && one.passed + one.failed > 0); // has verdicts, whose causes can be shown
+  return html`<${MostFailures} found=${found} query=${query} critical /><${Changes} title="Changes for the worse" changes=${changes.filter((one) => one.verdict === "worse").sort((a, b) => judged(b) - judged(a) || a.at - b.at)} judged=${judged} query=${query} />
     <${Growing} modes=${modes.filter(isWorse)} query=${lately} /><${Warnings} facets=${facets} /><${MostFailures} found=${found} query=${query} />`;
 }
 
 function Growing({ modes, query }) {
   if (!modes.length) return null;
-  return html`<section aria-labelledby="growing"><h2 id="growing">New and growing failure modes${query.get("since") === "24h" && " in the last 24 hours"}</h2><ul class="changes">${modes.slice(0, 5).map((one) => html`<li>
+  return html`<section aria-labelledby="growing"><h2 id="growing">New and growing failure modes${query.get("since") === "48h" && " in the last 24 hours"}</h2><ul class="changes">${modes.slice(0, 5).map((one) => html`<li>
     <span class="mark warn">${one.trend}</span> <${Link} to=${link("/failure-modes", query, { mode: one.id })}><bdi>${modeName(one)}</bdi></${Link}> <span class="dim">${percent(one.rate, 1)} of all turns, change ${points(one.change[0])} … ${points(one.change[1])}</span></li>`)}
     ${modes.length > 5 && html`<li><${Link} to=${link("/failure-modes", query)}>${count(modes.length - 5)} more</${Link}></li>`}</ul></section>`;
 }
@@ -149,17 +150,20 @@ export function MostFailures({ found, query, critical = false }) {
   const most = [...sums].filter(([, sum]) => (critical ? sum.critical : sum.failed)).sort(([, a], [, b]) => size(b) - size(a)).slice(0, 5);
   if (!most.length) return null;
   const id = critical ? "critical" : "failures";
-  const share = (sum) => (critical ? `${count(sum.critical)} of ${count(all)} turns` : sum.failed_turns > 1.02 * sum.failed ? `about ${percent(sum.failed_turns / all, 1)} of ${count(all)} turns, from ${count(sum.scored)} scored` : `${percent(sum.failed / all, 1)} of ${count(all)} turns`);
+  const share = (sum) => (critical ? `${count(sum.critical)} of ${count(all)} turns` : sum.failed_turns > 1.02 * sum.failed ? `about ${percent(sum.failed_turns / all, 1)} of ${count(all)} turns, from ${count(sum.scored)} scored` : `${percent(sum.failed / all, 1)} of ${count(all)} turns${sum.scored < 0.98 * all ? `, ${count(sum.scored)} scored` : ""}`);
   return html`<section aria-labelledby=${id}><h2 id=${id}>${critical ? "Critical findings" : "Most failures"}</h2><ul class="changes">${most.map(([metric, sum]) => html`<li>
     <span class="mark bad">${critical ? "critical" : `${count(sum.failed)} failed`}</span> <${Link} to=${critical ? link("/turns", query, { metric, severity: "critical" }) : differences(query, { metric })}><code>${metric}</code></${Link}> <span class="dim">${share(sum)}</span></li>`)}</ul>
     ${!critical && html`<p><${Link} to=${link("/failure-modes", sumsOf(query))}>Failure modes of all failed turns</${Link}></p>`}</section>`;
 }
 
-function Changes({ title, changes, query }) {
+// Metrics without a verdict have no failed turns to compare, so their changes lead to the versions or the turns.
+function Changes({ title, changes, query, judged = () => true }) {
   if (!changes.length) return null;
   const id = title.replaceAll(" ", "-");
+  const to = (change) => (judged(change) ? differences(query, { metric: change.metric, agent: change.agent, since: change.since }) : change.version_before ? `/compare?${new URLSearchParams({ by: "version", before: change.version_before, after: change.version, agent: change.agent ?? "" })}` : link("/turns", query, { metric: change.metric, agent: change.agent, since: change.since }));
+  const when = (change) => `${change.version_before ? `version ${change.version} against ${change.version_before}` : `since about ${time(change.since).slice(0, 16)}`}, detected ${time(change.at).slice(0, 16)} UTC`;
   return html`<section aria-labelledby=${id}><h2 id=${id}>${title}</h2><ul class="changes">${changes.slice(0, 20).map((change) => html`<li>
-    <span class=${`mark ${change.verdict === "better" ? "good" : "bad"}`}>${change.verdict}</span> <${Link} to=${differences(query, { metric: change.metric, agent: change.agent, since: change.since })} aria-label=${`Differences of ${change.metric} since its change`}><code>${change.metric}</code></${Link}> of <${Pick} query=${query} name="agent" value=${change.agent} />: ${number(change.mean_before)} → ${number(change.mean_after)} <span class="dim">(difference ${number(change.ci_low)} … ${number(change.ci_high)}), ${time(change.at)}${change.version ? `, version ${change.version}` : ""}</span>
+    <span class=${`mark ${change.verdict === "better" ? "good" : "bad"}`}>${change.verdict}</span> <${Link} to=${to(change)} aria-label=${`${judged(change) ? "Differences" : "Details"} of ${change.metric} since its change`}><code>${change.metric}</code></${Link}> of <${Pick} query=${query} name="agent" value=${change.agent} />: ${number(change.mean_before)} → ${number(change.mean_after)} <span class="dim">(difference ${number(change.ci_low)} … ${number(change.ci_high)}), ${when(change)}</span>
     ${(change.turns ?? []).slice(0, 3).map((id) => html` <${Link} to=${link(`/turn/${encodeURIComponent(id)}`, query)}><code>${id.slice(0, 8)}</code></${Link}>`)}</li>`)}</ul></section>`;
 }
 
