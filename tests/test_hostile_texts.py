@@ -44,7 +44,7 @@ CANDIDATES: tuple[Any, ...] = ("search", 1, 0.5, ["search"], {"type": "object"},
 
 
 def weigh(text: str) -> int:
-    return jsonio.weight(text.encode())
+    return jsonio.weight(text.encode(errors="replace"))
 
 
 def find_credentials(text: str) -> list[Any]:

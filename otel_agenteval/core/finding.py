@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import SequenceMatcher
 from typing import Any, Literal, NamedTuple, get_args
 
 from . import jsonio
@@ -109,6 +108,8 @@ def is_near(found: str, candidate: str) -> bool:
     values = [float("".join(re.findall(r"\d", one[1])) + f".{one[2] or 0}") if one else -1.0 for one in numbers]
     if min(values) >= 0:
         return min(values) >= _NEAR * max(values)
+    from difflib import SequenceMatcher  # imported on first use
+
     return SequenceMatcher(None, found[:_LONGEST], candidate[:_LONGEST], autojunk=False).ratio() >= _NEAR
 
 

@@ -129,7 +129,7 @@ def loads_cut(text: str) -> Any:
 
     try:
         value = from_json(text, allow_partial="trailing-strings", allow_inf_nan=False)
-    except ValueError:
+    except (ValueError, TypeError):  # a TypeError for half a surrogate pair
         return None
     return plain(value) if value not in ([], {}, "") else None
 

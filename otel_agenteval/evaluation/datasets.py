@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
-from ..config import yaml
 from ..config.types import KeyPath
 from ..core import jsonio, python_text
 from ..core.errors import ConfigError, likeness, nearest
@@ -169,9 +168,12 @@ def _rows_of_file(path: str, where: str) -> Iterator[tuple[int | str, dict[str, 
     except (OSError, UnicodeDecodeError, csv.Error) as problem:
         why = f"can't be read: {getattr(problem, 'strerror', None) or problem}"
         raise ConfigError(f"{at}: {'file not found' if isinstance(problem, FileNotFoundError) else why}") from None
+    first, _, rest = text.lstrip().partition("\n")
     if extension in (".yaml", ".yml"):
+        from ..config import yaml  # imported on first use: most programs read no data set
+
         yield from _cases_of(*yaml.load(text, at, None), at)
-    elif text.lstrip()[:1] == "[" or (extension == ".json" and not re.search(r"}\s*\n\s*{", text)):
+    elif text.lstrip()[:1] == "[" or (extension == ".json" and not (first.rstrip()[-1:] == "}" and rest.lstrip()[:1] == "{")):
         yield from _cases_of(_parsed(text, at, "JSON"), {}, at)
     else:
         for number, line in enumerate(text.split("\n"), 1):

@@ -79,9 +79,16 @@ def trace(number: int, answer: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("files", [1, 2])
 def test_exported_session_has_its_signals_and_metrics(
-    files: int, models: ScriptedModels, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    files: int, models: ScriptedModels, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     models.play(REPLY, REPLY, vectors={"Where is my order?": [1.0, 0.0], "Ask later.": [0.6, 0.8]})
+    answer = models.answer
+
+    def answer_on_confidence(path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        others = path.endswith("/chat/completions") and "how confident the agent was" not in str(body["messages"][-1]["content"])
+        return (400, {"error": {"message": "no reply"}}) if others else answer(path, body)
+
+    monkeypatch.setattr(models, "answer", answer_on_confidence)
     traces = [trace(1, "Ask later."), trace(2, "Ask later.")]
     exported = [{"session_id": "session-abc-123", "traces": traces}] if files == 1 else traces
     for number, content in enumerate(exported):
