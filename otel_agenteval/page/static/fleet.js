@@ -172,13 +172,13 @@ function Table({ found, by, query }) {
   for (const one of found.estimates) if (one.high !== null) most.set(one.metric, Math.max(most.get(one.metric) ?? 0, one.high));
   return html`<section><h2 id="estimates">Estimates</h2><div class="scroll" tabindex="0" role="region" aria-labelledby="estimates"><table>
     <caption>Estimates for all turns, judged or not, with 95 % intervals. The lowest pass rates come first.</caption>
-    <thead><tr><th scope="col">metric</th><th scope="col">${by}</th><th scope="col" class="n">mean</th><th scope="col">interval</th><th scope="col" class="n">pass rate</th><th scope="col" class="n">failed</th><th scope="col" class="n">errors</th><th scope="col" class="n">scored</th><th scope="col" class="n">of turns</th></tr></thead>
+    <thead><tr><th scope="col">metric</th><th scope="col">${by}</th><th scope="col" class="n">pass rate</th><th scope="col" class="n">failed</th><th scope="col" class="n">mean</th><th scope="col">interval</th><th scope="col" class="n">errors</th><th scope="col" class="n">scored</th><th scope="col" class="n">of turns</th></tr></thead>
     <tbody>${found.estimates.map((one) => {
       const to = (more) => link("/turns", query, { ...only(by, one.group), metric: one.metric, ...more });
       const wide = one.unit === "1" && (most.get(one.metric) ?? 0) <= 1 ? 1 : most.get(one.metric);
       return html`<tr><td><${Link} to=${link("/", query, { metric: one.metric })}><code>${one.metric}</code></${Link}></td><td><${Pick} query=${query} path="/" name=${by} value=${one.group}>${nameOf(one.group, by)}</${Pick}></td>
-        <td class="n">${number(one.mean, one.unit)}</td><td><${Interval} ...${one} most=${wide} /><span class="dim small">${number(one.low, one.unit)} … ${number(one.high, one.unit)}</span></td>
         <td class="n">${percent(one.pass_rate)}</td><td class="n">${one.failed ? html`<${Link} class="bad" to=${to({ outcome: "fail" })}>${count(one.failed)}</${Link}> <${Link} class="small" to=${differences(query, { ...only(by, one.group), metric: one.metric })} aria-label=${`differences of ${one.metric}, ${nameOf(one.group, by)}`}>differences</${Link}>` : "0"}</td>
+        <td class="n">${number(one.mean, one.unit)}</td><td><${Interval} ...${one} most=${wide} /><span class="dim small">${number(one.low, one.unit)} … ${number(one.high, one.unit)}</span></td>
         <td class="n">${one.errors ? html`<${Link} class="bad" to=${to({ outcome: "error" })}>${count(one.errors)}</${Link}>` : "0"}</td>
         <td class="n"><${Link} to=${to({})}>${count(one.scored)}</${Link}></td><td class="n">${count(one.turns)}${one.n_eff !== null && one.n_eff < 30 && html` <span class="mark warn" title="intervals are wide with so few turns">few</span>`}</td></tr>`;
     })}</tbody></table></div></section>`;
