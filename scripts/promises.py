@@ -44,7 +44,7 @@ def counts() -> str:
         differing = [example for example in examples if "differs" in example]
         reasons = [row["differs"] for row in (*rows, *differing) if "differs" in row]
         total, its_own = len(rows) + len(examples), sum("contradicts" in reason for reason in reasons)
-        kept = f"{total - len(reasons)} ({1 - len(reasons) / total:.0%})"
+        kept = f"{total - len(reasons)} ({100 - 100 * len(reasons) / total:.0f} %)"
         lines.append(f"| {system} | {len(rows)} | {len(examples)} | {kept} | {len(reasons)} | {its_own} |")
         for example in differing:
             name = f"`{prefix}:{next(iter(example['metric']))}`"
