@@ -101,10 +101,8 @@ def test_exported_session_has_its_signals_and_metrics(
     assert main(["eval", *paths, "--config", str(config), "--metrics", names, "--format", "jsonl"]) == 0
     rows = {row["metric"]: row for row in map(json.loads, capsys.readouterr().out.splitlines()) if "metric" in row}
     # The second trace repeats the first one, so that its risk is 1.
-    assert (rows["code_agent_reliability"]["value"], rows["code_agent_reliability"]["detail"]["aggregation"]["max_risk"]) == (
-        0.0,
-        1.0,
-    )
+    reliability = rows["code_agent_reliability"]
+    assert (reliability["value"], reliability["detail"]["aggregation"]["max_risk"]) == pytest.approx((0.0, 1.0))
     uncertain = [0.6 * (1 + 0.4), 0.6 * (1 + 1 + 0.4)]
     instability = (sum(one**2 for one in uncertain) / 2) ** 0.5
     assert rows["code_agent_consistency"]["detail"]["raw_instability"] == pytest.approx(instability)
