@@ -58,6 +58,8 @@ def _take(
     tab.goto(address)
     tab.wait_for_load_state("networkidle")
     tab.wait_for_selector("h1")
+    tab.wait_for_function("() => !document.body.textContent.includes('Loading …') && !document.querySelector('.busy')")
+    tab.wait_for_load_state("networkidle")  # what came first can have asked for more
     digests[f"page-{name}"] = digest_of(tab.locator(part or "body").inner_text())
     if check:
         context.close()
