@@ -11,11 +11,15 @@ import pytest
 from otel_agenteval.cli.main import main
 from otel_agenteval.judging.job import Payload
 from otel_agenteval.judging.queues import SqliteQueue
+from otel_agenteval.judging.queues.redis import RedisQueue
 from otel_agenteval.outlets.store.views import Filter, Views
 from otel_agenteval.server.journal_folder import JournalFolder
 from otel_agenteval.server.wal import Journal, Record
+from tests.support.postgres import Anywhere
+from tests.support.redis_server import RedisServer
 from tests.support.rig import Rig
 from tests.support.service import AGENT, CHAT, Sidecar, left_in, request
+from tests.support.stored_turns import filled, some_turns
 
 Capture = pytest.CaptureFixture[str]
 
@@ -147,3 +151,39 @@ def test_a_user_or_a_conversation_is_required(args: list[str], capsys: Capture) 
         main(["forget", *args])
     assert left.value.code == 2
     assert "--user" in capsys.readouterr().err
+
+
+def test_jobs_are_deleted_in_redis(config: dict[str, Any], tmp_path: Path, capsys: Capture) -> None:
+    server = RedisServer(tmp_path / "redis")
+    try:
+        config["judge"]["queue"] = {"backend": "redis", "url": server.url, "work": False}
+        run_turns(config)
+        assert forget("--user", "u-0", config=config, tmp_path=tmp_path) == 0
+        assert "judge queue: 3 jobs deleted" in capsys.readouterr().out
+        queue = RedisQueue(server.url, 1 << 30)
+        left = [Payload.decode(job.payload).turn().user_id for job in queue.claim(100, 1.0)]
+        queue.close()
+        assert left == ["u-1"] * 3
+        with server.client() as client:
+            raw = b"".join(
+                value
+                for key in client.keys("*")
+                if client.type(key) == b"stream"
+                for _, fields in client.xrange(key)
+                for value in fields.values()
+            )
+        assert {number for number in range(6) if f"Answer-{number}-xyzzy".encode() in raw} == {1, 3, 5}
+        server.stop()
+        assert forget("--user", "u-0", config=config, tmp_path=tmp_path) == 2
+        assert "judge.queue: can't be used" in capsys.readouterr().err
+    finally:
+        server.stop()
+
+
+def test_turns_of_a_conversation_are_deleted_in_any_store(anywhere: Anywhere, capsys: Capture) -> None:
+    path = filled(anywhere(), some_turns(1_300))
+    assert main(["forget", "--conversation", "conv-7", "--store", path]) == 0
+    assert "5 turns deleted" in capsys.readouterr().out
+    with Views(path) as views:
+        assert views.listed(Filter(conversation="conv-7")).turns == []
+        assert sum(cell.turns for cell in views.cells(Filter()) if not cell.metric) == 1_295

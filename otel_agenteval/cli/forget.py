@@ -82,24 +82,32 @@ def _forget_in_queue(config: Config, is_meant: Callable[[Turn], bool]) -> int:
     """Delete the waiting jobs of turns. All waiting jobs are leased once, and the others are put back."""
     from ..judging.job import NewerPayload, Payload
     from ..judging.queues import queue_from
+    from ..judging.queues.connect import unreachable
 
     def failed(_: str, error: BaseException) -> None:
         raise AgentEvalError(f"judge.queue: can't be used: {error}")
 
     queue = queue_from(config.judge.queue, SYSTEM_CLOCK, failed)
     gone, others = 0, list[Any]()
-    while jobs := queue.claim(_AT_ONCE, _LEASE):
-        for job in jobs:
-            try:
-                found = is_meant(Payload.decode(job.payload).turn())
-            except (NewerPayload, ValueError, KeyError):  # the process that reads it reports it
-                found = False
-            if found:
-                gone += queue.ack(job)
-            else:
-                others.append(job)
-    for job in others:
-        queue.retry_at(job, SYSTEM_CLOCK.time_ns() / 1e9, counted=False)
-    queue.flush()
-    queue.close()
+    try:
+        while jobs := queue.claim(_AT_ONCE, _LEASE):
+            for job in jobs:
+                try:
+                    found = is_meant(Payload.decode(job.payload).turn())
+                except (NewerPayload, ValueError, KeyError):  # the process that reads it reports it
+                    found = False
+                if found:
+                    gone += queue.ack(job)
+                else:
+                    others.append(job)
+        for job in others:
+            queue.retry_at(job, SYSTEM_CLOCK.time_ns() / 1e9, counted=False)
+        queue.flush()
+    except Exception as error:
+        is_remote = config.judge.queue.backend == "redis"
+        if not (unreachable(error) if is_remote else isinstance(error, (sqlite3.Error, OSError))):
+            raise
+        raise AgentEvalError(f"judge.queue: can't be used: {error}") from None
+    finally:
+        queue.close()
     return gone

@@ -170,7 +170,7 @@ def evaluate(
 
 
 async def evaluate_async(
-    task: Callable[..., Any],
+    task: Callable[..., Any] | None,
     dataset: str | Path | Iterable[Mapping[str, Any]] | Any,
     metrics: Sequence[MetricLike] | None = None,
     **options: Any,

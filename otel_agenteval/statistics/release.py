@@ -34,13 +34,13 @@ class VersionScores:
 
     __slots__ = ("ends", "is_amount", "logs", "raw", "squared")
 
-    def __init__(self, *, is_amount: bool) -> None:
+    def __init__(self, *, is_amount: bool, are_logs: bool = False) -> None:
         self.is_amount = is_amount
         self.raw = Moments()
         self.squared = [0.0, 0.0]
         """Values and their squares, weighted with the square of their weights."""
         self.ends = [math.inf, -math.inf]
-        self.logs = VersionScores(is_amount=False) if is_amount else None
+        self.logs = VersionScores(is_amount=True, are_logs=True) if is_amount and not are_logs else None
         """The same with logarithms, unless a value is 0 or negative."""
 
     def add(self, value: float, weight: float) -> None:

@@ -17,6 +17,7 @@ from otel_agenteval.statistics.change import DetectorOptions, Found, Series, _li
 from otel_agenteval.statistics.changes import Changes, verdict_of
 from otel_agenteval.statistics.groups import GroupValue, compare_values
 from otel_agenteval.statistics.moments import Moments
+from otel_agenteval.statistics.release import VersionScores
 from tests.support.changing import KINDS, delays, false_alarms
 from tests.support.clock import FakeClock
 
@@ -326,3 +327,18 @@ def test_names_without_end_take_no_memory_without_end(monkeypatch: pytest.Monkey
         changes.see([score(0.9)], f"agent-{number}", 1.0, None, None)
     assert len(changes.state()) <= 11
     assert len(changes._of_agent) <= 10
+
+
+@pytest.mark.parametrize("factor", [0.001, 1_000.0])
+def test_a_unit_of_amounts_does_not_change_the_comparison(factor: float) -> None:
+    """Logarithms of amounts from 1 to 2.7 lie between 0 and 1, but aren't shares."""
+    found = []
+    for scale in (1.0, factor):
+        sides = VersionScores(is_amount=True), VersionScores(is_amount=True)
+        for side, level, spread, count in zip(sides, (0.03, 0.036), (0.002, 0.009), (400, 25), strict=True):
+            for value in np.random.default_rng(count).normal(level, spread, count):
+                side.add(scale * math.exp(abs(value)), 1.0)
+        found.append(sides[0].compared_to(sides[1]))
+    assert found[0] is not None
+    assert found[1] is not None
+    assert found[0].p == pytest.approx(found[1].p, rel=1e-6)

@@ -390,7 +390,7 @@ def code_tool_correctness(
 
     Source: Trusys tool-correctness, whose name sets ``check_arguments``.
     """
-    entries = expected_entries(turn, expected, "expected", "expected_tools")
+    entries = expected_entries(turn, expected, "expected_tools", "expected")
     if entries is None:
         return skip("missing:expected_tools")
     calls = without_delegation(turn, entries)
@@ -563,7 +563,7 @@ def code_tool_call_order(turn: Turn, *, expected: ExpectedTools | None = None) -
 
     Source: HPD ToolCallOrderEvaluator.
     """
-    entries = expected_entries(turn, expected, "expected", "expected_tools")
+    entries = expected_entries(turn, expected, "expected_tools", "expected")
     if entries is None:
         return skip("missing:expected_tools")
     if not entries:

@@ -57,7 +57,7 @@ def expected_entries(turn: Turn, given: Sequence[Any] | None, *names: str) -> li
     Raises:
         MetricError: If the reference is neither a list nor a name, or an entry can't be read.
     """
-    entries = reference(turn, given, *reversed(names))
+    entries = reference(turn, given, *names)
     if entries is None:
         return None
     if isinstance(entries, str):  # a cell of a data set
@@ -66,7 +66,7 @@ def expected_entries(turn: Turn, given: Sequence[Any] | None, *names: str) -> li
         entries = [entries]
     if not isinstance(entries, (list, tuple, set, frozenset)):
         raise MetricError("invalid_reference", f"{names[0]}: must be a list of tool names, got {type(entries).__name__}")
-    return [_entry(entry, f"{names[-1]}[{number}]") for number, entry in enumerate(entries)]
+    return [_entry(entry, f"{names[0]}[{number}]") for number, entry in enumerate(entries)]
 
 
 def _arguments(given: Any, path: str) -> Any:
