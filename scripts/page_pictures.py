@@ -46,6 +46,8 @@ START = 1_795_340_270 * 10**9
 
 
 def digest_of(text: str) -> str:
+    """Return a digest of a text, without the note that depends on how fast this machine sums hours."""
+    text = "\n".join(line for line in text.splitlines() if line.strip() and "aren't summarized yet" not in line)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
