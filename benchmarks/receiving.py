@@ -73,8 +73,8 @@ class Sidecar:
         self.engine = engine_from(loaded, decision_delay=10.0)
         if prometheus:
             self.engine.outlets.add(PrometheusOutlet(self.engine.telemetry))
-        self.engine.worker.start_no_threads()
-        self.engine.worker.hurry()
+        self.engine.worker.may_start = False
+        self.engine.worker.is_courteous = False
         self.receiver = Receiver(self.engine, loaded.serve)
 
     def take(self, body: bytes) -> None:
@@ -88,7 +88,7 @@ class Sidecar:
         with self.engine.assembler.lock:
             closed = self.engine.assembler.close_all("delay")
         self.engine.intake.take(closed)
-        assert self.engine.worker.drain(60)
+        assert self.engine.evaluate_closed(60)
 
 
 NAIVE, SPLIT, SAMPLED, OFF, OUT = (
@@ -208,7 +208,7 @@ def hold_open_turns() -> dict[str, float]:
     peak = 0
     for number in range(2 * OPEN_TURNS // TURNS):
         sidecar.receiver.feed.give(sidecar.receiver.feed.read("traces", small_request(number * TURNS, dice), False))
-        sidecar.engine.worker.drain(60)
+        sidecar.engine.evaluate_closed(60)
         peak = max(peak, process.memory_info().rss - before)
     assert sidecar.engine.assembler.bytes <= ALLOWED
     return {"peak": peak / 2**20}

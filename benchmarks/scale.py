@@ -235,7 +235,7 @@ def _beside(count: int) -> tuple[float, float]:
     turn = {"decision_delay": "10s", "idle_timeout": "1h", "max_open": 200_000, "total_bytes": "4GiB"}
     config = load_config({"turn": turn, "outlets": {"log_events": False, "prometheus": None}, "queue": {"max_bytes": "4GiB"}}, {})
     engine = engine_from(config, decision_delay=10.0, clock=clock)
-    engine.worker.hurry()
+    engine.worker.is_courteous = False
     feed = Feed(engine, config.serve)
     partition = Partition(Place(0, 0), 0)
     offsets = itertools.count()
@@ -258,7 +258,7 @@ def _beside(count: int) -> tuple[float, float]:
             take(last[i])
         clock.advance(11)
         engine.intake.tick()
-        engine.worker.drain(60)
+        engine.evaluate_closed(60)
         spent.append((time.process_time() - started) / _SAMPLE * 1e6)
         started = time.process_time()
         partition.commit(partition.done(engine.intake.held(set(partition.traces))))

@@ -46,7 +46,7 @@ from .self_metrics import InternalErrors, watch_engine
 from .status import Status
 from .warm_up import WarmUp
 from .watchdog import Watchdog
-from .work import JudgedTurns, WorkItem
+from .work import JudgedTurns
 from .worker import Worker
 
 if TYPE_CHECKING:
@@ -137,14 +137,8 @@ def engine_from(
     setup = Setup(config, telemetry, instance_id, __version__, logger_provider, meter_provider, clock)
     outlets = FanOut(outlets_from(setup) if enabled else (), telemetry, config.privacy.redact, exporter_of(config))
 
-    def handle(batch: list[WorkItem]) -> Sequence[WorkItem]:
-        return pipeline.run(batch)
-
-    def tick() -> bool:
-        return intake.tick()
-
     # before the parts that put items into its queue
-    worker = Worker(handle, tick, outlets.flush, config.queue.max_bytes, outlets.can_emit, errors.report, clock.monotonic)
+    worker = Worker(outlets.flush, config.queue.max_bytes, outlets.can_emit, errors.report, clock.monotonic)
 
     judging: Dispatcher | None = None
     if metrics.any_judged:
@@ -190,11 +184,12 @@ def engine_from(
     )
     pipeline = Pipeline(
         composer, scorer, evaluator, outlets, span_events, outcomes, feedback, statistics, hints, conversations, judging, watchdog,
-        worker.set_aside, lambda: worker.bytes / worker.max_bytes, _explainer(config),
+        worker.set_aside, lambda: worker.queue.fill, _explainer(config),
     )  # fmt: skip
     needs_content = conversations is not None or judging is not None
     roots = EndingRoots(scorer, composer, span_events, outlets, evaluator, needs_content, outcomes.lose_closed)
     intake = Intake(assembler, early_logs, roots, pipeline, worker, hints, telemetry)
+    worker.connect(pipeline.run, intake.tick)
     status = Status(assembler, intake, composer, worker, errors.counts)
     watch_engine(telemetry, status, assembler, worker, pipeline, outlets, errors.counts)
     for discard in (assembler.forget, early_logs.forget, composer.after_fork_in_child):

@@ -47,13 +47,13 @@ class EndingRoots:
         needs_content: bool,
         lose: Callable[[Closed, str], None],
     ) -> None:
-        self._scorer = scorer
-        self._span_events = span_events
-        self._outlets = outlets
-        self._needs_content = needs_content
-        self._evaluator = evaluator
+        self.scorer = scorer
+        self.composer = composer
+        self.span_events = span_events
+        self.outlets = outlets
         self.lose = lose
-        self.compose = composer.compose
+        self._evaluator = evaluator
+        self._needs_content = needs_content
 
     def close(self, closed: Closed, span: Any, still_ending: bool, put: Put) -> None:
         """Pass ``closed`` to the worker, and scores to the span if it is the root. ``still_ending`` is True in ``_on_ending``."""
@@ -64,20 +64,20 @@ class EndingRoots:
             return
         if still_ending:
             deferred = DeferredTurns(self, closed, span)
-            if self._span_events.defer(span, deferred.events):
+            if self.span_events.defer(span, deferred.events):
                 put(deferred)
                 return
         self._evaluate_now(closed, span, still_ending, put)
 
     def _evaluate_now(self, closed: Closed, span: Any, still_ending: bool, put: Put) -> None:
         """Evaluate before the agent continues, and write the span events. After an interruption, the worker evaluates the rest."""
-        groups = deque(self.compose(closed))
+        groups = deque(self.composer.compose(closed))
         try:
             while groups:
-                scored = self._scorer.evaluate(groups[0], waited_for=True)
-                self._span_events.write(span, groups[0].root, scored, still_ending)
+                scored = self.scorer.evaluate(groups[0], waited_for=True)
+                self.span_events.write(span, groups[0].root, scored, still_ending)
                 # The queue must not hold content that nothing needs.
-                if not (scored.pending or self._needs_content or self._outlets.keeps_content):
+                if not (scored.pending or self._needs_content or self.outlets.keeps_content):
                     scored.turn, scored.size = scored.turn.without_content(), _SIZE_WITHOUT_CONTENT
                 groups.popleft()
                 put(EvaluatedTurn(scored))
@@ -85,40 +85,31 @@ class EndingRoots:
             for group in groups:
                 put(GroupedSpans(group))
 
-    def evaluate(self, group: SpanGroup, span: Any) -> tuple[ScoredTurn, PromisedEvents | None]:
-        """Return the scores of one turn, and the span events if the span is its root."""
-        scored = self._scorer.evaluate(group)
-        if group.root.span_id != span.context.span_id:
-            self._span_events.root_already_ended(scored)
-            return scored, None
-        return scored, self._span_events.events_of(span, scored, group.root.end_ns)
-
-    def count_error(self, error: BaseException) -> None:
-        self._outlets.count_error("span_events", type(error).__name__)
-
 
 class DeferredTurns:
     """Turns of an ended root, evaluated by the worker or by the first thread that reads the root's events."""
 
     __slots__ = (
-        "_closed", "_done", "_evaluating_in", "_groups", "_lock", "_lost", "_missed", "_promised", "_roots", "_scored", "_span", "size",
-        "trace_key",
+        "_closed", "_evaluating_in", "_groups", "_is_done", "_is_dropped", "_lock", "_promised", "_scored", "_services", "_span",
+        "_was_missed", "size", "trace_key",
     )  # fmt: skip
 
-    def __init__(self, roots: EndingRoots, closed: Closed, span: Any) -> None:
-        self._roots = roots
+    def __init__(self, services: EndingRoots, closed: Closed, span: Any) -> None:
+        self._services = services
         self._closed: Closed | None = closed
-        self._lost: Closed | None = closed
-        """Spans to count as dropped if no scores result."""
+        """Closed spans, until they are evaluated."""
         self._span = span
-        self._groups: deque[SpanGroup] = deque()
-        """Turns that aren't evaluated yet."""
-        self._promised: PromisedEvents | None = None
+        self._groups: deque[SpanGroup] | None = None
+        """Turns that aren't evaluated yet. None until the spans are composed."""
         self._scored: list[ScoredTurn] = []
-        self._done = False
-        self._missed = False
+        self._promised: PromisedEvents | None = None
+        self._is_done = False
+        self._is_dropped = False
+        """True if the turns are counted as dropped, so that their scores must not count, too."""
+        self._was_missed = False
         """True if a reader didn't get the events in time, so the span may have been exported without them."""
         self._evaluating_in: int | None = None
+        """Id of the thread that evaluates now."""
         self._lock = threading.Lock()
         self.size = closed.size
         self.trace_key = closed.trace_id
@@ -126,19 +117,18 @@ class DeferredTurns:
     def events(self) -> Sequence[Any] | None:
         """Return the root's events, or None. Only raises exceptions that are meant to end the caller's thread."""
         if self._evaluating_in != threading.get_ident():  # the evaluation itself may read the span's own events
-            self._evaluate()
-            self._missed = self._missed or not self._done
-        if not self._done:
+            self.evaluate()
+            self._was_missed = self._was_missed or not self._is_done
+        if not self._is_done:
             return None
         return () if self._promised is None else self._promised()
 
-    def take(self, finish: Callable[[ScoredTurn], Sequence[ScoredTurn]]) -> Sequence[ScoredTurn]:
+    def release(self, finish: Callable[[ScoredTurn], Sequence[ScoredTurn]]) -> Sequence[ScoredTurn]:
         """Return the scored turns once, for the worker, or nothing if another thread is stuck or ``finish`` queued them again."""
-        self._evaluate()
-        if not self._done:
+        if not self._is_done:
             self.drop("stuck")
         for scored in tuple(self._scored):
-            if self._missed:
+            if self._was_missed:
                 scored.on_span = ()
             if not finish(scored):  # remove it at once, because this thread may be interrupted now
                 self._scored = [one for one in self._scored if one is not scored]
@@ -146,44 +136,47 @@ class DeferredTurns:
         return finished
 
     def drop(self, reason: str) -> None:
-        """Count the turns as dropped, unless they were counted before."""
-        closed, self._lost = self._lost, None
-        if closed is not None:
-            self._roots.lose(closed, reason)
+        """Count the turns as dropped, unless they were evaluated or dropped before."""
+        if self._closed is not None and not self._is_dropped:
+            self._is_dropped = True
+            self._services.lose(self._closed, reason)
 
-    def _evaluate(self) -> None:
+    def evaluate(self) -> None:
+        """Evaluate the turns, unless another thread did or is stuck. After an interruption, the next call does the rest."""
         # A forked child can inherit a lock that no thread will release. It continues without these scores.
-        if self._done or not self._lock.acquire(timeout=_PATIENCE):
+        if self._is_done or not self._lock.acquire(timeout=_PATIENCE):
             return
-        interrupted = False
-        span = self._span
+        services = self._services
         try:
-            if self._done:  # by the thread that held the lock
+            if self._closed is None:  # done by the thread that held the lock
                 return
             self._evaluating_in = threading.get_ident()
-            closed, self._closed = self._closed, None
-            if closed is not None:
-                self._groups.extend(self._roots.compose(closed))
+            if self._groups is None:
+                self._groups = deque(services.composer.compose(self._closed))
             while self._groups:
-                scored, promised = self._roots.evaluate(self._groups[0], self._span)
+                group = self._groups[0]
+                scored = services.scorer.evaluate(group)
+                if group.root.span_id == self._span.context.span_id:
+                    self._promised = services.span_events.events_of(self._span, scored, group.root.end_ns)
+                else:
+                    services.span_events.root_already_ended(scored)
                 self._groups.popleft()
                 self._scored.append(scored)
-                self._promised = promised or self._promised
-            if self._lost is None:  # counted as dropped in the meantime
-                self._scored = []
-            self._lost = None
+            self._end()
         except BaseException as error:
-            interrupted = is_meant_for_host(error)
-            if interrupted:  # the worker has this item in its queue and continues
+            if is_meant_for_host(error):  # the worker has this item in its queue and continues
                 raise
-            self._roots.count_error(error)
-            self._scored = []
+            services.outlets.count_error("span_events", type(error).__name__)
             self.drop("fault")
+            self._end()
         finally:
             self._evaluating_in = None
-            if not interrupted:
-                self._span, self._done = None, True
             self._lock.release()
-        events = getattr(span, "_events", None)
+
+    def _end(self) -> None:
+        if self._is_dropped:
+            self._scored = []
+        events = getattr(self._span, "_events", None)
+        self._is_done, self._closed, self._span = True, None, None
         if self._promised is not None and isinstance(events, DeferredEvents):
             events.promise(self._promised)  # so that the span doesn't keep this object until its export

@@ -143,7 +143,7 @@ class Engine:
 
     def start(self) -> None:
         """Start outlets immediately and work without pauses, for a server without an agent."""
-        self.worker.hurry()
+        self.worker.is_courteous = False
         self.outlets.start()
 
     def work_here(self, start: Callable[[], object]) -> None:
@@ -203,7 +203,7 @@ class Engine:
         store = self.pipeline.conversations
         if store is None:
             return False
-        self.worker.drain(self.config.exit_timeout)  # its last turn may still be queued
+        self.evaluate_closed(self.config.exit_timeout)  # its last turn may still be queued
         ended = store.end(conversation_id)
         self.intake.take_ended(ended)
         return bool(ended)
@@ -230,9 +230,9 @@ class Engine:
     def progress(self) -> int | None:
         """Return a number that changes while the worker makes progress. None if it is idle."""
         worker = self.worker
-        if worker.idle and not worker.waiting:
+        if worker.idle and not worker.queue:
             return None
-        return worker.looks + worker.handled + self.pipeline.evaluator.evaluations
+        return worker.looks + worker.queue.handled + self.pipeline.evaluator.evaluations
 
     @property
     def accepted_baggage(self) -> Mapping[str, str]:
@@ -245,11 +245,11 @@ class Engine:
 
     def evaluate_closed(self, timeout: float) -> bool:
         """Wait until all closed turns are evaluated, without waiting for delivery."""
-        return self.worker.drain(timeout)
+        return self.worker.flush(timeout, outlets=False)
 
     def flush_outlets(self, timeout: float) -> bool:
         """Deliver all finished scores, however many turns wait for evaluation."""
-        return self.worker.flush_outlets(timeout)
+        return self.worker.flush(timeout, items=False)
 
     def flush_jobs(self) -> bool:
         """Make the judge queue store all jobs. Return False if it can't."""
@@ -258,9 +258,9 @@ class Engine:
     def drain(self, timeout: float, *, judges: bool) -> bool:
         """Deliver the scores of all closed turns. With ``judges``, wait for judged metrics too."""
         until = time.monotonic() + timeout
-        done = self.worker.drain(timeout)
+        done = self.evaluate_closed(timeout)
         if judges and self.judging is not None:
-            done = self.judging.drain(until, self.worker.drain) and done
+            done = self.judging.drain(until, self.evaluate_closed) and done
         return self.worker.flush(max(0.0, until - time.monotonic())) and done
 
     def register_exit(self) -> None:
@@ -296,12 +296,12 @@ class Engine:
         until = time.monotonic() + timeout
         evaluate_until = until - timeout * _SHARE_OF_OUTLETS
         self._end_conversations(_left(evaluate_until))
-        self.worker.drain(_left(evaluate_until))
+        self.evaluate_closed(_left(evaluate_until))
         self.intake.release_feedback()
         self._end_judging(evaluate_until)
         if self.pipeline.conversations is not None:  # after the last judged scores
             self.intake.take_ended(self.pipeline.conversations.end_late())
-        self.worker.drain(_left(evaluate_until))
+        self.evaluate_closed(_left(evaluate_until))
         self.pipeline.end()
         left = self.worker.give_up(_left(until) / 2)  # the outlets get the rest of the time
         self._watchdog.end_work()
@@ -328,7 +328,7 @@ class Engine:
     def exit(self) -> None:
         """End the engine at interpreter exit, without new threads and within ``exit_timeout``."""
         self.warm_up.cancel()
-        self.worker.start_no_threads()
+        self.worker.may_start = False
         self.outlets.start_no_threads()
         if self.judging is not None:
             self.judging.start_no_threads()
@@ -337,10 +337,10 @@ class Engine:
         self.outlets.begin_exit()
         self.intake.close_all("exit")
         self._end_conversations(timeout)
-        self.worker.drain(_left(until))
+        self.evaluate_closed(_left(until))
         self.intake.release_feedback()
         self._end_judging(until)
-        done = self.worker.drain(_left(until))
+        done = self.evaluate_closed(_left(until))
         self.pipeline.composer.readings.finish()
         self.pipeline.statistics.save()
         if not (self.outlets.end_exit(_left(until)) and done):
@@ -349,14 +349,14 @@ class Engine:
     def _end_conversations(self, timeout: float) -> None:
         store = self.pipeline.conversations
         if store is not None:
-            self.worker.drain(timeout)
+            self.evaluate_closed(timeout)
             self.intake.take_ended(store.end_all())
 
     def _end_judging(self, until: float) -> None:
         """Spend most of the remaining time on waiting jobs. Others count as dropped, unless their queue outlives the process."""
         if self.judging is not None:
-            self.judging.drain(time.monotonic() + _left(until) * _SHARE_OF_JUDGES, self.worker.drain, patient=False)
-            self.judging.stop(lambda: self.worker.drain(_left(until)), self.left_behind)
+            self.judging.drain(time.monotonic() + _left(until) * _SHARE_OF_JUDGES, self.evaluate_closed, patient=False)
+            self.judging.stop(lambda: self.evaluate_closed(_left(until)), self.left_behind)
 
 
 def _left(until: float) -> float:

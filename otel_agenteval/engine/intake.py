@@ -185,7 +185,7 @@ class Intake:
         self.take(closed, must=True)
 
     def _may_hold_turn(self, closed: Iterable[Closed]) -> bool:
-        if self._worker.waiting or self._composer.waiting_traces():
+        if self._worker.queue or self._composer.waiting_traces():
             return True
         held = chain.from_iterable((*(one.spans for one in closed), *self._assembler.open_spans()))
         return any(role_in(record_of(span)) is not None for span in islice(held, _MOST_READ))
@@ -194,7 +194,7 @@ class Intake:
         """Close turns whose deadline has passed. Return True if anything still waits."""
         assembler = self._assembler
         with assembler.lock:
-            closed = assembler.tick(self._worker.max_bytes * _SHARE_OF_QUEUE - self._worker.bytes)
+            closed = assembler.tick(self._worker.queue.max_bytes * _SHARE_OF_QUEUE - self._worker.queue.bytes)
             self.late_log_records += self.early_logs.expire()
             waiting = assembler.waiting or bool(self.early_logs)
         self._hints.check_spans(assembler.received, lambda: self._may_hold_turn(closed))

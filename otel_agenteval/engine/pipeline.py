@@ -98,57 +98,46 @@ class Pipeline:
 
     def run(self, batch: list[WorkItem]) -> Sequence[WorkItem]:
         """Score and emit a batch, and remove started items from it. Returns the others if the engine is ending."""
-        self._watchdog.begin_batch()
-        try:
-            with own_work():
-                return self._run(batch)
-        finally:
-            self._watchdog.end_batch()
-
-    def _run(self, batch: list[WorkItem]) -> Sequence[WorkItem]:
-        done: list[ScoredTurn] = []
         not_begun: list[WorkItem] = []
-        interrupt: BaseException | None = None
         self.evaluator.shedding.update(self._fill())
-        while batch and interrupt is None:
-            item = batch.pop(0)
-            if self._is_ending:
-                not_begun.append(item)
-                continue
-            try:
-                self._watchdog.begin(item.trace_key)
-                if isinstance(item, ClosedSpans):
-                    groups = self.composer.compose(item.closed)
-                    self._watchdog.end()
-                    batch[:0] = [GroupedSpans(group) for group in groups]
-                else:
-                    found = self._score(item)
-                    self._watchdog.end()
-                    done += found
-            except OutOfTime:
-                if not self._is_ending:  # at the end, it is counted as left behind
-                    self._drop_overdue(item)
-            except BaseException as error:  # drop only this turn
-                self._watchdog.end()
-                if is_meant_for_host(error):  # on the application's thread: emit what is done, the next thread does the rest
-                    batch.insert(0, item)
-                    interrupt = error
-                else:
-                    self._outlets.count_error("pipeline", type(error).__name__)
-                    self.outcomes.drop(item, "fault")
-        ended = self._add_to_conversations(done)
-        self._deliver(done)
-        if ended:
-            not_begun += self._run(ended)
-        if interrupt is not None:
-            raise interrupt
+        with self._watchdog.batch(), own_work():
+            while batch:
+                done: list[ScoredTurn] = []
+                try:
+                    while batch:
+                        item = batch.pop(0)
+                        if self._is_ending:
+                            not_begun.append(item)
+                            continue
+                        try:
+                            self._watchdog.begin(item.trace_key)
+                            found = self._score(item, batch)
+                            self._watchdog.end()
+                            done += found
+                        except OutOfTime:
+                            if not self._is_ending:  # at the end, it is counted as left behind
+                                self._drop_overdue(item)
+                        except BaseException as error:  # drop only this turn
+                            self._watchdog.end()
+                            if is_meant_for_host(error):  # on the application's thread: the next thread does the rest
+                                batch.insert(0, item)
+                                raise
+                            self._outlets.count_error("pipeline", type(error).__name__)
+                            self.outcomes.drop(item, "fault")
+                finally:
+                    batch += self._add_to_conversations(done)
+                    self._deliver(done)
         return not_begun
 
-    def _score(self, item: WorkItem) -> Sequence[ScoredTurn]:
-        """Return an item's scored turns. Called again if the thread was interrupted."""
+    def _score(self, item: WorkItem, batch: list[WorkItem]) -> Sequence[ScoredTurn]:
+        """Return an item's scored turns, or insert its turns into the batch. Called again if the thread was interrupted."""
         match item:
+            case ClosedSpans(closed):
+                batch[:0] = [GroupedSpans(group) for group in self.composer.compose(closed)]
+                return ()
             case DeferredTurns():
-                return item.take(self._finish)
+                item.evaluate()
+                return item.release(self._finish)
             case GroupedSpans(group):
                 scored = self._scorer.evaluate(group)
                 self.span_events.root_already_ended(scored)

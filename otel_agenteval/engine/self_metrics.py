@@ -63,8 +63,8 @@ def watch_engine(
     watch(semconv.VALUES_LIMITED, lambda: [({"kind": kind}, n) for kind, n in readings.limited.copy().items()])
     watch(semconv.LATE_SPANS, lambda: [({}, assembler.late_spans)])
     watch(semconv.TURNS_OPEN, lambda: [({}, assembler.open_turns)])
-    watch(semconv.QUEUE_SIZE, lambda: [({"queue": "worker"}, worker.bytes)])
-    watch(semconv.QUEUE_CAPACITY, lambda: [({"queue": "worker"}, worker.max_bytes)])
+    watch(semconv.QUEUE_SIZE, lambda: [({"queue": "worker"}, worker.queue.bytes)])
+    watch(semconv.QUEUE_CAPACITY, lambda: [({"queue": "worker"}, worker.queue.max_bytes)])
     watch(semconv.LOAD_LEVEL, lambda: [({}, pipeline.evaluator.shedding.level)])
     span_events = pipeline.span_events.outcomes
     watch(semconv.SPAN_EVENTS, lambda: [({"outcome": outcome}, n) for outcome, n in span_events.copy().items()])

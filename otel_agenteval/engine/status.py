@@ -94,17 +94,17 @@ class Status:
     @property
     def waiting_turns(self) -> int:
         """Number of closed turns that wait for evaluation."""
-        return self._worker.waiting
+        return len(self._worker.queue)
 
     def queue_fill(self, added: int = 0) -> float:
         """Return the fill level of the worker's queue with ``added`` more bytes."""
-        return (self._worker.bytes + added) / self._worker.max_bytes
+        return (self._worker.queue.bytes + added) / self._worker.queue.max_bytes
 
     def checkpoint(self, trace_ids: set[int]) -> Checkpoint:
         return Checkpoint(*self._worker.mark(lambda: self._intake.held(trace_ids)))
 
     def has_passed(self, checkpoint: Checkpoint) -> bool:
-        return self._worker.has_handled(checkpoint.mark)
+        return self._worker.queue.has_handled(checkpoint.mark)
 
     def spans(self) -> EngineSpans:
         """Return the counts of spans, all at one moment."""

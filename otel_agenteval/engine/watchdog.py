@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Protocol, TypeVar
 
@@ -73,13 +74,16 @@ class Watchdog:
         """Stop the current item and every later one, because the process is ending."""
         self._ending = True
 
-    def begin_batch(self) -> None:
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        """Watch the items of a batch, each between :meth:`begin` and :meth:`end`."""
         if self._on:
             signal.setitimer(signal.ITIMER_REAL, _FIRST, _EVERY)
-
-    def end_batch(self) -> None:
-        if self._on:
-            signal.setitimer(signal.ITIMER_REAL, 0)
+        try:
+            yield
+        finally:
+            if self._on:
+                signal.setitimer(signal.ITIMER_REAL, 0)
 
     def begin(self, trace_key: int) -> None:
         if self._in_hand is not None:

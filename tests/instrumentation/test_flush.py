@@ -52,7 +52,7 @@ def test_a_flush_hands_over_closed_turns_only(flushed):
             assert getattr(rig, flushed).force_flush()
             assert len(rig.kept) == 1
             assert rig.engine.assembler.open_turns == 1
-            assert rig.engine.worker.bytes == 0
+            assert rig.engine.worker.queue.bytes == 0
         assert rig.turns()[1].close_reason == "root_ended"
 
 

@@ -54,7 +54,7 @@ def workers():
     return [thread.name for thread in threading.enumerate() if thread.name == "otel-agenteval"]
 def child():
     found = {
-        "open": engine.assembler.open_turns, "queued": engine.worker.bytes, "port": prometheus.port, "workers": workers(),
+        "open": engine.assembler.open_turns, "queued": engine.worker.queue.bytes, "port": prometheus.port, "workers": workers(),
         "listening": [c.laddr.port for c in psutil.Process().net_connections() if c.status == "LISTEN"],
         "own instance": engine.instance_id != parent_instance,
     }
@@ -104,9 +104,9 @@ def child():
     return handle.flush(60)
 handle.flush(60)  # there is something to show to other processes
 # in the order in which the worker takes them
-engine.worker._working.acquire(); engine.assembler.lock.acquire(); engine.worker._lock.acquire(); engine.telemetry._lock.acquire()
+engine.worker._working.acquire(); engine.assembler.lock.acquire(); engine.worker.queue._lock.acquire(); engine.telemetry._lock.acquire()
 found = fork(child)
-engine.telemetry._lock.release(); engine.worker._lock.release(); engine.assembler.lock.release(); engine.worker._working.release()
+engine.telemetry._lock.release(); engine.worker.queue._lock.release(); engine.assembler.lock.release(); engine.worker._working.release()
 print(json.dumps(found))
 """
     assert run(script, tmp_path) is True

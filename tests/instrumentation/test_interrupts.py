@@ -149,12 +149,13 @@ def test_what_a_worker_had_not_begun_when_its_batch_failed_is_handled_later() ->
             handled.append(item)
         return []
 
-    worker = Worker(handle, lambda: False, lambda timeout: True, 1_000, failed=lambda where, error: failed.append(where))
+    worker = Worker(lambda timeout: True, 1_000, failed=lambda where, error: failed.append(where))
+    worker.connect(handle)
     with worker._working:
         for n in range(5):
             assert worker.put(n, 10)
-    assert worker.drain(60)
-    assert (handled, failed, worker.bytes, worker.waiting) == ([0, 1, 3, 4], ["worker"], 0, 0)
+    assert worker.flush(60, outlets=False)
+    assert (handled, failed, worker.queue.bytes, len(worker.queue)) == ([0, 1, 3, 4], ["worker"], 0, 0)
     assert worker.stop(60)
 
 
@@ -162,11 +163,12 @@ def test_a_batch_that_fails_before_anything_is_begun_costs_one_item_at_a_time() 
     def handle(batch: list[Any]) -> list[Any]:
         raise MemoryError
 
-    worker = Worker(handle, lambda: False, lambda timeout: True, 1_000)
+    worker = Worker(lambda timeout: True, 1_000)
+    worker.connect(handle)
     for n in range(5):
         assert worker.put(n, 10)
-    assert worker.drain(60)
-    assert (worker.bytes, worker.waiting) == (0, 0)
+    assert worker.flush(60, outlets=False)
+    assert (worker.queue.bytes, len(worker.queue)) == (0, 0)
     assert worker.stop(60)
 
 
@@ -207,13 +209,14 @@ def test_where_no_thread_can_be_started_a_flush_ends_between_two_items() -> None
         time.sleep(0.02)  # a metric that takes its time
         return []
 
-    worker = Worker(handle, lambda: False, lambda timeout: True, 1_000)
+    worker = Worker(lambda timeout: True, 1_000)
+    worker.connect(handle)
     worker.may_start = False
     for n in range(3):
         assert worker.put(n, 10)
     assert worker.flush(0.01) is False
     assert handled == [0]
-    assert worker.drain(60)
+    assert worker.flush(60, outlets=False)
     assert handled == list(range(3))
 
 

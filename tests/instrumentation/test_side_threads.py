@@ -73,14 +73,14 @@ def test_turns_without_media_do_not_wait_for_those_with_some(gate: Gate) -> None
         until(lambda: scores_of(rig, "reader"), "this", 60, 0.005)
         assert scores_of(rig, "seer") == []
         mark, _ = rig.engine.worker.mark(lambda: None)
-        assert not rig.engine.worker.has_handled(mark), "a receiver may not forget the spans yet"
+        assert not rig.engine.worker.queue.has_handled(mark), "a receiver may not forget the spans yet"
         assert not rig.engine.drain(0.05, judges=False)
         gate.open.set()
         assert rig.engine.drain(60, judges=False)
-        assert rig.engine.worker.has_handled(mark)
+        assert rig.engine.worker.queue.has_handled(mark)
         assert sorted(scores_of(rig, "seer")) == ["code_latency", "code_slow_look"]
         assert set(gate.threads) == {"otel-agenteval-side"}
-        assert rig.engine.worker.bytes == 0
+        assert rig.engine.worker.queue.bytes == 0
 
 
 def test_several_are_looked_at_at_once_and_no_more_than_there_are_threads(gate: Gate) -> None:
@@ -150,7 +150,7 @@ pid = os.fork()
 if pid == 0:
     opened.set()
     turn("child's")
-    os._exit(0 if handle.flush(60) and handle.processor.engine.worker.bytes == 0 else 1)
+    os._exit(0 if handle.flush(60) and handle.processor.engine.worker.queue.bytes == 0 else 1)
 print(os.waitpid(pid, 0)[1])
 opened.set()
 print(handle.flush(60))
@@ -184,7 +184,7 @@ def test_turn_leaves_without_its_media_if_they_hang(gate: Gate) -> None:
         with_image(rig, "another")
         assert rig.engine.drain(60, judges=False)
         assert [scored.turn.agent for scored in rig.kept] == ["seer", "another"]
-        assert rig.engine.worker.bytes == 0
+        assert rig.engine.worker.queue.bytes == 0
 
 
 # --- the threads
@@ -206,7 +206,8 @@ class Setting(Worker):
         self.done: list[Any] = []
         self.failures: list[str] = []
         self._work_aside = work
-        super().__init__(self._handled_here, lambda: False, lambda _: True, 1_000, failed=self._note)
+        super().__init__(lambda _: True, 1_000, failed=self._note)
+        self.connect(self._handled_here)
 
     def _handled_here(self, batch: list[Any]) -> Sequence[Any]:
         for item in batch:
@@ -221,15 +222,15 @@ class Setting(Worker):
 
 def test_where_no_thread_can_be_started_the_work_is_left_to_the_item() -> None:
     worker = Setting(lambda: "work")
-    worker.start_no_threads()
+    worker.may_start = False
     worker.put(TURN, 5)
-    assert worker.drain(60)
-    assert (worker.done, worker.bytes) == (["turn", "seen"], 0)
+    assert worker.flush(60, outlets=False)
+    assert (worker.done, worker.queue.bytes) == (["turn", "seen"], 0)
 
 
 def test_work_that_fails_brings_its_item_back() -> None:
     worker = Setting(lambda: 1 / 0)
     worker.put(TURN, 5)
-    assert worker.drain(60)
-    assert (worker.done, worker.failures, worker.bytes) == (["turn", "seen"], ["ZeroDivisionError"], 0)
+    assert worker.flush(60, outlets=False)
+    assert (worker.done, worker.failures, worker.queue.bytes) == (["turn", "seen"], ["ZeroDivisionError"], 0)
     assert worker.stop(60)

@@ -10,7 +10,7 @@ import pytest
 import otel_agenteval as oa
 from otel_agenteval.core import semconv
 from otel_agenteval.engine.scorer import TurnScorer
-from otel_agenteval.engine.worker import Worker
+from otel_agenteval.engine.work_queue import WorkQueue
 from otel_agenteval.evaluation.load_shedding import Shedding
 from otel_agenteval.outlets.base import Outlet
 from tests.support.clock import FakeClock
@@ -213,7 +213,7 @@ def test_a_full_worker_leaves_out_judges_first_and_heavy_metrics_last(
     kinds = {"llm": "llm_coherence", "embed": "embed_coherence", "heavy": "code_takes_long"}
     given = {**config(models), "metrics": list(kinds.values()), "embedder": {"base_url": models.url, "model": "scripted"}}
     with Rig(given) as rig:
-        monkeypatch.setattr(Worker, "bytes", property(lambda worker: fill * worker.max_bytes))
+        monkeypatch.setattr(WorkQueue, "fill", fill)
         rig.run()
         assert rig.engine.drain(60, judges=True)
         found = outcomes(rig)

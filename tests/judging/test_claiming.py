@@ -91,7 +91,7 @@ def test_a_score_waits_for_room_and_is_not_paid_for_again(tmp_path: Path, monkey
         for _ in range(40):
             rig.run()
         assert rig.engine.flush(60)
-        worker.max_bytes = 2 * SCORE_BYTES
+        worker.queue.max_bytes = 2 * SCORE_BYTES
         real, full = worker.put, threading.Event()
 
         def put(item: Any, size: int) -> bool:

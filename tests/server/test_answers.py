@@ -74,9 +74,9 @@ def busy(sidecar: Sidecar) -> Iterator[None]:
     """The queue of turns is full, as it is when evaluation is behind."""
     worker = sidecar.engine.worker
     with worker._working:
-        assert worker.put(Closed(1, [], "delay", True), worker.max_bytes)
+        assert worker.put(Closed(1, [], "delay", True), worker.queue.max_bytes)
         yield
-    assert worker.drain(60)
+    assert worker.flush(60, outlets=False)
 
 
 @pytest.fixture(scope="module")

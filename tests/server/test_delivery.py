@@ -69,7 +69,7 @@ def evaluate(sidecar: Sidecar) -> None:
     with sidecar.engine.assembler.lock:
         closed = sidecar.engine.assembler.close_all("delay")
     sidecar.engine.intake.take(closed)
-    assert sidecar.engine.worker.drain(60)
+    assert sidecar.engine.evaluate_closed(60)
 
 
 def checks(sidecar: Sidecar) -> dict[str, dict[str, Any]]:

@@ -61,7 +61,7 @@ def test_a_disk_that_takes_no_lines_holds_the_journal_back_and_nothing_is_lost(t
         with engine.assembler.lock:
             closed = engine.assembler.close_all("delay")
         engine.intake.take(closed)
-        assert engine.worker.drain(60)
+        assert engine.evaluate_closed(60)
         journal.collect(engine.intake.held, partial(engine.flush, 60))
         assert journal.size > 0
         assert sidecar.service.ledger()["outlet_errors"].keys() == {"jsonl: FileNotFoundError"}
@@ -181,9 +181,9 @@ def test_the_ledger_adds_up(config: dict[str, Any], bodies: list[bytes], clock: 
                 accepted += sidecar.post("/v1/traces", body)[0] == 200
             if number % 10 == 9:  # some turns close, and what comes after them is late
                 clock.advance(11)
-                assert sidecar.engine.worker.drain(60)
+                assert sidecar.engine.evaluate_closed(60)
         clock.advance(400)
-        sidecar.engine.worker.drain(60)
+        sidecar.engine.evaluate_closed(60)
         ledger = sidecar.stop()
         balance(ledger)
         turns = int(sum(sidecar.engine.telemetry.read("agenteval.turns").values.values()))
