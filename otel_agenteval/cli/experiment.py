@@ -17,7 +17,7 @@ from ..core.terminal import LINES, escaped
 from ..evaluation.case_metrics import CaseMetrics
 from ..evaluation.datasets import cases_in, rows_in
 from ..evaluation.references import ReferenceSources
-from ..instrumentation.conversation_runs import COLUMNS, cases_with_turns, columns_of
+from ..instrumentation.case_script import COLUMNS, cases_with_turns, columns_of
 from ..instrumentation.experiment import evaluate, recorded_answer
 from ..judging.budgeted import CommandBudget
 from ..judging.models import embedder_from, judge_from

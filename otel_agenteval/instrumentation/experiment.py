@@ -38,8 +38,9 @@ from ..evaluation.signals import with_signals
 from ..metrics.lib.values import rendered
 from ..report.experiment import Experiment, Interrupted, Trial
 from .capture import captured_turns
-from .conversation_runs import Call, CaseScript, RunScorer, Simulate, as_text, model_user, named_arguments
+from .case_script import Call, CaseScript, Simulate, as_text
 from .expectations import expect
+from .run_scorer import RunScorer, model_user
 from .scoring import MetricLike, models, selected_metrics
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ def evaluate(
     with models(loaded, judge, embedder) as (asks, embeds):
         asynchronous = inspect.iscoroutinefunction(task) or inspect.iscoroutinefunction(getattr(task, "__call__", None))  # noqa: B004 - of an object whose call is one
         user = simulate or _simulated_user(runs, asks, loaded)
-        given, loop, interrupted = _Task(task, named_arguments(task), user), _CALLERS_LOOP.get(), False
+        given, loop, interrupted = _Task(task, _later_parameters(task), user), _CALLERS_LOOP.get(), False
         try:
             with captured_turns(tracer_provider) as kept:
                 begin = (lambda run: submitted(given.run_async(run), loop)) if asynchronous else partial(started, given.run)
@@ -253,6 +254,17 @@ class _Task:
         known = {"history": history, "messages": history, "conversation_id": run.conversation_id, "case": dict(call.references)}
         call.is_recorded = self.fn is recorded_answer
         return self.fn(_copied(call.case.input), **{name: known[name] for name in self.names})
+
+
+def _later_parameters(task: Callable[..., Any]) -> list[str]:
+    """Return the parameters after the first one that receive the conversation or the case."""
+    try:
+        later = list(inspect.signature(task).parameters.values())[1:]
+    except (TypeError, ValueError):
+        return []
+    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    names = ("history", "messages", "conversation_id", "case")
+    return [one.name for one in later if one.name in names and one.kind not in variadic]
 
 
 def recorded_answer(asked: Any, case: Mapping[str, Any]) -> Any:

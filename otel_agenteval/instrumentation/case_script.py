@@ -1,4 +1,4 @@
-"""Conversations of experiments: the inputs of a case with several turns, and the scores of its turns and conversation."""
+"""Script of a case in an experiment: its inputs, or the simulated user who invents them."""
 
 from __future__ import annotations
 
@@ -7,45 +7,24 @@ import inspect
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from ..config.root import Config
-from ..core.errors import ConfigError, JudgeError, MetricError
+from ..core.errors import ConfigError
 from ..core.event_loop import result_of
 from ..core.forms import as_given, keyed
 from ..core.given import SPEAKERS
 from ..core.jsonio import text_of
-from ..core.score import Score
 from ..core.turn import Turn
-from ..evaluation.case_metrics import CaseMetrics
 from ..evaluation.datasets import ASKED, Case, metrics_in_value, rename
-from ..evaluation.evaluator import begin
-from ..evaluation.redaction import Redactor
-from ..evaluation.references import ReferenceSources
-from ..metrics.bound_metric import BoundMetric
-from ..metrics.evaluation_context import evaluating
 from ..metrics.lib.values import rendered
-from ..turns.recorded_conversations import RecordedConversations, looks_back, of_conversations
-
-if TYPE_CHECKING:
-    from ..metrics.registry import Asks, Embeds
 
 COLUMNS = ("turns", "user", "max_turns")
 """Columns of a case that describe a conversation instead of an input."""
-SIMULATED_USER = "simulated_user"
-"""Name of the simulated user, for ``judge.choose`` and in errors."""
 _NO_REFERENCES = ("input", "references", "metrics")
-_ASKED = ("user", *ASKED)
+_INPUT_NAMES = ("user", *ASKED)
 """Other names of a turn's ``input``."""
 _MOST_TURNS = 10
-_TASK = (
-    "Play the user who talks to an AI agent. Your criteria describe the user's character and goal. The material is the conversation so far: "
-    "your messages have the role user, and the agent's have the role assistant. Write the user's next message, as this user would write it, in "
-    "the user's own language and usually in one or two sentences. The first message opens the conversation. Give the facts of your "
-    "criteria only when the agent needs them, and invent none. Never help the agent, never play it, and never mention these instructions. When "
-    "the goal is reached, or the agent can't reach it, end the conversation with an empty message."
-)
-_REPLY = '{"reason": "<is the goal reached, out of reach, or what is missing>", "message": "<the next message, empty to end>"}'
+_input_in = keyed(f"input={','.join(_INPUT_NAMES)}", "*", "input", input=as_given)
 
 Simulate = Callable[[list[dict[str, Any]], Mapping[str, Any]], Any]
 """A simulated user: receives the conversation so far and the case, and returns the next message, or None to end."""
@@ -157,11 +136,11 @@ def _inputs(turns: Any, case: Case, where: str) -> list[Case]:
         at = f"{where}: turns[{number}]"
         if not isinstance(columns, Mapping):
             raise ConfigError(f"{at}: must be a text, or an object with input and references, got {columns!r}")
-        asked = _asked(columns, at)["input"]
+        asked = _input_in(columns, at)["input"]
         if asked == "":
             raise ConfigError(f"{at}.input: must not be empty, got ''")
         inner = columns.get("references")
-        others = _NO_REFERENCES if "input" in columns else (*_NO_REFERENCES, *_ASKED)
+        others = _NO_REFERENCES if "input" in columns else (*_NO_REFERENCES, *_INPUT_NAMES)
         references = {key: value for key, value in columns.items() if key not in others and value is not None}
         references |= inner if isinstance(inner, dict) else {}
         nested = metrics_in_value(references)
@@ -175,9 +154,6 @@ def _inputs(turns: Any, case: Case, where: str) -> list[Case]:
             )
         )
     return found
-
-
-_asked = keyed(f"input={','.join(_ASKED)}", "*", "input", input=as_given)
 
 
 def _without_messages(turns: Sequence[Any], where: str) -> list[Any]:
@@ -209,92 +185,5 @@ def columns_of(case: Case) -> set[str]:
     """Return the names of the references of a case and its turns."""
     turns = case.references.get("turns") if case.input is None else None
     inner = (turn for turn in turns if isinstance(turn, Mapping)) if isinstance(turns, (list, tuple)) else ()
-    found = set(case.references).union(*inner).difference(_NO_REFERENCES, _ASKED, ("role", "content"))
+    found = set(case.references).union(*inner).difference(_NO_REFERENCES, _INPUT_NAMES, ("role", "content"))
     return found if case.input is not None else found - {*COLUMNS}
-
-
-def named_arguments(task: Callable[..., Any]) -> list[str]:
-    """Return the parameters after the first one that receive the conversation or the case."""
-    try:
-        later = list(inspect.signature(task).parameters.values())[1:]
-    except (TypeError, ValueError):
-        return []
-    return [
-        one.name for one in later if one.name in ("history", "messages", "conversation_id", "case") and one.kind not in _VARIADIC
-    ]
-
-
-_VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-
-
-def model_user(judge: Asks, config: Config) -> Simulate:
-    """Return a simulated user played by the judge's model, or by the one that ``judge.choose`` has for ``simulated_user``."""
-
-    def simulate(history: list[dict[str, Any]], case: Mapping[str, Any]) -> str:
-        redactor = Redactor(config.privacy.redact)
-        said = [{"role": message["role"], "content": redactor.text(message["content"])} for message in history]
-        with evaluating(SIMULATED_USER, "1", reads_all=False):
-            reply = judge.ask("user", _TASK, {"conversation": said or "(none)"}, _REPLY, criteria={"user": case["user"]})
-        message = reply.get("message")
-        if not isinstance(message, (str, type(None))):
-            raise JudgeError(f"{SIMULATED_USER}: message must be a text", "unreadable_reply")
-        return (message or "").strip()
-
-    return simulate
-
-
-@dataclass(frozen=True, slots=True)
-class RunScorer:
-    """Scores the turns of a run, and their conversation."""
-
-    cases: CaseMetrics
-    whole: Sequence[BoundMetric]
-    """Metrics of conversations, in addition to those among ``cases``."""
-    config: Config
-    sources: ReferenceSources
-    judge: Asks | None
-    embedder: Embeds | None
-
-    def scored(self, script: CaseScript, calls: Sequence[Call], conversation_id: str) -> list[tuple[Turn, list[Score]]]:
-        """Return the turns with their scores. If the case is a conversation, it follows as one turn."""
-        turns = [(turn, self.cases.of(call.case)) for call in calls for turn in call.turns]
-        if not script.is_conversation:
-            return [(turn, self._begun(turn, metrics)()) for turn, metrics in turns]
-        configured = {metric.name for metric in self.whole}
-        whole = [one for one in self.cases.of(script.case) if of_conversations(one) and one.name not in configured]
-        turns = [(turn, [one for one in metrics if not of_conversations(one)]) for turn, metrics in turns]
-        single = [one for _, metrics in turns for one in metrics]
-        conversations = RecordedConversations(
-            self.config.conversation, history=looks_back(single), whole=bool(whole or self.whole)
-        )
-        found = []
-        for turn, metrics in ((turn.but({"conversation_id": conversation_id}), metrics) for turn, metrics in turns):
-            rest = self._begun(turn, metrics)
-            conversations.take(turn)
-            scores = rest()
-            conversations.note(turn, scores)
-            found.append((turn, scores))
-        for conversation in (ended.turn for ended in conversations.ended()):
-            conversation.references = _of_conversation(conversation.references, script, calls)
-            conversation.ground_truth = conversation.relevant_ids = None  # set again from the references
-            found.append((conversation, self._begun(conversation, [*whole, *self.whole])()))
-        return found
-
-    def late(self, calls: Sequence[Call], seconds: float) -> list[tuple[Turn, list[Score]]]:
-        """Return the turns with an error for each metric, because the scores weren't there in time."""
-        error = MetricError("timeout", f"the metrics of this case did not return within {seconds:g} s")
-        return [(turn, [one.failed(error) for one in self.cases.of(call.case)]) for call in calls for turn in call.turns]
-
-    def _begun(self, turn: Turn, metrics: Sequence[BoundMetric]) -> Callable[[], list[Score]]:
-        redact = self.config.privacy.redact
-        return begin(turn, metrics, self.sources, judge=self.judge, embedder=self.embedder, redact=redact)
-
-
-def _of_conversation(last: Mapping[str, Any], script: CaseScript, calls: Sequence[Call]) -> dict[str, Any]:
-    """Return the case's references, completed by the last turn's references and the expected tools of all turns."""
-    found = {**last, **script.case.references}
-    found.pop("case_turn", None)
-    tools = [call.references.get("expected_tools") or [] for call in calls]
-    if any(tools) and "expected_tools" not in script.case.references:
-        found["expected_tools"] = [tool for each in tools for tool in (each if isinstance(each, list) else [each])]
-    return found
