@@ -84,7 +84,7 @@ class Sidecar:
     def take_all(self, *requests: Request) -> None:
         """Take the requests with the spans and log records of turns, which are over."""
         for signal, body in requests:
-            self.receiver.take(ExportRequest(signal, body, "", json=False))
+            self.receiver.process(ExportRequest(signal, body, "", json=False))
         with self.engine.assembler.lock:
             closed = self.engine.assembler.close_all("delay")
         self.engine.intake.take(closed)
@@ -207,7 +207,7 @@ def hold_open_turns() -> dict[str, float]:
     before = process.memory_info().rss
     peak = 0
     for number in range(2 * OPEN_TURNS // TURNS):
-        sidecar.receiver.feed.give(sidecar.receiver.feed.read("traces", small_request(number * TURNS, dice), False))
+        sidecar.receiver.feed.pass_on(sidecar.receiver.feed.read("traces", small_request(number * TURNS, dice), False))
         sidecar.engine.evaluate_closed(60)
         peak = max(peak, process.memory_info().rss - before)
     assert sidecar.engine.assembler.bytes <= ALLOWED

@@ -242,7 +242,7 @@ def _beside(count: int) -> tuple[float, float]:
 
     def take(message: Message) -> None:
         batch = feed.read("traces", message.proto, False)
-        feed.give(batch)
+        feed.pass_on(batch)
         partition.note(next(offsets), batch.traces)
 
     messages = messages_of(count + _ROUNDS * _SAMPLE, together=10**9)

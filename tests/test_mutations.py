@@ -80,7 +80,7 @@ class Sidecar:
         """Take requests."""
         for item, line in zip(items, lines_of(items), strict=True):
             try:
-                self._feed.give(self._feed.read("traces" if item.is_span else "logs", line, True))
+                self._feed.pass_on(self._feed.read("traces" if item.is_span else "logs", line, True))
             except NotOtlp:
                 continue
 

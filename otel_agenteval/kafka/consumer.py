@@ -359,7 +359,7 @@ class KafkaSource:
                 self.messages[topic, "replayed"] += 1
                 return
             before = len(partition.passed_over)
-            self._feed.give(batch, self._passed_over)
+            self._feed.pass_on(batch, self._passed_over)
             partition.note(offset, batch.traces - self._passed_over)
             if before and not partition.passed_over:
                 self._pass_over()

@@ -1,6 +1,6 @@
 """Parses OTLP requests and passes their spans and log records to the engine.
 
-:meth:`Feed.read` parses a request, and :meth:`Feed.give` passes it to the engine. In between, the caller can refuse the request.
+:meth:`Feed.read` parses a request, and :meth:`Feed.pass_on` passes it to the engine. In between, the caller can refuse the request.
 This module itself only refuses bodies that aren't OTLP.
 """
 
@@ -67,7 +67,7 @@ class Feed:
         """Parse a decompressed request, or raise NotOtlp. ``base`` is added to trace ids to make trace keys."""
         return self._read_spans(body, is_json, base) if signal == "traces" else self._read_logs(body, is_json, base)
 
-    def give(self, batch: Batch, passed_over: Collection[int] = _NO_TRACES) -> None:
+    def pass_on(self, batch: Batch, passed_over: Collection[int] = _NO_TRACES) -> None:
         """Pass a request to the engine, except for the traces in ``passed_over``."""
         engine = self._engine
         if batch.sampled_out:

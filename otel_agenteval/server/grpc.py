@@ -12,7 +12,6 @@ import struct
 from collections.abc import Mapping
 from concurrent.futures import Executor
 from contextlib import suppress
-from contextvars import copy_context
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
@@ -22,8 +21,6 @@ from h2.connection import H2Connection
 from h2.events import RequestReceived, StreamEnded, StreamReset
 from h2.exceptions import ProtocolError
 from h2.settings import SettingCodes, Settings
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
 from ..spans.otlp import Signal
 from .admission import MemoryShare
@@ -32,10 +29,8 @@ from .http_server import HEAD_TIMEOUT, WRITE_TIMEOUT, Pieces, SocketListener, cl
 from .inflate import too_large
 from .logformat import Caller, caller
 from .receiver import ExportRequest, Receiver
-from .responses import FAULT, Accepted, Refusal, Refused
+from .responses import FAULT, Accepted, Refusal, Refused, response_of
 
-ANSWER_WITHIN = 4.5
-"""Seconds until a response is sent. A Collector gives up after 5 seconds and retries."""
 _METHODS: dict[str, Signal] = {
     "/opentelemetry.proto.collector.trace.v1.TraceService/Export": "traces",
     "/opentelemetry.proto.collector.logs.v1.LogsService/Export": "logs",
@@ -341,7 +336,7 @@ class _GrpcConnection(asyncio.BufferedProtocol):
     async def _answer(self, stream: int, call: _GrpcCall, request: ExportRequest) -> None:
         caller.set(call.request)
         try:
-            found = await answer(self._receiver, self._server.threads, request, "grpc")
+            found = await self._receiver.answer(request, "grpc", self._server.threads)
         except Exception as error:
             self._receiver.engine.failed("grpc", error)
             found = FAULT
@@ -394,34 +389,3 @@ class _GrpcConnection(asyncio.BufferedProtocol):
         with suppress(ProtocolError):
             if not protocol.streams[stream].closed:
                 protocol.reset_stream(stream)  # what else it sends isn't read
-
-
-async def answer(receiver: Receiver, threads: Executor, request: ExportRequest, transport: str) -> Accepted | Refused:
-    """Process a request on a thread and respond in time. The end of work frees its memory."""
-    work = asyncio.get_running_loop().run_in_executor(threads, copy_context().run, _outcome, receiver, request, transport)
-    request.share.keep_until(work)
-    done, _ = await asyncio.wait((work,), timeout=ANSWER_WITHIN)
-    return work.result() if done else _TOO_LATE
-
-
-_TOO_LATE = Refusal("overloaded", "processing the request took too long; retry it, because repeated spans count once").answer
-
-
-def _outcome(receiver: Receiver, request: ExportRequest, transport: str) -> Accepted | Refused:
-    """Return the outcome, and never raise: a future would keep the exception and request."""
-    try:
-        return receiver.take(request)
-    except Refusal as refusal:
-        return refusal.answer
-    except BaseException as error:  # SystemExit must not reach the event loop either
-        receiver.engine.failed(transport, error)
-        return FAULT
-
-
-def response_of(signal: str, accepted: Accepted) -> Any:
-    partial: dict[str, Any] | None = None
-    if accepted.message:
-        rejected = "rejected_spans" if signal == "traces" else "rejected_log_records"
-        partial = {rejected: accepted.rejected, "error_message": accepted.message}
-    response: Any = ExportTraceServiceResponse if signal == "traces" else ExportLogsServiceResponse
-    return response(partial_success=partial)

@@ -18,13 +18,12 @@ from ..core.feedback import EVENT_NAME, feedback_of, ids_of
 from ..spans.otlp import Signal
 from .admission import MemoryShare
 from .auth import Tenant
-from .grpc import answer, response_of
 from .guard import Guard
 from .health import Readiness, health
 from .http_server import Failure, Head, HttpExchange, Response
 from .inflate import too_large
 from .receiver import ExportRequest, Receiver
-from .responses import FAULT, Accepted, Kind, Refusal, Refused
+from .responses import FAULT, Accepted, Kind, Refusal, Refused, response_of
 
 _PROTOBUF, _JSON = "application/x-protobuf", "application/json"
 _PATHS: dict[str, Signal] = {"/v1/traces": "traces", "/v1/logs": "logs"}
@@ -108,7 +107,7 @@ class _Export:
         encoding = self._head.headers.get("content-encoding", "").strip().lower()
         handler = self._handler
         request = ExportRequest(self._signal, body, encoding, self._json, self._share, self._tenant)
-        found = await answer(handler.receiver, handler.threads, request, "http")
+        found = await handler.receiver.answer(request, "http", handler.threads)
         if not isinstance(found, Accepted):
             return handler.refused(found, self._signal, self._json)
         handler.receiver.count("http", self._signal, "partial" if found.rejected else "ok")

@@ -5,9 +5,12 @@ An acknowledged request is in the engine and, if a journal is configured, on dis
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 from collections import Counter, OrderedDict
+from concurrent.futures import Executor
+from contextvars import copy_context
 from typing import NamedTuple
 
 from ..config.serve import ServeOptions
@@ -26,13 +29,16 @@ from .feed import Batch, Feed
 from .inflate import inflate
 from .logformat import caller
 from .poison import PoisonList
-from .responses import Accepted, Refusal, Refused
+from .responses import FAULT, Accepted, Refusal, Refused
 from .wal import Journal, Record
 
 _log = logging.getLogger("otel_agenteval")
 
 FULL = 0.75
 """Fill level of the worker's queue from which senders are asked to retry."""
+ANSWER_WITHIN = 4.5
+"""Seconds until a response is sent. A Collector gives up after 5 seconds and retries."""
+_TOO_LATE = Refusal("overloaded", "processing the request took too long; retry it, because repeated spans count once").answer
 _MAX_CLIENTS = 10_000
 _LARGE = 512 << 10
 """Size in bytes from which a body's records are counted before parsing, to limit memory."""
@@ -178,16 +184,27 @@ class Receiver:
 
     # --- processing: on a separate thread
 
-    def take(self, request: ExportRequest) -> Accepted:
-        """Decompress, parse and journal a request, and pass it to the engine, or refuse it."""
+    async def answer(self, request: ExportRequest, transport: str, threads: Executor) -> Accepted | Refused:
+        """Process a request on a thread, and respond in time. The end of the work frees its memory."""
+        work = asyncio.get_running_loop().run_in_executor(threads, copy_context().run, self._process, request, transport)
+        request.share.keep_until(work)
+        done, _ = await asyncio.wait((work,), timeout=ANSWER_WITHIN)
+        return work.result() if done else _TOO_LATE
+
+    def _process(self, request: ExportRequest, transport: str) -> Accepted | Refused:
+        """Return the response, and never raise: a future would keep the exception and the request."""
         try:
-            return self._take(request)
+            return self.process(request)
         except Refusal as refusal:
             if request.tenant is not None:
                 request.tenant.refuse(refusal.reason)
-            raise
+            return refusal.answer
+        except BaseException as error:  # SystemExit must not reach the event loop either
+            self.engine.failed(transport, error)
+            return FAULT
 
-    def _take(self, request: ExportRequest) -> Accepted:
+    def process(self, request: ExportRequest) -> Accepted:
+        """Decompress, parse and journal a request, and pass it to the engine. Raises a Refusal."""
         body = inflate(request.body, request.encoding, self.options.max_body, request.share)
         if request.tenant is not None:
             request.tenant.take_bytes(len(body))
@@ -195,10 +212,44 @@ class Receiver:
         with self._lock:
             self._bytes += len(body)
         try:
-            return self._keep(request.signal, body, request.json, request.tenant)
+            batch = self._read(body, request)
+            # The journal comes first. A turn that closes immediately must find its request there, and unsaved requests aren't evaluated.
+            if self.journal is None or not body:
+                with self._arriving.room(batch.parts):
+                    self.feed.pass_on(batch)
+            else:
+                entry = self.journal.append(
+                    request.signal, body, request.json, None if request.tenant is None else request.tenant.name
+                )
+                entry.wait()
+                traces: set[int] = set()
+                try:
+                    with self._arriving.room(batch.parts):
+                        self.feed.pass_on(batch)
+                    traces = batch.traces
+                finally:
+                    entry.holds(traces)
         finally:
             with self._lock:
                 self._bytes -= len(body)
+        if not batch.invalid:
+            return Accepted()
+        what = "spans without valid ids" if request.signal == "traces" else "unreadable log records"
+        return Accepted(batch.invalid, f"dropped {batch.invalid} {what}")
+
+    def _read(self, body: bytes, request: ExportRequest) -> Batch:
+        """Parse a request, and charge it to its tenant."""
+        tenant = request.tenant
+        try:
+            batch = self.feed.read(request.signal, body, request.json, 0 if tenant is None else tenant.base)
+        except NotOtlp as error:
+            raise Refusal("bad_data", str(error)) from None
+        if tenant is not None:
+            if tenant.options.quotas.open_turns is not None:
+                tenant.admit_turns(self.engine.status.turns_of(tenant.number, [key for key, _ in batch.parts]))
+            if batch.spans:
+                tenant.take_spans(batch.spans)
+        return batch
 
     @staticmethod
     def _make_room(body: bytes, request: ExportRequest) -> None:
@@ -234,46 +285,10 @@ class Receiver:
         names = {key: trace_name(key) for key in batch.traces}
         poisoned = {key for key, name in names.items() if poison.is_poisoned(name)}
         suspects = {key for key, name in names.items() if poison.is_suspect(name) or poison.is_suspect(record.id)}
-        self.feed.give(batch, poisoned | (names.keys() - suspects if last else suspects))
+        self.feed.pass_on(batch, poisoned | (names.keys() - suspects if last else suspects))
         if not last:
             self.engine.intake.count_drop("poisoned", sum(len(part.spans) for key, part in batch.parts if key in poisoned))
         return names.keys() - poisoned
-
-    def _keep(self, signal: Signal, body: bytes, is_json: bool, tenant: Tenant | None) -> Accepted:
-        base = 0 if tenant is None else tenant.base
-        try:
-            batch = self.feed.read(signal, body, is_json, base)
-        except NotOtlp as error:
-            raise Refusal("bad_data", str(error)) from None
-        if tenant is not None and tenant.options.quotas.open_turns is not None:
-            tenant.admit_turns(self.engine.status.turns_of(tenant.number, [key for key, _ in batch.parts]))
-        # The journal comes first. A turn that closes immediately must find its request there, and unsaved requests aren't evaluated.
-        if self.journal is None or not body:
-            self._give(batch, tenant)
-            return _accepted(batch, signal)
-        entry = self.journal.append(signal, body, is_json, None if tenant is None else tenant.name)
-        entry.wait()
-        traces: set[int] = set()
-        try:
-            self._give(batch, tenant)
-            traces = batch.traces
-        finally:
-            entry.holds(traces)
-        return _accepted(batch, signal)
-
-    def _give(self, batch: Batch, tenant: Tenant | None) -> None:
-        """Pass a request to the engine, or raise a Refusal if open turns take all room."""
-        if tenant is not None and batch.spans:
-            tenant.take_spans(batch.spans)
-        with self._arriving.room(batch.parts):
-            self.feed.give(batch)
-
-
-def _accepted(batch: Batch, signal: Signal) -> Accepted:
-    if not batch.invalid:
-        return Accepted()
-    what = "spans without valid ids" if signal == "traces" else "unreadable log records"
-    return Accepted(batch.invalid, f"dropped {batch.invalid} {what}")
 
 
 class RefusalLog:

@@ -10,6 +10,8 @@ from typing import Any, Literal, NamedTuple
 
 from google.protobuf import any_pb2, duration_pb2
 from google.rpc import code_pb2, error_details_pb2, status_pb2
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
 Kind = Literal[
     "bad_data", "too_large", "unauthenticated", "forbidden", "not_found", "bad_method", "bad_type", "timeout", "throttled",
@@ -94,3 +96,12 @@ class Accepted(NamedTuple):
     rejected: int = 0
     """Number of unusable spans or log records. The sender must not retry them."""
     message: str = ""
+
+
+def response_of(signal: str, accepted: Accepted) -> Any:
+    partial: dict[str, Any] | None = None
+    if accepted.message:
+        rejected = "rejected_spans" if signal == "traces" else "rejected_log_records"
+        partial = {rejected: accepted.rejected, "error_message": accepted.message}
+    response: Any = ExportTraceServiceResponse if signal == "traces" else ExportLogsServiceResponse
+    return response(partial_success=partial)

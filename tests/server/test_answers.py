@@ -241,7 +241,7 @@ def test_the_sdk_comes_again_after_overload_and_loses_nothing(transport: Transpo
 @pytest.mark.parametrize("transport", ["grpc", "http"])
 def test_a_fault_of_ours_is_never_unknown_and_may_pass(transport: Transport, monkeypatch: pytest.MonkeyPatch) -> None:
     with Sidecar() as own:
-        for where in ("admit", "take"):
+        for where in ("admit", "process"):
             with monkeypatch.context() as patch:
                 patch.setattr(own.service.receiver, where, lambda *_: 1 // 0)
                 if transport == "grpc":
@@ -256,12 +256,12 @@ def test_a_fault_of_ours_is_never_unknown_and_may_pass(transport: Transport, mon
 
 @pytest.mark.parametrize("transport", ["grpc", "http"])
 def test_an_answer_comes_in_time_although_the_work_does_not(transport: Transport, monkeypatch: pytest.MonkeyPatch) -> None:
-    within = "otel_agenteval.server.grpc.ANSWER_WITHIN"
+    within = "otel_agenteval.server.receiver.ANSWER_WITHIN"
     monkeypatch.setattr(within, 0.1)
     go = threading.Event()
     with Sidecar() as own:
-        take = own.service.receiver.take
-        monkeypatch.setattr(own.service.receiver, "take", lambda request: (go.wait(60), take(request))[1])
+        take = own.service.receiver.process
+        monkeypatch.setattr(own.service.receiver, "process", lambda request: (go.wait(60), take(request))[1])
         if transport == "grpc":
             assert details(call(own, turn_of(1)))[0] is grpc.StatusCode.UNAVAILABLE
         else:
@@ -271,7 +271,7 @@ def test_an_answer_comes_in_time_although_the_work_does_not(transport: Transport
         go.set()
         wait(lambda: own.engine.assembler.received == 2)  # and it is done all the same
         wait(lambda: own.service.receiver.in_flight.used == 0)
-        monkeypatch.setattr(own.service.receiver, "take", take)
+        monkeypatch.setattr(own.service.receiver, "process", take)
         assert own.post("/v1/traces", turn_of(1))[0] == 200  # the sender came again
         assert len(own.turns()[0].spans) == 2
 

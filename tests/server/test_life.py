@@ -67,7 +67,7 @@ def test_who_comes_during_a_drain_is_sent_elsewhere_and_who_is_inside_gets_an_an
 
 def test_a_request_that_is_inside_when_the_drain_begins_is_answered_and_evaluated(monkeypatch: pytest.MonkeyPatch) -> None:
     with Sidecar() as sidecar:
-        take = sidecar.service.receiver.take
+        take = sidecar.service.receiver.process
         inside, go = threading.Event(), threading.Event()
 
         def slow(request: Any) -> Any:
@@ -75,7 +75,7 @@ def test_a_request_that_is_inside_when_the_drain_begins_is_answered_and_evaluate
             assert go.wait(60)
             return take(request)
 
-        monkeypatch.setattr(sidecar.service.receiver, "take", slow)
+        monkeypatch.setattr(sidecar.service.receiver, "process", slow)
         answers: list[int] = []
         sender = threading.Thread(target=lambda: answers.append(sidecar.post("/v1/traces", turn_of(1))[0]))
         sender.start()

@@ -125,7 +125,7 @@ def test_every_line_of_a_process_is_an_object_with_its_request(tmp_path: Path) -
 from otel_agenteval.server.receiver import Receiver
 def broken(self, request):
     raise ZeroDivisionError("a secret of " + request.body.decode("latin-1"))
-Receiver.take = broken
+Receiver.process = broken
 """
     options = ["--log-format", "json", "--log-level", "warning"]
     sidecar = Process(tmp_path, {}, script=script, options=options)

@@ -175,7 +175,7 @@ def test_the_ledger_adds_up(config: dict[str, Any], bodies: list[bytes], clock: 
         for number, body in enumerate(bodies):
             if evicts:  # admission would ask the sender to retry; a journal that is replayed cannot retry
                 feed = sidecar.service.receiver.feed
-                feed.give(feed.read("traces", body, False))
+                feed.pass_on(feed.read("traces", body, False))
                 accepted += 1
             else:
                 accepted += sidecar.post("/v1/traces", body)[0] == 200
