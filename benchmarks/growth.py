@@ -25,7 +25,7 @@ from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, Tracer, set
 from prometheus_client import CollectorRegistry, generate_latest
 
 from otel_agenteval.config.loader import load_config
-from otel_agenteval.core.remembered import forget
+from otel_agenteval.core.caches import forget
 from otel_agenteval.core.semconv import RESULTS
 from otel_agenteval.core.telemetry import Telemetry
 from otel_agenteval.core.turn import Turn

@@ -25,8 +25,8 @@ from opentelemetry.sdk.trace import TracerProvider
 
 import otel_agenteval as oa
 from otel_agenteval.config.loader import load_config
+from otel_agenteval.core.caches import forget
 from otel_agenteval.core.errors import ConfigError
-from otel_agenteval.core.remembered import forget
 from otel_agenteval.core.turn import Turn
 from otel_agenteval.evaluation.evaluator import run
 from otel_agenteval.evaluation.selection import select_metrics

@@ -30,7 +30,7 @@ from sink import sink
 from traffic import SPANS, TURNS, request, text
 
 from otel_agenteval.config.loader import load_config
-from otel_agenteval.core.remembered import forget
+from otel_agenteval.core.caches import forget
 from otel_agenteval.engine.builder import engine_from
 from otel_agenteval.outlets.prometheus import PrometheusOutlet
 from otel_agenteval.server.process import tune

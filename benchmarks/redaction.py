@@ -17,7 +17,7 @@ from collections.abc import Callable
 import harness
 import words
 
-from otel_agenteval.core.remembered import forget
+from otel_agenteval.core.caches import forget
 from otel_agenteval.evaluation.redaction import KINDS, Redactor
 
 ROUNDS = 3

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from otel_agenteval.cli.main import main
 from otel_agenteval.config import yaml
 from otel_agenteval.config.budget import SpendingOptions
-from otel_agenteval.config.job_queue import JobQueueOptions
+from otel_agenteval.config.judge import JobQueueOptions
 from otel_agenteval.config.loader import effective_yaml, load_config
 from otel_agenteval.config.root import Config
 from otel_agenteval.config.section import Option, kind_of, option_paths, options_of, section_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from otel_agenteval.core.identity import ByIdentity
+from otel_agenteval.core.caches import ByIdentity
 
 
 class _Equal:

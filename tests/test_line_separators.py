@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from otel_agenteval.cli.recorded_program import facts_about
+from otel_agenteval.cli.record import facts_about
 from otel_agenteval.cli.ui import stored
 from otel_agenteval.config.loader import load_config
 from otel_agenteval.evaluation.datasets import rows_in

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from otel_agenteval.core import remembered as module
-from otel_agenteval.core.remembered import forget, remembered
+from otel_agenteval.core import caches as module
+from otel_agenteval.core.caches import forget, remembered
 
 
 @pytest.fixture(autouse=True)

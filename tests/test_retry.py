@@ -7,7 +7,7 @@ from email.utils import format_datetime
 
 import pytest
 
-from otel_agenteval.core.retry import backoff, retry_after
+from otel_agenteval.core.pacing import backoff, retry_after
 from tests.support.clock import FakeClock
 
 

@@ -11,8 +11,7 @@ import pytest
 from otel_agenteval.cli import why
 from otel_agenteval.cli.diagnosis import sidecar
 from otel_agenteval.cli.main import main
-from otel_agenteval.config.otlp import OtlpOptions
-from otel_agenteval.config.webhook import WebhookOptions
+from otel_agenteval.config.outlets import OtlpOptions, WebhookOptions
 from otel_agenteval.core.outbound import answer_of, client_to
 from otel_agenteval.outlets.otlp.client import client_for
 from otel_agenteval.outlets.webhook.outlet import WebhookOutlet

@@ -13,9 +13,9 @@ import pytest
 
 import otel_agenteval as oa
 from otel_agenteval.cli import doctor
-from otel_agenteval.cli.diagnosis.finding import DoctorFinding
+from otel_agenteval.cli.diagnosis import DoctorFinding
 from otel_agenteval.cli.main import main
-from otel_agenteval.core.terminal import LINES, escaped
+from otel_agenteval.core.display import LINES, escaped
 from otel_agenteval.outlets.console import ConsoleOutlet
 from otel_agenteval.outlets.store.export import write_text
 from otel_agenteval.outlets.store.reader import StoreReader

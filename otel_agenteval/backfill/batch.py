@@ -6,7 +6,6 @@ would cost an engine more than the scoring. This module doesn't depend on an eng
 
 from __future__ import annotations
 
-import functools
 import json
 import threading
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +18,6 @@ from ..config.root import Config
 from ..core.errors import NotASpan
 from ..core.extras import require
 from ..core.threads import mark_as_ours
-from ..core.turn import Turn
 from ..core.turn_cost import add_cost
 from ..evaluation.evaluator import pricing_of
 from ..evaluation.references import ReferenceSources, root_attributes
@@ -31,7 +29,7 @@ from ..judging.sampling import SamplingRule, rules_of
 from ..metrics.bound_metric import BoundMetric, asks_one
 from ..spans.columnar import spans_of
 from ..spans.record import SpanRecord
-from ..turns.conversations import Ended, conversation_of
+from ..turns.conversations import conversation_of
 from ..turns.recorded_conversations import RecordedConversations, looks_back
 from ..turns.recordings import turns_of
 from .turn_scoring import Known, Scoring, ScoringTotals, TurnScoring
@@ -100,31 +98,29 @@ class Scorer:
         turns = list(turns_of(self._records(tables if isinstance(tables, (list, tuple)) else [tables], account)))
         account.turns = len(turns)
         conversations = RecordedConversations(self.config.conversation, history=self._looks_back, whole=bool(self.whole))
-        scorings = [self._scoring(turn, known, conversations) for turn in turns]
+        scorings = []
+        for turn in turns:  # judged metrics follow when all turns are known, because they read earlier ones
+            sources = self._references.attach(turn, root_attributes(turn))
+            self._references.log_absent()
+            add_cost(turn, self._pricing)
+            scorings.append(TurnScoring(self.setup, turn, self.metrics, known, sources))
+            scorings[-1].compute()
+            conversations.take(turn)
         self._judge_all(scorings)
         for scoring in scorings:
             conversations.note(scoring.turn, scoring.made)
-        wholes = [self._scoring_of_whole(ended, known) for ended in conversations.ended()]
+        wholes = []
+        for ended in conversations.ended():
+            wholes.append(TurnScoring(self.setup, ended.turn, self.whole, known, {}, span_id=ended.last))
+            wholes[-1].compute()
         self._judge_all(wholes)
         for scoring in (*scorings, *wholes):
             rows += scoring.rows
             account.add(scoring.account)
-        return _results(rows), account
-
-    def _scoring(self, turn: Turn, known: Known, conversations: RecordedConversations) -> TurnScoring:
-        """Evaluate the computed metrics of a turn. Judged ones follow when all turns are known, because they read earlier ones."""
-        sources = self._references.attach(turn, root_attributes(turn))
-        self._references.log_absent()
-        add_cost(turn, self._pricing)
-        scoring = TurnScoring(self.setup, turn, self.metrics, known, sources)
-        scoring.compute()
-        conversations.take(turn)
-        return scoring
-
-    def _scoring_of_whole(self, ended: Ended, known: Known) -> TurnScoring:
-        scoring = TurnScoring(self.setup, ended.turn, self.whole, known, {}, span_id=ended.last)
-        scoring.compute()
-        return scoring
+        pa = require("pyarrow", feature="backfill", extra="parquet")
+        types = {"string": pa.string(), "int64": pa.int64(), "double": pa.float64(), "bool": pa.bool_()}
+        schema = pa.schema([(name, types[kind]) for name, kind in RESULT_COLUMNS.items()])
+        return pa.Table.from_pylist(rows, schema), account
 
     def _judge_all(self, scorings: Sequence[TurnScoring]) -> None:
         asks = any(metric.asks for metric in (*self.metrics, *self.whole))
@@ -174,17 +170,18 @@ def score_batch(
 
 
 _MAKING = threading.Lock()
+_scorers: dict[tuple[str, tuple[str, ...] | None], Scorer] = {}
 
 
 def scorer_of(config: str, metrics: tuple[str, ...] | None) -> Scorer:
     """Return this process's scorer for a configuration as JSON text, cached for later calls."""
     with _MAKING:
-        return _scorer_of(config, metrics)
-
-
-@functools.lru_cache(maxsize=4)
-def _scorer_of(config: str, metrics: tuple[str, ...] | None) -> Scorer:
-    return Scorer(load_config(json.loads(config), env={}), metrics)
+        found = _scorers.get((config, metrics))
+        if found is None:
+            if len(_scorers) == 4:
+                _scorers.clear()
+            found = _scorers[config, metrics] = Scorer(load_config(json.loads(config), env={}), metrics)
+        return found
 
 
 def chosen(
@@ -200,10 +197,3 @@ def chosen(
         return selected, whole, rules
     of_turns, of_whole = named(config, names, selected, whole)
     return with_signals(of_turns, of_whole, selected), of_whole, rules
-
-
-def _results(rows: list[dict[str, Any]]) -> Any:
-    pa = require("pyarrow", feature="backfill", extra="parquet")
-    types = {"string": pa.string(), "int64": pa.int64(), "double": pa.float64(), "bool": pa.bool_()}
-    schema = pa.schema([(name, types[kind]) for name, kind in RESULT_COLUMNS.items()])
-    return pa.Table.from_pylist(rows, schema)

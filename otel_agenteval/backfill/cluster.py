@@ -6,10 +6,8 @@ process. On a cluster, every node requires the output folder under the same path
 
 from __future__ import annotations
 
-import functools
 import json
 import os
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -37,15 +35,17 @@ def run(source: Parquet, output: Output, scorer: Scorer, *, ray: str | None = No
     total = ScoringTotals()
     if not wanted:
         return total
-    names = list(source.columns)
-    score_columns = functools.partial(_score_columns, *scorer.copies, str(output.folder.absolute()), fingerprint, names)
-    count = output.buckets
+    names, count, copies, folder = list(source.columns), output.buckets, scorer.copies, str(output.folder.absolute())
 
     def bucket_number(trace_ids: Any) -> Any:
         return bucket_of(trace_ids.to_arrow(), count).astype("int64")
 
     def score(bucket: Any, *columns: Any) -> Any:
-        return [score_columns(bucket.to_pylist()[0], [column.to_arrow() for column in columns])]
+        """Score and save a bucket on any node, and return counts and costs as JSON."""
+        pa = require("pyarrow", feature="backfill", extra="backfill")
+        table = pa.table(dict(zip(names, [column.to_arrow() for column in columns], strict=True)))
+        scored = score_bucket(Output(folder, 0), bucket.to_pylist()[0], [table], scorer_of(*copies), fingerprint)
+        return [json.dumps(asdict(scored))]
 
     number_of = daft.func.batch(return_dtype=daft.DataType.int64())(bucket_number)
     scored = daft.func.batch(return_dtype=daft.DataType.string())(score)
@@ -57,18 +57,3 @@ def run(source: Parquet, output: Output, scorer: Scorer, *, ray: str | None = No
     for text in done.to_pydict()["account"]:
         total.add(ScoringTotals(**json.loads(text)))
     return total
-
-
-def _score_columns(
-    config: str,
-    metrics: tuple[str, ...] | None,
-    folder: str,
-    fingerprint: str,
-    names: Sequence[str],
-    bucket: int,
-    columns: Sequence[Any],
-) -> str:
-    """Score and save a bucket, and return counts and costs as JSON."""
-    pa = require("pyarrow", feature="backfill", extra="backfill")
-    table = pa.table(dict(zip(names, columns, strict=True)))
-    return json.dumps(asdict(score_bucket(Output(folder, 0), bucket, [table], scorer_of(config, metrics), fingerprint)))

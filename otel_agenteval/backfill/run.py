@@ -54,8 +54,14 @@ class Output:
         manifest = self.folder / "manifest.json"
         try:
             if manifest.exists():
-                self.buckets = _buckets_in(manifest)
-                return
+                try:
+                    found = json.loads(manifest.read_bytes())
+                    if found["format"] == _FORMAT:
+                        self.buckets = int(found["buckets"])
+                        return
+                except (ValueError, TypeError, KeyError):
+                    pass
+                raise AgentEvalError(f"{manifest}: must have the format {_FORMAT}. Choose an empty folder")
             if self.folder.exists() and any(self.folder.iterdir()):
                 raise AgentEvalError(
                     f"{folder}: must be empty or the output of an earlier backfill, got a folder without manifest.json"
@@ -69,7 +75,6 @@ class Output:
             raise AgentEvalError(f"{folder}: cannot be used: {error.strerror or error}") from None
 
     def is_done(self, bucket: int, keys: Sequence[str], fingerprint: str) -> bool:
-        """Return True if a bucket has the results of all given metrics for these spans."""
         done = self._note(bucket)
         return done.get("source") == fingerprint and set(keys) <= set(done.get("metrics", ()))
 
@@ -107,16 +112,6 @@ class Output:
         return found
 
 
-def _buckets_in(manifest: Path) -> int:
-    try:
-        found = json.loads(manifest.read_bytes())
-        if found["format"] == _FORMAT:
-            return int(found["buckets"])
-    except (ValueError, TypeError, KeyError):
-        pass
-    raise AgentEvalError(f"{manifest}: must have the format {_FORMAT}. Choose an empty folder")
-
-
 def score_bucket(output: Output, bucket: int, tables: Iterable[Any], scorer: Scorer, fingerprint: str) -> ScoringTotals:
     """Score the missing results of a bucket, given all its spans, and save them."""
     results, account = scorer.score(list(tables), output.known(None if scorer.by_conversation else bucket))
@@ -149,9 +144,7 @@ def run(
     spans = sum(layout.counts)
     seen = sum(layout.counts[bucket] for bucket in range(output.buckets) if bucket not in wanted)
     alone = scorer.dry or scorer.asks or source.size()[1] < _WORTH_A_PROCESS
-    score = (
-        functools.partial(_score_here, layout, scorer) if alone or jobs == 1 else functools.partial(_score, layout, scorer.copies)
-    )
+    score = functools.partial(_score, layout, scorer if alone or jobs == 1 else scorer.copies)
     with Processes(1 if alone else jobs) as processes:
         for bucket, account in zip(wanted, processes.map(score, wanted), strict=True):
             total.add(account)
@@ -161,22 +154,17 @@ def run(
     return total
 
 
-def _score_here(layout: _Layout, scorer: Scorer, bucket: int) -> ScoringTotals:
-    return score_bucket(layout.output, bucket, layout.tables(bucket), scorer, layout.fingerprint)
-
-
-def _score(layout: _Layout, copies: tuple[str, tuple[str, ...] | None], bucket: int) -> ScoringTotals:
-    return _score_here(layout, scorer_of(*copies), bucket)
+def _score(layout: _Layout, scorer: Scorer | tuple[str, tuple[str, ...] | None], bucket: int) -> ScoringTotals:
+    """Score a bucket, in another process with a copy of the scorer."""
+    here = scorer if isinstance(scorer, Scorer) else scorer_of(*scorer)
+    return score_bucket(layout.output, bucket, layout.tables(bucket), here, layout.fingerprint)
 
 
 class _Layout:
-    """Spans by bucket, in files in Arrow's stream format."""
-
     def __init__(self, output: Output, fingerprint: str) -> None:
         self.output = output
         self.fingerprint = fingerprint
-        self._output_spans = output.folder / "spans"
-        self._folder = self._output_spans / fingerprint
+        self._folder = output.folder / "spans" / fingerprint
         self._count = output.buckets
         self.counts: list[int] = [0] * output.buckets
 
@@ -203,19 +191,16 @@ class _Layout:
         if not note.exists():
             shutil.rmtree(note.parent, ignore_errors=True)
             note.parent.mkdir(mode=0o700)
-            _write(note, json.dumps(self._write_regrouped(scorer, note.parent)))
+            pa = require("pyarrow", feature="backfill", extra="parquet")
+            with _BucketWriter(note.parent, self._count) as writer:
+                for bucket in range(self._count):
+                    home = _home_in(scorer.conversations_in(self.tables(bucket)))
+                    for table in self.tables(bucket):
+                        homes = pa.array([home(trace_id) for trace_id in table.column("trace_id").to_pylist()], pa.string())
+                        writer.write(table, bucket_of(homes, self._count))
+            _write(note, json.dumps(writer.counts))
         self.counts = json.loads(note.read_text())
         self._folder = note.parent
-
-    def _write_regrouped(self, scorer: Scorer, folder: Path) -> list[int]:
-        pa = require("pyarrow", feature="backfill", extra="parquet")
-        with _BucketWriter(folder, self._count) as writer:
-            for bucket in range(self._count):
-                home = _home_in(scorer.conversations_in(self.tables(bucket)))
-                for table in self.tables(bucket):
-                    homes = pa.array([home(trace_id) for trace_id in table.column("trace_id").to_pylist()], pa.string())
-                    writer.write(table, bucket_of(homes, self._count))
-        return writer.counts
 
     def tables(self, bucket: int) -> Iterator[Any]:
         ipc = require("pyarrow.ipc", feature="backfill", extra="parquet")
@@ -224,12 +209,10 @@ class _Layout:
                 yield stream.read_all()
 
     def remove(self) -> None:
-        shutil.rmtree(self._output_spans, ignore_errors=True)
+        shutil.rmtree(self.output.folder / "spans", ignore_errors=True)
 
 
 class _BucketWriter(contextlib.ExitStack):
-    """Writer of tables into one file per bucket and schema."""
-
     def __init__(self, folder: Path, buckets: int) -> None:
         super().__init__()
         self.counts = [0] * buckets
@@ -252,7 +235,6 @@ class _BucketWriter(contextlib.ExitStack):
 
 
 def _home_in(homes: Mapping[str, str]) -> Callable[[Any], str]:
-    """Return a function that maps a trace to its conversation or, without one, to itself."""
 
     def home(trace_id: Any) -> str:
         text = trace_id.hex() if isinstance(trace_id, bytes) else str(trace_id or "").lower()
@@ -299,14 +281,12 @@ def line_of(what: str, done: int, total: int | None, lately: int, seconds: float
     if not total:
         return f"{what} {done:,} spans{pace}"
     filled = min(20, 20 * done // total)
-    left = f", {_duration((total - done) / rate)} left" if rate > 0 and done < total else ""
+    left = ""
+    if rate > 0 and done < total:
+        wait = (total - done) / rate
+        time_left = f"{wait:.0f} s" if wait < 90 else f"{wait / 60:.0f} min" if wait < 5_400 else f"{wait / 3600:.1f} h"
+        left = f", {time_left} left"
     return f"{what} [{'#' * filled}{'-' * (20 - filled)}] {done:,} of {total:,} spans{pace}{left}"
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5_400 else f"{seconds / 3600:.1f} h"
 
 
 def _name(bucket: int) -> str:

@@ -67,14 +67,11 @@ def bucket_of(trace_ids: Any, count: int, shards: int = 1) -> np.ndarray:
     if pa.types.is_dictionary(trace_ids.type):
         trace_ids = trace_ids.cast(trace_ids.type.value_type)
     unique = pc.unique(trace_ids)
-    hashes = np.array([zlib.crc32(_hex(one)) for one in unique.to_pylist()], dtype=np.uint32)
+    texts = [one.hex() if isinstance(one, bytes) else str(one or "").lower() for one in unique.to_pylist()]
+    hashes = np.array([zlib.crc32(text.encode()) for text in texts], dtype=np.uint32)
     at = pc.index_in(trace_ids, unique).to_numpy(zero_copy_only=False)
     found: np.ndarray = (hashes[at.astype(np.int64)] // shards) % count if len(hashes) else np.zeros(0, dtype=np.int64)
     return found
-
-
-def _hex(trace_id: Any) -> bytes:
-    return trace_id.hex().encode() if isinstance(trace_id, bytes) else str(trace_id or "").lower().encode()
 
 
 def _of_shard(table: Any, shard: tuple[int, int]) -> Any:
@@ -178,7 +175,8 @@ class ClickHouse:
         conditions = []
         for name, sign in (("since", ">="), ("until", "<")):
             if name in options:
-                conditions.append(f"Timestamp {sign} parseDateTime64BestEffort({_quoted(options.pop(name))}, 9)")
+                text = options.pop(name).replace("\\", "\\\\").replace("'", "\\'")
+                conditions.append(f"Timestamp {sign} parseDateTime64BestEffort('{text}', 9)")
         if "where" in options:
             conditions.append(f"({options.pop('where')})")
         if shard[1] > 1:
@@ -231,8 +229,3 @@ class ClickHouse:
                     yield pa.Table.from_batches([batch]) if isinstance(batch, pa.RecordBatch) else batch
         finally:
             client.close()
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"

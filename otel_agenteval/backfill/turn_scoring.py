@@ -6,7 +6,7 @@ The order is the same as in the live pipeline: computed metrics, judged metrics,
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
 from ..config.root import Config
@@ -61,7 +61,7 @@ class ScoringTotals:
     """Requests by metric."""
 
     def add(self, other: ScoringTotals) -> None:
-        for name in ("spans", "bad", "turns", "scores", "errors", "known", "model_calls", "tokens", "cost_usd", "unpriced"):
+        for name in (one.name for one in fields(self) if one.name != "metrics"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for metric, count in other.metrics.items():
             self.metrics[metric] = self.metrics.get(metric, 0) + count
@@ -78,7 +78,6 @@ class Scoring(NamedTuple):
 
     @property
     def within_budget(self) -> tuple[Any, Any]:
-        """Judge and embedder, limited by ``judge.budget``."""
         return self.budget.judge(self.judge), self.budget.embedder(self.embedder)
 
 
@@ -112,7 +111,6 @@ class TurnScoring:
         self._place = position(qualified(turn.tenant, subject), setup.config.judge.seed or "")
 
     def compute(self) -> None:
-        """Evaluate the metrics that call no model."""
         for metric in self._metrics:
             if not metric.asks and applies(metric.when, self.turn):
                 self._compute(metric)
@@ -147,7 +145,12 @@ class TurnScoring:
         if is_result and self._id(metric) in self._known:
             self.account.known += 1
             there = self._known[self._id(metric)]
-            self._note_made(metric, _read(metric, there), chance)
+            if there is None:
+                score = metric.left_out("dropped", "an earlier run computed the score, but its columns are unavailable")
+            else:
+                detail = jsonio.loads(there["detail"]) if there.get("detail") else None
+                score = Score.of(metric._facts, there["value"], there["passed"], "ok", there["label"], None, detail, None, None)
+            self._note_made(metric, score, chance)
         elif self._place >= chance.probability:
             self._found[self._key(metric)] = InnerOutcome(metric.left_out("sampled_out"), chance)
         else:
@@ -155,7 +158,13 @@ class TurnScoring:
             self._note_made(metric, score, chance)
             if is_result:
                 self._keep(metric, score, chance.probability, accounts)
-            _note(self.account, metric, questions)
+            account = self.account
+            for tokens_read, tokens_written, cost in questions:
+                account.model_calls += 1
+                account.tokens += tokens_read + tokens_written
+                account.cost_usd += cost or 0.0
+                account.unpriced += cost is None
+                account.metrics[metric.name] = account.metrics.get(metric.name, 0) + 1
 
     def _note_made(self, metric: BoundMetric, score: Score, chance: Chance) -> None:
         self._found[self._key(metric)] = InnerOutcome(score, chance)
@@ -211,22 +220,6 @@ class TurnScoring:
 
     def _id(self, metric: BoundMetric) -> str:
         return result_id_of(metric._facts, self.turn.turn_id or "", b"%d" % self.turn.revision)
-
-
-def _read(metric: BoundMetric, there: Mapping[str, Any] | None) -> Score:
-    if there is None:
-        return metric.left_out("dropped", "an earlier run computed the score, but its columns are unavailable")
-    detail = jsonio.loads(there["detail"]) if there.get("detail") else None
-    return Score.of(metric._facts, there["value"], there["passed"], "ok", there["label"], None, detail, None, None)
-
-
-def _note(account: ScoringTotals, metric: BoundMetric, questions: Sequence[tuple[int, int, float | None]]) -> None:
-    for tokens_read, tokens_written, cost in questions:
-        account.model_calls += 1
-        account.tokens += tokens_read + tokens_written
-        account.cost_usd += cost or 0.0
-        account.unpriced += cost is None
-        account.metrics[metric.name] = account.metrics.get(metric.name, 0) + 1
 
 
 class _Counting(Answers):

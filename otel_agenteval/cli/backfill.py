@@ -16,7 +16,7 @@ from ..backfill.turn_scoring import ScoringTotals
 from ..core.errors import ConfigError, refusal
 from ..core.processes import jobs_of
 from ..server.process import tune
-from .exit_codes import OK, UNUSABLE
+from . import OK, UNUSABLE
 from .options import add_jobs, add_logging, add_scored_config, scored_config
 from .scoring import warn_of_new_budget
 
@@ -29,10 +29,9 @@ EXIT_CODES = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_logging(parser)
     parser.add_argument(
-        "source",
-        metavar="SOURCE",
+        "source", metavar="SOURCE",
         help="Parquet or OTLP/JSON file, folder of such files, or clickhouse://user:password@host:8123/database?table=otel_traces",
-    )
+    )  # fmt: skip
     parser.add_argument(
         "--out", metavar="DIR", required=True, help="folder for the results; a later run continues an interrupted one"
     )
@@ -50,12 +49,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Score the turns of the source that aren't scored yet."""
     tune()
     shard = _shard(args.shard)
     source = source_of(args.source, shard=shard)
     names = None if args.metrics is None else [name.strip() for name in args.metrics.split(",") if name.strip()]
-    _check(args, isinstance(source, Parquet) and shard == (0, 1))
+    if args.engine == "daft" and not (isinstance(source, Parquet) and shard == (0, 1)):
+        raise ConfigError("--engine: daft reads only Parquet files and distributes them itself. Leave out --shard")
+    if args.ray is not None and args.engine != "daft":
+        raise ConfigError("--ray: requires --engine daft")
+    if args.buckets is not None and args.buckets < 1:
+        raise ConfigError(refusal("--buckets", str(args.buckets), "must be a whole number from 1"))
     scorer = Scorer(scored_config(args), names, dry=args.dry_run)
     if scorer.by_conversation and (shard[1] > 1 or args.engine == "daft"):
         scorer.close()
@@ -65,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
         )
     jobs = jobs_of(args.jobs)
     folder = Path(args.out) / f"shard-{shard[0]:05d}-of-{shard[1]:05d}" if shard[1] > 1 else Path(args.out)
-    existed, empty = (folder / "manifest.json").exists(), folder.is_dir()
+    existed, was_there = (folder / "manifest.json").exists(), folder.is_dir()
     if not args.dry_run:
         warn_of_new_budget(scorer.setup.budget)
     output = Output(folder, args.buckets or buckets_for(source, jobs))
@@ -79,25 +82,18 @@ def run(args: argparse.Namespace) -> int:
     finally:
         bar.end()
         scorer.close()
-        if args.dry_run and not existed:
-            _remove(output, folder_too=not empty)
+        if args.dry_run and not existed:  # leave nothing behind, even after a failure
+            for name in ("parts", "done", "spans"):
+                shutil.rmtree(folder / name, ignore_errors=True)
+            (folder / "manifest.json").unlink()
+            if not was_there:
+                folder.rmdir()
     if complete:
         print("nothing to do: an earlier run has evaluated every metric on these spans")
         return OK
     _print_account(account, scorer, dry=args.dry_run)
-    return OK if account.spans else _nothing_found()
-
-
-def _check(args: argparse.Namespace, is_whole_parquet: bool) -> None:
-    if args.engine == "daft" and not is_whole_parquet:
-        raise ConfigError("--engine: daft reads only Parquet files and distributes them itself. Leave out --shard")
-    if args.ray is not None and args.engine != "daft":
-        raise ConfigError("--ray: requires --engine daft")
-    if args.buckets is not None and args.buckets < 1:
-        raise ConfigError(refusal("--buckets", str(args.buckets), "must be a whole number from 1"))
-
-
-def _nothing_found() -> int:
+    if account.spans:
+        return OK
     print("no spans found in the source", file=sys.stderr)
     return UNUSABLE
 
@@ -109,15 +105,6 @@ def _shard(text: str | None) -> tuple[int, int]:
     if not (slash and k.isdigit() and n.isdigit() and int(k) < int(n)):
         raise ConfigError(refusal("--shard", repr(text), "must be K/N with K from 0 to N - 1. Example: 0/8"))
     return int(k), int(n)
-
-
-def _remove(output: Output, *, folder_too: bool) -> None:
-    """Remove the files of a dry run, even of one that failed."""
-    for folder in ("parts", "done", "spans"):
-        shutil.rmtree(output.folder / folder, ignore_errors=True)
-    (output.folder / "manifest.json").unlink()
-    if folder_too:
-        output.folder.rmdir()
 
 
 def _print_account(account: ScoringTotals, scorer: Scorer, *, dry: bool) -> None:

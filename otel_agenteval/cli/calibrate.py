@@ -12,8 +12,8 @@ from ..core.errors import ConfigError, refusal
 from ..outlets.store.reader import StoreReader, Wanted, score_of_row, store_path
 from ..report.calibration import RENDERINGS, as_data, labels_in_traces, labels_of_feedback, read_labels, to_label, trust_in
 from ..report.run import About, Run
-from .exit_codes import OK, UNUSABLE
-from .options import add_store, write_report
+from . import OK, UNUSABLE
+from .options import add_store, write_found
 
 EXIT_CODES = {
     OK: "the report was written",
@@ -23,11 +23,9 @@ EXIT_CODES = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "labels",
-        metavar="LABELS",
-        nargs="?",
+        "labels", metavar="LABELS", nargs="?",
         help="a .jsonl, .csv or .parquet file with turn_id or case_id, label (pass or fail), and optionally metric; or recorded traces with user feedback",
-    )
+    )  # fmt: skip
     parser.add_argument(
         "--feedback", action="store_true", help="use the user feedback among the scores as labels, without LABELS"
     )
@@ -35,10 +33,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_store(parser)
     parser.add_argument("--metric", metavar="NAME", help="compare only this metric")
     parser.add_argument(
-        "--judge-model",
-        metavar="NAME",
+        "--judge-model", metavar="NAME",
         help="the judge's model, to detect whether it prefers its own answers (default: judge.model)",
-    )
+    )  # fmt: skip
     parser.add_argument(
         "--format", choices=("table", "json", "html"), default="table", help="format of the report (default: table)"
     )
@@ -52,28 +49,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the comparison of scores and labels."""
     if args.scores is not None and args.store is not None:
         raise ConfigError("--scores, --store: only one of them is allowed")
     if args.suggest is not None and args.suggest < 1:
         raise ConfigError(refusal("--suggest", str(args.suggest), "must be a whole number from 1"))
     if (args.labels is None) == (not args.feedback):
         raise ConfigError("LABELS, --feedback: exactly one of them is required")
-    scores = Run.read(args.scores) if args.scores is not None else _stored(args.store)
+    if args.scores is not None:
+        scores = Run.read(args.scores)
+    else:
+        scores = Run()
+        with StoreReader(store_path(args.store, load_config(None))) as reader:
+            for row in reader.rows(Wanted()):
+                scores.add(About(row["turn_id"], None, row["agent"], row["model"]), score_of_row(row))
     labels = labels_of_feedback(scores) if args.feedback else labels_in_traces(args.labels) or read_labels(args.labels)
     judge = args.judge_model if args.judge_model is not None else load_config(args.config).judge.model
     found = trust_in(scores, labels, args.metric, judge)
-    write_report(json.dumps(as_data(found), indent=2) if args.format == "json" else RENDERINGS[args.format](found), args.out)
+    write_found(args, found, as_data, RENDERINGS)
     if args.suggest is not None:
         rows = to_label(scores, labels, args.suggest, args.metric)
         Path(args.suggestions).write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
         print(f'{args.suggestions}: {len(rows)} turns to label; set "label" to pass or fail in each line', file=sys.stderr)
     return OK
-
-
-def _stored(path: str | None) -> Run:
-    found = Run()
-    with StoreReader(store_path(path, load_config(None))) as reader:
-        for row in reader.rows(Wanted()):
-            found.add(About(row["turn_id"], None, row["agent"], row["model"]), score_of_row(row))
-    return found

@@ -9,16 +9,15 @@ import textwrap
 from pathlib import Path
 
 from ..config.loader import RESERVED_ENV, effective_yaml, load_what_is_right
-from ..core.errors import ConfigError
-from ..core.faults import Faults
+from ..core.errors import ConfigError, Faults
 from ..engine.selected import selected
 from ..evaluation.references import ReferenceSources
 from ..evaluation.selection import media_rules
 from ..judging.models import embedder_from, judge_from
 from ..judging.sampling import rules_of
+from . import OK, UNUSABLE
+from .diagnosis import GOOD
 from .diagnosis.configuration import configuration_findings, option_findings
-from .diagnosis.finding import GOOD
-from .exit_codes import OK, UNUSABLE
 from .options import add_imports
 
 EXIT_CODES = {
@@ -34,7 +33,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the effective configuration, with all defaults."""
     file = args.file or args.config or os.environ.get(RESERVED_ENV[1])
     if not file:
         raise ConfigError("FILE: required, because OTEL_AGENTEVAL_CONFIG_FILE isn't set")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 
 from ..config.loader import load_config
 from ..core.errors import ConfigError, refusal
 from ..outlets.store.reader import StoreReader, store_path
 from ..report.releases import RENDERINGS, as_data, compare_groups
-from .exit_codes import FAILED, OK, UNUSABLE
-from .options import add_grouping, add_report, add_store, add_turns, turns_wanted, write_report
+from . import FAILED, OK, UNUSABLE
+from .options import add_grouping, add_report, add_store, add_turns, turns_wanted, write_found
 
 EXIT_CODES = {
     OK: "the comparison was written",
@@ -27,22 +26,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_store(parser)
     add_turns(parser)
     parser.add_argument(
-        "--effect",
-        type=float,
-        metavar="SIZE",
+        "--effect", type=float, metavar="SIZE",
         help="the smallest difference that matters; prints how many more turns are needed to detect it",
-    )
+    )  # fmt: skip
     parser.add_argument("--gate", action="store_true", help="exit with code 1 if a metric got worse")
     add_report(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the comparison of two groups."""
     if len(args.groups) not in (0, 2):
         raise ConfigError(refusal("GROUP", repr(" ".join(args.groups)), "must be two groups, the older one first, or none"))
     if args.effect is not None and not args.effect > 0:
         raise ConfigError(refusal("--effect", f"{args.effect:g}", "must be above 0. Example: 0.05"))
     with StoreReader(store_path(args.store, load_config(args.config))) as reader:
         found = compare_groups(reader, args.by, turns_wanted(args), args.groups, args.effect)
-    write_report(json.dumps(as_data(found), indent=2) if args.format == "json" else RENDERINGS[args.format](found), args.out)
+    write_found(args, found, as_data, RENDERINGS)
     return FAILED if args.gate and found.worse else OK

@@ -7,19 +7,19 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..config.editing import Addition, add_to_file
 from ..config.loader import RESERVED_ENV, load_config
 from ..config.root import Config
+from ..core.display import LINES, escaped
 from ..core.errors import AgentEvalError, ConfigError, refusal
+from ..core.files import fault_of_file
 from ..core.processes import jobs_of
-from ..core.terminal import LINES, escaped
 from ..core.turn import Turn
-from ..core.writable import fault_of_file
 from ..evaluation.selection import select_metrics
-from ..metrics.bound_metric import BoundMetric
 from ..metrics.registry import group_of, resolve
 from ..outlets.store.postgres import without_password
 from ..outlets.store.reader import StoreReader, Wanted, store_path
@@ -29,8 +29,8 @@ from ..report.detectors import DetectorReport, Suggestion, TurnAlarms, alarms_in
 from ..turns.recordings import Reading
 from ..turns.spool import Key
 from ..turns.spool import results as in_order
+from . import OK, UNUSABLE
 from .evaluation import Evaluation
-from .exit_codes import OK, UNUSABLE
 from .options import SINCE, add_files, add_jobs, add_store, moment
 from .reading import progress, report_reading
 
@@ -53,12 +53,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the report, and write the accepted settings."""
     if args.files and (args.store or args.since):
         raise ConfigError(f"FILE, {'--store' if args.store else '--since'}: only one of them is allowed")
-    wanted = _wanted(args.accept)
+    wanted = _numbers_in(args.accept)
     file = _file_to_write(args) if args.accept is not None else None
-    config = _config(args.config, file)
+    if file is None or file.exists():
+        config = load_config(args.config)
+    else:  # --accept creates the file
+        config = load_config(env={name: value for name, value in os.environ.items() if name != RESERVED_ENV[1]})
     if not args.files and args.store is None and config.outlets.store is None:
         raise ConfigError("FILE, --store: name recorded traces or a score store")
     labels = _labels(args.labels, config.serve.page.labels)
@@ -66,7 +68,10 @@ def run(args: argparse.Namespace) -> int:
     if code != OK or not report.turns:
         return code or UNUSABLE
     suggestions = report.suggestions()
-    _check_range(wanted, suggestions)
+    bad = next((number for number in wanted if not 0 < number <= len(suggestions)), None)
+    if bad is not None:
+        allowed = f"must be from 1 to {len(suggestions)}, or all" if suggestions else "no settings are suggested"
+        raise ConfigError(refusal("--accept", str(bad), allowed))
     text = "" if args.json else report.render(color=colors_wanted(sys.stdout))
     data = report.as_data()
     chosen = suggestions if args.accept == "all" else [suggestions[number - 1] for number in wanted]
@@ -89,22 +94,15 @@ def run(args: argparse.Namespace) -> int:
 # --- turns
 
 
-class _Work(NamedTuple):
-    """Evaluates turns, also in other processes."""
-
-    evaluation: Evaluation
-    kinds: Sequence[str]
-
-    def __call__(self, turns: Iterable[tuple[Key, Turn]]) -> Iterator[tuple[Key, TurnAlarms]]:
-        for key, turn, scores in self.evaluation.scores(turns):
-            yield (0, key), alarms_in(turn, scores, self.kinds)
-
-
 def _report(args: argparse.Namespace, config: Config, labels: Mapping[tuple[str, str], bool]) -> tuple[DetectorReport, int]:
-    """Return the report, and the exit code of the reading."""
-    detectors = _detectors_in(config)
+    """Return the report on the default metrics without measures such as the latency, and the exit code of the reading."""
+    default = frozenset(group_of("default"))
+    detectors = [one for one in select_metrics(config) if one.metric.name in default and one.metric.unit == "1"]
+    if not detectors:
+        raise ConfigError("inline.metrics: contains no detector; use `default`, or name the metrics to count")
     names = [*dict.fromkeys(one.name for one in detectors)]
-    work = _Work(Evaluation(config, ",".join(names), (), with_scores=False), config.privacy.redact)
+    evaluation = Evaluation(config, ",".join(names), (), with_scores=False)
+    work = partial(_alarms, evaluation, config.privacy.redact)
     verdicts = {one.name for one in detectors if one._facts.gives_verdict}
     report = DetectorReport(names, labels, [name for name in names if name not in verdicts])
     if not args.files:
@@ -112,19 +110,16 @@ def _report(args: argparse.Namespace, config: Config, labels: Mapping[tuple[str,
             report.add(found)
         return report, OK
     reading = Reading(progress())
-    meet = work.evaluation.looks_at_conversations
+    meet = evaluation.looks_at_conversations
     for found in in_order(args.files, work, jobs=jobs_of(args.jobs), meet=meet, seen=reading):
         report.add(found)
     return report, report_reading(reading)
 
 
-def _detectors_in(config: Config) -> list[BoundMetric]:
-    """Return the configuration's default metrics without measures such as the latency, or raise ConfigError without metrics."""
-    default = frozenset(group_of("default"))
-    chosen = [one for one in select_metrics(config) if one.metric.name in default and one.metric.unit == "1"]
-    if not chosen:
-        raise ConfigError("inline.metrics: contains no detector; use `default`, or name the metrics to count")
-    return chosen
+def _alarms(evaluation: Evaluation, kinds: Sequence[str], turns: Iterable[tuple[Key, Turn]]) -> Iterator[tuple[Key, TurnAlarms]]:
+    """Evaluate turns, also in other processes."""
+    for key, turn, scores in evaluation.scores(turns):
+        yield (0, key), alarms_in(turn, scores, kinds)
 
 
 def _stored(args: argparse.Namespace, config: Config) -> Iterator[tuple[Key, Turn]]:
@@ -158,7 +153,7 @@ def _labels(given: str | None, configured: str | None) -> dict[tuple[str, str], 
 # --- accepted settings
 
 
-def _wanted(given: str | None) -> list[int]:
+def _numbers_in(given: str | None) -> list[int]:
     """Parse the numbers of ``--accept`` (empty for ``all``), or raise ConfigError."""
     if given is None or given == "all":
         return []
@@ -168,13 +163,6 @@ def _wanted(given: str | None) -> list[int]:
         raise ConfigError(
             refusal("--accept", repr(given), "must be numbers of suggestions, separated by commas, or all")
         ) from None
-
-
-def _check_range(wanted: Sequence[int], suggestions: Sequence[Suggestion]) -> None:
-    bad = next((number for number in wanted if not 0 < number <= len(suggestions)), None)
-    if bad is not None:
-        allowed = f"must be from 1 to {len(suggestions)}, or all" if suggestions else "no settings are suggested"
-        raise ConfigError(refusal("--accept", str(bad), allowed))
 
 
 def _file_to_write(args: argparse.Namespace) -> Path:
@@ -188,13 +176,6 @@ def _file_to_write(args: argparse.Namespace) -> Path:
     if "-" in args.files:
         raise ConfigError("--accept: the turns are read twice, so standard input (-) can't be used. Save them to a file")
     return Path(file)
-
-
-def _config(given: str | None, file: Path | None) -> Config:
-    """Return the configuration. A file that ``--accept`` creates doesn't have to exist."""
-    if file is None or file.exists():
-        return load_config(given)
-    return load_config(env={name: value for name, value in os.environ.items() if name != RESERVED_ENV[1]})
 
 
 def _additions(chosen: Sequence[Suggestion], config: Config) -> list[Addition]:

@@ -9,16 +9,16 @@ import sys
 from collections.abc import Iterable
 
 from ..config.loader import load_config
+from ..core.display import escaped
 from ..core.errors import ConfigError, refusal
-from ..core.terminal import escaped
 from ..engine.selected import selected
 from ..outlets.turn_text import colors_wanted
+from . import FAILED, OK, UNUSABLE
+from .diagnosis import BAD, GOOD, NOTE, DoctorFinding
 from .diagnosis.configuration import configuration_findings, judge_findings, option_findings
 from .diagnosis.environment import instrumentation_findings, python_findings
-from .diagnosis.finding import BAD, GOOD, NOTE, DoctorFinding
 from .diagnosis.program import program_findings
 from .diagnosis.sidecar import sidecar_findings
-from .exit_codes import FAILED, OK, UNUSABLE
 from .options import add_config, add_program, program_of
 
 EXIT_CODES = {
@@ -44,16 +44,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the findings about this Python, the configuration, a sidecar and a program."""
     program, headers = program_of(args), _headers(args.header)
     config = load_config(args.config)
     metrics = selected(config)
-    worst = OK
-    worst = max(worst, _show("this Python", [*python_findings(os.environ), *instrumentation_findings(os.environ)]))
-    worst = max(
-        worst,
-        _show("configuration", [*option_findings(config), *configuration_findings(config, metrics), *judge_findings(config)]),
-    )
+    worst = _show("this Python", [*python_findings(os.environ), *instrumentation_findings(os.environ)])
+    of_configuration = [*option_findings(config), *configuration_findings(config, metrics), *judge_findings(config)]
+    worst = max(worst, _show("configuration", of_configuration))
     if args.url is not None:
         worst = max(worst, _show(args.url, sidecar_findings(args.url, headers)))
     if program:

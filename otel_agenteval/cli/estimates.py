@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 
 from ..config.loader import load_config
 from ..outlets.store.reader import StoreReader, store_path
 from ..report.estimates import RENDERINGS, as_data, estimates_of
-from .exit_codes import OK, UNUSABLE
-from .options import add_grouping, add_report, add_store, add_turns, turns_wanted, write_report
+from . import OK, UNUSABLE
+from .options import add_grouping, add_report, add_store, add_turns, turns_wanted, write_found
 
 EXIT_CODES = {
     OK: "the estimates were written",
@@ -25,8 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the estimates."""
     with StoreReader(store_path(args.store, load_config(args.config))) as reader:
         rows = estimates_of(reader, args.by, turns_wanted(args))
-    write_report(json.dumps(as_data(rows), indent=2) if args.format == "json" else RENDERINGS[args.format](rows), args.out)
+    write_found(args, rows, as_data, RENDERINGS)
     return OK

@@ -28,7 +28,8 @@ from ..judging.models import Embedder, InProcessEmbedder, Judge, JudgeGroup
 from ..judging.sampling import rules_of
 from ..metrics.bound_metric import BoundMetric, asks_one
 from ..outlets.accounting import outcome
-from ..report import About, Rendering, parameters_hash
+from ..report import About, Rendering, Run, parameters_hash
+from ..report.outputs import Output
 from ..report.run import MOST_TEXT
 from ..turns.recorded_conversations import RecordedConversations, looks_back
 from ..turns.spool import Key
@@ -65,6 +66,16 @@ class Evaluated(NamedTuple):
     """Its scores, each with the hash of its metric's parameters; empty if no output needs them."""
     facts: Mapping[str, FactValue]
     """Its facts. Empty unless the run is compared with a baseline."""
+
+    def add_to(self, outputs: Iterable[Output], run: Run | None) -> None:
+        """Write the turn to the outputs, and keep its scores and facts in the run of all turns."""
+        for output, text in zip(outputs, self.texts, strict=True):
+            output.add(text, self.scored)
+        if run is not None:
+            for score, parameters in self.scored:
+                run.add(self.about, score, parameters)
+            if self.facts:
+                run.note_facts(self.about.turn_id, self.facts)
 
 
 class Evaluation:

@@ -12,31 +12,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from ..core.display import LINES, escaped
 from ..core.errors import ConfigError, refusal
-from ..core.terminal import LINES, escaped
 from ..evaluation.case_metrics import CaseMetrics
 from ..evaluation.datasets import cases_in, rows_in
 from ..evaluation.references import ReferenceSources
 from ..instrumentation.case_script import COLUMNS, cases_with_turns, columns_of
 from ..instrumentation.experiment import evaluate, recorded_answer
-from ..judging.budgeted import CommandBudget
-from ..judging.models import embedder_from, judge_from
-from ..report import Run, compare, open_outputs
+from ..report import Run, open_outputs
 from ..report.experiment import Interrupted
+from . import FAILED, INTERRUPTED, OK, UNUSABLE
 from .evaluation import Evaluation, chosen
-from .exit_codes import FAILED, INTERRUPTED, OK, UNUSABLE
 from .options import scored_config
-from .scoring import (
-    add_scoring,
-    close_models,
-    gated,
-    reported,
-    warn_of_missing_models,
-    warn_of_missing_parameters,
-    warn_of_new_budget,
-    warn_of_unread_columns,
-    watched,
-)
+from .scoring import add_scoring, close_models, gated, open_models, reported, warn_of_unread_columns, watched
 
 EXIT_CODES = {
     OK: "every turn was scored; without --gate, also if metrics failed",
@@ -48,15 +36,13 @@ EXIT_CODES = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "task",
-        metavar="MODULE:FUNCTION",
+        "task", metavar="MODULE:FUNCTION",
         help="function that receives the input of a case, sync or async, such as app:answer; or `recorded`, to score the answers in the column output",
-    )
+    )  # fmt: skip
     parser.add_argument(
-        "dataset",
-        metavar="DATASET",
+        "dataset", metavar="DATASET",
         help="a .jsonl, .json, .yaml, .csv or .parquet file with input (or turns, or user), case_id, metrics, and references such as ground_truth",
-    )
+    )  # fmt: skip
     parser.add_argument(
         "--columns", metavar="NAME=COLUMN,…", help="columns with other names. Example: input=question,output=answer"
     )
@@ -65,16 +51,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--concurrency", type=int, default=8, metavar="N", help="concurrent calls of the task (default: 8)")
     parser.add_argument(
-        "--timeout",
-        type=float,
-        metavar="SECONDS",
+        "--timeout", type=float, metavar="SECONDS",
         help="most seconds for one repetition of a case, and for its scores (default: no limit)",
-    )
+    )  # fmt: skip
     add_scoring(parser, "table")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the task, score its turns, and write the reports."""
     config = scored_config(args)
     metrics, whole = chosen(config, args.metrics)
     dataset = _renamed(args.dataset, args.columns) if args.columns else args.dataset
@@ -89,10 +72,7 @@ def run(args: argparse.Namespace) -> int:
     evaluated = [*of_cases.by_name, *evaluated[len(metrics) :]]
     columns = set().union(*map(columns_of, cases), ReferenceSources(config).columns - {*COLUMNS})
     warn_of_unread_columns(columns - {"output"}, of_cases, evaluated)
-    judge, embedder, budget = judge_from(config), embedder_from(config), CommandBudget(config)
-    warn_of_missing_models(evaluated, judge, embedder)
-    warn_of_missing_parameters(evaluated)
-    warn_of_new_budget(budget)
+    judge, embedder, budget = open_models(config, evaluated)
     watch = watched(args, evaluated)
     baseline = None if args.baseline is None else Run.read(args.baseline, scale=config.scale)
     task = _task(args.task)
@@ -108,27 +88,15 @@ def run(args: argparse.Namespace) -> int:
                 )  # fmt: skip
         except Interrupted as stopped:
             found, interrupted = stopped.experiment, True
-        renderings = tuple(output.rendering for output in outputs)
         work = Evaluation(
-            config,
-            args.metrics,
-            renderings,
-            with_scores=True,
-            with_content=not args.no_content,
-            with_facts=baseline is not None,
-            cases=of_cases,
-        )
+            config, args.metrics, [output.rendering for output in outputs], with_scores=True, with_content=not args.no_content,
+            with_facts=baseline is not None, cases=of_cases,
+        )  # fmt: skip
         results = Run(config.scale)
-        for shown in (work.shown(turn, scores) for turn, scores in found.scored):
-            for output, text in zip(outputs, shown.texts, strict=True):
-                output.add(text, shown.scored)
-            for score, parameters in shown.scored:
-                results.add(shown.about, score, parameters)
-            if shown.facts:
-                results.note_facts(shown.about.turn_id, shown.facts)
+        for turn, scores in found.scored:
+            work.shown(turn, scores).add_to(outputs, results)
         close_models(judge, embedder, budget)
-        comparison = None if baseline is None else compare(baseline, results, Path(args.baseline).name, watch)
-        report = reported(args, results, [*of_cases.by_name, *whole], comparison)
+        report = reported(args, results, [*of_cases.by_name, *whole], baseline, watch)
         for output in outputs:
             output.finish(report)
     print(escaped(str(found), LINES), file=sys.stderr)

@@ -10,9 +10,9 @@ from ..config.root import Config
 from ..evaluation.selection import import_own
 from ..metrics.descriptions import type_name, value_of
 from ..metrics.names import names_of
-from ..metrics.registry import Metric, groups_of, resolve
-from ..metrics.spellings import Spellings, Unsupported, written
-from .exit_codes import OK, UNUSABLE
+from ..metrics.registry import groups_of, resolve
+from ..metrics.spellings import Unsupported, written
+from . import OK, UNUSABLE
 from .options import add_imports
 
 EXIT_CODES = {OK: "the documentation was printed", UNUSABLE: "an argument is invalid, or the metric is unknown"}
@@ -26,7 +26,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the documentation of a metric."""
     import_own(Config(imports=args.imports))
     metric, preset, spellings, note, _ = resolve(args.name)
     print(f"{metric.name}  ({metric.family})\n")
@@ -55,15 +54,10 @@ def run(args: argparse.Namespace) -> int:
         if p.name in preset and not p.required:
             default += f", set by {args.name}"
         print(f"Parameter:   {p.name} ({type_name(p.annotation)}), {default}")
-    _print_names(metric, spellings)
-    return OK
-
-
-def _print_names(metric: Metric, spellings: Spellings) -> None:
-    """Print the metric's names in other tools, and the names of its parameters there."""
     for theirs, spelling in spellings.items():
         if not isinstance(spelling, Unsupported):
             print(f"Spelled:     {theirs}: {written(spelling)}".replace("`", ""))
     for lead, names in (("Also called: ", [*metric.aliases]), ("Other tools: ", names_of(metric.name))):
         if names:
             print(textwrap.fill(", ".join(names), 100, initial_indent=lead, subsequent_indent=" " * 13, break_on_hyphens=False))
+    return OK

@@ -11,7 +11,7 @@ from ..core.errors import ConfigError
 from ..metrics.registry import resolve
 from ..outlets.store.export import write_file, write_text
 from ..outlets.store.reader import StoreReader, Wanted, store_path
-from .exit_codes import OK, UNUSABLE
+from . import OK, UNUSABLE
 from .options import add_store, add_turns, moment
 
 EXIT_CODES = {
@@ -41,19 +41,14 @@ def run(args: argparse.Namespace) -> int:
     )  # fmt: skip
     with StoreReader(store_path(args.store, config)) as reader:
         for name in wanted.metrics:
-            _check_known(name, reader)
+            if not reader.has_metric(name):  # your own metrics are only in the store
+                try:
+                    resolve(name)
+                except ConfigError as error:
+                    raise ConfigError(f"--metric: {error}") from None
         if args.out is None:
             count = write_text(reader.rows(wanted), kind, sys.stdout)
         else:
             count = write_file(reader.rows(wanted), kind, Path(args.out))
     print(f"{count:,} scores exported", file=sys.stderr)
     return OK
-
-
-def _check_known(name: str, reader: StoreReader) -> None:
-    """Refuse a metric that is neither in the store nor in the catalog. Your own metrics are only in the store."""
-    if not reader.has_metric(name):
-        try:
-            resolve(name)
-        except ConfigError as error:
-            raise ConfigError(f"--metric: {error}") from None

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from ..config.root import Config
 from ..core import jsonio
 from ..core.errors import AgentEvalError, ConfigError, refusal
 from ..core.processes import jobs_of
-from ..core.score import Score
 from ..core.turn import Turn
-from ..evaluation.first_fault import Fault, failure_of
+from ..evaluation.first_fault import failure_of
 from ..evaluation.redaction import Redactor, leaving
 from ..evaluation.selection import select_metrics
 from ..outlets.store.reader import GROUPED_BY, MOST_TEXTS, NO_CAUSES, StoreReader, Wanted, store_path
@@ -26,29 +25,26 @@ from ..report.topics import FailureText, failure_text
 from ..turns.recordings import Reading
 from ..turns.spool import Key
 from ..turns.spool import results as in_order
+from . import OK, UNUSABLE
 from .evaluation import Evaluation
-from .exit_codes import OK, UNUSABLE
-from .options import add_turn_sources, config_of_sources, turns_wanted, write_report
+from .options import add_turn_sources, config_of_sources, turns_wanted, write_found, write_report
 from .reading import progress, report_reading
 from .topics import topic_embedder, with_topics
 
+_PAGE = 100
+"""Number of turns that are read from the store together."""
 _MOST_SPLIT = 20
 """Failure modes that are split into topics, most frequent first."""
 
 EXIT_CODES = {OK: "the report was written", UNUSABLE: "an argument is invalid, an input can't be read, or no turn failed"}
 
 
-_PAGE = 100
-"""Number of turns that are read from the store together."""
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_turn_sources(parser)
     parser.add_argument(
-        "--by",
-        metavar="KEY",
+        "--by", metavar="KEY",
         help="compare the two groups that appeared last, instead of two halves of the time: service.version, agent, service, model, tenant, or an attribute in outlets.store.attributes",
-    )
+    )  # fmt: skip
     parser.add_argument("--mode", metavar="ID", help="only the failure mode with this id")
     parser.add_argument(
         "--cases", metavar="FILE", help="with --mode: write its latest turns as a data set for experiment, one per distinct input"
@@ -63,7 +59,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the failure modes and the cases of one."""
     if args.cases is not None and args.mode is None:
         raise ConfigError("--cases: requires --mode ID")
     if args.cases is None and args.labels is not None:
@@ -85,29 +80,25 @@ def run(args: argparse.Namespace) -> int:
         modes = [mode for mode in modes if mode.fault.mode == args.mode]
         if not modes:
             raise ConfigError(refusal("--mode", repr(args.mode), f"must be the id of a failure mode: {known}"))
-    modes = _split(modes, failed, args, config)
-    write_report(json.dumps(as_data(modes), indent=2) if args.format == "json" else RENDERINGS[args.format](modes), args.out)
+    write_found(args, _with_topics(modes, failed, args, config), as_data, RENDERINGS)
     if args.cases is not None:
-        _write_cases(args.cases, cases, is_stored=not args.files)
+        if not cases:
+            how = "Let the agent's instrumentation capture content" if args.files else "Set outlets.store.content to true"
+            raise ConfigError(f"--cases: no turn of the mode has an input and a metric to evaluate it again. {how}")
+        write_report("\n".join(map(jsonio.dumps, cases)), args.cases, "--cases")
+        hint = f"otel-agenteval experiment app:answer {args.cases} --gate"
+        print(f"{number_of(len(cases), 'case')} written. Next: {hint}", file=sys.stderr)
     return OK
-
-
-def _write_cases(path: str, cases: Sequence[dict[str, Any]], *, is_stored: bool) -> None:
-    """Write the data set, and print the command that runs it. Raises ConfigError without cases or a writable file."""
-    if not cases:
-        how = "Set outlets.store.content to true" if is_stored else "Let the agent's instrumentation capture content"
-        raise ConfigError(f"--cases: no turn of the mode has an input and a metric to evaluate it again. {how}")
-    write_report("\n".join(map(jsonio.dumps, cases)), path, "--cases")
-    print(f"{number_of(len(cases), 'case')} written. Next: otel-agenteval experiment app:answer {path} --gate", file=sys.stderr)
-
-
-def _parameters(config: Config) -> dict[str, Mapping[str, Any]]:
-    """Return the configured parameters of metrics by name."""
-    return {bound.name: bound.params for bound in select_metrics(config) if not bound.inner}
 
 
 Found = tuple[list[FailureMode], list[dict[str, Any]], list[FailedTurn]]
 """The failure modes, the cases of the chosen one, and the recorded turns that failed."""
+Parameters = Mapping[str, Mapping[str, Any]]
+"""Configured parameters by metric."""
+
+
+def _parameters(config: Config) -> Parameters:
+    return {bound.name: bound.params for bound in select_metrics(config) if not bound.inner}
 
 
 def _stored(args: argparse.Namespace, config: Config, labels: Mapping[str, Mapping[str, Any]]) -> Found:
@@ -131,9 +122,7 @@ def _turns_of(reader: StoreReader, wanted: Wanted) -> Iterator[dict[str, Any]]:
         before = turns[-1]["stored_at"]
 
 
-class _Read(NamedTuple):
-    """A recorded turn."""
-
+class _RecordedTurn(NamedTuple):
     at: float
     failed: FailedTurn | None
     conversation: str | None
@@ -142,41 +131,10 @@ class _Read(NamedTuple):
     case: ModeCase | None
 
 
-class _Modes(NamedTuple):
-    """Evaluates turns, also in other processes."""
-
-    evaluation: Evaluation
-    redacted: Sequence[str]
-    """Kinds of data that are redacted."""
-    mode: str | None
-    """The mode whose cases are wanted."""
-    parameters: Mapping[str, Mapping[str, Any]]
-    labels: Mapping[str, Mapping[str, Any]]
-
-    def __call__(self, turns: Iterable[tuple[Key, Turn]]) -> Iterator[tuple[Key, _Read]]:
-        for key, turn, scores in self.evaluation.scores(turns):
-            at = turn.start.timestamp() if turn.start is not None else 0.0
-            fault = failure_of(turn, scores, self.redacted)
-            case = asked = None
-            if self.mode is not None and not key[0]:  # not a whole conversation
-                clean = leaving(turn, Redactor(self.redacted))
-                asked = clean.input
-                if fault is not None and fault.mode == self.mode:
-                    case = case_of(clean.to_dict(), scores, fault.kind, lambda name: self.parameters.get(name, {}), self.labels)
-            failed = None if fault is None else FailedTurn(turn.turn_id, at, fault, self._text(turn, scores, fault))
-            yield (0, key), _Read(at, failed, turn.conversation_id, asked, case)
-
-    def _text(self, turn: Turn, scores: Sequence[Score], fault: Fault) -> str:
-        reasons = [score.explanation for score in scores if score.kind == "llm" and score.verdict is False and score.explanation]
-        return failure_text(turn, fault, max(reasons, default=None), self.redacted)
-
-
 def _recorded(args: argparse.Namespace, config: Config, labels: Mapping[str, Mapping[str, Any]]) -> Found:
     evaluation = Evaluation(config, ",".join(args.metric) or None, (), with_scores=False)
-    with_cases = args.cases is not None
-    work = _Modes(
-        evaluation, config.privacy.redact, args.mode if with_cases else None, _parameters(config) if with_cases else {}, labels
-    )
+    mode, parameters = (None, {}) if args.cases is None else (args.mode, _parameters(config))
+    work = partial(_read_turns, evaluation, config.privacy.redact, mode, parameters, labels)
     reading = Reading(progress())
     found = list(in_order(args.files, work, jobs=jobs_of(args.jobs), meet=evaluation.looks_at_conversations, seen=reading))
     report_reading(reading)
@@ -188,9 +146,34 @@ def _recorded(args: argparse.Namespace, config: Config, labels: Mapping[str, Map
     return modes, list(distinct(_cases_in(found), args.limit)), failed
 
 
-def _cases_in(found: Sequence[_Read]) -> Iterator[dict[str, Any]]:
+def _read_turns(
+    evaluation: Evaluation,
+    redacted: Sequence[str],
+    mode: str | None,
+    parameters: Parameters,
+    labels: Mapping[str, Mapping[str, Any]],
+    turns: Iterable[tuple[Key, Turn]],
+) -> Iterator[tuple[Key, _RecordedTurn]]:
+    """Evaluate turns, also in other processes. ``mode`` is the one whose cases are wanted, ``redacted`` are kinds of data."""
+    for key, turn, scores in evaluation.scores(turns):
+        at = turn.start.timestamp() if turn.start is not None else 0.0
+        fault = failure_of(turn, scores, redacted)
+        case = asked = failed = None
+        if mode is not None and not key[0]:  # not a whole conversation
+            clean = leaving(turn, Redactor(redacted))
+            asked = clean.input
+            if fault is not None and fault.mode == mode:
+                case = case_of(clean.to_dict(), scores, fault.kind, lambda name: parameters.get(name, {}), labels)
+        if fault is not None:
+            reasons = [one.explanation for one in scores if one.kind == "llm" and one.verdict is False and one.explanation]
+            text = failure_text(turn, fault, max(reasons, default=None), redacted)
+            failed = FailedTurn(turn.turn_id, at, fault, text)
+        yield (0, key), _RecordedTurn(at, failed, turn.conversation_id, asked, case)
+
+
+def _cases_in(found: Sequence[_RecordedTurn]) -> Iterator[dict[str, Any]]:
     """Yield the cases of recorded turns, latest first."""
-    conversations: dict[str, list[_Read]] = {}
+    conversations: dict[str, list[_RecordedTurn]] = {}
     for one in sorted(found, key=lambda one: one.at):
         if one.conversation and one.asked:
             conversations.setdefault(one.conversation, []).append(one)
@@ -200,7 +183,9 @@ def _cases_in(found: Sequence[_Read]) -> Iterator[dict[str, Any]]:
             yield one.case.written([other.asked for other in earlier if other.asked and other.at < one.at])
 
 
-def _split(modes: list[FailureMode], failed: Sequence[FailedTurn], args: argparse.Namespace, config: Config) -> list[FailureMode]:
+def _with_topics(
+    modes: list[FailureMode], failed: Sequence[FailedTurn], args: argparse.Namespace, config: Config
+) -> list[FailureMode]:
     """Return the failure modes with their topics, if there is an embedder."""
     embedder = topic_embedder(config)
     if embedder is None:

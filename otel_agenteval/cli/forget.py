@@ -14,7 +14,7 @@ from ..core.clock import SYSTEM_CLOCK
 from ..core.errors import AgentEvalError, ConfigError, StoreError
 from ..evaluation.names import public_id
 from ..outlets.store.writer import Retention, ScoreStore
-from .exit_codes import OK, UNUSABLE
+from . import OK, UNUSABLE
 from .options import add_store
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Delete in the store, the journal and the judge queue, and print how much was deleted."""
     config = load_config(args.config)
     store = args.store or (config.outlets.store.path if config.outlets.store is not None else None)
     journal = args.journal or config.serve.journal
@@ -53,7 +52,9 @@ def run(args: argparse.Namespace) -> int:
         if journal is not None and Path(journal).exists():
             from ..server.forgetting import forget_in_journal
 
-            print(f"journal {journal}: {forget_in_journal(str(journal), _is_meant(column, value)):,} traces deleted")
+            keys = ("user",) if args.user is not None else ("conversation", "session", "thread", "chat")  # of all frameworks
+            is_meant = lambda key, found: str(found) == value and any(name in key.lower() for name in keys)  # noqa: E731
+            print(f"journal {journal}: {forget_in_journal(str(journal), is_meant):,} traces deleted")
         if queue.backend != "memory":
             print(f"judge queue: {_forget_in_queue(config, lambda turn: getattr(turn, column) in values):,} jobs deleted")
         if cache is not None:
@@ -70,12 +71,6 @@ def run(args: argparse.Namespace) -> int:
     except (sqlite3.Error, OSError, StoreError) as error:
         raise AgentEvalError(f"forget: {error}") from None
     return OK
-
-
-def _is_meant(column: str, wanted: str) -> Callable[[str, Any], bool]:
-    """Return a test for attributes of spans that name the conversation or user, in the keys of all frameworks."""
-    names = ("user",) if column == "user_id" else ("conversation", "session", "thread", "chat")
-    return lambda key, value: str(value) == wanted and any(name in key.lower() for name in names)
 
 
 def _forget_in_queue(config: Config, is_meant: Callable[[Turn], bool]) -> int:

@@ -8,10 +8,10 @@ import sys
 from collections import Counter
 
 from ..config.loader import load_config
-from ..core.terminal import escaped
+from ..core.display import escaped
 from ..judging.models.probe import METRIC, Attempt, Probe, probe
 from ..statistics.intervals import wilson
-from .exit_codes import FAILED, INTERRUPTED, OK, UNUSABLE, as_text
+from . import FAILED, INTERRUPTED, OK, UNUSABLE, as_text
 from .judge_bench import add_bench_arguments, configured_judge, run_bench, share
 from .judge_drift import add_drift_arguments, run_drift
 from .options import add_config
@@ -25,45 +25,30 @@ EXIT_CODES = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    purpose = "test the judge with more than sixty prompt injections, and report how many succeed"
-    probe = commands.add_parser(
-        "probe",
-        help=purpose,
-        description=f"{purpose[0].upper()}{purpose[1:]}.",
-        epilog=as_text(EXIT_CODES),
-        formatter_class=parser.formatter_class,
-    )
+    with_interruption = {**EXIT_CODES, INTERRUPTED: "interrupted; the report has the cases so far"}
+    for name, purpose, codes, add, run_command in (
+        ("probe", "test the judge with more than sixty prompt injections, and report how many succeed", EXIT_CODES, _add_probe_arguments, _run_probe),
+        ("bench", "measure the judge on labeled cases: agreement, kappa, bias, cost", with_interruption, add_bench_arguments, run_bench),
+        ("drift", "detect changes of the judge: judge the same cases again, and compare", EXIT_CODES, add_drift_arguments, run_drift),
+    ):  # fmt: skip
+        about, epilog = f"{purpose[0].upper()}{purpose[1:]}.", as_text(codes)
+        command = commands.add_parser(
+            name, help=purpose, description=about, epilog=epilog, formatter_class=parser.formatter_class
+        )
+        add(command)
+        command.set_defaults(run_command=run_command)
+
+
+def _add_probe_arguments(probe: argparse.ArgumentParser) -> None:
     add_config(probe)
     probe.add_argument(
         "--max-rate", type=share, default=0.0, metavar="SHARE", help="exit with code 1 if more succeed (default %(default)g)"
     )
     probe.add_argument("--metric", default=METRIC, metavar="NAME", help="metric whose prompts are tested (default %(default)s)")
     probe.add_argument("--json", action="store_true", help="print one JSON object with each attempt")
-    probe.set_defaults(run_command=_run_probe)
-    purpose = "measure the judge on labeled cases: agreement, kappa, bias, cost"
-    bench = commands.add_parser(
-        "bench",
-        help=purpose,
-        description=f"{purpose[0].upper()}{purpose[1:]}.",
-        epilog=as_text({**EXIT_CODES, INTERRUPTED: "interrupted; the report has the cases so far"}),
-        formatter_class=parser.formatter_class,
-    )
-    add_bench_arguments(bench)
-    bench.set_defaults(run_command=run_bench)
-    purpose = "detect changes of the judge: judge the same cases again, and compare"
-    drift = commands.add_parser(
-        "drift",
-        help=purpose,
-        description=f"{purpose[0].upper()}{purpose[1:]}.",
-        epilog=as_text(EXIT_CODES),
-        formatter_class=parser.formatter_class,
-    )
-    add_drift_arguments(drift)
-    drift.set_defaults(run_command=run_drift)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the chosen check of the configured judge."""
     code: int = args.run_command(args)
     return code
 
@@ -88,27 +73,22 @@ def _run_probe(args: argparse.Namespace) -> int:
 
 def _print_attempt(attempt: Attempt) -> None:
     outcome = attempt.error_type or ("SUCCEEDED" if attempt.succeeded else "failed")
-    print(
-        f"{outcome:<20} {'' if attempt.value is None else format(attempt.value, '.2f'):>4}  {attempt.kind}: {attempt.name}",
-        flush=True,
-    )
+    value = "" if attempt.value is None else format(attempt.value, ".2f")
+    print(f"{outcome:<20} {value:>4}  {attempt.kind}: {attempt.name}", flush=True)
 
 
 def _print_result(found: Probe) -> None:
     if found.fault is not None:
         print(escaped(f"{found.model}: the probe can't start: {found.fault}"), file=sys.stderr)
         return
-    errors = Counter(attempt.error_type for attempt in found.attempts if attempt.error_type is not None)
+    counts = Counter(attempt.error_type for attempt in found.attempts if attempt.error_type is not None)
+    errors = ", ".join(f"{count} {error}" for error, count in sorted(counts.items(), key=str))
     if found.rate is None:
-        print(f"{found.model}: no attempt gave a score ({_counts(errors)})", file=sys.stderr)
+        print(f"{found.model}: no attempt gave a score ({errors})", file=sys.stderr)
         return
     low, high = wilson(found.succeeded, found.tried)
     print(
         f"{found.model}: {found.succeeded} of {found.tried} attempts succeeded, {found.rate:.1%} (95 % interval {low:.1%} to {high:.1%})"
     )
     if errors:
-        print(f"without a score: {_counts(errors)}")
-
-
-def _counts(errors: Counter[str]) -> str:
-    return ", ".join(f"{count} {error}" for error, count in sorted(errors.items(), key=str))
+        print(f"without a score: {errors}")

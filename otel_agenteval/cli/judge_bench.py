@@ -10,13 +10,14 @@ from collections.abc import Iterable
 
 from ..config.loader import load_config
 from ..config.root import Config
+from ..config.types import finite_number
 from ..core.errors import ConfigError
 from ..judging.judge_bench.cases import chosen
 from ..judging.judge_bench.run import BenchRun, CaseOutcome, CostEstimate, estimate, run
 from ..judging.judge_bench.summary import BenchSummary, JudgeMeasures, summarized
 from ..judging.models import Judge, JudgeGroup, judge_from
 from ..report.formatting import aligned, markdown_table
-from .exit_codes import FAILED, INTERRUPTED, OK, UNUSABLE
+from . import FAILED, INTERRUPTED, OK, UNUSABLE
 from .options import add_config, names_of, write_report
 
 FORMATS = ("table", "json", "markdown")
@@ -39,12 +40,9 @@ def add_bench_arguments(bench: argparse.ArgumentParser) -> None:
     bench.add_argument("--format", choices=FORMATS, default="table", help="format of the report (default %(default)s)")
     bench.add_argument("--out", metavar="FILE", help="file for the report (default: standard output)")
     bench.add_argument(
-        "--min-agreement",
-        type=share,
-        default=0.0,
-        metavar="SHARE",
+        "--min-agreement", type=share, default=0.0, metavar="SHARE",
         help="exit with code 1 if the agreement is lower (default %(default)g)",
-    )
+    )  # fmt: skip
 
 
 def _count(text: str) -> int:
@@ -54,21 +52,17 @@ def _count(text: str) -> int:
 
 
 def _amount(text: str) -> float:
-    return _number(text, float("inf"), "an amount above 0")
+    amount = finite_number(text)
+    if not amount:
+        raise argparse.ArgumentTypeError(f"must be an amount above 0, got {text}")
+    return amount
 
 
 def share(text: str) -> float:
-    return _number(text, 1.0, "a share from 0 to 1")
-
-
-def _number(text: str, most: float, what: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= most or value == float("inf") or (what.startswith("an amount") and value == 0):
-        raise argparse.ArgumentTypeError(f"must be {what}, got {text}")
-    return value
+    number = finite_number(text)
+    if number is None or number > 1:
+        raise argparse.ArgumentTypeError(f"must be a share from 0 to 1, got {text}")
+    return number
 
 
 def configured_judge(config: Config) -> Judge | JudgeGroup:
@@ -81,43 +75,46 @@ def configured_judge(config: Config) -> Judge | JudgeGroup:
 
 def run_bench(args: argparse.Namespace) -> int:
     """Run the configured judge on the labeled cases if the estimate isn't above ``--max-usd``, and print the report."""
-    cases = chosen(_names(args.families, "--families"), _names(args.metrics, "--metrics"), args.limit)
+    families, metrics = (
+        [] if text is None else names_of(text, option)
+        for text, option in ((args.families, "--families"), (args.metrics, "--metrics"))
+    )
+    cases = chosen(families, metrics, args.limit)
     config = load_config(args.config)
     judge = configured_judge(config)
     try:
         plan = estimate(cases, judge, repeat=args.repeat, prices=config.judge.prices)
         _check_money(plan, args.max_usd)
-        print(f"{judge.model}: {len(cases)} cases, {_planned(plan)}", file=sys.stderr)
-        if not _agreed(args):
-            return UNUSABLE
-        progress = _Progress()
+        cost = "at an unknown price" if plan.cost_usd is None else f"about ${plan.cost_usd:.2f}"
+        calls = f"about {plan.questions:,} judge calls, {plan.input_tokens + plan.output_tokens:,} tokens, {cost}"
+        print(f"{judge.model}: {len(cases)} cases, {calls}", file=sys.stderr)
+        if not (args.yes or args.max_usd is not None or not sys.stdin.isatty()):
+            print("Start? [y/N] ", end="", file=sys.stderr, flush=True)
+            if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+                return UNUSABLE
         found = run(
-            judge,
-            cases,
-            repeat=args.repeat,
-            threads=config.judge.max_concurrency,
-            max_usd=args.max_usd,
-            report=progress.note,
-            abandoned=judge.close,
-        )
-        progress.end()
+            judge, cases, repeat=args.repeat, threads=config.judge.max_concurrency, max_usd=args.max_usd,
+            report=_print_progress, abandoned=judge.close,
+        )  # fmt: skip
+        if sys.stderr.isatty():
+            print(file=sys.stderr)
     finally:
         judge.close()
     summary = summarized(judge.model, found)
     if summary.total.agreement is None:
         print(f"{judge.model}: no case got a score{reasons_in(found.outcomes)}", file=sys.stderr)
     write_report(_reported(summary, args.format), args.out)
-    return _code(summary, args.min_agreement)
+    if summary.run.stopped == "interrupted":
+        return INTERRUPTED
+    if summary.total.agreement is None:
+        return UNUSABLE
+    return FAILED if summary.run.stopped is not None or summary.total.agreement < args.min_agreement else OK
 
 
 def reasons_in(outcomes: Iterable[CaseOutcome]) -> str:
     """Return the most common reason for missing scores, in parentheses, or an empty text."""
     found = Counter(outcome.explanation or outcome.error_type for outcome in outcomes if outcome.value is None)
     return f" ({found.most_common(1)[0][0]})" if found else ""
-
-
-def _names(text: str | None, option: str) -> list[str]:
-    return [] if text is None else names_of(text, option)
 
 
 def _check_money(plan: CostEstimate, most: float | None) -> None:
@@ -129,38 +126,9 @@ def _check_money(plan: CostEstimate, most: float | None) -> None:
         raise ConfigError(f"--max-usd: the estimate of ${plan.cost_usd:.2f} is above ${most:g}. Use fewer cases with --limit")
 
 
-def _planned(plan: CostEstimate) -> str:
-    cost = "at an unknown price" if plan.cost_usd is None else f"about ${plan.cost_usd:.2f}"
-    return f"about {plan.questions:,} judge calls, {plan.input_tokens + plan.output_tokens:,} tokens, {cost}"
-
-
-def _agreed(args: argparse.Namespace) -> bool:
-    if args.yes or args.max_usd is not None or not sys.stdin.isatty():
-        return True
-    print("Start? [y/N] ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
-
-
-class _Progress:
-    def __init__(self) -> None:
-        self._shown = sys.stderr.isatty()
-
-    def note(self, outcome: CaseOutcome, run: BenchRun) -> None:
-        if self._shown:
-            done = len(run.outcomes)
-            print(f"\r{done} of {run.planned}  {outcome.case.metric:<48}", end="", file=sys.stderr, flush=True)
-
-    def end(self) -> None:
-        if self._shown:
-            print(file=sys.stderr)
-
-
-def _code(summary: BenchSummary, least: float) -> int:
-    if summary.run.stopped == "interrupted":
-        return INTERRUPTED
-    if summary.total.agreement is None:
-        return UNUSABLE
-    return FAILED if summary.run.stopped is not None or summary.total.agreement < least else OK
+def _print_progress(outcome: CaseOutcome, run: BenchRun) -> None:
+    if sys.stderr.isatty():
+        print(f"\r{len(run.outcomes)} of {run.planned}  {outcome.case.metric:<48}", end="", file=sys.stderr, flush=True)
 
 
 # --- the report
@@ -174,8 +142,7 @@ _HEAD = (
 def _reported(summary: BenchSummary, form: str) -> str:
     if form == "json":
         return json.dumps(summary.to_dict(), ensure_ascii=False)
-    rows = [_row(name, each) for name, each in {**summary.families, "total": summary.total}.items()]
-    rows = [_HEAD, *rows]
+    rows = [_HEAD, *(_row(name, each) for name, each in {**summary.families, "total": summary.total}.items())]
     markdown = form == "markdown"
     table = markdown_table(rows) if markdown else aligned(rows)
     bullet = "- " if markdown else "  "

@@ -26,7 +26,7 @@ from ..outlets.fan_out import FanOut
 from ..report.formatting import aligned
 from ..statistics.change import Found
 from ..statistics.changes import Change
-from .exit_codes import FAILED, OK, UNUSABLE
+from . import FAILED, OK, UNUSABLE
 from .judge_bench import configured_judge, reasons_in
 from .options import add_config, names_of
 
@@ -48,10 +48,9 @@ def add_drift_arguments(drift: argparse.ArgumentParser) -> None:
         "--least", type=float, default=0.03, metavar="SIZE", help="smallest change of the mean to report (default %(default)g)"
     )
     drift.add_argument(
-        "--every",
-        metavar="TIME",
+        "--every", metavar="TIME",
         help="repeat at this interval, for example 24h, and send each drift through the configured outlets",
-    )
+    )  # fmt: skip
     drift.add_argument("--json", action="store_true", help="print one JSON object")
 
 
@@ -59,7 +58,14 @@ def run_drift(args: argparse.Namespace) -> int:
     """Judge the cases, and print how the scores differ from the first run."""
     if args.limit < 1:
         raise ConfigError(refusal("--limit", str(args.limit), "must be a whole number from 1"))
-    every = None if args.every is None else _period(args.every)
+    every = None
+    if args.every is not None:
+        try:
+            every = seconds(args.every)
+        except ValueError:
+            every = 0.0
+        if not every > 0:
+            raise ConfigError(refusal("--every", repr(args.every), "must be a duration above 0. Example: 24h"))
     config = load_config(args.config)
     metrics = [] if args.metrics is None else names_of(args.metrics, "--metrics")
     cases = own_cases(args.cases) if args.cases is not None else chosen((), metrics, args.limit)
@@ -70,16 +76,6 @@ def run_drift(args: argparse.Namespace) -> int:
         if every is None:
             return code
         time.sleep(every)
-
-
-def _period(text: str) -> float:
-    try:
-        found = seconds(text)
-    except ValueError:
-        found = 0.0
-    if not found > 0:
-        raise ConfigError(refusal("--every", repr(text), "must be a duration above 0. Example: 24h"))
-    return found
 
 
 def _judge_again(

@@ -17,9 +17,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol, cast
 
 from .. import __version__
+from ..core.display import LINES, escaped
 from ..core.errors import AgentEvalError, meant
-from ..core.terminal import LINES, escaped
-from .exit_codes import FAILED, INTERRUPTED, OK, UNUSABLE, as_text
+from . import FAILED, INTERRUPTED, OK, UNUSABLE, as_text
 
 COMMANDS = {
     "demo": "run a scripted agent and print its turns and scores; needs no network and no key",
@@ -141,17 +141,12 @@ def _parsed(arguments: list[str]) -> argparse.Namespace:
         parser.error(f"unknown command {name!r}{meant(name, COMMANDS) or ';'} `otel-agenteval --help` lists the commands")
     args, unknown = parser.parse_known_args(arguments)
     if unknown:
-        parser.error(_unknown(unknown, parser, name))
+        hint = f"`otel-agenteval {name} --help` lists the"
+        option = next((argument.partition("=")[0] for argument in unknown if argument.startswith("--")), None)
+        if option is None:
+            parser.error(f"{name}: unexpected argument {unknown[0]!r}; {hint} arguments")
+        parser.error(f"{name}: unknown option {option}{meant(option, _options_of(parser, name)) or ';'} {hint} options")
     return args
-
-
-def _unknown(arguments: list[str], parser: argparse.ArgumentParser, command: str) -> str:
-    """Return the message about arguments that a command doesn't have."""
-    options = _options_of(parser, command)
-    name = next((argument.partition("=")[0] for argument in arguments if argument.startswith("--")), None)
-    if name is None:
-        return f"{command}: unexpected argument {arguments[0]!r}; `otel-agenteval {command} --help` lists the arguments"
-    return f"{command}: unknown option {name}{meant(name, options) or ';'} `otel-agenteval {command} --help` lists the options"
 
 
 def _options_of(parser: argparse.ArgumentParser, command: str) -> list[str]:

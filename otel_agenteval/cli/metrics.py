@@ -15,7 +15,7 @@ from ..metrics.descriptions import described, headline
 from ..metrics.names import names_of
 from ..metrics.registry import Metric, catalog
 from ..outlets.turn_text import columns
-from .exit_codes import OK, UNUSABLE
+from . import OK, UNUSABLE
 from .options import add_imports
 
 EXIT_CODES = {OK: "the matching metrics were listed", UNUSABLE: "an argument is invalid, or no metric can match a filter"}
@@ -31,7 +31,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """List the metrics that match the filters."""
     import_own(Config(imports=args.imports))
     found = _filtered(list(catalog()), args)
     if args.json:

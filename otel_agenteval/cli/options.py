@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import json
 import os
 import sys
 import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, get_args
 
@@ -14,13 +16,12 @@ from ..config.loader import load_config, variable_of
 from ..config.metrics import Preset
 from ..config.root import Config
 from ..config.types import seconds, split_address
+from ..core.display import LINES, escaped
 from ..core.errors import ConfigError, refusal
-from ..core.terminal import LINES, escaped
 from ..core.wellformed import for_document
 from ..server import logformat
 
 if TYPE_CHECKING:
-    from ..config.root import Config
     from ..outlets.store.reader import Wanted
 
 
@@ -36,11 +37,9 @@ class Arguments(Protocol):
 
 def add_files(parser: argparse.ArgumentParser, *, needed: bool = True) -> None:
     parser.add_argument(
-        "files",
-        nargs="+" if needed else "*",
-        metavar="FILE",
+        "files", nargs="+" if needed else "*", metavar="FILE",
         help="recorded traces: OTLP/JSON lines, or an export of Jaeger, Zipkin, Tempo, Phoenix, Langfuse, Logfire, CloudWatch, Application Insights or a console exporter; - reads standard input; .gz and .zst are unpacked",
-    )
+    )  # fmt: skip
 
 
 def add_jobs(parser: argparse.ArgumentParser) -> None:
@@ -74,13 +73,9 @@ def scored_config(args: argparse.Namespace) -> Config:
 def add_imports(parser: Arguments) -> None:
     """Add the modules that define the user's metrics."""
     parser.add_argument(
-        "--import",
-        action="append",
-        default=[],
-        dest="imports",
-        metavar="MODULE",
+        "--import", action="append", default=[], dest="imports", metavar="MODULE",
         help="Python module that defines metrics of your own, also from the current folder; repeatable",
-    )
+    )  # fmt: skip
 
 
 def take_imports(args: argparse.Namespace) -> None:
@@ -89,11 +84,8 @@ def take_imports(args: argparse.Namespace) -> None:
     if here not in sys.path:
         sys.path.append(here)  # at the end, so that nothing installed is hidden
     if args.imports:
-        known = os.environ.get(_IMPORTS, "")
-        os.environ[_IMPORTS] = ",".join([*filter(None, [known]), *args.imports])
-
-
-_IMPORTS = variable_of(("imports",))
+        variable = variable_of(("imports",))
+        os.environ[variable] = ",".join([*filter(None, [os.environ.get(variable)]), *args.imports])
 
 
 def add_program(parser: argparse.ArgumentParser, purpose: str) -> None:
@@ -102,41 +94,33 @@ def add_program(parser: argparse.ArgumentParser, purpose: str) -> None:
 
 
 def program_of(args: argparse.Namespace) -> list[str]:
-    """Return the program and its arguments, or an empty list."""
     program: list[str] = args.program
     return program[1:] if program[:1] == ["--"] else program
 
 
 def add_logging(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--log-format",
-        choices=logformat.FORMATS,
-        default=logformat.DEFAULT_FORMAT,
+        "--log-format", choices=logformat.FORMATS, default=logformat.DEFAULT_FORMAT,
         help="format of the log on standard error: text (the default) or one JSON object per line",
-    )
+    )  # fmt: skip
     parser.add_argument(
         "--log-level", choices=logformat.LEVELS, default=logformat.DEFAULT_LEVEL, help="lowest level to log (default %(default)s)"
     )
 
 
 def add_store(parser: Arguments) -> None:
-    """Add the score store and the configuration."""
     parser.add_argument(
-        "--store",
-        metavar="FILE",
+        "--store", metavar="FILE",
         help="score store: SQLite file or PostgreSQL address (default: outlets.store of the configuration)",
-    )
+    )  # fmt: skip
     add_config(parser)
 
 
 def add_grouping(parser: Arguments, default: str) -> None:
-    """Add the key that groups the turns of a store."""
     parser.add_argument(
-        "--by",
-        default=default,
-        metavar="KEY",
+        "--by", default=default, metavar="KEY",
         help="group turns by agent, service, service.version, model, judge_model, tenant, or an attribute in outlets.store.attributes (default %(default)s)",
-    )
+    )  # fmt: skip
 
 
 def add_turns(parser: Arguments) -> None:
@@ -148,7 +132,6 @@ def add_turns(parser: Arguments) -> None:
 
 
 def turns_wanted(args: argparse.Namespace) -> Wanted:
-    """Return the filters for turns of a store."""
     from ..outlets.store.reader import Wanted  # only some commands read a store
 
     return Wanted(
@@ -183,8 +166,12 @@ def add_report(parser: Arguments) -> None:
     parser.add_argument("--out", metavar="FILE", help="file for the report (default: standard output)")
 
 
+def write_found(args: argparse.Namespace, found: Any, as_data: Callable[[Any], Any], renderings: Mapping[str, Any]) -> None:
+    """Write what a command found in the ``--format`` of :func:`add_report`."""
+    write_report(json.dumps(as_data(found), indent=2) if args.format == "json" else renderings[args.format](found), args.out)
+
+
 def write_report(text: str, out: str | None, option: str = "--out") -> None:
-    """Write a report to a file, or to standard output."""
     if out is None:
         print(escaped(text, LINES))
         return

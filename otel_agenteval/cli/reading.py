@@ -6,10 +6,10 @@ import sys
 from collections import Counter
 from typing import Any
 
-from ..core.terminal import escaped
+from ..core.display import escaped
 from ..dialects.capture import advice_without_turn
 from ..turns.recordings import Reading
-from .exit_codes import OK, UNUSABLE
+from . import OK, UNUSABLE
 
 _MOST_SCOPES = 6
 
@@ -26,7 +26,6 @@ def progress() -> Any:
 
 
 def named(scopes: Counter[str]) -> str:
-    """Return the most frequent instrumentation scopes with their numbers of spans."""
     return ", ".join(f"{scope or 'a tracer without a name'} {count:,}" for scope, count in scopes.most_common(_MOST_SCOPES))
 
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
+from ..config.root import Config
+from ..core.display import escaped
 from ..core.errors import ConfigError
-from ..core.terminal import escaped
 from ..evaluation.case_metrics import EXPECTED_VALUE, CaseMetrics
 from ..evaluation.references import unread_columns
 from ..judging.budgeted import CommandBudget
-from ..judging.models import Embedder, InProcessEmbedder, Judge, JudgeGroup
+from ..judging.models import Embedder, InProcessEmbedder, Judge, JudgeGroup, embedder_from, judge_from
 from ..metrics.bound_metric import BoundMetric, asked_in
 from ..metrics.registry import resolve
-from ..report import Comparison, Report, Run, unevaluated_gates
+from ..report import Report, Run, compare, unevaluated_gates
 from ..report.differences import causes_of
-from .exit_codes import FAILED, OK
+from . import FAILED, OK
 from .options import add_scored_config, names_of
 
 
@@ -24,18 +26,13 @@ def add_scoring(parser: argparse.ArgumentParser, default: str) -> None:
     parser.add_argument("--metrics", metavar="A,B", help="run only these metrics, as configured; @NAME is a group")
     add_scored_config(parser)
     parser.add_argument(
-        "--format",
-        action="append",
-        choices=("jsonl", "table", "junit", "markdown", "html"),
+        "--format", action="append", choices=("jsonl", "table", "junit", "markdown", "html"),
         help=f"one JSON object per score, a table per turn, JUnit XML, a summary for a pull request, or an HTML page; repeatable (default: {default})",
-    )
+    )  # fmt: skip
     parser.add_argument(
-        "--out",
-        action="append",
-        default=[],
-        metavar="FILE",
+        "--out", action="append", default=[], metavar="FILE",
         help="file for the --format at the same position (default: standard output)",
-    )
+    )  # fmt: skip
     parser.add_argument(
         "--no-content", action="store_true", help="omit input and output from the reports; explanations can still quote them"
     )
@@ -46,32 +43,30 @@ def add_scoring(parser: argparse.ArgumentParser, default: str) -> None:
         "--allow-unevaluated", action="store_true", help="with --gate: a gate without any verdict, or a run without gates, passes"
     )
     parser.add_argument(
-        "--baseline",
-        metavar="FILE",
+        "--baseline", metavar="FILE",
         help="compare with an earlier run, written by --format jsonl; with --gate, a gate that regresses fails",
-    )
+    )  # fmt: skip
     parser.add_argument(
         "--fail-on-regression", metavar="A,B|all", help="with --gate and --baseline: also fail if one of these metrics regresses"
     )
 
 
-def warn_of_missing_models(
-    metrics: Sequence[BoundMetric], judge: Judge | JudgeGroup | None, embedder: Embedder | InProcessEmbedder | None
-) -> None:
-    """Print the metrics that are skipped because no model is configured for them."""
+def open_models(
+    config: Config, metrics: Sequence[BoundMetric]
+) -> tuple[Judge | JudgeGroup | None, Embedder | InProcessEmbedder | None, CommandBudget]:
+    """Return judge, embedder and budget. Print the metrics that lack a model or a required parameter."""
+    judge, embedder, budget = judge_from(config), embedder_from(config), CommandBudget(config)
     for kind, given, section in (("llm", judge, "judge"), ("embed", embedder, "embedder")):
         names = dict.fromkeys(metric.name for metric in asked_in(metrics) if metric.metric.kind == kind)
         if names and given is None:
             where = f"set {section}.base_url and {section}.model in the configuration"
             print(f"no {section} is configured, so these metrics are skipped: {', '.join(names)}; {where}", file=sys.stderr)
-
-
-def warn_of_missing_parameters(metrics: Sequence[BoundMetric]) -> None:
-    """Print the metrics that lack a required parameter."""
     for metric in metrics:
         if metric.missing is not None:
             what = f"the required parameter {metric.missing!r} is missing, so each score is an error"
             print(f"{metric.name}: {what}", file=sys.stderr)
+    warn_of_new_budget(budget)
+    return judge, embedder, budget
 
 
 def warn_of_unread_columns(columns: set[str], cases: CaseMetrics, metrics: Sequence[BoundMetric]) -> None:
@@ -124,9 +119,11 @@ def watched(args: argparse.Namespace, metrics: Sequence[BoundMetric]) -> set[str
     return watch
 
 
-def reported(args: argparse.Namespace, run: Run, metrics: Sequence[BoundMetric], comparison: Comparison | None) -> Report:
+def reported(args: argparse.Namespace, run: Run, metrics: Sequence[BoundMetric], baseline: Run | None, watch: set[str]) -> Report:
     """Return the report on a run of these metrics, in which gates without a verdict fail unless they may."""
-    if comparison is not None:
+    comparison = None
+    if baseline is not None:
+        comparison = compare(baseline, run, Path(args.baseline).name, watch)
         comparison.causes = causes_of(comparison, run)
     unevaluated = [] if args.allow_unevaluated else unevaluated_gates(metrics, run)
     has_gate = args.fail_on_regression is not None or any(metric.policy == "gate" for metric in metrics)

@@ -12,7 +12,7 @@ import signal
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import ConfigError
-from .exit_codes import FAILED, OK, UNUSABLE
+from . import FAILED, OK, UNUSABLE
 from .options import add_config, add_logging, check_address, number_of_processes
 
 if TYPE_CHECKING:  # the help of the command costs the import of no server
@@ -40,12 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     ):
         parser.add_argument(f"--{name}", metavar="HOST:PORT", help=f"address of {what}; off disables it")
     parser.add_argument(
-        "--processes",
-        type=number_of_processes,
-        default=1,
-        metavar="N",
+        "--processes", type=number_of_processes, default=1, metavar="N",
         help="number of processes, on ports 10 apart, behind a Collector that routes by trace id; /metrics covers all (default: 1)",
-    )
+    )  # fmt: skip
     parser.add_argument(
         "--journal", metavar="DIR", help="folder that keeps requests until the scores of their turns are delivered"
     )

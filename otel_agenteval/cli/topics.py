@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 from ..config.root import Config
+from ..core.display import escaped
 from ..core.errors import ConfigError, JudgeError, StoreError
-from ..core.terminal import escaped
 from ..evaluation.redaction import redacted_text
 from ..judging.budgeted import CommandBudget
 from ..judging.models import Embedder, InProcessEmbedder, LocalEmbedder, embedder_from, judge_from
@@ -57,9 +57,11 @@ def with_topics(
     budget, now = CommandBudget(config), time.time()
     try:
         finder = TopicFinder(budget.embedder(embedder).embed, embedder.model, known, now)
-        found = [
-            (mode, finder.topics_of(mode.fault.mode, texts.get(mode.fault.mode, ()), _others(mode, texts))) for mode in modes
-        ]
+        found = []
+        for mode in modes:
+            name = mode.fault.mode
+            others = [one.text for other, some in texts.items() if other != name for one in some[:50]]
+            found.append((mode, finder.topics_of(name, texts.get(name, ()), others)))
         if judge is not None:
             warn_of_new_budget(budget)
             found = _described(found, budget.judge(judge), config.privacy.redact)
@@ -69,12 +71,14 @@ def with_topics(
     finally:
         close_models(judge, embedder, budget)
     if store is not None:
-        _keep([topic.about for _, topics in found for topic in topics], store, embedder.model, now)
+        writer = TopicWriter(store)
+        try:
+            writer.write([topic.about for _, topics in found for topic in topics], embedder.model, now)
+        except (sqlite3.Error, OSError, StoreError) as error:
+            print(escaped(f"topics can't be kept in the store: {error}"), file=sys.stderr)
+        finally:
+            writer.close()
     return [replace(mode, topics=topics) for mode, topics in found]
-
-
-def _others(mode: FailureMode, texts: Mapping[str, Sequence[FailureText]]) -> list[str]:
-    return [one.text for other, found in texts.items() if other != mode.fault.mode for one in found[:50]]
 
 
 def _described(
@@ -97,13 +101,3 @@ def _described(
         (mode, [replace(topic, about=described.get((topic.about.mode, topic.about.id), topic.about)) for topic in topics])
         for mode, topics in found
     ]
-
-
-def _keep(topics: Sequence[StoredTopic], store: str, model: str, now: float) -> None:
-    writer = TopicWriter(store)
-    try:
-        writer.write(topics, model, now)
-    except (sqlite3.Error, OSError, StoreError) as error:
-        print(escaped(f"topics can't be kept in the store: {error}"), file=sys.stderr)
-    finally:
-        writer.close()

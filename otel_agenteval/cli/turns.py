@@ -7,13 +7,14 @@ import datetime
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
-from ..config.conversation import ConversationOptions
 from ..config.loader import load_config
+from ..config.turn import ConversationOptions
+from ..core.display import escaped
 from ..core.errors import ConfigError
 from ..core.processes import jobs_of
-from ..core.terminal import escaped
 from ..core.turn import Turn, usd_text
 from ..outlets.accounting import outcome
 from ..outlets.store.reader import StoreReader, Wanted, score_of_row, store_path
@@ -21,7 +22,7 @@ from ..outlets.turn_text import BOLD, DIM, RED, Paint, colors_wanted, columns, o
 from ..turns.recorded_conversations import RecordedConversations
 from ..turns.recordings import Reading
 from ..turns.spool import Key, results
-from .exit_codes import OK, UNUSABLE
+from . import OK, UNUSABLE
 from .options import SINCE, add_files, add_jobs, add_store, moment
 from .reading import progress, report_reading
 
@@ -37,10 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_files(parser, needed=False)
     add_jobs(parser)
     parser.add_argument(
-        "--conversations",
-        action="store_true",
+        "--conversations", action="store_true",
         help="add the conversation so far (history) to each turn, and print each whole conversation after the turns",
-    )
+    )  # fmt: skip
     stored = parser.add_argument_group("turns of a store, latest first, instead of files")
     add_store(stored)
     for name in ("agent", "metric"):
@@ -54,14 +54,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the turns of either files or a store."""
     if args.files and args.store is not None:
         raise ConfigError("FILE, --store: only one of them is allowed")
     if args.files:
         reading = Reading(progress())
-        for line in results(
-            args.files, _Lines(args.conversations), jobs=jobs_of(args.jobs), meet=args.conversations, seen=reading
-        ):
+        work = partial(_lines, args.conversations)
+        for line in results(args.files, work, jobs=jobs_of(args.jobs), meet=args.conversations, seen=reading):
             print(line)
         return report_reading(reading)
     config = load_config(args.config)
@@ -90,27 +88,20 @@ def _stored(turn: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
     name = escaped(str(turn["turn_id"]))
     short = name[: name.find(":") + 1 + _SHORT_ID]  # a tenant's name comes first
     head = f"{paint(short, BOLD)}  {when:%Y-%m-%d %H:%M:%S}  {', '.join(facts)}"
-    said = f"✗ {', '.join(wrong)}" if wrong else f"{len(scores)} scores"
-    lines = [f"{head}  {paint(said, RED) if wrong else paint(said, DIM)}"]
+    said = paint(f"✗ {', '.join(wrong)}", RED) if wrong else paint(f"{len(scores)} scores", DIM)
+    lines = [f"{head}  {said}"]
     asked = (turn["content"] or {}).get("input")
     if asked:
         lines.append(f"{' ' * len(short)}  {one_line(str(asked), width - len(short) - 2)}")
     return "\n".join(lines)
 
 
-class _Lines(NamedTuple):
-    """Renders turns as JSON, and conversations after them."""
-
-    conversations: bool
-
-    def __call__(self, turns: Iterable[tuple[Key, Turn]]) -> Iterator[tuple[Key, str]]:
-        conversations = RecordedConversations(ConversationOptions(), whole=self.conversations, history=self.conversations)
-        for key, turn in turns:
-            conversations.take(turn)
-            yield (0, key), _text(turn)
-        for ended in conversations.ended():
-            yield (1, str(ended.turn.start), ended.turn.turn_id), _text(ended.turn)
-
-
-def _text(turn: Turn) -> str:
-    return escaped(json.dumps(turn.to_dict(), ensure_ascii=False, default=str))
+def _lines(with_conversations: bool, turns: Iterable[tuple[Key, Turn]]) -> Iterator[tuple[Key, str]]:
+    """Yield turns as JSON, and conversations after them."""
+    conversations = RecordedConversations(ConversationOptions(), whole=with_conversations, history=with_conversations)
+    for key, turn in turns:
+        conversations.take(turn)
+        yield (0, key), escaped(json.dumps(turn.to_dict(), ensure_ascii=False, default=str))
+    for ended in conversations.ended():
+        whole = ended.turn
+        yield (1, str(whole.start), whole.turn_id), escaped(json.dumps(whole.to_dict(), ensure_ascii=False, default=str))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import itertools
 import signal
 import sys
 import tempfile
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ..config.loader import load_config
 from ..core import jsonio
 from ..core.errors import AgentEvalError, ConfigError
-from .exit_codes import OK, UNUSABLE
+from . import OK, UNUSABLE
 from .options import add_config, check_address
 
 if TYPE_CHECKING:  # the help of the command costs the import of no server
@@ -31,18 +32,7 @@ EXIT_CODES = {
 }
 _ADDRESS = "127.0.0.1:19475"
 _AT_ONCE = 200
-_OF_TURNS = (
-    "turn_id",
-    "conversation_id",
-    "service",
-    "agent",
-    "start",
-    "duration_s",
-    "cost_usd",
-    "input",
-    "output",
-    "ground_truth",
-)
+_OF_TURNS = ("turn_id", "conversation_id", "service", "agent", "start", "duration_s", "cost_usd", "input", "output", "ground_truth")  # fmt: skip
 """Facts of a turn that a file of scores can have."""
 _AMOUNTS = {"code_latency": "duration_s", "code_cost": "cost_usd"}
 """Metrics whose value is a fact of the turn."""
@@ -51,17 +41,13 @@ _SQLITE = b"SQLite format 3\0"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "paths",
-        metavar="PATH",
-        nargs="+",
+        "paths", metavar="PATH", nargs="+",
         help="score store (file or PostgreSQL address), recorded traces (file or folder, scored as by `eval`), or JSON lines of `eval` or `experiment`; several PATHs, except stores, are compared by name",
-    )
+    )  # fmt: skip
     parser.add_argument(
-        "--web",
-        metavar="HOST:PORT",
-        default=_ADDRESS,
+        "--web", metavar="HOST:PORT", default=_ADDRESS,
         help=f"address of the page (default: {_ADDRESS}; port 0 means any free port)",
-    )
+    )  # fmt: skip
     parser.add_argument("--labels", metavar="FILE", help="file for labels given on the page, for calibrate")
     parser.add_argument("--trace-url", metavar="URL", help="link to a trace in your tracing backend, with {trace_id} in it")
     parser.add_argument("--no-content", action="store_true", help="hide messages, inputs and outputs")
@@ -115,7 +101,11 @@ async def _serve(api: Api, address: str, token: str | None) -> None:
         return Reader("label", None, name)
 
     StoreReader(api.path).close()  # reports a broken store before the start
-    web = Web(Guard(address, (), (), serves_page=True), authorize, api, _report_fault)
+
+    def report_fault(where: str, error: BaseException) -> None:
+        print(f"{where}: {type(error).__name__}", file=sys.stderr)
+
+    web = Web(Guard(address, (), (), serves_page=True), authorize, api, report_fault)
     server = HttpServer(web)
     over = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -127,10 +117,6 @@ async def _serve(api: Api, address: str, token: str | None) -> None:
     finally:
         await server.stop(0.5)
         web.close()
-
-
-def _report_fault(where: str, error: BaseException) -> None:
-    print(f"{where}: {type(error).__name__}", file=sys.stderr)
 
 
 def _is_sqlite(path: Path) -> bool:
@@ -153,16 +139,17 @@ def stored(paths: Sequence[str | Path], store: Path, config: Any, names: str | N
     for path, version in zip(map(Path, paths), _versions(paths), strict=True):
         if _is_sqlite(path):
             raise ConfigError(f"{path}: a store can't be combined with other paths. Compare its versions on the page")
-        count, batch = 0, list["ScoredTurn"]()
-        for one in _scored_in(path, config, names):
-            if len(paths) > 1:
+        files = [str(path)]
+        if path.is_dir():
+            files = sorted(str(one) for one in path.rglob("*") if one.is_file() and not one.name.startswith("."))
+        has_scores = len(files) == 1 and _has_scores(files[0])
+        turns = _of_scores(files[0]) if has_scores else _of_recordings(files, config, names)
+        count = 0
+        while batch := list(itertools.islice(turns, _AT_ONCE)):
+            for one in batch if len(paths) > 1 else ():
                 _as_version(one, version)
-            batch.append(one)
-            count += 1
-            if len(batch) == _AT_ONCE:
-                outlet.emit(batch)
-                batch.clear()
-        outlet.emit(batch)
+            outlet.emit(batch)
+            count += len(batch)
         if not count:
             raise AgentEvalError(f"{path}: has no turns and no scores")
         print(f"{path}: {count:,} turns", file=sys.stderr)
@@ -174,17 +161,6 @@ def _versions(paths: Sequence[str | Path]) -> list[str]:
     """Return the version that the turns of each path get: its name, or the whole path if two have the same name."""
     names = [Path(path).name for path in paths]
     return [str(path) if names.count(name) > 1 else name for path, name in zip(paths, names, strict=True)]
-
-
-def _scored_in(path: Path, config: Any, names: str | None) -> Iterator[ScoredTurn]:
-    files = (
-        sorted(str(one) for one in path.rglob("*") if one.is_file() and not one.name.startswith("."))
-        if path.is_dir()
-        else [str(path)]
-    )
-    if len(files) == 1 and _holds_scores(files[0]):
-        return _of_scores(files[0])
-    return _of_recordings(files, config, names)
 
 
 def _as_version(scored: ScoredTurn, name: str) -> None:
@@ -234,7 +210,7 @@ def _hex(text: str) -> int:
         return 0
 
 
-def _holds_scores(file: str) -> bool:
+def _has_scores(file: str) -> bool:
     with Path(file).open("rb") as stream:
         line = stream.readline(1 << 20)
     try:

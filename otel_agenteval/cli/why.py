@@ -11,26 +11,25 @@ import json
 import sys
 import textwrap
 import urllib.parse
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ..config.loader import load_config
 from ..config.root import Config
-from ..config.serve import ServeOptions
 from ..config.types import http_url
 from ..core import jsonio
+from ..core.display import escaped
 from ..core.errors import AgentEvalError, ConfigError, refusal
 from ..core.finding import with_evidence
 from ..core.score import Score
 from ..core.tenancy import qualified
-from ..core.terminal import escaped
 from ..core.turn import Turn, usd_text
 from ..evaluation.first_fault import Fault
 from ..evaluation.turn_facts import EFFECTS
 from ..outlets.store.postgres import without_password
 from ..outlets.store.reader import StoreReader, cost_in, fault_of_row, score_of_row, store_path
 from ..outlets.turn_text import colors_wanted, columns, render_outcomes
-from .exit_codes import FAILED, OK, UNUSABLE
+from . import FAILED, OK, UNUSABLE
 from .options import add_store
 
 _TIMEOUT = 10.0
@@ -50,15 +49,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--url", metavar="URL", help="read from a running sidecar instead, at its --web address")
     parser.add_argument(
-        "--judge",
-        action="store_true",
+        "--judge", action="store_true",
         help="ask the configured judge for the first fault of a failed turn if no rule finds one (requires stored content)",
-    )
+    )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print each metric's result on a turn."""
     if args.judge and args.url is not None:
         raise ConfigError("--judge: can't be combined with --url, because the judge reads stored content")
     config = load_config(args.config)
@@ -73,11 +70,8 @@ def run(args: argparse.Namespace) -> int:
             shown["first_fault"] = {**found.fault._asdict(), "by": found.by}
         print(escaped(json.dumps(shown, ensure_ascii=False)))
     elif found.outcomes is None:
-        where = (
-            f"the latest turns of {args.url}"
-            if args.url is not None
-            else f"store {without_password(store_path(args.store, config))}"
-        )
+        store = "" if args.url is not None else without_password(store_path(args.store, config))
+        where = f"store {store}" if store else f"the latest turns of {args.url}"
         print(escaped(f"turn {args.turn_id} not found in {where}"))
     else:
         _print_results(found)
@@ -85,8 +79,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 class _Found(NamedTuple):
-    """A turn's results and scores."""
-
     turn_id: str
     outcomes: dict[str, str] | None
     """The result of each metric; None for an unknown turn."""
@@ -101,7 +93,7 @@ class _Found(NamedTuple):
     start: str = ""
     """When the turn started, for the first line."""
     facts: Sequence[str] = ()
-    """Who answered the turn how, if a store was read."""
+    """Who answered the turn how, without facts that a failure can change. Empty unless a store was read."""
 
 
 def _print_results(found: _Found) -> None:
@@ -128,24 +120,19 @@ def _of_store(path: str | None, short: str, config: Config, asks: bool) -> _Foun
         turn = reader.turn(turn_id) or {}
         rows, content = reader.scores(turn_id), turn.get("content")
         found = _Found(turn_id, reader.why(turn_id), with_evidence(rows, content), cost_in(turn), fault_of_row(turn))
-        found = found._replace(start=_start_of(turn), facts=_facts_in(turn))
+    if turn.get("start") is not None:
+        start = datetime.datetime.fromtimestamp(turn["start"], datetime.timezone.utc)
+        found = found._replace(start=f", {start:%Y-%m-%d %H:%M:%S} UTC")
+    facts = {"service.version": turn.get("service_version"), **(turn.get("attributes") or {}), **(turn.get("facts") or {})}
+    found = found._replace(
+        facts=[f"{name}={value}" for name, value in facts.items() if isinstance(value, str) and name not in EFFECTS]
+    )
     scores = [score_of_row(row) for row in rows]
     if not asks or found.fault is not None or all(score.verdict is not False for score in scores):
         return found
     if not content:
         raise ConfigError(f"--judge: the store has no content of turn {turn_id}. Set outlets.store.content")
     return found._replace(fault=_judged(Turn.from_dict(content), scores, config), by="judge")
-
-
-def _facts_in(turn: Mapping[str, Any]) -> list[str]:
-    """Return the named facts of a stored turn, without those that a failure can change."""
-    facts = {"service.version": turn.get("service_version"), **(turn.get("attributes") or {}), **(turn.get("facts") or {})}
-    return [f"{name}={value}" for name, value in facts.items() if isinstance(value, str) and name not in EFFECTS]
-
-
-def _start_of(turn: Mapping[str, Any]) -> str:
-    start = turn.get("start")
-    return "" if start is None else f", {datetime.datetime.fromtimestamp(start, datetime.timezone.utc):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _judged(turn: Turn, scores: Sequence[Score], config: Config) -> Fault:
@@ -163,13 +150,6 @@ def _judged(turn: Turn, scores: Sequence[Score], config: Config) -> Fault:
         close_models(judge, None, budget)
 
 
-def _token_for(turn_id: str, options: ServeOptions) -> str | None:
-    """Return the API token, which covers all turns, or the token of the turn's tenant."""
-    if options.token is not None:
-        return options.token
-    return next((tenant.token for tenant in options.tenants if turn_id.startswith(qualified(tenant.name, ""))), None)
-
-
 def _of_url(url: str, turn_id: str, config: Config) -> _Found:
     import httpx
 
@@ -179,7 +159,10 @@ def _of_url(url: str, turn_id: str, config: Config) -> _Found:
         base = http_url(url)
     except ValueError as error:
         raise ConfigError(refusal("--url", repr(url), str(error))) from None
-    token = _token_for(turn_id, config.serve)
+    token = config.serve.token  # covers all turns, unlike that of a tenant
+    if token is None:
+        own = (tenant.token for tenant in config.serve.tenants if turn_id.startswith(qualified(tenant.name, "")))
+        token = next(own, None)
     headers = {} if token is None else {"authorization": f"Bearer {token}"}
     try:
         address = f"{base}/api/why/{urllib.parse.quote(turn_id, safe='')}"

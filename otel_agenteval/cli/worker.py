@@ -8,7 +8,6 @@ import json
 import logging
 import signal
 import sys
-from functools import partial
 from typing import Any
 
 from ..config.loader import load_config
@@ -20,7 +19,7 @@ from ..server.app import Service
 from ..server.health import Check
 from ..server.notify import Notifier, Progress
 from ..server.process import run_beside, tune
-from .exit_codes import FAILED, OK, UNUSABLE
+from . import FAILED, OK, UNUSABLE
 from .options import add_config, add_logging, check_address, number_of_processes
 
 _log = logging.getLogger("otel_agenteval")
@@ -35,21 +34,18 @@ EXIT_CODES = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_logging(parser)
     parser.add_argument(
-        "--spans",
-        metavar="URL",
+        "--spans", metavar="URL",
         help="Kafka topic with spans in OTLP protobuf or JSON: kafka://BROKER:9092,BROKER:9092/TOPIC?group=NAME&logs=TOPIC",
-    )
+    )  # fmt: skip
     parser.add_argument("--judge", metavar="URL", help="Redis server with judge jobs: redis://HOST:6379")
     add_config(parser)
     parser.add_argument("--metrics", metavar="HOST:PORT", help="address of /metrics; off disables it")
     parser.add_argument("--insecure", action="store_true", help="accept requests to /metrics from other machines")
     parser.add_argument(
-        "--processes",
-        type=number_of_processes,
-        metavar="N",
+        "--processes", type=number_of_processes, metavar="N",
         help="number of processes for --judge, which divide the limits of judge and embedder; /metrics covers all "
         "(default: one for every 50 of judge.max_concurrency, up to the number of cores)",
-    )
+    )  # fmt: skip
     parser.add_argument("--child", type=int, help=argparse.SUPPRESS)  # set by the parent of several processes
 
 
@@ -136,11 +132,11 @@ async def _work(
 ) -> dict[str, Any]:
     engine = service.engine
     config = engine.config
-    source = None
+    source: KafkaSource | None = None
     if address is not None and patience is not None:
         engine.keep_all()  # offsets are committed after delivery, so undelivered data stays in the topic
         source = KafkaSource(engine, service.receiver.feed, address, patience)
-        service.more_checks.append(partial(_kafka_check, source))
+        service.more_checks.append(lambda: Check("kafka", source.trouble))
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -178,10 +174,6 @@ async def _work(
     if source is not None:
         await loop.run_in_executor(None, source.stop, config.serve.drain_timeout)
     return await service.drain()
-
-
-def _kafka_check(source: KafkaSource) -> Check:
-    return Check("kafka", source.trouble)
 
 
 # --- division of the limits of judge and embedder among the processes of one worker

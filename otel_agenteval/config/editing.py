@@ -81,7 +81,6 @@ def with_additions(text: str, origin: str, additions: Sequence[Addition]) -> str
 
 
 def _merged(before: Any, addition: Addition) -> Any:
-    """Return the data of a configuration with an addition."""
     data = copy.deepcopy(before) if before is not None else {}
     if not addition.entries:
         data["metrics"] = [*(data.get("metrics") or ()), {addition.metric: {addition.parameter: [*addition.values]}}]
@@ -107,10 +106,12 @@ class _Edit:
         """Start and end of the replaced text, and the new text."""
 
     def add(self, addition: Addition) -> str:
-        """Return the text with an addition."""
         root = yaml.compose(self._text)
         for path in addition.entries:
-            self._extend(_at(root, path), addition)
+            entry: Any = root
+            for key in path:
+                entry = entry.value[key] if isinstance(key, int) else _value_of(entry, key)
+            self._extend(entry, addition)
         if not addition.entries:
             self._add_entry(root, f"{addition}")
         text = self._text
@@ -119,7 +120,6 @@ class _Edit:
         return text
 
     def _extend(self, entry: Any, addition: Addition) -> None:
-        """Add values to the parameter of an entry."""
         values = _flow(addition.values)
         params = f"{{{addition.parameter}: {values}}}"
         if isinstance(entry, pyyaml.ScalarNode):
@@ -139,7 +139,6 @@ class _Edit:
             self._fill(now, values)
 
     def _add_entry(self, root: Any, entry: str) -> None:
-        """Add an entry to ``metrics``."""
         lines = f"metrics:{self._newline}  - {entry}"
         metrics = _value_of(root, "metrics")
         if root is None:
@@ -166,14 +165,18 @@ class _Edit:
         self._replace(start, end, new if self._text[start - 1 : start] in (" ", "") else f" {new}")
 
     def _append(self, node: Any, item: str) -> None:
-        """Add an item to a list, or a key with its value to a mapping."""
         if node.flow_style:
             last = _last_of(node)
             at = node.start_mark.index + 1 if last is None else last.end_mark.index
             self._replace(at, at, item if last is None else f", {item}")
             return
         indent = " " * node.start_mark.column + ("- " if isinstance(node, pyyaml.SequenceNode) else "")
-        end = _end_of(node)
+        last = node
+        while (
+            isinstance(last, pyyaml.CollectionNode) and not last.flow_style
+        ):  # the end of a block includes the comments after it
+            last = _last_of(last)
+        end: int = last.end_mark.index
         if self._text[end - 1 : end] != "\n":  # a comment may follow on the line
             end = len(self._text) if (newline := self._text.find("\n", end)) < 0 else newline + 1
         self._replace(end, end, self._line(indent + item, end))
@@ -183,12 +186,6 @@ class _Edit:
         return f"{'' if is_new else self._newline}{line}{self._newline}"
 
 
-def _at(node: Any, path: KeyPath) -> Any:
-    for key in path:
-        node = node.value[key] if isinstance(key, int) else _value_of(node, key)
-    return node
-
-
 def _value_of(node: Any, key: str) -> Any:
     return next((value for name, value in node.value if name.value == key), None) if node is not None else None
 
@@ -196,13 +193,6 @@ def _value_of(node: Any, key: str) -> Any:
 def _last_of(node: Any) -> Any:
     last = node.value[-1] if node.value else None
     return last[1] if isinstance(last, tuple) else last
-
-
-def _end_of(node: Any) -> int:
-    """Return the end of a node's last text. The parser's own end of a block includes the comments after it."""
-    while isinstance(node, pyyaml.CollectionNode) and not node.flow_style:
-        node = _last_of(node)
-    return int(node.end_mark.index)
 
 
 _PLAIN = re.compile(r"[A-Za-z][\w./-]*")

@@ -1,22 +1,68 @@
-"""Section ``judge``: the models behind ``llm_`` metrics."""
+"""Sections ``judge`` and ``embedder``: the models behind ``llm_`` and ``embed_`` metrics, their servers, limits and job queue."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from .budget import BudgetOptions
-from .job_queue import JobQueueOptions
-from .otlp import Headers
+from .metrics import Patterns
 from .section import NO_ENTRIES, Section
-from .selector import Patterns
-from .service import ServiceOptions
-from .types import Before, Count, Duration, FilePath, Kind, Secret, Share, Size, Text, Url
+from .types import Before, Count, Duration, FilePath, Headers, Kind, Secret, Share, Size, Switch, Text, Url, finite_number, texts
 
 
-def _panelists(value: Any) -> Any:
-    if isinstance(value, (list, tuple)) and len(value) != 1 and all(isinstance(item, str) and item.strip() for item in value):
-        return tuple(item.strip() for item in value)
-    raise ValueError("must be a list of two or more models, or an empty list")
+def _prices(value: Any) -> Any:
+    """Parse prices by model: ``{qwen3: {input: 0.2, output: 0.6}}``."""
+    if not isinstance(value, Mapping) or not all(isinstance(name, str) and _is_price(price) for name, price in value.items()):
+        raise ValueError(
+            "must be a mapping of models to prices in USD per million tokens. Example: {qwen3: {input: 0.2, output: 0.6}}"
+        )
+    return {name: {key: float(amount) for key, amount in price.items()} for name, price in value.items()}
+
+
+def _is_price(value: Any) -> bool:
+    return (
+        isinstance(value, Mapping)
+        and {"input", "output"} <= value.keys() <= {"input", "output", "cached_input"}
+        and all(isinstance(amount, (int, float)) and finite_number(amount) is not None for amount in value.values())
+    )
+
+
+class ServiceOptions(Section):
+    """A model server. It is used if both ``base_url`` and ``model`` are set."""
+
+    base_url: Url | None = None
+    """Address of the server, including the version: ``http://127.0.0.1:11434/v1``. Null means no server."""
+    model: Text | None = None
+    """Name of the model at the server."""
+    api_key: Secret | None = None
+    """API key of the server, as ``${env:NAME}``."""
+    headers: Headers = NO_ENTRIES
+    """Additional headers of each request, for example for a gateway: ``{x-team: search}``."""
+    timeout: Duration = 30.0
+    """Maximum seconds of one attempt."""
+    deadline: Duration = 120.0
+    """Maximum seconds of one call, including retries and waiting."""
+    max_concurrency: Count = 8
+    """Maximum concurrent calls. Others wait."""
+    requests_per_minute: Count | None = None
+    """Maximum requests per minute. Null means no limit."""
+    tokens_per_minute: Count | None = None
+    """Maximum input and output tokens per minute. Null means no limit."""
+    prices: Annotated[dict[str, dict[str, float]], Before(_prices), Kind("mapping of prices")] = NO_ENTRIES
+    """USD per million tokens, for models without a list price: ``{qwen3: {input: 0.2, output: 0.6, cached_input: 0.1}}``. ``cached_input`` is optional."""
+
+
+_PANEL = "must be a list of two or more models, or an empty list"
+_models = texts(_PANEL, str.strip, alone=False, make=str.strip)
+
+
+def _panel(value: Any) -> tuple[str, ...]:
+    models = _models(value)
+    if len(models) == 1:
+        raise ValueError(_PANEL)
+    return models
 
 
 class CacheOptions(Section):
@@ -76,10 +122,49 @@ class SecondOptions(Section):
 class PanelOptions(Section):
     """Several judges that all judge each turn, instead of one."""
 
-    models: Annotated[tuple[str, ...], Before(_panelists), Kind("list of two models or more")] = ()
+    models: Annotated[tuple[str, ...], Before(_panel), Kind("list of two models or more")] = ()
     """Names of the models, as in ``judge.choose``. Use an odd number. Empty means no panel."""
     combine: Literal["median", "majority"] = "median"
     """Score of the panel: the median, or the median of the judges that agree with the majority on pass or fail."""
+
+
+_QUEUE_SCHEMES = re.compile(r"(?:(?:redis|valkey)s?(?:\+(?:sentinel|cluster))?|unix)://.+", re.DOTALL)
+
+
+def _queue_url(value: Any) -> str:
+    if isinstance(value, str) and _QUEUE_SCHEMES.fullmatch(value):
+        return value
+    raise ValueError("must be a URL with redis, rediss, unix, redis+sentinel or redis+cluster. Example: redis://host:6379/0")
+
+
+class JobQueueOptions(Section):
+    """The queue of judge jobs: evaluations of judged metrics that wait for their judge calls."""
+
+    backend: Literal["memory", "sqlite", "redis"] = "memory"
+    """``memory`` is lost when the process ends (and counted), ``sqlite`` is a file that survives, and ``redis`` is a server that any
+    number of processes share. ``sqlite`` and ``redis`` hold the turns' content."""
+    path: FilePath | None = None
+    """File of the backend ``sqlite``, in an existing folder. Processes of one machine can share it."""
+    url: Annotated[str, Before(_queue_url), Kind("address", secret=True)] | None = None
+    """Server of the backend ``redis``: ``redis://``, ``rediss://`` (TLS), ``unix://``, ``redis+sentinel://…/master`` or ``redis+cluster://``. ``valkey`` is allowed instead of ``redis``."""
+    name: Text = "agenteval"
+    """Prefix of all keys of the backend ``redis``, written in braces. Processes with the same prefix share their jobs."""
+    shards: Count = 1
+    """Number of parts of the backend ``redis``, spread over the nodes of a cluster. All processes need the same number."""
+    work: Switch = True
+    """Run jobs in this process too. ``false`` leaves them to other processes (``otel-agenteval worker --judge``)."""
+    max_bytes: Size = 64 * 2**20
+    """Maximum bytes of waiting jobs. Beyond it, the least important jobs are dropped and counted."""
+    lease: Duration = 600.0
+    """Seconds after which another process takes over the job of a process that died. Running jobs extend their lease."""
+    max_age: Duration = 86_400.0
+    """Seconds after which a waiting job is dropped and counted."""
+
+    def _check(self) -> None:
+        if (self.backend == "sqlite") != (self.path is not None) or (self.backend == "redis") != (self.url is not None):
+            raise ValueError("must be {backend: memory}, {backend: sqlite, path: FILE} or {backend: redis, url: redis://…}")
+        if not self.work and self.backend == "memory":
+            raise ValueError("work: false requires backend: sqlite or redis, which other processes can share")
 
 
 class JudgeOptions(ServiceOptions):
@@ -117,3 +202,14 @@ class JudgeOptions(ServiceOptions):
     """Several judges instead of one."""
     cache: CacheOptions = CacheOptions()
     """Cached replies."""
+
+
+class EmbedderOptions(ServiceOptions):
+    """The embedding model of ``embed_`` metrics: an OpenAI-compatible server, or a model in this process. Without one, the metrics are skipped."""
+
+    model: Text | None = None
+    """Name of the model at the server. Without ``base_url``, a model in this process: ``local/wordllama`` (extra ``[embed]``) or ``local/clip`` (extra ``[clip]``)."""
+    path: FilePath | None = None
+    """Folder of ``local/clip``, a CLIP or SigLIP model as ONNX files, see [media](../guides/evaluate-media.md#use-a-local-clip-model)."""
+    images: Literal["text", "object", "messages"] = "text"
+    """Format of images in requests: ``text`` (``data:`` URIs), ``object`` (``{"image": ...}``, as for Jina), or ``messages`` (one image per request, as for vLLM)."""

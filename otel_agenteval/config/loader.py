@@ -18,10 +18,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from ..core.errors import ConfigError, meant, refusal
-from ..core.faults import Faults
+from ..core.errors import ConfigError, Faults, meant, refusal
 from .masking import masked
 from .messages import mapping_of, shown
 from .root import Config
@@ -29,12 +28,11 @@ from .section import Section, option_paths
 from .types import KeyPath
 
 ENV_PREFIX = "OTEL_AGENTEVAL_"
-
-
 RESERVED_ENV = (f"{ENV_PREFIX}ENABLED", f"{ENV_PREFIX}CONFIG_FILE")
 """Variables that aren't options: the switch, and the name of the file."""
 RECORD_ENV = f"{ENV_PREFIX}RECORD_FILE"
 """The file that ``otel-agenteval record`` passes to its program."""
+_NO_OPTIONS, _OF_TESTS = (*RESERVED_ENV, RECORD_ENV), f"{ENV_PREFIX}TEST_"
 
 
 def load_config(
@@ -72,7 +70,6 @@ def _gathered(
     env: Mapping[str, str],
     overrides: Mapping[str, Any] | None,
 ) -> tuple[dict[str, Any], dict[KeyPath, str]]:
-    """Return the merged values of all layers, and the place of each value."""
     data: dict[str, Any] = {}
     sources: dict[KeyPath, str] = {}
     if isinstance(config, Config):
@@ -84,7 +81,9 @@ def _gathered(
         elif config == "":
             raise ConfigError("config: must be the path of a YAML file, got ''")
         for path, value, variable in _from_env(env):
-            data = _merge(data, _nested(path, value), (), sources, variable)
+            for key in reversed(path):
+                value = {key: value}  # noqa: PLW2901
+            data = _merge(data, value, (), sources, variable)
         if isinstance(config, Mapping):
             data = _merge(data, config, (), sources, None)
         elif config is not None and not isinstance(config, (str, os.PathLike)):
@@ -133,16 +132,14 @@ def _merge(
     return merged
 
 
-def _nested(path: tuple[str, ...], value: Any) -> dict[str, Any]:
-    for key in reversed(path):
-        value = {key: value}
-    return cast("dict[str, Any]", value)
-
-
 def _from_env(env: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], Any, str]]:
     """Yield path, value and variable of each option in the environment, sections before their options."""
     given = sorted(
-        (name for name, text in env.items() if name.startswith(ENV_PREFIX) and text.strip() and not _is_reserved(name)),
+        (
+            name
+            for name, text in env.items()
+            if name.startswith(ENV_PREFIX) and text.strip() and name not in _NO_OPTIONS and not name.startswith(_OF_TESTS)
+        ),
         key=lambda n: (n.count("__"), n),
     )
     known = variables() if given else {}
@@ -154,21 +151,14 @@ def _from_env(env: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], Any, st
                 raise ConfigError(f"{name}: unknown variable{close}")
     faults.check()
     for name in given:
-        yield known[name], _from_text(env[name].strip(), name, env), name
+        value: Any = env[name].strip()
+        if value == "null":
+            value = None
+        elif value[0] in "[{":
+            from . import yaml
 
-
-def _is_reserved(name: str) -> bool:
-    return name in (*RESERVED_ENV, RECORD_ENV) or name.startswith(f"{ENV_PREFIX}TEST_")  # used by this package's tests
-
-
-def _from_text(text: str, variable: str, env: Mapping[str, str]) -> Any:
-    if text == "null":
-        return None
-    if text[0] not in "[{":
-        return text
-    from . import yaml
-
-    return yaml.load(text, variable, env, lines=False)[0]
+            value = yaml.load(value, name, env, lines=False)[0]
+        yield known[name], value, name
 
 
 def variables(section: type[Section] = Config) -> dict[str, tuple[str, ...]]:

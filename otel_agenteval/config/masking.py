@@ -34,7 +34,13 @@ _QUERY = re.compile(
 
 def masked(value: Any, key: Any = "", env: Mapping[str, str] | None = None) -> Any:
     """Return a value with its secrets masked. ``env`` is the environment with secrets (default: ``os.environ``)."""
-    return _masked(value, key, _known(os.environ if env is None else env))
+    secrets = {
+        value
+        for name, value in (os.environ if env is None else env).items()
+        if _SECRET_KEY.search(name) is not None and len(value) >= _LEAST_KNOWN and not value.startswith("/")
+    }
+    known = {form for secret in secrets for form in (secret, quote(secret, safe=""), quote(secret), quote_plus(secret))}
+    return _masked(value, key, sorted(known, key=len, reverse=True))
 
 
 def _masked(value: Any, key: Any, known: Collection[str]) -> Any:
@@ -75,7 +81,9 @@ def _text(text: Any, known: Collection[str]) -> Any:
         return text
     for secret in known:
         text = text.replace(secret, MASK)
-    text = _QUERY.sub(rf"\1{MASK}", _AUTHORITY.sub(_without_password, text))
+    # a user name without a password is masked too, because it can be a token
+    text = _AUTHORITY.sub(lambda found: f"{MASK}@" if found[1] is None else f"{found[1]}:{MASK}@", text)
+    text = _QUERY.sub(rf"\1{MASK}", text)
     if "${" in text:
         return text
     from ..detectors.redaction.find import finds  # imported on first use, because few processes show a configuration
@@ -86,22 +94,3 @@ def _text(text: Any, known: Collection[str]) -> Any:
         out += text[at:start], MASK
         at = end
     return "".join([*out, text[at:]]) if at else text
-
-
-def _without_password(found: re.Match[str]) -> str:
-    """Return the masked user part of an address. A user name without a password is masked too, because it can be a token."""
-    return f"{MASK}@" if found[1] is None else f"{found[1]}:{MASK}@"
-
-
-def _known(env: Mapping[str, str]) -> list[str]:
-    """Return the values of variables with names of secrets, also percent-encoded, longest first."""
-    held = {
-        value
-        for name, value in env.items()
-        if _SECRET_KEY.search(name) is not None and len(value) >= _LEAST_KNOWN and not value.startswith("/")
-    }
-    return sorted(
-        {form for value in held for form in (value, quote(value, safe=""), quote(value), quote_plus(value))},
-        key=len,
-        reverse=True,
-    )

@@ -3,41 +3,25 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any
+from typing import Annotated
 
 from ..media.rules import Rules, Transcription
 from .section import Section, options_of
-from .types import Before, Count, Duration, FilePath, Kind, Secret, Size, Switch, Text, Url
+from .types import Before, Count, Duration, FilePath, Kind, Secret, Size, Switch, Text, Url, texts
 
 _HOST = re.compile(r"(\*\.)?[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:[0-9]{1,5})?|\[[0-9a-f:]+\](:[0-9]{1,5})?")
 _BUCKET = re.compile(r"(s3|gs|gcs|abfs|az|adl|oss)://[^\s/]+(/\S*)?")
 
 
-def _hosts(value: Any) -> Any:
-    items = _listed(value)
-    if items is None or not all(_HOST.fullmatch(item.lower()) for item in items):
-        raise ValueError("must be a list of hosts. Examples: cdn.example.com, *.example.com, media.example.com:8443")
-    return tuple(item.lower() for item in items)
-
-
-def _folders(value: Any) -> Any:
-    items = _listed(value)
-    if items is None or not all(item.startswith("/") or re.match(r"[A-Za-z]:[\\/]", item) for item in items):
-        raise ValueError("must be a list of absolute paths of folders")
-    return items
-
-
-def _buckets(value: Any) -> Any:
-    items = _listed(value)
-    if items is None or not all(map(_BUCKET.fullmatch, items)):
-        raise ValueError("must be a list of prefixes of object store addresses. Examples: s3://recordings/2026/, gs://calls")
-    return items
-
-
-def _listed(value: Any) -> tuple[str, ...] | None:
-    items = (value,) if isinstance(value, str) else value
-    found = isinstance(items, (list, tuple)) and all(isinstance(item, str) and item for item in items)
-    return tuple(items) if found else None
+_hosts = texts(
+    "must be a list of hosts. Examples: cdn.example.com, *.example.com, media.example.com:8443",
+    lambda text: _HOST.fullmatch(text.lower()),
+    make=str.lower,
+)
+_folders = texts("must be a list of absolute paths of folders", re.compile(r"/|[A-Za-z]:[\\/]").match)
+_buckets = texts(
+    "must be a list of prefixes of object store addresses. Examples: s3://recordings/2026/, gs://calls", _BUCKET.fullmatch
+)
 
 
 class TranscriberOptions(Section):

@@ -57,7 +57,11 @@ def _line(fault: dict[str, Any], root: type[Section], sources: Mapping[KeyPath, 
     path: KeyPath = tuple(fault["loc"])
     section = _section_at(path[:-1], root) if path else None
     if fault["type"] in ("extra_forbidden", "invalid_key") and section is not None:
-        return _unknown_key((*path[:-1], str(path[-1])), list(options_of(section)), sources)
+        key, known = str(path[-1]), list(options_of(section))
+        place = placed((*path[:-1], key), sources)
+        if key in BESIDE_A_METRIC[1:]:
+            return f"{place}: unknown key. Move {key} into an entry of metrics, beside the name of a metric"
+        return f"{place}: unknown key{meant(key, known)} (allowed: {', '.join(known)})"
     if fault["type"] == "missing":
         return f"{placed(path, sources)}: required"
     rule = _rule(fault, _section_at(path, root))
@@ -74,12 +78,6 @@ def _is_secret(path: KeyPath, root: type[Section]) -> bool:
         return _section_at(path, root) is not None
     kind = kind_of(option.metadata, option.annotation)
     return bool(kind and kind.secret) or (section_of(option.annotation) or entry_of(option.annotation)) is not None
-
-
-def _unknown_key(path: KeyPath, known: list[str], sources: Mapping[KeyPath, str]) -> str:
-    if path[-1] in BESIDE_A_METRIC[1:]:
-        return f"{placed(path, sources)}: unknown key. Move {path[-1]} into an entry of metrics, beside the name of a metric"
-    return f"{placed(path, sources)}: unknown key{meant(str(path[-1]), known)} (allowed: {', '.join(known)})"
 
 
 def _rule(fault: dict[str, Any], section: type[Section] | None) -> str:

@@ -1,14 +1,89 @@
-"""Sections ``inline``, ``metrics`` and ``groups``: the metrics to evaluate."""
+"""Sections ``inline``, ``metrics`` and ``groups``: the metrics to evaluate, and on which turns (``when``, ``sample``)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, get_args
 
-from .sampling import SampleOptions
-from .section import NO_ENTRIES, Section, written
-from .selector import Selector
-from .types import After, Before, DurationOrZero, Kind, Switch
+from .section import NO_ENTRIES, Section, options_of, written
+from .types import After, Before, DurationOrZero, Kind, Share, Switch, Text, texts, whole_number
+
+_PATTERNS = "must be a text or a list of texts. A star matches any characters"
+Patterns = Annotated[tuple[str, ...], Before(texts(_PATTERNS, least=1)), Kind("text or list of texts")]
+PatternsOrNone = Annotated[tuple[str, ...], Before(texts(_PATTERNS)), Kind("text or list of texts")]
+Steps = Annotated[tuple[Literal["tool", "llm", "retrieval", "sub_agent", "handoff"], ...], Before(texts(_PATTERNS, least=1))]
+
+
+class Selector(Section):
+    """A selector of turns. All conditions must hold. Each condition has one or more values, with ``*`` for any characters."""
+
+    agent: Patterns = ()
+    """Name of the turn's agent."""
+    service: Patterns = ()
+    """``service.name`` of the root span's resource."""
+    model: Patterns = ()
+    """Model of at least one model call of the turn."""
+    conversation: Patterns = ()
+    """Conversation id."""
+    step: Steps = ()
+    """Kinds of steps that the turn contains: ``tool``, ``llm``, ``retrieval``, ``sub_agent``, ``handoff``."""
+    attribute: dict[str, Patterns] = NO_ENTRIES
+    """Attributes of the turn's root span."""
+
+    def to_dict(self) -> dict[str, Any]:
+        return {name: written(value) for name in options_of(type(self)) if (value := getattr(self, name))}
+
+
+class _AsGiven(Section):
+    """A section that is written without its defaults, because they can change."""
+
+    def to_dict(self) -> dict[str, Any]:
+        return {name: written(getattr(self, name)) for name in options_of(type(self)) if name in self.options_given}
+
+
+class SampleRate(_AsGiven):
+    """A different rate for some turns: ``{when: {agent: travel}, rate: 0.5}``."""
+
+    when: Selector | None = None
+    """Turns with this rate (default: all)."""
+    rate: Share
+    """Share of these turns, 0 to 1."""
+
+
+class CascadeOptions(_AsGiven):
+    """A cheaper judged metric decides first: ``{after: embed_answer_relevance, judge_if: "score.embed_answer_relevance < 0.5"}``."""
+
+    after: Text
+    """Name of the cheaper metric, which must be configured too."""
+    judge_if: Text
+    """Condition on its score. If it holds, the turn is judged. If not, the rate decides."""
+
+
+_STRATA = ("agent", "service", "model", "conversation")
+
+
+def _quota(value: Any) -> int | None:
+    return None if value is None else whole_number(value, 1, 10**6, "must be a whole number from 1, or null")
+
+
+class SampleOptions(_AsGiven):
+    """Sampling of the turns of a judged metric: ``{rate: 0.05, always_if: "error or duration_s > 30"}``."""
+
+    rate: Share
+    """Share of the turns, 0 to 1."""
+    always_if: Text | None = None
+    """Condition for turns that are always judged."""
+    rates: tuple[SampleRate, ...] = ()
+    """Different rates for some turns. The first entry whose ``when`` matches applies."""
+    min_per_hour: Annotated[int | None, Before(_quota)] = None
+    """Minimum number of judged turns per hour in each stratum, if it has as many."""
+    strata: Annotated[
+        tuple[str, ...], Before(texts("must be a list of agent, service, model and conversation", _STRATA.__contains__))
+    ] = ("agent",)
+    """Keys of a stratum: ``agent``, ``service``, ``model`` and ``conversation``."""
+    cascade: CascadeOptions | None = None
+    """A cheaper judged metric that decides first."""
+
 
 Group = Literal["default", "safety", "quality", "cost", "all"]
 _GROUPS = get_args(Group)
@@ -80,7 +155,6 @@ class MetricEntry(Section):
         return {"metric": str(names[0]), "params": dict(params or {}), **rest}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return ``{name: {parameters}}`` with policy, selector and sampling."""
         shown = self.policy != "trend" or "policy" in self.options_given
         named = {} if self.name is None else {"name": self.name}
         return {self.metric: self.params, **named, **({"policy": self.policy} if shown else {}), **_shared(self)}
@@ -109,20 +183,19 @@ class GroupOptions(Section):
     """Sampling for ``llm_`` and ``embed_`` entries without ``sample`` (default: all turns)."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the shared settings and the metrics."""
         policy = {"policy": self.policy} if "policy" in self.options_given else {}
         return {**policy, **_shared(self), "metrics": written(self.metrics)}
 
     def entries(self) -> tuple[MetricEntry, ...]:
-        """Return the metrics with the shared settings applied."""
-        return tuple([self._filled(entry) for entry in self.metrics])
-
-    def _filled(self, entry: MetricEntry) -> MetricEntry:
-        judged = entry.metric.startswith(("llm_", "embed_"))
-        shared: dict[str, Any] = {"when": self.when, **({"sample": self.sample} if judged else {})}
+        shared: dict[str, Any] = {"when": self.when}
         if "policy" in self.options_given:
             shared["policy"] = self.policy
-        return entry.replaced(**{key: value for key, value in shared.items() if key not in entry.options_given})
+        found = []
+        for entry in self.metrics:
+            judged = entry.metric.startswith(("llm_", "embed_"))
+            settings = {**shared, "sample": self.sample} if judged else shared
+            found.append(entry.replaced(**{key: value for key, value in settings.items() if key not in entry.options_given}))
+        return tuple(found)
 
 
 BESIDE_A_METRIC = ("name", "policy", "when", "sample")

@@ -1,15 +1,135 @@
-"""Section ``outlets``: the destinations of scores. Larger outlets have separate modules."""
+"""Section ``outlets``: the destinations of scores, and what leaves the process."""
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from .otlp import OtlpOptions
-from .section import Section
-from .types import Before, Console, Duration, FilePath, Kind, LogEvents, Port, Size, Switch, name_list
-from .webhook import WebhookOptions
+from .section import NO_ENTRIES, Section
+from .types import (
+    Before,
+    Console,
+    Count,
+    Duration,
+    DurationOrZero,
+    FilePath,
+    Headers,
+    Kind,
+    LogEvents,
+    Port,
+    Secret,
+    Size,
+    Switch,
+    Text,
+    Url,
+    names,
+    texts,
+)
+
+
+class SpoolOptions(Section):
+    """Files that keep undelivered scores across restarts."""
+
+    directory: FilePath
+    """Folder of the files, created if missing. Processes can share it, because each uses its own file."""
+    max_bytes: Size = 256 * 2**20
+    """Maximum bytes of one file. Scores beyond it are dropped and counted."""
+
+
+class OtlpOptions(Section):
+    """Scores exported directly to an OTLP endpoint: ``{endpoint: http://127.0.0.1:4317}``."""
+
+    endpoint: Url
+    """Address of the receiver: ``http://HOST:PORT`` without TLS, ``https://…`` with TLS. For OTLP/HTTP, paths such as ``/v1/logs`` are appended."""
+    protocol: Literal["grpc", "http"] = "grpc"
+    """OTLP/gRPC, or OTLP/HTTP with protobuf."""
+    headers: Headers = NO_ENTRIES
+    """Headers of each request, with secrets as ``${env:NAME}``."""
+    compression: Literal["none", "gzip"] = "none"
+    """Compression of requests. Use ``gzip`` for a receiver on another machine."""
+    timeout: Duration = 10.0
+    """Maximum seconds of one request."""
+    ca_file: FilePath | None = None
+    """PEM file of the authorities that sign the receiver's certificate. Null uses those of the system."""
+    cert_file: FilePath | None = None
+    """PEM file of the client certificate, for receivers that require one."""
+    key_file: FilePath | None = None
+    """PEM file of the client certificate's key."""
+    log_events: LogEvents = "auto"
+    """Which scores are exported as ``gen_ai.evaluation.result`` log records, with the values of ``outlets.log_events``. In a sidecar, which writes no span events, ``auto`` means all."""
+    evaluate_spans: Literal["off", "linked", "child"] = "off"
+    """Export a span ``evaluate AGENT`` with the scores as events, for backends that only show spans. ``linked`` makes a separate trace with a link to the turn, ``child`` adds the span to the turn's trace."""
+    metrics_interval: DurationOrZero = 60.0
+    """Seconds between two exports of the metrics. 0 exports none."""
+    retry_for: Duration = 3600.0
+    """Seconds of retries before a score is dropped."""
+    queue_bytes: Size = 16 * 2**20
+    """Maximum bytes of undelivered scores in memory. Scores beyond it are dropped and counted."""
+    spool: SpoolOptions | None = None
+    """Files that keep undelivered scores, instead of memory."""
+
+    def _check(self) -> None:
+        if (self.cert_file is None) != (self.key_file is None):
+            raise ValueError("set both cert_file and key_file, or neither")
+
+
+def _floors(value: Any) -> Any:
+    if isinstance(value, Mapping) and all(
+        isinstance(name, str) and isinstance(bound, (int, float)) and not isinstance(bound, bool) and math.isfinite(bound)
+        for name, bound in value.items()
+    ):
+        return {name: float(bound) for name, bound in value.items()}
+    raise ValueError("must be a mapping of metrics to numbers. Example: {llm_faithfulness: 0.8}")
+
+
+_SUBJECTS = ("gates", "critical", "failed", "errors", "changes")
+_subjects = texts(f"must be a list of {', '.join(_SUBJECTS)}", _SUBJECTS.__contains__, alone=False, least=1)
+
+
+def _distinct_subjects(value: Any) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(_subjects(value)))
+
+
+class WebhookOptions(Section):
+    """Messages to a URL: ``{url: "${env:SLACK_WEBHOOK_URL}", format: slack}``."""
+
+    url: Url
+    """URL that receives the messages. Most services treat it as a secret, so write ``${env:NAME}``. For PagerDuty, use ``https://events.pagerduty.com/v2/enqueue``."""
+    format: Literal["generic", "slack", "teams", "pagerduty"] = "generic"
+    """Format of the messages. ``generic`` is one JSON object with all notices."""
+    about: Annotated[tuple[str, ...], Before(_distinct_subjects), Kind(f"list of {', '.join(_SUBJECTS)}")] = ("gates", "critical", "changes")  # fmt: skip
+    """Subjects of the messages: failed ``gates`` (metrics with ``policy: gate``), ``critical`` findings, every ``failed`` score, ``errors`` of metrics, and detected ``changes`` of scores."""
+    floors: Annotated[dict[str, float], Before(_floors), Kind("mapping of metrics to numbers")] = NO_ENTRIES
+    """Worst acceptable mean of a metric over ``window``, for each agent. A worse mean is reported, and so is its recovery."""
+    window: Duration = 3600.0
+    """Seconds over which means are compared with ``floors``."""
+    least: Count = 20
+    """Minimum turns in a window to compare its mean with a floor."""
+    every: DurationOrZero = 60.0
+    """Minimum seconds between two messages. Notices in between are combined into one message."""
+    signing_secret: Secret | None = None
+    """Secret that signs each message. The header ``X-Agenteval-Signature: t=SECONDS,v1=HEX`` has the HMAC-SHA256 of ``SECONDS.BODY``."""
+    routing_key: Secret | None = None
+    """Integration key of PagerDuty."""
+    headers: Headers = NO_ENTRIES
+    """Headers of each message, with secrets as ``${env:NAME}``."""
+    link: Text | None = None
+    """Link to a turn's trace, with ``{trace_id}``, ``{span_id}`` and ``{turn_id}``: ``https://tempo.example/trace/{trace_id}``."""
+    timeout: Duration = 10.0
+    """Maximum seconds to send one message."""
+    retry_for: Duration = 3600.0
+    """Seconds of retries before a message is dropped."""
+
+    def _check(self) -> None:
+        if self.format == "pagerduty" and not self.routing_key:
+            raise ValueError("format: pagerduty requires routing_key")
+        if self.link is not None:
+            try:
+                self.link.format(trace_id="", span_id="", turn_id="")
+            except (KeyError, IndexError, ValueError):
+                raise ValueError("link: only {trace_id}, {span_id} and {turn_id} are allowed in braces") from None
 
 
 class PrometheusOptions(Section):
@@ -31,7 +151,6 @@ class PrometheusOptions(Section):
             raise ValueError(_PROMETHEUS)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the option that is set."""
         return {"registry": self.registry} if self.port is None else {"port": self.port}
 
 
@@ -53,8 +172,7 @@ class StoreOptions(Section):
     """Store the messages of each turn, redacted by ``privacy.redact``."""
     causes: Switch = True
     """Store facts of each turn and the step that broke it, for ``differences`` and ``failure-modes``."""
-
-    attributes: Annotated[tuple[str, ...], Before(name_list("attributes")), Kind("list of attributes")] = ()
+    attributes: Annotated[tuple[str, ...], Before(names("attributes")), Kind("list of attributes")] = ()
     """Span or resource attributes to store with each turn, for ``compare --by``: ``gen_ai.prompt.version``."""
 
     @classmethod
@@ -64,18 +182,12 @@ class StoreOptions(Section):
         return value
 
 
-def _kinds(value: Any) -> Any:
-    if isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value):
-        return tuple(value)
-    raise ValueError("must be a list of email, phone, card, ssn and secret")
-
-
 class PrivacyOptions(Section):
     """Redaction of a turn's content before it leaves the process, for a judge, an embedder, an outlet or a queue."""
 
     redact: Annotated[
         tuple[Literal["email", "phone", "card", "ssn", "secret"], ...],
-        Before(_kinds),
+        Before(texts("must be a list of email, phone, card, ssn and secret", lambda _: True, alone=False)),
         Kind("list of `email`, `phone`, `card`, `ssn` and `secret`"),
     ] = ("email", "phone", "card", "secret")
     """Kinds of personal data and secrets to redact. In content, ``[EMAIL_1]`` replaces a value. In names and ids, ``[PHONE-9f3a0c1b2d4e]`` does. ``code_`` metrics read the original."""

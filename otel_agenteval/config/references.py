@@ -9,9 +9,9 @@ from typing import Annotated, Any
 from ..core.errors import ConfigError
 from ..core.given import READERS
 from ..core.templates import places
+from .metrics import PatternsOrNone, Selector
 from .section import NO_ENTRIES, Section
-from .selector import PatternsOrNone, Selector
-from .types import Before, FilePath, Kind, Switch
+from .types import Before, FilePath, Kind, Switch, texts
 
 
 def _accepted(value: Any) -> Any:
@@ -23,26 +23,18 @@ def _accepted(value: Any) -> Any:
     raise ValueError("must be a list of span attributes, or a mapping of them to reference names. Example: [baggage:case_id]")
 
 
-def _templates(value: Any) -> Any:
-    items = [value] if isinstance(value, str) else value
-    if isinstance(items, (list, tuple)) and all(isinstance(item, str) and _is_template(item) for item in items):
-        return tuple(items)
-    raise ValueError("must be one or more templates with {documents} and other text, and each placeholder at most once")
-
-
 def _is_template(text: str) -> bool:
     found = places(text)
     return "documents" in found and len(set(found)) == len(found) and text.strip() != "{documents}"
 
 
 def _ids(value: Any) -> Any:
-    if isinstance(value, Mapping) and all(_is_mapped(found, wanted) for found, wanted in value.items()):
+    if isinstance(value, Mapping) and all(
+        isinstance(found, str) and isinstance(wanted, str) and wanted.count("*") <= found.count("*") <= 1
+        for found, wanted in value.items()
+    ):
         return dict(value)
     raise ValueError("must be a mapping of retrieved ids to reference ids, with * at most once on each side")
-
-
-def _is_mapped(found: Any, wanted: Any) -> bool:
-    return isinstance(found, str) and isinstance(wanted, str) and wanted.count("*") <= found.count("*") <= 1
 
 
 _GIVEN = "must be a mapping of reference names to values. Example: {when: {agent: travel}, expected_tools: [search]}"
@@ -78,18 +70,17 @@ class GivenReferences(Section):
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the references and their selector."""
         return {**self.references, **({} if self.when is None else {"when": self.when.to_dict()})}
 
 
-def _paths(value: Any) -> Any:
-    items = [value] if isinstance(value, str) else value
-    if isinstance(items, (list, tuple)) and all(isinstance(item, str) and item for item in items):
-        return tuple(items)
-    raise ValueError("must be a path or a list of paths. Example: messages[-1].content")
-
-
-Paths = Annotated[tuple[str, ...], Before(_paths), Kind("path or list of paths")]
+Paths = Annotated[
+    tuple[str, ...],
+    Before(texts("must be a path or a list of paths. Example: messages[-1].content")),
+    Kind("path or list of paths"),
+]
+_templates = texts(
+    "must be one or more templates with {documents} and other text, and each placeholder at most once", _is_template
+)
 
 
 class ResponseOptions(Section):

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from ..core.errors import ConfigError
-from .conversation import ConversationOptions, FeedbackOptions
-from .judge import JudgeOptions
+from .judge import EmbedderOptions, JudgeOptions
 from .media import MediaOptions
 from .messages import MOST_FAULTS, explained
 from .metrics import FAULTY, GroupOptions, InlineOptions, MetricEntry, Preset
@@ -15,9 +14,8 @@ from .outlets import OutletOptions, PrivacyOptions
 from .references import ReferenceOptions
 from .section import NO_ENTRIES, Section, validator_of
 from .serve import ServeOptions
-from .service import EmbedderOptions
 from .statistics import StatisticsOptions
-from .turn import QueueOptions, TurnOptions
+from .turn import ConversationOptions, FeedbackOptions, QueueOptions, TurnOptions
 from .types import Before, DurationOrZero, KeyPath, Kind, Switch, placed
 
 

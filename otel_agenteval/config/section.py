@@ -75,8 +75,10 @@ class Section:
         for name, hint in _hints(cls).items():
             field = handler.generate_schema(hint)
             default = cls._defaults[name]
-            if default is not ...:
-                field = _with_default(field, default)
+            if default.__class__ is dict:
+                field = schemas.with_default_schema(field, default_factory=dict)
+            elif default is not ...:
+                field = schemas.with_default_schema(field, default=default)
             fields[name] = schemas.model_field(field)
         inner: Any = schemas.model_fields_schema(fields, model_name=cls.__name__, extra_behavior="forbid")
         if cls._read.__func__ is not Section._read.__func__:  # type: ignore[attr-defined]
@@ -86,7 +88,6 @@ class Section:
 
     @property
     def options_given(self) -> set[str]:
-        """The names of the options that were set, even to their defaults."""
         return self.__pydantic_fields_set__
 
     def replaced(self, **options: Any) -> Self:
@@ -128,14 +129,6 @@ class Section:
             name: written(getattr(self, name), option.metadata, option.annotation)
             for name, option in options_of(type(self)).items()
         }
-
-
-def _with_default(schema: Any, default: Any) -> Any:
-    from pydantic_core.core_schema import with_default_schema
-
-    if default.__class__ is dict:
-        return with_default_schema(schema, default_factory=dict)
-    return with_default_schema(schema, default=default)
 
 
 def _checked(section: Section) -> Section:
@@ -204,7 +197,6 @@ def section_of(annotation: Any) -> type[Section] | None:
 
 
 def entry_of(annotation: Any) -> type[Section] | None:
-    """Return the section class of the entries of a list or mapping."""
     if get_origin(annotation) not in (tuple, dict):
         return None
     return next((part for part in get_args(annotation) if isinstance(part, type) and issubclass(part, Section)), None)

@@ -18,6 +18,7 @@ _LONGEST = 365 * 86400.0  # beyond any use, and within what a lock can wait
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|d|h|m|s)")
 _BYTES = {"GiB": 2**30, "MiB": 2**20, "KiB": 2**10, "GB": 10**9, "MB": 10**6, "kB": 10**3, "B": 1}
 _ADDRESS = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9_.-]+)):([0-9]{1,5})")
+_HEADER = re.compile(r"[A-Za-z0-9_.-]+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _SIZE = re.compile(rf"([0-9]{{1,13}}(?:\.[0-9]+)?)\s*({'|'.join(_BYTES)})?")
 
@@ -62,7 +63,11 @@ class After:
 def seconds(value: Any) -> float:
     """Parse a duration such as ``"1h30m"`` or ``"5ms"`` into seconds. Numbers are milliseconds. Raises ValueError."""
     number = finite_number(value)
-    found = number / 1000 if number is not None else _with_units(value)
+    found = None if number is None else number / 1000
+    if number is None and isinstance(value, str):
+        parts = _DURATION.findall(value)
+        if parts and "".join(amount + unit for amount, unit in parts) == value.strip():
+            found = sum(float(amount) * _SECONDS[unit] for amount, unit in parts)
     if found is not None and found <= _LONGEST:
         return found
     raise ValueError("must be a duration up to 365d. Examples: 30s, 5m, 1h30m, 5ms (a number without a unit is milliseconds)")
@@ -119,18 +124,9 @@ def http_url(value: Any) -> str:
 
 
 def file_path(value: Any) -> str:
-    """Return the path of a file, from text or a ``Path``, or raise ValueError."""
     if not isinstance(value, (str, os.PathLike)) or not os.fspath(value) or "\0" in str(value):
         raise ValueError("must be the path of a file")
     return str(os.fspath(value))
-
-
-def _with_units(value: Any) -> float | None:
-    text = value.strip() if isinstance(value, str) else ""
-    parts = _DURATION.findall(text)
-    if not text or "".join(amount + unit for amount, unit in parts) != text:
-        return None
-    return sum(float(amount) * _SECONDS[unit] for amount, unit in parts)
 
 
 def _plain_text(value: Any) -> str:
@@ -178,14 +174,6 @@ def _amount(value: Any, *allowed: str) -> str:
     raise ValueError(f"must be {', '.join(allowed[:-1])} or {allowed[-1]} (true means all, false means off)")
 
 
-def _log_events(value: Any) -> str:
-    return _amount(value, "auto", "all", "notable", "off")
-
-
-def _count(value: Any) -> int:
-    return whole_number(value, 1, 10**12, "must be a whole number from 1")
-
-
 def _share(value: Any) -> float:
     number = finite_number(value)
     if number is None or number > 1:
@@ -193,15 +181,35 @@ def _share(value: Any) -> float:
     return number
 
 
-def name_list(what: str) -> Callable[[Any], tuple[str, ...]]:
-    """Return a reader of a list of names."""
+def texts(
+    rule: str, is_allowed: Callable[[str], object] = bool, *, alone: bool = True, least: int = 0, make: Callable[[str], str] = str
+) -> Callable[[Any], tuple[str, ...]]:
+    """Return a reader of a list of texts, or of one text ``alone``, which raises ValueError with the rule."""
 
     def read(value: Any) -> tuple[str, ...]:
-        if isinstance(value, (list, tuple)) and all(isinstance(item, str) and item.strip() for item in value):
-            return tuple(item.strip() for item in value)
-        raise ValueError(f"must be a list of {what}")
+        items = [value] if alone and isinstance(value, str) else value
+        if (
+            isinstance(items, (list, tuple))
+            and len(items) >= least
+            and all(isinstance(item, str) and is_allowed(item) for item in items)
+        ):
+            return tuple(map(make, items))
+        raise ValueError(rule)
 
     return read
+
+
+def names(what: str) -> Callable[[Any], tuple[str, ...]]:
+    return texts(f"must be a list of {what}", str.strip, alone=False, make=str.strip)
+
+
+def _headers(value: Any) -> dict[str, str]:
+    if isinstance(value, Mapping) and all(
+        isinstance(name, str) and _HEADER.fullmatch(name) and isinstance(text, str) and text.isprintable()
+        for name, text in value.items()
+    ):
+        return {name.lower(): text for name, text in value.items()}
+    raise ValueError("must be a mapping of header names to texts. Example: {x-api-key: SECRET}")
 
 
 def _address(value: Any) -> str:
@@ -231,21 +239,25 @@ def size_text(count: int) -> str:
     return next(f"{count // factor}{unit}" for unit, factor in _BYTES.items() if count % factor == 0)
 
 
-def _delay_text(delay: Any) -> str:
-    return delay if isinstance(delay, str) else duration_text(delay)
-
-
 # --- the types -----------------------------------------------------------------------------------------------------
 
 Duration = Annotated[float, Before(_positive), Kind("duration above 0", duration_text)]
 DurationOrZero = Annotated[float, Before(seconds), Kind("duration", duration_text)]
-DurationOrAuto = Annotated[Literal["auto"] | float, Before(_delay), Kind("`auto` or duration", _delay_text)]
+DurationOrAuto = Annotated[
+    Literal["auto"] | float,
+    Before(_delay),
+    Kind("`auto` or duration", lambda delay: delay if delay == "auto" else duration_text(delay)),
+]
 Size = Annotated[int, Before(size), Kind("size", size_text)]
-Count = Annotated[int, Before(_count), Kind("whole number from 1")]
+Count = Annotated[
+    int, Before(lambda value: whole_number(value, 1, 10**12, "must be a whole number from 1")), Kind("whole number from 1")
+]
 Share = Annotated[float, Before(_share), Kind("share from 0 to 1")]
 Switch = Annotated[bool, Before(_switch), Kind("`true` or `false`")]
 LogEvents = Annotated[
-    Literal["auto", "all", "notable", "off"], Before(_log_events), Kind("`auto`, `all` (`true`), `notable` or `off` (`false`)")
+    Literal["auto", "all", "notable", "off"],
+    Before(lambda value: _amount(value, "auto", "all", "notable", "off")),
+    Kind("`auto`, `all` (`true`), `notable` or `off` (`false`)"),
 ]
 """Which scores are exported as log events."""
 Console = Annotated[
@@ -263,6 +275,7 @@ FILE = Kind("path", secret=True)  # of a score store, it contains the password o
 FilePath = Annotated[str, Before(file_path), FILE]
 Text = Annotated[str, Before(_text), Kind("text")]
 Secret = Annotated[str, Before(_text), Kind("text", secret=True)]
+Headers = Annotated[dict[str, str], Before(_headers), Kind("mapping of headers", secret=True)]
 
 
 # --- places of values

@@ -47,18 +47,12 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
-def _set_up() -> None:
-    for name, pattern, first in _CORE_TYPES:
-        resolver = (f"tag:yaml.org,2002:{name}", re.compile(rf"(?:{pattern})\Z"), first)
-        _Loader.add_implicit_resolver(*resolver)
-        _Dumper.add_implicit_resolver(
-            *resolver
-        )  # in addition to the YAML 1.1 rules, so that text is quoted if one of them applies
-    _Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_decimal)
-    _Dumper.add_multi_representer(object, lambda dumper, value: dumper.represent_str(str(value)))
-
-
-_set_up()
+for _name, _pattern, _first in _CORE_TYPES:
+    _resolver = (f"tag:yaml.org,2002:{_name}", re.compile(rf"(?:{_pattern})\Z"), _first)
+    _Loader.add_implicit_resolver(*_resolver)
+    _Dumper.add_implicit_resolver(*_resolver)  # besides those of YAML 1.1, so that text is quoted if one of them applies
+_Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_decimal)
+_Dumper.add_multi_representer(object, lambda dumper, value: dumper.represent_str(str(value)))
 
 
 def load(text: str, origin: str, env: Mapping[str, str] | None, *, lines: bool = True) -> tuple[Any, dict[KeyPath, str]]:
@@ -159,7 +153,11 @@ class _Reader:
         self._count(1, node)
         self._around.add(id(node))
         if isinstance(node, yaml.ScalarNode):
-            self._substitute(node, path)
+            node.value = well_formed(node.value)
+            if self._env is not None and "$" in node.value:
+                node.value = well_formed(expanded(node.value, f"{self.places[path]}: {dotted(path)}", self._env))
+                if node.style is None:
+                    node.tag = self._loader.resolve(yaml.ScalarNode, node.value, (True, False))
         elif isinstance(node, yaml.SequenceNode):
             for i, item in enumerate(node.value):
                 self.walk(item, (*path, i))
@@ -185,11 +183,3 @@ class _Reader:
             keys.add(name)
             self.places[here] = self.place(key.start_mark)
             self.walk(item, here)
-
-    def _substitute(self, node: yaml.ScalarNode, path: KeyPath) -> None:
-        node.value = well_formed(node.value)
-        if self._env is None or "$" not in node.value:
-            return
-        node.value = well_formed(expanded(node.value, f"{self.places[path]}: {dotted(path)}", self._env))
-        if node.style is None:
-            node.tag = self._loader.resolve(yaml.ScalarNode, node.value, (True, False))

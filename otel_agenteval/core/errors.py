@@ -126,9 +126,7 @@ def nearest(name: str, known: Iterable[str], count: int = 3) -> list[str]:
     """Return the ``count`` known names most similar to ``name``, best match first."""
     import difflib
 
-    names = sorted(set(known))
-    close = difflib.get_close_matches(name, names, n=count, cutoff=0.0)
-    return close[:count]
+    return difflib.get_close_matches(name, sorted(set(known)), n=count, cutoff=0.0)
 
 
 def meant(name: str, known: Iterable[str]) -> str:
@@ -139,7 +137,27 @@ def meant(name: str, known: Iterable[str]) -> str:
 
 
 def likeness(name: str, other: str) -> float:
-    """Return how similar two names are, from 0 to 1."""
     import difflib
 
     return difflib.SequenceMatcher(None, name, other).ratio()
+
+
+class Faults:
+    """Collects configuration errors from several steps. Wrap each step in ``with faults:``, and call :meth:`check` at the end."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def __enter__(self) -> None:
+        """Begin a step."""
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
+        """Record the step's ``ConfigError``, if any. Other exceptions propagate."""
+        if not isinstance(error, ConfigError):
+            return False
+        self.lines += [line for line in dict.fromkeys(str(error).splitlines()) if line not in self.lines]
+        return True
+
+    def check(self) -> None:
+        if self.lines:
+            raise ConfigError("\n".join(self.lines))

@@ -1,4 +1,8 @@
-"""Optional packages: import on first use, with an error that names the missing extra."""
+"""Imports on first use, and optional packages, with an error that names the missing extra.
+
+If a process forks in the middle of an import, the child inherits a half-loaded module and a lock that no thread releases. A
+fork therefore waits until :func:`late_imports` finish.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +11,50 @@ import importlib
 import importlib.util
 import os
 import sys
-from collections.abc import Iterable
+import threading
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from .errors import MissingExtra
-from .late_imports import late_imports
+from .forks import Step, at_fork
+
+PATIENCE = 1.0
+"""Seconds that an import or a fork waits for the lock. A longer wait is a deadlock: the holder waits for a lock of the waiter."""
+
+_lock = threading.RLock()
+_held = False
+
+
+@contextlib.contextmanager
+def late_imports() -> Iterator[None]:
+    """Delay forks until the enclosed imports are done."""
+    lock = _lock
+    held = lock.acquire(timeout=PATIENCE)
+    try:
+        yield
+    finally:
+        if held:
+            lock.release()
+
+
+def _before_fork() -> None:
+    global _held
+    _held = _lock.acquire(timeout=PATIENCE)
+
+
+def _in_parent() -> None:
+    if _held:
+        _lock.release()
+
+
+def _in_child() -> None:
+    global _lock
+    _lock = threading.RLock()
+
+
+at_fork(Step.FILES, before=_before_fork, in_parent=_in_parent, in_child=_in_child)
+
 
 _EXTRA_PROBES = {
     "audio": "jiwer", "bedrock": "botocore", "code": "pydantic_monty", "cost": "genai_prices", "media": "av", "ocr": "rapidocr", "structured": "jsonschema_rs", "sustainability": "ecologits",
@@ -48,8 +90,10 @@ def entry_points(group: str) -> Iterable[Any]:
 
 def _is_named(group: bytes) -> bool:
     """Return True if a package may have entry points of this group."""
-    if any(hasattr(finder, "find_distributions") and not _is_standard(finder) for finder in sys.meta_path):
-        return True
+    for finder in sys.meta_path:
+        is_standard = str(getattr(finder, "__module__", "")).startswith(("importlib", "_frozen_importlib"))
+        if hasattr(finder, "find_distributions") and not is_standard:
+            return True
     for folder in sys.path:
         try:
             names = os.listdir(folder or ".")  # noqa: PTH208 - many times faster
@@ -63,10 +107,6 @@ def _is_named(group: bytes) -> bool:
                     if group in Path(folder, name, "entry_points.txt").read_bytes():
                         return True
     return False
-
-
-def _is_standard(finder: Any) -> bool:
-    return str(getattr(finder, "__module__", "")).startswith(("importlib", "_frozen_importlib"))
 
 
 def require(module: str, *, feature: str, extra: str) -> Any:

@@ -55,15 +55,14 @@ def detail_of(findings: Sequence[Finding], **more: Any) -> dict[str, Any]:
 def findings_in(detail: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
     """Return a detail's findings. Entries that another metric stores under the same key are left out."""
     found = (detail or {}).get("findings")
-    return [one for one in found if _is_finding(one)] if isinstance(found, list) else []
-
-
-def _is_finding(one: Any) -> bool:
-    return isinstance(one, Mapping) and all(isinstance(one.get(name), kind) for name, kind in _REQUIRED.items())
+    return [
+        one
+        for one in (found if isinstance(found, list) else ())
+        if isinstance(one, Mapping) and all(isinstance(one.get(name), kind) for name, kind in _REQUIRED.items())
+    ]
 
 
 def highest(findings: Iterable[Mapping[str, Any]]) -> Severity | None:
-    """Return the highest severity of findings, or None."""
     found = {one.get("severity") for one in findings}
     return next((severity for severity in reversed(SEVERITIES) if severity in found), None)
 

@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .bounded import bounded_name, is_count
 from .errors import ConfigError, likeness, nearest
-from .wellformed import plain, well_formed
+from .wellformed import bounded_name, is_count, plain, well_formed
 
 Reader = Callable[[Any, str], Any]
 

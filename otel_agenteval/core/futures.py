@@ -1,13 +1,17 @@
-"""Concurrent work on daemon threads, within a time limit.
+"""Concurrent work on daemon threads, within a time limit, and coroutines on one event loop.
 
 A thread can't be stopped. Work that never returns is left behind, and doesn't hold up the end of the process.
 """
 
 from __future__ import annotations
 
+import asyncio
+import atexit
 import itertools
+import os
+import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import Future
 from contextvars import copy_context
 from queue import Empty, SimpleQueue
@@ -73,3 +77,51 @@ def completed(
     finally:
         for future in running:
             future.cancel()
+
+
+class _Loop:
+    def __init__(self) -> None:
+        self.process = os.getpid()
+        self.loop = asyncio.new_event_loop()
+        self.thread = threading.Thread(target=self._run, name="otel-agenteval-loop", daemon=True)
+        self.thread.start()
+        atexit.register(self._stop)
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        try:
+            self.loop.run_forever()
+        finally:
+            self.loop.close()
+
+    def _stop(self) -> None:
+        if self.process == os.getpid():
+            self.loop.call_soon_threadsafe(self.loop.stop)
+            self.thread.join(1.0)
+
+
+_lock = threading.Lock()
+_current: _Loop | None = None
+"""The loop of all coroutines of this package, because an asynchronous client belongs to the loop of its first use."""
+
+
+def submitted(coroutine: Coroutine[Any, Any, _R], loop: asyncio.AbstractEventLoop | None = None) -> Future[_R]:
+    """Run a coroutine in ``loop``, by default the process's. A nested call gets its own loop."""
+    global _current
+    if loop is None:
+        with _lock:
+            if _current is None or _current.process != os.getpid():  # a forked child has no thread
+                _current = _Loop()
+            loop = _current.loop
+    if asyncio._get_running_loop() is loop:
+        return started(asyncio.run, coroutine)
+    return asyncio.run_coroutine_threadsafe(coroutine, loop)
+
+
+def result_of(coroutine: Coroutine[Any, Any, _R]) -> _R:
+    future = submitted(coroutine)
+    try:
+        return future.result()
+    except BaseException:
+        future.cancel()
+        raise

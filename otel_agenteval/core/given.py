@@ -39,7 +39,6 @@ _document_id = _name_in(f"id={','.join(IDS[1:])}", "an id, or a document with an
 
 
 def a_document(value: Any, path: str) -> str:
-    """Read a text, or a document with a text."""
     return a_text(_document(value, path)["content"] if isinstance(value, Mapping) else value, path)
 
 
@@ -78,7 +77,6 @@ _role = keyed(
 
 
 def _roles(value: Any, path: str) -> dict[str, Any]:
-    """Read the roles of agents by name, or a list of roles with names."""
     if isinstance(value, (list, tuple)):
         found = [_role(each, f"{path}[{place}]") for place, each in enumerate(value)]
         return {_a_node(each.get("name"), f"{path}[{place}].name"): each for place, each in enumerate(found)}
@@ -174,7 +172,6 @@ SPEAKERS = {"user": "input", "human": "input", "assistant": "output", "ai": "out
 
 
 def _earlier(value: Any, path: str) -> dict[str, Any]:
-    """Read an earlier turn, or one message of it."""
     speaker = a_mapping(value, path).get("role", value.get("type"))
     if "content" not in value or not isinstance(speaker, str):
         return {**an_object(value, path), **_turn(value, path)}

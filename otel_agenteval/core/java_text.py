@@ -33,7 +33,11 @@ def parsed(text: str) -> Any:
     """Return the value of a ``toString`` text, with objects as dicts with their class as ``java_class``, or None."""
     if text[-1:] not in ("}", "]", ")") or len(text) > LONGEST or _START.match(text) is None:
         return None
-    return _Parser(text).parsed()
+    try:
+        value, end = _Parser(text).value(0, 0)
+    except ValueError:
+        return None
+    return value if end == len(text) else None
 
 
 _ROLES = {
@@ -63,25 +67,12 @@ def message_of(value: Mapping[str, Any]) -> Mapping[str, Any]:
     }
 
 
-def _scalar(word: str) -> Any:
-    if word in _WORDS:
-        return _WORDS[word]
-    return json.loads(word) if _NUMBER.fullmatch(word) and not word.lstrip("-").startswith("0") else word
-
-
 class _Parser:
     def __init__(self, text: str) -> None:
         self._text = text
         self._failures = 0
 
-    def parsed(self) -> Any:
-        try:
-            value, end = self._value(0, 0)
-        except ValueError:
-            return None
-        return value if end == len(self._text) else None
-
-    def _value(self, at: int, depth: int, closer: str = "") -> tuple[Any, int]:
+    def value(self, at: int, depth: int, closer: str = "") -> tuple[Any, int]:
         """Return the value at a place, and its end. ``closer`` ends the object or list around it."""
         text = self._text
         if depth > _DEEPEST:
@@ -105,19 +96,20 @@ class _Parser:
                 raise ValueError
             return text[at + 1 : end.start()], end.end()
         end = _BARE_END.search(text, at)
-        while end is not None and self._is_of_value(at, end.start(), closer):
-            end = _BARE_END.search(text, end.start() + 1)
+        while end is not None:
+            bracket = text[end.start() : end.start() + 5].lstrip()[:1]
+            if bracket == closer or bracket not in _OPENERS or text.find(_OPENERS[bracket], at, end.start()) < 0:
+                break
+            end = _BARE_END.search(text, end.start() + 1)  # the bracket closes one inside the value: a timeout (HTTP 504)
         if end is None:
             raise ValueError
-        return _scalar(text[at : end.start()].strip()), end.start()
-
-    def _is_of_value(self, at: int, end: int, closer: str) -> bool:
-        """Return True if the bracket at the end of an unquoted value closes one inside it: ``a timeout (HTTP 504)``."""
-        bracket = self._text[end : end + 5].lstrip()[:1]
-        return bracket != closer and bracket in _OPENERS and self._text.find(_OPENERS[bracket], at, end) >= 0
+        word = text[at : end.start()].strip()
+        if word in _WORDS:
+            return _WORDS[word], end.start()
+        is_number = _NUMBER.fullmatch(word) and not word.lstrip("-").startswith("0")
+        return json.loads(word) if is_number else word, end.start()
 
     def _inside(self, opening: re.Match[str], depth: int) -> tuple[Any, int]:
-        """Return the object or the list after an opening bracket."""
         text = self._text
         closer, at = _CLOSERS[opening["open"]], opening.end()
         members: dict[str, Any] = {CLASS: opening["name"].rpartition(".")[2]} if opening["name"] else {}
@@ -125,9 +117,9 @@ class _Parser:
         while text[at : at + 1] != closer:
             key = _KEY.match(text, at)
             if key is not None:
-                members[key["key"]], at = self._value(key.end(), depth + 1, closer)
+                members[key["key"]], at = self.value(key.end(), depth + 1, closer)
             else:
-                item, end = self._value(at, depth + 1, closer)
+                item, end = self.value(at, depth + 1, closer)
                 if end == at:  # another kind of bracket closes here
                     raise ValueError
                 items.append(item)

@@ -23,7 +23,10 @@ _ENCODER = 254
 def loads(text: str | bytes) -> Any:
     """Parse strict JSON (RFC 8259: no NaN, no comments). Raises a ValueError, also for text that is nested too deeply for a turn."""
     found = _parsed(text)
-    if len(text) > 2 * MAX_DEPTH and _brackets(text) > MAX_DEPTH:
+    if len(text) > 2 * MAX_DEPTH:
+        brackets = text.count("[") + text.count("{") if isinstance(text, str) else text.count(b"[") + text.count(b"{")
+        if brackets <= MAX_DEPTH:  # no document is nested deeper, even if some are inside strings
+            return found
         held = found
         for _ in range(_ENCODER - MAX_DEPTH):
             held = (held,)
@@ -32,11 +35,6 @@ def loads(text: str | bytes) -> Any:
         except TypeError:
             raise ValueError("nested too deep") from None
     return found
-
-
-def _brackets(text: str | bytes) -> int:
-    """Return the number of opening brackets, also in strings. No document is nested deeper."""
-    return text.count("[") + text.count("{") if isinstance(text, str) else text.count(b"[") + text.count(b"{")
 
 
 def _parsed(text: str | bytes) -> Any:
@@ -64,12 +62,8 @@ def _mended(text: str | bytes) -> bytes | None:
         raw = bytes(text)
     mended = decoded(raw).encode()
     if b"\\ud" in mended or b"\\uD" in mended:
-        mended = _ESCAPE.sub(_whole_pair, mended)
+        mended = _ESCAPE.sub(lambda found: b"\\ufffd" if found[2] else found[0], mended)
     return mended if mended != raw else None
-
-
-def _whole_pair(found: re.Match[bytes]) -> bytes:
-    return b"\\ufffd" if found[2] else found[0]
 
 
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)

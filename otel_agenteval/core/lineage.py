@@ -30,7 +30,6 @@ class Process(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Identifier for use in file names."""
         return f"{self.pid}-{self.started}"
 
     @classmethod

@@ -101,7 +101,6 @@ def source() -> tuple[str, tuple[int, ...]]:
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """Return the first three numbers of a version, for comparison."""
     return tuple(int(part) for part in re.findall(r"\d+", version)[:3])
 
 
@@ -190,15 +189,15 @@ def _matches(clause: list[Any], text: str) -> bool:
 
 def _read(written: dict[str, Any]) -> Prices:
     since, daily = written.get("since"), written.get("daily")
+
+    def rate(text: str | None) -> Decimal | None:
+        return None if text is None else Decimal(text)
+
     return Prices(
         None if since is None else datetime.date.fromisoformat(since),
         None if daily is None else (datetime.time.fromisoformat(daily[0]), datetime.time.fromisoformat(daily[1])),
         tuple(
-            (upto, Rates(Decimal(fresh), Decimal(output), _rate(cached), Decimal(call), _rate(to_cache)))
+            (upto, Rates(Decimal(fresh), Decimal(output), rate(cached), Decimal(call), rate(to_cache)))
             for upto, fresh, output, cached, call, to_cache in written["steps"]
         ),
     )
-
-
-def _rate(written: str | None) -> Decimal | None:
-    return None if written is None else Decimal(written)

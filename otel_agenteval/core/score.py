@@ -67,7 +67,14 @@ class ScoreSummary:
     __slots__ = ("outcome", "reason", "severity", "verdict")
 
     def __init__(self, score: Score, reason: str | None) -> None:
-        self.outcome = _outcome(score, reason)
+        if score.status == "skipped":
+            self.outcome = _NOT_EVALUATED.get(reason or "", "skipped")
+        elif score.status != "ok":
+            self.outcome = score.status
+        elif score.vacuous:
+            self.outcome = "vacuous"
+        else:
+            self.outcome = "ok" if score.verdict is None else "pass" if score.verdict else "fail"
         """One of ``pass``, ``fail``, ``ok`` (a value without a :attr:`~Score.verdict`), ``vacuous``, ``error``, ``skipped``, ``gated`` (a
         selector excluded the turn) and ``dropped`` (no time left)."""
         self.reason = reason
@@ -79,17 +86,6 @@ class ScoreSummary:
 _NOT_EVALUATED = {GATED: "gated", SHED: "dropped"}
 _summaries: dict[Hashable, ScoreSummary] = {}
 _MOST_SUMMARIES, _LONGEST_WORDS = 4_096, 256
-
-
-def _outcome(score: Score, reason: str | None) -> str:
-    if score.status == "skipped":
-        return _NOT_EVALUATED.get(reason or "", "skipped")
-    if score.status != "ok":
-        return score.status
-    if score.vacuous:
-        return "vacuous"
-    verdict = score.verdict
-    return "ok" if verdict is None else "pass" if verdict else "fail"
 
 
 def _summary_of(score: Score) -> ScoreSummary:
@@ -233,7 +229,6 @@ class Score:
 
     @property
     def also(self) -> dict[str, Score]:
-        """Companion results by name."""
         if self._also is None:
             self._also = {}
         return self._also
@@ -255,7 +250,6 @@ class Score:
 
     @property
     def vacuous(self) -> bool:
-        """True if the value only means that there was nothing to evaluate."""
         return self._detail is not None and bool(self._detail.get("vacuous"))
 
     @property
@@ -366,7 +360,7 @@ _MARKS = {True: "✓", False: "✗", None: "·"}
 
 def scores_html(scores: Sequence[Score], title: str = "scores") -> str:
     """Return a table with one row per score: failures first, skipped scores last."""
-    from .notebook_html import facts_html
+    from .display import facts_html
 
     order = {"error": 0, "ok": 1, "skipped": 2}
     ranked = sorted(scores, key=lambda score: (order[score.status], score.verdict is not False, score.metric))

@@ -17,9 +17,8 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from .files import another_version, is_at
+from .files import another_version, fault_of_file, is_at
 from .forks import Step, at_fork
-from .writable import fault_of_file
 
 _log = logging.getLogger("otel_agenteval")
 
@@ -278,7 +277,6 @@ def transaction(db: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def _snapshot(db: sqlite3.Connection) -> Iterator[None]:
-    """Run the enclosed reads on a single state of the file."""
     if db.in_transaction:
         yield
         return

@@ -533,16 +533,15 @@ def _sum_of_two(a: Distribution, b: Distribution) -> Distribution:
     return Distribution(
         tuple([x + y for x, y in zip(a.counts, b.counts, strict=True)]),
         a.sum + b.sum,
-        tuple([_newer(x, y) for x, y in zip(a.exemplars, b.exemplars, strict=True)]),
+        tuple(
+            [
+                x if y is None or (x is not None and x.time_s >= y.time_s) else y
+                for x, y in zip(a.exemplars, b.exemplars, strict=True)
+            ]
+        ),
         min(a.least, b.least),
         max(a.most, b.most),
     )
-
-
-def _newer(a: Exemplar | None, b: Exemplar | None) -> Exemplar | None:
-    if a is None or b is None:
-        return a or b
-    return a if a.time_s >= b.time_s else b
 
 
 def _key_of(attributes: Sequence[str]) -> Callable[[Mapping[str, str]], Labels]:

@@ -9,14 +9,24 @@ from __future__ import annotations
 
 import signal
 import threading
+import traceback
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import CodeType
 
-from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, Context, attach, create_key, detach, get_value, set_value
+from opentelemetry import context
+from opentelemetry.context import (
+    _SUPPRESS_INSTRUMENTATION_KEY,
+    Context,
+    attach,
+    create_key,
+    detach,
+    get_current,
+    get_value,
+    set_value,
+)
 
-from ..core import forks
+from . import forks
 
 _HOST_ENDS = frozenset(("CancelledError", "Cancelled", "GreenletExit", "Timeout"))
 """Class names of host exceptions in asyncio, trio, greenlet and gevent, which aren't imported. None is an ``Exception``."""
@@ -88,6 +98,21 @@ def own_work() -> Iterator[None]:
         detach(token)
 
 
+@contextmanager
+def unseen() -> Iterator[None]:
+    """Hide the package's own requests from instrumentations of HTTP clients, which would record them as turns of the host."""
+    token = attach(Context({**get_current(), **_HIDDEN}))
+    try:
+        yield
+    finally:
+        detach(token)
+
+
+_HIDING_KEYS = ("_SUPPRESS_INSTRUMENTATION_KEY", "_SUPPRESS_HTTP_INSTRUMENTATION_KEY")
+_HIDDEN = dict.fromkeys((*(getattr(context, key, key) for key in _HIDING_KEYS), "suppress_instrumentation"), True)
+"""Keys of a context. The last is that of older instrumentations."""
+
+
 def may_wait() -> bool:
     """Return False on a thread that scores turns now. It should not wait again for a server that didn't answer."""
     return not getattr(_here, "scores", False)
@@ -115,19 +140,13 @@ def _is_from_signal_handler(error: BaseException) -> bool:
     """Return True if a signal handler of the host raised it: these run on the main thread between any two instructions."""
     if threading.current_thread() is not threading.main_thread():
         return False
-    handlers = {_code_of(signal.getsignal(number)) for number in signal.valid_signals()}
-    step = error.__traceback__
-    while step is not None:
-        if step.tb_frame.f_code in handlers:
-            return True
-        step = step.tb_next
-    return False
-
-
-def _code_of(handler: object) -> CodeType | None:
-    handler = getattr(handler, "func", handler)  # a partial
-    handler = getattr(handler, "__func__", handler)  # a method
-    return getattr(handler, "__code__", None)
+    handlers = set()
+    for number in signal.valid_signals():
+        handler: object = signal.getsignal(number)
+        handler = getattr(handler, "func", handler)  # a partial
+        handler = getattr(handler, "__func__", handler)  # a method
+        handlers.add(getattr(handler, "__code__", None))
+    return any(frame.f_code in handlers for frame, _ in traceback.walk_tb(error.__traceback__))
 
 
 _IDLE_SECONDS = 10.0

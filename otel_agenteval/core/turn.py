@@ -14,10 +14,9 @@ import datetime
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 from . import jsonio, python_text
-from .bounded import bounded_name
 from .errors import ConfigError
 from .forms import (
     Reader,
@@ -35,7 +34,7 @@ from .forms import (
     wrong,
 )
 from .given import DOCUMENT, HANDOFF, READERS
-from .wellformed import plain, well_formed
+from .wellformed import bounded_name, plain, well_formed
 
 CloseReason = Literal[
     "root_ended", "delay", "idle", "max_duration", "span_limit", "byte_limit", "evicted", "shutdown", "exit", "recorded_file"
@@ -466,7 +465,7 @@ class Turn:
         return cls._of(known)
 
     def _repr_html_(self) -> str:
-        from .notebook_html import facts_html
+        from .display import facts_html
 
         facts = [self.agent or "unnamed agent", self.service or "", f"{len(self.llm_calls)} model calls"]
         facts += [f"{self.duration_s:.2f} s"] if self.duration_s is not None else []
@@ -556,10 +555,10 @@ def _plain_fields(value: Any) -> dict[str, Any]:
     return out
 
 
-def _state(value: Any, path: str) -> ToolState:
+def _state(value: Any, path: str) -> Any:
     if value not in get_args(ToolState):
         raise wrong(path, value, f"one of {', '.join(get_args(ToolState))}")
-    return cast("ToolState", value)
+    return value
 
 
 _ERROR = keyed(type=a_text, message=a_text)

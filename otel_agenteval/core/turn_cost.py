@@ -116,12 +116,14 @@ def _computed(turn: Turn, prices: Mapping[str, Any]) -> tuple[Cost | None, list[
     unpriced: dict[str, None] = {}
     for call in wanted:
         own = prices.get(f"{call.provider}/{call.model}") or prices.get(call.model or "") if prices else None
-        usd = _times(own, call) if own is not None else _table_price(call, turn.start)
-        if usd is None:
-            unpriced[_unpriced(call)] = None
-        else:
+        if own is not None:
+            total += _times(own, call.tokens)
+            sources.add("prices")
+        elif (usd := _table_price(call, turn.start)) is not None:
             total += usd
-            sources.add("prices" if own is not None else table_name())
+            sources.add(table_name())
+        else:
+            unpriced[_unpriced(call)] = None
     if unpriced or not math.isfinite(total):
         return None, list(unpriced)[:_SHOWN]
     if not wanted:
@@ -161,8 +163,8 @@ def _call(model: str | None, provider: str | None, usage: LlmCall | Usage) -> _C
     return _Call(model, provider, Tokens(given, max(0, usage.output_tokens or 0), cached, written))
 
 
-def _times(price: Mapping[str, float], call: _Call) -> float:
-    given, output, cached, _ = call.tokens
+def _times(price: Mapping[str, float], tokens: Tokens) -> float:
+    given, output, cached, _ = tokens
     of_cached = price.get("cached_input", price["input"])
     return ((given - cached) * price["input"] + cached * of_cached + output * price["output"]) / _MILLION
 

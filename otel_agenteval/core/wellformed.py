@@ -4,6 +4,8 @@ Python text can contain lone surrogates, which UTF-8, SQLite, protobuf and JSON 
 other than text, non-finite numbers and unlimited nesting. Programs produce all of these, for example by truncating text in the
 middle of an emoji. To protect the batch, line or job that contains such a value, all input passes through one of these
 functions on arrival.
+
+Databases, wire formats and label sets also limit names and counts, and one oversized value can fail a whole batch.
 """
 
 from __future__ import annotations
@@ -11,9 +13,10 @@ from __future__ import annotations
 import base64
 import datetime
 import decimal
+import hashlib
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any
 
@@ -25,7 +28,7 @@ _NOT_IN_DOCUMENTS = re.compile(f"[{_FORBIDDEN}]")
 _NOT_IN_LABELS = re.compile(f"[{_FORBIDDEN}\r\u2028\u2029]")
 MAX_DEPTH = 200
 """Deepest nesting that is kept. With the levels that a turn adds, this stays below the JSON encoder's limit of 254."""
-_LEAST, _MOST = -(2**63), 2**64 - 1
+_LEAST_INT, _MOST_INT = -(2**63), 2**64 - 1
 """Range of integers that parsers and encoders accept."""
 _WORDS = {None: "null", False: "false", True: "true"}
 
@@ -64,7 +67,7 @@ def plain(value: Any, depth: int = 0) -> Any:
     if kind is str:
         return well_formed(value)
     if kind is int:
-        return value if _LEAST <= value <= _MOST else _real(value)
+        return value if _LEAST_INT <= value <= _MOST_INT else _real(value)
     if kind is float:
         return value if math.isfinite(value) else None
     if value is None or kind is bool or kind is Later:
@@ -177,3 +180,35 @@ class Later:
     def __init__(self, reader: Callable[[Any], Any], raw: Any) -> None:
         self.reader = reader
         self.raw = raw
+
+
+MOST = 2**63 - 1
+"""Largest count that fits a database column and an OTLP integer."""
+NAME_BYTES = 1024
+"""Longest name, in bytes of UTF-8. PostgreSQL refuses to index texts longer than 2,700 bytes."""
+SHORT = NAME_BYTES // 4
+"""Names with at most this many characters are never longer, because a character takes at most four bytes."""
+
+
+def bounded_name(name: str) -> str:
+    """Return the name, shortened to :data:`NAME_BYTES` bytes if it is longer.
+
+    A shortened name ends with a hash of the full name, so two long names that differ only at the end stay distinct.
+    """
+    if len(name) <= SHORT:
+        return name
+    raw = name.encode(errors="replace")
+    if len(raw) <= NAME_BYTES:
+        return name
+    mark = f"…[cut {hashlib.blake2b(raw, digest_size=4).hexdigest()}]"
+    return raw[: NAME_BYTES - len(mark.encode())].decode(errors="ignore") + mark
+
+
+def is_count(number: float) -> bool:
+    return 0 <= number <= MOST
+
+
+def sum_of(counts: Iterable[int | None]) -> int | None:
+    """Return the sum of the known counts, or None if all are unknown. The sum can exceed :data:`MOST`."""
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None

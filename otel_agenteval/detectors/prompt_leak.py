@@ -16,7 +16,7 @@ from functools import cache, cached_property
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from ..core.remembered import remembered
+from ..core.caches import remembered
 from .lists import words
 from .prompt_sentences import gives_a_role, is_instruction, sentences
 from .redaction.patterns import lazy

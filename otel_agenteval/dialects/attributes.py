@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..core import jsonio
-from ..core.bounded import is_count
+from ..core.wellformed import is_count
 
 
 class _Refusals(threading.local):

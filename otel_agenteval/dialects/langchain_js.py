@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ..core.bounded import sum_of
+from ..core.wellformed import sum_of
 from ..spans.record import SpanRecord
 from .attributes import as_int, as_text
 from .payloads import object_in

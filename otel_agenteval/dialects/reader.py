@@ -11,9 +11,9 @@ from functools import cached_property
 from operator import attrgetter
 from typing import Any, NamedTuple, Protocol
 
-from ..core.bounded import SHORT, bounded_name
 from ..core.semconv import SCOPE
 from ..core.turn import ErrorInfo
+from ..core.wellformed import SHORT, bounded_name
 from ..spans.record import ERROR, SpanRecord
 from ..spans.wire import Vocabulary
 from . import (

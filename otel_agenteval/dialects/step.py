@@ -6,8 +6,8 @@ import sys
 from operator import attrgetter
 from typing import Any
 
-from ..core.bounded import MOST, SHORT, bounded_name
 from ..core.turn import Document, ErrorInfo
+from ..core.wellformed import MOST, SHORT, bounded_name
 from ..spans.record import SpanRecord
 
 AGENT, WORKFLOW, LLM, TOOL, RETRIEVAL, EMBEDDING = "agent", "workflow", "llm", "tool", "retrieval", "embedding"

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
-from ..config.conversation import FeedbackOptions
+from ..config.turn import FeedbackOptions
 from ..core import forks
 from ..core.errors import ConfigError
 from ..core.feedback import Feedback, ids_of, in_annotation

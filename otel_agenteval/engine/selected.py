@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..config.root import Config
-from ..core.faults import Faults
+from ..core.errors import Faults
 from ..evaluation.selection import select_conversation_metrics, select_metrics
 from ..metrics.bound_metric import BoundMetric
 from ..turns.recorded_conversations import looks_back

@@ -4,7 +4,7 @@ A short-lived thread, separate from the agent's, runs steps of a few millisecond
 short delay, so that it costs short programs nothing. If a turn comes first, it only waits for the imports that it needs.
 
 The end of the interpreter waits for the current step, because native code must not lose its thread. So does a fork, see
-:mod:`~otel_agenteval.core.late_imports`.
+:func:`~otel_agenteval.core.extras.late_imports`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 
 from ..core import forks
-from ..core.late_imports import PATIENCE, late_imports
+from ..core.extras import PATIENCE, late_imports
 from ..core.threads import started
 
 DELAY = 0.2

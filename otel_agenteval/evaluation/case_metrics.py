@@ -10,8 +10,7 @@ from ..config.messages import entry_from
 from ..config.metrics import BESIDE_A_METRIC, MetricEntry
 from ..config.root import Config
 from ..core import jsonio
-from ..core.errors import ConfigError
-from ..core.faults import Faults
+from ..core.errors import ConfigError, Faults
 from ..core.forms import misspelled
 from ..metrics.bound_metric import BoundMetric, live_metric, spellings_on
 from ..metrics.names import load_tool

@@ -9,11 +9,11 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from ..core import jsonio
-from ..core.bounded import bounded_name
 from ..core.errors import MetricError
 from ..core.finding import findings_in, value_at
 from ..core.score import Score
 from ..core.turn import ToolCall, Turn
+from ..core.wellformed import bounded_name
 from ..metrics.code.tool_trace import failure_of_call, is_repaired
 from ..metrics.lib.tokens import long_words
 from ..metrics.lib.tools import entry_name, expected_entries

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from ..core.bounded import bounded_name
 from ..core.score import Score
 from ..core.turn import Turn
+from ..core.wellformed import bounded_name
 from ..metrics.lib.replies import invalid, reason_of
 from ..metrics.lib.steps import calls_as_text, failure_of, numbered_lines, one_line, shortened
 from ..metrics.question import Answers

@@ -19,9 +19,9 @@ from fnmatch import fnmatchcase
 from itertools import chain
 from typing import Any, NamedTuple
 
+from ..config.metrics import Selector
 from ..config.references import ResponseOptions
 from ..config.root import Config
-from ..config.selector import Selector
 from ..core import jsonio
 from ..core.errors import ConfigError, MetricError, likeness, nearest
 from ..core.forms import anything

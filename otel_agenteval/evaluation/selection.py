@@ -15,13 +15,10 @@ from functools import partial
 from typing import Any, Literal, NamedTuple
 
 from ..config.loader import load_config
-from ..config.metrics import FAULTY, MetricEntry
+from ..config.metrics import FAULTY, MetricEntry, SampleOptions, Selector
 from ..config.root import Config
-from ..config.sampling import SampleOptions
-from ..config.selector import Selector
 from ..config.types import KeyPath, dotted
-from ..core.errors import ConfigError, likeness, meant, nearest
-from ..core.faults import Faults
+from ..core.errors import ConfigError, Faults, likeness, meant, nearest
 from ..core.score import Policy
 from ..media.rules import Rules
 from ..metrics.bound_metric import BoundMetric, live_metric

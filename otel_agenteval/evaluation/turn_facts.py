@@ -8,9 +8,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from operator import eq, gt, le, lt
 from typing import Any, NamedTuple
 
-from ..core.bounded import bounded_name
 from ..core.errors import ConfigError, refusal
 from ..core.turn import Turn
+from ..core.wellformed import bounded_name
 from ..detectors.refusal.evidence import language_of, plain
 from ..metrics.registry import Metric
 

@@ -13,9 +13,9 @@ from opentelemetry import trace
 
 from ..config.loader import load_config
 from ..config.root import Config
+from ..core.caches import ByIdentity
 from ..core.errors import ConfigError
 from ..core.feedback import feedback_of, ids_of
-from ..core.identity import ByIdentity
 from ..engine.builder import without_environment
 from ..engine.engine import switched_on
 from ..engine.feedback import TurnFeedback

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ..core.errors import ConfigError
-from ..core.event_loop import result_of
 from ..core.forms import as_given, keyed
+from ..core.futures import result_of
 from ..core.given import SPEAKERS
 from ..core.jsonio import text_of
 from ..core.turn import Turn

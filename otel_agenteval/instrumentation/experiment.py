@@ -26,8 +26,7 @@ from opentelemetry import trace
 from ..config.loader import load_config
 from ..config.root import Config
 from ..core.errors import ConfigError
-from ..core.event_loop import result_of, submitted
-from ..core.futures import completed, started
+from ..core.futures import completed, result_of, started, submitted
 from ..core.score import TASK_RAISED, Score
 from ..core.turn import ErrorInfo, Turn
 from ..evaluation.case_metrics import CaseMetrics

@@ -8,11 +8,11 @@ from collections.abc import Callable, Collection, Sequence
 
 from ..config.root import Config
 from ..core import semconv
-from ..core.circuit_breaker import CircuitBreakers
 from ..core.clock import Clock
 from ..core.errors import ConfigError, nearest
+from ..core.files import warn_of_fault
+from ..core.pacing import CircuitBreakers
 from ..core.telemetry import Telemetry
-from ..core.writable import warn_of_fault
 from ..evaluation.load_shedding import Shedding
 from ..evaluation.redaction import exporter_of
 from ..evaluation.scored_turn import ScoredTurn

@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..core import forks
-from ..core.circuit_breaker import CircuitBreaker, CircuitBreakers
 from ..core.clock import Clock
-from ..core.retry import backoff
+from ..core.pacing import CircuitBreaker, CircuitBreakers, backoff
 from ..core.score import Score
 from ..core.turn import Turn
 from ..evaluation.evaluator import score_one

@@ -19,9 +19,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from ..config.metrics import SampleOptions, Selector
 from ..config.root import Config
-from ..config.sampling import SampleOptions
-from ..config.selector import Selector
 from ..core.errors import ConfigError, nearest
 from ..core.feedback import METRIC as FEEDBACK
 from ..core.score import Score

@@ -274,8 +274,12 @@ class KafkaSource:
             self._let_go([self._kafka.TopicPartition(*key) for key in self._partitions])
 
     def _step(self) -> None:
-        began = time.monotonic()
-        behind = self._is_behind()
+        began, status = time.monotonic(), self._engine.status
+        behind = (  # in evaluation: messages in the topic cost no memory here
+            status.waiting_turns > (_BEHIND // 2 if self._paused else _BEHIND)
+            or status.queue_fill() > FULL
+            or sum(map(len, self._dead.values())) > _AT_ONCE
+        )
         self._behind_since = (self._behind_since or began) if behind else 0.0
         if behind and began - self._behind_since < _SHORTLY:  # pausing discards the read-ahead buffer
             self._stopping.wait(_BREATH)
@@ -292,7 +296,10 @@ class KafkaSource:
         if came:
             self._stalled, self._heard_at = 0, time.monotonic()
         elif time.monotonic() - max(self._heard_at, self._asked_at) > _PROBE:
-            self._ask_brokers()
+            self._asked_at = time.monotonic()
+            with contextlib.suppress(self._kafka.KafkaException):
+                self._consumer.list_topics(next(iter(self._address.topics)), timeout=_ASK)
+                self._heard_at = time.monotonic()
         if not self._paused and (came or self._is_at_the_end()):
             self._patience.passes(listened)
         self._commit_now_and_then()
@@ -304,24 +311,11 @@ class KafkaSource:
                 if high >= 0:
                     self._lags[key] = max(0, high - partition.position)
 
-    def _ask_brokers(self) -> None:
-        self._asked_at = time.monotonic()
-        with contextlib.suppress(self._kafka.KafkaException):
-            self._consumer.list_topics(next(iter(self._address.topics)), timeout=_ASK)
-            self._heard_at = time.monotonic()
-
     def _commit_now_and_then(self) -> None:
         self._producer.poll(0)
         if time.monotonic() - self._committed_at >= self._address.every:
             self._commit()
             self._committed_at = time.monotonic()
-
-    def _is_behind(self) -> bool:
-        """Return True if evaluation is behind. Messages in the topic cost no memory here."""
-        status = self._engine.status
-        if status.waiting_turns > (_BEHIND // 2 if self._paused else _BEHIND):
-            return True
-        return status.queue_fill() > FULL or sum(map(len, self._dead.values())) > _AT_ONCE
 
     def _is_at_the_end(self) -> bool:
         """Return True if all partitions were read to their ends, so no span is missing."""
@@ -412,9 +406,8 @@ class KafkaSource:
             done = self._snapshots.popleft()
         if done is not None and not self._commit_of(done):
             self._snapshots.appendleft(done)
-        self._uncommitted = {
-            key: max(0, partition.position - partition.place.offset) for key, partition in self._partitions.items()
-        }
+        for key, partition in self._partitions.items():
+            self._uncommitted[key] = max(0, partition.position - partition.place.offset)
 
     def _known(self) -> set[int]:
         return set().union(*(partition.traces.keys() for partition in self._partitions.values()))

@@ -17,7 +17,7 @@ from ..core.clock import SYSTEM_CLOCK, Clock
 from ..core.deadlines import Deadline, addresses_of
 from ..core.errors import MetricError
 from ..core.outbound import Transport, bounded_by, trusted
-from ..core.unseen import unseen
+from ..core.threads import unseen
 from .rules import Rules
 
 _MOST_REDIRECTS = 3

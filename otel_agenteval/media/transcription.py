@@ -21,8 +21,8 @@ from ..core import jsonio
 from ..core.errors import MetricError
 from ..core.extras import require
 from ..core.outbound import answer_of, client_to
-from ..core.retry import backoff, retry_after
-from ..core.unseen import unseen
+from ..core.pacing import backoff, retry_after
+from ..core.threads import unseen
 from .access import MediaContent
 from .decoding import samples_of
 from .rules import Transcription

@@ -17,7 +17,7 @@ from typing import Any
 
 from ..core import jsonio
 from ..core.errors import ConfigError, JudgeError, MetricError, NoModel, nearest, refusal
-from ..core.late_imports import late_imports
+from ..core.extras import late_imports
 from ..core.score import GATED, SHED, Facts, Policy, Score
 from ..core.threads import is_meant_for_host
 from ..core.turn import ToolCall, Turn

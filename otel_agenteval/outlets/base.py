@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..config.types import KeyPath
 from ..core.clock import SYSTEM_CLOCK, Clock
 from ..core.errors import StoreError, Unusable
+from ..core.files import warn_of_fault
 from ..core.semconv import EMIT_RECORDS
 from ..core.telemetry import Telemetry
-from ..core.writable import warn_of_fault
 from ..evaluation.scored_turn import Root, ScoredTurn
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
-from ..core.terminal import escaped
+from ..core.display import escaped
 from ..evaluation.redaction import Redactor
 from ..evaluation.scored_turn import Root, ScoredTurn
 from .accounting import outcome

@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
-from ..core.late_imports import late_imports
+from ..core.extras import late_imports
 from ..core.telemetry import Telemetry
 from ..evaluation.scored_turn import ScoredTurn
 from . import workers as _workers  # noqa: F401 - notes the forks from now on

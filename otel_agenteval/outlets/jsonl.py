@@ -15,9 +15,8 @@ from io import FileIO
 from typing import Any
 
 from ..core import jsonio
-from ..core.files import is_at, private
+from ..core.files import fault_of_file, is_at, private
 from ..core.telemetry import Telemetry
-from ..core.writable import fault_of_file
 from ..evaluation.scored_turn import ScoredTurn
 from .base import Outlet, RecordAccount, Setup, loggable
 

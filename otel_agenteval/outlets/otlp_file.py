@@ -10,9 +10,9 @@ import os
 from collections.abc import Collection, Iterator
 from typing import Any
 
+from ..core.files import fault_of_file
 from ..core.semconv import EVENT
 from ..core.telemetry import Telemetry
-from ..core.writable import fault_of_file
 from ..evaluation.names import attributes_publicly, public_name
 from ..evaluation.redaction import Redactor
 from ..evaluation.scored_turn import ScoredTurn

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from opentelemetry.metrics import CallbackOptions, Observation, get_meter_provider
 
-from ..core.bounded import MOST
-from ..core.identity import ByIdentity
+from ..core.caches import ByIdentity
 from ..core.semconv import INSTRUMENTS, OTHER, SCOPE, SPAN_LABELS, Instrument
 from ..core.telemetry import Labels, Telemetry, TelemetryGroup
+from ..core.wellformed import MOST
 from ..evaluation.scored_turn import ScoredTurn
 from .accounting import observations
 from .base import Outlet, Setup

@@ -17,12 +17,16 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ..core import jsonio
 from ..core.clock import SYSTEM_CLOCK, Clock
-from ..core.errors import ConfigError, StoreError
+from ..core.errors import AgentEvalError, ConfigError, JudgeError, StoreError
 from ..core.finding import value_at, with_evidence
 from ..core.score import pass_rate
 from ..core.tenancy import qualified
-from ..judging.models.prompt import SYSTEM
+from ..core.turn import Turn
+from ..judging.models.base import JudgeModel
+from ..judging.models.prompt import SYSTEM, prompt_of
+from ..metrics.bound_metric import get_metric
 from ..metrics.descriptions import described, headline, value_of
+from ..metrics.question import Question
 from ..metrics.registry import catalog
 from ..outlets.store.export import for_csv
 from ..outlets.store.reader import NO_CAUSES, fault_of_row
@@ -34,10 +38,8 @@ from ..report.failure_modes import as_data as modes_as_data
 from ..report.failure_modes import modes_of
 from ..report.mode_cases import references_of, stored_cases
 from ..statistics.groups import Compared, Difference, adjusted_ps, compare_values, difference
-from ..statistics.weighted import Estimate
 from .labels import Labels
 from .parameters import Problem, facts_in, filter_of
-from .questions import question_about
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -116,7 +118,6 @@ class Api:
 
     @property
     def now(self) -> float:
-        """Seconds since the Unix epoch."""
         return self.clock.time_ns() / 1e9
 
     @contextmanager
@@ -165,6 +166,7 @@ class Api:
             scores = with_evidence(rows, content)
             outcomes = {**(views.why(turn_id) or {}), **(self.outcomes(turn_id) or {})}
             conversation = self._conversation(views, turn, request)
+        url = self.options.trace_url
         return {
             "turn": turn,
             "content": content,
@@ -174,7 +176,7 @@ class Api:
             "texts": _texts(content, scores),
             "outcomes": outcomes,
             "conversation": conversation,
-            "trace_url": self._trace_url(turn),
+            "trace_url": url and url.replace("{trace_id}", urllib.parse.quote(turn["trace_id"] or "", safe="")),
             "labels": self.labels.of(turn_id) if self.labels is not None else [],
         }
 
@@ -198,7 +200,7 @@ class Api:
             score = next((score for score in scores if score["metric"] == metric), None)
             sent = views.questions(score["result_id"]) if score is not None else []
         if score is None or not sent:
-            return {**question_about(content, metric, self.parameters(metric)), "sent": []}
+            return {**_question_about(content, metric, self.parameters(metric)), "sent": []}
         stage, text = sent[0]["stage"], sent[0]["question"]
         return {"metric": metric, "version": score["version"], "stage": stage, "system": SYSTEM, "question": text, "sent": sent}
 
@@ -222,7 +224,8 @@ class Api:
         if form == "csv":
             return FileResponse(_as_csv(rows), "text/csv; charset=utf-8", "turns.csv")
         if form == "dataset":
-            rows = [row for turn in rows if (row := _as_case(turn)) is not None]
+            asked = [(turn["turn_id"], (turn["content"] or {}).get("input")) for turn in rows]
+            rows = [{"case_id": turn_id, "input": text} for turn_id, text in asked if text]
             if not rows:
                 raise Problem(
                     404,
@@ -248,14 +251,15 @@ class Api:
         wanted = self._filter(request)
         with self.views() as views:
             extent = views.extent(request.reader.tenant)
+            releases = [version for version, _ in views.releases(Filter(tenant=request.reader.tenant))[-2:]]
             metrics = views.metrics_of()
             if request.reader.tenant is not None:
                 own = {cell.metric for cell in views.cells(Filter(tenant=request.reader.tenant))}
                 metrics = {name: facts for name, facts in metrics.items() if name in own}
             return {
                 **{
-                    f"{name}s": _counted(views.groups_of(name, wanted, _MOST_VALUES))
-                    for name in ("agent", "service", "version", "model", "judge")
+                    f"{by}s": [{"name": name, "turns": n} for name, n in views.groups_of(by, wanted, _MOST_VALUES).items()]
+                    for by in ("agent", "service", "version", "model", "judge")
                 },
                 "metrics": [{"name": name, **facts} for name, facts in metrics.items()],
                 "since": extent[0] if extent is not None else None,
@@ -267,11 +271,10 @@ class Api:
                 "tenant": request.reader.tenant,
                 **self._warnings(request.reader),
                 "trace_url": self.options.trace_url,
-                "compared": self.options.compared or _last_two(views, request.reader.tenant),
+                "compared": self.options.compared or (releases if len(releases) == 2 else None),
             }
 
     def _warnings(self, reader: Reader) -> dict[str, Any]:
-        """Return the remaining US dollars of the tightest judge budget, budgets that are nearly used up, and unread traces."""
         status = self.status() if self.status is not None and reader.tenant is None else {}
         budgets = status.get("budgets", [])
         return {
@@ -532,7 +535,13 @@ class Api:
         return {
             "id": conversation,
             "turns": [
-                {"turn_id": one["turn_id"], "at": one["at"], "failed": [score["metric"] for score in scores.get(one["turn_id"], []) if _is_bad(score)]}
+                {
+                    "turn_id": one["turn_id"], "at": one["at"],
+                    "failed": [
+                        score["metric"] for score in scores.get(one["turn_id"], [])
+                        if score["status"] == "error" or (score["passed"] is False and score["direction"] != "neutral")
+                    ],
+                }
                 for one in found
             ],
         }  # fmt: skip
@@ -551,11 +560,6 @@ class Api:
             turn_id: {"asked": _short(asked), "answered": _short(answered)}
             for turn_id, asked, answered in views.texts_of(turn_ids, _BEGINNING)
         }
-
-    def _trace_url(self, turn: Mapping[str, Any]) -> str | None:
-        if self.options.trace_url is None:
-            return None
-        return self.options.trace_url.replace("{trace_id}", urllib.parse.quote(turn["trace_id"] or "", safe=""))
 
 
 # --- forms -----------------------------------------------------------------------------------------------------------
@@ -588,12 +592,7 @@ def _texts(content: Mapping[str, Any] | None, scores: list[dict[str, Any]]) -> d
     return {path: jsonio.text_of(value) for path, value in values.items() if not isinstance(value, str)}
 
 
-def _is_bad(score: Mapping[str, Any]) -> bool:
-    return score["status"] == "error" or (score["passed"] is False and score["direction"] != "neutral")
-
-
 def _changes(views: Views, since: float, reader: Reader) -> list[dict[str, Any]]:
-    """Return the stored changes since a time that the reader can see."""
     return [change for change in views.changes(since) if reader.tenant in (None, change["tenant"])]
 
 
@@ -603,7 +602,6 @@ def _require_causes(views: Views) -> None:
 
 
 def _differences(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the metrics whose values differ, with the differences."""
     later = {score["metric"]: score for score in after}
     found = []
     for score in before:
@@ -615,10 +613,6 @@ def _differences(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> l
                 "passed_before": score["passed"], "passed_after": other["passed"], "difference": other["value"] - score["value"] if both else None,
             })  # fmt: skip
     return found
-
-
-def _counted(groups: Mapping[str, int]) -> list[dict[str, Any]]:
-    return [{"name": name, "turns": turns} for name, turns in groups.items()]
 
 
 def _badness(passed: float | None, errors: float) -> tuple[float, float]:
@@ -638,12 +632,6 @@ def _in_short(rows: Sequence[Mapping[str, Any]], causes: bool) -> dict[str, Any]
         "turns": len(rows), "failed": sum(row["failed"] for row in rows) / len(rows) if rows and causes else None,
         "p50_s": p50, "p95_s": p95, "cost_usd": math.fsum(costs) / len(costs) if costs else None,
     }  # fmt: skip
-
-
-def _last_two(views: Views, tenant: str | None) -> list[str] | None:
-    """Return the two latest versions, the earlier one first."""
-    found = [version for version, _ in views.releases(Filter(tenant=tenant))[-2:]]
-    return found if len(found) == 2 else None
 
 
 def _group(cell: SumCell) -> dict[str, Any]:
@@ -710,11 +698,7 @@ def _point(cell: SumCell, unit: str | None) -> dict[str, Any]:
     if not cell.metric:
         return {**found, **_usage(cell)}
     estimate = cell.estimate(unit)
-    return {**found, **(dict.fromkeys(("mean", "low", "high")) if estimate is None else _of_estimate(estimate))}
-
-
-def _of_estimate(estimate: Estimate) -> dict[str, float]:
-    return {"mean": estimate.mean, "low": estimate.low, "high": estimate.high}
+    return {**found, **{name: None if estimate is None else getattr(estimate, name) for name in ("mean", "low", "high")}}
 
 
 _COMPARED = 50_000
@@ -757,6 +741,39 @@ def _as_csv(rows: list[dict[str, Any]]) -> bytes:
     return out.getvalue().encode()
 
 
-def _as_case(turn: Mapping[str, Any]) -> dict[str, Any] | None:
-    content = turn["content"] or {}
-    return {"case_id": turn["turn_id"], "input": content["input"]} if content.get("input") else None
+# --- the prompt of a judged metric -----------------------------------------------------------------------------------
+
+
+class _PromptRecorder(JudgeModel):
+    """Judge that records its first prompt and never answers."""
+
+    model = "nobody"
+
+    def __init__(self) -> None:
+        self.question: str | None = None
+        self.stage: str | None = None
+
+    def answer(self, question: Question) -> dict[str, Any]:
+        if self.question is None:
+            self.question, self.stage = prompt_of(question).text, question.stage
+        raise JudgeError("nobody is asked")
+
+
+def _question_about(content: Mapping[str, Any], metric: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the first prompt that a judged metric would send about a turn. Later prompts depend on the replies. ``content`` is
+    the turn in the form ``turn.v1``. Raises Problem if the metric is unknown, the content is invalid, or the metric sends no
+    prompt about this turn.
+    """
+    try:
+        bound = get_metric(metric, **parameters)
+        turn = Turn.from_dict(dict(content))
+    except AgentEvalError as error:
+        raise Problem(404, str(error)) from None
+    judge = _PromptRecorder()
+    score = bound.evaluate(turn, judge=judge)
+    if judge.question is None:
+        raise Problem(
+            404,
+            f"{metric}: makes no judge call for this turn: {score.status} {score.detail.get('reason', score.error_type or '')}",
+        )
+    return {"metric": metric, "version": bound.metric.version, "stage": judge.stage, "system": SYSTEM, "question": judge.question}

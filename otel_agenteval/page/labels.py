@@ -12,17 +12,20 @@ from ..core import jsonio
 from ..core.files import private
 from .parameters import Problem
 
-_LONGEST_ID, _LONGEST_COMMENT = 200, 10_000
-FIELDS: Mapping[str, str] = {
-    "turn_id": "id of the turn",
-    "label": "pass or fail; null removes an earlier label",
-    "metric": "metric of the label; if absent, the whole turn",
-    "value": "correct value of the score",
-    "rating": "1 to 5",
-    "comment": "free text",
-    "chosen": "how the turn was chosen: random, doubtful (close to the threshold), or hand. Only random ones count for rates",
-}
 CHOICES = ("random", "doubtful", "hand")
+FIELDS: Mapping[str, Mapping[str, Any]] = {
+    "turn_id": {"description": "id of the turn", "type": "string", "minLength": 1, "maxLength": 200},
+    "label": {"description": "pass or fail; null removes an earlier label", "enum": ["pass", "fail", None]},
+    "metric": {"description": "metric of the label; if absent, the whole turn", "type": ["string", "null"], "minLength": 1, "maxLength": 200},
+    "value": {"description": "correct value of the score", "type": ["number", "null"], "minimum": -1e9, "maximum": 1e9},
+    "rating": {"description": "1 to 5", "type": ["number", "null"], "minimum": 1, "maximum": 5},
+    "comment": {"description": "free text", "type": ["string", "null"], "maxLength": 10_000},
+    "chosen": {
+        "description": "how the turn was chosen: random, doubtful (close to the threshold), or hand. Only random ones count for rates",
+        "enum": [*CHOICES, None],
+    },
+}  # fmt: skip
+"""JSON Schema of a label's keys. ``turn_id`` and ``label`` are required."""
 
 
 class Labels:
@@ -84,14 +87,14 @@ def _checked(given: Any) -> dict[str, Any]:
             raise Problem(400, f"{key[:40]!r}: unknown key of a label; known keys: {', '.join(FIELDS)}")
     if "label" not in given or given["label"] not in ("pass", "fail", None):
         raise Problem(400, 'label: must be "pass", "fail" or null')
-    for key, shortest, longest in (("turn_id", 1, _LONGEST_ID), ("metric", 1, _LONGEST_ID), ("comment", 0, _LONGEST_COMMENT)):
-        text = given.get(key)
-        if (text is not None or key == "turn_id") and not (isinstance(text, str) and shortest <= len(text) <= longest):
-            raise Problem(400, f"{key}: must be a string of {shortest} to {longest:,} characters")
+    for key in ("turn_id", "metric", "comment"):
+        text, least, most = given.get(key), FIELDS[key].get("minLength", 0), FIELDS[key]["maxLength"]
+        if (text is not None or key == "turn_id") and not (isinstance(text, str) and least <= len(text) <= most):
+            raise Problem(400, f"{key}: must be a string of {least} to {most:,} characters")
     if given.get("chosen") not in (None, *CHOICES):
         raise Problem(400, f"chosen: must be one of {', '.join(CHOICES)}")
-    for key, least, most in (("value", -1e9, 1e9), ("rating", 1, 5)):
-        value = given.get(key)
+    for key in ("value", "rating"):
+        value, least, most = given.get(key), FIELDS[key]["minimum"], FIELDS[key]["maximum"]
         if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= most):
             raise Problem(400, f"{key}: must be a number from {least:g} to {most:g}")
     return {key: given.get(key) for key in FIELDS}

@@ -7,7 +7,6 @@ from typing import Any
 from .. import __version__
 from ..core.finding import SEVERITIES
 from ..evaluation.turn_facts import CONDITION
-from .labels import CHOICES
 from .parameters import MOST_GIVEN, Parameter
 from .routes import BASE, ROUTES, Route
 
@@ -54,33 +53,27 @@ def document() -> dict[str, Any]:
 
 
 def _operation(route: Route) -> dict[str, Any]:
+    if any("/" in one for one in route.gives):
+        content: dict[str, Any] = {media: {"schema": {"type": "string"}} for media in route.gives}
+    else:
+        known = {name: schema for name, schema in _GIVEN.items() if name in route.gives}
+        content = {"application/json": {"schema": {"type": "object", "required": list(route.gives), "properties": known}}}
     found: dict[str, Any] = {
         "summary": route.about,
         "operationId": f"{route.method.lower()}{route.path.replace('/', '_').replace('{', '').replace('}', '')}",
         "parameters": [_parameter(one, "path") for one in route.in_path] + [_parameter(one, "query") for one in route.query],
         "responses": {
-            "200": {"description": "The answer", "content": _content(route)},
+            "200": {"description": "The answer", "content": content},
             **dict.fromkeys(("400", "401", "403", "404", "409", "503"), _PROBLEM),
             "431": _TOO_LONG,
         },
     }
     if route.body is not None:
-        properties = {name: {"description": about, **_BODY[name]} for name, about in route.body.items()}
-        schema = {"type": "object", "required": ["turn_id", "label"], "properties": properties, "additionalProperties": False}
+        schema = {"type": "object", "required": ["turn_id", "label"], "properties": route.body, "additionalProperties": False}
         found["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
         found["responses"] |= {"413": _PROBLEM, "415": _PROBLEM}
     return found
 
-
-_BODY: dict[str, dict[str, Any]] = {
-    "turn_id": {"type": "string", "minLength": 1, "maxLength": 200},
-    "label": {"enum": ["pass", "fail", None]},
-    "metric": {"type": ["string", "null"], "minLength": 1, "maxLength": 200},
-    "value": {"type": ["number", "null"], "minimum": -1e9, "maximum": 1e9},
-    "rating": {"type": ["number", "null"], "minimum": 1, "maximum": 5},
-    "comment": {"type": ["string", "null"], "maxLength": 10_000},
-    "chosen": {"enum": [*CHOICES, None]},
-}
 
 _EXCERPT: dict[str, Any] = {
     "path": {"type": "string", "description": "place in the turn, such as output or tool_calls[0].result"},
@@ -154,13 +147,6 @@ _GIVEN: dict[str, dict[str, Any]] = {
     },
 }
 """Schemas of keys of response bodies."""
-
-
-def _content(route: Route) -> dict[str, Any]:
-    if any("/" in one for one in route.gives):
-        return {media: {"schema": {"type": "string"}} for media in route.gives}
-    properties = {name: schema for name, schema in _GIVEN.items() if name in route.gives}
-    return {"application/json": {"schema": {"type": "object", "required": list(route.gives), "properties": properties}}}
 
 
 def _parameter(one: Parameter, where: str) -> dict[str, Any]:

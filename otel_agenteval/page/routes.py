@@ -34,8 +34,8 @@ class Route:
     about: str
     query: tuple[Parameter, ...] = ()
     in_path: tuple[Parameter, ...] = ()
-    body: Mapping[str, str] | None = None
-    """Keys of the request body, with their descriptions."""
+    body: Mapping[str, Mapping[str, Any]] | None = None
+    """Keys of the request body, with their JSON Schema."""
     gives: tuple[str, ...] = ()
     """Keys of the response body, or its media types."""
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..core.notebook_html import table_html
+from ..core.display import table_html
 from ..core.score import Score, pass_rate
 from ..core.turn import Turn
 from ..outlets.accounting import outcome

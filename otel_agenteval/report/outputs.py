@@ -12,10 +12,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TextIO
 
+from ..core.display import LINES, escaped
 from ..core.errors import AgentEvalError, ConfigError
 from ..core.files import private
 from ..core.score import Score
-from ..core.terminal import LINES, escaped
 from ..core.turn import Turn
 from ..core.wellformed import well_formed
 from ..evaluation.redaction import Redactor, leaving

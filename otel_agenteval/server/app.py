@@ -17,8 +17,8 @@ from ..config.root import Config
 from ..core import semconv
 from ..core.clock import SYSTEM_CLOCK, Clock
 from ..core.errors import ConfigError
+from ..core.files import fault_of_folder, warn_of_fault
 from ..core.threads import mark_as_ours
-from ..core.writable import fault_of_folder, warn_of_fault
 from ..dialects.capture import advice_on
 from ..engine.builder import engine_from
 from ..engine.engine import BEHIND_OTLP

@@ -13,11 +13,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal
 
-from ..config.tenants import TenantOptions
+from ..config.serve import TenantOptions
 from ..core import semconv
+from ..core.pacing import TokenBucket
 from ..core.telemetry import Telemetry
 from ..core.tenancy import base_of, number_of
-from ..core.token_bucket import TokenBucket
 from ..engine.status import TenantTurns
 from .responses import Refusal
 

@@ -19,7 +19,7 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from ..core.terminal import escaped
+from ..core.display import escaped
 
 FORMATS = ("text", "json")
 LEVELS = ("debug", "info", "warning", "error")

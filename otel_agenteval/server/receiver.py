@@ -17,8 +17,8 @@ from ..config.serve import ServeOptions
 from ..core import jsonio
 from ..core.clock import SYSTEM_CLOCK, Clock
 from ..core.errors import NotOtlp
+from ..core.pacing import TokenBucket
 from ..core.tenancy import base_of, trace_name
-from ..core.token_bucket import TokenBucket
 from ..engine.engine import Engine
 from ..spans.otlp import Signal
 from ..spans.split import count_records

@@ -32,7 +32,7 @@ from prometheus_client.samples import Sample
 from ..config.root import Config
 from ..config.types import split_address
 from ..core.errors import ConfigError
-from ..core.retry import backoff
+from ..core.pacing import backoff
 from .admin import GetHandler, Metrics
 from .guard import Guard
 from .health import Check, Readiness, checks_in

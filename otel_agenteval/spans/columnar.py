@@ -34,10 +34,9 @@ from contextlib import suppress
 from typing import Any
 
 from ..core import jsonio
-from ..core.bounded import bounded_name
 from ..core.errors import NotASpan
 from ..core.extras import require
-from ..core.wellformed import plain
+from ..core.wellformed import bounded_name, plain
 from .otlp import HAS_IS_REMOTE, IS_REMOTE, SERVER, OtlpLog, from_hex, is_server, whole_number
 from .record import LogPart, SpanEvent, SpanRecord, cut_long_values, time_of
 

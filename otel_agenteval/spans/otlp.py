@@ -13,11 +13,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from sys import intern
 from typing import Any, Literal
 
-from ..core.bounded import bounded_name
 from ..core.errors import NotASpan
 from ..core.feedback import is_feedback_record
 from ..core.semconv import EVENT, RESULT_ID, SCOPE, TURN_ID
-from ..core.wellformed import plain
+from ..core.wellformed import bounded_name, plain
 from .record import LogPart, SpanEvent, SpanRecord, time_of
 
 Signal = Literal["traces", "logs"]

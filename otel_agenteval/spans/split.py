@@ -15,9 +15,9 @@ from typing import Any, TypeVar, cast
 from google.protobuf.message import DecodeError
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
-from ..core.bounded import bounded_name
 from ..core.errors import NotOtlp
 from ..core.feedback import is_feedback
+from ..core.wellformed import bounded_name
 from .otlp import HAS_IS_REMOTE, IS_REMOTE, SERVER, OtlpLog, _log_from_proto
 from .pairs import attributes_of, pairs_of, read_all, value_of
 from .record import LAST_NS, MAX_VALUE_CHARS, UNSET, SpanEvent, SpanRecord, cut_long_values, time_of

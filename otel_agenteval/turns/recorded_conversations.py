@@ -7,7 +7,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 
-from ..config.conversation import ConversationOptions
+from ..config.turn import ConversationOptions
 from ..core.score import Score
 from ..core.turn import Turn
 from ..metrics.bound_metric import BoundMetric, asked_in

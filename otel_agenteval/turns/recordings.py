@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import IO
 
 from ..core import jsonio
+from ..core.display import escaped
 from ..core.errors import AgentEvalError, NotASpan
 from ..core.extras import require
-from ..core.terminal import escaped
 from ..core.turn import Turn
 from ..core.turn_cost import add_cost
 from ..dialects.reader import CALLER, UnreadTrace, unread_trace

@@ -22,8 +22,8 @@ from otel_agenteval.config.budget import BudgetOptions, SpendingOptions
 from otel_agenteval.config.loader import load_config
 from otel_agenteval.config.section import options_of
 from otel_agenteval.core import semconv
-from otel_agenteval.core.circuit_breaker import CircuitBreaker
 from otel_agenteval.core.errors import ConfigError
+from otel_agenteval.core.pacing import CircuitBreaker
 from otel_agenteval.engine.builder import engine_from
 from otel_agenteval.judging.budget import WINDOWS, Bound, JudgeBudget, bounds_of
 from otel_agenteval.judging.budgeted import CommandBudget

@@ -20,7 +20,7 @@ from opentelemetry.trace import TraceState
 import otel_agenteval as oa
 from otel_agenteval.cli.main import main
 from otel_agenteval.config.loader import load_config
-from otel_agenteval.config.selector import Selector
+from otel_agenteval.config.metrics import Selector
 from otel_agenteval.core import semconv
 from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.core.score import Score

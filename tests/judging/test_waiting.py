@@ -15,7 +15,7 @@ import pytest
 
 from otel_agenteval.config.loader import load_config
 from otel_agenteval.core import semconv
-from otel_agenteval.core.circuit_breaker import CircuitBreaker
+from otel_agenteval.core.pacing import CircuitBreaker
 from otel_agenteval.judging import factory
 from otel_agenteval.judging.models import judge_from
 from tests.judging.test_live import held

@@ -246,14 +246,10 @@ def test_it_stops_once_the_money_is_spent(bench: Any, server: Server, monkeypatc
 def test_an_interrupted_bench_reports_what_there_is(bench: Any, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     answering(server, lambda case: case.middle)
 
-    class Impatient:
-        def note(self, outcome: Any, run: BenchRun) -> None:
-            raise KeyboardInterrupt
+    def interrupt(outcome: Any, run: BenchRun) -> None:
+        raise KeyboardInterrupt
 
-        def end(self) -> None:
-            """Nothing was shown."""
-
-    monkeypatch.setattr(command, "_Progress", Impatient)
+    monkeypatch.setattr(command, "_print_progress", interrupt)
     status, out, _ = bench(*FIELDS, max_concurrency=1)
     assert status == 130
     assert f"1 of {len(fields())} evaluations" in out

@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 
 import otel_agenteval as oa
-from otel_agenteval.core.circuit_breaker import CircuitBreaker
 from otel_agenteval.core.errors import JudgeError
-from otel_agenteval.core.token_bucket import TokenBucket
+from otel_agenteval.core.pacing import CircuitBreaker, TokenBucket
 from otel_agenteval.judging.models.connections import Bounds, Channel, Connections
 from otel_agenteval.judging.models.request_options import RequestOptions
 from otel_agenteval.judging.models.transport import RateLimits

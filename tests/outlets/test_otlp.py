@@ -21,7 +21,7 @@ from google.rpc.status_pb2 import Status
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
 
 from otel_agenteval.config.loader import effective_yaml, load_config
-from otel_agenteval.config.otlp import OtlpOptions
+from otel_agenteval.config.outlets import OtlpOptions
 from otel_agenteval.core import semconv
 from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.core.score import Score

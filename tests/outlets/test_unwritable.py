@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from otel_agenteval.config.loader import load_config
-from otel_agenteval.core.writable import fault_of_file, fault_of_folder
+from otel_agenteval.core.files import fault_of_file, fault_of_folder
 from otel_agenteval.engine.builder import engine_from
 from tests.support.service import Sidecar, turn_of
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import otel_agenteval as oa
-from otel_agenteval.config.webhook import WebhookOptions
+from otel_agenteval.config.outlets import WebhookOptions
 from otel_agenteval.core.finding import Finding, detail_of
 from otel_agenteval.core.score import Score
 from otel_agenteval.core.telemetry import Telemetry

@@ -20,7 +20,7 @@ import otel_agenteval as oa
 from otel_agenteval.cli.main import main
 from otel_agenteval.config.turn import TurnOptions
 from otel_agenteval.core import semconv
-from otel_agenteval.core.notebook_html import facts_html, table_html
+from otel_agenteval.core.display import facts_html, table_html
 from otel_agenteval.core.telemetry import Telemetry
 from otel_agenteval.core.wellformed import for_document
 from otel_agenteval.outlets.otlp.metrics import MetricsEncoder

@@ -13,8 +13,8 @@ import otel_agenteval as oa
 from otel_agenteval.cli.main import main
 from otel_agenteval.config.loader import load_config
 from otel_agenteval.core.errors import ConfigError
+from otel_agenteval.core.files import fault_of_file, fault_of_folder
 from otel_agenteval.core.score import MOST_EXPLAINED
-from otel_agenteval.core.writable import fault_of_file, fault_of_folder
 from otel_agenteval.evaluation.redaction import KINDS, Redactor
 from tests.support.service import Sidecar, turn_of
 

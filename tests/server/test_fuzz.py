@@ -22,8 +22,8 @@ from google.protobuf.json_format import MessageToDict
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from otel_agenteval.core.bounded import bounded_name
 from otel_agenteval.core.errors import NotOtlp
+from otel_agenteval.core.wellformed import bounded_name
 from otel_agenteval.spans.otlp import from_json
 from otel_agenteval.spans.split import split_spans
 from tests.support.otlp_messages import message_of

@@ -16,8 +16,8 @@ from otel_agenteval.cli.main import main
 from otel_agenteval.config.loader import effective_yaml, load_config
 from otel_agenteval.core import semconv
 from otel_agenteval.core.errors import ConfigError
+from otel_agenteval.core.pacing import TokenBucket
 from otel_agenteval.core.tenancy import base_of, number_of, tenant_of, trace_id_of, turn_id_in
-from otel_agenteval.core.token_bucket import TokenBucket
 from otel_agenteval.outlets.store.reader import StoreReader
 from otel_agenteval.server.settings import check_exposure
 from otel_agenteval.spans.split import split_spans

@@ -7,9 +7,9 @@ from typing import Any
 
 import orjson
 
-from otel_agenteval.core.bounded import MOST, NAME_BYTES
 from otel_agenteval.core.score import Score
 from otel_agenteval.core.turn import Turn
+from otel_agenteval.core.wellformed import MOST, NAME_BYTES
 from otel_agenteval.metrics.bound_metric import BoundMetric
 from otel_agenteval.metrics.registry import catalog
 from otel_agenteval.outlets.turn_text import render_turn

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from otel_agenteval.core.remembered import forget
+from otel_agenteval.core.caches import forget
 
 SIZES = (1_000, 4_000, 16_000)
 STEEPEST = 6.0

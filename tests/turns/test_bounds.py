@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import otel_agenteval as oa
-from otel_agenteval.core.bounded import MOST, NAME_BYTES, bounded_name
 from otel_agenteval.core.turn import Turn
+from otel_agenteval.core.wellformed import MOST, NAME_BYTES, bounded_name
 from otel_agenteval.spans.split import split_spans
 from tests.support.rig import Rig
 from tests.support.service import AGENT, CHAT, Sidecar, request

@@ -16,7 +16,7 @@ from ...judging.models import embedder_from, judge_from
 from ...judging.models.probe import probe
 from ...metrics.bound_metric import asked_in
 from ...outlets.store.postgres import is_address
-from .finding import BAD, GOOD, NOTE, DoctorFinding, Findings
+from . import BAD, GOOD, NOTE, DoctorFinding, Findings
 
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 _SHORT = 0.2
@@ -45,7 +45,6 @@ def option_findings(config: Config) -> Findings:
 
 
 def _texts(value: Any, path: str) -> Iterator[tuple[str, str]]:
-    """Yield the path and the text of each option, including those in lists and mappings."""
     if isinstance(value, str):
         yield path, value
     elif isinstance(value, Mapping):
@@ -57,7 +56,6 @@ def _texts(value: Any, path: str) -> Iterator[tuple[str, str]]:
 
 
 def _options(section: Section, path: str) -> Iterator[tuple[str, Any, Option]]:
-    """Yield the path, the value and the declaration of each option."""
     for name, option in options_of(type(section)).items():
         value, place = getattr(section, name), f"{path}{name}"
         if isinstance(value, Section):

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from ... import __version__
 from ...core.packages import Instrumentation, installed, instrumentations
 from ...dialects.capture import Capture, of_package
-from .finding import BAD, GOOD, NOTE, DoctorFinding, Findings
+from . import BAD, GOOD, NOTE, DoctorFinding, Findings
 
 LIBRARIES = {
     "openai": "openinference-instrumentation-openai", "anthropic": "openinference-instrumentation-anthropic",
@@ -64,7 +64,11 @@ def instrumentation_findings(env: Mapping[str, str]) -> Findings:
     """Check that each instrumentation works and captures content."""
     found = sorted(instrumentations())
     packages = installed()
-    captures = {one: capture for one in found if (capture := of_package(one.name)) is not None and _is_genai(one)}
+    captures: dict[Instrumentation, Capture] = {}
+    for one in found:
+        is_genai = one.name.startswith("openinference-") or "genai" in one.name or not _GENAI_LIBRARIES.isdisjoint(one.targets)
+        if is_genai and (capture := of_package(one.name)) is not None:
+            captures[one] = capture
     for one in captures:
         if one.is_broken:
             have = ", ".join(f"{target} {packages.get(target, 'not installed')}" for target in one.targets)
@@ -84,24 +88,22 @@ def instrumentation_findings(env: Mapping[str, str]) -> Findings:
                 f"{names} both trace {target}: each call makes two spans",
                 "scores count each call once; remove one instrumentation to reduce overhead",
             )
-    yield from _by_themselves(env)
+    for name in _OWN_TRACING:
+        version, own_capture = packages.get(name), of_package(name)
+        is_repeated = name == "pydantic-ai-slim" and "pydantic-ai" in packages
+        if version is not None and own_capture is not None and not is_repeated:
+            yield _content(f"{name} {version}", own_capture, env)
     for name, instrumentation in LIBRARIES.items():
         if name in packages and name not in of_target and not _is_traced_otherwise(name, found):
             what = f"{name} {packages[name]} is installed without an instrumentation"
             yield DoctorFinding(NOTE, what, f"if your agent uses it: pip install {instrumentation}")
 
 
-def _is_genai(one: Instrumentation) -> bool:
-    """Return True if an instrumentation traces models or agents, not a web server or a database."""
-    return (
-        one.name.startswith("openinference-") or "genai" in one.name or any(target in _GENAI_LIBRARIES for target in one.targets)
-    )
-
-
 _GENAI_LIBRARIES = frozenset((
     *LIBRARIES, "langchain", "langchain-community", "google-generativeai", "google-cloud-aiplatform", "botocore", "haystack-ai", "llama-index",
     "replicate", "together", "transformers", "ibm-watsonx-ai", "writer-sdk", "alephalpha", "aleph-alpha-client", "vertexai", "mcp", "crewai-tools",
 ))  # fmt: skip
+"""Libraries whose instrumentations trace models or agents, not a web server or a database."""
 
 
 def _is_traced_otherwise(name: str, found: Sequence[Instrumentation]) -> bool:
@@ -116,15 +118,7 @@ _OWN_TRACING = (
     "pydantic-ai-slim", "pydantic-ai", "google-adk", "strands-agents", "semantic-kernel", "agent-framework", "haystack-ai", "litellm", "langfuse",
     "logfire", "openlit", "mlflow",
 )  # fmt: skip
-
-
-def _by_themselves(env: Mapping[str, str]) -> Findings:
-    """Check frameworks and SDKs that make spans without an instrumentation."""
-    for name in _OWN_TRACING:
-        version = installed().get(name)
-        capture = of_package(name)
-        if version is not None and capture is not None and not (name == "pydantic-ai-slim" and "pydantic-ai" in installed()):
-            yield _content(f"{name} {version}", capture, env)
+"""Frameworks and SDKs that make spans without an instrumentation."""
 
 
 def _content(what: str, capture: Capture, env: Mapping[str, str]) -> DoctorFinding:
@@ -134,7 +128,6 @@ def _content(what: str, capture: Capture, env: Mapping[str, str]) -> DoctorFindi
     if on:
         return DoctorFinding(GOOD, f"{what} captures content")
     off = [f"{name}={env[name]}" for name in capture.off if env.get(name)]
-    advice = (
-        f"unset {', '.join(off)}" if off else f"set {', '.join(f'{key}={value}' for key, value in capture.variables.items())}"
-    )
+    wanted = [f"{name}={value}" for name, value in capture.variables.items()]
+    advice = f"unset {', '.join(off)}" if off else f"set {', '.join(wanted)}"
     return DoctorFinding(BAD, f"{what} doesn't capture content, so most metrics are skipped", advice)

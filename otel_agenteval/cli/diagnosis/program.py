@@ -22,8 +22,8 @@ from ...turns.recordings import Reading, read_items, read_turns, wholes_of
 from ...turns.roots import SpanGroup
 from ...turns.stitching import reader_of
 from ..reading import named
-from ..recorded_program import facts_about, run_recorded, why_nothing
-from .finding import BAD, GOOD, NOTE, DoctorFinding, Findings, missing_finding
+from ..record import facts_about, run_recorded, why_nothing
+from . import BAD, GOOD, NOTE, DoctorFinding, Findings, missing_finding
 
 _MOST_REASON = 40
 """Maximum characters of a reason for a skipped metric."""
@@ -36,7 +36,10 @@ def program_findings(program: Sequence[str], config: Config, metrics: Selected) 
         if code:
             yield DoctorFinding(NOTE, f"the program exited with code {code}")
         facts = facts_about(out)
-        others = sorted({fact["python"] for fact in facts if "python" in fact and not _is_this_python(fact["python"])})
+        here = Path(sys.executable)
+        pythons = sorted({fact["python"] for fact in facts if fact.get("python") is not None})
+        # the same environment can have several names of one interpreter, such as python3
+        others = [one for one in pythons if Path(one).parent != here.parent or Path(one).resolve() != here.resolve()]
         if others:
             yield DoctorFinding(NOTE, f"the program ran in another Python, {others[0]}; the checks above are about this one")
         if not out.exists():
@@ -56,14 +59,6 @@ def program_findings(program: Sequence[str], config: Config, metrics: Selected) 
     turns = [turn for _, turn in found]
     if turns:
         yield from metric_findings(turns, config, metrics)
-
-
-def _is_this_python(path: str | None) -> bool:
-    """Return True if the path is this interpreter, also under another name in the same environment (``python3``)."""
-    if path is None:
-        return True
-    here, other = Path(sys.executable), Path(path)
-    return here.parent == other.parent and here.resolve() == other.resolve()
 
 
 def span_findings(spans: Sequence[SpanRecord], reading: Reading) -> Findings:

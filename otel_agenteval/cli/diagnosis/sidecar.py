@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from ...core.errors import ConfigError, refusal
 from ...core.outbound import answer_of, client_to
-from .finding import BAD, GOOD, NOTE, DoctorFinding, Findings, missing_finding
+from . import BAD, GOOD, NOTE, DoctorFinding, Findings, missing_finding
 
 _REQUESTS, _RESULTS = "agenteval_serve_requests_total", "agenteval_results_total"
 _TAKEN = ("ok", "partial")
@@ -32,13 +32,11 @@ class _Page:
         return self._samples.get(name, ())
 
     def total(self, name: str, **labels: str) -> float:
-        """Return the sum over the samples with these labels."""
         return sum(
             value for have, value in self._samples.get(name, ()) if all(have.get(key) == one for key, one in labels.items())
         )
 
     def by(self, label: str, name: str, **labels: str) -> dict[str, float]:
-        """Return the sums by one label, without zeros."""
         found = {have[label]: self.total(name, **labels, **{label: have[label]}) for have, _ in self._samples.get(name, ())}
         return {value: total for value, total in found.items() if total}
 

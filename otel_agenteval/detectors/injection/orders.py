@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from ...core import jsonio
-from ...core.remembered import remembered
+from ...core.caches import remembered
 from ..texts import has_any
 from .calls import calls
 from .model import Rated, order_model

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterator
 from functools import cache, lru_cache
 
-from ...core.remembered import remembered
+from ...core.caches import remembered
 from .commands import may_command
 from .emails import emails
 from .named import is_named_secret

@@ -6,10 +6,9 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ...config.judge import CacheOptions
+from ...config.judge import CacheOptions, ServiceOptions
 from ...config.root import Config
 from ...config.section import options_of
-from ...config.service import ServiceOptions
 from ...config.types import KeyPath
 from ...core.clock import SYSTEM_CLOCK, Clock
 from ...core.errors import ConfigError

@@ -20,11 +20,9 @@ from typing import Any
 
 from ...config.types import http_url
 from ...core import jsonio
-from ...core.circuit_breaker import CircuitBreaker
 from ...core.errors import ConfigError, JudgeError, NotAnswered
-from ...core.retry import LONGEST_WAIT, backoff, retry_after
-from ...core.token_bucket import TokenBucket
-from ...core.unseen import unseen
+from ...core.pacing import LONGEST_WAIT, CircuitBreaker, TokenBucket, backoff, retry_after
+from ...core.threads import unseen
 from .aws import Sign
 from .connections import Bounds, BrokenAnswer, Connections, ReplyTooLarge
 from .request_options import RequestOptions

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ...config.job_queue import JobQueueOptions
+from ...config.judge import JobQueueOptions
 from ...core.clock import Clock
 from .base import Counter, Demand, Job, JobQueue, SpendBook
 from .sqlite import MemoryQueue, MemorySpendBook, SqliteQueue, SqliteSpendBook

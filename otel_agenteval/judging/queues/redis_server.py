@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import Any
 
 from ...core import forks
-from ...core.retry import backoff
+from ...core.pacing import backoff
 from ...core.threads import may_wait
 from .connect import connect, normal, unreachable
 

@@ -16,8 +16,8 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceResponse
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
-from ...config.otlp import OtlpOptions
-from ...core.retry import LONGEST_WAIT, retry_after
+from ...config.outlets import OtlpOptions
+from ...core.pacing import LONGEST_WAIT, retry_after
 
 if TYPE_CHECKING:
     import grpc

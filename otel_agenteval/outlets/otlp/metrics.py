@@ -13,11 +13,10 @@ from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
 from ...core import semconv
-from ...core.bounded import MOST
-from ...core.late_imports import late_imports
+from ...core.extras import late_imports
 from ...core.semconv import INSTRUMENTS, Instrument
 from ...core.telemetry import Distribution, Exemplar, Family, Labels, Telemetry
-from ...core.wellformed import for_label
+from ...core.wellformed import MOST, for_label
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.metrics.export import Metric

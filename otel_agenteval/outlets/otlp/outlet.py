@@ -11,13 +11,13 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ...config.otlp import OtlpOptions
+from ...config.outlets import OtlpOptions
 from ...config.types import LogEvents
 from ...core import semconv
 from ...core.clock import SYSTEM_CLOCK, Clock
 from ...core.errors import ConfigError
+from ...core.files import fault_of_folder
 from ...core.telemetry import Telemetry
-from ...core.writable import fault_of_folder
 from ...evaluation.scored_turn import Root, ScoredTurn
 from ...spans.otlp import Signal
 from ..base import Outlet, RecordAccount, Setup

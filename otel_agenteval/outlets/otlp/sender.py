@@ -14,10 +14,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from ...config.otlp import OtlpOptions
+from ...config.outlets import OtlpOptions
 from ...core import semconv
 from ...core.clock import Clock
-from ...core.retry import backoff
+from ...core.pacing import backoff
 from ...core.telemetry import Telemetry
 from ...core.threads import is_meant_for_host, started
 from ...spans.otlp import Signal

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from ...core import jsonio
+from ...core.display import LINES, escaped
 from ...core.errors import AgentEvalError
 from ...core.extras import require
 from ...core.files import private
-from ...core.terminal import LINES, escaped
 from ...core.wellformed import for_document
 from .reader import EXPORTED
 from .statements import SCORE_COLUMNS, TURN_COLUMNS

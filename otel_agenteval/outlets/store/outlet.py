@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 from ...config.outlets import StoreOptions
 from ...core import jsonio, semconv
-from ...core.bounded import bounded_name
 from ...core.clock import SYSTEM_CLOCK, Clock
 from ...core.errors import StoreError
 from ...core.score import Score
 from ...core.telemetry import Telemetry
 from ...core.turn import Turn
-from ...core.wellformed import well_formed
+from ...core.wellformed import bounded_name, well_formed
 from ...evaluation.first_fault import Fault, failed_metric, first_fault
 from ...evaluation.names import public_id, public_name
 from ...evaluation.redaction import Redactor

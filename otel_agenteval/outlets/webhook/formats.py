@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ...config.webhook import WebhookOptions
+from ...config.outlets import WebhookOptions
 from ..turn_text import one_line
 from .notices import Example, Notice
 

@@ -11,10 +11,10 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...config.webhook import WebhookOptions
+from ...config.outlets import WebhookOptions
 from ...core import jsonio
 from ...core.errors import ConfigError
-from ...core.retry import backoff, retry_after
+from ...core.pacing import backoff, retry_after
 from ...core.telemetry import Telemetry
 from ...core.threads import started
 from ...evaluation.scored_turn import Root, ScoredTurn

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from operator import attrgetter
 
-from ...core.bounded import is_count, sum_of
 from ...core.turn import ErrorInfo, LlmCall, Usage
+from ...core.wellformed import is_count, sum_of
 from ...dialects.generic.words import words_of
 from ...dialects.step import AGENT, CHAIN, GUARDRAIL, INNER, LLM, TOOL, WORKFLOW, Step
 from ...spans.record import SpanRecord

@@ -12,10 +12,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar
 
 from ...core import jsonio
-from ...core.bounded import bounded_name
 from ...core.tenancy import tenant_of, trace_id_of, turn_id_in
 from ...core.turn import AgentRun, CloseReason, Document, ErrorInfo, Reading, Retrieval, SpanInfo, Turn
-from ...core.wellformed import well_formed
+from ...core.wellformed import bounded_name, well_formed
 from ...dialects.content import REDACTED
 from ...dialects.generic.kinds import is_agent
 from ...dialects.generic.logged import LoggedCall

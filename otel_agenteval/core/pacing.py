@@ -1,4 +1,4 @@
-"""Circuit breakers that hold calls during the outage of a server.
+"""When to send requests: backoff after failures, the header ``Retry-After``, rate limits, and circuit breakers.
 
 When a model server is down, its jobs wait and keep their order until one of them succeeds. All processes that share a queue
 share the state. Single requests also have a breaker, without shared state, which covers judges that an application calls directly.
@@ -6,11 +6,78 @@ share the state. Single requests also have a breaker, without shared state, whic
 
 from __future__ import annotations
 
+import email.utils
+import math
+import random
 import threading
+from collections.abc import Callable
 from typing import Protocol
 
 from . import forks
-from .clock import Clock
+from .clock import SYSTEM_CLOCK, Clock
+
+LONGEST_WAIT = 3_600.0
+"""Maximum seconds that a server may request."""
+
+
+def backoff(failures: int, first: float, longest: float) -> float:
+    """Return a pause in seconds, doubled from ``first`` to ``longest``. A random half spreads the attempts of many clients."""
+    pause = min(longest, first * 2.0 ** min(max(0, failures - 1), 64))
+    return pause * random.uniform(0.5, 1.0)  # noqa: S311 - jitter, no secret
+
+
+def retry_after(header: str | None, clock: Clock = SYSTEM_CLOCK) -> float:
+    """Return the seconds that a ``Retry-After`` header requests, as a number or a date, at most an hour, or 0."""
+    try:
+        asked = float(header or 0)
+    except ValueError:
+        try:
+            asked = email.utils.parsedate_to_datetime(header or "").timestamp() - clock.time_ns() / 1e9
+        except (ValueError, OverflowError):
+            return 0.0
+    return 0.0 if math.isnan(asked) else min(LONGEST_WAIT, max(0.0, asked))
+
+
+class TokenBucket:
+    """Limits a rate: fills with ``rate`` tokens per second and holds one second's tokens, at least one. More can be taken. Later
+    ones then wait until the debt is paid. Thread-safe.
+    """
+
+    def __init__(self, rate: float, monotonic: Callable[[], float]) -> None:
+        self._rate = rate
+        self._left = max(1.0, rate)
+        self._monotonic = monotonic
+        self._filled_at = monotonic()
+        self._lock = threading.Lock()
+
+    def wait(self) -> float:
+        """Return the seconds until the bucket holds tokens, or 0 if it holds some."""
+        with self._lock:
+            self._fill()
+            return max(0.0, -self._left / self._rate)
+
+    def take(self, amount: float) -> float:
+        """Take tokens, or return a negative amount. Returns the seconds until all are there, at most until the bucket is full."""
+        with self._lock:
+            size = self._fill()
+            wait = max(0.0, min(amount, size) - self._left) / self._rate
+            self._left = min(size, self._left - amount)
+            return wait
+
+    def set_rate(self, rate: float) -> None:
+        """Change the rate. Tokens that were taken stay taken."""
+        with self._lock:
+            self._fill()
+            self._rate = rate
+            self._left = min(self._left, max(1.0, rate))
+
+    def _fill(self) -> float:
+        """Add the tokens since the last call, and return the bucket's size."""
+        now, size = self._monotonic(), max(1.0, self._rate)
+        self._left = min(size, self._left + (now - self._filled_at) * self._rate)
+        self._filled_at = now
+        return size
+
 
 _FIRST_HOLD, _LONGEST_HOLD = 30.0, 300.0
 _SHARE_OF_OUTAGE = 4
@@ -135,7 +202,6 @@ class CircuitBreakers:
             return found
 
     def all(self) -> dict[str, CircuitBreaker]:
-        """Return the breakers by server."""
         with self._lock:
             return self._found.copy()
 

@@ -1,4 +1,4 @@
-"""Results of reading texts, kept for the next time that a text is read.
+"""Caches: results of reading texts, and values by the identity of an object.
 
 An agent sends its instructions, tool definitions and history again with every model call, and several metrics read the
 same text. A function behind :func:`remembered` reads each of these texts once.
@@ -6,9 +6,10 @@ same text. A function behind :func:`remembered` reads each of these texts once.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 Result = TypeVar("Result")
 
@@ -42,7 +43,6 @@ def remembered(read: Callable[[str], Result], times: int = 1) -> Callable[[str],
 
 
 def forget() -> None:
-    """Discard all results."""
     global _older, _recent, _size
     _recent, _older, _size = {}, {}, 0
 
@@ -57,3 +57,36 @@ def _keep(key: tuple[Callable[[str], Any], str], found: object, times: int) -> N
         _recent, _older, _size = {}, _recent, 0
     _recent[key] = found
     _size += length
+
+
+Value = TypeVar("Value")
+
+
+class ByIdentity(Generic[Value]):
+    """Maps objects to values by identity, because telemetry providers can define equality and then aren't hashable. References
+    are weak. A value for an object that can't be weakly referenced is discarded. Not thread-safe.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[int, tuple[weakref.ref[Any], Value]] = {}
+
+    def get(self, owner: object) -> Value | None:
+        kept = self._kept.get(id(owner))
+        return kept[1] if kept is not None and kept[0]() is owner else None
+
+    def put(self, owner: object, value: Value) -> None:
+        """Store a value until the object is garbage-collected."""
+        identity = id(owner)
+
+        def forget(gone: weakref.ref[Any]) -> None:
+            kept = self._kept.get(identity)
+            if kept is not None and kept[0] is gone:  # the id may already belong to a new object
+                self._kept.pop(identity, None)
+
+        try:
+            self._kept[identity] = weakref.ref(owner, forget), value
+        except TypeError:
+            return
+
+    def __len__(self) -> int:
+        return len(self._kept)
