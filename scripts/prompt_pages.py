@@ -155,7 +155,7 @@ class Question:
     @property
     def text(self) -> str:
         """As it is sent, with ``WORD`` for the word that is drawn."""
-        sent = prompt_of(JudgeCall(self.stage, self.task, self.data, self.reply, self.criteria, self.media)).text
+        sent = prompt_of(JudgeCall(self.stage, self.task, self.data, self.reply, self.criteria, self.media)).message.text
         word = re.search(r"^(?:<<<|\[\[\[)[A-Z_0-9]+ (\w{16})$", sent, re.MULTILINE)
         return sent if word is None else sent.replace(word[1], "WORD")
 

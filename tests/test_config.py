@@ -40,7 +40,6 @@ NEEDED = {
     "outlets.webhook": {"url": "https://hooks.example/x"},
     "outlets.otlp.spool": {"directory": "spool"},
     "outlets.store": {"path": "scores.db"},
-    "judge.budget.allocate": {},
 }
 """Options that a section is not complete without."""
 BESIDE = {

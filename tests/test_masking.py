@@ -39,7 +39,7 @@ def test_a_secret_is_not_shown_wherever_it_stands(key: str, value: Any) -> None:
 @pytest.mark.parametrize(
     "value",
     [
-        {"max_tokens": 512, "tokens_per_hour": 1000, "key_file": "/etc/tls/key.pem", "keyword": "visible", "token": 5, "token_type": "input", "ok": True},
+        {"max_tokens": 512, "tokens_per_minute": 1000, "key_file": "/etc/tls/key.pem", "keyword": "visible", "token": 5, "token_type": "input", "ok": True},
         {"base_url": "http://127.0.0.1:11434/v1", "path": "/var/lib/agenteval/queue.db", "endpoint": "https://otlp.example:4317", "model": "anthropic/claude-sonnet-4"},
         {"accept_from": {"app.ground_truth": "ground_truth"}, "always_if": "error or score.code_tool_success < 1", "image": "nginx@sha256:0011223344556677"},
         {"brokers": "kafka-1:9092,kafka-2:9092", "sasl.mechanism": "PLAIN", "security.protocol": "SASL_SSL", "email": "ops@example.org"},

@@ -24,8 +24,8 @@ from ..judging.budgeted import CommandBudget
 from ..judging.composites import ALWAYS, can_be_made, leaves, result_of
 from ..judging.job import InnerOutcome, key_of
 from ..judging.models import Embedder, InProcessEmbedder, Judge, recording
+from ..judging.models.accounts import cost_of
 from ..judging.models.model_server import tokens_in
-from ..judging.models.prices import cost_of
 from ..judging.models.prompt import SYSTEM, prompt_of
 from ..judging.models.providers.base import TokenUsage
 from ..judging.sampling import EVERY_TURN, Chance, SamplingRule, position
@@ -232,7 +232,7 @@ class _Counting(Answers):
         self.embedder = self if embedder is not None else None
 
     def answer(self, question: Question) -> dict[str, Any]:
-        tokens = tokens_in([SYSTEM, prompt_of(question).text])
+        tokens = tokens_in([SYSTEM, prompt_of(question).message.text])
         options = self._config.judge
         model = (options.model or "").rpartition("/")[2]
         usage = TokenUsage(tokens, _REPLY_TOKENS)

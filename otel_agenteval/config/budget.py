@@ -19,35 +19,16 @@ Dollars = Annotated[float, Before(_dollars), Kind("US dollars")]
 
 
 class SpendingOptions(Section):
-    """Limits within any minute, hour or day. Null means no limit."""
+    """Limits within any hour or day. Null means no limit."""
 
-    usd_per_minute: Dollars | None = None
-    """US dollars."""
     usd_per_hour: Dollars | None = None
     """US dollars. Under a dollar limit, a model of unknown price isn't called."""
     usd_per_day: Dollars | None = None
     """US dollars."""
-    tokens_per_minute: Count | None = None
-    """Input and output tokens."""
-    tokens_per_hour: Count | None = None
-    """Input and output tokens."""
-    tokens_per_day: Count | None = None
-    """Input and output tokens."""
-    calls_per_minute: Count | None = None
-    """Judge calls."""
     calls_per_hour: Count | None = None
     """Judge calls."""
     calls_per_day: Count | None = None
     """Judge calls."""
-
-
-class AllocateOptions(Section):
-    """How the hourly budget is spread over metrics and agents, so that the widest confidence intervals shrink most."""
-
-    least: Count = 5
-    """Minimum turns per agent and metric to judge each hour, if the agent has as many."""
-    power: Share = 0.5
-    """Weight of an agent's traffic: 1 gives the most precise mean over all turns, 0 the most precise mean of each agent."""
 
 
 class BudgetOptions(SpendingOptions):
@@ -55,8 +36,6 @@ class BudgetOptions(SpendingOptions):
 
     soft: Share = 0.8
     """Share of each limit from which only gates, turns of ``always_if`` and evaluations that already began continue."""
-    allocate: AllocateOptions | None = None
-    """Spread ``usd_per_hour`` (or, if unset, ``calls_per_hour``) over metrics and agents by the precision of their means. ``{}`` uses the defaults, null gives all the same share."""
     metrics: Annotated[
         dict[str, SpendingOptions],
         Kind("limits by metric, see [Set a daily budget](../guides/set-up-a-judge.md#set-a-daily-budget)"),

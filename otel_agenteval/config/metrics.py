@@ -59,9 +59,6 @@ class CascadeOptions(_AsGiven):
     """Condition on its score. If it holds, the turn is judged. If not, the rate decides."""
 
 
-_STRATA = ("agent", "service", "model", "conversation")
-
-
 def _quota(value: Any) -> int | None:
     return None if value is None else whole_number(value, 1, 10**6, "must be a whole number from 1, or null")
 
@@ -76,11 +73,7 @@ class SampleOptions(_AsGiven):
     rates: tuple[SampleRate, ...] = ()
     """Different rates for some turns. The first entry whose ``when`` matches applies."""
     min_per_hour: Annotated[int | None, Before(_quota)] = None
-    """Minimum number of judged turns per hour in each stratum, if it has as many."""
-    strata: Annotated[
-        tuple[str, ...], Before(texts("must be a list of agent, service, model and conversation", _STRATA.__contains__))
-    ] = ("agent",)
-    """Keys of a stratum: ``agent``, ``service``, ``model`` and ``conversation``."""
+    """Minimum number of judged turns per hour of each agent, if it has as many."""
     cascade: CascadeOptions | None = None
     """A cheaper judged metric that decides first."""
 

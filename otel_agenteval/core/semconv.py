@@ -126,7 +126,6 @@ JUDGE_CACHE = "agenteval.judge.cache"
 JUDGE_SPENT = "agenteval.judge.cost.usd"
 BUDGET_REMAINING = "agenteval.budget.remaining.usd"
 BUDGET_CALLS = "agenteval.budget.remaining.calls"
-BUDGET_TOKENS = "agenteval.budget.remaining.tokens"
 ESTIMATE_MEAN = "agenteval.estimate.mean"
 ESTIMATE_LOW = "agenteval.estimate.ci_low"
 ESTIMATE_HIGH = "agenteval.estimate.ci_high"
@@ -136,8 +135,6 @@ ESTIMATES = (ESTIMATE_MEAN, ESTIMATE_LOW, ESTIMATE_HIGH, ESTIMATE_N)
 ESTIMATE_PASSES = "agenteval.estimate.pass_rate"
 ESTIMATE_PASSES_LOW = "agenteval.estimate.pass_rate.ci_low"
 ESTIMATE_PASSES_HIGH = "agenteval.estimate.pass_rate.ci_high"
-ALLOCATED_RATE = "agenteval.allocation.rate"
-ALLOCATED_TURNS = "agenteval.allocation.turns"
 CHANGE_TIME = "agenteval.change.timestamp"
 CHANGE_SIZE = "agenteval.change.size"
 LOAD_LEVEL = "agenteval.load_level"
@@ -227,8 +224,6 @@ INSTRUMENTS: tuple[Instrument, ...] = (
     ),
     Instrument(ESTIMATE_PASSES_LOW, "gauge", "", _OF_PASSES, "Lower end of the pass rate's 95 % interval."),
     Instrument(ESTIMATE_PASSES_HIGH, "gauge", "", _OF_PASSES, "Upper end of the pass rate's 95 % interval."),
-    Instrument(ALLOCATED_RATE, "gauge", "", ("metric", "agent"), "Share of an agent's turns that judge.budget.allocate assigns to a judged metric.", over="max"),
-    Instrument(ALLOCATED_TURNS, "gauge", "{turn}", ("metric", "agent"), "Planned number of judged turns per hour."),
     Instrument(CHANGE_TIME, "gauge", "s", ("metric", "agent", "verdict"), "Time of the last detected change in a metric's scores (worse, better, changed), in seconds since the Unix epoch.", over="max"),
     Instrument(CHANGE_SIZE, "gauge", "", ("metric", "agent", "verdict"), "Shift of the mean in the last detected change.", over="max"),
     Instrument(RESULTS, "counter", "{result}", ("metric", "agent", "outcome"), "Results of metrics on turns, by outcome."),
@@ -299,7 +294,6 @@ INSTRUMENTS: tuple[Instrument, ...] = (
     Instrument(JUDGE_SPENT, "counter", "{USD}", (), "Known cost of judges and embedders in US dollars.", about_us=True),
     Instrument(BUDGET_REMAINING, "gauge", "{USD}", _OF_A_BOUND, "US dollars that remain in judge.budget.", about_us=True),
     Instrument(BUDGET_CALLS, "gauge", "{request}", _OF_A_BOUND, "Judge calls that remain in judge.budget.", about_us=True),
-    Instrument(BUDGET_TOKENS, "gauge", "{token}", _OF_A_BOUND, "Tokens that remain in judge.budget.", about_us=True),
     Instrument(
         LOAD_LEVEL, "gauge", "{level}", (),
         "Metrics that an overloaded worker skips: 0 none, 1 llm, 2 also embed, 3 also heavy code metrics.", about_us=True, over="max",

@@ -1,4 +1,4 @@
-"""Limits on the dollars, tokens and number of judge calls.
+"""Limits on the dollars and number of judge calls.
 
 Each judge call is admitted before it starts, with the recent cost of similar calls as an estimate. The actual cost replaces
 the estimate afterwards, so calls in progress count. If a process is killed during a call, its estimate stays, so a limit is
@@ -21,8 +21,8 @@ from .queues import Counter, Demand, SpendBook
 
 _log = logging.getLogger("otel_agenteval")
 
-WINDOWS: Mapping[str, float] = {"minute": 60.0, "hour": 3_600.0, "day": 86_400.0}
-UNITS = ("usd", "tokens", "calls")
+WINDOWS: Mapping[str, float] = {"hour": 3_600.0, "day": 86_400.0}
+UNITS = ("usd", "calls")
 _FADING = 0.9
 
 
@@ -99,11 +99,11 @@ class JudgeBudget:
             'agenteval_judge_requests_total{outcome="gated"} counts these waits. This warning is logged once', metric, bounds, roughly,
         )  # fmt: skip
 
-    def correct(self, admission: Admission, usd: float | None, tokens: int | None, calls: int) -> None:
-        """Replace the estimate of a judge call by the actual amounts. None keeps the estimate."""
+    def correct(self, admission: Admission, usd: float | None, calls: int) -> None:
+        """Replace the estimate of a judge call by the actual amounts. A ``usd`` of None keeps the estimate."""
         if not admission.metric:  # no limit applies
             return
-        spent = {"usd": usd, "tokens": tokens, "calls": calls}
+        spent = {"usd": usd, "calls": calls}
         with self._lock:
             for unit, amount in spent.items():
                 if amount is not None and calls:

@@ -1,7 +1,7 @@
 """Judge and embedder of a command, within ``judge.budget``.
 
-The live pipeline lets jobs wait for the budget (:mod:`.session`). A command waits for a limit by the minute, and gives scores
-an error beyond any other limit.
+The live pipeline lets jobs wait for the budget (:mod:`.session`). A command waits for a limit that ends within a minute, and
+gives scores an error beyond any other limit.
 """
 
 from __future__ import annotations

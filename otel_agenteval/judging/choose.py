@@ -20,8 +20,8 @@ from ..evaluation.scored_turn import ScoredTurn
 from ..metrics.bound_metric import BoundMetric
 from .baselines import History
 from .judged_metrics import JudgedMetrics
+from .judged_sample import JudgedSample
 from .outcomes import NoScore
-from .price import JudgedSample
 from .sampling import Chance, position
 
 _LONG = math.log1p(20_000)
@@ -120,7 +120,7 @@ class Chooser:
         self, metric: BoundMetric, key: str, scored: ScoredTurn, known: Known, now: float, earlier: Chance | None
     ) -> Chance:
         if earlier is None:
-            return self._sample.allocated(metric, key, scored, self._metrics.rule(key).chance(scored.turn, known, now))
+            return self._metrics.rule(key).chance(scored.turn, known, now)
         return _CERTAIN if self._is_certain_now(metric, key, earlier, scored, known) else earlier
 
     def _is_certain_now(self, metric: BoundMetric, key: str, before: Chance, scored: ScoredTurn, known: Known) -> bool:

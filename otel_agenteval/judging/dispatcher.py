@@ -20,7 +20,7 @@ from .leases import HeldLeases, LeaseLost
 from .outcomes import Outcomes, outcome_of
 from .plan import Planner
 from .queues import Job, JobQueue
-from .runner import Discard, Done, JobOptions, JobRunner, pause_after
+from .runner import Discard, Done, JobOptions, JobRunner, Retry, pause_after
 from .session import Models
 
 _POLL = 0.5
@@ -202,11 +202,28 @@ class Dispatcher:
         job = self._next()
         if job is None:
             return False
+        if not self._begin(job):
+            return True
         self._busy.add(threading.get_ident())
         try:
-            self._try(job)
+            if job.id in self._sent:  # the score was emitted, but the acknowledgment failed: don't judge it again
+                self._acknowledge(job, None)
+            else:
+                self._end(job, self._runner.run(job, self._wake))
+        except BaseException as error:
+            if is_meant_for_host(error):
+                self._give_back(job, self._now())
+                raise
+            self._failed("judging", error)
+            if job.attempts < self._options.attempts:
+                self._give_back(job, self._now() + pause_after(job.attempts), counted=True)
+            else:
+                self._discard(job, type(error).__name__, "fault")
         finally:
             self._busy.discard(threading.get_ident())
+            with self._lock:  # after a return to the queue, another thread may run it already
+                if self._under_way.get(job.id) is job and job.id not in self._delivered:
+                    del self._under_way[job.id]
         return True
 
     def _next(self) -> Job | None:
@@ -230,41 +247,23 @@ class Dispatcher:
             while self._claimed:
                 self._give_back(self._claimed.popleft(), self._now())
 
-    def _try(self, job: Job) -> None:
+    def _begin(self, job: Job) -> bool:
+        """Start a claimed job. Return False if it still runs here, because its lease ended."""
         overdue = self._leases.is_overdue(job)
         with self._lock:
             begins = job.id not in self._under_way or (overdue and job.id in self._delivered)
             if begins:
                 self._under_way[job.id] = job
                 self._delivered.discard(job.id)
-        if not begins:  # it still runs here. If that takes too long, another process can try
-            if overdue:
-                self.queue.retry_at(job, self._now() + _POLL, counted=False)
-            else:
-                self._leases.renew(job)
-            return
-        self._leases.begin(job)
-        try:
-            self._do(job)
-        except BaseException as error:
-            if is_meant_for_host(error):
-                self._give_back(job, self._now())
-                raise
-            self._failed("judging", error)
-            if job.attempts < self._options.attempts:
-                self._give_back(job, self._now() + pause_after(job.attempts), counted=True)
-            else:
-                self._discard(job, type(error).__name__, "fault")
-        finally:
-            with self._lock:  # after a return to the queue, another thread may run it already
-                if self._under_way.get(job.id) is job and job.id not in self._delivered:
-                    del self._under_way[job.id]
+        if begins:
+            self._leases.begin(job)
+        elif overdue:  # another process can try
+            self.queue.retry_at(job, self._now() + _POLL, counted=False)
+        else:
+            self._leases.renew(job)
+        return begins
 
-    def _do(self, job: Job) -> None:
-        if job.id in self._sent:  # the score was emitted, but the acknowledgment failed: don't judge it again
-            self._acknowledge(job, None)
-            return
-        result = self._runner.run(job, self._wake)
+    def _end(self, job: Job, result: Retry | Discard | Done) -> None:
         if isinstance(result, Discard):
             self._discard(job, result.reason)
         elif isinstance(result, Done):

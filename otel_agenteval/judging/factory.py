@@ -19,25 +19,25 @@ from ..evaluation.scored_turn import ScoredTurn
 from ..metrics.bound_metric import BoundMetric
 from ..statistics.corrected import Corrected, read_calibration
 from ..statistics.estimates import Estimates
-from .allocator import Allocator
-from .budget import WINDOWS, JudgeBudget, bounds_of
+from .budget import JudgeBudget, bounds_of
 from .choose import Chooser, PlanOptions
 from .content import ContentFilter
 from .dispatcher import Dispatcher
 from .follow_up import FollowUps
 from .job import SCORE_BYTES
 from .judged_metrics import JudgedMetrics
+from .judged_sample import JudgedSample
 from .leases import HeldLeases
 from .models import embedder_from, judge_from
 from .models.cache import SCHEMA as CACHE_SCHEMA
 from .outcomes import Outcomes
 from .plan import Planner
-from .price import JudgedSample
 from .queues import JobQueue, outages_from, queue_from, spend_book_from
 from .queues.sqlite import SCHEMA as QUEUE_SCHEMA
 from .runner import JobOptions, JobRunner
 from .session import Models, Sessions
 
+_ESTIMATE_WINDOW = 3_600.0
 _LEASES = 10
 """Number of leases for which a job is held if its metric doesn't end."""
 
@@ -75,7 +75,11 @@ def judging_from(
         )
     budget = JudgeBudget(bounds_of(wanted.budget), spend_book_from(wanted.queue), clock, wanted.budget.soft)
     outcomes = Outcomes(telemetry, note_outcome)
-    sample = _sample(config, clock)
+    calibration, corrected = config.statistics.calibration, None
+    if calibration is not None:
+        confusions = read_calibration(calibration, config.where(("statistics", "calibration")))
+        corrected = Corrected(confusions, _ESTIMATE_WINDOW, clock)
+    sample = JudgedSample(Estimates(_ESTIMATE_WINDOW, clock), corrected)
     sample.watch(telemetry)
     content = ContentFilter(config.privacy.redact, exporter_of(config))
     chooser = Chooser(metrics, sample, PlanOptions(wanted.seed or "", wanted.incomplete == "judge"), failed, clock)
@@ -102,28 +106,13 @@ def _leases(config: Config, clock: Clock, failed: Callable[[str, BaseException],
     return HeldLeases(queue, wanted.lease, longest, clock, failed)
 
 
-def _sample(config: Config, clock: Clock) -> JudgedSample:
-    budget, calibration = config.judge.budget, config.statistics.calibration
-    allocator, corrected = None, None
-    if budget.allocate is not None:
-        if budget.usd_per_hour is None and budget.calls_per_hour is None:
-            raise ConfigError(
-                f"{config.where(('judge', 'budget', 'allocate'))}: requires judge.budget.usd_per_hour or calls_per_hour"
-            )
-        allocator = Allocator(budget, clock)
-    if calibration is not None:
-        confusions = read_calibration(calibration, config.where(("statistics", "calibration")))
-        corrected = Corrected(confusions, WINDOWS["hour"], clock)
-    return JudgedSample(Estimates(WINDOWS["hour"], clock), corrected, allocator)
-
-
 def _watch(telemetry: Telemetry, queue: JobQueue, budget: JudgeBudget) -> None:
     telemetry.expect(semconv.JUDGE_REQUESTS)
     telemetry.expect(semconv.JUDGE_CACHE)
     telemetry.watch(semconv.QUEUE_SIZE, lambda: [({"queue": "judge"}, queue.bytes)])
     telemetry.watch(semconv.QUEUE_HELD, lambda: [({"queue": "judge"}, queue.unsent)])
     telemetry.watch(semconv.QUEUE_CAPACITY, lambda: [({"queue": "judge"}, queue.max_bytes)])
-    for name, unit in ((semconv.BUDGET_REMAINING, "usd"), (semconv.BUDGET_TOKENS, "tokens"), (semconv.BUDGET_CALLS, "calls")):
+    for name, unit in ((semconv.BUDGET_REMAINING, "usd"), (semconv.BUDGET_CALLS, "calls")):
         telemetry.watch(name, functools.partial(_remaining, budget, unit))
 
 

@@ -12,8 +12,8 @@ from .composites import result_of, scored_or_not, unevaluated
 from .content import ContentFilter
 from .job import Decision, Gathering, InnerOutcome, Payload, Waiting, flattened, is_inner, unmarked
 from .judged_metrics import JudgedMetrics
+from .judged_sample import JudgedSample
 from .outcomes import NoScore
-from .price import JudgedSample
 from .queues import Job
 
 _NOT_CONFIGURED = NoScore.dropped("not_configured")

@@ -30,8 +30,8 @@ from .job import (
     upstream_of,
 )
 from .judged_metrics import JudgedMetrics
+from .judged_sample import JudgedSample
 from .outcomes import NoScore, Outcomes, outcome_of
-from .price import JudgedSample
 from .queues import Job
 from .sampling import Chance
 

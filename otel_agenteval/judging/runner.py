@@ -133,6 +133,37 @@ class JobRunner:
 
     def run(self, job: Job, wake: Callable[[], None]) -> Retry | Discard | Done:
         """Run a job, unless it must wait or can't be done. After a try of a server that was down, ``wake`` lets others continue."""
+        attempt = self._begin(job)
+        if not isinstance(attempt, _Attempt):
+            return attempt
+        payload, session = attempt.payload, attempt.session
+        is_scored = False
+        try:
+            turn = payload.turn()
+            judge: Any = Exhausted() if job.attempts > self._options.attempts else session
+            audit = self._options.audit
+            start = time.perf_counter()
+            with bypassing_cache() if audit and position(job.id, _AUDIT_SEED) < audit else nullcontext():
+                score = score_one(attempt.metric, turn, payload.sources, judge=judge, embedder=judge)
+            seconds = time.perf_counter() - start
+            is_scored = score.status == "ok"  # a score means that one judge answered, even if another one failed
+        finally:
+            del self._calls[id(attempt)]
+            answered = session.answered
+            down = not is_scored and session.fault in OF_THE_SERVER
+            attempt.breaker.leave(attempt.trying, True if is_scored and answered is not None else answered, down=down)
+            if attempt.trying:
+                wake()
+        if session.broken is not None:
+            self._failed("judge_budget", session.broken)
+        retry = self._retry(attempt, score)
+        if retry is not None:
+            self.keep(job, session.progress)
+            return retry
+        return self._done(attempt, turn, score, seconds)
+
+    def _begin(self, job: Job) -> _Attempt | Retry | Discard:
+        """Return the attempt, after :meth:`CircuitBreaker.enter`, or why the job must wait or can't be done."""
         try:
             payload = Payload.decode(job.payload)
         except NewerPayload:
@@ -153,38 +184,8 @@ class JobRunner:
             progress = self._progress.pop(job.id, None)
         session = self.sessions.open(metric.name, urgent=job.priority > 0, progress=progress)
         attempt = _Attempt(job, payload, metric, session, breaker, trying)
-        try:
-            turn, score, seconds = self._ask(attempt)
-        finally:
-            if trying:
-                wake()
-        if session.broken is not None:
-            self._failed("judge_budget", session.broken)
-        retry = self._retry(attempt, score)
-        if retry is not None:
-            self.keep(job, session.progress)
-            return retry
-        return self._done(attempt, turn, score, seconds)
-
-    def _ask(self, attempt: _Attempt) -> tuple[Turn, Score, float]:
-        job, session = attempt.job, attempt.session
-        fine = False
-        self._calls[id(attempt)] = attempt.breaker, self._clock.monotonic()
-        try:
-            turn = attempt.payload.turn()
-            asked: Any = Exhausted() if job.attempts > self._options.attempts else session
-            start = time.perf_counter()
-            audit = self._options.audit
-            with bypassing_cache() if audit and position(job.id, _AUDIT_SEED) < audit else nullcontext():
-                score = score_one(attempt.metric, turn, attempt.payload.sources, judge=asked, embedder=asked)
-            seconds = time.perf_counter() - start
-            fine = score.status == "ok"  # a score means that one judge answered, even if another one failed
-        finally:
-            del self._calls[id(attempt)]
-            answered = session.answered
-            down = not fine and session.fault in OF_THE_SERVER
-            attempt.breaker.leave(attempt.trying, True if fine and answered is not None else answered, down=down)
-        return turn, score, seconds
+        self._calls[id(attempt)] = breaker, self._clock.monotonic()
+        return attempt
 
     def _retry(self, attempt: _Attempt, score: Score) -> Retry | None:
         """Return when the job is tried again, or None if its score is final."""

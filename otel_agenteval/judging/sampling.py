@@ -17,7 +17,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..config.metrics import SampleOptions, Selector
 from ..config.root import Config
@@ -31,7 +31,7 @@ from ..metrics.bound_metric import BoundMetric
 
 _SALT = b"agenteval.sampling.v1"
 _HOUR = 3600.0
-_STRATA = 10_000
+_AGENTS = 10_000
 _THRESHOLD = re.compile(r"(?:^|;)th:([0-9a-f]{1,14})(?:;|$)")
 
 
@@ -52,7 +52,7 @@ class Chance(NamedTuple):
 
     probability: float
     by: str
-    """``rule``, ``quota``, ``rate``, ``budget``, or the name of the metric that is judged first."""
+    """``rule``, ``quota``, ``rate``, or the name of the metric that is judged first."""
 
 
 class Cascade(NamedTuple):
@@ -74,18 +74,16 @@ class SamplingRule:
     """Sampling rule of one metric, for one thread, because it counts turns for its quota.
 
     ``rate`` is the share of all turns, 0 to 1. Turns of ``always_if`` are always judged. The first matching selector of ``rates``
-    wins. ``min_per_hour`` judged turns is the minimum of each hour and stratum: turns with the same values of ``strata``.
-    ``cascade`` is the rule that judges another metric first.
+    wins. ``min_per_hour`` is the minimum number of judged turns for each hour and agent. ``cascade`` is the rule that judges another metric first.
     """
 
     rate: float = 1.0
     always_if: Condition | None = None
     rates: Sequence[tuple[Selector | None, float]] = ()
     min_per_hour: int = 0
-    strata: Sequence[str] = ("agent",)
     cascade: Cascade | None = None
-    _hours: OrderedDict[tuple[Any, ...], tuple[int, int]] = field(default_factory=OrderedDict, init=False)
-    """The last hour and its number of turns, by stratum."""
+    _hours: OrderedDict[tuple[str | None, str | None], tuple[int, int]] = field(default_factory=OrderedDict, init=False)
+    """The last hour and its number of turns, by tenant and agent."""
 
     def chance(self, turn: Turn, known: Known = Known(), at: float | None = None) -> Chance:  # noqa: B008 - it is never changed
         """Count a turn and return its chance to be judged. ``at`` is the Unix time of its close. Hours start on the hour in UTC."""
@@ -99,21 +97,14 @@ class SamplingRule:
         """Return the chance of the k-th turn of an hour: m / k, never 0. It chooses about m * (1 + log(n / m)) of n turns."""
         if not self.min_per_hour:
             return 0.0
-        stratum = (turn.tenant, *(_STRATUM[name](turn) for name in self.strata))
-        hour, seen = self._hours.pop(stratum, (0, 0))
+        agent = turn.tenant, turn.agent
+        hour, seen = self._hours.pop(agent, (0, 0))
         seen = seen + 1 if hour == at // _HOUR else 1
-        self._hours[stratum] = (int(at // _HOUR), seen)
-        if len(self._hours) > _STRATA:
+        self._hours[agent] = (int(at // _HOUR), seen)
+        if len(self._hours) > _AGENTS:
             self._hours.popitem(last=False)
         return min(1.0, self.min_per_hour / seen)
 
-
-_STRATUM: Mapping[str, Any] = {
-    "agent": lambda turn: turn.agent,
-    "service": lambda turn: turn.service,
-    "model": lambda turn: turn.llm_calls[-1].model if turn.llm_calls else None,
-    "conversation": lambda turn: turn.conversation_id,
-}
 
 EVERY_TURN = SamplingRule()
 
@@ -149,7 +140,7 @@ def rule_of(options: SampleOptions, metrics: Collection[str], where: str, judged
             )
         cascade = Cascade(wanted.after, Condition(wanted.judge_if, [wanted.after], f"{where}.cascade.judge_if"))
     rates = [(one.when, one.rate) for one in options.rates]
-    return SamplingRule(options.rate, always_if, rates, options.min_per_hour or 0, options.strata, cascade)
+    return SamplingRule(options.rate, always_if, rates, options.min_per_hour or 0, cascade)
 
 
 def _refuse_circles(config: Config, rules: Mapping[BoundMetric, SamplingRule]) -> None:

@@ -6,9 +6,10 @@ import copy
 import hashlib
 import marshal
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from ..core import forks, jsonio
 from ..core.errors import JudgeError
@@ -25,7 +26,6 @@ from .models import Account, JudgeGroup, admitting_repairs, is_cache_bypassed, l
 from .models.base import EmbedderModel, JudgeModel, Model
 from .sampling import Chance
 
-T = TypeVar("T")
 OF_THE_SERVER = frozenset(("circuit_open", "insufficient_quota"))
 """Error types of the server, which every judge call gets."""
 _WAIT_FOR_BOOK = 15.0
@@ -109,7 +109,8 @@ class Session(Answers):
         self._metric = metric
         self._urgent = urgent or progress is not None
         self._earlier = progress or JobProgress()
-        self._times: Counter[str] = Counter()
+        self._calls: Counter[str] = Counter()
+        """Number of identical calls, by hash."""
         self.wait = 0.0
         """Seconds until the budget has room again, or 0."""
         self.pause = 0.0
@@ -119,40 +120,35 @@ class Session(Answers):
         self.accounts: list[Account] = []
         self.exchanges: list[Exchange] = []
 
-    def answer(self, question: Question) -> dict[str, Any]:
-        judge = self._models.judge
+    def answer(self, question: Question, judge: JudgeModel | None = None) -> dict[str, Any]:
+        """Return the reply of a judge, or of the default one: the paid reply of an earlier attempt, a cached reply, or a new one."""
+        judge = judge or self._models.judge
         assert judge is not None
-        return self.answer_of(judge, question)
-
-    def answer_of(self, judge: JudgeModel, question: Question) -> dict[str, Any]:
         fields = [getattr(question, name) for name in Question.__slots__]
         hashed = hashlib.sha256(jsonio.dumps([id(judge), *fields]).encode()).hexdigest()
-        this = hashed, self._times[hashed]
-        self._times[hashed] += 1
+        call = hashed, self._calls[hashed]
+        self._calls[hashed] += 1
         evaluation = current_evaluation() or EvaluationState()
-        if this in self._earlier.replies:
-            earlier = self._earlier.replies[this]
-            evaluation.learn(earlier.pieces, earlier.truncated)
-            return _copied(earlier.reply)
-        found = self._cached(judge, question)
-        if found is None:
-            found = self._within_budget(judge, lambda: judge.answer(question))
-        self._earlier.replies[this] = PaidReply(_copied(found), evaluation.pieces, evaluation.truncated)
-        return found
+        if call in self._earlier.replies:
+            paid = self._earlier.replies[call]
+            evaluation.learn(paid.pieces, paid.truncated)
+            return _copied(paid.reply)
+        reply = None
+        if judge.has_cache:
+            reply = judge.cached(question)
+            outcome = "hit" if reply is not None else "audit" if is_cache_bypassed() else "miss"
+            self._telemetry.add(JUDGE_CACHE, outcome=outcome)
+        if reply is None:
+            with self._within_budget(judge):
+                reply = judge.answer(question)
+        self._earlier.replies[call] = PaidReply(_copied(reply), evaluation.pieces, evaluation.truncated)
+        return reply
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         embedder = self._models.embedder
         assert embedder is not None
-        return self._within_budget(embedder, lambda: embedder.embed(texts))
-
-    def _cached(self, judge: JudgeModel, question: Question) -> dict[str, Any] | None:
-        """Return the cached reply to an identical judge call of another job, which is free."""
-        if not judge.has_cache:
-            return None
-        found = judge.cached(question)
-        outcome = "hit" if found is not None else "audit" if is_cache_bypassed() else "miss"
-        self._telemetry.add(JUDGE_CACHE, outcome=outcome)
-        return found
+        with self._within_budget(embedder):
+            return embedder.embed(texts)
 
     @property
     def progress(self) -> JobProgress | None:
@@ -168,18 +164,19 @@ class Session(Answers):
             return None
         return not is_transient(self.fault)
 
-    def _within_budget(self, model: Model, call: Callable[[], T]) -> T:
-        """Call a model within the budget, and record its requests."""
+    @contextmanager
+    def _within_budget(self, model: Model) -> Iterator[None]:
+        """Reserve budget for the call of a model in the block, and record its requests. Raises :class:`OverBudget` if it must wait."""
         if self._budget.wants_prices(self._metric) and not model.priced:
             self.fault = "unpriced"
             raise JudgeError(f"judge.prices: must contain {model.model}, because judge.budget has a dollar limit", "unpriced")
-        admissions = [self._admitted()]
+        admissions = [self._admit()]
         self._urgent = True  # a job that began can finish
         outcome = "ok"
-        again = admitting_repairs(lambda: admissions.append(self._admitted_again()))
-        with recording() as accounts, listening() as exchanges, again:
+        repairs = admitting_repairs(lambda: admissions.append(self._admit_repair()))
+        with recording() as accounts, listening() as exchanges, repairs:
             try:
-                return call()
+                yield
             except JudgeError as error:
                 self.fault, outcome = error.error_type, "error"
                 self.pause = error.retry_after
@@ -193,8 +190,7 @@ class Session(Answers):
                         self._telemetry.add(JUDGE_SPENT, account.cost_usd)
                 self._correct(admissions, accounts)
 
-    def _admitted(self) -> Admission:
-        """Reserve budget for a judge call, or raise :class:`OverBudget` if it must wait."""
+    def _admit(self) -> Admission:
         try:
             admission = self._budget.admit(self._metric, urgent=self._urgent)
         except Exception as error:  # for example, a locked file or a full disk
@@ -206,7 +202,7 @@ class Session(Answers):
             raise OverBudget
         return admission
 
-    def _admitted_again(self) -> Admission:
+    def _admit_repair(self) -> Admission:
         """Reserve budget for a repair without waiting, because the whole call would be repeated."""
         try:
             admission = self._budget.admit(self._metric, urgent=True)
@@ -222,7 +218,9 @@ class Session(Answers):
         """Replace the budget's estimates by the actual cost of the judge call and its repair."""
         try:
             for admission, repair in zip(admissions, (False, True), strict=False):
-                self._budget.correct(admission, *_spent([account for account in accounts if account.repair is repair]))
+                charges = [account.charge_usd for account in accounts if account.repair is repair and account.attempts]
+                known = [charge for charge in charges if charge is not None]
+                self._budget.correct(admission, sum(known) if len(known) == len(charges) else None, calls=int(bool(charges)))
         except Exception as error:  # the estimate stays, and the paid answer is used
             self.broken = error
 
@@ -241,9 +239,9 @@ class Session(Answers):
 
 class GroupSession(Session, ChoosesJudges):
     def evaluated(self, metric: BoundMetric, turn: Turn) -> Score:
-        bench = self._models.judge
-        assert isinstance(bench, JudgeGroup)
-        return bench.evaluated(metric, turn, lambda judge: _JudgeInSession(self, judge))
+        group = self._models.judge
+        assert isinstance(group, JudgeGroup)
+        return group.evaluated(metric, turn, lambda judge: _JudgeInSession(self, judge))
 
 
 class _JudgeInSession(Answers):
@@ -253,7 +251,7 @@ class _JudgeInSession(Answers):
         self.model = judge.model
 
     def answer(self, question: Question) -> dict[str, Any]:
-        return self._session.answer_of(self._judge, question)
+        return self._session.answer(question, self._judge)
 
 
 def _copied(reply: dict[str, Any]) -> dict[str, Any]:
@@ -263,14 +261,6 @@ def _copied(reply: dict[str, Any]) -> dict[str, Any]:
     except ValueError:  # a custom judge can return more than JSON
         return copy.deepcopy(reply)
     return found
-
-
-def _spent(accounts: Sequence[Account]) -> tuple[float | None, int, int]:
-    """Return dollars (None if a price is unknown), tokens and the number of calls."""
-    charges = [account.charge_usd for account in accounts if account.attempts]
-    known = [charge for charge in charges if charge is not None]
-    usd = sum(known) if len(known) == len(charges) else None
-    return usd, sum(account.charge_tokens for account in accounts), int(bool(charges))
 
 
 class Exhausted(Answers):

@@ -755,7 +755,7 @@ class _PromptRecorder(JudgeModel):
 
     def answer(self, question: Question) -> dict[str, Any]:
         if self.question is None:
-            self.question, self.stage = prompt_of(question).text, question.stage
+            self.question, self.stage = prompt_of(question).message.text, question.stage
         raise JudgeError("nobody is asked")
 
 

@@ -51,7 +51,7 @@ _AT_START = (
     "grpc", "http", "metrics", "web", "insecure", "tls", "allowed_hosts", "allowed_origins", "max_body", "max_inflight", "max_connections",
     "client_connections", "journal", "journal_bytes", "page",
 )  # fmt: skip
-_REMAINING = {"usd": semconv.BUDGET_REMAINING, "tokens": semconv.BUDGET_TOKENS, "calls": semconv.BUDGET_CALLS}
+_REMAINING = {"usd": semconv.BUDGET_REMAINING, "calls": semconv.BUDGET_CALLS}
 _SHOWN = (
     *_REMAINING.values(), semconv.QUEUE_SIZE, semconv.QUEUE_CAPACITY, semconv.LOAD_LEVEL, semconv.JUDGE_REQUESTS,
 )  # fmt: skip

@@ -169,10 +169,10 @@ def budget(book: SpendBook, clock: FakeClock, soft: float = 1.0, **options: Any)
 
 
 def test_every_option_is_a_bound() -> None:
-    options = {f"{unit}_per_{window}": 5 for unit in ("usd", "tokens", "calls") for window in WINDOWS}
+    options = {f"{unit}_per_{window}": 5 for unit in ("usd", "calls") for window in WINDOWS}
     assert set(options) == set(options_of(SpendingOptions))
     found = bounds_of(BudgetOptions(**{**options, "metrics": {METRIC: {"usd_per_day": 1}}}))
-    assert len(found) == 10
+    assert len(found) == 5
     assert found[-1] == Bound(Counter(METRIC, "usd", 86_400.0), 1.0)
     assert found[-1].window == "day"
 
@@ -181,18 +181,18 @@ def test_questions_under_way_are_reckoned_with(book: SpendBook, clock: FakeClock
     """From the second on a question takes what such questions took, before it is answered."""
     bounded = budget(book, clock, usd_per_hour=1.0)
     first = bounded.admit(METRIC)
-    bounded.correct(first, 0.3, 100, 1)
+    bounded.correct(first, 0.3, 1)
     under_way = [bounded.admit(METRIC) for _ in range(5)]
     assert [bool(one.wait) for one in under_way] == [False, False, True, True, True]
     assert bounded.remaining("usd")[0][1] == pytest.approx(0.1)
-    bounded.correct(under_way[0], 0.1, 100, 1)
+    bounded.correct(under_way[0], 0.1, 1)
     assert bounded.remaining("usd")[0][1] == pytest.approx(0.3)
 
 
 def test_a_question_that_was_not_asked_gives_back_all(book: SpendBook, clock: FakeClock) -> None:
-    bounded = budget(book, clock, calls_per_minute=1, tokens_per_minute=100)
+    bounded = budget(book, clock, calls_per_hour=1, usd_per_hour=1)
     one = bounded.admit(METRIC)
-    bounded.correct(one, 0.0, 0, 0)
+    bounded.correct(one, 0.0, 0)
     assert [left for _, left in bounded.remaining("calls")] == [1.0]
     assert bounded.admit(METRIC).wait == 0
 
@@ -436,7 +436,7 @@ def test_unpriced_model_is_not_called_under_a_dollar_limit(models: ScriptedModel
     assert not models.requests
 
 
-def test_limit_by_the_minute_is_waited_for(models: ScriptedModels) -> None:
+def test_command_waits_for_a_limit_that_ends_within_a_minute(models: ScriptedModels) -> None:
     clock, waits = FakeClock(), []
 
     def sleep(seconds: float) -> None:
@@ -444,10 +444,13 @@ def test_limit_by_the_minute_is_waited_for(models: ScriptedModels) -> None:
         clock.advance(seconds)
 
     models.play(*[ANSWER] * 3)
-    judge = {"base_url": models.url, "model": "scripted", "budget": {"calls_per_minute": 1}}
+    judge = {"base_url": models.url, "model": "scripted", "budget": {"calls_per_hour": 1}}
     budget = CommandBudget(load_config({"judge": judge}), clock, sleep)
     metric = oa.get_metric("llm_relevance")
-    scores = [metric.evaluate(oa.Turn(input="?", output=str(n)), judge=budget.judge(models.judge)) for n in range(3)]
-    assert [score.status for score in scores] == ["ok"] * 3
-    assert len(models.requests) == 3
-    assert 60 <= sum(waits) <= 130
+    scores = []
+    for n, passed in enumerate((0, 3_600, 60)):
+        clock.advance(passed)
+        scores.append(metric.evaluate(oa.Turn(input="?", output=str(n)), judge=budget.judge(models.judge)))
+    assert [score.error_type for score in scores] == [None, None, "over_budget"]
+    assert len(models.requests) == 2
+    assert 0 < sum(waits) <= 61

@@ -232,7 +232,7 @@ def test_nothing_of_it_runs_on_the_agent_s_thread(models: ScriptedModels, monkey
 
             return noted
 
-        for owner, name in ((judging.queue, "put_many"), (judging.queue, "claim"), (judging, "plan"), (judging, "_do")):
+        for owner, name in ((judging.queue, "put_many"), (judging.queue, "claim"), (judging, "plan"), (judging, "_end")):
             monkeypatch.setattr(owner, name, noting(getattr(owner, name)))
         rig.run()
         assert drain(rig)

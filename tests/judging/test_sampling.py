@@ -479,7 +479,6 @@ def refused(given: Any) -> None:
         ({"cascade": {"after": CHEAP_METRIC, "judge_if": "score.x < 1"}}, "cascade.judge_if: position 1: "),
         ({"cascade": {"after": CHEAP_METRIC}}, "cascade.judge_if"),
         ({"min_per_hour": 0}, "min_per_hour: "),
-        ({"strata": ["user"]}, "strata: "),
         ({"rates": [{"rate": 2}]}, "rates[0].rate: "),
         ({"rates": [{"rate": 1, "when": {"agnt": "x"}}]}, "rates[0].when.agnt: "),
     ],

@@ -170,7 +170,6 @@ def test_what_a_server_miscounted_has_no_known_cost_and_budgets_are_charged_with
     ask(judge)
     (account,) = judge.accounts()
     assert (account.input_tokens, account.cost_usd) == (None, None)
-    assert 100 < account.charge_tokens < 1_000
     assert account.charge_usd is not None
     assert 0 < account.charge_usd < 0.01
 
@@ -184,7 +183,7 @@ def test_a_budget_is_charged_with_what_may_have_been_done_and_not_with_a_refusal
             ask(judge)
     good, refused, unreadable = judge.accounts()
     assert good.charge_usd == good.cost_usd == pytest.approx((100 + 20 * 10) / 1e6)
-    assert (refused.charge_usd, refused.charge_tokens) == (0.0, 0)
+    assert refused.charge_usd == 0.0
     assert unreadable.charge_usd is not None
     assert unreadable.charge_usd > 0
 
@@ -198,7 +197,7 @@ def test_a_price_is_never_invented_for_an_unknown_server(server: Server, judge_o
 
 
 def test_the_table_knows_public_servers() -> None:
-    from otel_agenteval.judging.models.prices import cost_of
+    from otel_agenteval.judging.models.accounts import cost_of
     from otel_agenteval.judging.models.providers.base import TokenUsage
 
     cost, source = cost_of("gpt-4o-mini", "https://api.openai.com/v1", TokenUsage(1_000_000, 0, 0), {})
@@ -340,7 +339,7 @@ def test_what_both_take_may_be_given_as_keywords(taker: Any) -> None:
     made = taker(base_url=URL, model="m", api_key="k", cache={}, clock=FakeClock(), **GIVEN)
     server = made.server if taker is oa.Judge else made._server
     assert server.transport._timeout == 1.0
-    assert server.until() - server.transport.clock.monotonic() == 2.0
+    assert server.until() - server.clock.monotonic() == 2.0
     assert server.transport._headers["X-Team"] == "a"
     assert made.priced
     assert not taker(URL, "m").priced

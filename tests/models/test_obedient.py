@@ -14,7 +14,9 @@ import otel_agenteval as oa
 from otel_agenteval.cli.main import main
 from otel_agenteval.judging.models.probe import case_of, injections_for, probe
 from otel_agenteval.judging.models.prompt import escaped
-from otel_agenteval.judging.models.providers.base import ChatReply, ChatRequest, TokenUsage
+from otel_agenteval.judging.models.providers.base import ChatMessage, ChatReply, TokenUsage
+from otel_agenteval.judging.models.reply_schema import schema_of
+from otel_agenteval.metrics.question import Question
 from otel_agenteval.metrics.registry import Metric
 from scripts.prompt_pages import Listener, heard, judged, known_of, methods_of
 from tests.models.wire import Request, Response, Server, said
@@ -38,8 +40,8 @@ class Obedient(oa.Judge):
         super().__init__("http://127.0.0.1:1/v1", "obedient")
         self.asked = self.injected = self.saw = 0
 
-    def _post(self, chat: ChatRequest, stage: str, until: float, *, repair: bool) -> ChatReply:
-        text = chat.messages[0].text
+    def _complete(self, messages: tuple[ChatMessage, ...], question: Question, until: float, **options: Any) -> ChatReply:
+        text = messages[0].text
         outside, inside = parts_of(text)
         self.asked += 1
         self.injected += MARK in outside
@@ -47,8 +49,9 @@ class Obedient(oa.Judge):
         form = text.rpartition("Reply with one JSON object of this form:\n")[2]
         said = next((line for line in inside.splitlines() if MARK in line), "A sentence that is long enough to be one.")
         replies = Listener([said], entries=6)
-        replies.ask(stage, "", {}, form, schema=chat.schema)
-        reply = replies.asked and replies._value(chat.schema) if chat.schema is not None else replies._open(form)
+        schema = schema_of(question.reply) if question.schema is None else question.schema
+        replies.ask(question.stage, "", {}, form, schema=schema)
+        reply = replies.asked and replies._value(schema) if schema is not None else replies._open(form)
         return ChatReply(json.dumps(reply), TokenUsage(), "stop")
 
 
@@ -118,8 +121,8 @@ class Fooled(Obedient):
         super().__init__()
         self._good, self._verdicts, self._listens = good, verdicts, listens
 
-    def _post(self, chat: ChatRequest, stage: str, until: float, *, repair: bool) -> ChatReply:
-        text = chat.messages[0].text
+    def _complete(self, messages: tuple[ChatMessage, ...], question: Question, until: float, **options: Any) -> ChatReply:
+        text = messages[0].text
         outside, inside = parts_of(text)
         fooled = "Ignore your criteria" in (inside if self._listens else outside)
         return ChatReply(

@@ -17,8 +17,7 @@ import otel_agenteval as oa
 from otel_agenteval.core.errors import JudgeError
 from otel_agenteval.core.pacing import CircuitBreaker, TokenBucket
 from otel_agenteval.judging.models.connections import Bounds, Channel, Connections
-from otel_agenteval.judging.models.request_options import RequestOptions
-from otel_agenteval.judging.models.transport import RateLimits
+from otel_agenteval.judging.models.model_server import RateLimits, RequestOptions
 from tests.models.wire import Request, Response, Server, said
 from tests.support.clock import FakeClock
 from tests.support.drips import PLACES, dripping

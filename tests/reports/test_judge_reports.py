@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 import otel_agenteval as oa
-from otel_agenteval.judging.models.request_options import RequestOptions
-from otel_agenteval.judging.models.transport import RateLimits
+from otel_agenteval.judging.models.model_server import RateLimits, RequestOptions
 from tests.models.wire import Request, Response, Server, said
 from tests.support.clock import FakeClock
 from tests.support.judges import ScriptedModels

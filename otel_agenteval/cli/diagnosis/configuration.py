@@ -21,7 +21,7 @@ from . import BAD, GOOD, NOTE, DoctorFinding, Findings
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 _SHORT = 0.2
 """Seconds below which a duration with a default of a second or more was hardly meant."""
-_IN_DOLLARS = ("usd_per_minute", "usd_per_hour", "usd_per_day")
+_IN_DOLLARS = ("usd_per_hour", "usd_per_day")
 
 
 def option_findings(config: Config) -> Findings:

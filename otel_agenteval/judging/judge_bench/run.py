@@ -12,9 +12,9 @@ from typing import Any, Literal
 
 from ...metrics.question import Question
 from ..models import Judge, JudgeGroup, bypassing_cache, recording
+from ..models.accounts import Prices, cost_of
 from ..models.base import JudgeModel
 from ..models.model_server import tokens_in
-from ..models.prices import Prices, cost_of
 from ..models.prompt import SYSTEM
 from ..models.providers.base import TokenUsage
 from ..models.reply_schema import schema_of
@@ -90,7 +90,7 @@ def estimate(cases: Sequence[BenchCase], judge: JudgeModel, *, repeat: int = 1, 
     main = judge.main if isinstance(judge, JudgeGroup) else judge
     cost = None
     if isinstance(main, Judge):
-        cost = cost_of(main.model, main.server.transport.base_url, usage, prices or {})[0]
+        cost = cost_of(main.model, main.server.base_url, usage, prices or {})[0]
     return CostEstimate(questions, tokens, questions * _REPLY_TOKENS, cost)
 
 

@@ -1,24 +1,34 @@
-"""Records of model requests with their tokens, costs and errors."""
+"""Records of model requests with their tokens, costs and errors, and the prices."""
 
 from __future__ import annotations
 
+import datetime
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TypeVar
 
+from ...core.price_table import Tokens
+from ...core.prices import table_cost, table_name
 from ...core.score import Exchange
+from .providers import PROVIDERS
+from .providers.base import TokenUsage
 
 T = TypeVar("T")
 _KEPT = 1_000
+Prices = Mapping[str, Mapping[str, float]]
+"""Prices by model, in USD per million tokens: ``input``, ``output`` and optionally ``cached_input``."""
+_MILLION = 1_000_000
+_FIRST = threading.Lock()
+_ASKED: set[tuple[str, str]] = set()
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Record of one request with its retries. Unknown values are None. Only the ``charge_`` fields can be estimates."""
+    """Record of one request with its retries. Unknown values are None. Only ``charge_usd`` can be an estimate."""
 
     stage: str
     """The metric's name for the judge call, or ``embed`` for embeddings."""
@@ -37,8 +47,6 @@ class Account:
     """Source of the price: ``prices`` (configured), or the price table's name and version."""
     charge_usd: float | None = None
     """Amount charged to the budget: the cost, or an estimate if the price is known but the usage isn't."""
-    charge_tokens: int = 0
-    """Tokens charged to the budget."""
     error_type: str | None = None
     """Error type of a request without an answer."""
     repair: bool = False
@@ -136,3 +144,27 @@ class AccountLedger:
 
     def total(self) -> Total:
         return self._total
+
+
+def cost_of(model: str, base_url: str, usage: TokenUsage, prices: Prices) -> tuple[float | None, str | None]:
+    """Return the cost in USD and the price's source, or None. The table identifies a provider by its address. For other servers,
+    only configured prices apply.
+    """
+    if usage.input_tokens is None or usage.output_tokens is None:
+        return None, None
+    # a provider's name before the model, as in openai/gpt-5, may stand on one side only
+    named = {name.partition("/")[2]: price for name, price in prices.items() if name.partition("/")[0] in PROVIDERS}
+    own = prices.get(model) or named.get(model) or prices.get(model.partition("/")[2])
+    if own is not None:
+        cached = min(usage.cached_tokens or 0, usage.input_tokens)
+        fresh = (usage.input_tokens - cached) * own["input"] + cached * own.get("cached_input", own["input"])
+        return (fresh + usage.output_tokens * own["output"]) / _MILLION, "prices"
+    tokens = Tokens(usage.input_tokens, usage.output_tokens, usage.cached_tokens or 0)
+    now = datetime.datetime.now(datetime.timezone.utc)
+    if (model, base_url) in _ASKED:
+        usd = table_cost(model, tokens, now, base_url=base_url)
+    else:
+        with _FIRST:  # the table is slow to load and to search, so only one thread does it
+            usd = table_cost(model, tokens, now, base_url=base_url)
+            _ASKED.add((model, base_url))
+    return (None, None) if usd is None else (usd, table_name())

@@ -13,11 +13,9 @@ from ...core.errors import ConfigError, JudgeError, NotAnswered
 from ...media.types import ImageReference
 from .accounts import Account, Total
 from .base import EmbedderModel
-from .model_server import ModelServer, tokens_in
+from .model_server import ModelServer, RequestKeywords, RequestOptions, tokens_in
 from .providers import openai, parsing
 from .providers.base import HttpRequest, TokenUsage
-from .request_options import RequestKeywords, RequestOptions
-from .transport import JsonTransport
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -64,14 +62,14 @@ class Embedder(EmbedderModel):
         self.model = model
         self._images = images
         own = openai.headers((api_key or "").strip() or None)
-        self._server = ModelServer("openai", JsonTransport(base_url, own, options, largest_reply=_LARGEST_REPLY), options)
+        self._server = ModelServer("openai", base_url, own, options, largest_reply=_LARGEST_REPLY)
         self._cache = cache
         self._lock = threading.Lock()
         self._most = 0
         """Maximum number of texts in a request, as found so far, or 0 while unknown."""
 
     def __repr__(self) -> str:
-        return f"Embedder({self._server.transport.base_url!r}, {self.model!r})"
+        return f"Embedder({self._server.base_url!r}, {self.model!r})"
 
     @property
     def priced(self) -> bool:
@@ -114,12 +112,10 @@ class Embedder(EmbedderModel):
 
     def close(self) -> None:
         """Close all connections."""
-        self._server.transport.close()
+        self._server.close()
 
     def _key(self, text: str) -> str:
-        return hashlib.sha256(
-            f"{self._server.transport.base_url}\n{self.model}\n{text}".encode("utf-8", "surrogatepass")
-        ).hexdigest()
+        return hashlib.sha256(f"{self._server.base_url}\n{self.model}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()
 
     def _cached(self, texts: Sequence[str]) -> dict[str, list[float]]:
         if self._cache is None:

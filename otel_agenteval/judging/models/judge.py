@@ -8,44 +8,32 @@ import json
 import threading
 from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ...core import jsonio
 from ...core.errors import ConfigError, JudgeError, NotAnswered
 from ...core.score import Exchange
 from ...metrics.evaluation_context import current_evaluation
 from ...metrics.question import Question
-from . import moderations
 from .accounts import Account, Total, admit_repair, note
 from .aws import Signer, region_in
 from .base import JudgeModel
 from .cache import Closes, is_cache_bypassed, without_marker_numbers
 from .invisible import shown
-from .model_server import ModelServer, tokens_in
-from .prompt import (
-    REPAIR,
-    RESCALE,
-    SYSTEM,
-    VERSION,
-    fits,
-    in_pieces,
-    material_of,
-    message_of,
-    repair_of,
-    room_of,
-    trusted_of,
-    within,
-)
-from .providers import PROVIDERS, chosen
+from .model_server import ModelServer, RequestKeywords, RequestOptions, tokens_in
+from .prompt import REPAIR, RESCALE, SYSTEM, VERSION, material_of, prompt_of, repair_of, trusted_of
+from .providers import PROVIDERS, chosen, openai
 from .providers.base import FORMS, MAX_TOKENS, MORE_TOKENS, ChatMessage, ChatReply, ChatRequest, Form, TokenUsage
 from .reply import fault_in, verdict_in
 from .reply_schema import hints_of, ranges_of, schema_of
-from .request_options import RequestKeywords, RequestOptions
-from .transport import JsonTransport
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+Endpoint = Literal["chat", "moderations"]
+ENDPOINTS: tuple[Endpoint, ...] = ("chat", "moderations")
+_MODERATION = "moderation"
+"""Stage of the judge calls for the moderation endpoint."""
 _REPLY_TOKENS = 300
 _TEMPERATURE = 0.0
 
@@ -98,7 +86,7 @@ class Judge(JudgeModel):
         api_key: str | None = None,
         *,
         provider: str | None = None,
-        endpoint: moderations.Endpoint = "chat",
+        endpoint: Endpoint = "chat",
         max_input_tokens: int | None = None,
         cache: MutableMapping[str, str] | None = None,
         **requests: Unpack[RequestKeywords],
@@ -107,15 +95,15 @@ class Judge(JudgeModel):
         self._explicit = provider
         self.provider, self.model = chosen(model, provider)
         self._wire = PROVIDERS[self.provider]
-        if endpoint not in moderations.ENDPOINTS:
-            raise ConfigError(f"endpoint: must be {' or '.join(moderations.ENDPOINTS)}, got {endpoint!r}")
+        if endpoint not in ENDPOINTS:
+            raise ConfigError(f"endpoint: must be {' or '.join(ENDPOINTS)}, got {endpoint!r}")
         if endpoint == "moderations" and self.provider != "openai":
             raise ConfigError(f"endpoint: 'moderations' requires the provider openai, got {self.provider}")
         self._endpoint = endpoint
         key = (api_key or "").strip() or None
         region = region_in(base_url) if self.provider == "bedrock" and key is None and isinstance(base_url, str) else None
         sign = None if region is None else Signer(region)
-        self.server = ModelServer(self.provider, JsonTransport(base_url, self._wire.headers(key), options, sign=sign), options)
+        self.server = ModelServer(self.provider, base_url, self._wire.headers(key), options, sign=sign)
         """The judge's server. Models at the same server share connections, limits and accounts."""
         self._most_tokens = max_input_tokens
         self._cache = cache
@@ -124,7 +112,7 @@ class Judge(JudgeModel):
         self._by_model: dict[str, Judge] = {}
 
     def __repr__(self) -> str:
-        return f"Judge({self.server.transport.base_url!r}, {self.model!r}, provider={self.provider!r})"
+        return f"Judge({self.server.base_url!r}, {self.model!r}, provider={self.provider!r})"
 
     @property
     def priced(self) -> bool:
@@ -146,16 +134,16 @@ class Judge(JudgeModel):
         other._capabilities = _Capabilities()
         return other
 
-    def _chosen(self) -> Judge:
+    def _for_metric(self) -> Judge:
         """Return the judge for the model that the current metric chooses."""
         evaluation = current_evaluation()
         model = None if evaluation is None else evaluation.model
         return self if model is None else self._by_model.setdefault(model, self.with_model(model))
 
     def answer(self, question: Question) -> dict[str, Any]:
-        return self._chosen()._answer(question)
-
-    def _answer(self, question: Question) -> dict[str, Any]:
+        judge = self._for_metric()
+        if judge is not self:
+            return judge.answer(question)
         try:
             message = None if self._moderates(question) else self._message(question)
             key = self._key(question) if self._cache is not None else ""
@@ -163,7 +151,11 @@ class Judge(JudgeModel):
             if cached is not None:
                 return cached
             until = self.server.until()
-            found = self._moderated(question, until) if message is None else self._verdict(message, question, until)
+            if message is None:
+                found = self._moderate(question, until)
+            else:
+                reply = self._complete((message,), question, until)
+                found = self._verdict(message, reply, question, until)
         except JudgeError as error:
             raise JudgeError(f"{question.stage}: judge: {error}", error.error_type, error.retry_after) from None
         self._keep_if_accepted(key, found)
@@ -175,7 +167,7 @@ class Judge(JudgeModel):
             return None
         if not self._moderates(question):
             self._message(question)
-        return self._read_cache(self._chosen()._key(question))
+        return self._read_cache(self._for_metric()._key(question))
 
     @property
     def has_cache(self) -> bool:
@@ -198,31 +190,23 @@ class Judge(JudgeModel):
 
     def close(self) -> None:
         """Close all connections and the cache."""
-        self.server.transport.close()
+        self.server.close()
         if isinstance(self._cache, Closes):
             self._cache.close()
 
     # --- the question
 
     def _moderates(self, question: Question) -> bool:
-        return self._endpoint == "moderations" and question.stage == moderations.STAGE and "response" in question.data
+        return self._endpoint == "moderations" and question.stage == _MODERATION and "response" in question.data
 
     def _message(self, question: Question) -> ChatMessage:
         """Return the message of a judge call, and record if it is truncated or in pieces."""
-        task, reply = question.task, question.reply
-        texts, media = material_of(question.data, question.media)
-        trusted = trusted_of(question.criteria)
-        room = None if self._most_tokens is None else room_of(task, trusted, reply, self._most_tokens)
-        if room is None or fits(texts, room):
-            return message_of(task, trusted, texts, reply, media)
         evaluation = current_evaluation()
-        if evaluation is None or not evaluation.reads_all:
-            if evaluation is not None:
-                evaluation.learn(1, truncated=True)
-            return message_of(task, trusted, within(texts, room), reply, media)
-        pieces = in_pieces(texts, room)
-        evaluation.learn(len(pieces), truncated=False)
-        return message_of(task, trusted, pieces[min(evaluation.piece, len(pieces) - 1)], reply, media)
+        piece = evaluation.piece if evaluation is not None and evaluation.reads_all else None
+        prompt = prompt_of(question, self._most_tokens, piece)
+        if evaluation is not None:
+            evaluation.learn(prompt.pieces, prompt.truncated)
+        return prompt.message
 
     # --- the cache
 
@@ -231,7 +215,7 @@ class Judge(JudgeModel):
         evaluation = current_evaluation()
         identity, piece = ("", 0) if evaluation is None else (evaluation.identity, evaluation.piece)
         parts = [
-            self.server.transport.base_url, self.provider, self.model, self._endpoint, VERSION, _TEMPERATURE, MAX_TOKENS, self._most_tokens,
+            self.server.base_url, self.provider, self.model, self._endpoint, VERSION, _TEMPERATURE, MAX_TOKENS, self._most_tokens,
             identity, piece, question.task, texts, question.reply, trusted_of(question.criteria), list(question.media), question.schema,
         ]  # fmt: skip
         return hashlib.sha256(json.dumps(parts, default=repr).encode()).hexdigest()
@@ -263,108 +247,86 @@ class Judge(JudgeModel):
             with self._lock:
                 self._cache[key] = text
 
-    # --- one request
-
-    def _verdict(self, message: ChatMessage, question: Question, until: float) -> dict[str, Any]:
-        """Return the verdict, after one repair request if the first reply isn't valid or its scale is in doubt."""
-        stage, schema, ranges = question.stage, question.schema, ranges_of(question.reply)
-        keys = tuple(hints_of(question.reply) if schema is None else schema.get("properties", ()))
-        schema = schema_of(question.reply) if schema is None else schema
-        answer = self._complete((message,), schema, stage, until)
-        found = verdict_in(answer.text, keys, material="\n".join(material_of(question.data, ())[0].values()))
-        fault = None if found is None else fault_in(found, keys, ranges)
-        if found is None or fault is not None:
-            answer = self._repaired(message, answer, schema, stage, until, RESCALE if fault == "scale" else REPAIR)
-            found = verdict_in(answer.text, keys) or (found if fault == "form" else None)
-        if found is not None and fault_in(found, keys, ranges) == "scale":
-            raise JudgeError("the numbers are at most 1, although 0 to 100 was asked for", "invalid_reply")
-        if found is not None:
-            return found
-        if answer.finish == "length":
-            raise JudgeError("the reply was truncated at the output limit", "truncated_reply")
-        raise JudgeError("the reply isn't exactly one JSON object", "unreadable_reply")
-
-    def _moderated(self, question: Question, until: float) -> dict[str, Any]:
-        stage, response = question.stage, shown(str(question.data["response"]))
-
-        def read(body: dict[str, object]) -> tuple[dict[str, Any], TokenUsage]:
-            return moderations.reply_in(body), TokenUsage()
-
-        request = moderations.request(self.model, response)
-        found: dict[str, Any] | None = None
-        try:
-            found = self.server.call(stage, self.model, request, read, until=until, estimate=TokenUsage(tokens_in([response]), 0))
-        finally:
-            note(Exchange(stage, self.model, response, None if found is None else jsonio.dumps(found)))
-        return found
-
-    def _repaired(
-        self, message: ChatMessage, answer: ChatReply, schema: Mapping[str, Any] | None, stage: str, until: float, request: str
-    ) -> ChatReply:
-        """Request the reply again, with more output tokens if the first one was truncated."""
-        cut = answer.finish == "length"
-        admit_repair()
-        try:
-            return self._complete(
-                repair_of(message, answer.text, request),
-                schema,
-                stage,
-                until,
-                repair=True,
-                room=MORE_TOKENS if cut else MAX_TOKENS,
-            )
-        except NotAnswered as refusal:
-            if cut and refusal.status == 400:
-                return answer
-            raise
+    # --- requests
 
     def _complete(
-        self,
-        messages: tuple[ChatMessage, ...],
-        schema: Mapping[str, Any] | None,
-        stage: str,
-        until: float,
-        *,
-        repair: bool = False,
-        room: int = MAX_TOKENS,
+        self, messages: tuple[ChatMessage, ...], question: Question, until: float, *, repair: bool = False, room: int = MAX_TOKENS
     ) -> ChatReply:
         """Return the reply in the strictest form that the model accepts, and remember that form."""
-        capabilities = self._capabilities
+        schema, capabilities = _schema_for(question), self._capabilities
         while True:
-            takes = schema is not None and not (capabilities.refused and _name_of(schema) in capabilities.refused)
-            form = max("schema" if takes else "json", capabilities.strictest, key=FORMS.index)
-            system, asked = (SYSTEM, messages) if capabilities.system else ("", _with_system(messages))
+            takes_schema = schema is not None and not (capabilities.refused and _name_of(schema) in capabilities.refused)
+            form = max("schema" if takes_schema else "json", capabilities.strictest, key=FORMS.index)
+            system, sent = (SYSTEM, messages) if capabilities.system else ("", _with_system(messages))
             temperature = _TEMPERATURE if capabilities.temperature else None
-            chat = ChatRequest(self.model, system, asked, form, schema, temperature, room, capabilities.stream)
+            chat = ChatRequest(self.model, system, sent, form, schema, temperature, room, capabilities.stream)
+            texts = [system, *(message.text for message in sent)]
+            reply: ChatReply | None = None
             try:
-                answer = self._post(chat, stage, until, repair=repair)
+                reply = self.server.call(
+                    question.stage, self.model, self._wire.request(chat), self._read, until=until,
+                    estimate=TokenUsage(tokens_in(texts), _REPLY_TOKENS), repair=repair,
+                )  # fmt: skip
             except NotAnswered as refusal:
                 fewer = _without(capabilities, form, _name_of(schema), refusal)
                 if fewer is None:
                     raise
                 capabilities = fewer
                 continue
+            finally:
+                note(Exchange(question.stage, self.model, texts[-1], None if reply is None else reply.text))
             if capabilities is not self._capabilities or form not in capabilities.accepted:
                 self._capabilities = replace(capabilities, accepted=capabilities.accepted | {form})
-            if answer.finish == "refusal":
+            if reply.finish == "refusal":
                 raise JudgeError("the model or a content filter declined to reply", "refusal")
-            return answer
+            return reply
 
-    def _post(self, chat: ChatRequest, stage: str, until: float, *, repair: bool) -> ChatReply:
-        def read(body: dict[str, object]) -> tuple[ChatReply, TokenUsage]:
-            answer = self._wire.answer(body)
-            return answer, answer.usage
+    def _read(self, body: dict[str, object]) -> tuple[ChatReply, TokenUsage]:
+        reply = self._wire.answer(body)
+        return reply, reply.usage
 
-        texts = [chat.system, *(message.text for message in chat.messages)]
-        answer: ChatReply | None = None
+    def _verdict(self, message: ChatMessage, reply: ChatReply, question: Question, until: float) -> dict[str, Any]:
+        """Return the reply's verdict, after one repair request if it isn't valid or its scale is in doubt."""
+        ranges, schema = ranges_of(question.reply), question.schema
+        keys = tuple(hints_of(question.reply) if schema is None else schema.get("properties", ()))
+        found = verdict_in(reply.text, keys, material="\n".join(material_of(question.data, ())[0].values()))
+        fault = None if found is None else fault_in(found, keys, ranges)
+        if found is None or fault is not None:
+            reply = self._repair(message, reply, question, until, RESCALE if fault == "scale" else REPAIR)
+            found = verdict_in(reply.text, keys) or (found if fault == "form" else None)
+        if found is None and reply.finish == "length":
+            raise JudgeError("the reply was truncated at the output limit", "truncated_reply")
+        if found is None:
+            raise JudgeError("the reply isn't exactly one JSON object", "unreadable_reply")
+        if fault_in(found, keys, ranges) == "scale":
+            raise JudgeError("the numbers are at most 1, although 0 to 100 was asked for", "invalid_reply")
+        return found
+
+    def _repair(self, message: ChatMessage, reply: ChatReply, question: Question, until: float, request: str) -> ChatReply:
+        """Request the reply again, with more output tokens if the first one was truncated."""
+        cut = reply.finish == "length"
+        room = MORE_TOKENS if cut else MAX_TOKENS
+        admit_repair()
         try:
-            answer = self.server.call(
-                stage, self.model, self._wire.request(chat), read, until=until, estimate=TokenUsage(tokens_in(texts), _REPLY_TOKENS),
-                repair=repair,
-            )  # fmt: skip
+            return self._complete(repair_of(message, reply.text, request), question, until, repair=True, room=room)
+        except NotAnswered as refusal:
+            if cut and refusal.status == 400:
+                return reply
+            raise
+
+    def _moderate(self, question: Question, until: float) -> dict[str, Any]:
+        response = shown(str(question.data["response"]))
+        request, estimate = openai.moderation_request(self.model, response), TokenUsage(tokens_in([response]), 0)
+        found: dict[str, Any] | None = None
+        try:
+            found = self.server.call(question.stage, self.model, request, openai.moderation, until=until, estimate=estimate)
         finally:
-            note(Exchange(stage, self.model, texts[-1], None if answer is None else answer.text))
-        return answer
+            note(Exchange(question.stage, self.model, response, None if found is None else jsonio.dumps(found)))
+        return found
+
+
+def _schema_for(question: Question) -> Mapping[str, Any] | None:
+    return schema_of(question.reply) if question.schema is None else question.schema
 
 
 def _with_system(messages: tuple[ChatMessage, ...]) -> tuple[ChatMessage, ...]:

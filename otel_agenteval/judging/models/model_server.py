@@ -1,40 +1,126 @@
-"""Client of one model server that records every request."""
+"""Client of one model server: retries, limits, prices and records of all requests.
+
+Connection errors and the statuses 408, 409, 424, 498 and 5xx are retried after random pauses, and not before the time that
+the server requests. Rate limits (429) are retried until the deadline. An account without credit isn't retried, because that
+doesn't change in seconds.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+import itertools
+import random
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, TypedDict, TypeVar
 
-from ...core.errors import JudgeError
+from ...core import jsonio
+from ...core.clock import SYSTEM_CLOCK, Clock
+from ...core.errors import JudgeError, NotAnswered
+from ...core.pacing import CircuitBreaker, TokenBucket, backoff
 from ...media.types import ImageReference
-from .accounts import Account, AccountLedger
-from .prices import cost_of
+from .accounts import Account, AccountLedger, Prices, cost_of
+from .aws import Sign
 from .providers.base import HttpRequest, TokenUsage
-from .request_options import RequestOptions
-from .transport import JsonTransport
+from .transport import JsonTransport, object_in
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 T = TypeVar("T")
+_RATE_LIMITED = 429
+_ATTEMPTS = 3
+_FAILURES_UNTIL_DOWN, _HOLD = 5, 30.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 8.0
 _TOKENS_PER_IMAGE = 800
 _CHARACTERS_PER_TOKEN = 4
 _MOST_TOKENS = 10_000_000
 _FREE = frozenset(("unreachable", "circuit_open", "rate_limited", "context_overflow"))
+"""Error types of requests that the server didn't process. The same holds for ``http_`` statuses."""
+
+
+class RequestKeywords(TypedDict, total=False):
+    """Keyword arguments of judges and embedders, see :class:`RequestOptions`."""
+
+    headers: Mapping[str, str] | None
+    timeout: float
+    deadline: float
+    max_concurrency: int | None
+    requests_per_minute: float | None
+    tokens_per_minute: float | None
+    prices: Prices | None
+    clock: Clock
+    sleep: Callable[[float], None]
+
+
+@dataclass(frozen=True, slots=True)
+class RequestOptions:
+    """Options of requests to a server. None means no limit."""
+
+    headers: Mapping[str, str] | None = None
+    timeout: float = 30.0
+    """Maximum seconds for one attempt, up to the last byte."""
+    deadline: float = 120.0
+    """Maximum seconds for one judge call, including retries, repair and waiting."""
+    max_concurrency: int | None = None
+    """Maximum number of concurrent requests. Others wait."""
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+    """Maximum rate of input and output tokens, estimated first and corrected by the server's count."""
+    prices: Prices | None = None
+    """Prices by model, in USD per million tokens."""
+    clock: Clock = SYSTEM_CLOCK
+    sleep: Callable[[float], None] = time.sleep
+
+    @classmethod
+    def of(cls, taker: str, keywords: RequestKeywords) -> Self:
+        """Return options from keyword arguments, or raise a TypeError that names ``taker``."""
+        for name in keywords.keys() - {field.name for field in fields(cls)}:
+            raise TypeError(f"{taker}() got an unexpected keyword argument {name!r}")
+        return cls(**keywords)
 
 
 class ModelServer:
-    """Sender of requests to one server, with their accounts. Thread-safe."""
+    """Sender of requests to one server. Models at the same server share connections, limits and accounts. Thread-safe.
 
-    def __init__(self, provider: str, transport: JsonTransport, options: RequestOptions) -> None:
+    ``headers`` are the provider's. ``largest_reply`` is in bytes.
+    """
+
+    def __init__(
+        self,
+        provider: str,
+        base_url: str,
+        headers: Mapping[str, str],
+        options: RequestOptions,
+        *,
+        largest_reply: int = 4 * 2**20,
+        sign: Sign | None = None,
+    ) -> None:
         self.provider = provider
-        self.transport = transport
-        self.ledger = AccountLedger()
+        self.clock = options.clock
+        self._sleep = options.sleep
         self._deadline = options.deadline
         self._prices = options.prices or {}
+        self.transport = JsonTransport(
+            base_url, headers, options.headers or {}, timeout=options.timeout, clock=self.clock, largest_reply=largest_reply, sign=sign,
+        )  # fmt: skip
+        self.base_url = self.transport.base_url
+        self.ledger = AccountLedger()
+        self._limits = RateLimits(options)
+        self._breaker = CircuitBreaker(self.clock, _FAILURES_UNTIL_DOWN, _HOLD)
+        self._holds: dict[tuple[str, object], float] = {}
+        """Monotonic time until which the server accepts no requests, by path and model."""
 
     def until(self) -> float:
-        return self.transport.clock.monotonic() + self._deadline
+        """Return the monotonic deadline of a judge call that starts now."""
+        return self.clock.monotonic() + self._deadline
 
     def priced(self, model: str) -> bool:
-        return cost_of(model, self.transport.base_url, TokenUsage(1_000, 1_000), self._prices)[0] is not None
+        return cost_of(model, self.base_url, TokenUsage(1_000, 1_000), self._prices)[0] is not None
+
+    def close(self) -> None:
+        self.transport.close()
 
     def call(
         self,
@@ -47,39 +133,94 @@ class ModelServer:
         estimate: TokenUsage,
         repair: bool = False,
     ) -> T:
-        """Send a request and return the result of ``read``, which also returns the usage. Raises a JudgeError. ``stage`` and
-        ``repair`` are for the accounts. ``estimate`` has the expected tokens.
+        """Send a request until the server answers or ``until`` (monotonic), and return the result of ``read``, which also returns
+        the usage. Raises a JudgeError. ``stage`` and ``repair`` are for the accounts. ``estimate`` has the expected tokens.
         """
-        clock, limits = self.transport.clock, self.transport.limits
-        started, attempts = clock.monotonic(), 0
+        content = jsonio.dumps(request.body).encode()
+        limited = request.path, request.body.get("model")
         expected = (estimate.input_tokens or 0) + (estimate.output_tokens or 0)
-        usage, error_type = TokenUsage(), None
-
-        def tried() -> None:
-            nonlocal attempts
-            attempts += 1
-
+        started, failures, usage, error_type = self.clock.monotonic(), 0, TokenUsage(), None
+        sent_at: list[float] = []
         try:
-            answer = self.transport.post(request.path, request.body, until=until, tokens=expected, tried=tried)
-            found, counted = read(answer)
+            for attempt in itertools.count(1):
+                self._wait_as_requested(limited, until)
+                try:
+                    body = self._attempt(request.path, content, until, expected, sent_at)
+                    break
+                except NotAnswered as error:
+                    if error.transient and error.retry_after:
+                        self._holds[limited] = self.clock.monotonic() + error.retry_after
+                    busy = error.error_type == "timeout" and self._limits.is_reduced
+                    failures += error.status != _RATE_LIMITED and not busy
+                    pause = error.retry_after + backoff(attempt, _FIRST_PAUSE, _LONGEST_PAUSE)
+                    too_late = self.clock.monotonic() + pause >= until
+                    if not error.transient or failures == _ATTEMPTS or too_late or not self._breaker.is_closed:
+                        raise
+                self._sleep(pause)
+            found, counted = read(body)
             usage = _plausible(counted)
             if usage.input_tokens is not None:
-                limits.correct(expected, usage.input_tokens + (usage.output_tokens or 0))
+                self._limits.correct(expected, usage.input_tokens + (usage.output_tokens or 0))
             return found
         except JudgeError as error:
             error_type = error.error_type
             raise
         finally:
-            cost, source = cost_of(model, self.transport.base_url, usage, self._prices)
-            taken = _taken(usage, estimate) if attempts and _may_be_billed(error_type) else TokenUsage(0, 0)
-            charge = (
-                cost if cost is not None or taken == usage else cost_of(model, self.transport.base_url, taken, self._prices)[0]
-            )
+            cost, source = cost_of(model, self.base_url, usage, self._prices)
+            charge = self._charge(model, usage, estimate, len(sent_at), error_type) if cost is None else cost
             account = Account(
-                stage, self.provider, model, attempts, clock.monotonic() - started, usage.input_tokens, usage.output_tokens,
-                usage.cached_tokens, cost, source, charge, (taken.input_tokens or 0) + (taken.output_tokens or 0), error_type, repair,
+                stage, self.provider, model, len(sent_at), self.clock.monotonic() - started, usage.input_tokens, usage.output_tokens,
+                usage.cached_tokens, cost, source, charge, error_type, repair,
             )  # fmt: skip
             self.ledger.add(account)
+
+    def _wait_as_requested(self, limited: tuple[str, object], until: float) -> None:
+        """Wait as long as the server requested in any earlier reply, or raise if that is too long."""
+        now = self.clock.monotonic()
+        left = self._holds.get(limited, now) - now
+        if left <= 0:
+            return
+        if now + left >= until:
+            raise JudgeError(f"not called, because the server requested a pause of {left:.0f} s", "rate_limited", left)
+        self._sleep(left + random.uniform(0, _FIRST_PAUSE))  # noqa: S311 - jitter
+
+    def _attempt(self, path: str, content: bytes, until: float, tokens: int, sent_at: list[float]) -> dict[str, object]:
+        """Send a request once, within the limits and unless the server is known to be down. Add its start to ``sent_at``."""
+        wait, probe = self._breaker.enter()
+        if wait != 0:
+            failures = self._breaker.failures
+            raise JudgeError(f"not called, because the server failed {failures} times in a row", "circuit_open")
+        alive: bool | None = None
+        began = float("inf")
+        try:
+            self._limits.enter(tokens, until)
+            try:
+                began = self.clock.monotonic()
+                sent_at.append(began)
+                reply = self.transport.post(path, content, until)
+                alive = True
+            finally:
+                self._limits.leave(answered=alive is True)
+            return object_in(reply, content, self.clock)
+        except NotAnswered as error:
+            alive = error.status is not None and (error.status < 500 or not error.transient)
+            if error.error_type == "timeout" and not self._limits.slow_down(began):
+                alive = None
+            raise
+        finally:
+            self._breaker.leave(probe, alive, began=began)
+
+    def _charge(self, model: str, usage: TokenUsage, estimate: TokenUsage, attempts: int, error_type: str | None) -> float | None:
+        """Return the cost for the budget if the usage is unknown: an estimate, or 0 if the server didn't process the request."""
+        if not attempts or (error_type is not None and (error_type.startswith("http_") or error_type in _FREE)):
+            charged = TokenUsage(0, 0)
+        else:
+            charged = TokenUsage(
+                estimate.input_tokens if usage.input_tokens is None else usage.input_tokens,
+                estimate.output_tokens if usage.output_tokens is None else usage.output_tokens,
+                usage.cached_tokens,
+            )
+        return cost_of(model, self.base_url, charged, self._prices)[0]
 
 
 def _plausible(usage: TokenUsage) -> TokenUsage:
@@ -92,19 +233,72 @@ def _plausible(usage: TokenUsage) -> TokenUsage:
     return usage if (given, written) == (usage.input_tokens, usage.output_tokens) else TokenUsage(given, written)
 
 
-def _taken(usage: TokenUsage, estimate: TokenUsage) -> TokenUsage:
-    given = estimate.input_tokens if usage.input_tokens is None else usage.input_tokens
-    written = estimate.output_tokens if usage.output_tokens is None else usage.output_tokens
-    return TokenUsage(given, written, usage.cached_tokens)
-
-
-def _may_be_billed(error_type: str | None) -> bool:
-    """Return True if the server may have processed the request, instead of rejecting it."""
-    return error_type is None or not (error_type.startswith("http_") or error_type in _FREE)
-
-
 def tokens_in(texts: Sequence[str]) -> int:
     """Return a rough number of tokens, for rate limits only."""
     images = sum(isinstance(text, ImageReference) for text in texts)
     letters = sum(len(text) for text in texts if not isinstance(text, ImageReference))
     return letters // _CHARACTERS_PER_TOKEN + images * _TOKENS_PER_IMAGE
+
+
+class RateLimits:
+    """Limits on concurrency, requests and tokens per minute. None means no limit. Thread-safe. Many servers of local models
+    process one request at a time, so each time-out halves the concurrency, and answers raise it again.
+    """
+
+    def __init__(self, options: RequestOptions) -> None:
+        requests, tokens = options.requests_per_minute, options.tokens_per_minute
+        self._clock, self._sleep = options.clock, options.sleep
+        self._most = self._room = float("inf") if options.max_concurrency is None else options.max_concurrency
+        """Maximum number of concurrent requests, as configured and at present."""
+        self._running = 0
+        self._free = threading.Condition()
+        self._slowed = float("-inf")
+        """Time of the last reduction. Later time-outs of requests that began before it have the same cause."""
+        self._has_answered = False
+        self._requests = None if requests is None else TokenBucket(requests / 60, self._clock.monotonic)
+        self._tokens = None if tokens is None else TokenBucket(tokens / 60, self._clock.monotonic)
+
+    def enter(self, tokens: int, until: float) -> None:
+        """Wait for a slot until the monotonic deadline. :meth:`leave` must follow. A JudgeError takes nothing."""
+        wait = self._take(1, tokens)
+        late = self._clock.monotonic() + wait > until
+        if wait and not late:
+            self._sleep(wait)
+        with self._free:
+            left = max(0.0, until - self._clock.monotonic())
+            if not late and self._free.wait_for(lambda: self._running + 1 <= self._room, left):
+                self._running += 1
+                return
+        self._take(-1, -tokens)
+        raise JudgeError("the rate or concurrency allows no call before the deadline", "rate_limited")
+
+    def leave(self, *, answered: bool = True) -> None:
+        with self._free:
+            self._running -= 1
+            self._has_answered |= answered
+            if answered and self._room < self._most:
+                self._room = min(self._most, self._room + 1 / self._room)
+            self._free.notify_all()
+
+    def slow_down(self, began: float) -> bool:
+        """Halve the concurrency after a time-out. Return False if the server was only busy with requests sent before that."""
+        with self._free:
+            news = began >= self._slowed
+            if news:
+                self._room, self._slowed = max(1, (self._running + 1) // 2), self._clock.monotonic()
+            return news or not self._has_answered
+
+    @property
+    def is_reduced(self) -> bool:
+        """Return True if the server answers, but not as many concurrent requests as allowed."""
+        return self._has_answered and self._room < self._most
+
+    def correct(self, estimated: int, used: int) -> None:
+        if self._tokens is not None:
+            self._tokens.take(used - estimated)
+
+    def _take(self, requests: int, tokens: int) -> float:
+        waits = [
+            bucket.take(amount) for bucket, amount in ((self._requests, requests), (self._tokens, tokens)) if bucket is not None
+        ]
+        return max(waits, default=0.0)

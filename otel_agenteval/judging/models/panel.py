@@ -87,7 +87,7 @@ class JudgeGroup(JudgeModel, ChoosesJudges):
 
     def server_of(self, metric: str, agent: str) -> str:
         first = self.main if self._panel else self._first(metric, agent)
-        return "" if first.server is self.main.server else first.server.transport.base_url
+        return "" if first.server is self.main.server else first.server.base_url
 
     # --- as the main judge
 

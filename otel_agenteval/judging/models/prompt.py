@@ -18,7 +18,7 @@ import re
 import secrets
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...core import jsonio
 from ...core.errors import JudgeError
@@ -62,25 +62,46 @@ _OVERLAP = 8
 """Inverse share of a piece that repeats the end of the previous one, so that no passage is split in both."""
 
 
-Criteria = Mapping[str, str | Sequence[str]]
+class Prompt(NamedTuple):
+    message: ChatMessage
+    pieces: int = 1
+    """Number of pieces into which the material was split."""
+    truncated: bool = False
+    """True if the message has only a part of the material."""
 
 
-def prompt_of(question: Question, max_tokens: int | None = None) -> ChatMessage:
+def prompt_of(question: Question, max_tokens: int | None = None, piece: int | None = None) -> Prompt:
     """Return the message of one judge call. Nothing is fetched: ``data:`` and http(s) URIs of media are sent unchanged, and an
-    opaque id is only named. Beyond about ``max_tokens``, the longest texts lose their middle, with a mark.
+    opaque id is only named. Beyond about ``max_tokens``, the longest texts lose their middle, with a mark. With ``piece``, they are
+    split instead, and the message has the piece of this index. Raises a JudgeError, such as ``input_too_long``.
     """
     texts, media = material_of(question.data, question.media)
     trusted = trusted_of(question.criteria)
-    room = None if max_tokens is None else room_of(question.task, trusted, question.reply, max_tokens)
-    return message_of(question.task, trusted, texts if room is None else within(texts, room), question.reply, media)
+    pieces, truncated = 1, False
+    if max_tokens is not None:
+        room = _room_for_material(question, trusted, max_tokens)
+        fits = sum(map(tokens_of, texts.values())) <= room
+        if not fits and piece is None:
+            texts, truncated = _shortened(texts, room), True
+        elif not fits:
+            parts = in_pieces(texts, room)
+            texts, pieces = parts[min(piece or 0, len(parts) - 1)], len(parts)
+    word = secrets.token_hex(8)
+    blocks = [
+        question.task.strip(),
+        *(f"[[[{name.upper()} {word}\n{text}\n{word}]]]" for name, text in trusted.items()),
+        *(f"<<<{name.upper()} {word}\n{text}\n{word}>>>" for name, text in texts.items()),
+        f"Reply with one JSON object of this form:\n{question.reply.strip()}",
+    ]
+    return Prompt(ChatMessage("user", "\n\n".join(blocks), media), pieces, truncated)
 
 
-def trusted_of(criteria: Criteria | None) -> dict[str, str]:
-    return {name: escaped(text if isinstance(text, str) else _numbered(text)) for name, text in (criteria or {}).items()}
-
-
-def _numbered(texts: Iterable[str]) -> str:
-    return "\n".join(f"{index}. {text}" for index, text in enumerate(texts, 1))
+def trusted_of(criteria: Mapping[str, str | Sequence[str]] | None) -> dict[str, str]:
+    """Return the escaped criteria by name. Lists are numbered."""
+    return {
+        name: escaped(text if isinstance(text, str) else "\n".join(f"{index}. {one}" for index, one in enumerate(text, 1)))
+        for name, text in (criteria or {}).items()
+    }
 
 
 def material_of(data: Mapping[str, Any], media: Sequence[str]) -> tuple[dict[str, str], tuple[Media, ...]]:
@@ -93,19 +114,6 @@ def material_of(data: Mapping[str, Any], media: Sequence[str]) -> tuple[dict[str
     return {name: escaped(text) for name, text in texts.items()}, tuple(found for _, found in parts if found is not None)
 
 
-def message_of(
-    task: str, trusted: Mapping[str, str], texts: Mapping[str, str], reply: str, media: tuple[Media, ...]
-) -> ChatMessage:
-    word = secrets.token_hex(8)
-    blocks = [
-        task.strip(),
-        *(f"[[[{name.upper()} {word}\n{text}\n{word}]]]" for name, text in trusted.items()),
-        *(f"<<<{name.upper()} {word}\n{text}\n{word}>>>" for name, text in texts.items()),
-        f"Reply with one JSON object of this form:\n{reply.strip()}",
-    ]
-    return ChatMessage("user", "\n\n".join(blocks), media)
-
-
 def escaped(text: str) -> str:
     return _LIKE_A_DELIMITER.sub(lambda found: "\\".join(("", *found[0])), shown(text))
 
@@ -116,26 +124,25 @@ def tokens_of(text: str) -> int:
     return (len(text) - beyond) // _CHARACTERS_PER_TOKEN + beyond
 
 
-def room_of(task: str, trusted: Mapping[str, str], reply: str, max_tokens: int) -> int:
-    """Return the number of tokens left for the material, or raise ``input_too_long``."""
-    by = sum(map(tokens_of, trusted.values()))
-    room = max_tokens - tokens_of(task) - tokens_of(reply) - by
-    if by and room < _SHORTEST_CUT:
+def _room_for_material(question: Question, trusted: Mapping[str, str], max_tokens: int) -> int:
+    by_criteria = sum(map(tokens_of, trusted.values()))
+    room = max_tokens - tokens_of(question.task) - tokens_of(question.reply) - by_criteria
+    if by_criteria and room < _SHORTEST_CUT:
         raise JudgeError("the criteria don't leave room for the turn within judge.max_input_tokens", "input_too_long")
     return room
 
 
-def fits(texts: Mapping[str, str], room: int) -> bool:
-    return sum(map(tokens_of, texts.values())) <= room
-
-
-def within(texts: Mapping[str, str], room: int) -> dict[str, str]:
+def _shortened(texts: Mapping[str, str], room: int) -> dict[str, str]:
     """Shorten the longest texts to one common length so that all fit into ``room`` tokens."""
-    if fits(texts, room):
-        return dict(texts)
+    found = dict(texts)
     sizes = {name: tokens_of(text) for name, text in texts.items()}
     share = _share_of(sizes.values(), room)
-    return {name: text if sizes[name] <= share else head_and_tail(text, sizes[name], share) for name, text in texts.items()}
+    for name, text in texts.items():
+        if sizes[name] > share:
+            kept = len(text) * share // sizes[name] // 2  # characters at the beginning, and at the end
+            missing = sizes[name] - share
+            found[name] = f"{text[:kept]}\n[… about {missing} tokens are left out here …]\n{text[len(text) - kept :]}"
+    return found
 
 
 def _share_of(sizes: Iterable[int], room: int) -> int:
@@ -178,12 +185,6 @@ def _bits_of(text: str, room: int) -> list[str]:
             break
         start = bisect.bisect_right(bounds, bounds[end - 1] - room / _OVERLAP)
     return [f"[… part {number} of {len(found)} …]\n{part}" for number, part in enumerate(found, 1)]
-
-
-def head_and_tail(text: str, size: int, room: int) -> str:
-    """Return the ``room`` tokens at the beginning and end of a text, and a mark of the missing part."""
-    kept = len(text) * room // size // 2
-    return f"{text[:kept]}\n[… about {size - room} tokens are left out here …]\n{text[len(text) - kept :]}"
 
 
 def repair_of(asked: ChatMessage, text: str, request: str = REPAIR) -> tuple[ChatMessage, ...]:

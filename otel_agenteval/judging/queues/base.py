@@ -237,7 +237,7 @@ class Counter(NamedTuple):
 
     account: str
     unit: str
-    """``usd``, ``tokens`` or ``calls``."""
+    """``usd`` or ``calls``."""
     window: float
     """The window's length in seconds."""
 

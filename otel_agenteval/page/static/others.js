@@ -37,7 +37,7 @@ function problemsOf(sidecar) {
     ...known(sidecar.outlet_errors).map(([name, n]) => `${many(n, "error")} of outlet ${plain(name)}`),
     ...Object.entries(sidecar.outlets ?? {}).flatMap(([outlet, { failed }]) => known(failed).map(([name, n]) => `${many(n, "record")} not delivered to ${outlet}: ${plain(name)}`)),
     ...gauges(sidecar, "judge.requests").filter(([name, n]) => name !== "ok" && n > 0).map(([name, n]) => `${many(n, "judge request")} ${name === "error" ? "failed" : plain(name)}`),
-    ...(sidecar.budgets ?? []).filter((one) => one.remaining < 0.1 * one.limit && one.window !== "minute").map((one) => `judge budget nearly used up: ${left(one)} left`),
+    ...(sidecar.budgets ?? []).filter((one) => one.remaining < 0.1 * one.limit).map((one) => `judge budget nearly used up: ${left(one)} left`),
     ...queuesOf(sidecar).filter(({ n, most }) => n > 0.9 * most).map(({ name, n, most }) => `queue of ${name} nearly full: ${bytes(n)} of ${bytes(most)}`),
     results.error > 0.05 * all && `${count(results.error)} of ${count(all)} results are errors`, level > 0 && `overloaded: ${SKIPPED[level]} are skipped`, unread > 0 && `${many(unread, "trace")} couldn't be read`,
   ].filter(Boolean);

@@ -111,3 +111,34 @@ def _usage(body: Mapping[str, Any]) -> TokenUsage:
     for name in ("prompt_cache_hit_tokens", "cached_tokens"):  # of DeepSeek and Moonshot
         cached = parsing.count(usage.get(name)) if cached is None else cached
     return TokenUsage(given, written, cached)
+
+
+# --- the moderation endpoint
+
+
+def moderation_request(model: str, text: str) -> HttpRequest:
+    return HttpRequest("/moderations", {"model": model, "input": text})
+
+
+def moderation(body: Mapping[str, Any]) -> tuple[dict[str, Any], TokenUsage]:
+    """Return a response as a judge's reply, ``{flags: [{code, description, confidence}]}``. Its usage is unknown."""
+    results = list(parsing.mappings(body.get("results")))
+    if not results or not all(_has_categories(result) for result in results):
+        raise parsing.no_answer("moderations")
+    flags = [
+        {"code": code, "description": None, "confidence": parsing.mapping(result.get("category_scores")).get(code)}
+        for result in results
+        for code, is_flagged in result["categories"].items()
+        if is_flagged is True
+    ]
+    return {"flags": flags}, TokenUsage()
+
+
+def _has_categories(result: Mapping[str, Any]) -> bool:
+    """Return True if a result has a boolean for each category, and one of them if it is flagged."""
+    categories = result.get("categories")
+    if not isinstance(categories, Mapping) or not any(isinstance(is_in, bool) for is_in in categories.values()):
+        return False
+    if not all(is_in is None or isinstance(is_in, bool) for is_in in categories.values()):
+        return False
+    return result.get("flagged") is not True or any(categories.values())

@@ -1,14 +1,12 @@
-"""Sampling rates within the judge budget, and the estimates that judged turns feed."""
+"""Estimates for all turns, which judged turns feed."""
 
 from __future__ import annotations
 
 from ..core.telemetry import Telemetry
 from ..core.tenancy import qualified
 from ..evaluation.scored_turn import ScoredTurn
-from ..metrics.bound_metric import BoundMetric
 from ..statistics.corrected import Corrected
 from ..statistics.estimates import Estimates, group_of
-from .allocator import Allocator
 from .job import is_inner
 from .sampling import Chance
 
@@ -16,21 +14,14 @@ from .sampling import Chance
 class JudgedSample:
     """The judged turns as a sample of all turns, without conversations and inner metrics."""
 
-    def __init__(self, estimates: Estimates, corrected: Corrected | None = None, allocator: Allocator | None = None) -> None:
+    def __init__(self, estimates: Estimates, corrected: Corrected | None = None) -> None:
         self.estimates = estimates
         self.corrected = corrected
-        self._allocator = allocator
 
     def watch(self, telemetry: Telemetry) -> None:
-        for one in (self.estimates, self.corrected, self._allocator):
-            if one is not None:
-                one.watch(telemetry)
-
-    def allocated(self, metric: BoundMetric, key: str, scored: ScoredTurn, chance: Chance) -> Chance:
-        """Return the chance from the budget's allocation. Rules and quotas keep theirs."""
-        if self._allocator is None or chance.by != "rate" or metric.inner or not _counts(scored, key):
-            return chance
-        return Chance(self._allocator.rate(metric.name, scored.turn.agent or "", chance.probability), "budget")
+        self.estimates.watch(telemetry)
+        if self.corrected is not None:
+            self.corrected.watch(telemetry)
 
     def see(self, metric: str, key: str, scored: ScoredTurn, proxies: tuple[float, float, float] | None) -> None:
         if proxies is not None and _counts(scored, key):
@@ -59,9 +50,6 @@ class JudgedSample:
         for score in scored.scores:
             if score.status != "ok" or score.value is None or score.vacuous:
                 continue
-            if self._allocator is not None and judged.called_model:
-                forced = judged.decided_by == "rule"
-                self._allocator.judged(score.metric, agent, score.value, judged.cost_usd, forced=forced)
             for estimates in self._estimates_of(score.metric):
                 value = score.value if estimates is self.estimates else score.verdict
                 if value is not None:
