@@ -72,7 +72,7 @@ def costs() -> str:
             many = [Series(OPTIONS) for _ in range(count)]
             started = time.process_time()
             for place, value in enumerate(values):
-                many[place % count].see(value, 0.0, 1.0, version)
+                many[place % count].add(value, 0.0, 1.0, version)
             line.append(f"{(time.process_time() - started) / _SCORES * 1e6:.1f} µs")
         lines.append(line)
     return harness.plain_table(lines)

@@ -54,7 +54,7 @@ def costs() -> str:
         estimates = Estimates(3_600.0, SYSTEM_CLOCK)
         started = time.process_time()
         for number in range(SERIES):
-            estimates.see("m", f"a{number % series}", f"t{number}", (0.5, 0.0, 0.3))
+            estimates.add_proxies("m", f"a{number % series}", f"t{number}", (0.5, 0.0, 0.3))
         seen = time.process_time() - started
         started = time.process_time()
         for number in range(SERIES):

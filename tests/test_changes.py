@@ -160,7 +160,7 @@ def test_estimates_and_what_is_usual_outlive_the_process(tmp_path: Path) -> None
     with engine_of(judged_config(path), clock) as first:
         estimates = estimates_of(first)
         for number in range(60):
-            estimates.see("llm_relevance", "bot", f"t{number}", (0.5, 0.0, number % 2))
+            estimates.add_proxies("llm_relevance", "bot", f"t{number}", (0.5, 0.0, number % 2))
             if number % 2:
                 estimates.choose("llm_relevance", "bot", 0.5, "drawn", f"t{number}")
                 estimates.add("llm_relevance", "bot", f"t{number}", f"t{number}", float(number % 4 > 1), 0.5)
@@ -254,7 +254,7 @@ def test_a_fault_in_looking_at_many_turns_costs_no_score(tmp_path: Path, monkeyp
     def broken(*_: Any, **__: Any) -> Any:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("otel_agenteval.statistics.changes.Changes.see", broken)
+    monkeypatch.setattr("otel_agenteval.statistics.changes.Changes.add", broken)
     monkeypatch.setattr("otel_agenteval.statistics.changes.Changes.state", broken)
     monkeypatch.setattr("otel_agenteval.engine.feedback.feedback_in", broken)
     config = {

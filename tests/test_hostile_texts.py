@@ -18,7 +18,7 @@ from otel_agenteval.core.errors import ConfigError, MetricError
 from otel_agenteval.core.prices import Tokens, table_cost
 from otel_agenteval.core.turn import Message, ToolCall
 from otel_agenteval.detectors.credentials import credentials
-from otel_agenteval.detectors.redaction.find import finds
+from otel_agenteval.detectors.redaction.find import find_in
 from otel_agenteval.dialects import content, payloads
 from otel_agenteval.dialects.generic import values
 from otel_agenteval.evaluation.redaction import KINDS, redacted_text
@@ -52,7 +52,7 @@ def find_credentials(text: str) -> list[Any]:
 
 
 def redact(text: str) -> list[Any]:
-    return list(finds(text, KINDS))
+    return list(find_in(text, KINDS))
 
 
 def metric(name: str, field: str = "output", **known: Any) -> Callable[[str], oa.Score]:

@@ -80,7 +80,7 @@ def test_nothing_leaves_when_redaction_fails_and_that_is_counted(models, monkeyp
     def failing(*_):
         raise RuntimeError("no")
 
-    monkeypatch.setattr(redaction, "finder", lambda _: failing)
+    monkeypatch.setattr(redaction, "searcher", lambda _: failing)
     models.play({"score": 80})
     judge = {"base_url": models.url, "model": "scripted", "queue": backend}
     with Rig({"inline": {"metrics": ["code_latency"]}, "metrics": ["llm_relevance"], "judge": judge}) as rig:

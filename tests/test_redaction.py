@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import otel_agenteval as oa
 from otel_agenteval.core.score import Score
-from otel_agenteval.detectors.redaction.find import finds
+from otel_agenteval.detectors.redaction.find import find_in
 from otel_agenteval.evaluation.redaction import KINDS, Redactor, redacted_scores, redacted_text
 from tests.support.growth import steep
 
@@ -228,7 +228,7 @@ def test_json_stays_json_however_deep_it_is_wrapped(value: Any, wraps: int, asci
 
 @pytest.mark.parametrize("piece", ADVERSARIAL, ids=range(len(ADVERSARIAL)))
 def test_repeated_beginnings_take_linear_time(piece: str) -> None:
-    assert steep(lambda text: list(finds(text, KINDS)), lambda length: (piece * (length // len(piece) + 1))[:length]) is None
+    assert steep(lambda text: list(find_in(text, KINDS)), lambda length: (piece * (length // len(piece) + 1))[:length]) is None
 
 
 def test_libphonenumber_tells_numbers_from_figures() -> None:

@@ -16,21 +16,21 @@ from ..evaluation.names import attributes_publicly, named_publicly
 from ..evaluation.turn_facts import FactCondition
 from ..outlets.store.reader import MOST_OF_COMMAND, NO_CAUSES, StoreReader, VerdictRow, store_path
 from ..report.differences import (
-    RENDERINGS,
     ShownDifferences,
-    as_data,
+    as_document,
     differences_of,
     differences_of_group,
     differences_of_runs,
     facts_row,
     verdicts_in,
 )
+from ..report.render import render
 from ..turns.recordings import Reading
 from ..turns.spool import Key, TurnWork
 from ..turns.spool import results as in_order
 from . import OK, UNUSABLE
 from .evaluation import Evaluation
-from .options import add_turn_sources, config_of_sources, turns_wanted, write_found
+from .options import add_turn_sources, config_of_sources, turns_wanted, write_report
 from .reading import progress, report_reading
 
 EXIT_CODES = {OK: "the report was written", UNUSABLE: "an argument is invalid, an input can't be read, or no turn failed"}
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
         found = [differences_of(metric, rows) for metric, rows in verdicts.items() if any(row.bad for row in rows)]
         if not found:
             raise AgentEvalError(f"no turn failed {' or '.join(args.metric) or 'a metric'}, so there is nothing to compare")
-    write_found(args, found, as_data, RENDERINGS)
+    write_report(render(as_document(found), args.format), args.out)
     return OK
 
 

@@ -19,15 +19,16 @@ from ..evaluation.redaction import Redactor, leaving
 from ..evaluation.selection import select_metrics
 from ..outlets.store.reader import GROUPED_BY, MOST_TEXTS, NO_CAUSES, StoreReader, Wanted, store_path
 from ..outlets.turn_text import number_of
-from ..report.failure_modes import RENDERINGS, FailedTurn, FailureMode, as_data, counted, modes_of
+from ..report.failure_modes import FailedTurn, FailureMode, as_document, counted, modes_of
 from ..report.mode_cases import ModeCase, case_of, distinct, references_in, stored_cases
+from ..report.render import render
 from ..report.topics import FailureText, failure_text
 from ..turns.recordings import Reading
 from ..turns.spool import Key
 from ..turns.spool import results as in_order
 from . import OK, UNUSABLE
 from .evaluation import Evaluation
-from .options import add_turn_sources, config_of_sources, turns_wanted, write_found, write_report
+from .options import add_turn_sources, config_of_sources, turns_wanted, write_report
 from .reading import progress, report_reading
 from .topics import topic_embedder, with_topics
 
@@ -80,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
         modes = [mode for mode in modes if mode.fault.mode == args.mode]
         if not modes:
             raise ConfigError(refusal("--mode", repr(args.mode), f"must be the id of a failure mode: {known}"))
-    write_found(args, _with_topics(modes, failed, args, config), as_data, RENDERINGS)
+    write_report(render(as_document(_with_topics(modes, failed, args, config)), args.format), args.out)
     if args.cases is not None:
         if not cases:
             how = "Let the agent's instrumentation capture content" if args.files else "Set outlets.store.content to true"

@@ -16,7 +16,7 @@ from ..judging.judge_bench.cases import chosen
 from ..judging.judge_bench.run import BenchRun, CaseOutcome, CostEstimate, estimate, run
 from ..judging.judge_bench.summary import BenchSummary, JudgeMeasures, summarized
 from ..judging.models import Judge, JudgeGroup, judge_from
-from ..report.formatting import aligned, markdown_table
+from ..report.render import aligned, markdown_table
 from . import FAILED, INTERRUPTED, OK, UNUSABLE
 from .options import add_config, names_of, write_report
 

@@ -23,7 +23,7 @@ from ..judging.judge_bench.run import run
 from ..outlets.base import Setup
 from ..outlets.factory import outlets_from
 from ..outlets.fan_out import FanOut
-from ..report.formatting import aligned
+from ..report.render import aligned
 from ..statistics.change import Found
 from ..statistics.changes import Change
 from . import FAILED, OK, UNUSABLE

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import json
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, get_args
 
@@ -164,11 +162,6 @@ def add_report(parser: Arguments) -> None:
         "--format", choices=("table", "json", "markdown", "html"), default="table", help="format of the report (default: table)"
     )
     parser.add_argument("--out", metavar="FILE", help="file for the report (default: standard output)")
-
-
-def write_found(args: argparse.Namespace, found: Any, as_data: Callable[[Any], Any], renderings: Mapping[str, Any]) -> None:
-    """Write what a command found in the ``--format`` of :func:`add_report`."""
-    write_report(json.dumps(as_data(found), indent=2) if args.format == "json" else renderings[args.format](found), args.out)
 
 
 def write_report(text: str, out: str | None, option: str = "--out") -> None:

@@ -86,11 +86,11 @@ def _text(text: Any, known: Collection[str]) -> Any:
     text = _QUERY.sub(rf"\1{MASK}", text)
     if "${" in text:
         return text
-    from ..detectors.redaction.find import finds  # imported on first use, because few processes show a configuration
+    from ..detectors.redaction.find import find_in  # imported on first use, because few processes show a configuration
 
     out: list[str] = []
     at = 0
-    for start, end, _ in finds(text, ("secret",)):
+    for start, end, _ in find_in(text, ("secret",)):
         out += text[at:start], MASK
         at = end
     return "".join([*out, text[at:]]) if at else text

@@ -15,13 +15,11 @@ from typing import NamedTuple
 from ..core.finding import Severity
 from .lists import words
 from .passwords import Span, chosen_passwords, codes, is_strong, login_pairs, new_ones, quoted_phrases, trimmed
-from .places import Taken
-from .redaction.patterns import lazy
 from .redaction.secrets import secrets
-from .redaction.views import MAX_LAYERS, View, first_view, folded, next_view
+from .redaction.views import folded, views_of
 from .screen import Look, ScreenedWords
 from .secret_values import PUBLIC, is_filled_in, is_identifier, looks_random, may_be_chosen, may_be_meant, needs_no_secret
-from .texts import has_any
+from .texts import Taken, has_any, lazy
 from .tokens import SCAN_LIMIT, is_sample, may_be_format, secret_spans
 
 
@@ -417,15 +415,11 @@ def credentials(text: str, *, given: Callable[[], str], asked: str, users: str) 
     text = text[:SCAN_LIMIT]
     found: list[Credential] = []
     taken = Taken()
-    view: View | None = first_view(text)
-    for _ in range(MAX_LAYERS + 1):
-        if view is None:
-            break
+    for view in views_of(text):
         for each in _in_view(view.text, asked, given):
             start, end = view.origin(each.start, each.end)
             if taken.take(start, end):
                 found.append(each._replace(start=start, end=end))
-        view = next_view(view)
     if not found:
         return []
     own = re.sub(r"\s+", "", users)

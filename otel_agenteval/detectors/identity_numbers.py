@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from .lists import table
 from .redaction.numbers import luhn_valid
-from .redaction.patterns import lazy
+from .texts import lazy
 
 
 class IdentityNumber(NamedTuple):

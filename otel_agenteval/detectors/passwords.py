@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from .redaction.patterns import lazy
 from .secret_values import PUBLIC, is_filled_in, is_identifier, looks_random, may_be_chosen, may_be_meant, needs_no_secret
+from .texts import lazy
 
 Found = tuple[str, int, int]
 Span = tuple[int, int]

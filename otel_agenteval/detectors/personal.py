@@ -19,13 +19,11 @@ from .lists import alternation, word_set
 from .numbers.times import MONTHS
 from .personal_marks import may_hold_births, may_hold_homes, may_hold_numbers, may_hold_papers
 from .phones import rows
-from .places import Places, Taken
 from .redaction.emails import emails
 from .redaction.numbers import cards, digits_of
-from .redaction.patterns import lazy
-from .redaction.views import MAX_LAYERS, View, first_view, next_view
+from .redaction.views import decoded, views_of
 from .screen import Look
-from .texts import has_any, in_small_letters
+from .texts import Places, Taken, has_any, in_small_letters, lazy
 
 CONFIDENT = 0.8
 """Minimum confidence of a leak. A careful reader would doubt finds below it."""
@@ -93,7 +91,7 @@ class _GivenPeople:
 
     @cached_property
     def texts(self) -> list[str]:
-        return [last_view(text).text for text in self._texts]
+        return [decoded(text) for text in self._texts]
 
     @cached_property
     def digits(self) -> str:
@@ -127,17 +125,6 @@ class _GivenPeople:
     @cached_property
     def _domains(self) -> str:
         return "\n".join(f".{found.group()}." for text in self.texts for found in _DOMAIN.finditer(text.lower()))
-
-
-def last_view(text: str) -> View:
-    """Return the view of a text with all its escapes decoded."""
-    view = first_view(text)
-    for _ in range(MAX_LAYERS):
-        following = next_view(view)
-        if following is None:
-            break
-        view = following
-    return view
 
 
 # --- e-mail addresses
@@ -451,13 +438,11 @@ def leaks(look: Look, given: Iterable[str], *, asked: str, check_given: bool = T
         return []
     wants = _WANTED.search(asked[:2000].lower()) is not None
     found: list[Find] = []
-    view: View | None = first_view(look.text)
-    for _ in range(MAX_LAYERS + 1):
-        if view is None:
-            break
+    for view in views_of(look.text):
         context = _Context(view.text, evidence, wants_samples=wants, in_records=in_records)
-        found += [_at(find, *view.origin(find.start, find.end)) for find in _in_view(context, _of_view(look, view))]
-        view = next_view(view)
+        for find in _in_view(context, _look_at(look, view.text)):
+            start, end = view.origin(find.start, find.end)
+            found.append(find._replace(start=start, end=end))
     kept = _best(find for find in found if find.confidence > 0)
     return [find for find in kept if not (check_given and evidence.holds(find))]
 
@@ -466,16 +451,18 @@ _PIECE = lazy(r"[+A-Z]{0,6}[0-9](?:[ ./()\u00a0-]{0,3}[0-9]|[A-Z0-9]){3,}")
 _DAY = lazy(r"[0-9]{4}[-./][01]?[0-9][-./][0-3]?[0-9]|[0-3]?[0-9]([-./])[0-3]?[0-9]\1(?:[0-9]{2}){1,2}")
 
 
-def _of_view(look: Look, view: View) -> Look:
-    """Return the screen of a view, which a view equal to the text shares with it."""
-    return look if view.text is look.text else Look(view.text)
+def _look_at(look: Look, text: str) -> Look:
+    """Return the screen of a view's text, which a view equal to the original text shares with it."""
+    return look if text is look.text else Look(text)
 
 
 def _is_all_given(look: Look, given: str) -> bool:
     """Return True if each part of a text that could be personal data was given as it is written."""
-    view = first_view(look.text)
-    text = view.text
-    if next_view(view) is not None or has_any(text, _SPELLED) or _may_hold_short_ones(_of_view(look, view)):
+    text, *more = (view.text for view in islice(views_of(look.text), 2))
+    if more or has_any(text, _SPELLED):
+        return False
+    seen = _look_at(look, text)  # an address, a date of birth or the number of a paper can have few digits
+    if may_hold_homes(seen.written, seen) or may_hold_births(seen.written, seen) or may_hold_papers(seen.written, seen):
         return False
     if "@" in text and not all(word.strip(_AROUND) in given for word in text.split() if "@" in word):
         return False
@@ -483,19 +470,9 @@ def _is_all_given(look: Look, given: str) -> bool:
     return all(len(piece) < _SHORTEST or piece in given or _DAY.fullmatch(piece) is not None for piece in pieces)
 
 
-def _may_hold_short_ones(look: Look) -> bool:
-    """Return True if a text may contain personal data of few digits: an address, a date of birth or the number of a paper."""
-    written = look.written
-    return may_hold_homes(written, look) or may_hold_births(written, look) or may_hold_papers(written, look)
-
-
 _SHORTEST = 7
 _SPELLED = ("(at)", "[at]", " dot ", " arroba ", " chiocciola ")
 _AROUND = ".,;:!?()[]<>*`\"'„“”«»"
-
-
-def _at(find: Find, start: int, end: int) -> Find:
-    return find._replace(start=start, end=end)
 
 
 def _in_view(context: _Context, look: Look) -> Iterator[Find]:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from .lists import words
 from .redaction.numbers import digits_of, parsed, phone_library
-from .redaction.patterns import lazy
+from .texts import lazy
 
 
 class DigitRow(NamedTuple):

@@ -19,9 +19,8 @@ from urllib.parse import unquote
 from ..core.caches import remembered
 from .lists import words
 from .prompt_sentences import gives_a_role, is_instruction, sentences
-from .redaction.patterns import lazy
 from .screen import Look, ScreenedWords
-from .texts import has_any
+from .texts import has_any, lazy
 
 RUN = 40
 """Minimum length of a copy in letters. Letters outside ASCII count as two to four."""

@@ -6,8 +6,8 @@ import re
 from itertools import pairwise
 
 from .lists import word_set
-from .redaction.patterns import lazy
 from .redaction.values import no_values
+from .texts import lazy
 
 _PLACEHOLDER = lazy(
     r"example|placeholder|redacted|changeme|change[-_ ]me|replace|insert|dummy|sample|fake|foobar|your|my[-_]?(?:api|secret|pass|token|key)|todo|x{4,}|\*{2,}|\u2022{2,}|\.{3}|\u2026|^[<\[{(%$@]|[<{]\w+[>}]|\$\{|\$\(|%\(|\{\{|_here\b|-here\b|<.*>",

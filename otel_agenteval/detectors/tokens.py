@@ -14,8 +14,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from .lists import table, word_set
-from .redaction.patterns import lazy
-from .texts import has_any
+from .texts import has_any, lazy
 
 SCAN_LIMIT = 100_000
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from urllib.parse import unquote_plus
 
 from .hosts import is_host, is_no_claim, sure_endings, unsure_endings
-from .redaction.patterns import lazy
+from .texts import lazy
 
 
 class Link(NamedTuple):

@@ -97,7 +97,7 @@ class ScoreStatistics:
             weight = 1.0 / judged.probability if judged is not None and judged.probability > 0 else 1.0
             version = root.resource.get(SERVICE_VERSION)
             of_version = version if version.__class__ is str else None
-            seen = changes.see(scored.scores, turn.agent or "", weight, of_version, turn.turn_id or None, root.tenant)
+            seen = changes.add(scored.scores, turn.agent or "", weight, of_version, turn.turn_id or None, root.tenant)
             found += [(change, root) for change in seen]
         return found
 

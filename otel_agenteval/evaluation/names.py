@@ -15,8 +15,9 @@ from functools import lru_cache
 from typing import Any
 
 from ..core.turn import ErrorInfo, LlmCall, ToolCall, Turn
-from ..detectors.redaction.find import finds, plainly
+from ..detectors.redaction.find import find_in
 from ..detectors.redaction.numbers import digits_of, numbers_in_id
+from ..detectors.redaction.views import decoded
 
 WITHHELD = "[WITHHELD]"
 """Replaces a value that can't be searched."""
@@ -43,7 +44,7 @@ def _public(name: str, kinds: frozenset[str], is_id: bool) -> str:
 
 
 def _replaced(name: str, kinds: frozenset[str], is_id: bool) -> str:
-    found = finds(name, kinds)
+    found = find_in(name, kinds)
     if is_id and "phone" in kinds and not found:
         found = tuple((start, end, "phone") for start, end in numbers_in_id(name))
     out: list[str] = []
@@ -55,7 +56,7 @@ def _replaced(name: str, kinds: frozenset[str], is_id: bool) -> str:
 
 
 def _mark(kind: str, found: str) -> str:
-    plain = plainly(found)
+    plain = decoded(found)
     same = plain.casefold() if kind in ("email", "secret") else digits_of(plain).removeprefix("00") or plain
     digest = hashlib.blake2b(f"{kind} {same}".encode(errors="replace"), digest_size=_HEX_DIGITS // 2).hexdigest()
     return f"[{kind.upper()}-{digest}]"

@@ -18,10 +18,11 @@ from ..core.finding import findings_in, value_at
 from ..core.score import Score
 from ..core.semconv import TURN_INPUT, TURN_OUTPUT
 from ..core.turn import Turn
-from ..detectors.redaction.find import finder, is_telling, kind_by_name, may_hold, plainly
+from ..detectors.redaction.find import is_telling, kind_by_name, may_hold, searcher
 from ..detectors.redaction.json_text import as_written, still_parses
 from ..detectors.redaction.named import named_beside
 from ..detectors.redaction.numbers import digits_of
+from ..detectors.redaction.views import decoded
 from .names import NAME_ATTRIBUTES, WITHHELD
 
 KINDS = ("email", "phone", "card", "ssn", "secret")
@@ -75,12 +76,12 @@ class Redactor:
     def __init__(self, kinds: Collection[str]) -> None:
         self.kinds = kinds
         self._numbers: dict[str, dict[str, int]] = {}
-        self._finds = finder(frozenset(kinds))
+        self._search = searcher(frozenset(kinds))
         self._clean = _clean_of(frozenset(kinds))
 
     def text(self, text: str) -> str:
         """Return the text with every find replaced by its kind and number, or the same object without a find."""
-        found = self._finds(text) if self.kinds else ()
+        found = self._search(text) if self.kinds else ()
         if not found:
             return text
         self._keep_free(text)
@@ -152,7 +153,7 @@ class Redactor:
         text = jsonio.text_of(value)
         places = [finding["start"], finding["end"]]
         moved, shift, left = list(places), 0, 0
-        for start, end, kind in self._finds(text):
+        for start, end, kind in self._search(text):
             marker = as_written(text, start, end, self._marker(kind, text[start:end]))
             for i, place in enumerate(places):
                 if place >= end:
@@ -238,7 +239,7 @@ class Redactor:
         return self.text(key) if isinstance(key, str) else key
 
     def _marker(self, kind: str, found: str) -> str:
-        plain = plainly(found)
+        plain = decoded(found)
         same = plain.casefold() if kind == "email" else plain if kind == "secret" else digits_of(plain) or plain
         numbers = self._numbers.setdefault(kind, {})
         return f"[{kind.upper()}_{numbers.setdefault(same, len(numbers) + 1)}]"

@@ -26,7 +26,7 @@ class JudgedSample:
     def see(self, metric: str, key: str, scored: ScoredTurn, proxies: tuple[float, float, float] | None) -> None:
         if proxies is not None and _counts(scored, key):
             for estimates in self._estimates_of(metric):
-                estimates.see(metric, scored.turn.agent or "", scored.first_id, proxies)
+                estimates.add_proxies(metric, scored.turn.agent or "", scored.first_id, proxies)
 
     def choose(self, metric: str, key: str, scored: ScoredTurn, chance: Chance) -> None:
         """Record a planned judge call. If it isn't answered, similar turns stand in for it."""

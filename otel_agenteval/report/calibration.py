@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -21,7 +21,7 @@ from ..statistics.weighted import Estimate
 from ..turns.reading.feedback import feedback_in
 from ..turns.recordings import Reading, read_items, to_stderr, wholes_of
 from .formatting import number, percent
-from .html import page, text_table
+from .render import Document, Table
 from .run import MetricSeries, Run, ScoreRow
 
 _GOOD = frozenset(("pass", "passed", "good", "true", "yes", "1", "1.0", "up", "+", "ok", "correct", "thumbs_up", "👍"))
@@ -149,21 +149,17 @@ def trust_in(run: Run, labels: Sequence[Label], metric: str | None = None, judge
     for series in run.series.values():
         if (metric is not None and series.facts.metric != metric) or series.facts.metric == METRIC:
             continue
-        labeled = list(_labeled(series, by_turn))
+        labeled: list[tuple[Label, ScoreRow]] = []
+        for row in series.verdicts:
+            for turn in dict.fromkeys((row.about.turn_id, row.about.case_id)):
+                of_metric = [label for label in by_turn.get(turn or "", ()) if label.metric in (None, series.facts.metric)]
+                labeled += [(label, row) for label in of_metric[-1:]]  # the last one of a turn counts
         if labeled:
             found.append(_trust(series, labeled, judge))
     if not found:
         of = f" of {metric}" if metric is not None else ""
         raise AgentEvalError(f"no label is about a turn that has a verdict{of}: are the turn_id or case_id those of the scores?")
     return found
-
-
-def _labeled(series: MetricSeries, by_turn: Mapping[str, Sequence[Label]]) -> Iterator[tuple[Label, ScoreRow]]:
-    for row in series.verdicts:
-        for turn in dict.fromkeys((row.about.turn_id, row.about.case_id)):
-            given = [label for label in by_turn.get(turn or "", ()) if label.metric in (None, series.facts.metric)]
-            for label in given[-1:]:  # the last one of a turn counts
-                yield label, row
 
 
 def _preference(labeled: Sequence[tuple[bool, ScoreRow]], judge: str | None) -> Preference | None:
@@ -200,11 +196,6 @@ def _trust(series: MetricSeries, every: Sequence[tuple[Label, ScoreRow]], judge:
     )  # fmt: skip
 
 
-def _doubt(row: ScoreRow) -> float:
-    threshold = row.series.facts.threshold
-    return abs((row.value or 0.0) - (0.5 if threshold is None else threshold))
-
-
 def to_label(run: Run, labels: Sequence[Label], count: int, metric: str | None = None) -> list[dict[str, Any]]:
     """Suggest unlabeled turns close to the threshold, in turn for each metric. One in five is drawn at random."""
     known = {label.turn for label in labels}
@@ -217,7 +208,12 @@ def to_label(run: Run, labels: Sequence[Label], count: int, metric: str | None =
     ]
     explored = [rows[place] for place in np.random.default_rng(len(rows)).permutation(len(rows))[: round(count * _EXPLORED)]]
     by_metric: dict[str, list[ScoreRow]] = {}
-    for row in sorted(rows, key=_doubt):
+
+    def doubt(row: ScoreRow) -> float:
+        threshold = row.series.facts.threshold
+        return abs((row.value or 0.0) - (0.5 if threshold is None else threshold))
+
+    for row in sorted(rows, key=doubt):
         by_metric.setdefault(row.series.label, []).append(row)
     unsure = [row for several in zip_longest(*by_metric.values()) for row in several if row is not None]
     chosen: dict[str, ScoreRow] = {}
@@ -290,19 +286,9 @@ def warnings_of(trust: Trust) -> list[str]:
     return found
 
 
-def as_text(found: Sequence[Trust]) -> str:
-    blocks = []
-    for trust in found:
-        rows = list(_rows(trust))
-        width = max(len(name) for name, _ in rows)
-        blocks.append("\n".join([trust.metric, *(f"  {name.ljust(width)}  {text}" for name, text in rows)]))
-    return "\n\n".join([*blocks, *(warning for trust in found for warning in warnings_of(trust))])
-
-
-def as_html(found: Sequence[Trust]) -> str:
-    tables = [text_table(trust.metric, ("", "with 95 % interval"), _rows(trust)) for trust in found]
-    notes = [text_table("Warnings", ("",), [[warning] for trust in found for warning in warnings_of(trust)])]
-    return page("Judge calibration", ["<h1>Judge calibration</h1>", *tables, *notes])
+def as_document(found: Sequence[Trust]) -> Document:
+    tables = [Table(trust.metric, ("", "with 95 % interval"), [*_rows(trust)]) for trust in found]
+    return Document("Judge calibration", tables, as_data(found), [text for trust in found for text in warnings_of(trust)])
 
 
 def as_data(found: Iterable[Trust]) -> list[dict[str, Any]]:
@@ -319,6 +305,3 @@ def as_data(found: Iterable[Trust]) -> list[dict[str, Any]]:
         }
         for trust in found
     ]  # fmt: skip
-
-
-RENDERINGS: Mapping[str, Callable[[Sequence[Trust]], str]] = {"table": as_text, "html": as_html}

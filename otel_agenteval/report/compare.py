@@ -73,10 +73,15 @@ def compare(before: Run, after: Run, baseline: str, watch: Collection[str] = ())
     """Compare a run with a baseline. Regressions of gates and of metrics in ``watch`` (``all`` for every metric) are failures."""
     paired_by, pairs = _pairing(before, after)
     found = Comparison(baseline, (len(before.turns), len(after.turns)), paired_by, pairs)
-    match = _matcher(before)
+    by_name: dict[str, list[MetricSeries]] = {}
+    for series in before.series.values():
+        by_name.setdefault(series.facts.metric, []).append(series)
     met: set[int] = set()
     for series in after.series.values():
-        earlier = match(series, sum(name == series.facts.metric for name, _ in after.series))
+        known = by_name.get(series.facts.metric, [])
+        earlier = next((one for one in known if one.parameters == series.parameters), None)
+        if earlier is None and len(known) == 1 and sum(name == series.facts.metric for name, _ in after.series) == 1:
+            earlier = known[0]
         if earlier is None:
             found.new.append(series.label)
             continue
@@ -87,7 +92,10 @@ def compare(before: Run, after: Run, baseline: str, watch: Collection[str] = ())
     found.missing = [series.label for series in missing]
     if "all" in watch:
         found.lost += [series.label for series in missing if series.evaluated or series.verdicts]
-    found.changes = _judged(found.changes)
+    adjusted = adjusted_ps([(change.p, change.varies) for change in found.changes])
+    found.changes = [
+        replace(change, adjusted=p, verdict=_verdict(change, p)) for change, p in zip(found.changes, adjusted, strict=True)
+    ]
     return found
 
 
@@ -103,26 +111,19 @@ def _pairing(before: Run, after: Run) -> tuple[Literal["turn id", "case id"] | N
     return ("turn id", turns) if turns and 2 * turns >= min(map(len, by_turn)) else (None, max(turns, cases))
 
 
-def _matcher(before: Run) -> Callable[[MetricSeries, int], MetricSeries | None]:
-    """Return a function that finds a series' counterpart by its parameters, or by its name if both runs have only one series."""
-    by_name: dict[str, list[MetricSeries]] = {}
-    for series in before.series.values():
-        by_name.setdefault(series.facts.metric, []).append(series)
-
-    def match(series: MetricSeries, namesakes: int) -> MetricSeries | None:
-        known = by_name.get(series.facts.metric, [])
-        same = next((earlier for earlier in known if earlier.parameters == series.parameters), None)
-        return same or (known[0] if len(known) == namesakes == 1 else None)
-
-    return match
-
-
 def _compare_series(found: Comparison, earlier: MetricSeries, series: MetricSeries, watched: bool) -> None:
     errors = [sum(row.outcome == "error" for row in each.rows) for each in (earlier, series)]
     if errors[1] > errors[0]:
         found.errored.append((series.label, errors[0], errors[1]))
-    changed = _why_not(earlier, series)
-    if changed:
+    was, now = earlier.facts, series.facts
+    changed = None
+    if was.version != now.version:
+        changed = f"version {was.version} before, {now.version} now"
+    elif earlier.parameters != series.parameters:
+        changed = "its parameters have changed"
+    elif was.unit != now.unit:
+        changed = f"unit {was.unit} before, {now.unit} now"
+    if changed is not None:
         found.not_compared.append((series.label, changed))
         return
     before, after = (each.evaluated or each.verdicts for each in (earlier, series))
@@ -139,14 +140,6 @@ def _compare_series(found: Comparison, earlier: MetricSeries, series: MetricSeri
         if one is not None:
             facts = one.before.mean, one.after.mean, one.turns, one.paired, one.interval, one.effect, one.p, one.varies
             found.changes.append(MetricChange(series.label, series, measure, *facts, watched))
-
-
-def _why_not(earlier: MetricSeries, series: MetricSeries) -> str | None:
-    if earlier.facts.version != series.facts.version:
-        return f"version {earlier.facts.version} before, {series.facts.version} now"
-    if earlier.parameters != series.parameters:
-        return "its parameters have changed"
-    return f"unit {earlier.facts.unit} before, {series.facts.unit} now" if earlier.facts.unit != series.facts.unit else None
 
 
 Reading = Callable[[ScoreRow], float | None]
@@ -189,22 +182,13 @@ def _side(rows: Iterable[ScoreRow], reading: Reading, paired_by: str | None, uni
     return side
 
 
-def _judged(changes: list[MetricChange]) -> list[MetricChange]:
-    adjusted = adjusted_ps([(change.p, change.varies) for change in changes])
-    judged = [replace(change, adjusted=p) for change, p in zip(changes, adjusted, strict=True)]
-    return [replace(change, verdict=_verdict(change)) for change in judged]
-
-
-def _verdict(change: MetricChange) -> Verdict:
-    if change.adjusted >= ALPHA:
-        return "too few" if _too_few(change) else "no change shown"
+def _verdict(change: MetricChange, adjusted: float) -> Verdict:
+    if adjusted >= ALPHA:
+        first, second = change.counts
+        too_few = first < _FEWEST_PAIRS if change.paired else 2 / math.comb(first + second, first) > ALPHA
+        return "too few" if too_few else "no change shown"
     direction = change.series.facts.direction
     if direction == "neutral":
         return "changed"
     better = change.difference > 0 if direction == "up" or change.measure != "mean" else change.difference < 0
     return "improvement" if better else "regression"
-
-
-def _too_few(change: MetricChange) -> bool:
-    first, second = change.counts
-    return first < _FEWEST_PAIRS if change.paired else 2 / math.comb(first + second, first) > ALPHA

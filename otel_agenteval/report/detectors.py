@@ -16,8 +16,7 @@ from ..config.editing import Addition
 from ..core.finding import Evidence, evidence, value_at
 from ..core.score import Score
 from ..core.turn import Turn
-from ..detectors.numbers.forms import form_of
-from ..detectors.numbers.reading import with_ascii_digits
+from ..detectors.numbers.reading import form_of, with_ascii_digits
 from ..detectors.urls import host_of, key_of
 from ..evaluation.redaction import Redactor
 from ..outlets.turn_text import BOLD, NAME_WIDTH, Paint, number_of
@@ -123,19 +122,13 @@ def alarms_in(turn: Turn, scores: Sequence[Score], kinds: Collection[str]) -> Tu
     redactor = Redactor(kinds)
     alarms: dict[str, list[Pattern]] = {}
     for score in scores:
-        if _is_alarm(score):
+        is_signal = score.status == "ok" and not score.facts.gives_verdict
+        if score.detail.get("findings") if is_signal else score.verdict is False:
             known = alarms.setdefault(score.metric, [])
             known += [pattern for pattern in dict.fromkeys(_patterns(turn, score, redactor)) if pattern not in known]
     evaluated = frozenset(score.metric for score in scores if score.status == "ok")
     failed = any(score.verdict is False for score in scores)
     return TurnAlarms(turn.turn_id, turn.conversation_id or turn.turn_id, evaluated, alarms, failed)
-
-
-def _is_alarm(score: Score) -> bool:
-    """Return True for a failed verdict, and for a signal with findings."""
-    if score.status != "ok" or score.facts.gives_verdict:
-        return score.verdict is False
-    return bool(score.detail.get("findings"))
 
 
 def _patterns(turn: Turn, score: Score, redactor: Redactor) -> Iterator[Pattern]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +15,8 @@ from ..outlets.turn_text import number_of
 from ..statistics.differences import ERROR, FEW, Contrast, Differences, find_differences
 from ..statistics.tests import fisher, holm
 from .compare import ALPHA, Comparison
-from .formatting import aligned, markdown_table, p_value, percent, points
-from .html import page, text_table
+from .formatting import p_value, percent, points
+from .render import Document, Table
 from .run import Run
 
 
@@ -107,10 +107,6 @@ def causes_of(comparison: Comparison, run: Run) -> list[str]:
 # --- as texts ------------------------------------------------------------------------------------------------------
 
 
-def _heads(one: ShownDifferences) -> tuple[str, ...]:
-    return ("fact", *(f"share of {side}" for side in one.sides), "difference, interval", "p", "turns with it", "")
-
-
 def _cells(one: Contrast) -> tuple[str, ...]:
     low, high = one.interval
     notes = [f"few turns (fewer than {FEW})"] if one.few else []
@@ -124,39 +120,21 @@ def _cells(one: Contrast) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def _title(one: ShownDifferences) -> str:
-    title = one.title.format(one.found.bad, one.found.rest, number_of(one.found.bad + one.found.rest, "turn"))
-    return f"{title} (same turns: {', '.join(map(str, one.found.same))})" if one.found.same else title
-
-
-def _nothing(one: ShownDifferences) -> str:
-    if not one.found.tested:
-        return "too few turns to compare them"
-    return f"no difference shown; {one.found.tested:,} facts and pairs of facts were compared"
-
-
-def as_text(found: Sequence[ShownDifferences]) -> str:
-    return "\n\n".join(
-        f"{_title(one)}\n{aligned([_heads(one), *map(_cells, one.found.findings)]) if one.found.findings else _nothing(one)}"
-        for one in found
-    )
-
-
-def as_markdown(found: Sequence[ShownDifferences]) -> str:
-    return "\n\n".join(
-        f"**{_title(one)}**\n\n{markdown_table([_heads(one), *map(_cells, one.found.findings)]) if one.found.findings else _nothing(one)}"
-        for one in found
-    )
-
-
-def as_html(found: Sequence[ShownDifferences]) -> str:
-    tables = [
-        text_table(_title(one), _heads(one), map(_cells, one.found.findings))
-        if one.found.findings
-        else text_table(_title(one), ("",), [[_nothing(one)]])
-        for one in found
-    ]
-    return page("Differences", ["<h1>Differences</h1>", *tables])
+def as_document(found: Sequence[ShownDifferences]) -> Document:
+    tables = []
+    for one in found:
+        tested = one.found.tested
+        heads = ("fact", *(f"share of {side}" for side in one.sides), "difference, interval", "p", "turns with it", "")
+        empty = (
+            f"no difference shown; {tested:,} facts and pairs of facts were compared"
+            if tested
+            else "too few turns to compare them"
+        )
+        title = one.title.format(one.found.bad, one.found.rest, number_of(one.found.bad + one.found.rest, "turn"))
+        if one.found.same:
+            title += f" (same turns: {', '.join(map(str, one.found.same))})"
+        tables.append(Table(title, heads, [*map(_cells, one.found.findings)], empty))
+    return Document("Differences", tables, as_data(found))
 
 
 def _keyed(one: ShownDifferences, *values: float) -> dict[str, float]:
@@ -179,8 +157,3 @@ def as_data(found: Sequence[ShownDifferences]) -> list[dict[str, Any]]:
         }
         for one in found
     ]  # fmt: skip
-
-
-RENDERINGS: Mapping[str, Callable[[Sequence[ShownDifferences]], str]] = {
-    "table": as_text, "markdown": as_markdown, "html": as_html,
-}  # fmt: skip

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
-from typing import Any
 
 from ..core.errors import AgentEvalError
 from ..core.score import pass_rate
 from ..outlets.store.reader import StoreReader, Wanted
 from ..statistics.groups import Group, is_amount
 from ..statistics.weighted import Estimate
-from .formatting import aligned, markdown_table, number, percent
-from .html import page, text_table
+from .formatting import number, percent
+from .render import Document, Table
 
 _FEW = 30.0
 """Effective number of turns below which an interval is wide."""
@@ -66,22 +64,7 @@ def _cells(row: GroupMean) -> tuple[str, ...]:
     return row.group, row.metric, number(of.mean, row.unit), f"{low} … {high}", percent(row.pass_rate), scored, turns, n_eff, few
 
 
-def as_text(rows: Sequence[GroupMean]) -> str:
-    return aligned([_HEADS, *map(_cells, rows)])
-
-
-def as_markdown(rows: Sequence[GroupMean]) -> str:
-    return markdown_table([_HEADS, *map(_cells, rows)])
-
-
-def as_html(rows: Sequence[GroupMean]) -> str:
-    title = "Estimates for all turns"
-    return page(title, [f"<h1>{escape(title)}</h1>", text_table("By group and metric", _HEADS, map(_cells, rows))])
-
-
-def as_data(rows: Sequence[GroupMean]) -> list[dict[str, Any]]:
+def as_document(rows: Sequence[GroupMean]) -> Document:
     names = ("group", "metric", "unit", "scored", "turns", "pass_rate")
-    return [{**{name: getattr(row, name) for name in names}, **row.estimate._asdict()} for row in rows]
-
-
-RENDERINGS: Mapping[str, Callable[[Sequence[GroupMean]], str]] = {"table": as_text, "markdown": as_markdown, "html": as_html}
+    data = [{**{name: getattr(row, name) for name in names}, **row.estimate._asdict()} for row in rows]
+    return Document("Estimates for all turns", [Table("", _HEADS, [*map(_cells, rows)])], data)

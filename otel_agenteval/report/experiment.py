@@ -13,8 +13,9 @@ from ..core.turn import Turn
 from ..outlets.accounting import outcome
 from ..statistics.repeated import FEWEST_CASES, Tries, consistency, mean_by_case, pass_at_k, pass_hat_k
 from .compare import Comparison, compare
-from .formatting import aligned, number, percent, share
+from .formatting import number, percent, share
 from .frames import ScoredTurns
+from .render import aligned
 from .run import About, Run, line_of, why
 from .table import render_comparison
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -11,8 +10,8 @@ from ..evaluation.first_fault import Fault
 from ..outlets.store.reader import EXAMPLES, FailedTurns, ModeCounts, StoredModes
 from ..outlets.turn_text import number_of
 from ..statistics.intervals import Interval, newcombe, wilson
-from .formatting import aligned, markdown_table, percent, points
-from .html import page, text_table
+from .formatting import percent, points
+from .render import Document, Table
 from .topics import Topic
 
 Trend = Literal["new", "growing", "steady", "shrinking", "gone"]
@@ -118,25 +117,6 @@ _MOST_GROUPS = 4
 """Number of groups in a table, the last to appear."""
 
 
-def _rows(modes: Sequence[FailureMode]) -> list[tuple[str, ...]]:
-    """Return the rows of a table, the first of which are its heads."""
-    groups = [part.group for part in modes[0].parts if part.group is not None][-_MOST_GROUPS:] if modes else []
-    heads = (
-        "id",
-        "mode",
-        "failed turns",
-        *(map("of {}".format, groups) if groups else ["of all turns"]),
-        f"trend, {groups[-2]} → {groups[-1]}" if len(groups) > 1 else "trend",
-        "change, 95 % interval",
-        "examples",
-    )
-    rows = [heads]
-    for mode in modes:
-        cells = _cells(mode)
-        rows += [cells, *(_topic_cells(topic, len(cells)) for topic in mode.topics)]
-    return rows
-
-
 def _topic_cells(topic: Topic, width: int) -> tuple[str, ...]:
     first = f"  {topic.about.id}", f"  {topic.title}", f"{topic.turns:,}", f"stability {topic.about.stability:.2f}"
     return (*first, *[""] * (width - len(first) - 1), " ".join(one.turn_id for one in topic.nearest))
@@ -156,28 +136,23 @@ def _rate(rate: float | None, interval: Interval) -> str:
     return f"{percent(rate)} ({percent(low)} … {percent(high)})"
 
 
-def _title(modes: Sequence[FailureMode]) -> str:
-    return f"{number_of(sum(mode.turns for mode in modes), 'turn')} failed, in {number_of(len(modes), 'failure mode')}"
-
-
-def as_text(modes: Sequence[FailureMode]) -> str:
-    return f"{_title(modes)}\n\n{aligned(_rows(modes))}"
-
-
-def as_markdown(modes: Sequence[FailureMode]) -> str:
-    return f"**{_title(modes)}**\n\n{markdown_table([[_in_markdown(cell) for cell in row] for row in _rows(modes)])}"
-
-
-def _in_markdown(cell: str) -> str:
-    """Return a cell of a topic whose text can't end the cell, and isn't read as markup."""
-    text = cell.lstrip(" ")
-    indent = "&nbsp;" * (len(cell) - len(text))
-    return indent + re.sub(r"([\\`*_{}\[\]<>#!~&])", r"\\\1", text) if indent else cell
-
-
-def as_html(modes: Sequence[FailureMode]) -> str:
-    heads, *rows = _rows(modes)
-    return page("Failure modes", ["<h1>Failure modes</h1>", text_table(_title(modes), heads, rows)])
+def as_document(modes: Sequence[FailureMode]) -> Document:
+    title = f"{number_of(sum(mode.turns for mode in modes), 'turn')} failed, in {number_of(len(modes), 'failure mode')}"
+    groups = [part.group for part in modes[0].parts if part.group is not None][-_MOST_GROUPS:] if modes else []
+    heads = (
+        "id",
+        "mode",
+        "failed turns",
+        *(map("of {}".format, groups) if groups else ["of all turns"]),
+        f"trend, {groups[-2]} → {groups[-1]}" if len(groups) > 1 else "trend",
+        "change, 95 % interval",
+        "examples",
+    )
+    rows: list[tuple[str, ...]] = []
+    for mode in modes:
+        cells = _cells(mode)
+        rows += [cells, *(_topic_cells(topic, len(cells)) for topic in mode.topics)]
+    return Document("Failure modes", [Table(title, heads, rows)], as_data(modes))
 
 
 def as_data(modes: Sequence[FailureMode]) -> list[dict[str, Any]]:
@@ -202,8 +177,3 @@ def _parts(mode: FailureMode) -> dict[str, Any]:
     if any(part.group is None for part in mode.parts):
         return {"halves": [part.turns for part in mode.parts]}
     return {"groups": [{**part._asdict(), "interval": list(part.interval)} for part in mode.parts]}
-
-
-RENDERINGS: Mapping[str, Callable[[Sequence[FailureMode]], str]] = {
-    "table": as_text, "markdown": as_markdown, "html": as_html,
-}  # fmt: skip

@@ -113,17 +113,6 @@ def _reason(rows: Sequence[ScoreRow]) -> str:
     return f"skipped on {number_of(times, 'turn')}, {reason}" if reason else "its scores have no verdict. Set its threshold"
 
 
-def aligned(rows: Sequence[Sequence[str]]) -> str:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
-
-
-def markdown_table(rows: Sequence[Sequence[str]]) -> str:
-    """Return a table. Line breaks in cells become spaces, and ``|`` is escaped."""
-    head, *body = [[" ".join(cell.split()).replace("|", "\\|") for cell in row] for row in rows]
-    return "\n".join(f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *body))
-
-
 def describe_change(change: MetricChange) -> str:
     """Format a change: ``pass rate 95 % → 70 % (−25 pp, 95 % CI …, p = 0.0005)``."""
     before, after, difference, interval = change_numbers(change)

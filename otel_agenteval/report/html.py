@@ -1,21 +1,13 @@
-"""A report as a single web page with inline styles, script and charts. Its content policy forbids all requests.
-
-All text of the run is escaped. The policy also allows only the page's own style and script, by hash, so that an escaping error
-couldn't run anything either.
-"""
+"""The report of a run as a web page with charts. All text of the run is escaped."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from html import escape
-from importlib.resources import files
 
 import numpy as np
 
 from ..core.score import pass_rate
-from ..core.wellformed import for_document
 from ..outlets.turn_text import number_of, one_line
 from .compare import Comparison, MetricChange
 from .formatting import (
@@ -32,28 +24,12 @@ from .formatting import (
     remarks,
     worst_turns,
 )
+from .render import html_table, page
 from .run import MOST_TEXT, About, MetricSeries, Run, ScoreRow, SeriesSummary
 
 _MOST_TURNS = 500
 _BINS = 20
 _WIDTH, _HEIGHT = 160, 28
-_DOCUMENT = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'sha256-{style_hash}'; script-src 'sha256-{script_hash}'">
-<title>{title}</title>
-<style>{style}</style>
-</head>
-<body>
-<main>
-{body}
-</main>
-<script>{script}</script>
-</body>
-</html>
-"""
 
 
 def render_html(report: Report) -> str:
@@ -67,23 +43,6 @@ def render_html(report: Report) -> str:
         parts.append(_comparison(report.comparison))
     parts += [_metrics(report.run), _groups(report.run), _turns(report.run)]
     return page(f"Agent evaluation: {report.verdict()}", parts)
-
-
-def page(title: str, parts: Iterable[str]) -> str:
-    """Return an HTML document of the given HTML parts. Its tables can be sorted by column."""
-    style, script = ((files(__package__) / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
-    return for_document(_DOCUMENT.format(
-        title=escape(title), style=style, script=script, body="\n".join(filter(None, parts)), style_hash=_hash(style),
-        script_hash=_hash(script),
-    ))  # fmt: skip
-
-
-def text_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    return _table(caption, heads, [[_cell(escape(text)) for text in row] for row in rows])
-
-
-def _hash(text: str) -> str:
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 # --- parts -----------------------------------------------------------------------------------------------------------
@@ -103,7 +62,7 @@ def _metrics(run: Run) -> str:
         ])  # fmt: skip
     heads = ("metric", "n", "pass rate", "mean", "p50", "p95", "failed", "errors", "not applicable", "distribution")
     about = "Pass rates with their 95 % interval. Not applicable: skipped, or nothing to evaluate."
-    return f"<h2>Metrics</h2>\n{_table(about, heads, rows)}"
+    return f"<h2>Metrics</h2>\n{html_table(about, heads, rows)}"
 
 
 def _groups(run: Run) -> str:
@@ -120,7 +79,7 @@ def _groups(run: Run) -> str:
             _count(failed), _count(errors), _count(sum(row.fails_gate for row in scores)),
         ])  # fmt: skip
     heads = ("agent", "model", "turns", "verdicts that are a pass", "failed", "errors", "failed gates")
-    return f"<h2>Agents and models</h2>\n{_table('All metrics that have a verdict, together.', heads, rows)}"
+    return f"<h2>Agents and models</h2>\n{html_table('All metrics that have a verdict, together.', heads, rows)}"
 
 
 def _turns(run: Run) -> str:
@@ -136,7 +95,7 @@ def _turns(run: Run) -> str:
     ]  # fmt: skip
     cut = f" The first {_MOST_TURNS:,} of {len(turns):,} are shown." if len(turns) > _MOST_TURNS else ""
     heads = ("turn", "agent", "failed gates", "failed", "why")
-    return f"<h2>Failed turns</h2>\n{_table(f'Turns with a failed or errored score, the worst first.{cut}', heads, rows)}"
+    return f"<h2>Failed turns</h2>\n{html_table(f'Turns with a failed or errored score, the worst first.{cut}', heads, rows)}"
 
 
 def _content(about: About) -> str:
@@ -159,7 +118,7 @@ def _comparison(comparison: Comparison) -> str:
     rows = [_change(change) for change in by_weight(comparison.changes)]
     heads = ("metric", "measure", "then", "now", "difference", "interval", "effect", "p", "n", "verdict")
     title = f"<h2>Against {escape(comparison.baseline)}</h2>"
-    return "\n".join([title, _table(about, heads, rows), _list(remarks(comparison))])
+    return "\n".join([title, html_table(about, heads, rows), _list(remarks(comparison))])
 
 
 def _change(change: MetricChange) -> list[str]:
@@ -230,16 +189,7 @@ def _svg(label: str, inner: str) -> str:
     )
 
 
-# --- tables ----------------------------------------------------------------------------------------------------------
-
-
-def _table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    head = "".join(f'<th scope="col"><button type="button">{escape(text)}</button></th>' for text in heads)
-    body = "\n".join(f"<tr>{''.join(cells)}</tr>" for cells in rows)
-    return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}"><table>\n<caption>{escape(caption)}</caption>\n'
-        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>"
-    )
+# --- cells --------------------------------------------------------------------------------------------------------
 
 
 def _cell(html: str, sort: float | str | None = None) -> str:

@@ -8,14 +8,14 @@ same in every run, so that a CI server can show its history.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from ..core.wellformed import for_document
 from ..outlets.turn_text import one_line
-from .compare import Comparison, MetricChange
+from .compare import Comparison
 from .formatting import Report, describe_change, describe_pairing, effect_of, n_of, remarks
-from .run import Run, ScoreRow
+from .run import ScoreRow
 
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\t": "&#9;", "\n": "&#10;", "\r": "&#13;"})
 
@@ -32,7 +32,15 @@ class _Case(NamedTuple):
 
 
 def render_junit(report: Report) -> str:
-    suites = [(agent, _unique(map(_case_of, rows))) for agent, rows in _by_agent(report.run).items()]
+    by_agent: dict[str, list[_Case]] = {}
+    seen: Counter[tuple[str, str]] = Counter()
+    for row in report.run.rows:
+        agent, case = row.about.agent or "unnamed agent", _case_of(row)
+        seen[agent, case.name] += 1
+        if seen[agent, case.name] > 1:  # CI servers keep only one testcase of each name
+            case = case._replace(name=f"{case.name} #{seen[agent, case.name]}")
+        by_agent.setdefault(agent, []).append(case)
+    suites = list(by_agent.items())
     if report.comparison is not None:
         suites.append(("comparison with the baseline", list(_cases_of(report.comparison))))
     totals = Counter(case.kind for _, cases in suites for case in cases)
@@ -42,13 +50,6 @@ def render_junit(report: Report) -> str:
     for name, cases in suites:
         lines += _suite(name, cases)
     return "\n".join([*lines, "</testsuites>", ""])
-
-
-def _by_agent(run: Run) -> dict[str, list[ScoreRow]]:
-    found: dict[str, list[ScoreRow]] = {}
-    for row in run.rows:
-        found.setdefault(row.about.agent or "unnamed agent", []).append(row)
-    return found
 
 
 def _case_of(row: ScoreRow) -> _Case:
@@ -67,32 +68,17 @@ def _case_of(row: ScoreRow) -> _Case:
     return _Case(name)
 
 
-def _unique(cases: Iterable[_Case]) -> list[_Case]:
-    """Number repeated testcases, because CI servers keep only one testcase of each name."""
-    seen: Counter[str] = Counter()
-    found = []
-    for case in cases:
-        seen[case.name] += 1
-        found.append(case if seen[case.name] == 1 else case._replace(name=f"{case.name} #{seen[case.name]}"))
-    return found
-
-
 def _cases_of(comparison: Comparison) -> Iterator[_Case]:
     yield _Case("pairing", "system-out", "", "\n".join([describe_pairing(comparison), *remarks(comparison)]))
     for change in comparison.changes:
-        yield _case_of_change(change)
+        name = f"{change.label} {change.measure}"
+        message = f"{change.verdict}: {describe_change(change)}; {effect_of(change)}; {n_of(change)}"
+        fails = change.watched and change.verdict == "regression"
+        yield _Case(name, "failure", "regression", message) if fails else _Case(name, "system-out", "", message)
     for label in comparison.lost:
         yield _Case(f"{label} is comparable", "failure", "errors", "no value in this run")
     for label in comparison.missing:
         yield _Case(f"{label} is compared", "skipped", "", "missing in this run")
-
-
-def _case_of_change(change: MetricChange) -> _Case:
-    name = f"{change.label} {change.measure}"
-    message = f"{change.verdict}: {describe_change(change)}; {effect_of(change)}; {n_of(change)}"
-    if change.watched and change.verdict == "regression":
-        return _Case(name, "failure", "regression", message)
-    return _Case(name, "system-out", "", message)
 
 
 def _suite(name: str, cases: list[_Case]) -> Iterator[str]:

@@ -70,13 +70,10 @@ def case_of(
     for name in (given.get("case_id"), turn_id):
         known |= labels.get(str(name), {})
     references = {name: value for name, value in known.items() if value is not None and name not in _NOT_REFERENCES}
-    return ModeCase({"case_id": turn_id, "input": text, **references, "metrics": metrics}, _asked_before(content, text))
-
-
-def _asked_before(content: Mapping[str, Any], text: str) -> list[str]:
-    said = [str(one.get("content") or "") for one in content.get("messages") or () if one.get("role") == "user"]
-    last = max((at for at, one in enumerate(said) if one == text), default=0)
-    return [one for one in said[:last] if one.strip()]
+    inputs = [str(one.get("content") or "") for one in content.get("messages") or () if one.get("role") == "user"]
+    last = max((at for at, one in enumerate(inputs) if one == text), default=0)
+    row = {"case_id": turn_id, "input": text, **references, "metrics": metrics}
+    return ModeCase(row, [one for one in inputs[:last] if one.strip()])
 
 
 def gates_of(scores: Iterable[Score], kind: str, parameters: Parameters) -> list[dict[str, Any]]:

@@ -141,12 +141,6 @@ def open_outputs(
 ) -> Iterator[list[Output]]:
     """Open a file (``-`` is standard output) per format before the evaluation, to refuse invalid paths and ``inputs``."""
     places = [*outs, *["-"] * (len(formats) - len(outs))]
-    _refuse_overlaps(formats, places, inputs)
-    with ExitStack() as stack:
-        yield [_output(form, _stream(form, place, stack), content, scale) for form, place in zip(formats, places, strict=True)]
-
-
-def _refuse_overlaps(formats: Sequence[str], places: Sequence[str], inputs: Sequence[str]) -> None:
     if len(places) > len(formats):
         raise ConfigError(f"--out: {len(places)} files for {len(formats)} formats. Give one --format for each --out")
     if places.count("-") > 1:
@@ -159,6 +153,8 @@ def _refuse_overlaps(formats: Sequence[str], places: Sequence[str], inputs: Sequ
         if place in seen:
             raise ConfigError(f"--out: {place} is given twice")
         seen.add(place)
+    with ExitStack() as stack:
+        yield [_output(form, _stream(form, place, stack), content, scale) for form, place in zip(formats, places, strict=True)]
 
 
 def _stream(form: str, place: str, stack: ExitStack) -> TextIO:

@@ -5,9 +5,8 @@ It shows differences larger than chance, and how many more turns an unclear resu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from html import escape
 from typing import Any, Literal
 
 from ..core.errors import AgentEvalError
@@ -15,8 +14,8 @@ from ..core.score import Direction
 from ..outlets.store.reader import StoreReader, Wanted
 from ..outlets.turn_text import number_of
 from ..statistics.groups import Difference, GroupValue, Measure, compare_values
-from .formatting import aligned, markdown_table, number, p_value
-from .html import page, text_table
+from .formatting import number, p_value
+from .render import Document, Table
 
 ALPHA = 0.05
 _FEW = 30
@@ -133,24 +132,15 @@ def warnings_of(found: Releases) -> list[str]:
     return warnings
 
 
-def _title(found: Releases) -> str:
-    return f"{found.by}: {found.before} ({found.turns[0]:,} turns) and {found.after} ({found.turns[1]:,} turns)"
-
-
-def as_text(found: Releases) -> str:
-    notes = warnings_of(found)
-    return "\n".join([_title(found), "", aligned([_HEADS, *map(_cells, found.lines)]), *(["", *notes] if notes else [])])
-
-
-def as_markdown(found: Releases) -> str:
-    table = markdown_table([_HEADS, *map(_cells, found.lines)])
-    return "\n".join([f"**{_title(found)}**", "", table, "", *warnings_of(found)])
-
-
-def as_html(found: Releases) -> str:
-    notes = [text_table("Warnings", ("",), [[warning] for warning in warnings_of(found)])] if warnings_of(found) else []
-    table = text_table("After minus before, corrected for the number of metrics", _HEADS, map(_cells, found.lines))
-    return page(_title(found), [f"<h1>{escape(found.before)} and {escape(found.after)}</h1>", table, *notes])
+def as_document(found: Releases) -> Document:
+    title = f"{found.by}: {found.before} ({found.turns[0]:,} turns) and {found.after} ({found.turns[1]:,} turns)"
+    return Document(
+        f"{found.before} and {found.after}",
+        [Table(title, _HEADS, [*map(_cells, found.lines)])],
+        as_data(found),
+        warnings_of(found),
+        "After minus before, corrected for the number of metrics",
+    )
 
 
 def as_data(found: Releases) -> dict[str, Any]:
@@ -166,6 +156,3 @@ def as_data(found: Releases) -> dict[str, Any]:
             for line in found.lines
         ],
     }  # fmt: skip
-
-
-RENDERINGS: Mapping[str, Callable[[Releases], str]] = {"table": as_text, "markdown": as_markdown, "html": as_html}

@@ -113,20 +113,18 @@ class MetricSeries:
     def summary(self) -> SeriesSummary:
         values = [row.value for row in self.evaluated if row.value is not None]
         p50, p95 = np.quantile(values, (0.5, 0.95)).tolist() if values else (None, None)
-        return SeriesSummary(
-            len(values), Counter(row.outcome for row in self.rows), float(np.mean(values)) if values else None, p50, p95,
-            sum(row.fails_gate for row in self.rows), sum(bool(row.passed) for row in self.verdicts), len(self.verdicts), self._rate_interval(),
-        )  # fmt: skip
-
-    def _rate_interval(self) -> Interval | None:
-        """Return the 95 % interval of the pass rate. Several turns of a case are one draw."""
-        by_case: dict[str, list[float]] = {}
+        by_case: dict[str, list[float]] = {}  # several turns of a case are one draw
         for row in self.verdicts:
             by_case.setdefault(row.about.case, []).append(float(bool(row.passed)))
-        if len(by_case) == len(self.verdicts):
-            return wilson(sum(value for (value,) in by_case.values()), len(by_case)) if by_case else None
-        estimate = mean_by_case(by_case, is_share=True)
-        return None if estimate is None else estimate.interval
+        interval = None
+        if by_case and len(by_case) == len(self.verdicts):
+            interval = wilson(sum(value for (value,) in by_case.values()), len(by_case))
+        elif (estimate := mean_by_case(by_case, is_share=True)) is not None:
+            interval = estimate.interval
+        return SeriesSummary(
+            len(values), Counter(row.outcome for row in self.rows), float(np.mean(values)) if values else None, p50, p95,
+            sum(row.fails_gate for row in self.rows), sum(bool(row.passed) for row in self.verdicts), len(self.verdicts), interval,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

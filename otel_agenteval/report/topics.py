@@ -6,9 +6,8 @@ import hashlib
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from ..core.finding import value_at
 from ..core.turn import Turn
@@ -16,7 +15,7 @@ from ..evaluation.first_fault import Fault
 from ..evaluation.redaction import redacted_text
 from ..outlets.store.reader import EXAMPLES, StoredTopic
 from ..outlets.turn_text import one_line
-from ..statistics.topics import LEAST, NewTopic, directions, distinguishing_words, general_texts, new_topics, positions
+from ..statistics.topics import LEAST, directions, distinguishing_words, general_texts, new_topics, positions
 
 Embed = Callable[[Sequence[str]], Sequence[Sequence[float]]]
 _LONGEST_TEXT = 1_000
@@ -46,15 +45,12 @@ class Topic:
 
 def failure_text(turn: Turn | Mapping[str, Any] | None, fault: Fault, explanation: str | None, redact: Collection[str]) -> str:
     """Return the redacted text about a failed turn's failure, with a judge's ``explanation``, or an empty text."""
-    message = value_at(turn, f"{fault.path}.error.message") or _reported_error(turn, fault)
+    message = value_at(turn, f"{fault.path}.error.message")
+    if not message and fault.kind == "tool_error":  # the tool's result reports the error
+        result = value_at(turn, f"{fault.path}.result")
+        message = None if result is None else str(result)
     text = " ".join(part for part in (explanation, message) if isinstance(part, str) and part.strip())
     return redacted_text((text or str(value_at(turn, "input") or ""))[:_LONGEST_TEXT], redact)
-
-
-def _reported_error(turn: Turn | Mapping[str, Any] | None, fault: Fault) -> str | None:
-    """Return a tool's result that reports an error."""
-    result = value_at(turn, f"{fault.path}.result") if fault.kind == "tool_error" else None
-    return result if result is None or isinstance(result, str) else str(result)
 
 
 class TopicFinder:
@@ -67,20 +63,30 @@ class TopicFinder:
 
     def topics_of(self, mode: str, texts: Sequence[FailureText], others: Sequence[str]) -> list[Topic]:
         """Return a mode's topics, most frequent first. Known ones keep their ids. Words of a name are rare in ``others``."""
-        texts = [one for one in texts if one.text.strip()]
+        texts = [each for each in texts if each.text.strip()]
         if len(texts) < 2 * LEAST:
             return []
-        plain = [_REDACTED.sub(" ", one.text) for one in texts]
-        placed = directions(self._embed(plain), self._general)
+        plain = [_REDACTED.sub(" ", each.text) for each in texts]
+        vectors = directions(self._embed(plain), self._general)
         topics = [topic for topic in self._known if topic.mode == mode]
-        centers = [topic.center for topic in topics]
-        found = new_topics(placed, centers)
-        members = _members(placed, [*centers, *(new.center for new in found)])
-        for at, new in enumerate(found, start=len(topics)):
-            inside = {*members[at]}
-            outside = [text for place, text in enumerate(plain) if place not in inside]
-            words = distinguishing_words([plain[place] for place in members[at]], [*outside, *others[:_MOST_OTHERS]])
-            topics.append(self._named(mode, new, words or [one_line(texts[members[at][0]].text, _LONGEST_NAME)], topics))
+        found = new_topics(vectors, [topic.center for topic in topics])
+        centers = [*(topic.center for topic in topics), *(new.center for new in found)]
+        members: list[list[int]] = [[] for _ in centers]
+        """Indexes of each topic's texts, those nearest to its center first."""
+        nearest = [
+            (position.topic, -position.cosine, at)
+            for at, position in enumerate(positions(vectors, centers))
+            if position is not None
+        ]
+        for number, _, at in sorted(nearest):
+            members[number].append(at)
+        for new, of_topic in zip(found, members[len(topics) :], strict=True):
+            inside = {*of_topic}
+            outside = [text for at, text in enumerate(plain) if at not in inside]
+            words = distinguishing_words([plain[at] for at in of_topic], [*outside, *others[:_MOST_OTHERS]])
+            words = words or [one_line(texts[of_topic[0]].text, _LONGEST_NAME)]
+            new_id = _new_id(mode, words, {topic.id for topic in topics})
+            topics.append(StoredTopic(mode, new_id, new.center, new.stability, " ".join(words), "", self._now))
         shown = [
             Topic(about, len(of_topic), [texts[at] for at in of_topic[:EXAMPLES]])
             for about, of_topic in zip(topics, members, strict=True)
@@ -90,20 +96,9 @@ class TopicFinder:
             return []
         return sorted(shown, key=lambda topic: (-topic.turns, topic.about.id))
 
-    def _named(self, mode: str, new: NewTopic, words: Sequence[str], known: Sequence[StoredTopic]) -> StoredTopic:
-        taken = {topic.id for topic in known}
-        tried = (
-            "\0".join([mode, *words[:number], *[""] * (number - len(words))]) for number in range(1, len(taken) + len(words) + 2)
-        )
-        ids = (hashlib.blake2b(text.encode(errors="replace"), digest_size=4).hexdigest() for text in tried)
-        first = next(found for found in ids if found not in taken)
-        return StoredTopic(mode, first, new.center, new.stability, " ".join(words), "", self._now)
 
-
-def _members(placed: np.ndarray, centers: Sequence[Sequence[float]]) -> list[list[int]]:
-    """Return the texts of each topic, those nearest to its center first."""
-    found: list[list[tuple[float, int]]] = [[] for _ in centers]
-    for at, position in enumerate(positions(placed, centers)):
-        if position is not None:
-            found[position.topic].append((-position.cosine, at))
-    return [[at for _, at in sorted(of_topic)] for of_topic in found]
+def _new_id(mode: str, words: Sequence[str], taken: Collection[str]) -> str:
+    """Return a hash of the mode and as few words as are needed to make it unique. More empty words make it unique at last."""
+    texts = ("\0".join([mode, *words[:number], *[""] * (number - len(words))]) for number in count(1))
+    ids = (hashlib.blake2b(text.encode(errors="replace"), digest_size=4).hexdigest() for text in texts)
+    return next(each for each in ids if each not in taken)

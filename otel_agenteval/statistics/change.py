@@ -25,8 +25,7 @@ from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 from .intervals import Z95, Interval
-from .moments import Moments
-from .release import ReleaseWatch
+from .release import Moments, ReleaseWatch
 
 Detector = Literal["cusum", "ewma", "release", "anchors"]
 """``anchors`` means that a judge rates the same cases differently (:mod:`otel_agenteval.judging.judge_bench.drift`)."""
@@ -39,11 +38,12 @@ _SMOOTHING = 0.1
 _BATCHES = (20, 40, 80, 160, 320, 640)
 _EXPECTED_EVENTS = 5.0
 """Expected rare events in a batch, so that its mean is nearly normal."""
-_SURE = 1.0
+_UNCERTAINTY = 1.0
 """Assumed uncertainty of the usual mean, in standard errors."""
 _HARDLY_ANYTHING = 20.0
 """A stake that chance alone produces in one of this many series."""
 _GROWTH = 1.2
+"""Growth of the reference after which the bounds are set again."""
 _LARGEST_REFERENCE = 10
 """Maximum growth of the reference, as a multiple of its first size."""
 _RANK_LEAST = 0.02
@@ -63,11 +63,6 @@ class DetectorOptions(NamedTuple):
     def stake(self) -> float:
         """Stake for an alarm. Two directions and two detectors share the allowed false alarms."""
         return 4.0 * self.false_alarm_every
-
-    @property
-    def release_error(self) -> float:
-        """Probability that a release of a series triggers a false alarm."""
-        return min(0.05, 2_000.0 / self.false_alarm_every)
 
 
 class ChangeExemplar(NamedTuple):
@@ -108,46 +103,6 @@ class Found:
         return self.after - self.before
 
 
-class _Side:
-    """Bets that the mean is lower than a bound, or higher if values and bound are mirrored."""
-
-    __slots__ = ("bets", "bound", "exemplars", "run", "since", "stakes")
-
-    def __init__(self) -> None:
-        self.bound = 0.0
-        self.bets: tuple[float, ...] = ()
-        self.rest()
-
-    def rest(self) -> None:
-        self.stakes: tuple[float, ...] = ()
-        self.run = Moments()
-        self.since = 0.0
-        self.exemplars: list[str] = []
-
-    def set_bound(self, bound: float) -> None:
-        self.bound = bound
-        # A bet of f / (1 - bound) leaves 1 - f of the stake when the value is 1.
-        self.bets = tuple([fraction / (1.0 - bound) for fraction in _FRACTIONS]) if 0.0 < bound < 1.0 else ()
-
-    def see(self, value: float, raw: float, at: float, exemplar: str | None) -> float:
-        """Add a value, and return the mean of the stakes."""
-        gain = self.bound - value
-        if not self.bets:
-            return 0.0
-        if not self.stakes:
-            self.since = at
-            self.stakes = (1.0,) * len(self.bets)
-        self.run.add(raw)
-        if gain > 0.0 and exemplar is not None:
-            self.exemplars = [*self.exemplars[1 - _EXEMPLARS :], exemplar]
-        stakes = tuple([(max(1.0, stake)) * (1.0 + bet * gain) for stake, bet in zip(self.stakes, self.bets, strict=True)])
-        self.stakes = stakes
-        if max(stakes) <= 1.0:
-            self.rest()
-            return 0.0
-        return sum(stakes) / len(stakes)
-
-
 class Series:
     """Change detection for one series of scores. A score outside 0 to 1 makes a ``bounded`` series use ranks.
 
@@ -155,210 +110,198 @@ class Series:
     """
 
     __slots__ = (
-        "_block", "_block_ranks", "_block_size", "_bounded", "_ewma", "_exemplars", "_high", "_known", "_low", "_open", "_options", "_part", "_ranks", "_releases",
-        "_run", "_run_since", "_usual",
+        "_batch", "_batch_exemplars", "_batch_size", "_batch_total", "_bounded", "_ewma", "_high", "_known", "_low", "_open", "_options", "_part", "_ranks",
+        "_releases", "_run", "_run_since", "_usual",
     )  # fmt: skip
 
     def __init__(self, options: DetectorOptions, *, bounded: bool = True, is_amount: bool = False) -> None:
         self._options = options
         self._bounded = bounded
-        self._releases = ReleaseWatch(options.release_error, is_amount=is_amount)
-        self._learn()
+        release_error = min(0.05, 2_000.0 / options.false_alarm_every)
+        self._releases = ReleaseWatch(release_error, is_amount=is_amount)
+        self._reset()
 
-    def _learn(self) -> None:
+    def _reset(self) -> None:
         self._usual = Moments()
         self._ranks = array("d")
         """The first values, sorted when all have arrived. Kept only for series that use ranks."""
         self._known = 0.0
+        """Effective number of scores from which the bounds were set, or 0 while the series learns its usual level."""
         self._part = Moments()
-        self._low, self._high = _Side(), _Side()
+        """Weighted scores that don't form an observation yet."""
+        self._low, self._high = _Bets(), _Bets()
         self._open = Moments()
         """Values since bets were open. When no bet is left, they become part of the usual level. Good and bad values count alike, to avoid a bias."""
-        self._block = Moments()
-        self._block_ranks = 0.0
-        self._block_size = _BATCHES[0]
+        self._batch = Moments()
+        self._batch_total = 0.0
+        """Sum of the batch's values from 0 to 1, which are ranks if the series uses them."""
+        self._batch_size = _BATCHES[0]
+        self._batch_exemplars: list[str] = []
+        """The first turns of the latest batches."""
         self._ewma: float | None = None
         self._run = Moments()
         """Values since the weighted mean was last at its usual level."""
         self._run_since = 0.0
-        self._exemplars: list[str] = []
 
     @property
     def usual(self) -> float:
         return self._usual.mean
 
-    def see(
+    def add(
         self, value: float, at: float = 0.0, weight: float = 1.0, version: str | None = None, exemplar: str | None = None
     ) -> Found | None:
         """Add a score, and return the change that it reveals. ``weight`` is one divided by the sampling probability."""
         if version is not None:
-            if self._releases.see(value, weight, version, at, exemplar):
-                for side in (self._low, self._high):  # so that new runs start with the release
-                    if side.stakes and sum(side.stakes) / len(side.stakes) < _HARDLY_ANYTHING:
-                        side.rest()
-            found = self._of_release() if self._releases.before is not None else None
+            found = self._check_release(value, at, weight, version, exemplar)
             if found is not None:
                 return found
         if not self._known:
-            self._learn_from(value, weight)
+            self._learn(value, weight)
             return None
         part = self._part
         if weight == 1.0 and not part.weight:
-            return self._observe(value, at, exemplar)
+            return self._check(value, at, exemplar)
         part.add(value, weight)
         if part.n < _EFFECTIVE:
             return None
         self._part = Moments()
-        return self._observe(part.mean, at, exemplar)
+        return self._check(part.mean, at, exemplar)
 
     # --- usual level
 
-    def _learn_from(self, value: float, weight: float) -> None:
-        usual = self._usual
-        usual.add(value, weight)
+    def _learn(self, value: float, weight: float) -> None:
+        self._usual.add(value, weight)
         self._bounded = self._bounded and 0.0 <= value <= 1.0
         if len(self._ranks) < self._options.reference:
             self._ranks.append(value)
-        if usual.n >= self._options.reference:
+        if self._usual.n >= self._options.reference:
             self._ranks = array("d", () if self._bounded else sorted(self._ranks))
             self._set_bounds()
 
     def _set_bounds(self) -> None:
-        usual, options = self._usual, self._options
-        self._known = usual.n
+        """Set the bounds of the bets and the size of the batches."""
+        usual = self._usual
+        n = self._known = usual.n
         if self._bounded:
-            mean, least = usual.mean, options.least
             # Wilson's limits, but with the observed variance if it is less than that of zeros and ones
-            spread, z2 = usual.variance(bounded=True), _SURE * _SURE
-            middle = (mean + z2 / (2 * usual.n)) / (1 + z2 / usual.n)
-            wide = _SURE * math.sqrt(spread / usual.n + z2 / (4 * usual.n * usual.n)) / (1 + z2 / usual.n)
+            mean, variance, z2 = usual.mean, usual.variance(bounded=True), _UNCERTAINTY**2
+            middle = (mean + z2 / (2 * n)) / (1 + z2 / n)
+            wide = _UNCERTAINTY * math.sqrt(variance / n + z2 / (4 * n * n)) / (1 + z2 / n)
+            least = self._options.least
+            is_binary = variance > 0.5 * mean * (1 - mean)
+            wanted = _EXPECTED_EVENTS / max(min(mean, 1 - mean), 0.5 / n) if is_binary else 0
         else:
-            middle, least, wide = 0.5, _RANK_LEAST, _SURE * math.sqrt(1 / 6 / len(self._ranks))
+            middle, least, wanted = 0.5, _RANK_LEAST, 0
+            wide = _UNCERTAINTY * math.sqrt(1 / 6 / len(self._ranks))
         self._low.set_bound(middle - wide - least)
         self._high.set_bound(1.0 - (middle + wide + least))
-        likely = min(mean, 1 - mean) if self._bounded else 0.5
-        likely = max(likely, 0.5 / usual.n)
-        is_binary = self._bounded and usual.variance(bounded=True) > 0.5 * mean * (1 - mean)
-        wanted = _EXPECTED_EVENTS / likely if is_binary else 0
-        self._block_size = next((size for size in _BATCHES if size >= wanted), _BATCHES[-1])
-
-    def _join_usual(self, run: Moments) -> None:
-        """Add values that led to no alarm to the usual level."""
-        if self._usual.n < _LARGEST_REFERENCE * self._options.reference:
-            self._usual.join(run)
-            if self._bounded and self._usual.n > _GROWTH * self._known:
-                self._set_bounds()
-
-    def _rank(self, value: float) -> float:
-        ranks = self._ranks
-        return (bisect_left(ranks, value) + bisect_right(ranks, value)) / (2 * len(ranks))
+        self._batch_size = next((size for size in _BATCHES if size >= wanted), _BATCHES[-1])
 
     # --- detectors
 
-    def _observe(self, raw: float, at: float, exemplar: str | None) -> Found | None:
+    def _check(self, raw: float, at: float, exemplar: str | None) -> Found | None:
         # Written inline for speed: this runs for every score.
         if self._bounded:
             value = 0.0 if raw < 0.0 else min(raw, 1.0)
         else:
-            value = self._rank(raw)
-        block = self._block
-        if not block.weight:
-            self._begin_block(at, exemplar)
-        block.weight += 1.0
-        block.sum += raw
-        block.squares += raw * raw
-        self._block_ranks += value
+            ranks = self._ranks
+            value = (bisect_left(ranks, raw) + bisect_right(ranks, raw)) / (2 * len(ranks))
+        batch = self._batch
+        if not batch.weight:
+            self._run_since = self._run_since or at
+            if exemplar is not None:
+                self._batch_exemplars = [*self._batch_exemplars[1 - _EXEMPLARS :], exemplar]
+        batch.weight += 1.0
+        batch.sum += raw
+        batch.squares += raw * raw
+        self._batch_total += value
         low, high = self._low, self._high
-        if (low.stakes or value < low.bound) and low.see(value, raw, at, exemplar) >= self._options.stake:
-            return self._found("cusum", low.run, low.since, low.exemplars)
+        if (low.stakes or value < low.bound) and low.add(value, raw, at, exemplar) >= self._options.stake:
+            return self._report("cusum", low.run, low.since, low.exemplars)
         value = 1.0 - value
-        if (high.stakes or value < high.bound) and high.see(value, raw, at, exemplar) >= self._options.stake:
-            return self._found("cusum", high.run, high.since, high.exemplars)
-        return self._end_block() if block.weight >= self._block_size else None
+        if (high.stakes or value < high.bound) and high.add(value, raw, at, exemplar) >= self._options.stake:
+            return self._report("cusum", high.run, high.since, high.exemplars)
+        return self._end_batch() if batch.weight >= self._batch_size else None
 
-    def _begin_block(self, at: float, exemplar: str | None) -> None:
-        self._run_since = self._run_since or at
-        if exemplar is not None:
-            self._exemplars = [*self._exemplars[1 - _EXEMPLARS :], exemplar]
-
-    def _end_block(self) -> Found | None:
-        mean = self._block_ranks / self._block.weight
-        self._flush_block()
+    def _end_batch(self) -> Found | None:
+        """Add a batch to the weighted mean, and return the change that it reveals."""
+        batch, options = self._batch, self._options
+        mean = self._batch_total / batch.weight
+        batch.weight_squares = batch.weight  # each value counts as one
+        for moments in (self._open, self._run):
+            moments.join(batch)
+        self._batch, self._batch_total = Moments(), 0.0
         if not self._low.stakes and not self._high.stakes:
-            self._join_usual(self._open)
+            if self._usual.n < _LARGEST_REFERENCE * options.reference:
+                self._usual.join(self._open)
+                if self._bounded and self._usual.n > _GROWTH * self._known:
+                    self._set_bounds()
             self._open = Moments()
         if self._bounded:
-            usual, spread, least = self._usual.mean, self._usual.variance(bounded=True), self._options.least
-            known = self._usual.n
+            usual, variance, least, known = self._usual.mean, self._usual.variance(bounded=True), options.least, self._usual.n
         else:
-            usual, spread, least, known = 0.5, 1 / 12, _RANK_LEAST, float(len(self._ranks))
+            usual, variance, least, known = 0.5, 1 / 12, _RANK_LEAST, float(len(self._ranks))
         before = usual if self._ewma is None else self._ewma
         self._ewma = before + _SMOOTHING * (mean - before)
-        own = math.sqrt(spread / self._block_size * _SMOOTHING / (2 - _SMOOTHING))
-        away = abs(self._ewma - usual)
-        if away > least + _limit(self._options.stake / 2 / self._block_size) * own + _SURE * math.sqrt(spread / known):
-            side = self._low if self._ewma < usual else self._high  # its examples are scores beyond the usual mean
-            return self._found("ewma", self._run, self._run_since, side.exemplars or self._exemplars)
-        if away <= own:
-            self._run, self._run_since, self._exemplars = Moments(), 0.0, []
+        deviation = math.sqrt(variance / self._batch_size * _SMOOTHING / (2 - _SMOOTHING))
+        limit = _limit(options.stake / 2 / self._batch_size) * deviation + _UNCERTAINTY * math.sqrt(variance / known)
+        distance = abs(self._ewma - usual)
+        if distance > least + limit:
+            bets = self._low if self._ewma < usual else self._high  # its examples are scores beyond the usual mean
+            return self._report("ewma", self._run, self._run_since, bets.exemplars or self._batch_exemplars)
+        if distance <= deviation:
+            self._run, self._run_since, self._batch_exemplars = Moments(), 0.0, []
         return None
 
-    def _flush_block(self) -> None:
-        self._block.weight_squares = self._block.weight  # each counts as one
-        for moments in (self._open, self._run):
-            moments.join(self._block)
-        self._block, self._block_ranks = Moments(), 0.0
-
-    def _found(self, detector: Detector, run: Moments, since: float, exemplars: Sequence[str]) -> Found:
-        """Return a change. Values since its start become the new usual level."""
-        releases = self._releases
+    def _report(self, detector: Detector, run: Moments, since: float, exemplars: Sequence[str]) -> Found:
+        """Return a change from the usual level. Values since its start become the new usual level."""
+        usual, releases = self._usual, self._releases
+        variance = sum(one.variance(bounded=self._bounded) / max(one.n, 1.0) for one in (usual, run))
+        difference, wide = run.mean - usual.mean, Z95 * math.sqrt(variance)
         found = Found(
-            detector, self._usual.mean, run.mean, self._difference(run), since, run.n, _exemplars_of(exemplars),
+            detector, usual.mean, run.mean, (difference - wide, difference + wide), since, run.n, tuple(map(ChangeExemplar, exemplars)),
             releases.before if since >= releases.since else None, releases.version,
         )  # fmt: skip
-        self._flush_block()
-        self._learn_anew(run)
+        self._restart_from(run)
         return found
 
-    def _of_release(self) -> Found | None:
+    def _check_release(self, value: float, at: float, weight: float, version: str, exemplar: str | None) -> Found | None:
         """Return a difference from the version before. The new version's scores become the usual level."""
-        tested = self._releases.test()
+        releases = self._releases
+        if releases.add(value, weight, version, at, exemplar):
+            for bets in (self._low, self._high):  # so that new runs start with the release
+                if bets.stakes and sum(bets.stakes) / len(bets.stakes) < _HARDLY_ANYTHING:
+                    bets.reset()
+        tested = releases.test()
         if tested is None:
             return None
         difference, after, exemplars = tested
         if self._bounded and abs(difference.size) < self._options.least:
             return None
         found = Found(
-            "release", difference.before.mean, difference.after.mean, difference.interval, self._releases.since, after.n,
-            _exemplars_of(exemplars), self._releases.before, self._releases.version,
+            "release", difference.before.mean, difference.after.mean, difference.interval, releases.since, after.n,
+            tuple(map(ChangeExemplar, exemplars)), releases.before, releases.version,
         )  # fmt: skip
-        self._flush_block()
-        self._learn_anew(after)
+        self._restart_from(after)
         return found
 
-    def _learn_anew(self, run: Moments) -> None:
+    def _restart_from(self, run: Moments) -> None:
         self._releases.reported = True
-        self._learn()
+        self._reset()
         if self._bounded:
             self._usual.join(run)
             if run.n >= self._options.reference:
                 self._set_bounds()
 
-    def _difference(self, after: Moments) -> Interval:
-        """Return the 95 % interval of a mean's difference from the usual one."""
-        usual = self._usual
-        spread = sum(one.variance(bounded=self._bounded) / max(one.n, 1.0) for one in (usual, after))
-        middle, wide = after.mean - usual.mean, Z95 * math.sqrt(spread)
-        return middle - wide, middle + wide
-
     # --- state across restarts
 
     def state(self) -> dict[str, Any]:
         """Return the state as plain values. Runs of the weighted mean start again."""
+        sides = self._low, self._high
         return {
             "bounded": self._bounded, "usual": self._usual.state(), "ranks": list(self._ranks), "known": self._known, "ewma": self._ewma,
-            "open": self._open.state(), "block": self._block.state(), "releases": self._releases.state(),
-            "stakes": [self._low.stakes, self._high.stakes], "runs": [(side.run.state(), side.since, side.exemplars) for side in (self._low, self._high)],
+            "open": self._open.state(), "block": self._batch.state(), "releases": self._releases.state(),
+            "stakes": [bets.stakes for bets in sides], "runs": [(bets.run.state(), bets.since, bets.exemplars) for bets in sides],
         }  # fmt: skip
 
     @classmethod
@@ -369,20 +312,59 @@ class Series:
         found._ranks = array("d", state["ranks"])
         if state["known"]:
             found._set_bounds()
-            for side, stakes, (run, since, exemplars) in zip(
-                (found._low, found._high), state["stakes"], state["runs"], strict=True
-            ):
-                if len(stakes) == len(side.bets):
-                    side.stakes, side.since = tuple(map(float, stakes)), float(since)
-                    side.run, side.exemplars = Moments(*map(float, run)), [str(one) for one in exemplars]
+            sides = found._low, found._high
+            for bets, stakes, (run, since, exemplars) in zip(sides, state["stakes"], state["runs"], strict=True):
+                if len(stakes) == len(bets.bets):
+                    bets.stakes, bets.since = tuple(map(float, stakes)), float(since)
+                    bets.run, bets.exemplars = Moments(*map(float, run)), [str(one) for one in exemplars]
         found._ewma, found._open = state["ewma"], Moments(*map(float, state["open"]))
         found._open.join(Moments(*map(float, state["block"])))
         found._releases.restore(state["releases"])
         return found
 
 
-def _exemplars_of(turn_ids: Sequence[str]) -> tuple[ChangeExemplar, ...]:
-    return tuple([ChangeExemplar(turn_id) for turn_id in turn_ids[-_EXEMPLARS:]])
+class _Bets:
+    """Bets that the mean is below a bound. For bets on a higher mean, bound and values are mirrored: 1 - value."""
+
+    __slots__ = ("bets", "bound", "exemplars", "run", "since", "stakes")
+
+    def __init__(self) -> None:
+        self.bound = 0.0
+        self.bets: tuple[float, ...] = ()
+        self.reset()
+
+    def reset(self) -> None:
+        self.stakes: tuple[float, ...] = ()
+        """One for each bet. Empty while no bet is open."""
+        self.run = Moments()
+        """The values since the bets were opened."""
+        self.since = 0.0
+        self.exemplars: list[str] = []
+        """The latest turns that won."""
+
+    def set_bound(self, bound: float) -> None:
+        self.bound = bound
+        # A bet of f / (1 - bound) leaves 1 - f of the stake when the value is 1.
+        self.bets = tuple([fraction / (1.0 - bound) for fraction in _FRACTIONS]) if 0.0 < bound < 1.0 else ()
+
+    def add(self, value: float, raw: float, at: float, exemplar: str | None) -> float:
+        """Add a value, and return the mean of the stakes. ``raw`` is the score before ranking and mirroring."""
+        gain = self.bound - value
+        if not self.bets:
+            return 0.0
+        if not self.stakes:
+            self.since = at
+            self.stakes = (1.0,) * len(self.bets)
+        self.run.add(raw)
+        if gain > 0.0 and exemplar is not None:
+            self.exemplars = [*self.exemplars[1 - _EXEMPLARS :], exemplar]
+        self.stakes = stakes = tuple(
+            [max(1.0, stake) * (1.0 + bet * gain) for stake, bet in zip(self.stakes, self.bets, strict=True)]
+        )
+        if max(stakes) <= 1.0:
+            self.reset()
+            return 0.0
+        return sum(stakes) / len(stakes)
 
 
 _LIMITS = (

@@ -77,7 +77,7 @@ class Changes:
         """Series in use, by agent and tenant, and by metric."""
         self._last: dict[_Key, Change] = {}
 
-    def see(
+    def add(
         self,
         scores: Iterable[Score],
         agent: str,
@@ -100,7 +100,7 @@ class Changes:
                 if place is None or place.left <= 0:
                     place = self._place_of(_Key(metric, agent, tenant), score.facts.unit)
                 place.left -= 1
-                found = place.series.see(value, now, weight, version, turn_id)
+                found = place.series.add(value, now, weight, version, turn_id)
                 if found is not None:
                     change = Change(metric, place.key.agent, verdict_of(score.direction, found.size), found, now, tenant)
                     self._last[place.key] = change

@@ -132,7 +132,14 @@ def find_differences(
     share = error / 2 if both else error
     found = [*search.significant(singles, share), *search.significant(both, share)]
     found.sort(key=lambda one: (one.effect, -one.interval[0], len(one.facts), one.facts))
-    return Differences(*counts, search.unexplained(found), len(singles) + len(both), same)
+    kept: list[Contrast] = []
+    sets: list[Any] = []
+    for one in found:
+        has = search.of(one.facts)
+        if len(kept) < _MOST_FOUND and (not sets or search.within(has, sets) <= _EXPLAINED):
+            kept.append(one)
+            sets.append(has)
+    return Differences(*counts, kept, len(singles) + len(both), same)
 
 
 class _Search:
@@ -233,17 +240,6 @@ class _Search:
             also = [other for fact in facts for other in self.aliases[fact]]
             effect = facts[0].attribute in self.effects
             yield Contrast(facts, x / n, y / m, _difference(table, z), p, turns, also, effect)
-
-    def unexplained(self, found: Sequence[Contrast]) -> list[Contrast]:
-        """Return the findings that still hold among turns that agree in the findings before."""
-        kept: list[Contrast] = []
-        sets: list[Any] = []
-        for one in found:
-            has = self.of(one.facts)
-            if len(kept) < _MOST_FOUND and (not sets or self.within(has, sets) <= _EXPLAINED):
-                kept.append(one)
-                sets.append(has)
-        return kept
 
     def within(self, has: Any, sets: Sequence[Any]) -> float:
         """Return the p value of a fact among turns that agree in which of the sets they belong to."""

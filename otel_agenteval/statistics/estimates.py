@@ -116,7 +116,7 @@ class Estimates:
         self._seen: OrderedDict[tuple[str, str], tuple[tuple[str, str], int, Any]] = OrderedDict()
         """By metric and turn: the series and part in which the proxies were counted, and the proxies."""
 
-    def see(self, metric: str, agent: str, turn_id: str, proxies: Sequence[float]) -> None:
+    def add_proxies(self, metric: str, agent: str, turn_id: str, proxies: Sequence[float]) -> None:
         """Record the proxies of a turn that takes part in a metric's draw, in place of older ones."""
         known = padded(proxies)
         with self._lock:
@@ -294,14 +294,16 @@ class Estimates:
             state = newest, self._changes
             if self._known is not None and self._known[0] == state:
                 return self._known[1:]
-            recent = {
-                key: _total([part for number, part in parts.items() if number > newest - _PARTS and number != _EVER])
+            recent = [
+                (key, *_total([part for number, part in parts.items() if number > newest - _PARTS and number != _EVER]))
                 for key, parts in self._series.items()
-            }
-            ever = {key: _total([parts[_EVER]]) for key, parts in self._series.items() if _EVER in parts}
-        window = {key: sums.estimate(everyone) for key, (sums, everyone) in recent.items() if sums is not None}
-        since = {key: sums.sequence(everyone) for key, (sums, everyone) in ever.items() if sums is not None}
-        self._known = state, _without_none(window), _without_none(since)
+            ]
+            ever = [(key, *_total([parts[_EVER]])) for key, parts in self._series.items() if _EVER in parts]
+        window, since = (
+            {key: estimate for key, sums, everyone in totals if sums is not None and (estimate := of(sums, everyone)) is not None}
+            for of, totals in ((Sums.estimate, recent), (Sums.sequence, ever))
+        )
+        self._known = state, window, since
         return self._known[1:]
 
     # --- state across restarts
@@ -356,10 +358,6 @@ class Estimates:
         for window, estimates in (("1h", self.read()), (SINCE_START, self.read_since_start())):
             for (metric, agent), estimate in estimates.items():
                 yield {"metric": metric, "agent": agent, "window": window}, getattr(estimate, attribute)
-
-
-def _without_none(found: Mapping[tuple[str, str], Estimate | None]) -> dict[tuple[str, str], Estimate]:
-    return {key: estimate for key, estimate in found.items() if estimate is not None}
 
 
 def _total(parts: Sequence[_TimePart]) -> tuple[Sums | None, Everyone]:

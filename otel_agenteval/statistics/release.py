@@ -9,10 +9,10 @@ Versions may run side by side: only one that is new begins a release, and both s
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 from .groups import Difference, difference
-from .moments import Moments
 from .tests import fisher
 from .weighted import Sums
 
@@ -27,6 +27,55 @@ _OF_AMOUNTS = 0.25
 _EXEMPLARS = 3
 _KNOWN = 8
 """Versions that are remembered, so that a return to them isn't taken for a release."""
+
+
+_LEAST_SPREAD = 0.02
+"""Smallest plausible variance of scores from 0 to 1, relative to zeros and ones with the same mean."""
+
+
+@dataclass(slots=True, eq=False)
+class Moments:
+    """Weighted sums of a series, with their mean and variance."""
+
+    weight: float = 0.0
+    weight_squares: float = 0.0
+    sum: float = 0.0
+    squares: float = 0.0
+
+    def add(self, value: float, weight: float = 1.0) -> None:
+        self.weight += weight
+        self.weight_squares += weight * weight
+        self.sum += weight * value
+        self.squares += weight * value * value
+
+    def join(self, other: Moments) -> None:
+        self.weight += other.weight
+        self.weight_squares += other.weight_squares
+        self.sum += other.sum
+        self.squares += other.squares
+
+    @property
+    def n(self) -> float:
+        """Effective number of values (Kish)."""
+        return self.weight * self.weight / self.weight_squares if self.weight_squares else 0.0
+
+    @property
+    def mean(self) -> float:
+        return self.sum / self.weight if self.weight else 0.0
+
+    def variance(self, *, bounded: bool) -> float:
+        """Return the variance of a single value. Bounded values have a plausible minimum."""
+        n = self.n
+        found = max(0.0, self.squares / self.weight - self.mean**2) if self.weight else 0.0
+        found *= n / (n - 1) if n > 1 else 2.0
+        if not bounded:
+            return found
+        likely = (self.mean * n + 0.5) / (n + 1)
+        binary = likely * (1 - likely)
+        return max(found, binary * (_LEAST_SPREAD if found > 1e-12 else 1.0))
+
+    def state(self) -> list[float]:
+        return [self.weight, self.weight_squares, self.sum, self.squares]
 
 
 class VersionScores:
@@ -62,17 +111,16 @@ class VersionScores:
             return None
         found = difference(first, second)
         if self._is_binary() and after._is_binary():
-            return found._replace(p=fisher(self._counts(), after._counts()))
+            first_counts, second_counts = ((round(one.raw.sum), round(one.raw.weight)) for one in (self, after))
+            return found._replace(p=fisher(first_counts, second_counts))
         if self.logs is not None and after.logs is not None and (logs := self.logs.compared_to(after.logs)) is not None:
             return found._replace(p=logs.p)
-        return found._replace(p=max(found.p, self._pooled_p(after)))
-
-    def _pooled_p(self, after: VersionScores) -> float:
-        """Return the p value for equal variances, because the first scores of a version may vary less by chance."""
+        # The p value for equal variances, because the first scores of a version may vary less by chance
         n, m = self.raw.n, after.raw.n
         variance = (n * self.raw.variance(bounded=False) + m * after.raw.variance(bounded=False)) / (n + m)
         error = math.sqrt(variance * (1 / n + 1 / m))
-        return math.erfc(abs(after.raw.mean - self.raw.mean) / error / math.sqrt(2)) if error > 0 else 0.0
+        pooled_p = math.erfc(abs(after.raw.mean - self.raw.mean) / error / math.sqrt(2)) if error > 0 else 0.0
+        return found._replace(p=max(found.p, pooled_p))
 
     def _sums(self) -> Sums:
         raw = self.raw
@@ -82,9 +130,6 @@ class VersionScores:
     def _is_binary(self) -> bool:
         raw = self.raw
         return raw.sum == raw.squares and raw.weight == raw.weight_squares and self.ends[0] >= 0 and self.ends[1] <= 1
-
-    def _counts(self) -> tuple[int, int]:
-        return round(self.raw.sum), round(self.raw.weight)
 
     def state(self) -> list[Any]:
         return [
@@ -146,7 +191,7 @@ class ReleaseWatch:
         """Latest scores of the new version below the mean of the one before, as exemplars."""
         self._high: list[str] = []
 
-    def see(self, value: float, weight: float, version: str, at: float, exemplar: str | None) -> bool:
+    def add(self, value: float, weight: float, version: str, at: float, exemplar: str | None) -> bool:
         """Add a score. Returns True if it begins a release."""
         begins = version not in self._known
         if begins:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import otel_agenteval as oa
-from otel_agenteval.detectors.numbers.forms import form_of, without_forms
+from otel_agenteval.detectors.numbers.reading import form_of, without_forms
 
 CONTACTS = "Call +49 171 5528394, 0171 5528394 or tom.baker@gmail.com."
 CALLS = [{"name": name, "arguments": {}, "result": "x"} for name in ("poll", "poll", "poll", "book", "book", "book")]

@@ -26,8 +26,7 @@ from otel_agenteval.core.wellformed import for_document
 from otel_agenteval.outlets.otlp.metrics import MetricsEncoder
 from otel_agenteval.outlets.prometheus import PrometheusOutlet
 from otel_agenteval.outlets.store.export import for_csv
-from otel_agenteval.report.formatting import markdown_table
-from otel_agenteval.report.html import page
+from otel_agenteval.report.render import markdown_table, page
 
 ODD = ["\x00", "\x0b", "\x0c", "\r", "\x1b", "\x1c", "\x1d", "\x1e", "\x7f", "\x85", "\u2028", "\u2029", "\ud800", "\ufdd0", "\ufffe", "\U0001ffff"]  # fmt: skip
 FINE = ["plain", 'quo"te', "back\\slash", "new\nline", "tab\t", "agent 👩‍💻", "نمی‌دانم", "中文"]

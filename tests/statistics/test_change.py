@@ -16,8 +16,7 @@ from otel_agenteval.core.telemetry import Telemetry
 from otel_agenteval.statistics.change import DetectorOptions, Found, Series, _limit
 from otel_agenteval.statistics.changes import Changes, verdict_of
 from otel_agenteval.statistics.groups import GroupValue, compare_values
-from otel_agenteval.statistics.moments import Moments
-from otel_agenteval.statistics.release import VersionScores
+from otel_agenteval.statistics.release import Moments, VersionScores
 from tests.support.changing import KINDS, delays, false_alarms
 from tests.support.clock import FakeClock
 
@@ -27,7 +26,7 @@ OFTEN = DetectorOptions(false_alarm_every=5_000.0)
 
 def fed(series: Series, values: Any, start: float = 0.0, **more: Any) -> tuple[int, Found] | None:
     for place, value in enumerate(values):
-        found = series.see(float(value), start + place, exemplar=f"t{place}", **more)
+        found = series.add(float(value), start + place, exemplar=f"t{place}", **more)
         if found is not None:
             return place, found
     return None
@@ -185,7 +184,7 @@ def test_versions_that_run_side_by_side_are_one_release() -> None:
     series, reported = Series(DetectorOptions()), []
     for place in range(2_000):  # one in ten of 3,000 turns goes to the new version
         version = "2" if place >= 600 and place % 10 == 0 else "1"
-        found = series.see(float(random.random() < (0.6 if version == "2" else 0.95)), float(place), 1.0, version, f"t{place}")
+        found = series.add(float(random.random() < (0.6 if version == "2" else 0.95)), float(place), 1.0, version, f"t{place}")
         reported += [found] if found is not None and found.detector == "release" else []
     [change] = reported
     assert (change.version_before, change.version, change.since) == ("1", "2", 600.0)
@@ -208,14 +207,14 @@ def test_a_third_version_does_not_mix_with_the_two_that_are_compared() -> None:
     assert fed(series, [0.9] * 300, version="old service") is None
     for place in range(300):
         for version, value in (("1", 0.9), ("old service", 0.2)):
-            assert series.see(value, float(place), 1.0, version) is None or version == "old service"
+            assert series.add(value, float(place), 1.0, version) is None or version == "old service"
 
 
 def test_sampled_scores_of_a_release_count_as_much_as_they_say() -> None:
     """Two hundred scores, of which one has nearly all the weight, show no difference."""
     series = Series(DetectorOptions())
     fed(series, [1.0, 0.8] * 200, version="1")
-    assert series.see(0.0, 0.0, 10_000.0, "2") is None
+    assert series.add(0.0, 0.0, 10_000.0, "2") is None
     assert fed(series, [1.0, 0.8] * 20, version="2") is None
 
 
@@ -283,14 +282,14 @@ def test_only_scores_that_say_something_count() -> None:
     changes = Changes(DetectorOptions(reference=20), FakeClock())
     for one in (score(0.1, status="error"), Score("llm_relevance", None), score(1.0, detail={"vacuous": True})):
         for _ in range(50):
-            assert changes.see([one], "bot", 1.0, None, None) == []
+            assert changes.add([one], "bot", 1.0, None, None) == []
     assert changes.state() == []
 
 
 def test_each_agent_has_a_series_of_its_own_and_says_whether_it_is_worse() -> None:
     changes = Changes(DetectorOptions(), FakeClock())
     found = [
-        changes.see([score(value if agent == "bot" else 0.9)], agent, 1.0, None, None)
+        changes.add([score(value if agent == "bot" else 0.9)], agent, 1.0, None, None)
         for value in [0.9] * 300 + [0.4] * 60
         for agent in ("bot", "other")
     ]
@@ -306,16 +305,16 @@ def test_each_tenant_has_a_series_of_its_own() -> None:
     changes, telemetry = Changes(DetectorOptions(), FakeClock()), Telemetry()
     changes.watch(telemetry)
     found = [
-        changes.see([score(value if tenant == "acme" else 0.9)], "bot", 1.0, None, None, tenant)
+        changes.add([score(value if tenant == "acme" else 0.9)], "bot", 1.0, None, None, tenant)
         for value in [0.9] * 300 + [0.4] * 60
         for tenant in ("acme", "globex")
     ]
     assert [one.found.after for some in found for one in some] == [pytest.approx(0.4)]
     again = Changes(DetectorOptions(), FakeClock())
     again.restore(changes.state())
-    assert [again.see([score(0.3)], "bot", 1.0, None, None, "globex") for _ in range(60)].count([]) < 60
+    assert [again.add([score(0.3)], "bot", 1.0, None, None, "globex") for _ in range(60)].count([]) < 60
     for _ in range(60):
-        changes.see([score(0.4)], "bot", 1.0, None, None, "globex")
+        changes.add([score(0.4)], "bot", 1.0, None, None, "globex")
     sizes = telemetry.read(CHANGE_SIZE).values.values()
     assert [*sizes] == [pytest.approx(-0.5)]
 
@@ -324,7 +323,7 @@ def test_names_without_end_take_no_memory_without_end(monkeypatch: pytest.Monkey
     monkeypatch.setattr("otel_agenteval.statistics.changes._SERIES", 10)
     changes = Changes(DetectorOptions(), FakeClock())
     for number in range(1_000):
-        changes.see([score(0.9)], f"agent-{number}", 1.0, None, None)
+        changes.add([score(0.9)], f"agent-{number}", 1.0, None, None)
     assert len(changes.state()) <= 11
     assert len(changes._of_agent) <= 10
 

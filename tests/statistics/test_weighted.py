@@ -83,7 +83,7 @@ def hour(estimates: Estimates, *, seen: bool) -> None:
     for number in range(200):
         good, judged = number % 10 < 5, number % 10 in (0, 9) or number % 40 == 1
         if seen:
-            estimates.see("m", "bot", f"t{number}", (float(good) * 0.8 + 0.1 * (number % 3),))
+            estimates.add_proxies("m", "bot", f"t{number}", (float(good) * 0.8 + 0.1 * (number % 3),))
         if judged:
             estimates.choose("m", "bot", 0.2, "drawn", f"t{number}")
             estimates.add("m", "bot", f"t{number}", f"t{number}", float(good), 0.2)
@@ -104,7 +104,7 @@ def test_a_turn_that_is_seen_again_counts_once_with_what_is_known_last() -> None
     once, again = (Estimates(3_600.0, FakeClock()) for _ in range(2))
     hour(once, seen=True)
     for number in range(200):
-        again.see("m", "bot", f"t{number}", (5.0, -3.0))
+        again.add_proxies("m", "bot", f"t{number}", (5.0, -3.0))
     hour(again, seen=True)
     (one,), (other,) = once.read().values(), again.read().values()
     assert tuple(one) == pytest.approx(tuple(other))
@@ -135,7 +135,7 @@ def test_memory_does_not_grow_with_scores() -> None:
     parts = {key: len(series) for key, series in estimates._series.items()}
     for repetition in range(5):
         for number in range(200):
-            estimates.see("m", "bot", f"more{repetition}-{number}", (0.5,))
+            estimates.add_proxies("m", "bot", f"more{repetition}-{number}", (0.5,))
             estimates.add("m", "bot", f"more{repetition}-{number}", f"more{repetition}-{number}", 1.0, 1.0)
     assert {key: len(series) for key, series in estimates._series.items()} == parts
 

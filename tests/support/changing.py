@@ -60,7 +60,7 @@ def run(
     weight = 1.0 / kind.probability
     series = Series(options, bounded=kind.bounded)
     for place, value in enumerate(values.tolist()):
-        found = series.see(value, float(place), weight)
+        found = series.add(value, float(place), weight)
         if found is not None:
             return place + 1, found
     return None
@@ -104,7 +104,7 @@ def power(
         one = Series(OPTIONS)
         at = next((
             place for place, value in enumerate(values)
-            if one.see(value, float(place), 1.0, ("1" if place < before else "2") if released else None)
+            if one.add(value, float(place), 1.0, ("1" if place < before else "2") if released else None)
         ), None)  # fmt: skip
         if at is None or at >= before:
             found.append(None if at is None else at - before + 1)

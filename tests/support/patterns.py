@@ -76,7 +76,7 @@ def _main() -> None:
         return found
 
     re._compile = record  # type: ignore[attr-defined]
-    from otel_agenteval.detectors.redaction.patterns import _Lazy
+    from otel_agenteval.detectors.texts import _Lazy
 
     made: list[tuple[_Lazy, str | None]] = []
     make = _Lazy.__init__

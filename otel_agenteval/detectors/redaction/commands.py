@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ..texts import has_any
-from .patterns import lazy
+from ..texts import has_any, lazy
 from .values import is_chosen, is_nothing
 
 Span = tuple[int, int]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from ..lists import word_set
-from .patterns import lazy
+from ..texts import lazy
 
 Span = tuple[int, int]
 

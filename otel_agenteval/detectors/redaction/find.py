@@ -7,13 +7,13 @@ from collections.abc import Callable, Collection, Iterator
 from functools import cache, lru_cache
 
 from ...core.caches import remembered
+from ..texts import lazy
 from .commands import may_command
 from .emails import emails
 from .named import is_named_secret
 from .numbers import cards, is_phone, is_phone_name, is_ssn, is_ssn_name, phones, ssns
-from .patterns import lazy
 from .secrets import secrets
-from .views import MAX_LAYERS, View, first_view, next_view
+from .views import views_of
 from .words import may_name, strength_of
 
 Find = tuple[int, int, str]
@@ -38,64 +38,37 @@ def may_hold(text: str) -> bool:
     return any(word in lowered for word in _WORDS) or may_name(lowered) or may_command(text, lowered)
 
 
-def finds(text: str, kinds: Collection[str]) -> tuple[Find, ...]:
+def find_in(text: str, kinds: Collection[str]) -> tuple[Find, ...]:
     """Return data of the given kinds, in order and with overlaps merged. The finds in recent texts are kept."""
-    return finder(frozenset(kinds))(text)
+    return searcher(frozenset(kinds))(text)
 
 
 @cache
-def finder(kinds: frozenset[str]) -> Callable[[str], tuple[Find, ...]]:
-    """Return :func:`finds` for the given kinds."""
-    return remembered(lambda text: tuple(_finds(text, kinds)) if may_hold(text) else ())
+def searcher(kinds: frozenset[str]) -> Callable[[str], tuple[Find, ...]]:
+    """Return :func:`find_in` for the given kinds."""
+    return remembered(lambda text: tuple(_search(text, kinds)) if may_hold(text) else ())
 
 
-def _finds(text: str, kinds: Collection[str]) -> Iterator[Find]:
-    found: list[Find] = []
-    view: View | None = first_view(text)
-    for _ in range(MAX_LAYERS + 1):
-        if view is None:
-            break
-        for start, end, kind in _in_view(view.text, kinds):
-            found.append((*view.origin(start, end), kind))
-        view = next_view(view)
-    if not found:
-        return
-    markers = [marker.span() for marker in _MARKER.finditer(text)] if "[" in text else []
-    yield from _merged(found, markers)
-
-
-def _in_view(text: str, kinds: Collection[str]) -> Iterator[Find]:
-    for kind, detect in _DETECTORS:
-        if kind in kinds:
-            for start, end in detect(text):
-                yield start, end, kind
-
-
-def _enough_digits(text: str, least: int) -> bool:
-    return len(text.encode("ascii", "ignore").translate(None, _NO_DIGITS)) >= least
-
-
-def _cards(text: str) -> Iterator[tuple[int, int]]:
-    return cards(text) if _enough_digits(text, 14) else iter(())
-
-
-def _phones(text: str) -> Iterator[tuple[int, int]]:
-    return phones(text) if _enough_digits(text, _LEAST_DIGITS) else iter(())
-
-
-def _ssns(text: str) -> Iterator[tuple[int, int]]:
-    return ssns(text) if _enough_digits(text, 9) else iter(())
-
-
-_DETECTORS: tuple[tuple[str, Callable[[str], Iterator[tuple[int, int]]]], ...] = (
-    ("secret", secrets),
-    ("email", emails),
-    ("card", _cards),
-    ("ssn", _ssns),
-    ("phone", _phones),
+_DETECTORS: tuple[tuple[str, Callable[[str], Iterator[tuple[int, int]]], int], ...] = (
+    ("secret", secrets, 0),
+    ("email", emails, 0),
+    ("card", cards, 14),
+    ("ssn", ssns, 9),
+    ("phone", phones, _LEAST_DIGITS),
 )
-"""Detectors in order of precedence. Merged finds have the kind of the first."""
-_RANK = {kind: rank for rank, (kind, _) in enumerate(_DETECTORS)}
+"""Detectors in order of precedence, each with the fewest digits of its finds. Merged finds have the kind of the first."""
+_RANK = {kind: rank for rank, (kind, _, _) in enumerate(_DETECTORS)}
+
+
+def _search(text: str, kinds: Collection[str]) -> Iterator[Find]:
+    found: list[Find] = []
+    for view in views_of(text):
+        digits = len(view.text.encode("ascii", "ignore").translate(None, _NO_DIGITS))
+        for kind, detect, least_digits in _DETECTORS:
+            if kind in kinds and digits >= least_digits:
+                found += [(*view.origin(start, end), kind) for start, end in detect(view.text)]
+    if found:
+        yield from _merged(found, [marker.span() for marker in _MARKER.finditer(text)] if "[" in text else [])
 
 
 def _merged(found: list[Find], markers: list[tuple[int, int]]) -> Iterator[Find]:
@@ -143,14 +116,3 @@ def kind_by_name(name: str, value: str, kinds: Collection[str]) -> str | None:
     if of_ssn and "ssn" in kinds and is_ssn(value):
         return "ssn"
     return "secret" if strength and "secret" in kinds and is_named_secret(strength, value) else None
-
-
-def plainly(text: str) -> str:
-    """Return a find fully decoded, so that different spellings of the same value are equal."""
-    view: View | None = first_view(text)
-    last = text
-    for _ in range(MAX_LAYERS + 1):
-        if view is None:
-            break
-        last, view = view.text, next_view(view)
-    return last

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...core import jsonio
-from .patterns import lazy
+from ..texts import lazy
 
 _NUMBER = lazy(r"-?[0-9]+")
 _LOOK_BACK = 2_000

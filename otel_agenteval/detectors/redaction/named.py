@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from .patterns import lazy
+from ..texts import lazy
 from .tables import cells_in
 from .values import CODE, PATH, PLAIN, is_chosen, is_mixed, is_nothing, is_random
 from .words import KEY, PASSWORD, Name, may_name, names_in, strength_of

@@ -14,8 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from ..lists import words
-from ..texts import has_any, in_small_letters
-from .patterns import lazy
+from ..texts import has_any, in_small_letters, lazy
 from .tables import cells_in
 from .views import folded
 

@@ -14,11 +14,10 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-from ..texts import has_any, in_small_letters
+from ..texts import has_any, in_small_letters, lazy
 from ..tokens import Token, shaped_tokens, tokens
 from .commands import in_commands
 from .named import named
-from .patterns import lazy
 from .values import PLACEHOLDER, is_mixed, is_nothing, is_template
 
 Span = tuple[int, int]

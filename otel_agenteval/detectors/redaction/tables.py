@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from .patterns import lazy
+from ..texts import lazy
 
 Span = tuple[int, int]
 Splitter = Callable[[str, int, int], list[Span]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ..lists import word_set
-from .patterns import lazy
+from ..texts import lazy
 
 
 def no_values() -> frozenset[str]:

@@ -11,9 +11,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_right
+from collections.abc import Iterator
 from functools import cache
 
-MAX_LAYERS = 4
+_MAX_LAYERS = 4
 """Maximum number of views after the first. JSON inside JSON inside JSON needs three."""
 
 _INVISIBLE = (
@@ -60,9 +61,20 @@ class View:
         return (start, end) if decoded else (start + at - begin, start + at - begin + 1)
 
 
-def first_view(text: str) -> View:
-    """Return the first view: look-alike characters as ASCII, and the same length as the text."""
-    return View(folded(text))
+def views_of(text: str) -> Iterator[View]:
+    """Yield the views of a text. The first one has look-alike characters as ASCII, and the same length as the text."""
+    view: View | None = View(folded(text))
+    for _ in range(_MAX_LAYERS + 1):
+        if view is None:
+            return
+        yield view
+        view = next_view(view)
+
+
+def decoded(text: str) -> str:
+    """Return the last view of a text, so that different spellings of the same value are equal."""
+    *_, last = views_of(text)
+    return last.text
 
 
 def next_view(view: View) -> View | None:
@@ -74,7 +86,7 @@ def next_view(view: View) -> View | None:
     at = out = 0
     for found in encoded.finditer(text):
         start, end = found.span()
-        means = _meaning(found.group())
+        means = _decoded_part(found.group())
         if start > at:
             places.append((out, at, start, False))
             parts.append(text[at:start])
@@ -92,14 +104,15 @@ def next_view(view: View) -> View | None:
     return View(folded("".join(parts)), view, places) if places else None
 
 
-def _meaning(written: str) -> str:
+def _decoded_part(written: str) -> str:
     first = written[0]
     if first == "\\":
         kind = written[1]
         if kind in "ux" and len(written) > 2:
             code = written[2:].strip("{}") if kind == "x" or len(written) < 12 else ""
             if code:
-                return _character(int(code, 16))
+                number = int(code, 16)
+                return chr(number) if number < 0x110000 and not 0xD800 <= number < 0xE000 else "\ufffd"
             return (bytes.fromhex(written[2:6] + written[8:12])).decode("utf-16-be", "replace")
         return _CONTROL.get(kind, kind)
     if first == "%":
@@ -109,10 +122,6 @@ def _meaning(written: str) -> str:
 
         return html.unescape(written)
     return "@" if written == "=40" else ""
-
-
-def _character(code: int) -> str:
-    return chr(code) if code < 0x110000 and not 0xD800 <= code < 0xE000 else "\ufffd"
 
 
 # --- look-alike characters

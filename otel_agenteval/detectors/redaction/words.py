@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 from ..lists import words
-from .patterns import lazy
+from ..texts import lazy
 
 PASSWORD, KEY, WEAK = 3, 2, 1
 """Strength of a name.

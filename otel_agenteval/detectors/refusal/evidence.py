@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ..injection.normalise import folded
 from ..lists import sections
-from ..redaction.patterns import lazy
+from ..texts import lazy
 
 LANGUAGES = (
     *("en", "de", "fr", "es", "it", "pt", "nl", "pl", "tr", "ru", "uk", "ar", "he", "hi"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ..redaction.patterns import lazy
+from ..texts import lazy
 
 ITEM = re.compile(r"^[^\S\n]*(?:[-*•–]|[0-9]{1,2}[.)])\s+\S", re.MULTILINE)
 _QUOTED = re.compile(

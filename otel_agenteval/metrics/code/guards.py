@@ -26,10 +26,9 @@ from ...detectors.grounding import SCAN_LIMIT, text_of
 from ...detectors.injection import Marker, is_obeyed, markers_in
 from ...detectors.link_grounding import ungrounded_urls
 from ...detectors.numbers.claims import Claim, claims_in, code_in, statements
-from ...detectors.numbers.forms import without_forms
 from ...detectors.numbers.given import GivenNumbers
 from ...detectors.numbers.grounded import AnswerNumbers, word_claims
-from ...detectors.numbers.reading import with_ascii_digits
+from ...detectors.numbers.reading import with_ascii_digits, without_forms
 from ...detectors.urls import links_in, may_hold_links, revealed
 from ...detectors.urls import without_code as without_examples
 from ..lib.circles import circles_in

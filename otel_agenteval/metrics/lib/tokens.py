@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from ...detectors.redaction.patterns import lazy
+from ...detectors.texts import lazy
 
 Tokenizer = Literal["ms", "word", "whitespace"]
 """Name of a tokenizer.
