@@ -6,7 +6,6 @@ import asyncio
 import importlib.metadata
 import inspect
 import re
-from typing import Annotated
 
 import pytest
 
@@ -15,7 +14,7 @@ from otel_agenteval.core.errors import MetricError
 from otel_agenteval.core.extras import entry_points, version_of
 from otel_agenteval.evaluation.selection import select_metrics
 from otel_agenteval.metrics.bound_metric import BoundMetric
-from otel_agenteval.metrics.registry import Param, catalog, group_of
+from otel_agenteval.metrics.registry import catalog, group_of
 
 
 @pytest.mark.parametrize(
@@ -179,8 +178,8 @@ def test_facts_and_groups_that_cannot_be_declared_are_refused(new_metric, option
 
 
 def test_an_entry_of_the_configuration_takes_the_precise_method_and_get_metric_the_catalogues(new_metric):
-    @oa.metric(aliases=("seed:other",), groups=("safety",))
-    def code_other(turn, *, method: Annotated[str, Param(live="precise")] = "rough", size: int = 1):
+    @oa.metric(aliases=("seed:other",), groups=("safety",), live={"method": "precise"})
+    def code_other(turn, *, method: str = "rough", size: int = 1):
         """Which method."""
         return float(method == "precise")
 

@@ -12,10 +12,9 @@ from ..config.root import Config
 from ..core import jsonio
 from ..core.errors import ConfigError, Faults
 from ..core.forms import misspelled
-from ..metrics.bound_metric import BoundMetric, live_metric, spellings_on
+from ..metrics.bound_metric import BoundMetric, live_metric
 from ..metrics.names import load_tool
 from ..metrics.registry import resolve, under
-from ..metrics.spellings import translated
 from .datasets import PLACEHOLDER, Case, filled_in
 from .selection import allow_media, complete_policies, told_apart, with_default_policy
 
@@ -113,8 +112,7 @@ class CaseMetrics:
         series = entry.name or (entry.metric.removeprefix(prefix) if entry.metric.startswith(prefix) else None)
         base = run.get(metric.name if series is None else prefix + series)
         if base is not None:
-            spellings = spellings_on(self._config.scale, resolved)
-            bound = base.but({**base.params, **resolved.preset, **translated(metric, entry.params, spellings)})
+            bound = base.but({**base.params, **resolved.parameters(entry.params, self._config.scale)})
             bound.when = None
         else:
             bound = with_default_policy(self._config, live_metric(entry.metric, entry.params, scale=self._config.scale))

@@ -11,7 +11,6 @@ import reprlib
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -25,8 +24,7 @@ from ..core.wellformed import written
 from ..media.rules import Rules, current_rules, opening
 from .evaluation_context import evaluating
 from .names import SeedView
-from .registry import EPSILON, FIELD_OF_NEED, Applies, Metric, ResolvedName, Result, name_under, resolve
-from .spellings import Spellings, translated
+from .registry import EPSILON, FIELD_OF_NEED, Applies, Metric, Result, name_under, resolve
 
 _PRESENT_WHEN_EMPTY = frozenset(("output", "duration", "cost", "usage", "tool_calls", "retrieved_ids", "llm_calls"))
 """Needs that any value except ``None`` meets. All other needs also require more than ``""`` or ``[]``."""
@@ -66,7 +64,7 @@ def get_metric(name: str, /, **params: Any) -> BoundMetric:
             meaning in its tool.
     """
     found = resolve(name)
-    return BoundMetric(found.metric, {**found.preset, **translated(found.metric, params, found.spellings)}, view=found.view)
+    return BoundMetric(found.metric, found.parameters(params), view=found.view)
 
 
 def live_metric(name: str, params: Mapping[str, Any], policy: Policy = "trend", scale: int = 1) -> BoundMetric:
@@ -78,18 +76,10 @@ def live_metric(name: str, params: Mapping[str, Any], policy: Policy = "trend", 
         ConfigError: As in :func:`get_metric`.
     """
     found = resolve(name)
-    metric, given = found.metric, translated(found.metric, params, spellings_on(scale, found))
-    every = metric.live_params(given) if name == metric.name else {**found.preset, **given}
-    return BoundMetric(metric, every, policy, found.view)
-
-
-def spellings_on(scale: int, found: ResolvedName) -> Spellings:
-    """Return the spellings of a metric's parameters if thresholds from 0 to 1 are on the given scale."""
-    if scale == 1 or found.metric.unit != "1":
-        return found.spellings
-    from .names.conversions import percent
-
-    return {**found.spellings, "threshold": percent("threshold")}
+    every = found.parameters(params, scale)
+    if name == found.metric.name and every.keys() <= {"threshold", "inverse"}:
+        every = {**found.metric.live, **every}
+    return BoundMetric(found.metric, every, policy, found.view)
 
 
 class ChoosesJudges(ABC):
@@ -163,7 +153,7 @@ class BoundMetric:
 
     def _take(self, metric: Metric, params: Mapping[str, Any]) -> None:
         """Check the given parameters, and separate those that the function accepts."""
-        given = translated(metric, params)
+        given = dict(params)
         if self.view is not None and self.view.seed == "pandaprobe" and metric.kind == "llm" and "model" in given:
             if not isinstance(model := given.pop("model"), str) or not model:
                 raise ConfigError(f"{metric.name}.model: must be the name of a model, got {model!r}")
@@ -188,14 +178,15 @@ class BoundMetric:
     def call_series(self, name: str) -> None:
         """Add a name to the scores, to distinguish parameters of one metric: ``code_contains.refund``."""
         self.name = f"{self.metric.name}.{name}"
-        self._facts = self._facts._replace(metric=self.name)
-        if self._when_true is not None:
-            self._when_true = (self._facts, *self._when_true[1:])
+        self._change_facts(metric=self.name)
 
     def set_policy(self, policy: Policy) -> None:
         """Make the metric's scores gates or trends."""
         self.policy = policy
-        self._facts = self._facts._replace(policy=policy)
+        self._change_facts(policy=policy)
+
+    def _change_facts(self, **changed: Any) -> None:
+        self._facts = self._facts._replace(**changed)
         if self._when_true is not None:
             self._when_true = (self._facts, *self._when_true[1:])
 
@@ -281,8 +272,13 @@ class BoundMetric:
         absent = self._first_absent(turn)
         if absent is not None:
             return self._skipped({"reason": f"missing:{absent}"})
-        with opening(self._rules_for(judge, embedder)) if self.metric.media else nullcontext():
-            return self._from(self._fn(turn, **self._call)) if self._service is None else self._asked(turn, judge, embedder)
+        if not self.metric.media:
+            return self._asked(turn, judge, embedder)
+        rules = self.rules or current_rules()
+        if self._service is not None and (judge if self._service == "llm" else embedder) is None:
+            rules = replace(rules, absent="no_judge" if self._service == "llm" else "no_embedder")  # opens nothing
+        with opening(rules):
+            return self._asked(turn, judge, embedder)
 
     def _with_truth(self, turn: Turn) -> Turn:
         """Return the turn with the metric's own ground truth, and with a text for an unknown input if the view has one."""
@@ -300,13 +296,6 @@ class BoundMetric:
             )
             score.detail.setdefault(key, _plain(found))
         return score
-
-    def _rules_for(self, judge: Any, embedder: Any) -> Rules:
-        """Return the media rules, which open nothing if the model that needs the media is missing."""
-        rules = self.rules or current_rules()
-        if self._service is None or (judge if self._service == "llm" else embedder) is not None:
-            return rules
-        return replace(rules, absent="no_judge" if self._service == "llm" else "no_embedder")
 
     def _first_absent(self, turn: Turn) -> str | None:
         """Return the metric's first need that the turn doesn't meet."""
@@ -337,6 +326,8 @@ class BoundMetric:
             return self.failed(error)
 
     def _asked(self, turn: Turn, judge: Any, embedder: Any) -> Score:
+        if self._service is None:
+            return self._from(self._fn(turn, **self._call))
         given, absent = (judge, _NO_JUDGE) if self._service == "llm" else (embedder, _NO_EMBEDDER)
         model = absent if given is None else given
         with evaluating(
@@ -402,7 +393,13 @@ class BoundMetric:
         without a value.
         """
         if "companion" in self.metric.traits:
-            return self._companion_of(scores[0])
+            (score,) = scores
+            if score.status != "ok":
+                detail, error_type = score.detail, score.error_type
+                return Score.of(self._facts, None, None, score.status, None, score.explanation, detail, None, error_type)
+            also = score.also.get(self.metric.name)
+            label = also.label if also is not None else None
+            return self._from(Result(score.passed is True, label=label, explanation=score.explanation, detail=score.detail))
         missing = {score.metric: why for score in scores if (why := why_missing(score)) is not None}
         if not missing:
             return self.combine(scores)
@@ -412,13 +409,6 @@ class BoundMetric:
                 found.detail["missing"] = missing
                 return found
         return self._skipped({"reason": f"missing:{','.join(missing)}", "missing": missing})
-
-    def _companion_of(self, score: Score) -> Score:
-        if score.status != "ok":
-            return Score.of(self._facts, None, None, score.status, None, score.explanation, score.detail, None, score.error_type)
-        passed = score.passed is True
-        label = also.label if (also := score.also.get(self.metric.name)) is not None else None
-        return self._from(Result(passed, label=label, explanation=score.explanation, detail=score.detail))
 
     def _from(self, found: Any) -> Score:
         """Return the score for the return value of the metric's function."""
@@ -558,14 +548,11 @@ def _checked(metric: Metric, name: str, value: Any) -> Any:
         rule = first["msg"].removeprefix("Value error, ").replace("Input should", "must", 1).partition(", unable to")[0]
         if first["type"] == "predicate_failed":
             rule = f"must be an allowed value. `otel-agenteval explain {metric.name}` describes it"
-        raise ConfigError(refusal(path, reprlib.repr(value), rule + _unit_hint(value))) from None
+        duration = _DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
+        if duration is not None:
+            rule += f". Write {duration[1]} without a unit"
+        raise ConfigError(refusal(path, reprlib.repr(value), rule)) from None
 
 
 _BESIDE_A_METRIC = ("name", "policy", "when", "sample")
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?s(?:ec(?:onds?)?)?")
-
-
-def _unit_hint(value: Any) -> str:
-    """Return the fix for a duration such as ``5s``. For other values, return an empty string."""
-    found = _DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
-    return f". Write {found[1]} without a unit" if found is not None else ""

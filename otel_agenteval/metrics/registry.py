@@ -100,17 +100,10 @@ FIELD_OF_NEED = {"duration": "duration_s", "cost": "cost_usd", "llm_calls": "llm
 
 
 class Param:
-    """Note in a parameter's annotation: ``value: Annotated[str, Param("expected_output")]``.
+    """Other names of a parameter, in its annotation: ``value: Annotated[str, Param("expected_output")]``."""
 
-    Args:
-        names: Other names of the parameter.
-        live: Value for an entry of the configuration that sets no parameter except ``threshold`` and ``inverse``. It selects
-            our precise method if the catalog prescribes another one for the metric's name.
-    """
-
-    def __init__(self, *names: str, live: Any = None) -> None:
+    def __init__(self, *names: str) -> None:
         self.names = names
-        self.live = live
 
 
 _GROUND_TRUTH = Annotated[Any, Param("value", "expected_output", "expcted_output")]
@@ -130,8 +123,9 @@ class MetricParameter:
         return self.default is inspect.Parameter.empty
 
     @property
-    def notes(self) -> list[Param]:
-        return [note for note in getattr(self.annotation, "__metadata__", ()) if isinstance(note, Param)]
+    def other_names(self) -> list[str]:
+        notes = getattr(self.annotation, "__metadata__", ())
+        return [name for note in notes if isinstance(note, Param) for name in note.names]
 
 
 class Definition(NamedTuple):
@@ -147,11 +141,7 @@ class Definition(NamedTuple):
     @property
     def spellings(self) -> dict[str, str]:
         """Other names of parameters, mapped to their names."""
-        return {name: p.name for p in self.parameters.values() for note in p.notes for name in note.names}
-
-    @property
-    def live(self) -> dict[str, Any]:
-        return {p.name: note.live for p in self.parameters.values() for note in p.notes if note.live is not None}
+        return {name: p.name for p in self.parameters.values() for name in p.other_names}
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +163,7 @@ class Metric:
     groups: tuple[str, ...] = ()
     """Declared groups of :data:`GROUPS`. ``default`` marks the default metrics."""
     live: Mapping[str, Any] = field(default_factory=dict)
-    """Parameters for an entry of the configuration that sets none."""
+    """Parameters for an entry of the configuration that sets none except ``threshold`` and ``inverse``."""
     extra: str | None = None
     """Optional extra that the metric requires."""
     traits: tuple[Trait, ...] = ()
@@ -260,11 +250,6 @@ class Metric:
         line = (inspect.getdoc(self.applies) or "").split("\n", 1)[0].rstrip(".") if self.selective else ""
         return line[:1].lower() + line[1:] or None
 
-    def live_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the parameters in effect for an entry of the configuration with these parameters."""
-        given = translated(self, params)
-        return given if given.keys() - {"threshold", "inverse"} else {**self.live, **given}
-
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _METRICS: dict[str, Metric] = {}
@@ -286,6 +271,7 @@ def metric(
     groups: Sequence[str] = (),
     version: str = "1",
     aliases: Sequence[str] | Mapping[str, Mapping[str, Any]] = (),
+    live: Mapping[str, Any] | None = None,
     extra: str | None = None,
     traits: Sequence[Trait] = (),
 ) -> Callable[[Function], Function]:
@@ -317,6 +303,8 @@ def metric(
         version: Version to change whenever the same turn would get another value.
         aliases: Names in other catalogs (``seed:name``), optionally with preset parameters. ``{k}`` in a name matches a
             number, which becomes the parameter of that name.
+        live: Parameters for an entry of the configuration that sets none except ``threshold`` and ``inverse``. They select
+            our precise method if the catalog prescribes another one for the metric's name.
         extra: Optional extra that the metric needs (``[text]`` …).
         traits: Rare properties:
 
@@ -352,7 +340,11 @@ def metric(
         _refuse_unknown_facts(place, needs, uses, references)
         _refuse_unknown_words(place, "groups", groups, _DECLARED)
         _refuse_unknown_words(place, "traits", traits, TRAITS)
-        hints = _hints(fn, place)
+        try:
+            hints = typing.get_type_hints(fn, include_extras=True)
+        except Exception as error:
+            raise ConfigError(f"{place}: cannot read an annotation: {error}") from None
+        of_first_argument = hints.get(fn.__code__.co_varnames[0])
         added = ("inverse", bool, False) if boolean else ("threshold", float | None, None)
         parameters = _parameters(fn, hints, place)
         if "own_verdict" not in traits:
@@ -367,8 +359,9 @@ def metric(
         _METRICS[name] = Metric(
             name=name, source=defined, family=fn.__globals__.get("FAMILY") or fn.__module__.rsplit(".", 1)[-1], unit=unit,
             direction=direction, type="boolean" if boolean else "numeric", threshold=threshold, version=version,
-            needs=tuple(needs), uses=tuple(uses), references=tuple(references), groups=tuple(groups), live=defined.live,
-            extra=extra, traits=tuple(dict.fromkeys((*traits, *also_heavy))), combines=_takes_scores(fn, hints),
+            needs=tuple(needs), uses=tuple(uses), references=tuple(references), groups=tuple(groups), live=dict(live or {}),
+            extra=extra, traits=tuple(dict.fromkeys((*traits, *also_heavy))),
+            combines=any(Score in typing.get_args(choice) for choice in (of_first_argument, *typing.get_args(of_first_argument))),
             selective=applies is not None, required=tuple(p.name for p in parameters.values() if p.required),
             own_threshold=(fn.__kwdefaults__ or {}).get("threshold"),
         )  # fmt: skip
@@ -450,13 +443,6 @@ def _refuse_unknown_words(place: str, option: str, given: Sequence[str], known: 
         raise ConfigError(f"{place}: {option} must be a tuple of {', '.join(known)}, got {unknown[0]!r}")
 
 
-def _hints(fn: Callable[..., Any], place: str) -> dict[str, Any]:
-    try:
-        return typing.get_type_hints(fn, include_extras=True)
-    except Exception as error:
-        raise ConfigError(f"{place}: cannot read an annotation: {error}") from None
-
-
 def _parameters(fn: Callable[..., Any], hints: Mapping[str, Any], place: str) -> dict[str, MetricParameter]:
     arguments = inspect.signature(fn).parameters.values()
     kinds = [p.kind.name for p in arguments if p.kind is not p.KEYWORD_ONLY]
@@ -470,12 +456,6 @@ def _parameters(fn: Callable[..., Any], hints: Mapping[str, Any], place: str) ->
                 raise ConfigError(f"{place}: parameter {p.name!r} needs an annotation")
             found[p.name] = MetricParameter(p.name, hints[p.name], p.default)
     return found
-
-
-def _takes_scores(fn: Callable[..., Any], hints: Mapping[str, Any]) -> bool:
-    """Return True if the metric's first argument can be a sequence of scores."""
-    hint = hints.get(fn.__code__.co_varnames[0])
-    return any(Score in typing.get_args(choice) for choice in (hint, *typing.get_args(hint)))
 
 
 def _add_alias(alias: str, name: str, preset: Mapping[str, Any]) -> None:
@@ -617,6 +597,18 @@ class ResolvedName(NamedTuple):
     view: names.SeedView | None = None
     """Details and needs under this name."""
 
+    def parameters(self, given: Mapping[str, Any], scale: int = 1) -> dict[str, Any]:
+        """Return the preset parameters and the given ones, under our names and in our units.
+
+        ``scale`` is the scale on which thresholds of ratios are given (1 or 100).
+        """
+        spellings = self.spellings
+        if scale != 1 and self.metric.unit == "1":
+            from .names.conversions import percent
+
+            spellings = {**spellings, "threshold": percent("threshold")}
+        return {**self.preset, **translated(self.metric, given, spellings)}
+
 
 def resolve(name: str) -> ResolvedName:
     """Return what a name stands for, also a seed's or tool's name.
@@ -642,7 +634,12 @@ def resolve(name: str) -> ResolvedName:
             return _of_seed(f"{seed}:{name.rpartition(':')[2]}", target, {parameter: int(found[1])})
     negated = re.fullmatch(r"((?:trusys|promptfoo):)?not-(.+)", name)
     if negated:
-        return _negated(name, resolve((negated[1] or "promptfoo:") + negated[2]))
+        positive = resolve((negated[1] or "promptfoo:") + negated[2])
+        found_metric = positive.metric.name
+        if "inverse" not in positive.metric.parameters:
+            how = f"Use code_not with `metric: {{{found_metric}: {{...}}}}`"
+            raise ConfigError(f"{name}: {found_metric} is a number and has no negation. {how}")
+        return positive._replace(preset={**positive.preset, "inverse": not positive.preset.get("inverse", False)})
     return _of_other_tool(name)
 
 
@@ -680,13 +677,3 @@ def _of_other_tool(name: str) -> ResolvedName:
     if likeness(name, close[0]) < 0.75:  # not a misspelled name
         message += " For a metric of your own, import its module, or declare it as an entry point (otel_agenteval.metrics)."
     raise ConfigError(message)
-
-
-def _negated(name: str, positive: ResolvedName) -> ResolvedName:
-    metric = positive.metric
-    if "inverse" not in metric.parameters:
-        raise ConfigError(
-            f"{name}: {metric.name} is a number and has no negation. Use code_not with `metric: {{{metric.name}: {{...}}}}`"
-        )
-    inverse = not positive.preset.get("inverse", False)
-    return positive._replace(preset={**positive.preset, "inverse": inverse})

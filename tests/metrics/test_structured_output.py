@@ -247,7 +247,7 @@ def shortest_elements(text: str) -> list[tuple[int, int]]:
 
 @given(st.lists(XML_PIECES, max_size=14).map("".join))
 def test_contains_xml_finds_every_element_that_the_parser_takes(text: str) -> None:
-    assert xml.elements(text) == shortest_elements(text)
+    assert xml.elements(text) == [text[start:end] for start, end in shortest_elements(text)]
 
 
 @given(st.lists(XML_PIECES, max_size=8).map(lambda pieces: f"<r>{''.join(pieces)}</r>"))

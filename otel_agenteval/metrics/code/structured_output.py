@@ -162,8 +162,8 @@ def code_contains_xml(turn: Turn, *, required_elements: tuple[str, ...] | str = 
     found = xml.elements(output)
     detail: dict[str, Any] = {"count": len(found)}
     missing = required
-    for number, (start, end) in enumerate(found[:_EXAMINED]):
-        document = xml.read(output[start:end], required)
+    for number, element in enumerate(found[:_EXAMINED]):
+        document = xml.read(element, required)
         if document.fault is None and not document.missing:
             return Result(True, detail=detail)
         if number == 0:
@@ -212,40 +212,27 @@ def code_is_sql(
     output = (turn.output or "").strip()
     if too_long(output):
         return skip("too_long")
-    bare = sql.bare(output)
     has_lists = allowed_tables is not None or allowed_columns is not None
     try:
-        reading = sql.read(output, bare, dialect)
-    except MissingExtra:
-        if has_lists:
+        parsed = sql.parse(output, dialect)
+    except (MissingExtra, sql.TooComplex) as error:
+        if has_lists and isinstance(error, MissingExtra):
             raise
-        return _sql_by_shape(output, bare, dialect, strict=strict, known=True)
-    except sql.TooComplex:
-        return _sql_by_shape(output, bare, dialect, strict=strict, known=not has_lists)
-    if reading is None:
+        passed = not has_lists and sql.resembles_sql(output, dialect) and not (strict and sql.lacks_comma(output))
+        return Result(passed, detail={"parser": "shape"})
+    if parsed is None:
         return Result(False, detail={"parser": "sqlglot"})
-    detail: dict[str, Any] = {"statements": len(reading.trees), "tables": reading.tables[:_SHOWN_TABLES], "parser": "sqlglot"}
-    passed = not (strict and sql.lacks_comma(bare))
+    detail: dict[str, Any] = {"statements": len(parsed.trees), "tables": parsed.tables[:_SHOWN_TABLES], "parser": "sqlglot"}
+    passed = not (strict and sql.lacks_comma(output))
     if allowed_tables is not None:
-        tables = frozenset(name.lower() for name in allowed_tables)
-        refused = [name for name in reading.tables if not sql.is_allowed_table(name, tables)]
+        refused = sql.refused_tables(parsed, allowed_tables)
         passed = passed and not refused
         detail["refused_tables"] = refused[:_SHOWN_TABLES]
     if allowed_columns is not None:
-        refused = sql.refused_columns(reading, frozenset(name.lower() for name in allowed_columns))
+        refused = sql.refused_columns(parsed, allowed_columns)
         passed = passed and not refused
         detail["refused_columns"] = refused[:_SHOWN_TABLES]
     return Result(passed, detail=detail)
-
-
-def _sql_by_shape(output: str, bare: str, dialect: str, *, strict: bool, known: bool) -> Result:
-    fault = (
-        sql.is_unfinished(bare)
-        or sql.has_fault(sql.words_of(bare), dialect.strip().lower())
-        or (strict and sql.lacks_comma(bare))
-    )
-    passed = known and all(sql.shape_of(output).values()) and not fault
-    return Result(passed, detail={"parser": "shape"})
 
 
 @metric(needs=("output",), boolean=True, aliases=("hpd:SqlShapeEvaluator",), traits=("heavy",))

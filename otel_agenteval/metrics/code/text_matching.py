@@ -349,12 +349,12 @@ def _phrase_search(phrases: tuple[str, ...]) -> tuple[re.Pattern[str], tuple[str
     return (re.compile("|".join(map(re.escape, plain))), plain) if plain else None
 
 
-@metric(needs=("output",), direction="neutral", boolean=True, groups=("default", "quality"), aliases=("hpd:RefusalEvaluator",))
+@metric(
+    needs=("output",), direction="neutral", boolean=True, groups=("default", "quality"), aliases=("hpd:RefusalEvaluator",),
+    live={"method": "answer"},
+)  # fmt: skip
 def code_refusal(
-    turn: Turn,
-    *,
-    phrases: tuple[str, ...] = REFUSAL_PHRASES,
-    method: Annotated[Literal["phrases", "answer"], Param(live="answer")] = "phrases",
+    turn: Turn, *, phrases: tuple[str, ...] = REFUSAL_PHRASES, method: Literal["phrases", "answer"] = "phrases"
 ) -> Result:
     """Detect that the output is a refusal: 1 if it is, otherwise 0.
 

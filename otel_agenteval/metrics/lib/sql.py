@@ -7,12 +7,14 @@ import logging
 import re
 import threading
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from ...core.errors import MetricError
 from ...core.extras import require
 from .values import word_list
+
+# --- without a parser -------------------------------------------------------------------------------------------------
 
 _LITERAL = re.compile(r"'[^']*'|\"[^\"]*\"")
 _LITERAL_OR_COMMENT = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`|\[[A-Za-z_]\w*\]|--[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
@@ -24,20 +26,20 @@ _PARENTHESIS = re.compile(r"[()]")
 def shape_of(text: str) -> dict[str, bool]:
     """Return which of four properties of SQL a text has. Surrounding white space is ignored."""
     text = text.strip()
-    bare = _LITERAL.sub(" ", text)
+    code = _LITERAL.sub(" ", text)
     verb = _VERB.match(text)
     return {
-        "starts_with_verb": verb is not None and (verb[0].lower() != "with" or _AS.search(bare, verb.end()) is not None),
-        "balanced_parentheses": _depth(bare) is not None,
+        "starts_with_verb": verb is not None and (verb[0].lower() != "with" or _AS.search(code, verb.end()) is not None),
+        "balanced_parentheses": _depth(code) is not None,
         "even_single_quotes": text.count("'") % 2 == 0,
         "even_double_quotes": text.count('"') % 2 == 0,
     }
 
 
-def _depth(bare: str) -> int | None:
+def _depth(code: str) -> int | None:
     """Return the nesting depth of the parentheses, or None if they aren't balanced."""
     depth = deepest = 0
-    for found in _PARENTHESIS.finditer(bare):
+    for found in _PARENTHESIS.finditer(code):
         depth += 1 if found[0] == "(" else -1
         if depth < 0:
             return None
@@ -45,39 +47,47 @@ def _depth(bare: str) -> int | None:
     return None if depth else deepest
 
 
-_PAIR = re.compile(r"\bselect\s+([A-Za-z_]\w*|\*)\s+([A-Za-z_]\w*)\s+from\b", re.IGNORECASE)
-_NOT_NAMES = frozenset(
-    ("all", "distinct", "distinctrow", "false", "high_priority", "not", "null", "straight_join", "true", "unique")
-)
-_POSTFIX = frozenset(("isnull", "notnull"))
 _UNFINISHED = re.compile(
     r"(?:\b(?:and|as|between|by|from|having|in|into|is|join|like|limit|not|on|or|select|set|table|union|where|with)"
     r"|(?<!default )\bvalues|[,=<>+*/.|-])\Z",
     re.IGNORECASE,
 )
 _ENDS_WITH_STAR = re.compile(r"(?:\bselect|,|\.)\s*\*\Z", re.IGNORECASE)
+_WORD = re.compile(r"\w+|[^\w\s]")
 
 
-def bare(text: str) -> str:
+def resembles_sql(text: str, dialect: str) -> bool:
+    """Return True if a text has the shape of SQL, no fault, and doesn't end with a word or sign that requires a continuation."""
+    code = _without_literals(text)
+    end = code.rstrip("; \t\r\n")
+    is_unfinished = _UNFINISHED.search(end) is not None and _ENDS_WITH_STAR.search(end) is None
+    return (
+        all(shape_of(text).values())
+        and not is_unfinished
+        and not _has_fault(_WORD.findall(code.upper()), dialect.strip().lower())
+    )
+
+
+def _without_literals(text: str) -> str:
     """Return the text without comments, and with 0 for each literal and quoted name."""
     return _LITERAL_OR_COMMENT.sub(lambda found: " " if found[0][0] in "-/" else " 0 ", text)
 
 
-def lacks_comma(bare_text: str) -> bool:
+_PAIR = re.compile(r"\bselect\s+([A-Za-z_]\w*|\*)\s+([A-Za-z_]\w*)\s+from\b", re.IGNORECASE)
+_NOT_NAMES = frozenset(
+    ("all", "distinct", "distinctrow", "false", "high_priority", "not", "null", "straight_join", "true", "unique")
+)
+_POSTFIX = frozenset(("isnull", "notnull"))
+
+
+def lacks_comma(text: str) -> bool:
     """Return True if exactly two names stand between SELECT and FROM. An alias is less likely than a missing comma."""
     return any(
         first.lower() not in _NOT_NAMES and not first.lower().startswith("sql_") and second.lower() not in _POSTFIX
-        for first, second in _PAIR.findall(bare_text)
+        for first, second in _PAIR.findall(_without_literals(text))
     )
 
 
-def is_unfinished(bare_text: str) -> bool:
-    """Return True if the text ends with a word or sign that requires a continuation."""
-    text = bare_text.rstrip("; \t\r\n")
-    return _UNFINISHED.search(text) is not None and _ENDS_WITH_STAR.search(text) is None
-
-
-_WORD = re.compile(r"\w+|[^\w\s]")
 _SECTION = re.compile(r" (?:SELECT|UNION|EXCEPT|INTERSECT|MINUS|UPDATE|CONFLICT|;|\|>) ")
 _CLAUSE = re.compile(r" (WHERE|GROUP BY|HAVING|ORDER BY|LIMIT(?= (?:[\d:?@$]|ALL)))(?= )")
 _ORDER = ("WHERE", "GROUP BY", "HAVING", "ORDER BY", "LIMIT")
@@ -90,11 +100,7 @@ _WITHOUT_BY = re.compile(r"(?<! AS)(?<! \.)(?<! TO)(?<! WITHIN)(?<! EXCLUDE) (?:
 _ALLOWS_LAST_COMMA = frozenset(("bigquery", "clickhouse", "duckdb", "snowflake"))
 
 
-def words_of(bare_text: str) -> list[str]:
-    return _WORD.findall(bare_text.upper())
-
-
-def has_fault(words: Iterable[str], dialect: str = "") -> bool:
+def _has_fault(words: Iterable[str], dialect: str) -> bool:
     """Return True for faults that parsers overlook.
 
     They are commas without a value, words without a continuation, and clauses in the wrong order. ``words`` are in upper case,
@@ -130,14 +136,16 @@ def _flat(words: Iterable[str]) -> str:
     return " ".join(["", ";", *done, *(word for part in open_parts for word in part), ";", ""])
 
 
-PARSED_LIMIT = 10_000
+# --- with a parser ----------------------------------------------------------------------------------------------------
+
+_MAX_LENGTH = 10_000
 """Maximum length in characters of a text for the parser, which is thorough but slow."""
 
-_DEEPEST = 20
-_STEPS_AT_LEAST = 20_000
+_MAX_DEPTH = 20
+_MIN_STEPS = 20_000
 _STEPS_PER_TOKEN = 20
 _CHAINED = re.compile(r"[)\]]\s*(?:[.:?]|->|#>)")
-_MOST_COPIED = 50_000
+_MAX_COPIED = 50_000
 """Maximum number of tokens times chained calls. The parser copies the chain at each of its calls."""
 _DIALECTS = {
     "mariadb": "mysql", "mssql": "tsql", "postgresql": "postgres", "sqlserver": "tsql", "transactsql": "tsql",
@@ -158,11 +166,12 @@ class TooComplex(Exception):
 @dataclass(slots=True)
 class ParsedSql:
     trees: list[Any]
-    tables: list[str] = field(default_factory=list)
+    """Syntax trees of the statements."""
+    tables: list[str]
     """Table names as written, without duplicates. CTEs aren't included, because the text itself defines them."""
 
 
-def read(text: str, bare_text: str, dialect: str) -> ParsedSql | None:
+def parse(text: str, dialect: str) -> ParsedSql | None:
     """Parse the statements of a text, or return None if it isn't SQL.
 
     Raises:
@@ -173,19 +182,23 @@ def read(text: str, bare_text: str, dialect: str) -> ParsedSql | None:
     name = dialect.strip().lower()
     name = _DIALECTS.get(name, name)
     parser = _parser(name)
-    depth = _depth(bare_text)
-    if len(text) > PARSED_LIMIT or (depth or 0) > _DEEPEST:
+    code = _without_literals(text)
+    if len(text) > _MAX_LENGTH or (_depth(code) or 0) > _MAX_DEPTH:
         raise TooComplex
-    chained = len(_CHAINED.findall(bare_text))
-    trees = _parsed(parser, text, chained, name)
+    chained = len(_CHAINED.findall(code))
+    trees = _syntax_trees(parser, text, chained, name)
     if trees is None and not name and "`" in text:
-        trees = _parsed(_parser("mysql"), text, chained, "mysql")
+        trees = _syntax_trees(_parser("mysql"), text, chained, "mysql")
     if not trees or not all(_is_statement(tree, name) for tree in trees):
         return None
-    lead = _NO_LEADING_VERB.search(bare_text)
+    lead = _NO_LEADING_VERB.search(code)
     if lead is not None and (not name or (lead[1].lower() == "from" and name not in _FROM_CAN_LEAD)):
         return None
-    return ParsedSql(trees, list(dict.fromkeys(_table_names(trees))))
+
+    from sqlglot import exp
+
+    tables = (table for tree in trees for table in tree.find_all(exp.Table, bfs=False) if table.name and _cte(table) is None)
+    return ParsedSql(trees, list(dict.fromkeys(".".join(part.name for part in table.parts) for table in tables)))
 
 
 class _Silence(logging.Filter, threading.local):
@@ -202,6 +215,7 @@ _silence = _Silence()
 
 @functools.lru_cache(maxsize=64)
 def _parser(name: str) -> tuple[Any, Any]:
+    """Return a dialect by sqlglot's name, and its parser class."""
     require("sqlglot", feature="parsing SQL", extra="structured")
     from sqlglot import Dialect
 
@@ -229,17 +243,17 @@ def _parser(name: str) -> tuple[Any, Any]:
     return dialect, Bounded
 
 
-def _parsed(dialect_and_parser: tuple[Any, Any], text: str, chained: int, name: str) -> list[Any] | None:
+def _syntax_trees(dialect_and_parser: tuple[Any, Any], text: str, chained: int, name: str) -> list[Any] | None:
     dialect, parser_class = dialect_and_parser
     _silence.on = True
     try:
         tokens = dialect.tokenize(text)
-        if chained * len(tokens) > _MOST_COPIED:
+        if chained * len(tokens) > _MAX_COPIED:
             raise TooComplex
         parser = parser_class(dialect=dialect)
-        parser.steps_left = _STEPS_AT_LEAST + _STEPS_PER_TOKEN * len(tokens)
+        parser.steps_left = _MIN_STEPS + _STEPS_PER_TOKEN * len(tokens)
         words = ("0" if token.token_type.name.endswith(("STRING", "IDENTIFIER")) else token.text.upper() for token in tokens)
-        return None if has_fault(words, name) else [tree for tree in parser.parse(tokens, text) if tree is not None]
+        return None if _has_fault(words, name) else [tree for tree in parser.parse(tokens, text) if tree is not None]
     except (TooComplex, RecursionError):
         raise TooComplex from None
     except Exception:  # ParseError, TokenError, and others on odd input (IndexError)
@@ -267,54 +281,28 @@ def _is_statement(tree: Any, dialect: str) -> bool:
     return kind in word_list("sql_statements")
 
 
-def _table_names(trees: list[Any]) -> Iterator[str]:
-    from sqlglot import exp
-
-    for tree in trees:
-        for table in tree.find_all(exp.Table, bfs=False):
-            if table.name and _definition(table) is None:
-                yield ".".join(part.name for part in table.parts)
+# --- tables and columns -----------------------------------------------------------------------------------------------
+# sqlglot's own scopes don't serve here, because they compare names with their case.
 
 
-def _definition(table: Any) -> Any:
-    """Return the CTE that a table name refers to, or None for a real table."""
-    from sqlglot import exp
-
-    if table.args.get("db") is not None:
-        return None
-    wanted, node, came_from = table.name.lower(), table, None
-    while node is not None:
-        defining = node.args.get("with_") or node.args.get("with")
-        if isinstance(defining, exp.With):
-            for cte in defining.expressions:
-                if cte is came_from and not defining.args.get("recursive"):
-                    break  # a CTE can refer to earlier ones, and to itself only if it is recursive
-                if cte.alias.lower() == wanted:
-                    return cte
-                if cte is came_from:
-                    break
-        if isinstance(node, exp.CTE):
-            came_from = node
-        node = node.parent
-    return None
+def refused_tables(parsed: ParsedSql, allowed: Iterable[str]) -> list[str]:
+    """Return the tables of which neither the name nor its last part is allowed, ignoring case."""
+    known = {name.lower() for name in allowed}
+    return [name for name in parsed.tables if name.lower() not in known and name.rpartition(".")[2].lower() not in known]
 
 
-def is_allowed_table(name: str, allowed: frozenset[str]) -> bool:
-    """Return True if the table's name, or its last part, is in ``allowed`` (lower case)."""
-    return name.lower() in allowed or name.rpartition(".")[2].lower() in allowed
+def refused_columns(parsed: ParsedSql, allowed: Iterable[str]) -> list[str]:
+    """Return the columns of real tables that aren't allowed, in lower case and without duplicates.
 
-
-def refused_columns(reading: ParsedSql, allowed: frozenset[str]) -> list[str]:
-    """Return the columns of real tables that aren't in ``allowed``, without duplicates.
-
-    ``*`` stands for all columns of a table. ``allowed`` is in lower case. Names that the statement itself defines don't count:
+    ``*`` stands for all columns of a table. Names that the statement itself defines don't count:
     columns of a CTE or subquery, and aliases in ORDER BY, GROUP BY and HAVING. The columns that a CTE or subquery reads do count.
     """
+    known = {name.lower() for name in allowed}
     refused: dict[str, None] = {}
-    for tree in reading.trees:
+    for tree in parsed.trees:
         for node in tree.walk():
             name = _column_name(node)
-            if name and name not in allowed and name not in refused and not _is_own_name(node, name):
+            if name and name not in known and name not in refused and not _is_defined_here(node, name):
                 refused[name] = None
     return list(refused)
 
@@ -331,54 +319,63 @@ def _column_name(node: Any) -> str:
     return str(node.name).lower() if isinstance(node, exp.ColumnDef) or in_list else ""
 
 
-def _is_own_name(node: Any, name: str) -> bool:
+def _is_defined_here(node: Any, name: str) -> bool:
+    """Return True if a column is an alias, or comes from a CTE or subquery."""
     from sqlglot import exp
 
     if not isinstance(node, (exp.Column, exp.Star)):
         return False
     qualifier = node.text("table").lower()
     select = node.find_ancestor(exp.Select)
-    if not qualifier and _is_alias(node, name, select):
+    clause = node.find_ancestor(exp.Order, exp.Group, exp.Having, exp.Select)
+    aliases = select.expressions if select is not None and clause is not None and clause.parent is select else ()
+    if not qualifier and any(isinstance(column, exp.Alias) and column.alias.lower() == name for column in aliases):
         return True
-    while select is not None:
-        sources = _sources(select)
+    while select is not None:  # from the innermost query outwards
+        sources = dict(_sources(select))
         if qualifier in sources:
             return sources[qualifier] is not None
         if not qualifier:
-            if any(made is None for made in sources.values()):
-                return False
-            if name == "*" or any(made is not None and {name, "*"} & made for made in sources.values()):
+            if None in sources.values():
+                return False  # a table that may have the column
+            if name == "*" or any({name, "*"} & (columns or set()) for columns in sources.values()):
                 return bool(sources)
         select = select.find_ancestor(exp.Select)
     return False
 
 
-def _is_alias(node: Any, name: str, select: Any) -> bool:
+def _sources(select: Any) -> Iterator[tuple[str, set[str] | None]]:
+    """Yield the names of what a SELECT reads, with the columns of a CTE or subquery, or None for a table."""
     from sqlglot import exp
 
-    clause = node.find_ancestor(exp.Order, exp.Group, exp.Having, exp.Select)
-    if select is None or clause is None or clause.parent is not select:
-        return False
-    return any(isinstance(made, exp.Alias) and made.alias.lower() == name for made in select.expressions)
-
-
-def _sources(select: Any) -> dict[str, set[str] | None]:
-    """Return the sources of a SELECT by name: columns of a subquery, None for a table."""
-    from sqlglot import exp
-
-    found: dict[str, set[str] | None] = {}
     for clause in (select.args.get("from_") or select.args.get("from"), *(select.args.get("joins") or ())):
         source = clause.this if clause is not None else None
         if source is None:
             continue
-        definition = (
-            source if isinstance(source, exp.Subquery) else _definition(source) if isinstance(source, exp.Table) else None
-        )
-        found[source.alias_or_name.lower()] = _columns_made(definition) if definition is not None else None
-    return found
+        query = source if isinstance(source, exp.Subquery) else _cte(source) if isinstance(source, exp.Table) else None
+        columns = None
+        if query is not None:
+            named = query.args["alias"].columns if query.args.get("alias") is not None else []
+            columns = {name.lower() for name in [column.name for column in named] or getattr(query.this, "named_selects", [])}
+        yield source.alias_or_name.lower(), columns
 
 
-def _columns_made(definition: Any) -> set[str]:
-    names = definition.args["alias"].columns if definition.args.get("alias") is not None else []
-    made = [column.name for column in names] or getattr(definition.this, "named_selects", [])
-    return {name.lower() for name in made}
+def _cte(table: Any) -> Any:
+    """Return the CTE that a table name refers to, or None for a real table."""
+    from sqlglot import exp
+
+    if table.args.get("db") is not None:
+        return None
+    node, inside = table, None
+    while node is not None:
+        clause = node.args.get("with_") or node.args.get("with")
+        if isinstance(clause, exp.With):
+            ctes = clause.expressions
+            own = next((index for index, cte in enumerate(ctes) if cte is inside), len(ctes))
+            for cte in ctes[: own + bool(clause.args.get("recursive"))]:  # a CTE sees earlier ones, and if recursive, itself
+                if cte.alias.lower() == table.name.lower():
+                    return cte
+        if isinstance(node, exp.CTE):
+            inside = node
+        node = node.parent
+    return None
