@@ -19,7 +19,7 @@ from ..dialects.reader import review_roles, role_in
 from ..dialects.step import AGENT, LLM, TOOL, WORKFLOW, Step
 from ..spans.record import SpanRecord
 from .roots import SpanGroup
-from .stitching import Stitcher, is_bare_call, reader_of, separate
+from .stitching import Stitcher, is_bare_call, reader_of, separate, steps_of
 
 _MOST_CALLS = 10_000
 _MOST_FAILURES = 32
@@ -33,7 +33,7 @@ _MOST_DELEGATES = 256
 def stitch(groups: Iterable[SpanGroup]) -> list[SpanGroup]:
     """Return the turns of recorded groups by :func:`order`. Parts of a turn are joined, however far apart they are."""
     parts = join_duplicates([part for group in groups for part in separate(group)])
-    if len(parts) == 1 and reader_of(parts[0]).root.thread is None:
+    if len(parts) == 1 and steps_of(parts[0]).root.thread is None:
         return parts
     stitcher = Stitcher(float("inf"))
     found = [whole for part in parts for whole in stitcher.add(part, 0.0)]
@@ -122,7 +122,7 @@ def delegates_of(outer: SpanGroup, others: Iterable[SpanGroup]) -> list[SpanGrou
         if other.root.parent_id == 0 and other.root.trace_id != outer.root.trace_id
         and outer.root.start_ns < other.root.start_ns and _end(other) < _end(outer)
     ]  # fmt: skip
-    if not during or LLM not in reader_of(outer).of_role:
+    if not during or LLM not in steps_of(outer).of_role:
         return []
     calls = [call for call in reader_of(outer).tool_calls() or () if isinstance(call.result, str)]
     found = []
@@ -138,16 +138,16 @@ def delegates_of(outer: SpanGroup, others: Iterable[SpanGroup]) -> list[SpanGrou
 
 def _begins_a_run(group: SpanGroup) -> bool:
     """Return True if the first model call of a turn has a span, and doesn't continue another one."""
-    reader = reader_of(group)
-    if LLM not in reader.of_role:
+    turn = steps_of(group)
+    if LLM not in turn.of_role:
         return False
-    prompt = reader.inputs(reader.llm[0])
+    prompt = turn.inputs(turn.llm[0])
     return not prompt or prompt[-1].role in ("system", "user")
 
 
 def is_hollow(group: SpanGroup) -> bool:
     """Return True for a run without its own model call or tool."""
-    return reader_of(group).root.role in (AGENT, WORKFLOW) and not any(role_in(one) in (LLM, TOOL) for one in group.members)
+    return steps_of(group).root.role in (AGENT, WORKFLOW) and not any(role_in(one) in (LLM, TOOL) for one in group.members)
 
 
 def calls_of(run: SpanGroup, calls: Iterable[SpanGroup], *, beside: bool) -> list[SpanGroup]:
@@ -155,8 +155,8 @@ def calls_of(run: SpanGroup, calls: Iterable[SpanGroup], *, beside: bool) -> lis
     found = [(call, agrees) for call in calls if _is_during(call.root, run.root) and (agrees := _agrees(run, call)) is not False]
     if not beside:
         return [call for call, _ in found]
-    reader = reader_of(run)  # the call of another run must not get this one's user
-    unknown = [] if reader.user_id() or reader.conversation_id() else [call for call, _ in found[:1]]
+    turn = steps_of(run)  # the call of another run must not get this one's user
+    unknown = [] if turn.user_id() or turn.conversation_id() else [call for call, _ in found[:1]]
     return [call for call, agrees in found if agrees] or unknown
 
 
@@ -195,7 +195,7 @@ class _RecordedCalls:
 
     def place_of(self, group: SpanGroup, new: int) -> int:
         """Return the place of the group that contains the same call, or ``new``."""
-        calls = reader_of(group).llm
+        calls = steps_of(group).llm
         if not is_bare_call(group):
             for call in calls:
                 if call.response_id is not None:
@@ -293,19 +293,19 @@ class Duplicates:
         return self._with_delegates(found) if self._stitcher.patience > 0 else found
 
     def _add(self, group: SpanGroup, now: float) -> list[SpanGroup]:
-        reader = reader_of(group)
+        turn = steps_of(group)
         if self._stitcher.patience > 0 and is_hollow(group):
             return self._with_its_calls(group, now)
-        if self._stitcher.patience <= 0 or not reader.llm:
+        if self._stitcher.patience <= 0 or not turn.llm:
             return self._stitched(group, now)
         recording = _Recording(group, is_bare_call(group))
-        calls = reader.llm[:1] if recording.alone else reader.llm
+        calls = turn.llm[:1] if recording.alone else turn.llm
         duplicates = self._duplicates_of(recording, group, calls) or (self._run_of(group) if recording.alone else {})
         group.recordings = [recording]
         self._remember(recording, group, calls)
         if recording.alone:
             self._remember_latest(recording, process_of(group.root), self._latest)
-        if not duplicates or reader.root.thread is not None:
+        if not duplicates or turn.root.thread is not None:
             return self._stitched(group, now)
         if not recording.alone:
             return self._around(group, duplicates, now)
@@ -342,7 +342,7 @@ class Duplicates:
             if run is None:
                 continue
             beside = any(other is not one and _overlap(other, run.root) for other in runs)
-            if calls_of(run, [call], beside=beside) and (_agrees(run, call) or not (beside and reader_of(run).llm)):
+            if calls_of(run, [call], beside=beside) and (_agrees(run, call) or not (beside and steps_of(run).llm)):
                 return {one: run}
         return {}
 

@@ -77,13 +77,13 @@ class Readings:
             with self._lock:
                 how = "none" if not has_text else "exact" if inferred is None else "inferred"
                 self.turns[self._label(inferred or root), how] += 1
-                if reader.limited:
-                    self.limited.update(reader.limited)
+                if reader.calls.limited:
+                    self.limited.update(reader.calls.limited)
         if has_text:
             self._note_readable((root, call))
             self._note_answer(output)
         elif turn.revision == 1:
-            records = [step.record for step in reader.steps]
+            records = [step.record for step in reader.calls.steps]
             if _was_answered(turn, records):
                 self._add(call, CONTENT, records)
 
@@ -182,7 +182,7 @@ def _key(answer: str) -> int:
 
 def scope_of_call(reader: TurnReader) -> str:
     """Return the scope of a turn's first model call or, without one, of its root."""
-    return (reader.llm[0] if reader.llm else reader.root).record.scope
+    return (reader.calls.llm[0] if reader.calls.llm else reader.root).record.scope
 
 
 def _was_answered(turn: Turn, records: Sequence[SpanRecord]) -> bool:

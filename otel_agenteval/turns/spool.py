@@ -48,7 +48,7 @@ from .recordings import (
     wholes_of,
 )
 from .roots import SpanGroup
-from .stitching import is_bare_call, may_go_on, reader_of, separate
+from .stitching import is_bare_call, may_go_on, separate, steps_of
 
 SLOTS = 256
 _MEETING = SLOTS
@@ -291,12 +291,12 @@ def _survey(meet: bool, slot: Slot) -> _Surveyed:
         if may_go_on(group):
             traces.add(trace)
         if is_bare_call(group):
-            call = reader_of(group).llm[0]
+            call = steps_of(group).llm[0]
             if call.response_id is not None:
                 responses.add(call.response_id)
             elif call.error is not None:
                 failed.add(call.model)
-        conversation = reader_of(group).conversation_id() if meet else None
+        conversation = steps_of(group).conversation_id() if meet else None
         if conversation is not None:
             conversations[conversation].append(trace)
     return _Surveyed(frozenset(traces), frozenset(responses), frozenset(failed), conversations)
@@ -307,7 +307,7 @@ def _duplicates(responses: frozenset[str], failed: frozenset[str | None], slot: 
     return {
         group.root.trace_id
         for group in _parts(slot)
-        for call in reader_of(group).llm
+        for call in steps_of(group).llm
         if call.response_id in responses or (call.error is not None and call.model in failed)
     }
 

@@ -20,6 +20,7 @@ from ..core.tenancy import number_in
 from ..core.turn import Message
 from ..dialects.generic.kinds import is_turn
 from ..dialects.step import AGENT, INNER, LLM, TOOL, UNKNOWN, Step
+from .reading.llm_calls import TurnCalls
 from .reading.turn import TurnReader
 from .roots import SpanGroup
 from .threads import Threads
@@ -36,14 +37,19 @@ _LATE_END_NS = 10**9
 
 
 def reader_of(group: SpanGroup) -> TurnReader:
+    """Return the group's reader, which the group keeps."""
     if group.reader is None:
-        group.reader = TurnReader(group.root, group.members)
+        calls = TurnCalls(group.root, group.members)
         if group.ancestor is not None:
-            group.reader.share(group.ancestor)
-        if group.until_ns is not None:
-            group.reader.until_ns = group.until_ns
+            calls.share(group.ancestor)
+        calls.until_ns = group.until_ns
+        group.reader = TurnReader(calls)
     found: TurnReader = group.reader
     return found
+
+
+def steps_of(group: SpanGroup) -> TurnCalls:
+    return reader_of(group).calls
 
 
 # --- turns that share a parent
@@ -53,33 +59,33 @@ def separate(group: SpanGroup) -> list[SpanGroup]:
     """Return the turns of a group: several if runs or spans named as turns below its root each answer a new user message. In a
     hand-off, the second of two agents doesn't find a new user message after the first agent's answer.
     """
-    reader = reader_of(group)
-    if len(reader.llm) < 2:
+    turn = steps_of(group)
+    if len(turn.llm) < 2:
         return [group]
-    named = any(is_turn(step.record.name) for step in reader.steps)
-    if not named and len(reader.of_role.get(AGENT, ())) < 2:
+    named = any(is_turn(step.record.name) for step in turn.steps)
+    if not named and len(turn.of_role.get(AGENT, ())) < 2:
         return [group]
     starts: list[Step] = []
     previous: Step | None = None
-    for step in reader.llm:
-        if reader.is_nested(step):
+    for step in turn.llm:
+        if turn.is_nested(step):
             continue
         if previous is not None:
-            known = _answered_before_question(reader, previous, step)
-            if known or (named and _asks_anew(reader, previous, step)):
-                branch = _branch(reader, previous, step)
+            known = _answered_before_question(turn, previous, step)
+            if known or (named and _asks_anew(turn, previous, step)):
+                branch = _branch(turn, previous, step)
                 if branch is not None and (known or is_turn(branch.record.name)):
                     starts.append(branch)
         previous = step
-    return _cut(group, reader, starts) if starts else [group]
+    return _cut(group, turn, starts) if starts else [group]
 
 
-def _answered_before_question(reader: TurnReader, previous: Step, step: Step) -> bool:
+def _answered_before_question(turn: TurnCalls, previous: Step, step: Step) -> bool:
     """Return True if a prompt contains the previous call's answer and then a user message."""
-    answer = _last(reader.outputs(previous))
+    answer = _last(turn.outputs(previous))
     if answer is None or answer.content is None or answer.tool_calls:
         return False
-    messages = reader.inputs(step)
+    messages = turn.inputs(step)
     tail = _tail(messages)
     if len(tail) == len(messages) or not _user_spoke(tail):
         return False
@@ -87,49 +93,49 @@ def _answered_before_question(reader: TurnReader, previous: Step, step: Step) ->
     return text is not None and text.content is not None and answer.content in text.content
 
 
-def _asks_anew(reader: TurnReader, previous: Step, step: Step) -> bool:
+def _asks_anew(turn: TurnCalls, previous: Step, step: Step) -> bool:
     """Return True if a call answers another user message than the previous call, which requested no tool."""
-    answer = _last(reader.outputs(previous))
-    messages, before = reader.inputs(step), reader.inputs(previous)
+    answer = _last(turn.outputs(previous))
+    messages, before = turn.inputs(step), turn.inputs(previous)
     if answer is None or answer.tool_calls or not messages or not before or messages[-1].tool_results:
         return False
     asked = [message.content for message in before if message.role == "user"]
     return messages[-1].role == "user" and messages[-1].content not in asked
 
 
-def _branch(reader: TurnReader, previous: Step, step: Step) -> Step | None:
+def _branch(turn: TurnCalls, previous: Step, step: Step) -> Step | None:
     """Return the topmost span above ``step`` that began after the topmost span above ``previous`` had ended, or None if both
     calls belong to one agent's loop.
     """
-    branch, other = reader.tree.below_fork(step, previous), reader.tree.below_fork(previous, step)
-    if branch is None or other is None or reader.tree.parent(branch) is None or branch.record.start_ns < other.record.end_ns:
+    branch, other = turn.tree.below_fork(step, previous), turn.tree.below_fork(previous, step)
+    if branch is None or other is None or turn.tree.parent(branch) is None or branch.record.start_ns < other.record.end_ns:
         return None
-    return branch if _is_of_agent(reader, step, branch) and _is_of_agent(reader, previous, other) else None
+    return branch if _is_of_agent(turn, step, branch) and _is_of_agent(turn, previous, other) else None
 
 
-def _is_of_agent(reader: TurnReader, step: Step, top: Step) -> bool:
+def _is_of_agent(turn: TurnCalls, step: Step, top: Step) -> bool:
     if AGENT in (step.role, top.role) or is_turn(top.record.name):
         return True
-    agent = reader.tree.nearest(step, AGENT, lambda ancestor: ancestor.role == AGENT)
-    return agent is not None and reader.tree.is_ancestor(top, agent)
+    agent = turn.tree.nearest(step, AGENT, lambda ancestor: ancestor.role == AGENT)
+    return agent is not None and turn.tree.is_ancestor(top, agent)
 
 
-def _cut(group: SpanGroup, reader: TurnReader, starts: list[Step]) -> list[SpanGroup]:
+def _cut(group: SpanGroup, turn: TurnCalls, starts: list[Step]) -> list[SpanGroup]:
     """Split a group at ``starts``, the first steps of its later turns."""
     times = sorted(start.record.start_ns for start in starts)
     parts: list[list[Step]] = [[] for _ in range(len(starts) + 1)]
     shared: set[int] = set()
     for start in starts:
-        for step in reader.ancestors(start):
+        for step in turn.ancestors(start):
             if id(step) in shared:
                 break
             shared.add(id(step))
-    for step in reader.steps:
+    for step in turn.steps:
         if id(step) not in shared:
             parts[bisect.bisect_right(times, step.record.start_ns)].append(step)
     found = []
     for part in parts:
-        root = _top(part, reader)
+        root = _top(part, turn)
         if root is not None:
             piece = SpanGroup(root.record, [step.record for step in part], group.root_seen)
             piece.ancestor, piece.pending = group.root, group.pending
@@ -138,12 +144,12 @@ def _cut(group: SpanGroup, reader: TurnReader, starts: list[Step]) -> list[SpanG
     return found
 
 
-def _top(part: list[Step], reader: TurnReader) -> Step | None:
+def _top(part: list[Step], turn: TurnCalls) -> Step | None:
     """Return the topmost span of a part that contains, or is, its first agent or model call."""
     ids = {step.record.span_id for step in part}
     for step in part:
         if step.role in (AGENT, LLM):
-            ancestors = [at for at in reader.ancestors(step) if at.record.span_id in ids]
+            ancestors = [at for at in turn.ancestors(step) if at.record.span_id in ids]
             return ancestors[-1] if ancestors else step
     return None
 
@@ -168,7 +174,7 @@ class _Piece:
         "answers", "asks", "began", "continues", "end_ns", "facts", "first", "headless", "number", "places", "response_ids", "since", "size", "waits",
     )  # fmt: skip
 
-    def __init__(self, group: SpanGroup, reader: TurnReader, began: float) -> None:
+    def __init__(self, group: SpanGroup, turn: TurnCalls, began: float) -> None:
         self.places = deque((_PlaceOfPart(group, self),))
         self.began = self.since = began
         """When its first and its last part arrived."""
@@ -179,12 +185,12 @@ class _Piece:
         self.end_ns = group.root.end_ns
         self.size = group.size
         self.response_ids: dict[str, None] = {}
-        self._begins_with(reader)
-        self._ends_with(reader)
+        self._begins_with(turn)
+        self._ends_with(turn)
 
-    def _begins_with(self, reader: TurnReader) -> None:
-        self.first = reader.llm[0]
-        tail = _tail(reader.inputs(self.first))
+    def _begins_with(self, turn: TurnCalls) -> None:
+        self.first = turn.llm[0]
+        tail = _tail(turn.inputs(self.first))
         self.answers = dict.fromkeys(result.call_id for message in tail for result in message.tool_results if result.call_id)
         """Ids of the tool calls whose results are in its first prompt."""
         self.headless = bool(self.answers)
@@ -192,9 +198,9 @@ class _Piece:
         self.continues = bool(tail) and not _user_spoke(tail)
         """True if its first prompt doesn't end with a user message."""
 
-    def _ends_with(self, reader: TurnReader) -> None:
-        last = reader.llm[-1]
-        answers = reader.outputs(last)
+    def _ends_with(self, turn: TurnCalls) -> None:
+        last = turn.llm[-1]
+        answers = turn.outputs(last)
         calls = [call for message in answers for call in message.tool_calls]
         self.asks = dict.fromkeys(call.call_id for call in calls if call.call_id)
         """Ids of the tool calls that its last answer requested."""
@@ -250,9 +256,9 @@ class _Piece:
         self.size += whole.size - place.group.size
         place.group = whole
         if place is self.places[0]:
-            self._begins_with(reader_of(whole))
+            self._begins_with(steps_of(whole))
         if place is self.places[-1]:
-            self._ends_with(reader_of(whole))
+            self._ends_with(steps_of(whole))
 
     def joined(self) -> SpanGroup:
         first, *others = self.groups
@@ -266,23 +272,23 @@ class _Piece:
 
 def may_go_on(group: SpanGroup) -> bool:
     """Return True for a message of a thread, or a model call alone in its trace, also below a gateway's spans or a loop's step."""
-    return reader_of(group).root.thread is not None or is_bare_call(group) or _holds_one_call(group)
+    return steps_of(group).root.thread is not None or is_bare_call(group) or _holds_one_call(group)
 
 
 def _holds_one_call(group: SpanGroup) -> bool:
     """Return True if a turn is one model call below spans without their own content, or one step of an agent's loop."""
-    reader = reader_of(group)
-    root = reader.root
+    turn = steps_of(group)
+    root = turn.root
     beside = {None, UNKNOWN, INNER, LLM, *((TOOL,) if root.role == INNER else ())}
-    if root.role not in (None, INNER) or len(reader.llm) != 1 or not reader.of_role.keys() <= beside:
+    if root.role not in (None, INNER) or len(turn.llm) != 1 or not turn.of_role.keys() <= beside:
         return False
     return root.input_messages is None and root.input_value is None and root.output_messages is None and root.output_value is None
 
 
 def is_bare_call(group: SpanGroup) -> bool:
     """Return True if a turn is a model call in a separate trace."""
-    reader = reader_of(group)
-    return reader.root.role == LLM and bool(reader.llm)
+    turn = steps_of(group)
+    return turn.root.role == LLM and bool(turn.llm)
 
 
 class _TenantPieces:
@@ -358,11 +364,11 @@ class Stitcher:
     def _add(self, group: SpanGroup, now: float, began: float) -> list[SpanGroup]:
         if self.patience <= 0 or not may_go_on(group):
             return [group]
-        thread = reader_of(group).root.thread
+        thread = steps_of(group).root.thread
         if thread is not None:
             self._threads.add(group, thread, now)
             return self._threads.due(now, now) if self._threads.size > self._max_bytes else []
-        piece = _Piece(group, reader_of(group), began)
+        piece = _Piece(group, steps_of(group), began)
         self._places[id(group)] = piece.places[0]
         before = self._before(piece)
         if before is not None:
@@ -517,15 +523,15 @@ class Stitcher:
 
 def _facts_of(held: _Piece) -> Iterator[Hashable]:
     """Yield facts of a waiting part. It shares one with the call that continues it (:func:`_facts_before`, :func:`_program`)."""
-    tenant, reader = held.tenant, reader_of(held.last_group)
-    last = reader.llm[-1]
+    tenant, turn = held.tenant, steps_of(held.last_group)
+    last = turn.llm[-1]
     yield from ((tenant, "asks", call_id) for call_id in held.asks)
-    asked = _last(reader.outputs(last))
+    asked = _last(turn.outputs(last))
     if asked is None:
-        yield tenant, "prompt", _hashes(reader.inputs(last))[-1]
+        yield tenant, "prompt", _hashes(turn.inputs(last))[-1]
     elif not held.asks:
-        yield tenant, "user", _user_messages(reader)
-    conversation = reader.conversation_id()
+        yield tenant, "user", _user_messages(turn)
+    conversation = turn.conversation_id()
     if conversation is not None:
         yield tenant, "conversation", conversation
     if _spent(held) > 0 and is_bare_call(held.last_group):
@@ -534,18 +540,18 @@ def _facts_of(held: _Piece) -> Iterator[Hashable]:
 
 def _facts_before(piece: _Piece) -> Iterator[Hashable]:
     """Yield the facts that a part waiting for this call has, according to the call's prompt."""
-    tenant, reader = piece.tenant, reader_of(piece.first_group)
-    messages = reader.inputs(piece.first)
+    tenant, turn = piece.tenant, steps_of(piece.first_group)
+    messages = turn.inputs(piece.first)
     repeated = _last(messages[: len(messages) - len(_tail(messages))])
     if repeated is not None and repeated.tool_calls:
         yield from ((tenant, "asks", call.call_id) for call in repeated.tool_calls if call.call_id)
-        yield tenant, "user", _user_messages(reader)
+        yield tenant, "user", _user_messages(turn)
     hashes = _hashes(messages)
     for length in range(len(messages) - 1, 0, -1):  # a prompt adds tool calls and results to the one before
         if not (messages[length].tool_calls or messages[length].tool_results):
             break
         yield tenant, "prompt", hashes[length]
-    conversation = reader.conversation_id()
+    conversation = turn.conversation_id()
     if conversation is not None:
         yield tenant, "conversation", conversation
 
@@ -561,7 +567,7 @@ def _program(group: SpanGroup, call: Step) -> Hashable:
 
 def _spent(held: _Piece) -> int:
     """Return the minimum number of tokens in the call that a part waits for."""
-    last = reader_of(held.last_group).llm[-1]
+    last = steps_of(held.last_group).llm[-1]
     return (last.input_tokens or 0) + (0 if held.asks else last.output_tokens or 0)  # without ids, only tokens can be compared
 
 
@@ -569,9 +575,9 @@ def _follows(held: _Piece, piece: _Piece) -> bool:
     """Return True if a prompt continues a part without ids (rules *repeated messages* and *same conversation*)."""
     if not _soon_after(held, piece, _LATE_END_NS):
         return False
-    reader, earlier = reader_of(piece.first_group), reader_of(held.last_group)
+    turn, earlier = steps_of(piece.first_group), steps_of(held.last_group)
     asked = _last(earlier.outputs(earlier.llm[-1]))
-    messages = reader.inputs(piece.first)
+    messages = turn.inputs(piece.first)
     before = messages[: len(messages) - len(_tail(messages))]
     repeated = _last(before)
     if asked is not None and repeated is not None and repeated.tool_calls:
@@ -579,13 +585,13 @@ def _follows(held: _Piece, piece: _Piece) -> bool:
             return True
         # An answer whose tool calls weren't captured is recognized by its place in the prompt.
         alike = _names(asked) == _names(repeated) if asked.tool_calls else len(before) == len(earlier.inputs(earlier.llm[-1])) + 1
-        if not held.asks and alike and _user_messages(earlier) == _user_messages(reader):
+        if not held.asks and alike and _user_messages(earlier) == _user_messages(turn):
             return True
     if not _soon_after(held, piece):
         return False
     if asked is None and _adds_tools_only(earlier.inputs(earlier.llm[-1]), messages):
         return True
-    conversation = reader.conversation_id()
+    conversation = turn.conversation_id()
     return conversation is not None and conversation == earlier.conversation_id()
 
 
@@ -599,7 +605,7 @@ def _adds_tools_only(before: list[Message], messages: list[Message]) -> bool:
 def _may_be_next(held: _Piece, piece: _Piece) -> bool:
     """Return True if a call of the same program, with more tokens in its prompt, may continue a held part."""
     group = held.last_group
-    earlier = reader_of(group)
+    earlier = steps_of(group)
     last = earlier.llm[-1]
     spent = _spent(held)
     return (
@@ -613,8 +619,8 @@ def _may_be_next(held: _Piece, piece: _Piece) -> bool:
 
 def _shows_less(held: _Piece, piece: _Piece) -> bool:
     """Return True if a prompt omits the requested tool calls, alone or with other content."""
-    reader = reader_of(held.last_group)
-    before, messages = reader.inputs(reader.llm[-1]), reader_of(piece.first_group).inputs(piece.first)
+    turn = steps_of(held.last_group)
+    before, messages = turn.inputs(turn.llm[-1]), steps_of(piece.first_group).inputs(piece.first)
     if not messages:
         return not before
     if not held.asks:
@@ -655,6 +661,6 @@ def _names(message: Message) -> list[str | None]:
     return sorted((call.name for call in message.tool_calls), key=str)
 
 
-def _user_messages(reader: TurnReader) -> tuple[str | None, ...]:
-    messages = reader.inputs(reader.llm[-1])
+def _user_messages(turn: TurnCalls) -> tuple[str | None, ...]:
+    messages = turn.inputs(turn.llm[-1])
     return tuple(message.content for message in messages if message.role == "user" and not message.tool_results)

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from ..core.tenancy import number_in
 from ..dialects.step import AGENT, Step
+from .reading.llm_calls import TurnCalls
 from .reading.turn import TurnReader
 from .roots import SpanGroup
 
@@ -91,14 +92,15 @@ def _joined(groups: list[SpanGroup]) -> SpanGroup:
     first = groups[0]
     whole = SpanGroup.joined(groups)
     whole.root_seen, whole.ancestor = first.root_seen, first.ancestor
-    reader = whole.reader = TurnReader(first.root, whole.members)
+    turn = TurnCalls(first.root, whole.members)
+    whole.reader = TurnReader(turn)
     if whole.ancestor is not None:
-        reader.share(whole.ancestor)
-    reader.until_ns = whole.until_ns = max(record.end_ns for record in whole.members)
-    agents = [step for step in reader.steps if step.role == AGENT and step is not reader.root]
-    if reader.root.error is None and agents:
-        reader.root.error = max(agents, key=lambda step: step.record.end_ns).error
-    if reader.root.error is None:
-        answers = [step.final_result for step in reader.steps if step.final_result is not None]
-        reader.root.final_result = answers[-1] if answers else None
+        turn.share(whole.ancestor)
+    turn.until_ns = whole.until_ns = max(record.end_ns for record in whole.members)
+    agents = [step for step in turn.steps if step.role == AGENT and step is not turn.root]
+    if turn.root.error is None and agents:
+        turn.root.error = max(agents, key=lambda step: step.record.end_ns).error
+    if turn.root.error is None:
+        answers = [step.final_result for step in turn.steps if step.final_result is not None]
+        turn.root.final_result = answers[-1] if answers else None
     return whole

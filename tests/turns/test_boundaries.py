@@ -229,7 +229,7 @@ def test_who_talks_is_known_from_the_shared_span():
     records = runs([user("I am Ada."), said("Hello Ada!"), user("A gift?")])
     records[0].attributes["gen_ai.conversation.id"] = "conv-1"
     (group,) = split(records)
-    assert [reader_of(part).conversation_id() for part in separate(group)] == ["conv-1", "conv-1"]
+    assert [reader_of(part).calls.conversation_id() for part in separate(group)] == ["conv-1", "conv-1"]
 
 
 # --- requests below a request that had ended

@@ -106,10 +106,11 @@ def test_a_circle_of_spans_is_no_turn_and_harms_none():
 
 def test_a_loop_above_a_turn_does_not_keep_its_readers_going():
     """The same span ids in two traces of one turn can close a circle that was in neither."""
+    from otel_agenteval.turns.reading.llm_calls import TurnCalls
     from otel_agenteval.turns.reading.turn import TurnReader
 
     records = SHAPES["nesting depth"](60)
     records[0].parent_id = records[-1].span_id
-    reader = TurnReader(records[0], records)
+    reader = TurnReader(TurnCalls(records[0], records))
     reader.turn("recorded_file", True).to_dict()
-    assert not any(list(reader.ancestors(step)) for step in reader.steps)
+    assert not any(list(reader.calls.ancestors(step)) for step in reader.calls.steps)

@@ -9,7 +9,7 @@ import pytest
 
 from otel_agenteval.dialects.content import decode, decode_longer
 from otel_agenteval.spans.record import SpanRecord
-from otel_agenteval.turns.reading.turn import TurnReader
+from otel_agenteval.turns.reading.llm_calls import TurnCalls
 
 OF_CONVENTION = [
     {"role": "user", "parts": [{"type": "text", "content": "Weather in Oslo?"}]},
@@ -69,8 +69,8 @@ def _call(number: int, messages: list[Any]) -> SpanRecord:
 
 def test_calls_share_the_messages_of_their_histories() -> None:
     history = [{"role": "system", "content": "Be brief. " * 100}, *OF_CHAT]
-    reader = TurnReader(record := _call(1, history[:2]), [record, _call(2, history[:4]), _call(3, history)])
-    last, middle, first = (reader.inputs(step) for step in reversed(reader.steps))
+    turn = TurnCalls(record := _call(1, history[:2]), [record, _call(2, history[:4]), _call(3, history)])
+    last, middle, first = (turn.inputs(step) for step in reversed(turn.steps))
     assert [len(first), len(middle), len(last)] == [2, 4, 5]
     assert all(one is other for one, other in zip(first, last, strict=False))
     assert middle[3] is last[3]

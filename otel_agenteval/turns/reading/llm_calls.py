@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from operator import attrgetter
 
 from ...core.turn import ErrorInfo, LlmCall, Usage
@@ -17,7 +17,7 @@ from ...core.wellformed import is_count, sum_of
 from ...dialects.generic.words import words_of
 from ...dialects.step import AGENT, CHAIN, GUARDRAIL, INNER, LLM, TOOL, WORKFLOW, Step
 from ...spans.record import SpanRecord
-from .steps import END, START, StepReader
+from .steps import END, START, TurnSteps
 
 _MERGED = (
     "model", "provider", "input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens", "cost_usd", "finish_reason",
@@ -33,7 +33,9 @@ _LLM = (LLM,)
 _LLM_OR_LOOP = (LLM, AGENT, TOOL, WORKFLOW)
 
 
-class CallReader(StepReader):
+class TurnCalls(TurnSteps):
+    """The spans of one turn and its model calls. Nothing changes a step after this object is complete."""
+
     llm: list[Step]
     """One span for each model call, by start time."""
     own_llm: list[Step]
@@ -43,7 +45,6 @@ class CallReader(StepReader):
 
     def _take(self, root: SpanRecord, steps: list[Step]) -> None:
         super()._take(root, steps)
-        self._answered_by: Step | None = None
         self.totals = [step for step in self.of_role.get(AGENT, ()) if step.loop]
         """Spans around loops whose token counts their calls lack."""
         calls = self.of_role.get(LLM, ())
@@ -56,10 +57,20 @@ class CallReader(StepReader):
         self.main_llm = self.llm if len(self.llm) < 2 else self._outside_guards()
         self.own_llm = self._of_this_service()
 
+    def extended(self, others: Iterable[TurnCalls], until_ns: int) -> TurnCalls:
+        """Return a turn that also contains the parts in other traces. Nothing is read again."""
+        parts = [self, *others]
+        whole = TurnCalls.__new__(TurnCalls)
+        whole._take(self.root.record, [step for part in parts for step in part.steps])
+        for part in parts:
+            whole._decoded.update(part._decoded)
+        whole.until_ns = until_ns
+        return whole
+
     def _of_this_service(self) -> list[Step]:
         served = {
             id(step) for step in self.steps if step.record.remote_parent and step is not self.root
-            and (caller := self._parent(step)) is not None and caller.record.resource != step.record.resource
+            and (caller := self.parent(step)) is not None and caller.record.resource != step.record.resource
         }  # fmt: skip
         if not served:
             return self.llm
@@ -92,10 +103,10 @@ class CallReader(StepReader):
         calls_in: dict[int, list[Step]] = {}
         below: dict[int, list[Step]] = {}
         for step in self.of_role[LLM]:
-            around = None if step.loop else self._nearest(step, _LLM_OR_LOOP)
+            around = None if step.loop else self.nearest(step, _LLM_OR_LOOP)
             if around is not None and around.role == LLM:
                 calls_in.setdefault(around.record.span_id, []).append(step)
-            summary = around if around is None or around.role == LLM else self._nearest(around, _LLM)
+            summary = around if around is None or around.role == LLM else self.nearest(around, _LLM)
             if summary is not None:
                 below.setdefault(summary.record.span_id, []).append(step)
         return calls_in, below
@@ -130,7 +141,7 @@ class CallReader(StepReader):
                 self._add_sender(step, senders)
         for step in leaves:
             if step.error is None and step.output_tokens is None:
-                reader = self._parent(step)  # the span ended without error before its consumer failed to read the stream
+                reader = self.parent(step)  # the span ended without error before its consumer failed to read the stream
                 if reader is not None and reader.error is not None and self._failed_with(reader, step, step is leaves[-1]):
                     step.error = reader.error
         return leaves
@@ -179,7 +190,7 @@ class CallReader(StepReader):
     def _places(self, step: Step) -> list[tuple[bool, int]]:
         """Return the ids of the spans below which an outer span may be, each after True if both calls have to be alike."""
         parent = (False, step.record.parent_id)
-        run = self._nearest(step, _LLM_OR_LOOP)
+        run = self.nearest(step, _LLM_OR_LOOP)
         if run is None:
             return [parent, (True, 0)]
         return [parent] if run.role == LLM else [parent, (True, run.record.span_id)]
@@ -198,7 +209,7 @@ class CallReader(StepReader):
         """Index a call by the parents of its span and, if the response comes later, of the span that sent the request."""
         if step.deferred:
             senders[step.record.scope, step.record.parent_id] = step
-        sender = self._parent(step)
+        sender = self.parent(step)
         if sender is not None:
             senders[sender.record.scope, sender.record.parent_id] = step
 
@@ -210,7 +221,7 @@ class CallReader(StepReader):
         for step in steps:
             if step.totals is None:
                 continue
-            ancestor = self._nearest(step, _LLM_OR_LOOP)
+            ancestor = self.nearest(step, _LLM_OR_LOOP)
             if ancestor is not None and ancestor.totals is not None:
                 ancestor.input_tokens = ancestor.output_tokens = ancestor.response_id = ancestor.output_messages = None
                 ancestor.finish_reason = "tool_calls"
@@ -228,7 +239,7 @@ class CallReader(StepReader):
         while id(at) not in outermost:
             outermost[id(at)] = None
             path.append(at)
-            ancestor = self._nearest(at, _LLM_OR_LOOP)
+            ancestor = self.nearest(at, _LLM_OR_LOOP)
             if ancestor is None or ancestor.role != LLM or (ancestor.totals is not None and at.totals is not None):
                 break
             at = ancestor
@@ -258,11 +269,11 @@ class CallReader(StepReader):
             return [
                 entry
                 for step, call in zip(self.own_llm, calls, strict=True)
-                for entry in (*(self._overwritten_calls(step) if step.overwritten else ()), call)
+                for entry in (*(self.overwritten_calls(step) if step.overwritten else ()), call)
             ]
         return calls
 
-    def _overwritten_calls(self, step: Step) -> list[LlmCall]:
+    def overwritten_calls(self, step: Step) -> list[LlmCall]:
         """Return the earlier calls of a run whose only span describes the last call, from the tool requests in its prompt."""
         counted = _counted_before(step)
         if counted:
@@ -310,7 +321,7 @@ class CallReader(StepReader):
 
     def _used_by_runs(self) -> Usage | None:
         """Return the sum of the tokens of the outermost agent runs. Returns None unless all of them report tokens."""
-        runs = [run for run in self.of_role.get(AGENT, ()) if self._nearest(run, (AGENT,)) is None]
+        runs = [run for run in self.of_role.get(AGENT, ()) if self.nearest(run, (AGENT,)) is None]
         input_tokens = [run.input_tokens for run in runs if run.input_tokens is not None]
         output_tokens = [run.output_tokens for run in runs if run.output_tokens is not None]
         if not runs or len(input_tokens) != len(runs) or len(output_tokens) != len(runs):
@@ -327,15 +338,15 @@ class CallReader(StepReader):
         self.limited.append("amount")
         return None
 
-    def _answering_call(self) -> Step | None:
-        """Return the model call that ended last, whose answer is the turn's output. A failed call is the last choice."""
-        if self._answered_by is None and self.llm:
-            found = self._find_answering_call()
-            root = self.root
-            if len(self.main_llm) > 1 and (root.output_messages, root.output_value, root.final_result) == (None, None, None):
-                found = self._without_helpers(found)
-            self._answered_by = found
-        return self._answered_by
+    @cached_property
+    def answering_call(self) -> Step | None:
+        """The model call that ended last, whose answer is the turn's output. A failed call is the last choice."""
+        if not self.llm:
+            return None
+        found, root = self._last_call(), self.root
+        if len(self.main_llm) > 1 and (root.output_messages, root.output_value, root.final_result) == (None, None, None):
+            return self._without_helpers(found)
+        return found
 
     def _outside_guards(self) -> list[Step]:
         """Return the model calls outside guardrails or, without any, those that aren't named as one or, without any, all."""
@@ -348,7 +359,7 @@ class CallReader(StepReader):
             step for step in calls if tree.nearest(step, "guard", lambda above: above is not root and _guards(above)) is None
         ] or calls
 
-    def _find_answering_call(self) -> Step:
+    def _last_call(self) -> Step:
         found = self.main_llm[0]
         for step in self.main_llm:
             if (found.error is not None, step.record.end_ns) > (step.error is not None, found.record.end_ns):
@@ -369,9 +380,9 @@ class CallReader(StepReader):
 
     def _without_helpers(self, last: Step) -> Step:
         """Return the call whose answer later calls are about, such as a title, follow-up questions, a memory or a grade."""
-        run = self._nearest(last, (AGENT,))
+        run = self.nearest(last, (AGENT,))
         earlier = [
-            step for step in self.main_llm if step.record.end_ns <= last.record.start_ns and self._nearest(step, (AGENT,)) is run
+            step for step in self.main_llm if step.record.end_ns <= last.record.start_ns and self.nearest(step, (AGENT,)) is run
         ]
         for step in reversed(earlier):
             answer = next((one.content for one in self.outputs(step) if one.content and not one.tool_calls), None)
@@ -390,7 +401,7 @@ class CallReader(StepReader):
         made = {word for one in self.outputs(step) for word in words_of(one.content or "")}
         return 2 * len(made.intersection(words_of(answer))) < len(set(words_of(answer)))
 
-    def _last_call_error(self) -> ErrorInfo | None:
+    def last_call_error(self) -> ErrorInfo | None:
         return max(self.main_llm, key=END).error if self.llm else self.root.error
 
 

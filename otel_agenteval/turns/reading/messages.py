@@ -7,7 +7,6 @@ an output.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,10 +14,14 @@ from ...core import jsonio
 from ...core.turn import ErrorInfo, Message, ToolRequest
 from ...dialects.content import REDACTED, is_tagged
 from ...dialects.payloads import logprobs_in
+from ...dialects.reader import error_of, raised
 from ...dialects.step import AGENT, INNER, LLM, TOOL, Step
 from .finish_reasons import asks_for_tools, ends_by_itself
+from .llm_calls import TurnCalls
 from .rag_prompt import answer_in, question_in
-from .tool_calls import ToolReader, gives_form
+from .steps import END
+from .tool_calls import ToolCalls
+from .tool_definitions import is_output_tool
 
 _ANSWER_KEYS = frozenset(("answer", "content", "final_output", "message", "output", "reply", "response", "result", "text"))
 _ERROR_KEYS = ("error", "error_code", "error_message")
@@ -30,21 +33,24 @@ _AROUND_AN_ERROR = 40
 """Maximum number of characters around an error's message, such as its class name and ``Error: ``."""
 
 
-class MessageReader(ToolReader):
-    @abstractmethod
-    def error(self) -> ErrorInfo | None:
-        pass
+class MessageReader:
+    """The texts and the outcome of one turn."""
+
+    def __init__(self, calls: TurnCalls) -> None:
+        self.calls = calls
+        self.root = calls.root
+        self.tools = ToolCalls(calls)
 
     def input(self) -> str | None:
         text = self._root_input() if self.root.role != LLM else None
         if text is not None:
             return question_in(text)
-        for step in self.main_llm:
+        for step in self.calls.main_llm:
             text = self._asked_in(step, "input_messages")
             if text is not None:
                 return question_in(self._behind(text, step) or text)
         # The root and the model calls may lack content, or may never have been sent.
-        for step in (*self.of_role.get(AGENT, ()), *self.of_role.get(INNER, ())):
+        for step in (*self.calls.of_role.get(AGENT, ()), *self.calls.of_role.get(INNER, ())):
             if step.input_messages is not None:
                 text = self._asked_in(step, "input_messages")
                 if text is not None:
@@ -53,7 +59,7 @@ class MessageReader(ToolReader):
 
     def _asked_in(self, step: Step, field: str) -> str | None:
         """Return the newest user message of a conversation, or None if it may have been cut off."""
-        found = self._decode(step, field, "user")
+        found = self.calls.decode(step, field, "user")
         text = last_user_text(found.messages)
         if text is None or not (found.truncated or (step.record.truncated and getattr(step, field).__class__ is not str)):
             return text
@@ -64,7 +70,7 @@ class MessageReader(ToolReader):
         for field in ("input_messages", "input_value"):
             if getattr(self.root, field) is None:
                 continue
-            messages = self._decode(self.root, field, "user").messages
+            messages = self.calls.decode(self.root, field, "user").messages
             text = self._asked_in(self.root, field)
             if text is not None:
                 newer = self._after_history(messages, text) if messages[-1].role == "assistant" else None
@@ -74,10 +80,10 @@ class MessageReader(ToolReader):
 
     def _behind(self, text: str, step: Step) -> str | None:
         """Return the user message of the answering call if ``text`` is a helper's template with the conversation in it."""
-        last = self._answering_call()
-        if last is None or last is step or last.role != LLM or self._loop_of(last) != self._loop_of(step):
+        last = self.calls.answering_call
+        if last is None or last is step or last.role != LLM or self.calls.loop_of(last) != self.calls.loop_of(step):
             return None
-        messages = [message for message in self.inputs(last) if message.role in ("user", "assistant") and message.content]
+        messages = [message for message in self.calls.inputs(last) if message.role in ("user", "assistant") and message.content]
         asked = last_user_text(messages)
         if asked is None or any(message.content == text for message in messages):
             return None
@@ -86,7 +92,7 @@ class MessageReader(ToolReader):
 
     def _after_history(self, history: list[Message], text: str) -> str | None:
         """Return the user message that follows an answered conversation, which is all that the root's messages hold."""
-        prompt = self.inputs(self.main_llm[0]) if self.main_llm else []
+        prompt = self.calls.inputs(self.calls.main_llm[0]) if self.calls.main_llm else []
         known = [place for place, message in enumerate(prompt) if message.role == "user" and message.content == text]
         if known and any(message.role == "assistant" for message in prompt[known[-1] :]):
             return last_user_text(prompt[known[-1] + 1 :])
@@ -95,13 +101,13 @@ class MessageReader(ToolReader):
 
     def _among(self, values: list[Message]) -> str | None:
         """Return the function argument that the first model call received as the user message."""
-        requested = last_user_text(self.inputs(self.main_llm[0])) if self.llm else None
+        requested = last_user_text(self.calls.inputs(self.calls.main_llm[0])) if self.calls.llm else None
         return requested if any(message.content == requested for message in values) else None
 
     def output(self) -> str | None:
-        last = self._answering_call()
+        last = self.calls.answering_call
         failed = self.error() is not None
-        if failed and last is not None and last.error is None and self._last_call_error() is not None:
+        if failed and last is not None and last.error is None and self.calls.last_call_error() is not None:
             return None  # an earlier answer isn't the output if the last call failed
         text = self._root_output() if self.root.role != LLM else None
         if not text:
@@ -117,21 +123,21 @@ class MessageReader(ToolReader):
         return text
 
     def _last_words(self) -> str | None:
-        for step in reversed(self.of_role.get(INNER, ())):
+        for step in reversed(self.calls.of_role.get(INNER, ())):
             if step.output_messages is not None and self.root.error is None:
-                text = last_assistant_text(self._decode(step, "output_messages", "assistant").messages)
+                text = last_assistant_text(self.calls.decode(step, "output_messages", "assistant").messages)
                 if text is not None:
                     return text
         return None
 
     def _is_empty_answer(self, step: Step) -> bool:
         """Return True if an answer without text is known to be empty, not just uncaptured."""
-        tokens, reason, outputs = step.output_tokens, step.finish_reason, self.outputs(step)
+        tokens, reason, outputs = step.output_tokens, step.finish_reason, self.calls.outputs(step)
         if self._asks_for_tools(step):
             return False
         if tokens is not None and tokens <= (step.reasoning_tokens or 0):
             return True
-        if any(message.content or message.reasoning or message.attachments for message in (*self.inputs(step), *outputs)):
+        if any(message.content or message.reasoning or message.attachments for message in (*self.calls.inputs(step), *outputs)):
             return bool(outputs) or tokens is not None or reason is not None  # otherwise, it was canceled
         if tokens is not None or not outputs:  # there was text, but the call's content wasn't captured
             return False
@@ -149,14 +155,14 @@ class MessageReader(ToolReader):
         if root.final_result is not None and root.final_result not in REDACTED:
             return jsonio.text_of(root.final_result)
         if root.output_messages is not None:
-            found = self._decode(root, "output_messages", "assistant")
+            found = self.calls.decode(root, "output_messages", "assistant")
             text = last_assistant_text(found.messages)
             if text is not None:
                 return text if self._error_as_answer() is None else None
         raw = root.output_value
         if raw is None or raw in REDACTED:
             return None
-        found = self._decode(root, "output_value", "assistant")
+        found = self.calls.decode(root, "output_value", "assistant")
         if found.hidden or '"body_iterator"' in jsonio.text_of(raw):  # a response whose content is streamed
             return None
         if any(message.role != "assistant" or message.tool_calls for message in found.messages) or len(found.messages) > 1:
@@ -171,7 +177,7 @@ class MessageReader(ToolReader):
         """Return True if the root's answer is a failed call's message."""
         if self.root.output_messages is None:
             return False
-        text = last_assistant_text(self._decode(self.root, "output_messages", "assistant").messages) or ""
+        text = last_assistant_text(self.calls.decode(self.root, "output_messages", "assistant").messages) or ""
         return text != "" and _is_message_of(error, text.strip())
 
     def _error_as_answer(self) -> str | None:
@@ -179,7 +185,7 @@ class MessageReader(ToolReader):
         raw = self.root.output_messages
         if raw is None or (raw.__class__ is str and '"error"' not in raw):
             return None
-        answer = self._decode(self.root, "output_messages", "assistant").messages
+        answer = self.calls.decode(self.root, "output_messages", "assistant").messages
         return (answer[-1].content or "") if answer and answer[-1].finish_reason == "error" else None
 
     def _answer_among(self, raw: Any) -> str | None:
@@ -189,7 +195,7 @@ class MessageReader(ToolReader):
             return value
         if not isinstance(value, dict):
             return None
-        last = self._answering_call()
+        last = self.calls.answering_call
         answer = self._answer_text(last) if last is not None else None
         if answer and answer in value.values():
             return answer
@@ -197,7 +203,7 @@ class MessageReader(ToolReader):
         return only[1] if only[0] in _ANSWER_KEYS and isinstance(only[1], str) else None
 
     def _answer_text(self, step: Step) -> str | None:
-        found = self._decode(step, "output_messages", "assistant")
+        found = self.calls.decode(step, "output_messages", "assistant")
         text = next((message.content for message in found.messages if message.content is not None), None)
         if text is not None and (text.strip() or not self._asks_for_tools(step)):
             return answer_in(text)
@@ -205,28 +211,28 @@ class MessageReader(ToolReader):
             return None
         requested = [call for message in found.messages for call in message.tool_calls]
         if requested:  # a call that requests a tool has no answer, unless it is an output tool
-            return self._form_answer(requested[-1]) if gives_form(requested[-1].name) else None
+            return self._form_answer(requested[-1]) if is_output_tool(requested[-1].name) else None
         return ""
 
     def _asks_for_tools(self, step: Step) -> bool:
         """Return True if a call ended with tool requests, by its finish reason or its message's."""
-        return any(map(asks_for_tools, (step.finish_reason, *(message.finish_reason for message in self.outputs(step)))))
+        return any(map(asks_for_tools, (step.finish_reason, *(message.finish_reason for message in self.calls.outputs(step)))))
 
     def _form_answer(self, request: ToolRequest) -> str | None:
         """Return the answer in an output tool's arguments. The tool's span takes precedence."""
-        steps = self.of_role.get(TOOL, ())
+        steps = self.calls.of_role.get(TOOL, ())
         written = (step.tool_arguments for step in steps if step.tool_name == request.name and step.tool_arguments)
         arguments = next(written, request.arguments)
         return jsonio.text_of(arguments) if arguments is not None else None
 
     def system(self) -> str | None:
-        for step in (self.root, *self.main_llm):
+        for step in (self.root, *self.calls.main_llm):
             if step.system is not None:
-                texts = [message.content for message in self._decode(step, "system", "system").messages if message.content]
+                texts = [message.content for message in self.calls.decode(step, "system", "system").messages if message.content]
                 if texts:
                     return "\n".join(texts)
-        for step in self.main_llm[:1]:
-            texts = [message.content for message in self.inputs(step) if message.role == "system" and message.content]
+        for step in self.calls.main_llm[:1]:
+            texts = [message.content for message in self.calls.inputs(step) if message.role == "system" and message.content]
             if texts:
                 return "\n".join(texts)
         return None
@@ -236,43 +242,98 @@ class MessageReader(ToolReader):
         that go on from an answer of the same agent and model, because helper calls have other prompts.
         """
         begun: dict[tuple[int, str | None], _Prompted] = {}
-        for step in self.main_llm if len(self.main_llm) > 1 else ():
-            if self.own_llm is not self.llm and step not in self.own_llm:
+        for step in self.calls.main_llm if len(self.calls.main_llm) > 1 else ():
+            if self.calls.own_llm is not self.calls.llm and step not in self.calls.own_llm:
                 continue
-            run = self._nearest(step, _RUNS)
+            run = self.calls.nearest(step, _RUNS)
             before = begun.setdefault(
                 (run.record.span_id if run is not None else 0, step.request_model or step.model), _Prompted()
             )
-            prompt = self._decode(step, "input_messages", "user")
-            texts = self._decode(step, "system", "system").messages if step.system is not None else []
+            prompt = self.calls.decode(step, "input_messages", "user")
+            texts = self.calls.decode(step, "system", "system").messages if step.system is not None else []
             if before.lost_in(prompt.messages, texts) and not prompt.truncated and not prompt.hidden:
-                return [call.span_id for call in self.llm_calls()].index(f"{step.record.shown_id:016x}")
-            before.add(prompt.messages, texts, self.outputs(step))
+                return [call.span_id for call in self.calls.llm_calls()].index(f"{step.record.shown_id:016x}")
+            before.add(prompt.messages, texts, self.calls.outputs(step))
         return None
 
     def messages(self) -> list[Message]:
-        step = self._answering_call()
+        step = self.calls.answering_call
         if step is None:
             return []
-        return [message for message in self.inputs(step) if message.role != "system"] + self.outputs(step)[:1]
+        return [message for message in self.calls.inputs(step) if message.role != "system"] + self.calls.outputs(step)[:1]
 
     def reasoning(self) -> str | None:
-        texts = [message.reasoning for step in self.llm for message in self.outputs(step) if message.reasoning]
+        texts = [message.reasoning for step in self.calls.llm for message in self.calls.outputs(step) if message.reasoning]
         return "\n".join(texts) if texts else None
 
     def logprobs(self) -> list[float] | None:
-        step = self._answering_call()
+        step = self.calls.answering_call
         return logprobs_in(step.logprobs) if step is not None and step.logprobs is not None else None
 
     def attachments(self) -> list[dict[str, Any]]:
         """Return the media in the answering call's prompt. If there are none, returns the media in the agent's input."""
-        step = self._answering_call()
-        found = [item for message in self.inputs(step) for item in message.attachments] if step is not None else []
+        step = self.calls.answering_call
+        found = [item for message in self.calls.inputs(step) for item in message.attachments] if step is not None else []
         root = self.root
         if found or root is step or (root.input_messages is None and root.input_value is None):
             return found
         field = "input_value" if root.input_messages is None else "input_messages"
-        return [item for message in self._decode(root, field, "user").messages for item in message.attachments]
+        return [item for message in self.calls.decode(root, field, "user").messages for item in message.attachments]
+
+    # --- errors
+
+    def error(self) -> ErrorInfo | None:
+        root = self.root
+        if root.error is not None and root.role != LLM:
+            return None if self._went_on_after(root.error) else root.error
+        instead = self._error_as_answer() if root.role != LLM else None
+        if instead is not None:
+            return self.calls.last_call_error() or ErrorInfo("error", instead or None)
+        if root.output_messages is not None or root.final_result is not None:
+            failed = self.calls.last_call_error()
+            if failed is None or root.role == LLM or self._root_output() is None or self._answers_with(failed):
+                return failed
+            return None
+        beside = self._beside_root()
+        if beside and root.role != INNER:  # the span around them was never seen, so the last of them decides
+            return max(beside, key=END).error
+        # Some roots have no status if the run below them failed. Then the last agent decides, or its last model call.
+        inner = [step for step in self.calls.steps if step.role == AGENT and step is not root and not self.calls.is_nested(step)]
+        if inner:
+            last = max(inner, key=END)
+            if last.error is not None or last.output_messages is not None or last.output_value is not None:
+                return last.error
+        if root.output_value is not None and root.role != INNER:
+            return None
+        failed = self.calls.last_call_error()
+        if failed is None and raised(root.record, root) and self._answer_call() is None:
+            return error_of(root.record, root)
+        return failed
+
+    def _answer_call(self) -> Step | None:
+        """Return the answering call if it, or the root, has an answer. Without content, the finish reason shows that."""
+        call = self.calls.answering_call
+        if call is None or call.error is not None:
+            return None
+        made = self.calls.outputs(call)
+        if not made and ends_by_itself(call.finish_reason):
+            return call
+        return call if (self._root_output() or last_assistant_text(made)) is not None else None
+
+    def _went_on_after(self, error: ErrorInfo) -> bool:
+        """Return True if an error only repeats a tool's, and a model answered afterwards."""
+        call = self._answer_call()
+        return call is not None and any(
+            tool.error is not None and tool.error.message == error.message and tool.record.end_ns <= call.record.start_ns
+            for tool in self.calls.of_role.get(TOOL, ())
+        )
+
+    def _beside_root(self) -> list[Step]:
+        around = self.root.record.parent_id
+        if not around or around in self.calls.by_id or self.root.role == LLM:
+            return []
+        beside = [step for step in self.calls.steps if step.record.parent_id == around]
+        return beside if len(beside) > 1 else []
 
 
 class _Prompted:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
-from ...core.turn import ErrorInfo, Message
+from ...core.turn import ErrorInfo, Message, ToolRequest
 from ...dialects.content import Decoded, decode, decode_longer, goes_on
 from ...dialects.generic.kinds import ENDS, event_in
 from ...dialects.generic.reading import conversation_in
@@ -29,8 +29,8 @@ LONGEST_CONSTANT = 32_768
 """Maximum length of instructions, tool definitions and other texts of every turn whose parsed form is cached."""
 
 
-class StepReader:
-    """Reads the spans of one turn. Keeps no reference to the turn, to avoid a cycle."""
+class TurnSteps:
+    """The spans of one turn. Has no reference to the turn, to avoid a cycle."""
 
     def __init__(self, root: SpanRecord, members: Iterable[SpanRecord]) -> None:
         self._take(root, [read(record) for record in members])
@@ -42,7 +42,7 @@ class StepReader:
             _order_ties(steps)
         self.steps = steps
         self.by_id: dict[int, Step] = {}
-        self._cut = False
+        self.cut = False
         """True if content that was read so far had been cut before it was received."""
         self.limited: list[str] = []
         """Kinds of the values that were omitted or cut because they exceeded a limit."""
@@ -50,7 +50,7 @@ class StepReader:
         for step in steps:
             record = step.record
             self.by_id[record.span_id] = step
-            self._cut |= record.truncated
+            self.cut |= record.truncated
             if step.limited:
                 self.limited += step.limited
             if step.role in of_role:
@@ -77,7 +77,7 @@ class StepReader:
         self.ancestor = read(ancestor)
 
     def conversation_id(self) -> str | None:
-        found: str | None = self.root.conversation_id or self._first("conversation_id")
+        found: str | None = self.root.conversation_id or self.first("conversation_id")
         if found is None and self.ancestor is not None:
             found = self.ancestor.conversation_id
         if not found:  # an id that no dialect reads
@@ -85,7 +85,10 @@ class StepReader:
             found = conversation_in((self.root, *self.steps, *above))
         return found
 
-    def _first(self, field: str) -> Any:
+    def user_id(self) -> str | None:
+        return self.root.user_id or self.first("user_id") or (self.ancestor.user_id if self.ancestor is not None else None)
+
+    def first(self, field: str) -> Any:
         return next((value for step in self.steps if (value := getattr(step, field)) is not None), None)
 
     @property
@@ -94,7 +97,7 @@ class StepReader:
             self._tree = SpanTree(self.steps, self.by_id)
         return self._tree
 
-    def _parent(self, step: Step) -> Step | None:
+    def parent(self, step: Step) -> Step | None:
         parent = self.by_id.get(step.record.parent_id)
         return parent if parent is not step else None
 
@@ -105,7 +108,7 @@ class StepReader:
             yield at
             at = tree.parent(at)
 
-    def _nearest(self, step: Step, roles: tuple[str | None, ...]) -> Step | None:
+    def nearest(self, step: Step, roles: tuple[str | None, ...]) -> Step | None:
         by_id = self.by_id
         at = step
         for _ in range(_SHORT):
@@ -117,16 +120,24 @@ class StepReader:
             at = ancestor
         return self.tree.nearest(step, roles, lambda ancestor: ancestor.role in roles)
 
-    def _agent_of(self, step: Step) -> str | None:
-        found = self._nearest(step, _AGENTS)
+    def agent_of(self, step: Step) -> str | None:
+        found = self.nearest(step, _AGENTS)
         if found is not None and not found.agent:
             found = self.tree.nearest(found, "named agent", lambda above: above.role == AGENT and bool(above.agent))
         return found.agent if found is not None else None
 
-    def is_nested(self, step: Step) -> bool:
-        return self._nearest(step, _TOOLS) is not None
+    def agent_at(self, step: Step) -> str | None:
+        return step.agent or self.agent_of(step)
 
-    def _decode(self, step: Step, field: str, role: str) -> Decoded:
+    def loop_of(self, step: Step) -> int:
+        """Return the span id of the agent run that contains a span, or 0 for the whole turn."""
+        agent = self.nearest(step, _AGENTS)
+        return agent.record.span_id if agent is not None else 0
+
+    def is_nested(self, step: Step) -> bool:
+        return self.nearest(step, _TOOLS) is not None
+
+    def decode(self, step: Step, field: str, role: str) -> Decoded:
         key = (step.record.span_id, field)
         found = self._decoded.get(key)
         if found is None:
@@ -138,7 +149,7 @@ class StepReader:
             else:
                 found = decode(raw, role)
             self._decoded[key] = found
-            self._cut |= found.truncated
+            self.cut |= found.truncated
         return found
 
     def _decode_prompt(self, step: Step) -> Decoded:
@@ -163,11 +174,14 @@ class StepReader:
         return self._prompts[step.record.span_id]
 
     def inputs(self, step: Step) -> list[Message]:
-        return self._decode(step, "input_messages", "user").messages
+        return self.decode(step, "input_messages", "user").messages
 
     def outputs(self, step: Step) -> list[Message]:
         """Return the messages that a model call returned, one per choice."""
-        return self._decode(step, "output_messages", "assistant").messages
+        return self.decode(step, "output_messages", "assistant").messages
+
+    def requests_of(self, step: Step) -> list[ToolRequest]:
+        return [request for message in self.outputs(step) for request in message.tool_calls]
 
 
 _LONG_PROMPT = 1_000

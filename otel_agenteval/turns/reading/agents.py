@@ -1,0 +1,126 @@
+"""Find the agents that ran in a turn: by agent spans, by steps of their loops, and by tools that called a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+
+from ...core.turn import AgentRun
+from ...dialects.generic.kinds import is_agent
+from ...dialects.step import AGENT, INNER, TOOL, Step
+from .llm_calls import TurnCalls
+from .messages import last_user_text
+from .runs import RequestedRuns
+from .tool_calls import ToolCalls
+from .tool_spans import TOOL_OR_CALLER
+
+_AGENTS = (AGENT,)
+_AGENT_OR_TOOL = (AGENT, TOOL)
+
+
+def main_agent(turn: TurnCalls) -> str | None:
+    """Return the first agent that no tool runs."""
+    steps = (step for role in (AGENT, INNER) for step in turn.of_role.get(role, ()))
+    return next((step.agent for step in steps if step.agent and not turn.is_nested(step)), None)
+
+
+def agent_runs(turn: TurnCalls, tools: ToolCalls) -> list[AgentRun]:
+    runs = []
+    names = _Names(turn, tools)
+    in_tools = _agents_in_tools(turn, tools)
+    of_spans = {None, *(step.agent for step in turn.of_role.get(AGENT, ()))}
+    in_loops: dict[int, str | None] = {}
+    for step in turn.steps:
+        if step.record.span_id in in_tools:
+            parent_agent, own = turn.agent_of(step) or main_agent(turn), in_tools[step.record.span_id]
+            name = tools.name_at(step) if own == parent_agent or own in of_spans else own
+        elif step.role == AGENT or (step.role == INNER and step.agent):
+            if step.role == INNER:  # a loop step of an agent without a span of its own
+                if in_loops.get(step.record.parent_id) == step.agent:
+                    continue
+                in_loops[step.record.parent_id] = step.agent
+            parent = turn.nearest(step, _AGENTS)
+            if parent is not None and names.is_same_run(parent, step):
+                continue
+            name, parent_agent = names.name_of(step), turn.agent_of(step) if parent else None
+        else:
+            continue
+        runs.append(AgentRun(name, f"{step.record.span_id:016x}", parent_agent, step.record.duration_s, step.error))
+    return [*runs, *_agents_in_messages(turn, tools)]
+
+
+def _agents_in_tools(turn: TurnCalls, tools: ToolCalls) -> dict[int, str | None]:
+    """Return the agent's name, if known, of each tool span with a model call below, by span id."""
+    if len(turn.llm) < 2 or not tools.spans:
+        return {}
+    ids = {tool.step.record.span_id for tool in tools.spans}
+    by_role = all(tool.step.role == TOOL for tool in tools.spans)  # the role alone identifies tool runs
+    tree = turn.tree
+    found: dict[int, str | None] = {}
+    for call in turn.llm:
+        if by_role:
+            tool = turn.nearest(call, _AGENT_OR_TOOL)
+        else:
+            tool = tree.nearest(call, "agent or run of a tool", lambda at: at.role == AGENT or at.record.span_id in ids)
+        if tool is None or tool.record.span_id not in ids:
+            continue
+        name = found.get(tool.record.span_id) or call.agent
+        if not name:  # the span between the tool and its call may have an agent's name, such as billing_agent
+            between = tree.nearest(call, "name of an agent", lambda at: is_agent(at.record.name))
+            name = between.record.name if between is not None and tree.is_ancestor(tool, between) else None
+        found[tool.record.span_id] = name
+    return found
+
+
+def _agents_in_messages(turn: TurnCalls, tools: ToolCalls) -> Iterator[AgentRun]:
+    """Yield an agent for each tool without a span whose argument is the user message of other model calls."""
+    if len(turn.llm) < 3 or tools.spans:
+        return
+    asked = {last_user_text(turn.inputs(step)) for step in turn.llm}
+    if len(asked) > 1:
+        for call in tools.calls or ():
+            if any(isinstance(value, str) and value in asked for value in (call.arguments or {}).values()):
+                yield AgentRun(call.name, None, main_agent(turn))
+
+
+class _Names:
+    """The names of agent runs, which their own spans, or the tools that run them, have."""
+
+    def __init__(self, turn: TurnCalls, tools: ToolCalls) -> None:
+        self._turn = turn
+        self._tools = tools
+
+    def is_same_run(self, parent: Step, step: Step) -> bool:
+        """Return True if an agent span describes the run of the agent span above it again."""
+        if step.agent and not step.agent_is_class:
+            return parent.agent == step.agent
+        if self._turn.parent(step) is not parent:
+            return False
+        return parent.agent == step.agent if step.agent_is_class else self._requested_name(step, parent) is None
+
+    def name_of(self, step: Step) -> str | None:
+        """Return the agent's own name or, if unset, the name of the tool that runs it."""
+        if step.agent and not step.agent_is_class:
+            return step.agent
+        caller = self._turn.nearest(step, TOOL_OR_CALLER)
+        if caller is None:
+            return step.agent
+        if caller.role == TOOL:
+            return self._tools.name_at(caller) or step.agent
+        return step.agent or self._requested_name(step, caller)
+
+    def _requested_name(self, step: Step, caller: Step) -> str | None:
+        """Return the tool name that an agent's caller requested in its last model call before the run."""
+        return self._requested.name_of(step, caller) if caller.role == AGENT else None
+
+    @cached_property
+    def _requested(self) -> RequestedRuns:
+        turn = self._turn
+        calls: dict[int, list[Step]] = {}
+        for call in turn.llm:
+            agent = turn.nearest(call, _AGENTS)
+            if agent is not None:
+                calls.setdefault(agent.record.span_id, []).append(call)
+        return RequestedRuns(
+            calls, turn.of_role[AGENT], lambda call: [request.name for request in turn.requests_of(call) if request.name]
+        )

@@ -1,0 +1,98 @@
+"""Read the hand-offs between agents: from the application's events, spans, tool requests or, without content, tool spans."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from ...core.turn import Handoff
+from ...dialects.attributes import as_text
+from ...dialects.payloads import arguments_of
+from ...dialects.step import AGENT, HANDOFF, INNER, TOOL, Step
+from . import app_events
+from .llm_calls import TurnCalls
+from .requests import tool_requests
+from .runs import NamedRuns
+
+_HANDOFF_TOOL = re.compile(
+    r"(?:[Tt]ransfer|[Hh]and[_-]?[Oo]ff)(?:[_-]?[Bb]ack)?(?:[_-]to(?:[_-]|$)|To(?=[A-Z]|$))|[Hh]and[_-]?[Oo]ff$"
+)
+_NO_AGENT = frozenset(("unknown", "handoff"))
+_PLUGIN = "Handoff-"
+
+
+@lru_cache(1024)
+def is_handoff_tool(name: str | None) -> bool:
+    """Return True for a tool that passes the turn to another agent, such as ``transfer_to_billing``."""
+    return name is not None and _HANDOFF_TOOL.match(name.removeprefix(_PLUGIN)) is not None
+
+
+def handoffs(turn: TurnCalls) -> list[Handoff]:
+    reported = app_events.handoffs(turn.steps)
+    if reported:
+        return reported
+    found = _in_spans(turn) or _in_requests(turn) or [
+        (_of_tool(turn, step, step.tool_arguments, step.tool_name or "", step.error is not None), step)
+        for step in turn.of_role.get(TOOL, ())
+        if is_handoff_tool(step.tool_name)
+    ]  # fmt: skip
+    if not found:
+        return []
+    runs = NamedRuns(turn.of_role.get(AGENT, ()), turn.of_role.get(INNER, ()))
+    return [_completed(handoff, step.record.start_ns, runs) for handoff, step in found]
+
+
+def _in_spans(turn: TurnCalls) -> list[tuple[Handoff, Step]]:
+    """Return the hand-offs of spans. Most spans have only a name: ``X → Y.handoff`` or ``handoff to Y``."""
+    found = []
+    for step in turn.of_role.get(HANDOFF, ()):
+        if turn.nearest(step, (HANDOFF,)) is not None:
+            continue
+        source, target = "", step.handoff_to
+        if target is None:
+            source, arrow, target = step.record.name.removesuffix(".handoff").partition("→")
+            if not arrow:
+                source, target = "", _target_in(step.tool_arguments) or source.removeprefix("handoff to ")
+            source, target = source.strip(), target.strip() or None
+        handoff = Handoff(source or turn.agent_at(step), target, step.error is None, step.record.duration_s)
+        found.append((handoff, step))
+    return found
+
+
+def _in_requests(turn: TurnCalls) -> list[tuple[Handoff, Step]]:
+    tools = [step for step in turn.of_role.get(TOOL, ()) if step.error is not None and is_handoff_tool(step.tool_name)]
+    failed = {step.tool_call_id or step.tool_name for step in tools}
+    return [
+        (_of_tool(turn, step, request.arguments, request.name, not failed.isdisjoint((request.call_id, request.name))), step)
+        for request, step in tool_requests(turn)
+        if request.name is not None and is_handoff_tool(request.name)
+    ]
+
+
+def _of_tool(turn: TurnCalls, step: Step, arguments: Any, name: str, failed: bool) -> Handoff:
+    """Return the hand-off of a tool. Without an error, its success is unknown until the target starts."""
+    target = _target_in(arguments)
+    if target is None:
+        name = name.removeprefix(_PLUGIN)
+        prefix = _HANDOFF_TOOL.match(name)
+        target = (name[prefix.end() :] or name) if prefix is not None else name
+    return Handoff(turn.agent_at(step), target, False if failed else None)
+
+
+def _target_in(arguments: Any) -> str | None:
+    found = (arguments_of(arguments) or {}) if arguments is not None else {}
+    return as_text(found.get("to_agent")) or as_text(found.get("agent_name"))
+
+
+def _completed(handoff: Handoff, at: int, runs: NamedRuns) -> Handoff:
+    """Complete a hand-off from the agent runs around it: its source, its target, and whether the target started."""
+    source = handoff.from_
+    if handoff.to is None or handoff.to in _NO_AGENT:
+        handoff = replace(handoff, to=runs.first_after(at, source))
+    if source is None:
+        handoff = replace(handoff, from_=runs.last_before(at))
+    if handoff.success is None and handoff.to is not None and runs.started(handoff.to, at, source):
+        handoff = replace(handoff, success=True)
+    return handoff

@@ -1,0 +1,139 @@
+"""Find the spans of a turn's tools. Several spans can be layers of one call, such as a framework's and an MCP client's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from ...core.turn import ErrorInfo
+from ...core.wellformed import Later
+from ...dialects.generic.words import words_of
+from ...dialects.payloads import arguments_of
+from ...dialects.step import AGENT, LLM, TOOL, Step
+from .handoffs import is_handoff_tool
+from .llm_calls import TurnCalls
+from .requests import id_without_name
+from .tool_definitions import is_output_tool
+
+TOOL_OR_CALLER = (TOOL, AGENT, LLM)
+
+
+@dataclass(slots=True)
+class ToolSpan:
+    """One call's facts: its outer span's, and what only the inner layers have."""
+
+    step: Step
+    name: str | None
+    call_id: str | None
+    arguments: Any
+    result: Any
+    error: ErrorInfo | None
+    permission_denied: bool
+
+    @classmethod
+    def of_tool(cls, step: Step) -> ToolSpan:
+        return cls(
+            step, step.tool_name, step.tool_call_id, step.tool_arguments, step.tool_result, step.error, step.permission_denied
+        )
+
+    @classmethod
+    def of_function(cls, step: Step) -> ToolSpan:
+        arguments = step.input_value if step.input_messages is None else step.input_messages
+        result = step.output_value if step.output_messages is None else step.output_messages
+        arguments, result = (raw.reader(raw.raw) if raw.__class__ is Later else raw for raw in (arguments, result))
+        return cls(step, step.record.name, step.tool_call_id, arguments, result, step.error, step.permission_denied)
+
+    @property
+    def has_only_name(self) -> bool:
+        return self.call_id is None and self.arguments is None and self.result is None and self.step.tool_inputs is None
+
+    def add_layer(self, inner: ToolSpan) -> None:
+        if self.call_id is None:
+            self.call_id = inner.call_id
+        if self.arguments is None:
+            self.arguments = inner.arguments
+        if self.result is None:
+            self.result = inner.result
+        self.error = self.error or inner.error
+        self.permission_denied |= inner.permission_denied
+
+
+def is_no_tool(name: str | None) -> bool:
+    """Return True for tools that only pass the turn on or structure its answer."""
+    return is_handoff_tool(name) or is_output_tool(name)
+
+
+def join_layers(turn: TurnCalls, tools: Iterable[ToolSpan]) -> list[ToolSpan]:
+    """Return one span per call, by start time. ``tools`` has all tool spans by start time."""
+    found: list[ToolSpan] = []
+    layers: list[tuple[ToolSpan, ToolSpan]] = []
+    outermost: dict[int, ToolSpan] = {}
+    by_span_id = {tool.step.record.span_id: tool for tool in tools}
+    by_call_id: dict[str, ToolSpan] = {}
+    for tool in tools:
+        step = tool.step
+        if step is turn.root or step.gives_form or is_no_tool(tool.name):
+            continue  # the application called the function at the root, not an agent
+        around = turn.nearest(step, TOOL_OR_CALLER)
+        outer = by_span_id.get(around.record.span_id) if around is not None and around.role == TOOL else None
+        if outer is not None and (_is_same_tool(outer, tool) or (tool.call_id and outer.call_id == tool.call_id)):
+            outer = outermost[step.record.span_id] = outermost.get(outer.step.record.span_id, outer)
+        else:
+            outer = None
+            if tool.call_id:
+                call_id = id_without_name(tool.name, tool.call_id)
+                outer = by_call_id.get(call_id)
+                if outer is None or not _are_one_call(outer, tool):
+                    outer = None
+                    if tool.name:
+                        by_call_id[call_id] = tool
+        if outer is not None:
+            layers.append((outer, tool))
+            outer.add_layer(tool)
+        elif tool.name:
+            found.append(tool)
+    return _drop_empty_copies(found, layers) if any(tool.has_only_name for tool in found) else found
+
+
+def _drop_empty_copies(tools: list[ToolSpan], layers: list[tuple[ToolSpan, ToolSpan]]) -> list[ToolSpan]:
+    """Return the spans without those that have only the name of another one, which has content, or of their operation."""
+    names = {tool.name for tool in tools if tool.has_only_name}
+    for outer, name in [(outer, inner.name) for outer, inner in layers if inner.name != outer.name]:
+        if name in names:
+            outer.name = name
+    with_content = {tool.name for tool in tools if not tool.has_only_name}
+    return [
+        tool for tool in tools
+        if tool.error is not None or not tool.has_only_name
+        or (tool.name not in with_content
+            and not (with_content and tool.name == tool.step.record.attributes.get("gen_ai.operation.name")))
+    ]  # fmt: skip
+
+
+def _is_same_tool(outer: ToolSpan, inner: ToolSpan) -> bool:
+    """Return True if two tool spans are layers of one call. The inner one is an MCP server's or has the same arguments. Its name
+    is missing, or one name ends with the other, in any spelling.
+    """
+    if outer.name == inner.name or not inner.name:
+        return True
+    if outer.name is None:
+        return False
+    shorter, longer = sorted((words_of(outer.name), words_of(inner.name)), key=len)
+    if not shorter or longer[-len(shorter) :] != shorter:
+        return False
+    arguments = arguments_of(inner.arguments)
+    return "mcp.method.name" in inner.step.record.attributes or (
+        arguments is not None and arguments == arguments_of(outer.arguments)
+    )
+
+
+def _are_one_call(one: ToolSpan, later: ToolSpan) -> bool:
+    """Return True if two tool spans with one call id are one call. Some models use an id again for another call."""
+    if not (_is_same_tool(one, later) or _is_same_tool(later, one) or (one.name or "").endswith(later.name or "")):
+        return False
+    pairs = ((one.arguments, later.arguments), (one.result, later.result))
+    if any(first is not None and other is not None and first != other for first, other in pairs):
+        return False
+    overlap = later.step.record.start_ns < one.step.record.end_ns
+    return overlap or any((first is None) != (other is None) for first, other in pairs)
