@@ -305,9 +305,9 @@ def first_sight() -> str:
     facts, right = (sum(one[key] for one in sets.values()) for key in ("facts", "right"))
     most = sum(one["right"] >= 0.94 * one["facts"] for one in sets.values())
     return (
-        f"We recorded {len(sets)} agents with combinations of framework, SDK and instrumentation that the reader had never seen. "
-        f"At first sight, before any fix, {100 * right / facts:.0f} % of {facts:,} facts were right. "
-        f"{most} agents had 94 % or more."
+        f"We recorded {len(sets)} agents with combinations of framework, SDK and instrumentation that otel-agenteval had no code for. "
+        f"Before any fix, it read {100 * right / facts:.0f} % of {facts:,} facts correctly. "
+        f"For {most} agents, the share was 94 % or more."
     )
 
 
@@ -318,7 +318,7 @@ def first_sight_table() -> str:
         f"| {name} | {one['facts']} | {100 * one['right'] / one['facts']:.1f} % | {one['wrong']} |"
         for name, one in sorted(sets.items(), key=lambda item: (-item[1]["right"] / item[1]["facts"], item[0]))
     ]
-    return "| agent | facts | right at first sight | what was wrong |\n|---|---|---|---|\n" + "\n".join(rows)
+    return "| agent | facts | right before any fix | errors |\n|---|---|---|---|\n" + "\n".join(rows)
 
 
 def options(root: type[Section] = Config) -> str:
@@ -434,12 +434,14 @@ def _declares(node: ast.stmt, field: str) -> bool:
 
 def captures() -> str:
     """Return a table of the settings that make each instrumentation capture content."""
-    rows = ["| instrumentation | captures content by default | settings |", "|---|---|---|"]
+    rows = ["| instrumentation | by default | to turn it on | to turn it off | note |", "|---|---|---|---|---|"]
     for one in CAPTURES:
-        said = [f"`{name}={value}`" for name, value in one.variables.items()]
-        said += [f"`{name}={value}` turns it off" for name, value in one.off.items()]
-        said += [one.code] if one.code else []
-        rows.append(f"| {one.name} | {'yes' if one.by_default else 'no'} | {', '.join(said) or '–'} |")
+        on, off = (", ".join(f"`{name}={value}`" for name, value in found.items()) for found in (one.variables, one.off))
+        if not one.by_default and not on:
+            on, note = one.code, ""
+        else:
+            note = one.code
+        rows.append(f"| {one.name} | {'yes' if one.by_default else 'no'} | {on or '–'} | {off or '–'} | {note or '–'} |")
     return "\n".join(rows)
 
 

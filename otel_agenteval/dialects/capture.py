@@ -76,11 +76,11 @@ CAPTURES: Sequence[Capture] = (
         r"opentelemetry-(instrumentation-genai-.+|util-genai)", {_GENAI: "SPAN_AND_EVENT"},
     ),
     Capture(
-        "OpenTelemetry's own, older (`…-openai-v2`, `…-google-genai`, `…-vertexai`, `…-botocore`)",
+        "OpenTelemetry's own, older (`opentelemetry-instrumentation-openai-v2`, `…-google-genai`, `…-vertexai`, `…-botocore`)",
         r"opentelemetry\.instrumentation\.(openai_v2|google_genai|vertexai|botocore|openai_agents_v2)",
         r"opentelemetry-instrumentation-(openai-v2|google-genai|vertexai|botocore|openai-agents-v2)",
         {_GENAI: "SPAN_AND_EVENT", _OPT_IN: _LATEST},
-        "older versions accept only `true` and write content to log records: add AgentEvalLogProcessor",
+        f"without `{_OPT_IN}`, the only value is `true`, and content is in log records",
     ),
     Capture(
         "OpenLLMetry (Traceloop)", r"opentelemetry\.instrumentation\.|traceloop", r"opentelemetry-instrumentation-.+|traceloop-sdk", by_default=True,
@@ -88,7 +88,7 @@ CAPTURES: Sequence[Capture] = (
     ),
     Capture(
         "pydantic-ai", r"pydantic-ai", r"pydantic-ai(-slim)?", by_default=True,
-        code="InstrumentationSettings(include_content=False) turns it off",
+        code="`InstrumentationSettings(include_content=False)` turns it off",
     ),
     Capture("Logfire", r"logfire", r"logfire", by_default=True, code="scrubbing replaces values that resemble secrets"),
     Capture("Langfuse", r"langfuse", r"langfuse", by_default=True, off={"LANGFUSE_TRACING_ENABLED": "false"}),
@@ -100,7 +100,7 @@ CAPTURES: Sequence[Capture] = (
         "Google ADK", r"gcp\.vertex\.agent", r"google-adk", {_GENAI: "SPAN_AND_EVENT"},
         "ADK 1.x captures content by default", off={"ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS": "false"},
     ),
-    Capture("Strands Agents", r"strands", r"strands-agents", by_default=True, code=f"newer attributes with {_OPT_IN}={_LATEST}"),
+    Capture("Strands Agents", r"strands", r"strands-agents", by_default=True, code=f"`{_OPT_IN}={_LATEST}` writes the newer attributes"),
     Capture(
         "Semantic Kernel", r"semantic_kernel|Microsoft\.SemanticKernel", r"semantic-kernel",
         {"SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS_SENSITIVE": "true"},
@@ -114,15 +114,15 @@ CAPTURES: Sequence[Capture] = (
         {"AZURE_TRACING_GEN_AI_CONTENT_RECORDING_ENABLED": "true"},
     ),
     Capture("Haystack", r"haystack", r"haystack-ai", {"HAYSTACK_CONTENT_TRACING_ENABLED": "true"}),
-    Capture("OpenLIT", r"openlit", r"openlit", by_default=True, code="openlit.init(capture_message_content=False) turns it off"),
+    Capture("OpenLIT", r"openlit", r"openlit", by_default=True, code="`openlit.init(capture_message_content=False)` turns it off"),
     Capture("MLflow", r"mlflow", r"mlflow(-skinny|-tracing)?", by_default=True),
-    Capture("LiteLLM", r"litellm", r"litellm", by_default=True, code="litellm.turn_off_message_logging turns it off"),
+    Capture("LiteLLM", r"litellm", r"litellm", by_default=True, code="`litellm.turn_off_message_logging = True` turns it off"),
     Capture(
-        "Vercel AI SDK", r"(gen_)?ai$", "", code="experimental_telemetry: { isEnabled: true }, without recordInputs: false and recordOutputs: false",
+        "Vercel AI SDK", r"(gen_)?ai$", "", code="`experimental_telemetry: { isEnabled: true }`, without `recordInputs: false` and `recordOutputs: false`",
     ),
     Capture(
         "Spring AI", r"org\.springframework\.(boot|ai)|io\.micrometer", "",
-        code="an ObservationFilter (docs/get-started/integrations/spring-ai.md), or spring.ai.chat.observations.log-prompt and .log-completion and export of log records; spring.ai.tools.observations.include-content: true for tools",
+        code="an ObservationFilter (docs/get-started/integrations/spring-ai.md), or `spring.ai.chat.observations.log-prompt` and `log-completion` with export of log records. For tools: `spring.ai.tools.observations.include-content: true`",
     ),
     Capture("Claude Code", r"com\.anthropic\.claude_code", "", {"OTEL_LOG_USER_PROMPTS": "1", "OTEL_LOG_TOOL_DETAILS": "1"}),
 )  # fmt: skip
