@@ -12,7 +12,11 @@ import pytest
 
 from otel_agenteval.cli.main import main
 from otel_agenteval.core import packages
+from otel_agenteval.core.errors import MissingExtra
 from otel_agenteval.dialects.capture import CAPTURES, of_package, of_scope
+from otel_agenteval.engine.self_metrics import InternalErrors
+from otel_agenteval.judging.queues.connect import unreachable
+from otel_agenteval.outlets.base import loggable
 from tests.support.judges import ScriptedModels
 from tests.support.process import PRELUDE, ROOT, environment
 from tests.support.service import Sidecar, request, turn_of
@@ -152,6 +156,26 @@ def test_metrics_that_cannot_be_evaluated(doctor: Doctor, tmp_path: Path) -> Non
     assert code == 1
     assert "✗ code_contains: the required parameter 'value' is missing" in said
     assert "✗ no judge is configured, so these metrics are skipped: llm_" in said
+
+
+def test_servers_without_their_extra(doctor: Doctor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Report: the documentation promised errors that name the extra, and the log had only names of exceptions."""
+    monkeypatch.setattr("otel_agenteval.cli.diagnosis.configuration.installed", lambda module: False)
+    (tmp_path / "agenteval.yaml").write_text(
+        "outlets: {store: 'postgresql://x@127.0.0.1:1/x'}\njudge: {queue: {backend: redis, url: 'redis://127.0.0.1:1'}}\n"
+    )
+    code, said = doctor(tmp_path, "--config", "agenteval.yaml")
+    assert code == 1
+    assert "otel-agenteval[postgres]" in said
+    assert "otel-agenteval[redis]" in said
+
+
+def test_log_names_a_missing_extra(caplog: pytest.LogCaptureFixture) -> None:
+    error = MissingExtra("a queue in Redis", "redis")
+    assert not unreachable(error)
+    InternalErrors().report("judge_queue", error)
+    assert "otel-agenteval[redis]" in caplog.text
+    assert "otel-agenteval[redis]" in loggable(error)
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,10 @@ def test_a_task_can_read_its_case() -> None:
         (["eval", "qa.csv"], "score them with `otel-agenteval experiment recorded qa.csv`"),
         (["ui", "qa.csv"], "score them with `otel-agenteval experiment recorded qa.csv`"),
         (["eval", "other.csv"], "`otel-agenteval experiment recorded other.csv --columns output=answer`"),
-        (["experiment", "recorded", "other.csv"], "must have a column output, got"),
+        (
+            ["experiment", "recorded", "other.csv"],
+            "other.csv: must have a column output, got question, answer. Name the column of the answers: --columns output=answer",
+        ),
         (["experiment", "recorded", "qa.csv", "--columns", "output=reply"], "--columns: output=reply: must be NAME=COLUMN"),
         (["experiment", "recorded", "qa.csv", "--columns", "output"], "--columns: output=: must be NAME=COLUMN"),
     ],
@@ -73,3 +76,18 @@ def test_errors_name_the_command_or_the_column(
     Path("other.csv").write_text("question,answer\nhi,ho\n")
     assert main(args) in (1, 2)
     assert says in capsys.readouterr().err
+
+
+def test_comparison_is_printed_if_no_report_has_it(tmp_path: Path, capsys: Capture) -> None:
+    """Report: two prompts were compared with ``--baseline`` and ``--format jsonl``, and nothing was shown."""
+    (tmp_path / "qa.csv").write_text(CSV)
+    before, after = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+    run = ["experiment", "recorded", str(tmp_path / "qa.csv"), "--metrics", "code_equals_ground_truth", "--format", "jsonl"]
+    assert main([*run, "--out", str(before)]) == 0
+    assert "against" not in capsys.readouterr().err
+    assert main([*run, "--out", str(after), "--baseline", str(before)]) == 0
+    assert "against a.jsonl" in capsys.readouterr().err
+    assert main([*run, "--out", str(after), "--baseline", str(before), "--format", "table"]) == 0
+    found = capsys.readouterr()
+    assert "against a.jsonl" in found.out
+    assert "against" not in found.err

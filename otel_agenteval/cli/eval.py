@@ -38,10 +38,11 @@ def run(args: argparse.Namespace) -> int:
     warn_of_unread_columns(references.columns, cases, both)
     judge, embedder, budget = open_models(config, both)
     watch = watched(args, both)
+    formats = args.format or ["jsonl"]
     baseline = None if args.baseline is None else Run.read(args.baseline, scale=config.scale)
     reading, results = Reading(progress()), Run(config.scale)
     inputs = [*args.files, args.config or "-"]
-    with open_outputs(args.format or ["jsonl"], args.out, inputs, content=not args.no_content, scale=config.scale) as outputs:
+    with open_outputs(formats, args.out, inputs, content=not args.no_content, scale=config.scale) as outputs:
         keeps = baseline is not None or args.gate or any(output.needs_run for output in outputs)
         work = Evaluation(
             config,
@@ -66,4 +67,4 @@ def run(args: argparse.Namespace) -> int:
         if not code:
             for output in outputs:
                 output.finish(report)
-    return code or gated(args, report)
+    return code or gated(args, report, formats)

@@ -21,6 +21,7 @@ from ..instrumentation.case_script import COLUMNS, cases_with_turns, columns_of
 from ..instrumentation.experiment import evaluate, recorded_answer
 from ..report import Run, open_outputs
 from ..report.experiment import Interrupted
+from ..turns.recordings import ANSWER_KEYS
 from . import FAILED, INTERRUPTED, OK, UNUSABLE
 from .evaluation import Evaluation, chosen
 from .options import scored_config
@@ -62,6 +63,7 @@ def run(args: argparse.Namespace) -> int:
     metrics, whole = chosen(config, args.metrics)
     dataset = _renamed(args.dataset, args.columns) if args.columns else args.dataset
     cases = list(cases_in(dataset))
+    task = _task(args.task)
     evaluated = [*metrics, *whole]
     if whole and all(case.input is not None for case in cases):
         evaluated = metrics
@@ -71,13 +73,15 @@ def run(args: argparse.Namespace) -> int:
     of_cases = CaseMetrics(config, metrics, cases_with_turns(cases))
     evaluated = [*of_cases.by_name, *evaluated[len(metrics) :]]
     columns = set().union(*map(columns_of, cases), ReferenceSources(config).columns - {*COLUMNS})
+    if task is recorded_answer and "output" not in columns:
+        raise ConfigError(_no_answers(args.dataset))
     warn_of_unread_columns(columns - {"output"}, of_cases, evaluated)
     judge, embedder, budget = open_models(config, evaluated)
     watch = watched(args, evaluated)
+    formats = args.format or ["table"]
     baseline = None if args.baseline is None else Run.read(args.baseline, scale=config.scale)
-    task = _task(args.task)
     with open_outputs(
-        args.format or ["table"], args.out, [args.dataset, args.config or "-"], content=not args.no_content, scale=config.scale
+        formats, args.out, [args.dataset, args.config or "-"], content=not args.no_content, scale=config.scale
     ) as outputs:
         interrupted = False
         try:
@@ -104,7 +108,7 @@ def run(args: argparse.Namespace) -> int:
         print(f"interrupted: the reports have {len(found.trials)} of {len(cases) * args.repetitions} trials", file=sys.stderr)
         return INTERRUPTED
     raised = any(trial.error for trial in found.trials)
-    return gated(args, report) or (FAILED if raised else OK)
+    return gated(args, report, formats) or (FAILED if raised else OK)
 
 
 @contextmanager
@@ -131,6 +135,13 @@ def _renamed(dataset: str, columns: str) -> list[dict[str, Any]]:
             )
     new = {column: name for name, column in names.items()}
     return [{new.get(column, column): value for column, value in row.items()} for row in rows]
+
+
+def _no_answers(dataset: str) -> str:
+    """Return the error for a data set without answers."""
+    known = dict.fromkeys(column for _, row in rows_in(dataset, "dataset") for column in row)
+    answers = next((name for name in ANSWER_KEYS if name in known), "COLUMN")
+    return f"{dataset}: must have a column output, got {', '.join(known)}. Name the column of the answers: --columns output={answers}"
 
 
 def _task(name: str) -> Callable[..., Any]:

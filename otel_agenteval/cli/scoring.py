@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..config.root import Config
-from ..core.display import escaped
+from ..core.display import LINES, escaped
 from ..core.errors import ConfigError
 from ..evaluation.case_metrics import EXPECTED_VALUE, CaseMetrics
 from ..evaluation.references import unread_columns
@@ -18,6 +18,7 @@ from ..metrics.bound_metric import BoundMetric, asked_in
 from ..metrics.registry import resolve
 from ..report import Report, Run, compare, unevaluated_gates
 from ..report.differences import causes_of
+from ..report.table import render_comparison
 from . import FAILED, OK
 from .options import add_scored_config, names_of
 
@@ -132,8 +133,13 @@ def reported(args: argparse.Namespace, run: Run, metrics: Sequence[BoundMetric],
     return Report(run, comparison, unevaluated)
 
 
-def gated(args: argparse.Namespace, report: Report) -> int:
-    """Print the failed gates, and return the exit code."""
+_WITH_COMPARISON = frozenset(("table", "markdown", "html"))
+
+
+def gated(args: argparse.Namespace, report: Report, formats: Sequence[str]) -> int:
+    """Print the failed gates, and the comparison if no report has it. Return the exit code."""
+    if report.comparison is not None and _WITH_COMPARISON.isdisjoint(formats):
+        print(escaped(render_comparison(report.comparison), LINES), end="", file=sys.stderr)
     if not args.gate or not report.failures:
         return OK
     for failure in report.failures:

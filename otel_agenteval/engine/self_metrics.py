@@ -7,6 +7,7 @@ import platform
 from collections import Counter
 
 from ..core import forks, semconv
+from ..core.errors import MissingExtra
 from ..core.telemetry import Telemetry
 from ..core.version import __version__
 from ..outlets.fan_out import FanOut
@@ -33,7 +34,10 @@ class InternalErrors:
         """Count an error of a component, and log the first one without content."""
         self.counts[where] += 1
         if self.counts[where] == 1:
-            kind, exc_info = type(error).__name__, _log.isEnabledFor(logging.DEBUG)
+            kind, exc_info = (
+                str(error) if isinstance(error, MissingExtra) else type(error).__name__,
+                _log.isEnabledFor(logging.DEBUG),
+            )
             _log.warning("%s failed: %s (further failures are only counted)", where, kind, exc_info=exc_info)
 
 

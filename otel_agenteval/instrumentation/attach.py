@@ -233,5 +233,6 @@ def warn_no_provider() -> None:
     """Log a warning once per process."""
     _log.warning(
         "instrument(): no SDK TracerProvider found, so no turns are evaluated. Call instrument() after "
-        "opentelemetry.trace.set_tracer_provider(...), or pass tracer_provider=..., or create_provider=True for a quickstart."
+        "opentelemetry.trace.set_tracer_provider(...), or pass tracer_provider=..., or create_provider=True for a quickstart. "
+        "If you start with opentelemetry-instrument, run: pip install opentelemetry-distro"
     )

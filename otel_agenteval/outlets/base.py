@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..config.types import KeyPath
 from ..core.clock import SYSTEM_CLOCK, Clock
-from ..core.errors import StoreError, Unusable
+from ..core.errors import MissingExtra, StoreError, Unusable
 from ..core.files import warn_of_fault
 from ..core.semconv import EMIT_RECORDS
 from ..core.telemetry import Telemetry
@@ -36,7 +36,7 @@ def loggable(error: BaseException) -> str:
         why = f"{error.filename}: {error.strerror}"
     elif isinstance(error, Unusable):
         why = error.reason
-    elif isinstance(error, StoreError) or any(kind.__module__ == "sqlite3" for kind in type(error).__mro__):
+    elif isinstance(error, (StoreError, MissingExtra)) or any(kind.__module__ == "sqlite3" for kind in type(error).__mro__):
         why = str(error)
     return f"{type(error).__name__}: {why}" if why else type(error).__name__
 

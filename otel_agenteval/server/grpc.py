@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import re
 import struct
 from collections.abc import Mapping
 from concurrent.futures import Executor
@@ -47,13 +48,17 @@ _LAST_CALLS = 30.0
 _WINDOW = 2**31 - 1
 """Flow control lets senders send everything: the memory budget and the socket limit what is unread."""
 _READ, _FIRST_READ = 256 * 1024, 4 * 1024
-_PREFACE, _LARGEST_FRAME = 24, 16 * 1024
+_PREFACE, _LARGEST_FRAME = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 16 * 1024
 _FRAME = struct.Struct(">BHBBI")
 _DATA, _HEADERS = 0x0, (0x1, 0x9)
 _END_STREAM, _END_HEADERS, _PADDED = 0x1, 0x4, 0x8
 _PREFIX = struct.Struct(">?I")
 _LEAVE = struct.pack(">IBIII", 8 << 8 | 0x7, 0, 0, _WINDOW, 0)
 """A frame GOAWAY: no further calls on this connection, but those that are on their way count."""
+_GRPC_ONLY = "this port accepts only gRPC; send OTLP/HTTP to serve.http (default port 14318)"
+_HTTP1 = re.compile(rb"[A-Z]{3,7} /")
+_HTTP1_ANSWER = f"HTTP/1.1 400 {_GRPC_ONLY}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n".encode()
+"""The answer to HTTP/1. Exporters log the text in the status line."""
 
 
 class GrpcServer(SocketListener):
@@ -121,7 +126,7 @@ class _GrpcConnection(asyncio.BufferedProtocol):
         self._rest = b""
         self._calls: dict[int, _GrpcCall] = {}
         self._strikes = self._received = self._header_bytes = 0
-        self._has_begun = False
+        self._has_begun = self._is_refused = False
         self._leaving = False
         self._protocol: Any = None
 
@@ -141,10 +146,9 @@ class _GrpcConnection(asyncio.BufferedProtocol):
         }
         protocol.local_settings = Settings(client=False, initial_values=limits)
         protocol.decoder.max_header_list_size = METADATA
-        protocol.initiate_connection()
+        protocol.initiate_connection()  # sent after the client's preface, so that HTTP/1 gets an answer
         protocol.increment_flow_control_window(_WINDOW - 65_535)
         self._timer = self._loop.call_later(HEAD_TIMEOUT, self._leave_unless_known)
-        self._flush()
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._protocol is not None:
@@ -173,7 +177,7 @@ class _GrpcConnection(asyncio.BufferedProtocol):
         return buffer[left : _READ if self.is_known else left + _FIRST_READ]
 
     def buffer_updated(self, nbytes: int) -> None:
-        if self._protocol is None:  # refused
+        if self._protocol is None or self._is_refused:
             return
         try:
             self._rest = self._frames(self._server.buffer[: len(self._rest) + nbytes])
@@ -200,7 +204,8 @@ class _GrpcConnection(asyncio.BufferedProtocol):
     def _leave(self, after: float = 1.0) -> None:
         """Close the connection once no call is running, and none has begun in the last seconds."""
         self._leaving = True
-        self._transport.write(_LEAVE)
+        if self._has_begun:
+            self._transport.write(_LEAVE)
         self._timer.cancel()
         self._timer = self._loop.call_later(after, self._close_if_done, _LAST_CALLS)
 
@@ -216,14 +221,19 @@ class _GrpcConnection(asyncio.BufferedProtocol):
         self._timer = self._loop.call_later(WRITE_TIMEOUT, self.abort)  # for a sender that doesn't read what is left
 
     def _flush(self) -> None:
-        self._transport.write(self._protocol.data_to_send())
+        if self._has_begun:
+            self._transport.write(self._protocol.data_to_send())
 
     def _frames(self, data: memoryview) -> bytes:
         """Handle frames, and return the incomplete last one. Raises ProtocolError."""
         at = 0
-        if not self._has_begun and len(data) >= _PREFACE:
-            self._parse(data[:_PREFACE])
-            self._has_begun, at = True, _PREFACE
+        if not self._has_begun:
+            if not _PREFACE.startswith(bytes(data[: len(_PREFACE)])):
+                self._refuse_other_protocol(data)
+                return b""
+            if len(data) >= len(_PREFACE):
+                self._parse(_PREFACE)
+                self._has_begun, at = True, len(_PREFACE)
         while self._has_begun and len(data) - at >= _FRAME.size:
             high, low, kind, flags, stream = _FRAME.unpack_from(data, at)
             begin = at + _FRAME.size
@@ -243,6 +253,17 @@ class _GrpcConnection(asyncio.BufferedProtocol):
             at = end
         return bytes(data[at:])
 
+    def _refuse_other_protocol(self, data: memoryview) -> None:
+        """Answer HTTP/1. Raises ProtocolError for anything else."""
+        if _HTTP1.match(data) is None:
+            raise ProtocolError
+        self._is_refused = True
+        caller.set(Caller.of({}, self.client))
+        self._receiver.refused("grpc", "other", Refused("bad_type", _GRPC_ONLY, None))
+        self._transport.write(_HTTP1_ANSWER)
+        self._timer.cancel()
+        self._timer = self._loop.call_later(1.0, self._close)  # at once, an unread body would make the kernel discard the answer
+
     def _parse(self, frame: bytes | memoryview) -> None:
         for event in self._protocol.receive_data(frame):
             if isinstance(event, RequestReceived):
@@ -261,7 +282,7 @@ class _GrpcConnection(asyncio.BufferedProtocol):
         signal = _METHODS.get(named.get(":path", ""))
         try:
             if named.get(":method") != "POST" or not named.get("content-type", "").startswith("application/grpc"):
-                raise Refusal("bad_type", "this port is for calls of gRPC")
+                raise Refusal("bad_type", _GRPC_ONLY)
             if signal is None:
                 raise Refusal("not_found", "unknown method; export traces or logs with OTLP")
             tenant = receiver.authorize(named.get("authorization"))

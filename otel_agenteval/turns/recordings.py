@@ -219,7 +219,8 @@ class RecordingErrors:
         self._held.clear()
 
 
-_ANSWER_KEYS = ("output", "actual_output", "answer", "response", "prediction")
+ANSWER_KEYS = ("output", "actual_output", "answer", "response", "prediction")
+"""Columns of answers, most likely ones first."""
 _CASE_KEYS = frozenset(("case_id", "input", "ground_truth", "references", "expected_output"))
 _HEAD = 16_384
 
@@ -244,7 +245,7 @@ def _kind_of(path: str, fault: str) -> str:
     if isinstance(row, dict) and {"metric", "turn_id"} <= row.keys():
         return f"scores; `otel-agenteval ui {path}` shows them"
     columns = set(row) if isinstance(row, dict) else {name.strip(' "') for name in first.split(",")}
-    answers = [name for name in _ANSWER_KEYS if name in columns]
+    answers = [name for name in ANSWER_KEYS if name in columns]
     if answers:
         more = "" if answers[0] == "output" else f" --columns output={answers[0]}"
         return f"a data set with answers; score them with `otel-agenteval experiment recorded {path}{more}`"

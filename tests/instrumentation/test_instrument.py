@@ -149,6 +149,7 @@ def test_without_an_sdk_provider_it_warns_once_with_the_fix(monkeypatch, caplog)
     (record,) = caplog.records
     assert "set_tracer_provider" in record.getMessage()
     assert "create_provider=True" in record.getMessage()
+    assert record.getMessage().endswith("pip install opentelemetry-distro")
 
 
 def test_a_handle_that_is_off_answers_everything(monkeypatch):

@@ -61,6 +61,24 @@ def test_a_connection_without_a_call_is_closed(monkeypatch: pytest.MonkeyPatch) 
                     pass
 
 
+def test_http1_on_the_grpc_port_is_refused_with_the_right_port(caplog: pytest.LogCaptureFixture) -> None:
+    """Report: an exporter of OTLP/HTTP logged bytes of HTTP/2 and retried, and the sidecar logged nothing."""
+    with Sidecar() as own:
+        with connected(own, "grpc") as client:
+            client.sendall(b"POST /v1/traces HTTP/1.1\r\ncontent-length: 100000\r\n\r\n" + bytes(50_000))
+            client.sendall(bytes(50_000))
+            answer = b"".join(iter(lambda: client.recv(4_096), b""))
+        assert answer.startswith(b"HTTP/1.1 400 this port accepts only gRPC; send OTLP/HTTP to serve.http")
+        for sent in (b"\x16\x03\x01", b"GET", PREFACE[:10] + b"?"):
+            with connected(own, "grpc") as client:
+                client.sendall(sent)
+                with contextlib.suppress(ConnectionError):
+                    assert client.recv(1) == b""
+        assert own.service.receiver.outcomes["grpc", "other", "bad_type"] == 1
+        assert call(own, turn_of(1)) == b""
+    assert "serve.http (default port 14318)" in caplog.text
+
+
 def test_senders_connect_again_after_a_while_and_lose_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that they discover added servers."""
     monkeypatch.setattr("otel_agenteval.server.grpc.HEAD_TIMEOUT", 0.05)

@@ -10,7 +10,7 @@ from typing import Any
 from ...config.root import Config
 from ...config.section import Option, Section, kind_of, options_of
 from ...config.types import FILE
-from ...core.extras import extra_installed
+from ...core.extras import extra_installed, installed
 from ...engine.selected import Selected
 from ...judging.models import embedder_from, judge_from
 from ...judging.models.probe import probe
@@ -42,6 +42,16 @@ def option_findings(config: Config) -> Findings:
         ):
             number = f"{value * 1000:g}"
             yield DoctorFinding(NOTE, f"{path}: means {number} ms", f"write {number}s for seconds, or {number}ms to be clear")
+    yield from _server_findings(config)
+
+
+def _server_findings(config: Config) -> Findings:
+    """Yield the extras that configured servers need and that aren't installed."""
+    store = config.outlets.store
+    if store is not None and is_address(store.path) and not installed("psycopg"):
+        yield DoctorFinding(BAD, "outlets.store: PostgreSQL needs an extra", "pip install 'otel-agenteval[postgres]'")
+    if config.judge.queue.backend == "redis" and not installed("redis"):
+        yield DoctorFinding(BAD, "judge.queue.backend: Redis needs an extra", "pip install 'otel-agenteval[redis]'")
 
 
 def _texts(value: Any, path: str) -> Iterator[tuple[str, str]]:

@@ -68,6 +68,8 @@ def normal(url: str) -> str:
 
 def unreachable(error: BaseException) -> bool:
     """Return True for a temporary error: no connection, a failover, a starting server, no memory."""
+    if isinstance(error, ConfigError):  # such as a missing redis-py
+        return False
     from redis import exceptions as known
 
     passing = (known.ConnectionError, known.TimeoutError, known.ReadOnlyError, known.OutOfMemoryError, known.TryAgainError)
