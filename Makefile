@@ -7,7 +7,8 @@
 # make coverage  what the last `make test-all COVER=yes` ran of the package, held against pyproject.toml
 # make wheel     the built package with the lowest versions that it declares: core tests in a clean environment
 # make lint      ruff (rules and format), spelling, prose and mypy                           (make lint ARGS="--show 20" lists flagged sentences)
-# make house     the structure of the package: lines, import circles, complex functions, repeated names   (make house ARGS=--show)
+# make house     the structure of the package: lines and budget of each room, import circles, complex functions, repeated names, frames of the
+#                busiest walks   (make house ARGS=--show)
 # make unseen    what each dialect is worth: the facts that are lost without it                       (make unseen ARGS="--without mlflow")
 # make bench     what collecting and scoring costs                                           (make bench AGAINST=../other-checkout ARGS=--check PEERS=yes)
 # make hosts     one agent under every kind of host program, on every Python here, with the oldest and the newest SDK
@@ -124,6 +125,7 @@ lint: $(DEV)
 
 house: $(DEV)
 	@$(BIN)/python scripts/house.py $(ARGS)
+	@$(BIN)/python scripts/walks.py
 
 unseen: $(DEV)
 	@echo "==> leaving out one dialect after the other, then all (a minute or two)"

@@ -1,9 +1,10 @@
 """Measure the structure of the package, and hold each figure to a limit.
 
-    python scripts/house.py          one row for each figure; exit status 1 above a limit of [tool.house] in pyproject.toml
+    python scripts/house.py          the lines of each room beside its budget, and one row for each figure; exit status 1 above a limit of [tool.house] in pyproject.toml
     python scripts/house.py --show   the same, with the places behind each figure
 
-Figures of size have no limit, because a new dialect or test may well pay for itself. The other limits only go down.
+A change that exceeds a room's budget raises the budget in the same commit, and its message gives the reason. The sum of the budgets
+may not rise: delete first, then add. The limits of the figures only go down.
 """
 
 from __future__ import annotations
@@ -35,6 +36,22 @@ MOST_LITERALS = 20
 def lines_of(*folders: Path) -> int:
     """Return the number of lines of Python below some folders."""
     return sum(len(path.read_bytes().splitlines()) for folder in folders for path in folder.rglob("*.py"))
+
+
+def rooms() -> list[Path]:
+    """Return the folders of the package's rooms."""
+    return sorted(path for path in PACKAGE.iterdir() if (path / "__init__.py").exists())
+
+
+def print_budgets(budgets: dict[str, int]) -> None:
+    """Print the lines of each room beside its budget, and the rooms above theirs in one line."""
+    lines = {path.name: lines_of(path) for path in rooms()}
+    for room, count in sorted(lines.items(), key=lambda row: -row[1]):
+        print(f"{room:<34} {count:>7,}  budget {budgets.get(room, 0):>6,}")
+    print(f"{'all rooms':<34} {sum(lines.values()):>7,}  budget {sum(budgets.values()):>6,}")
+    over = [f"{room} by {count - budgets.get(room, 0):,}" for room, count in lines.items() if count > budgets.get(room, 0)]
+    if over:
+        print(f"OVER BUDGET: {', '.join(over)}. Delete lines, or raise [tool.house.budgets] and give the reason in the commit message.")
 
 
 def module_of(path: Path) -> str:
@@ -113,14 +130,13 @@ def figures(called_elsewhere: list[str]) -> dict[str, tuple[int, list[str]]]:
     lists = [place for path, tree in trees.items() for place in literal_lists(path, tree)]
     complex_ones = cognitive()
     unused = unused_names(trees.values(), called_elsewhere)
-    rooms = [path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()]
     dialects = [path.name for path in (PACKAGE / "dialects").glob("*.py")]
     return {
         "package-lines": (lines_of(PACKAGE), []),
         "metrics-lines": (lines_of(PACKAGE / "metrics"), []),
         "test-and-script-lines": (lines_of(ROOT / "tests", ROOT / "scripts"), []),
         "dialect-modules": (len(dialects), []),
-        "rooms": (len(rooms), []),
+        "rooms": (len(rooms()), []),
         "import-circles": (len(found), found),
         f"functions-above-complexity-{MOST_COGNITIVE}": (len(complex_ones), complex_ones),
         "class-names-used-twice": (len(doubled), doubled),
@@ -135,6 +151,8 @@ def main() -> int:
     parser.add_argument("--show", action="store_true", help="print the places behind each figure")
     arguments = parser.parse_args()
     limits = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["house"]
+    limits.pop("walks")
+    print_budgets(limits.pop("budgets"))
     status = 0
     for name, (value, places) in figures(limits.pop("called-elsewhere")).items():
         over = value > limits.get(name, value)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 
-class Batch(NamedTuple):
+class QueuedBatch(NamedTuple):
     """Items that the worker handles together, without discarded ones."""
 
     items: list[Any]
@@ -70,7 +70,7 @@ class WorkQueue:
             self._items.append((item, size))
         return True
 
-    def next_batch(self, most: int) -> Batch:
+    def next_batch(self, most: int) -> QueuedBatch:
         items: list[Any] = []
         count = size = 0
         while count < most:
@@ -82,9 +82,9 @@ class WorkQueue:
             size += item_size
             if item is not None:
                 items.append(item)
-        return Batch(items, count, size)
+        return QueuedBatch(items, count, size)
 
-    def finish(self, batch: Batch, left: Sequence[Any]) -> None:
+    def finish(self, batch: QueuedBatch, left: Sequence[Any]) -> None:
         """Count a batch as handled. The ``left`` items return to the head of the queue."""
         with self._lock:
             self.handled += batch.length - len(left)
