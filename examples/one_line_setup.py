@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 import otel_agenteval as oa
 
-FACTS = "You guide visitors. The tower was finished in 1889 and is 324 metres high."
+FACTS = "You guide visitors. The tower was finished in 1889 and is 324 metres high: https://tower.example/facts"
 
 
 def set_up_opentelemetry() -> InMemorySpanExporter:
@@ -29,9 +29,9 @@ def set_up_opentelemetry() -> InMemorySpanExporter:
 
 
 def agent(question: str) -> str:
-    """An instrumented agent that says another number than the one it was given."""
+    """An instrumented agent that invents a link."""
     tracer = trace.get_tracer("my.agent")
-    answer = "The tower is 331 metres high."
+    answer = "The tower is 324 metres high. See https://big-tower.example/facts."
     with tracer.start_as_current_span("invoke_agent guide") as run:
         run.set_attributes({"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "guide"})
         with tracer.start_as_current_span("chat small-model") as call:

@@ -51,7 +51,9 @@ def print_budgets(budgets: dict[str, int]) -> None:
     print(f"{'all rooms':<34} {sum(lines.values()):>7,}  budget {sum(budgets.values()):>6,}")
     over = [f"{room} by {count - budgets.get(room, 0):,}" for room, count in lines.items() if count > budgets.get(room, 0)]
     if over:
-        print(f"OVER BUDGET: {', '.join(over)}. Delete lines, or raise [tool.house.budgets] and give the reason in the commit message.")
+        print(
+            f"OVER BUDGET: {', '.join(over)}. Delete lines, or raise [tool.house.budgets] and give the reason in the commit message."
+        )
 
 
 def module_of(path: Path) -> str:

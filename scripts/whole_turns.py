@@ -28,6 +28,8 @@ LABELED = (
     "unknown_tool", "empty_answer", "turn_error", "refusal", "ungrounded_numbers",
 )  # fmt: skip
 """Detectors with labels, without ``code_``."""
+_OPTIONAL = ("code_ungrounded_numbers",)
+"""Detectors that aren't default metrics."""
 _TURN_SIZE = range(3_000, 5_200)
 """Characters of JSON of the turns whose cost is measured."""
 _ROUNDS = 5
@@ -64,6 +66,8 @@ class Counts:
     innocent: int = 0
     false_alarms: int = 0
     ordinary_alarms: int = 0
+    alarms: int = 0
+    """Alarms on all turns, with and without a label."""
     missed_ids: list[str] = field(default_factory=list)
     false_ids: list[str] = field(default_factory=list)
 
@@ -89,7 +93,7 @@ def evaluate(half: str) -> Result:
     Raises:
         RuntimeError: If a metric fails.
     """
-    metrics = {name.removeprefix("code_"): live_metric(name, {}) for name in default_pack()}
+    metrics = {name.removeprefix("code_"): live_metric(name, {}) for name in (*default_pack(), *_OPTIONAL)}
     counts = {name: Counts() for name in LABELED}
     cases = list(turns(half))
     total, alarmed = 0, 0
@@ -110,6 +114,7 @@ def evaluate(half: str) -> Result:
 
 
 def _count(of: Counts, case: Mapping[str, Any], name: str, alarm: bool) -> None:
+    of.alarms += alarm
     label = case["labels"].get(name, False if case["ordinary"] else None)
     if label is None:
         return
@@ -133,11 +138,12 @@ def costs() -> dict[str, float]:
     """
     texts = [json.dumps(case["turn"]) for half in ("train", "test") for case in turns(half) if case["ordinary"]]
     texts = [text for text in texts if len(text) in _TURN_SIZE]
-    metrics = {name: live_metric(name, {}) for name in default_pack()}
+    metrics = {name: live_metric(name, {}) for name in (*default_pack(), *_OPTIONAL)}
+    default = [metric for name, metric in metrics.items() if name not in _OPTIONAL]
     least = dict.fromkeys(("json", *metrics, "all"), float("inf"))
     for _ in range(_ROUNDS):
         least["json"] = min(least["json"], _timed(json.loads, texts))
-        for name, chosen in {**{name: [metric] for name, metric in metrics.items()}, "all": [*metrics.values()]}.items():
+        for name, chosen in {**{name: [metric] for name, metric in metrics.items()}, "all": default}.items():
             read = [oa.Turn.from_dict(json.loads(text)) for text in texts]
             least[name] = min(least[name], _timed(partial(_run, chosen), read))
     return {name.removeprefix("code_"): seconds / least["json"] for name, seconds in least.items() if name != "json"}
@@ -153,6 +159,19 @@ def _timed(work: Any, items: Sequence[Any]) -> float:
     for item in items:
         work(item)
     return time.thread_time() - start
+
+
+def cascade(result: Result) -> list[str]:
+    """Return the figures of a judge that is only asked about turns with an unknown number."""
+    numbers = result.by_name["ungrounded_numbers"]
+    return [
+        f"A judge that is only called if `score.code_ungrounded_numbers < 1` reads {numbers.alarms} of these {result.turns} turns",
+        f"({numbers.alarms / result.turns:.0%}). They contain {numbers.found} of the {numbers.problems} turns with an invented number".replace(
+            "%)", " %)"
+        )
+        + f" ({numbers.found / numbers.problems:.0%}).".replace("%)", " %)"),
+        "To configure that, see [Call a judge about unknown numbers](../../guides/set-up-a-judge.md#call-a-judge-about-unknown-numbers).",
+    ]
 
 
 def share(part: int, whole: int) -> str:

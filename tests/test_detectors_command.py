@@ -150,7 +150,8 @@ def test_what_recurs_and_is_not_confirmed_is_suggested(conversations: str, label
 
 def test_accepted_settings_silence_their_patterns(tmp_path: Path, capsys: Capture) -> None:
     file, config = recorded(own_turns(), tmp_path / "own.json"), tmp_path / "c.yaml"
-    before = data_of(capsys, file)
+    config.write_text("metrics:\n  - code_ungrounded_numbers\n")
+    before = data_of(capsys, file, "--config", str(config))
     assert alarms(before) == {"code_repeated_tool_calls": 5, "code_ungrounded_numbers": 5}
     assert settings(before) == [("may_repeat", "look_up"), ("ignored", "### kcal")]
     assert (before["turns"], before["failed_turns"]) == (5, 5)
@@ -172,7 +173,8 @@ def test_accepted_settings_silence_their_patterns(tmp_path: Path, capsys: Captur
 
 
 def test_labels_count_right_alarms_and_prevent_a_suggestion(tmp_path: Path, capsys: Capture) -> None:
-    file, labels = recorded(own_turns(), tmp_path / "own.json"), tmp_path / "labels.jsonl"
+    file, labels, config = recorded(own_turns(), tmp_path / "own.json"), tmp_path / "labels.jsonl", tmp_path / "c.yaml"
+    config.write_text("metrics:\n  - code_ungrounded_numbers\n")
     turn_ids = [turn.turn_id for turn in oa.load_turns(file)]
     rows = [
         {"turn_id": turn_ids[0], "metric": "code_repeated_tool_calls", "label": "fail"},
@@ -180,7 +182,7 @@ def test_labels_count_right_alarms_and_prevent_a_suggestion(tmp_path: Path, caps
         {"turn_id": turn_ids[2], "label": "fail"},
     ]
     labels.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    data = data_of(capsys, file, "--labels", str(labels))
+    data = data_of(capsys, file, "--config", str(config), "--labels", str(labels))
     assert [(one["labeled"], one["right"]) for one in data["detectors"] if "labeled" in one] == [(2, 1)]
     assert settings(data) == [("ignored", "### kcal")]
     assert main(["detectors", file, "--labels", str(labels)]) == 0
@@ -210,7 +212,7 @@ def test_real_recordings_are_counted(tmp_path: Path, capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (["--accept", "3", "--config", "c.yaml"], "--accept: must be from 1 to 2, or all, got 3"),
+        (["--accept", "3", "--config", "c.yaml"], "--accept: must be from 1 to 1, or all, got 3"),
         (["--accept", "one", "--config", "c.yaml"], "--accept: must be numbers"),
         (["--accept", "1"], "--accept: requires --config FILE"),
         (["--accept", "1", "--config", "nowhere/c.yaml"], "--config: folder"),
@@ -243,6 +245,6 @@ def test_a_variable_that_replaces_the_metrics_is_named(tmp_path: Path, capsys: C
     monkeypatch.setenv("OTEL_AGENTEVAL_METRICS", "[code_repeated_tool_calls]")
     file, config = recorded(own_turns(), tmp_path / "own.json"), tmp_path / "c.yaml"
     config.write_text("metrics:\n  - code_ungrounded_numbers\n")
-    assert main(["detectors", file, "--config", str(config), "--accept", "2"]) == 2
+    assert main(["detectors", file, "--config", str(config), "--accept", "1"]) == 2
     assert "isn't in effect" in capsys.readouterr().err
     assert config.read_text() == "metrics:\n  - code_ungrounded_numbers\n"

@@ -25,7 +25,7 @@ from ..outlets.store.postgres import without_password
 from ..outlets.store.reader import StoreReader, Wanted, store_path
 from ..outlets.turn_text import colors_wanted, number_of
 from ..page.labels import Labels
-from ..report.detectors import DetectorReport, Suggestion, TurnAlarms, alarms_in
+from ..report.detectors import PATTERN_OF, DetectorReport, Suggestion, TurnAlarms, alarms_in
 from ..turns.recordings import Reading
 from ..turns.spool import Key
 from ..turns.spool import results as in_order
@@ -95,9 +95,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _report(args: argparse.Namespace, config: Config, labels: Mapping[tuple[str, str], bool]) -> tuple[DetectorReport, int]:
-    """Return the report on the default metrics without measures such as the latency, and the exit code of the reading."""
-    default = frozenset(group_of("default"))
-    detectors = [one for one in select_metrics(config) if one.metric.name in default and one.metric.unit == "1"]
+    """Return the report on the configured detectors, without measures such as the latency, and the exit code of the reading."""
+    known = frozenset((*group_of("default"), *PATTERN_OF))
+    detectors = [one for one in select_metrics(config) if one.metric.name in known and one.metric.unit == "1"]
     if not detectors:
         raise ConfigError("inline.metrics: contains no detector; use `default`, or name the metrics to count")
     names = [*dict.fromkeys(one.name for one in detectors)]

@@ -1,6 +1,6 @@
 """Alarms of detectors on an operator's own turns: how many, which patterns recur, and which settings silence them.
 
-A *pattern* is what the findings of several turns have in common, such as the host of a URL. Only the functions in :data:`_PATTERN_OF`
+A *pattern* is what the findings of several turns have in common, such as the host of a URL. Only the functions in :data:`PATTERN_OF`
 read a particular detector's findings.
 """
 
@@ -96,7 +96,7 @@ def _tool_at(turn: Turn, found: Evidence) -> str | None:
     return getattr(value_at(turn, path.partition(".")[0]), "name", None) if path.startswith("tool_calls[") else None
 
 
-_PATTERN_OF: Mapping[str, Callable[[Turn, Evidence], Pattern]] = {
+PATTERN_OF: Mapping[str, Callable[[Turn, Evidence], Pattern]] = {
     "code_pii_leakage": _contact,
     "code_repeated_tool_calls": _tool,
     "code_secret_leak": _secret,
@@ -132,7 +132,7 @@ def alarms_in(turn: Turn, scores: Sequence[Score], kinds: Collection[str]) -> Tu
 
 
 def _patterns(turn: Turn, score: Score, redactor: Redactor) -> Iterator[Pattern]:
-    pattern_of = _PATTERN_OF.get(score.metric, _place)
+    pattern_of = PATTERN_OF.get(score.metric, _place)
     findings = score.detail.get("findings") or ()
     for finding in findings:
         (found,) = evidence(turn, {"findings": [finding]}) or [Evidence(finding, "", "", "")]

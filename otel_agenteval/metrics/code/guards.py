@@ -483,7 +483,7 @@ def _link_at(output: str, written: str) -> Finding:
     return Finding("output", start, start + len(found), "url", text=excerpt(written, _SHOWN))
 
 
-@metric(needs=("output",), uses=("context", "history"), direction="neutral", groups=("default", "quality"), version="3")
+@metric(needs=("output",), uses=("context", "history"), direction="neutral", groups=("quality",), version="3")
 def code_ungrounded_numbers(turn: Turn, *, derived: bool = True, ignored: tuple[str, ...] = ()) -> float | Result:
     """Share of the answer's numbers that follow from the agent's sources. A signal without a verdict.
 
