@@ -83,12 +83,12 @@ def span() -> dict[str, float]:
 def _records_of(body: bytes) -> list[dict[str, Any]]:
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-    from otel_agenteval.spans.otlp import _proto_attributes
+    from otel_agenteval.spans.otlp import _proto_value
 
     message = ExportTraceServiceRequest.FromString(body)
     return [
         {"trace": one.trace_id.hex(), "span": one.span_id.hex(), "parent": one.parent_span_id.hex(), "name": one.name,
-         "start": one.start_time_unix_nano, "end": one.end_time_unix_nano, "attributes": dict(_proto_attributes(one.attributes))}
+         "start": one.start_time_unix_nano, "end": one.end_time_unix_nano, "attributes": {pair.key: _proto_value(pair.value, 0) for pair in one.attributes}}
         for group in message.resource_spans for scope in group.scope_spans for one in scope.spans
     ]  # fmt: skip
 

@@ -35,7 +35,7 @@ from otel_agenteval.engine.builder import engine_from
 from otel_agenteval.outlets.prometheus import PrometheusOutlet
 from otel_agenteval.server.process import tune
 from otel_agenteval.server.receiver import ExportRequest, Receiver
-from otel_agenteval.spans.otlp import Signal, _proto_attributes, _proto_value
+from otel_agenteval.spans.otlp import Signal, _proto_value
 from otel_agenteval.spans.split import split_spans
 
 ROUNDS = 9
@@ -51,12 +51,12 @@ def naive(body: bytes, signal: Signal = "traces") -> None:
         for group in ExportTraceServiceRequest.FromString(body).resource_spans:
             for scope in group.scope_spans:
                 for span in scope.spans:
-                    _proto_attributes(span.attributes)
+                    {pair.key: _proto_value(pair.value, 0) for pair in span.attributes}
     else:
         for group in ExportLogsServiceRequest.FromString(body).resource_logs:
             for scope in group.scope_logs:
                 for record in scope.log_records:
-                    _proto_attributes(record.attributes), _proto_value(record.body, 0)
+                    {pair.key: _proto_value(pair.value, 0) for pair in record.attributes}, _proto_value(record.body, 0)
 
 
 def naive_all(*requests: Request) -> None:

@@ -377,23 +377,20 @@ def _best(
     places = list(passages_in(text))
     if not places:
         return None
-    rated, called = rated or order_model().rate(text), may_be_called
+    rated = rated or order_model().rate(text)
     ranked = sorted(zip(rated.scores(places), places, strict=True), reverse=True)[:_TRIED]
-    tried = [each for each in ranked if each[0] + _CALLED * (called and each[0] > _UNLIKE) + _HIDDEN * hidden >= 0]
-    ratings = rated.distinct_scores([place for _, place in tried]) if tried else []
-    for (score, (start, end)), rating in zip(tried, ratings, strict=True):
-        evidence = _CALLED * (called and score > _UNLIKE) + _HIDDEN * hidden
-        if rating + evidence <= _LEAST or not _FEW_WORDS.search(text, start, end):
+    if not ranked or ranked[0][0] + _CALLED * (may_be_called and ranked[0][0] > _UNLIKE) + _HIDDEN * hidden < 0:
+        return None
+    called = may_be_called and ranked[0][0] > _UNLIKE and leaf is not None and leaf.is_called()  # faster than the ratings below
+    evidence = [_CALLED * (called and score > _UNLIKE) + _HIDDEN * hidden for score, _ in ranked]
+    tried = [(*each, more) for each, more in zip(ranked, evidence, strict=True) if each[0] + more >= 0]
+    ratings = rated.distinct_scores([place for _, place, _ in tried]) if tried else []
+    for (score, (start, end), more), rating in zip(tried, ratings, strict=True):
+        if rating + more <= _LEAST or not _FEW_WORDS.search(text, start, end):
             continue
-        if called:
-            called = leaf is not None and leaf.is_called()
-            evidence = _CALLED * (called and score > _UNLIKE) + _HIDDEN * hidden
-            if rating + evidence <= _LEAST:
-                continue
-        if leaf is not None and leaf.is_reported:
-            evidence -= _DOUBT
-        if score + evidence >= 0 and rating + evidence > _LEAST:
-            return start, end, rating + evidence > _SURE
+        doubted = more - _DOUBT * (leaf is not None and leaf.is_reported)
+        if score + doubted >= 0 and rating + doubted > _LEAST:
+            return start, end, rating + doubted > _SURE
     return None
 
 
