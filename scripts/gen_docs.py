@@ -312,13 +312,18 @@ def first_sight() -> str:
 
 
 def first_sight_table() -> str:
-    """Return the table of facts that were right at first sight, by agent."""
+    """Return the agents whose facts were all right at first sight, and a table of the others."""
     sets = json.loads(FIRST_SIGHT.read_text(encoding="utf-8"))
+    whole = sorted(name for name, one in sets.items() if one["right"] == one["facts"])
     rows = [
         f"| {name} | {one['facts']} | {100 * one['right'] / one['facts']:.1f} % | {one['wrong']} |"
         for name, one in sorted(sets.items(), key=lambda item: (-item[1]["right"] / item[1]["facts"], item[0]))
+        if name not in whole
     ]
-    return "| agent | facts | right before any fix | errors |\n|---|---|---|---|\n" + "\n".join(rows)
+    return (
+        f"For these {len(whole)} agents, all facts were right:\n\n" + "".join(f"- {name}\n" for name in whole) + "\n"
+        "| agent | facts | right before any fix | errors |\n|---|---|---|---|\n" + "\n".join(rows)
+    )
 
 
 def options(root: type[Section] = Config) -> str:

@@ -46,33 +46,34 @@ def page(seed: str) -> str:
         f"# Moving from {preset.title}\n",
         f"{facts['intro']} This page lists every name, parameter and difference. It is based on {preset.title} {facts['version']}.\n",
         *([f"## {START}\n\n{facts['start']}"] if "start" in facts else []),
-        "## Turn on its metrics\n",
+        "## Turn on the metrics\n",
         f"The [preset](../reference/metrics/other-tools.md#presets) `{seed}` runs {preset.title}'s metrics that work without parameters:\n",
         f"```yaml\npreset: {seed}\n```\n",
         f"```bash\notel-agenteval eval traces.jsonl --preset {seed}\n```\n",
-        "Add others under their own names. In Python:\n",
+        "Add other metrics under their own names. In Python:\n",
         f"```python\n{facts['python']}```\n",
-        f"## Where its parts are\n\n| {preset.title} | here |\n|---|---|",
+        f"## Equivalents\n\n| {preset.title} | otel-agenteval |\n|---|---|",
         *(f"| {theirs} | {_cell(ours)} |" for theirs, ours in facts["features"].items()),
         "\n## Names\n",
-        f"Each name works with the prefix `{seed}:`, and without it if no other system has the name. Thresholds are defaults.\n",
-        f"| {preset.title} | metric here | sets | threshold |\n|---|---|---|---|",
+        f"Each name works with the prefix `{seed}:`, and without the prefix if no other system uses the name. Thresholds are defaults.\n",
+        f"| {preset.title} | metric | preset parameters | threshold |\n|---|---|---|---|",
         *_name_rows(seed),
         "\n## Parameters\n",
-        f"An arrow leads from {preset.title}'s name of a parameter to the name here. Camel case works everywhere.\n",
+        f"`a` → b means that {preset.title}'s parameter `a` has the name b here. All names also work in camel case. Metrics that aren't listed have at most the parameter `threshold`.\n",
         "| metric | parameters |\n|---|---|",
         *(
-            f"| all that have it | {_cell(shown)} |"
-            for shown in [", ".join(_spelled(names.seeds().get(seed, ({}, {}))[0]))]
+            f"| all with such a parameter | {_cell(shown)} |"
+            for shown in ["; ".join(_spelled(names.seeds().get(seed, ({}, {}))[0]))]
             if shown
         ),
         *(
-            f"| {_linked(metric)} | {_parameters(seed, METRICS[metric], aliases[0])} |"
+            f"| {_linked(metric)} | {parameters} |"
             for metric, aliases in names_of(seed).items()
+            if (parameters := _parameters(seed, METRICS[metric], aliases[0])) not in ("none", "`threshold`")
         ),
-        f"\n## Differences\n\nMetrics that aren't listed compute what {preset.title} computes.\n\n| metric | difference |\n|---|---|",
+        f"\n## Differences\n\nAll other metrics give the same values as in {preset.title}.\n\n| metric | difference |\n|---|---|",
         *(f"| {_linked(metric)} | {_cell(said)} |" for metric, said in facts["differences"].items()),
-        "\nA metric without the data that it needs is skipped, and a metric that fails is an error. Neither counts as 0.",
+        "\nIf a metric lacks data, it is skipped. If it fails, its score is an error. Neither counts as 0.",
     ]
     return "\n".join(parts) + "\n"
 
@@ -104,13 +105,16 @@ def _parameters(seed: str, metric: Metric, alias: str) -> str:
     of_all, by_metric = names.seeds().get(seed, ({}, {}))
     own = by_metric.get(metric.name) or names.seed_spellings(seed, alias.partition(":")[2], metric.name, metric.parameters)
     special = {theirs: spelling for theirs, spelling in own.items() if of_all.get(theirs) is not spelling}
-    return _cell(", ".join([*(f"`{name}`" for name in metric.parameters), *_spelled(special)])) or "none"
+    return _cell("; ".join([", ".join(f"`{name}`" for name in metric.parameters), *_spelled(special)])) or "none"
 
 
 def _spelled(spellings: Spellings) -> Iterator[str]:
+    same: dict[str, list[str]] = {}
     for theirs, spelling in spellings.items():
         how = f"not supported: {spelling.how}" if isinstance(spelling, Unsupported) else spelled(spelling)
-        yield f"`{theirs}` → {how}"
+        same.setdefault(how, []).append(f"`{theirs}`")
+    for how, several in same.items():
+        yield f"{', '.join(several[:-1])}{' and ' if several[1:] else ''}{several[-1]} → {how}"
 
 
 def pages() -> Iterator[tuple[str, str]]:

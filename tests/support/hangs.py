@@ -378,7 +378,7 @@ THINGS: Mapping[str, Thing] = {
         hung_disk, lambda path: {"outlets": {"store": f"{path}.db"}}, "outlet store", hows=_BUT_SILENT
     ),
     "scraper": Thing(clients("/metrics"), lambda _: {}),
-    "reader of the page": Thing(clients("/api/v1/turns?limit=100"), lambda _: {}, lines=False),
+    "web UI client": Thing(clients("/api/v1/turns?limit=100"), lambda _: {}, lines=False),
 }  # fmt: skip
 
 
