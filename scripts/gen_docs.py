@@ -31,7 +31,7 @@ from otel_agenteval.cli import demo
 from otel_agenteval.cli.main import COMMANDS, build_parser, command_named
 from otel_agenteval.config.loader import variable_of
 from otel_agenteval.config.root import Config
-from otel_agenteval.config.section import Section, kind_of, option_paths, options_of, section_of, written
+from otel_agenteval.config.section import Section, file_form, kind_of, option_paths, options_of, section_of
 from otel_agenteval.core import semconv
 from otel_agenteval.dialects.capture import CAPTURES
 from otel_agenteval.instrumentation.attach import instrument
@@ -388,7 +388,7 @@ def _default_of(path: tuple[str, ...], root: type[Section]) -> str:
     field = options_of(section)[name]
     if field.default is ...:
         return "required"
-    default = written(field.default, field.metadata, field.annotation)
+    default = file_form(field.default, field.metadata, field.annotation)
     return default if isinstance(default, str) else json.dumps(default)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from otel_agenteval.core.lanes import Lane, LaneFull
+from otel_agenteval.core.threads import Lane, LaneFull
 
 
 @pytest.fixture

@@ -44,8 +44,8 @@ def run(source: Parquet, output: Output, scorer: Scorer, *, ray: str | None = No
         """Score and save a bucket on any node, and return counts and costs as JSON."""
         pa = require("pyarrow", feature="backfill", extra="backfill")
         table = pa.table(dict(zip(names, [column.to_arrow() for column in columns], strict=True)))
-        scored = score_bucket(Output(folder, 0), bucket.to_pylist()[0], [table], scorer_of(*copies), fingerprint)
-        return [json.dumps(asdict(scored))]
+        totals = score_bucket(Output(folder, 0), bucket.to_pylist()[0], [table], scorer_of(*copies), fingerprint)
+        return [json.dumps(asdict(totals))]
 
     number_of = daft.func.batch(return_dtype=daft.DataType.int64())(bucket_number)
     scored = daft.func.batch(return_dtype=daft.DataType.string())(score)

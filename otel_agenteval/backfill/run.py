@@ -24,7 +24,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ from ..core.extras import require
 from ..core.files import make_private
 from ..core.processes import Processes
 from .batch import Scorer, scorer_of
-from .sources import Source, bucket_of
+from .sources import Source, bucket_of, hex_of
 from .turn_scoring import ScoringTotals
 
 _BUCKET_BYTES = 256 * 2**20
@@ -75,7 +75,7 @@ class Output:
             raise AgentEvalError(f"{folder}: cannot be used: {error.strerror or error}") from None
 
     def is_done(self, bucket: int, keys: Sequence[str], fingerprint: str) -> bool:
-        done = self._note(bucket)
+        done = self._done_note(bucket)
         return done.get("source") == fingerprint and set(keys) <= set(done.get("metrics", ()))
 
     def is_complete(self, keys: Sequence[str], fingerprint: str) -> bool:
@@ -101,12 +101,12 @@ class Output:
             part = target.with_suffix(f".{os.getpid()}.tmp")
             parquet.write_table(results, part, compression="zstd")
             part.replace(target)
-        former = self._note(bucket)
+        former = self._done_note(bucket)
         covered = set(former.get("metrics", ())) if former.get("source") == fingerprint else set()
         note = {"source": fingerprint, "metrics": sorted(covered | set(keys))}
         _write(self.folder / "done" / f"{_name(bucket)}.json", json.dumps(note, indent=1))
 
-    def _note(self, bucket: int) -> dict[str, Any]:
+    def _done_note(self, bucket: int) -> dict[str, Any]:
         file = self.folder / "done" / f"{_name(bucket)}.json"
         found: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
         return found
@@ -194,9 +194,10 @@ class _Layout:
             pa = require("pyarrow", feature="backfill", extra="parquet")
             with _BucketWriter(note.parent, self._count) as writer:
                 for bucket in range(self._count):
-                    home = _home_in(scorer.conversations_in(self.tables(bucket)))
+                    conversations = scorer.conversations_in(self.tables(bucket))
                     for table in self.tables(bucket):
-                        homes = pa.array([home(trace_id) for trace_id in table.column("trace_id").to_pylist()], pa.string())
+                        traces = map(hex_of, table.column("trace_id").to_pylist())
+                        homes = pa.array([conversations.get(trace, trace) for trace in traces], pa.string())
                         writer.write(table, bucket_of(homes, self._count))
             _write(note, json.dumps(writer.counts))
         self.counts = json.loads(note.read_text())
@@ -232,15 +233,6 @@ class _BucketWriter(contextlib.ExitStack):
                 writer = self._writers[bucket, kind] = self.enter_context(ipc.new_stream(path, table.schema))
             writer.write_table(part)
             self.counts[bucket] += part.num_rows
-
-
-def _home_in(homes: Mapping[str, str]) -> Callable[[Any], str]:
-
-    def home(trace_id: Any) -> str:
-        text = trace_id.hex() if isinstance(trace_id, bytes) else str(trace_id or "").lower()
-        return homes.get(text, text)
-
-    return home
 
 
 def buckets_for(source: Source, jobs: int = 1) -> int:

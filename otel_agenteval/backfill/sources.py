@@ -67,11 +67,14 @@ def bucket_of(trace_ids: Any, count: int, shards: int = 1) -> np.ndarray:
     if pa.types.is_dictionary(trace_ids.type):
         trace_ids = trace_ids.cast(trace_ids.type.value_type)
     unique = pc.unique(trace_ids)
-    texts = [one.hex() if isinstance(one, bytes) else str(one or "").lower() for one in unique.to_pylist()]
-    hashes = np.array([zlib.crc32(text.encode()) for text in texts], dtype=np.uint32)
+    hashes = np.array([zlib.crc32(hex_of(one).encode()) for one in unique.to_pylist()], dtype=np.uint32)
     at = pc.index_in(trace_ids, unique).to_numpy(zero_copy_only=False)
     found: np.ndarray = (hashes[at.astype(np.int64)] // shards) % count if len(hashes) else np.zeros(0, dtype=np.int64)
     return found
+
+
+def hex_of(trace_id: Any) -> str:
+    return trace_id.hex() if isinstance(trace_id, bytes) else str(trace_id or "").lower()
 
 
 def _of_shard(table: Any, shard: tuple[int, int]) -> Any:

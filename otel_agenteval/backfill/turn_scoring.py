@@ -120,12 +120,12 @@ class TurnScoring:
         judged = [metric for metric in self._metrics if metric.asks]
         for metric in (metric for metric in judged if not metric.inner):
             if applies(metric.when, self.turn):
-                self._ask(metric, self._chance(metric))
+                self._judge(metric, self._chance(metric))
             else:
                 self._found[self._key(metric)] = InnerOutcome(metric.left_out(GATED), Chance(0.0, ""))
         for metric in (metric for metric in judged if metric.inner):
             if applies(metric.when, self.turn):
-                self._combine(metric)
+                self._compose(metric)
 
     def _compute(self, metric: BoundMetric, *, is_result: bool = True) -> None:
         score = score_one(metric, self.turn, self._sources)
@@ -134,13 +134,13 @@ class TurnScoring:
         if self._id(metric) in self._known:
             self.account.known += 1
         elif is_result:
-            self._keep(metric, score, None, ())
+            self._add_row(metric, score, None, ())
 
     def _chance(self, metric: BoundMetric) -> Chance:
         computed = conditions.Known([score for score in self.made if score.kind == "code"])
         return self._setup.rules.get(metric, EVERY_TURN).chance(self.turn, computed)
 
-    def _ask(self, metric: BoundMetric, chance: Chance, *, is_result: bool = True) -> None:
+    def _judge(self, metric: BoundMetric, chance: Chance, *, is_result: bool = True) -> None:
         """Evaluate a judged metric, unless its score exists or the turn is sampled out."""
         if is_result and self._id(metric) in self._known:
             self.account.known += 1
@@ -150,14 +150,14 @@ class TurnScoring:
             else:
                 detail = jsonio.loads(there["detail"]) if there.get("detail") else None
                 score = Score.of(metric._facts, there["value"], there["passed"], "ok", there["label"], None, detail, None, None)
-            self._note_made(metric, score, chance)
+            self._record(metric, score, chance)
         elif self._place >= chance.probability:
             self._found[self._key(metric)] = InnerOutcome(metric.left_out("sampled_out"), chance)
         else:
-            score, accounts, questions = self._asked(metric)
-            self._note_made(metric, score, chance)
+            score, accounts, questions = self._judged_score(metric)
+            self._record(metric, score, chance)
             if is_result:
-                self._keep(metric, score, chance.probability, accounts)
+                self._add_row(metric, score, chance.probability, accounts)
             account = self.account
             for tokens_read, tokens_written, cost in questions:
                 account.model_calls += 1
@@ -166,11 +166,11 @@ class TurnScoring:
                 account.unpriced += cost is None
                 account.metrics[metric.name] = account.metrics.get(metric.name, 0) + 1
 
-    def _note_made(self, metric: BoundMetric, score: Score, chance: Chance) -> None:
+    def _record(self, metric: BoundMetric, score: Score, chance: Chance) -> None:
         self._found[self._key(metric)] = InnerOutcome(score, chance)
         self.made.append(score)
 
-    def _asked(self, metric: BoundMetric) -> tuple[Score, Sequence[Any], Sequence[tuple[int, int, float | None]]]:
+    def _judged_score(self, metric: BoundMetric) -> tuple[Score, Sequence[Any], Sequence[tuple[int, int, float | None]]]:
         """Return a judged score, its judge calls, and the tokens and cost of each, estimated in a dry run."""
         setup = self._setup
         given = setup.judge if metric.metric.kind == "llm" else setup.embedder
@@ -186,7 +186,7 @@ class TurnScoring:
             return score, accounts, counting.questions
         return score, accounts, [(item.input_tokens or 0, item.output_tokens or 0, item.cost_usd) for item in accounts]
 
-    def _combine(self, metric: BoundMetric) -> None:
+    def _compose(self, metric: BoundMetric) -> None:
         if self._id(metric) in self._known:
             self.account.known += 1
             return
@@ -199,13 +199,13 @@ class TurnScoring:
             if one.metric.kind == "code":
                 self._compute(one, is_result=False)
             else:
-                self._ask(one, own, is_result=False)
+                self._judge(one, own, is_result=False)
         made = result_of(metric, own, self._found, conversation=self._whole)
         if made is None or why_missing(made.score) is not None:
             return
-        self._keep(metric, about(made.score, self.turn), made.chance.probability, ())
+        self._add_row(metric, about(made.score, self.turn), made.chance.probability, ())
 
-    def _keep(self, metric: BoundMetric, score: Score, probability: float | None, accounts: Sequence[Any]) -> None:
+    def _add_row(self, metric: BoundMetric, score: Score, probability: float | None, accounts: Sequence[Any]) -> None:
         if score.status == "skipped" or self._setup.dry:
             return
         turn = named_publicly(self.turn, self._setup.config.privacy.redact)

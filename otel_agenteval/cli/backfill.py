@@ -11,7 +11,7 @@ from ..backfill import cluster
 from ..backfill.batch import Scorer
 from ..backfill.run import Bar, Output, buckets_for
 from ..backfill.run import run as backfill
-from ..backfill.sources import Parquet, source_of
+from ..backfill.sources import Parquet, Source, source_of
 from ..backfill.turn_scoring import ScoringTotals
 from ..core.errors import ConfigError, refusal
 from ..core.processes import jobs_of
@@ -53,12 +53,7 @@ def run(args: argparse.Namespace) -> int:
     shard = _shard(args.shard)
     source = source_of(args.source, shard=shard)
     names = None if args.metrics is None else [name.strip() for name in args.metrics.split(",") if name.strip()]
-    if args.engine == "daft" and not (isinstance(source, Parquet) and shard == (0, 1)):
-        raise ConfigError("--engine: daft reads only Parquet files and distributes them itself. Leave out --shard")
-    if args.ray is not None and args.engine != "daft":
-        raise ConfigError("--ray: requires --engine daft")
-    if args.buckets is not None and args.buckets < 1:
-        raise ConfigError(refusal("--buckets", str(args.buckets), "must be a whole number from 1"))
+    _check(args, source, shard)
     scorer = Scorer(scored_config(args), names, dry=args.dry_run)
     if scorer.by_conversation and (shard[1] > 1 or args.engine == "daft"):
         scorer.close()
@@ -96,6 +91,15 @@ def run(args: argparse.Namespace) -> int:
         return OK
     print("no spans found in the source", file=sys.stderr)
     return UNUSABLE
+
+
+def _check(args: argparse.Namespace, source: Source, shard: tuple[int, int]) -> None:
+    if args.engine == "daft" and not (isinstance(source, Parquet) and shard == (0, 1)):
+        raise ConfigError("--engine: daft reads only Parquet files and distributes them itself. Leave out --shard")
+    if args.ray is not None and args.engine != "daft":
+        raise ConfigError("--ray: requires --engine daft")
+    if args.buckets is not None and args.buckets < 1:
+        raise ConfigError(refusal("--buckets", str(args.buckets), "must be a whole number from 1"))
 
 
 def _shard(text: str | None) -> tuple[int, int]:

@@ -8,7 +8,7 @@ import sys
 import textwrap
 from pathlib import Path
 
-from ..config.loader import RESERVED_ENV, effective_yaml, load_what_is_right
+from ..config.loader import RESERVED_ENV, effective_yaml, load_valid_part
 from ..core.errors import ConfigError, Faults
 from ..engine.selected import selected
 from ..evaluation.references import ReferenceSources
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     if not Path(file).exists():
         raise ConfigError(f"{file}: file not found")
     faults = Faults()
-    config = load_what_is_right(file, faults)
+    config = load_valid_part(file, faults)
     with faults:
         found = selected(config)
         for of_one_kind in (found.of_turns, found.of_conversations):

@@ -68,13 +68,9 @@ def run(args: argparse.Namespace) -> int:
     if code != OK or not report.turns:
         return code or UNUSABLE
     suggestions = report.suggestions()
-    bad = next((number for number in wanted if not 0 < number <= len(suggestions)), None)
-    if bad is not None:
-        allowed = f"must be from 1 to {len(suggestions)}, or all" if suggestions else "no settings are suggested"
-        raise ConfigError(refusal("--accept", str(bad), allowed))
+    chosen = suggestions if args.accept == "all" else _chosen(suggestions, wanted)
     text = "" if args.json else report.render(color=colors_wanted(sys.stdout))
     data = report.as_data()
-    chosen = suggestions if args.accept == "all" else [suggestions[number - 1] for number in wanted]
     if file is None:
         if suggestions and not args.json:
             text += "\n\nTo write them to your configuration, add --config FILE --accept all, or the numbers: --accept 1,2"
@@ -163,6 +159,15 @@ def _numbers_in(given: str | None) -> list[int]:
         raise ConfigError(
             refusal("--accept", repr(given), "must be numbers of suggestions, separated by commas, or all")
         ) from None
+
+
+def _chosen(suggestions: Sequence[Suggestion], wanted: Sequence[int]) -> list[Suggestion]:
+    """Return the suggestions with these numbers. Raises ConfigError for another number."""
+    bad = next((number for number in wanted if not 0 < number <= len(suggestions)), None)
+    if bad is not None:
+        allowed = f"must be from 1 to {len(suggestions)}, or all" if suggestions else "no settings are suggested"
+        raise ConfigError(refusal("--accept", str(bad), allowed))
+    return [suggestions[number - 1] for number in wanted]
 
 
 def _file_to_write(args: argparse.Namespace) -> Path:

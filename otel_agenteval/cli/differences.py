@@ -73,7 +73,7 @@ def _of_group(args: argparse.Namespace, config: Config) -> ShownDifferences:
         raise ConfigError("--metric: can't be combined with --group, because a group is compared without verdicts")
     if args.files:
         row_of = _row_reader(config, [condition.name for condition in group])
-        rows = [*_read(args.files, args, partial(_facts, row_of))]
+        rows = [*_results(args.files, args, partial(_facts, row_of))]
     else:
         with StoreReader(store_path(args.store, config)) as reader:
             rows = reader.facts(turns_wanted(args))
@@ -109,13 +109,13 @@ def _recorded(files: Sequence[str], args: argparse.Namespace, config: Config) ->
     evaluation = Evaluation(config, ",".join(args.metric) or None, (), with_scores=False)
     work = partial(_verdicts, evaluation, _row_reader(config))
     found: dict[str, list[VerdictRow]] = {"": []}
-    for of_turn in _read(files, args, work, meet=evaluation.looks_at_conversations):
+    for of_turn in _results(files, args, work, meet=evaluation.looks_at_conversations):
         for metric, row in of_turn.items():
             found.setdefault(metric, []).append(row)
     return found
 
 
-def _read(files: Sequence[str], args: argparse.Namespace, work: TurnWork, *, meet: bool = False) -> Iterator[Any]:
+def _results(files: Sequence[str], args: argparse.Namespace, work: TurnWork, *, meet: bool = False) -> Iterator[Any]:
     reading = Reading(progress())
     yield from in_order(files, work, jobs=jobs_of(args.jobs), meet=meet, seen=reading)
     report_reading(reading)

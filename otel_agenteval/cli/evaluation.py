@@ -124,7 +124,7 @@ class Evaluation:
     def __call__(self, turns: Iterable[tuple[Key, Turn]]) -> Iterator[tuple[Key, Evaluated]]:
         """Yield each scored turn, then each scored conversation."""
         for key, turn, scores in self.scores(turns):
-            yield key, self.shown(turn, scores)
+            yield key, self.render(turn, scores)
 
     def scores(self, turns: Iterable[tuple[Key, Turn]]) -> Iterator[tuple[Key, Turn, list[Score]]]:
         """Yield each turn, then each conversation, with its unredacted scores."""
@@ -132,16 +132,16 @@ class Evaluation:
             self._config.conversation, history=looks_back(self._cases.all), whole=bool(self._whole)
         )
 
-        def begun(turn: Turn) -> Callable[[], list[Score]]:
-            rest = self._begin(turn, self._metrics)
+        def begin_turn(turn: Turn) -> Callable[[], list[Score]]:
+            finish = self._begin(turn, self._metrics)
             conversations.take(turn)
-            return rest
+            return finish
 
-        for key, turn, scores in self._scored((key, turn, begun(turn)) for key, turn in turns):
+        for key, turn, scores in self._finished((key, turn, begin_turn(turn)) for key, turn in turns):
             conversations.note(turn, scores)
             yield (0, key), turn, scores
         wholes = ((ended.turn, self._begin(ended.turn, self._whole)) for ended in conversations.ended())
-        for key, turn, scores in self._scored(((str(turn.start), turn.turn_id), turn, rest) for turn, rest in wholes):
+        for key, turn, scores in self._finished(((str(turn.start), turn.turn_id), turn, finish) for turn, finish in wholes):
             yield (1, key), turn, scores
 
     def _begin(self, turn: Turn, metrics: Sequence[BoundMetric]) -> Callable[[], list[Score]]:
@@ -149,18 +149,18 @@ class Evaluation:
         redact = self._config.privacy.redact
         return begin(turn, metrics, references, judge=self._judge, embedder=self._embedder, redact=redact, cases=self._cases)
 
-    def _scored(self, begun: Iterable[tuple[Key, Turn, Callable[[], list[Score]]]]) -> Iterator[tuple[Key, Turn, list[Score]]]:
+    def _finished(self, begun: Iterable[tuple[Key, Turn, Callable[[], list[Score]]]]) -> Iterator[tuple[Key, Turn, list[Score]]]:
         """Yield the turns with their scores, in the same order. Calls to models are concurrent."""
         if not self.asks:
-            for key, turn, rest in begun:
-                yield key, turn, rest()
+            for key, turn, finish in begun:
+                yield key, turn, finish()
             return
         most = self._config.judge.max_concurrency
         waiting: deque[tuple[Key, Turn, Future[list[Score]]]] = deque()
         pool = ThreadPoolExecutor(most, "otel-agenteval-eval", mark_as_ours)
         try:
-            for key, turn, rest in begun:
-                waiting.append((key, turn, pool.submit(rest)))
+            for key, turn, finish in begun:
+                waiting.append((key, turn, pool.submit(finish)))
                 if len(waiting) > most:
                     first, asked, future = waiting.popleft()
                     yield first, asked, future.result()
@@ -170,11 +170,11 @@ class Evaluation:
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
-    def shown(self, turn: Turn, scores: Iterable[Score]) -> Evaluated:
+    def render(self, turn: Turn, scores: Iterable[Score]) -> Evaluated:
         """Return a scored turn, redacted, with its text for each output."""
         kinds = self._config.privacy.redact
-        left = named_publicly(turn, kinds)
-        about = About.of(left)  # the references have set its case by now
+        public = named_publicly(turn, kinds)
+        about = About.of(public)  # the references have set its case by now
         redactor = Redactor(kinds)
         scored = []
         for score in [redacted_score(score, redactor, turn) for score in scores]:
@@ -186,15 +186,15 @@ class Evaluation:
             expected = None if known is None else jsonio.text_of(known)
             about = replace(
                 about,
-                asked=_said(turn.input, redactor),
-                answered=_said(turn.output, redactor),
-                expected=_said(expected, redactor),
+                asked=_beginning_of(turn.input, redactor),
+                answered=_beginning_of(turn.output, redactor),
+                expected=_beginning_of(expected, redactor),
             )
-        texts = [rendering(left, about, scored, redactor) for rendering in self._renderings]
-        return Evaluated(about, texts, scored if self._with_scores else (), facts_of(left) if self._with_facts else {})
+        texts = [rendering(public, about, scored, redactor) for rendering in self._renderings]
+        return Evaluated(about, texts, scored if self._with_scores else (), facts_of(public) if self._with_facts else {})
 
 
-def _said(text: str | None, redactor: Redactor) -> str | None:
+def _beginning_of(text: str | None, redactor: Redactor) -> str | None:
     """Return the redacted beginning of a text. A text that can't be redacted is withheld."""
     if text is None:
         return None

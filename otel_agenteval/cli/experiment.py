@@ -93,12 +93,12 @@ def run(args: argparse.Namespace) -> int:
         except Interrupted as stopped:
             found, interrupted = stopped.experiment, True
         work = Evaluation(
-            config, args.metrics, [output.rendering for output in outputs], with_scores=True, with_content=not args.no_content,
+            config, args.metrics, tuple(output.rendering for output in outputs), with_scores=True, with_content=not args.no_content,
             with_facts=baseline is not None, cases=of_cases,
         )  # fmt: skip
         results = Run(config.scale)
         for turn, scores in found.scored:
-            work.shown(turn, scores).add_to(outputs, results)
+            work.render(turn, scores).add_to(outputs, results)
         close_models(judge, embedder, budget)
         report = reported(args, results, [*of_cases.by_name, *whole], baseline, watch)
         for output in outputs:

@@ -83,13 +83,17 @@ def run(args: argparse.Namespace) -> int:
             raise ConfigError(refusal("--mode", repr(args.mode), f"must be the id of a failure mode: {known}"))
     write_report(render(as_document(_with_topics(modes, failed, args, config)), args.format), args.out)
     if args.cases is not None:
-        if not cases:
-            how = "Let the agent's instrumentation capture content" if args.files else "Set outlets.store.content to true"
-            raise ConfigError(f"--cases: no turn of the mode has an input and a metric to evaluate it again. {how}")
-        write_report("\n".join(map(jsonio.dumps, cases)), args.cases, "--cases")
-        hint = f"otel-agenteval experiment app:answer {args.cases} --gate"
-        print(f"{number_of(len(cases), 'case')} written. Next: {hint}", file=sys.stderr)
+        _write_cases(args.cases, cases, is_stored=not args.files)
     return OK
+
+
+def _write_cases(path: str, cases: Sequence[dict[str, Any]], *, is_stored: bool) -> None:
+    """Write the data set, and print the command that runs it. Raises ConfigError without cases or a writable file."""
+    if not cases:
+        how = "Set outlets.store.content to true" if is_stored else "Let the agent's instrumentation capture content"
+        raise ConfigError(f"--cases: no turn of the mode has an input and a metric to evaluate it again. {how}")
+    write_report("\n".join(map(jsonio.dumps, cases)), path, "--cases")
+    print(f"{number_of(len(cases), 'case')} written. Next: otel-agenteval experiment app:answer {path} --gate", file=sys.stderr)
 
 
 Found = tuple[list[FailureMode], list[dict[str, Any]], list[FailedTurn]]

@@ -13,8 +13,8 @@ import logging
 import os
 import sys
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol, cast
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from .. import __version__
 from ..core.display import LINES, escaped
@@ -78,18 +78,6 @@ EXAMPLES = {
 _log = logging.getLogger("otel_agenteval")
 
 
-class Command(Protocol):
-    """The interface of a command's module."""
-
-    EXIT_CODES: Mapping[int, str]
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add the arguments of the command to its parser."""
-
-    def run(self, args: argparse.Namespace) -> int:
-        """Run the command and return its exit code."""
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code. Without a command, print the help."""
     arguments = sys.argv[1:] if argv is None else list(argv)
@@ -112,10 +100,10 @@ def _run(args: argparse.Namespace) -> int:
         logformat.set_up(args.log_format, args.log_level)
     try:
         if hasattr(args, "imports"):
-            from .options import take_imports
+            from .options import apply_imports
 
-            take_imports(args)
-        code = command_named(args.command).run(args)
+            apply_imports(args)
+        code: int = command_named(args.command).run(args)
         sys.stdout.flush()
     except AgentEvalError as error:
         if getattr(args, "log_format", None) == "json":
@@ -161,9 +149,9 @@ def _options_of(parser: argparse.ArgumentParser, command: str) -> list[str]:
     return found
 
 
-def command_named(name: str) -> Command:
-    """Import the module of a command."""
-    return cast("Command", importlib.import_module(f".{name.replace('-', '_')}", __package__))
+def command_named(name: str) -> Any:
+    """Import the module of a command, with ``EXIT_CODES``, ``add_arguments`` and ``run``."""
+    return importlib.import_module(f".{name.replace('-', '_')}", __package__)
 
 
 def build_parser(commands: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:

@@ -8,7 +8,7 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, get_args
+from typing import TYPE_CHECKING, get_args
 
 from ..config.loader import load_config, variable_of
 from ..config.metrics import Preset
@@ -26,11 +26,8 @@ if TYPE_CHECKING:
 SINCE = "only turns stored since this time: 24h, 7d, 2026-11-20, 2026-11-20T12:00"
 
 
-class Arguments(Protocol):
-    """A parser or a group of arguments."""
-
-    def add_argument(self, *names: Any, **options: Any) -> Any:
-        """Add an argument."""
+Arguments = argparse._ActionsContainer
+"""A parser or a group of arguments."""
 
 
 def add_files(parser: argparse.ArgumentParser, *, needed: bool = True) -> None:
@@ -76,7 +73,7 @@ def add_imports(parser: Arguments) -> None:
     )  # fmt: skip
 
 
-def take_imports(args: argparse.Namespace) -> None:
+def apply_imports(args: argparse.Namespace) -> None:
     """Put the modules of ``--import`` into the configuration of this process and of its children."""
     here = str(Path.cwd())
     if here not in sys.path:

@@ -72,11 +72,11 @@ def run(args: argparse.Namespace) -> int:
             if args.json:
                 print(escaped(json.dumps({**turn, "scores": scores}, ensure_ascii=False, default=str)))
             else:
-                print(_stored(turn, scores))
+                print(_stored_turn(turn, scores))
     return OK
 
 
-def _stored(turn: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
+def _stored_turn(turn: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
     """Return a line with a stored turn's short id, time, agent and failures, and a second line with its input if stored."""
     paint, width = Paint(colors_wanted(sys.stdout)), columns(sys.stdout)
     scores = [score_of_row(row) for row in rows]

@@ -182,20 +182,20 @@ def _of_recordings(files: list[str], config: Any, names: str | None) -> Iterator
 
     found: list[ScoredTurn] = []
 
-    def keep(turn: Turn, about: Any, scored: Any, redactor: Any) -> str:
-        found.append(_scored(turn, [score for score, _ in scored]))
+    def collect(turn: Turn, about: Any, scored: Any, redactor: Any) -> str:
+        found.append(_scored_turn(turn, [score for score, _ in scored]))
         return ""
 
     judge, embedder, budget = judge_from(config), embedder_from(config), CommandBudget(config)
     within = {"judge": budget.judge(judge), "embedder": budget.embedder(embedder)}
-    work = Evaluation(config, names, (keep,), with_scores=False, with_content=False, **within)
+    work = Evaluation(config, names, (collect,), with_scores=False, with_content=False, **within)
     for _ in work((turn.turn_id, turn) for turn in load_turns(files)):  # type: ignore[misc]  # the key only orders
         yield from found
         found.clear()
     close_models(judge, embedder, budget)
 
 
-def _scored(turn: Turn, scores: list[Score]) -> ScoredTurn:
+def _scored_turn(turn: Turn, scores: list[Score]) -> ScoredTurn:
     from ..evaluation.scored_turn import Root, ScoredTurn
 
     trace, _, span = turn.turn_id.rpartition("-")
@@ -243,4 +243,4 @@ def _of_scores(file: str) -> Iterator[ScoredTurn]:
         about |= known
         scores.append(score)
     for about, scores in turns.values():
-        yield _scored(Turn.from_dict(about), scores)
+        yield _scored_turn(Turn.from_dict(about), scores)

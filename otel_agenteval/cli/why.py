@@ -118,21 +118,19 @@ def _of_store(path: str | None, short: str, config: Config, asks: bool) -> _Foun
     with StoreReader(store_path(path, config)) as reader:
         turn_id = reader.find(short) or short
         turn = reader.turn(turn_id) or {}
-        rows, content = reader.scores(turn_id), turn.get("content")
-        found = _Found(turn_id, reader.why(turn_id), with_evidence(rows, content), cost_in(turn), fault_of_row(turn))
-    if turn.get("start") is not None:
-        start = datetime.datetime.fromtimestamp(turn["start"], datetime.timezone.utc)
-        found = found._replace(start=f", {start:%Y-%m-%d %H:%M:%S} UTC")
-    facts = {"service.version": turn.get("service_version"), **(turn.get("attributes") or {}), **(turn.get("facts") or {})}
-    found = found._replace(
-        facts=[f"{name}={value}" for name, value in facts.items() if isinstance(value, str) and name not in EFFECTS]
-    )
+        rows, outcomes = reader.scores(turn_id), reader.why(turn_id)
+    content, fault, by = turn.get("content"), fault_of_row(turn), "rule"
     scores = [score_of_row(row) for row in rows]
-    if not asks or found.fault is not None or all(score.verdict is not False for score in scores):
-        return found
-    if not content:
-        raise ConfigError(f"--judge: the store has no content of turn {turn_id}. Set outlets.store.content")
-    return found._replace(fault=_judged(Turn.from_dict(content), scores, config), by="judge")
+    if asks and fault is None and any(score.verdict is False for score in scores):
+        if not content:
+            raise ConfigError(f"--judge: the store has no content of turn {turn_id}. Set outlets.store.content")
+        fault, by = _judged(Turn.from_dict(content), scores, config), "judge"
+    start = ""
+    if turn.get("start") is not None:
+        start = f", {datetime.datetime.fromtimestamp(turn['start'], datetime.timezone.utc):%Y-%m-%d %H:%M:%S} UTC"
+    facts = {"service.version": turn.get("service_version"), **(turn.get("attributes") or {}), **(turn.get("facts") or {})}
+    shown = [f"{name}={value}" for name, value in facts.items() if isinstance(value, str) and name not in EFFECTS]
+    return _Found(turn_id, outcomes, with_evidence(rows, content), cost_in(turn), fault, by, start, shown)
 
 
 def _judged(turn: Turn, scores: Sequence[Score], config: Config) -> Fault:

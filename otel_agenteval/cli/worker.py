@@ -140,7 +140,7 @@ async def _work(
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
 
-    def take(number: int) -> None:
+    def handle_signal(number: int) -> None:
         if number == signal.SIGHUP:
             _log.warning("SIGHUP: ignored; restart the worker to change its configuration")
             return
@@ -151,9 +151,9 @@ async def _work(
         """End because the parent was killed. Standard input is a pipe that only the parent holds open."""
         loop.remove_reader(0)
         _log.error("the parent process ended: this process ends too")
-        take(signal.SIGTERM)
+        handle_signal(signal.SIGTERM)
 
-    args.signals.pass_to(take)
+    args.signals.pass_to(handle_signal)
     if args.child is not None:
         loop.add_reader(0, parent_ended)
     await service.start()

@@ -9,7 +9,23 @@ from typing import Annotated, Any, Literal
 from .budget import BudgetOptions
 from .metrics import Patterns
 from .section import NO_ENTRIES, Section
-from .types import Before, Count, Duration, FilePath, Headers, Kind, Secret, Share, Size, Switch, Text, Url, finite_number, texts
+from .types import (
+    Before,
+    Count,
+    Duration,
+    FilePath,
+    Headers,
+    Kind,
+    Secret,
+    Share,
+    Size,
+    Switch,
+    Text,
+    Url,
+    finite_number,
+    texts,
+    valid,
+)
 
 
 def _prices(value: Any) -> Any:
@@ -130,11 +146,10 @@ class PanelOptions(Section):
 
 _QUEUE_SCHEMES = re.compile(r"(?:(?:redis|valkey)s?(?:\+(?:sentinel|cluster))?|unix)://.+", re.DOTALL)
 
-
-def _queue_url(value: Any) -> str:
-    if isinstance(value, str) and _QUEUE_SCHEMES.fullmatch(value):
-        return value
-    raise ValueError("must be a URL with redis, rediss, unix, redis+sentinel or redis+cluster. Example: redis://host:6379/0")
+_queue_url = valid(
+    "must be a URL with redis, rediss, unix, redis+sentinel or redis+cluster. Example: redis://host:6379/0",
+    lambda value: value if isinstance(value, str) and _QUEUE_SCHEMES.fullmatch(value) else None,
+)
 
 
 class JobQueueOptions(Section):

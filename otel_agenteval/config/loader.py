@@ -22,9 +22,9 @@ from typing import Any
 
 from ..core.errors import ConfigError, Faults, meant, refusal
 from .masking import masked
-from .messages import mapping_of, shown
+from .messages import mapping_of, value_text
 from .root import Config
-from .section import Section, option_paths
+from .section import option_paths
 from .types import KeyPath
 
 ENV_PREFIX = "OTEL_AGENTEVAL_"
@@ -53,19 +53,19 @@ def load_config(
     """
     if isinstance(config, Config) and not overrides:
         return config
-    return Config.from_sources(*_gathered(config, os.environ if env is None else env, overrides))
+    return Config.from_sources(*_merged_sources(config, os.environ if env is None else env, overrides))
 
 
-def load_what_is_right(file: str | os.PathLike[str], faults: Faults) -> Config:
+def load_valid_part(file: str | os.PathLike[str], faults: Faults) -> Config:
     """Return the configuration of valid options, and add other errors to ``faults``. Raises ConfigError for the file."""
-    config, lines = Config.as_far_as_right(*_gathered(file, os.environ, None))
+    config, lines = Config.from_valid_part(*_merged_sources(file, os.environ, None))
     with faults:
         if lines:
             raise ConfigError("\n".join(lines))
     return config
 
 
-def _gathered(
+def _merged_sources(
     config: Config | Mapping[str, Any] | str | os.PathLike[str] | None,
     env: Mapping[str, str],
     overrides: Mapping[str, Any] | None,
@@ -106,7 +106,7 @@ def _read_file(file: Path, env: Mapping[str, str]) -> tuple[dict[str, Any], dict
     if data is None:
         return {}, {}
     if not isinstance(data, dict):
-        raise ConfigError(refusal(f"{file}:1", shown(data, secret=True), mapping_of(Config)))
+        raise ConfigError(refusal(f"{file}:1", value_text(data, secret=True), mapping_of(Config)))
     return data, lines
 
 
@@ -161,9 +161,9 @@ def _from_env(env: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], Any, st
         yield known[name], value, name
 
 
-def variables(section: type[Section] = Config) -> dict[str, tuple[str, ...]]:
+def variables() -> dict[str, tuple[str, ...]]:
     """Return the path of each option and section by its environment variable."""
-    return {variable_of(path): path for path in option_paths(section)}
+    return {variable_of(path): path for path in option_paths(Config)}
 
 
 def variable_of(path: tuple[str, ...]) -> str:

@@ -32,7 +32,7 @@ _QUERY = re.compile(
 )
 
 
-def masked(value: Any, key: Any = "", env: Mapping[str, str] | None = None) -> Any:
+def masked(value: Any, env: Mapping[str, str] | None = None) -> Any:
     """Return a value with its secrets masked. ``env`` is the environment with secrets (default: ``os.environ``)."""
     secrets = {
         value
@@ -40,7 +40,7 @@ def masked(value: Any, key: Any = "", env: Mapping[str, str] | None = None) -> A
         if _SECRET_KEY.search(name) is not None and len(value) >= _LEAST_KNOWN and not value.startswith("/")
     }
     known = {form for secret in secrets for form in (secret, quote(secret, safe=""), quote(secret), quote_plus(secret))}
-    return _masked(value, key, sorted(known, key=len, reverse=True))
+    return _masked(value, "", sorted(known, key=len, reverse=True))
 
 
 def _masked(value: Any, key: Any, known: Collection[str]) -> Any:

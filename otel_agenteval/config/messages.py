@@ -9,7 +9,7 @@ from ..core.errors import ConfigError, meant, refusal
 from .masking import MASK, masked
 from .metrics import BESIDE_A_METRIC, FAULTY, MetricEntry
 from .section import Section, entry_of, kind_of, options_of, section_of, validator_of
-from .types import KeyPath, placed
+from .types import KeyPath, location
 
 if TYPE_CHECKING:
     from pydantic_core import ValidationError
@@ -43,7 +43,7 @@ def mapping_of(section: type[Section]) -> str:
     return f"must be a mapping of {', '.join(options_of(section))}"
 
 
-def shown(value: Any, secret: bool = False) -> str:
+def value_text(value: Any, secret: bool = False) -> str:
     """Return a value for a message, shortened. Of a value that can contain a secret, only the form is shown."""
     if value is None or isinstance(value, bool):
         return _CONSTANTS[value]
@@ -58,16 +58,16 @@ def _line(fault: dict[str, Any], root: type[Section], sources: Mapping[KeyPath, 
     section = _section_at(path[:-1], root) if path else None
     if fault["type"] in ("extra_forbidden", "invalid_key") and section is not None:
         key, known = str(path[-1]), list(options_of(section))
-        place = placed((*path[:-1], key), sources)
+        place = location((*path[:-1], key), sources)
         if key in BESIDE_A_METRIC[1:]:
             return f"{place}: unknown key. Move {key} into an entry of metrics, beside the name of a metric"
         return f"{place}: unknown key{meant(key, known)} (allowed: {', '.join(known)})"
     if fault["type"] == "missing":
-        return f"{placed(path, sources)}: required"
+        return f"{location(path, sources)}: required"
     rule = _rule(fault, _section_at(path, root))
     if rule.startswith("must "):
-        return refusal(placed(path, sources), shown(fault["input"], _is_secret(path, root)), rule)
-    return f"{placed(path, sources)}: {rule}"
+        return refusal(location(path, sources), value_text(fault["input"], _is_secret(path, root)), rule)
+    return f"{location(path, sources)}: {rule}"
 
 
 def _is_secret(path: KeyPath, root: type[Section]) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, get_args
 
-from .section import NO_ENTRIES, Section, options_of, written
-from .types import After, Before, DurationOrZero, Kind, Share, Switch, Text, texts, whole_number
+from .section import NO_ENTRIES, Section, file_form, options_of
+from .types import After, Before, DurationOrZero, Kind, Share, Switch, Text, texts, valid, whole_number
 
 _PATTERNS = "must be a text or a list of texts. A star matches any characters"
 Patterns = Annotated[tuple[str, ...], Before(texts(_PATTERNS, least=1)), Kind("text or list of texts")]
@@ -31,14 +31,14 @@ class Selector(Section):
     """Attributes of the turn's root span."""
 
     def to_dict(self) -> dict[str, Any]:
-        return {name: written(value) for name in options_of(type(self)) if (value := getattr(self, name))}
+        return {name: file_form(value) for name in options_of(type(self)) if (value := getattr(self, name))}
 
 
 class _AsGiven(Section):
-    """A section that is written without its defaults, because they can change."""
+    """A section that is file_form without its defaults, because they can change."""
 
     def to_dict(self) -> dict[str, Any]:
-        return {name: written(getattr(self, name)) for name in options_of(type(self)) if name in self.options_given}
+        return {name: file_form(getattr(self, name)) for name in options_of(type(self)) if name in self.options_given}
 
 
 class SampleRate(_AsGiven):
@@ -154,19 +154,15 @@ class MetricEntry(Section):
 
 
 def _shared(section: MetricEntry | GroupOptions) -> dict[str, Any]:
-    return {name: written(value) for name in ("when", "sample") if (value := getattr(section, name)) is not None}
-
-
-def _at_least_one(entries: tuple[MetricEntry, ...]) -> tuple[MetricEntry, ...]:
-    if not entries:
-        raise ValueError("must be a list of at least one metric")
-    return entries
+    return {name: file_form(value) for name in ("when", "sample") if (value := getattr(section, name)) is not None}
 
 
 class GroupOptions(Section):
     """Metrics that share policy, selector and sampling: ``{policy: gate, when: {agent: travel}, metrics: [code_pii_leakage, code_secret_leak]}``."""
 
-    metrics: Annotated[tuple[MetricEntry, ...], After(_at_least_one)]
+    metrics: Annotated[
+        tuple[MetricEntry, ...], After(valid("must be a list of at least one metric", lambda entries: entries or None))
+    ]
     """Entries as under ``metrics``. The settings of an entry take precedence."""
     policy: Literal["gate", "trend"] = "trend"
     """Policy of entries without their own."""
@@ -177,7 +173,7 @@ class GroupOptions(Section):
 
     def to_dict(self) -> dict[str, Any]:
         policy = {"policy": self.policy} if "policy" in self.options_given else {}
-        return {**policy, **_shared(self), "metrics": written(self.metrics)}
+        return {**policy, **_shared(self), "metrics": file_form(self.metrics)}
 
     def entries(self) -> tuple[MetricEntry, ...]:
         shared: dict[str, Any] = {"when": self.when}

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 from ..core.errors import ConfigError
-from ..core.given import READERS
-from ..core.templates import places
+from ..core.fact_forms import READERS
+from ..core.forms import places
 from .metrics import PatternsOrNone, Selector
 from .section import NO_ENTRIES, Section
 from .types import Before, FilePath, Kind, Switch, texts

@@ -16,7 +16,7 @@ from .section import NO_ENTRIES, Section, validator_of
 from .serve import ServeOptions
 from .statistics import StatisticsOptions
 from .turn import ConversationOptions, FeedbackOptions, QueueOptions, TurnOptions
-from .types import Before, DurationOrZero, KeyPath, Kind, Switch, placed
+from .types import Before, DurationOrZero, KeyPath, Kind, Switch, location, valid
 
 
 def _modules(value: Any) -> tuple[str, ...]:
@@ -26,10 +26,7 @@ def _modules(value: Any) -> tuple[str, ...]:
     return tuple(name.strip() for name in names)
 
 
-def _scale(value: Any) -> Any:
-    if value in (1, 100, "1", "100") and value is not True:
-        return int(value)
-    raise ValueError("must be 1 or 100")
+_scale = valid("must be 1 or 100", lambda value: int(value) if value in (1, 100, "1", "100") and value is not True else None)
 
 
 class Config(Section):
@@ -99,7 +96,7 @@ class Config(Section):
         return config
 
     @classmethod
-    def as_far_as_right(cls, data: Mapping[Any, Any], sources: dict[KeyPath, str]) -> tuple[Config, list[str]]:
+    def from_valid_part(cls, data: Mapping[Any, Any], sources: dict[KeyPath, str]) -> tuple[Config, list[str]]:
         """Make a configuration of the valid options, and return the errors of the others."""
         from pydantic_core import ValidationError
 
@@ -145,7 +142,7 @@ class Config(Section):
 
     def where(self, path: KeyPath) -> str:
         """Return the beginning of an error about a value: its file and line or its variable, and its path."""
-        return placed(path, self._sources)
+        return location(path, self._sources)
 
 
 _MOST_ROUNDS = 20

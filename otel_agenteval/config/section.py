@@ -88,6 +88,7 @@ class Section:
 
     @property
     def options_given(self) -> set[str]:
+        """The names of the options that were set, even to their defaults."""
         return self.__pydantic_fields_set__
 
     def replaced(self, **options: Any) -> Self:
@@ -126,7 +127,7 @@ class Section:
     def to_dict(self) -> dict[str, Any]:
         """Return the section in the form of a file, with defaults and unmasked secrets."""
         return {
-            name: written(getattr(self, name), option.metadata, option.annotation)
+            name: file_form(getattr(self, name), option.metadata, option.annotation)
             for name, option in options_of(type(self)).items()
         }
 
@@ -166,14 +167,14 @@ def validator_of(section: type[Section]) -> Any:
     return found
 
 
-def written(value: Any, metadata: Any = (), annotation: Any = None) -> Any:
+def file_form(value: Any, metadata: Any = (), annotation: Any = None) -> Any:
     """Return a value in the form of a file: ``5m``, ``4MiB``, sections as mappings."""
     if isinstance(value, Section):
         return value.to_dict()
     if isinstance(value, (tuple, list)):
-        return [written(item) for item in value]
+        return [file_form(item) for item in value]
     if isinstance(value, dict):
-        return {key: written(item) for key, item in value.items()}
+        return {key: file_form(item) for key, item in value.items()}
     kind = kind_of(metadata, annotation)
     return value if value is None or kind is None or kind.write is None else kind.write(value)
 

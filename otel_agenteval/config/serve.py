@@ -8,15 +8,14 @@ from typing import Annotated, Any
 
 from .outlets import OutletOptions
 from .section import NO_ENTRIES, Section
-from .types import Address, After, Before, Count, Duration, FilePath, Kind, Secret, Share, Size, Switch, texts
+from .types import Address, After, Before, Count, Duration, FilePath, Kind, Secret, Share, Size, Switch, texts, valid
 
 _TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
-
-def _tenant_name(value: Any) -> str:
-    if isinstance(value, str) and _TENANT.fullmatch(value):
-        return value
-    raise ValueError("must be a name of at most 64 letters, digits, '.', '_' and '-', starting with a letter or digit")
+_tenant_name = valid(
+    "must be a name of at most 64 letters, digits, '.', '_' and '-', starting with a letter or digit",
+    lambda value: value if isinstance(value, str) and _TENANT.fullmatch(value) else None,
+)
 
 
 def _labels(value: Any) -> dict[str, str]:

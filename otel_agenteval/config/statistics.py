@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from .section import Section
-from .types import Before, Count, FilePath, Kind, Share, file_path
+from .types import Before, Count, FilePath, Kind, Share, file_path, valid
 
-
-def _detect(value: Any) -> Any:
-    if value == "auto" or isinstance(value, bool):
-        return value
-    if isinstance(value, str) and value in ("true", "false"):
-        return value == "true"
-    raise ValueError("must be auto, true or false")
+_DETECT = {"auto": "auto", "true": True, "false": False}
+_detect = valid(
+    "must be auto, true or false",
+    lambda value: value if isinstance(value, bool) else _DETECT.get(value) if isinstance(value, str) else None,
+)
 
 
 def _state(value: Any) -> Any:

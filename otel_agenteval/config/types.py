@@ -148,6 +148,18 @@ def _delay(value: Any) -> Any:
         raise ValueError(str(error).replace("must be", "must be auto or", 1)) from None
 
 
+def valid(rule: str, read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return a reader that raises ValueError with the rule if ``read`` returns None."""
+
+    def checked(value: Any) -> Any:
+        found = read(value)
+        if found is None:
+            raise ValueError(rule)
+        return found
+
+    return checked
+
+
 _YES, _NO = frozenset(("true", "yes", "on", "1")), frozenset(("false", "no", "off", "0"))
 
 
@@ -155,13 +167,6 @@ def truth_of(value: Any) -> bool | None:
     """Return the meaning of ``true``, ``yes``, ``on`` or 1, and of their opposites, in any case. Return None for other values."""
     text = str(value).strip().lower() if isinstance(value, (str, int)) else ""
     return True if text in _YES else False if text in _NO else None
-
-
-def _switch(value: Any) -> bool:
-    found = truth_of(value)
-    if found is None:
-        raise ValueError("must be true or false")
-    return found
 
 
 def _amount(value: Any, *allowed: str) -> str:
@@ -172,13 +177,6 @@ def _amount(value: Any, *allowed: str) -> str:
     if found in allowed:
         return found
     raise ValueError(f"must be {', '.join(allowed[:-1])} or {allowed[-1]} (true means all, false means off)")
-
-
-def _share(value: Any) -> float:
-    number = finite_number(value)
-    if number is None or number > 1:
-        raise ValueError("must be a share from 0 to 1")
-    return number
 
 
 def texts(
@@ -217,12 +215,6 @@ def _address(value: Any) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _text(value: Any) -> str:
-    if isinstance(value, str) and value.strip() and _CONTROL.search(value.strip()) is None:
-        return value.strip()
-    raise ValueError("must be a non-empty text without control characters")
-
-
 # --- writing -------------------------------------------------------------------------------------------------------
 
 
@@ -252,8 +244,9 @@ Size = Annotated[int, Before(size), Kind("size", size_text)]
 Count = Annotated[
     int, Before(lambda value: whole_number(value, 1, 10**12, "must be a whole number from 1")), Kind("whole number from 1")
 ]
+_share = valid("must be a share from 0 to 1", lambda value: n if (n := finite_number(value)) is not None and n <= 1 else None)
 Share = Annotated[float, Before(_share), Kind("share from 0 to 1")]
-Switch = Annotated[bool, Before(_switch), Kind("`true` or `false`")]
+Switch = Annotated[bool, Before(valid("must be true or false", truth_of)), Kind("`true` or `false`")]
 LogEvents = Annotated[
     Literal["auto", "all", "notable", "off"],
     Before(lambda value: _amount(value, "auto", "all", "notable", "off")),
@@ -273,6 +266,10 @@ Address = Annotated[str, Before(_address), Kind("HOST:PORT")]
 Url = Annotated[str, Before(http_url), Kind("http(s) address", secret=True)]
 FILE = Kind("path", secret=True)  # of a score store, it contains the password of a database
 FilePath = Annotated[str, Before(file_path), FILE]
+_text = valid(
+    "must be a non-empty text without control characters",
+    lambda value: (value.strip() or None) if isinstance(value, str) and not _CONTROL.search(value.strip()) else None,
+)
 Text = Annotated[str, Before(_text), Kind("text")]
 Secret = Annotated[str, Before(_text), Kind("text", secret=True)]
 Headers = Annotated[dict[str, str], Before(_headers), Kind("mapping of headers", secret=True)]
@@ -290,7 +287,7 @@ def dotted(path: KeyPath) -> str:
     ).removeprefix(".")
 
 
-def placed(path: KeyPath, sources: Mapping[KeyPath, str]) -> str:
+def location(path: KeyPath, sources: Mapping[KeyPath, str]) -> str:
     """Return the beginning of an error about a value: its file and line or its variable, if known, and its path."""
     place = next((sources[path[:end]] for end in range(len(path), -1, -1) if path[:end] in sources), None)
     return ": ".join(part for part in (place, dotted(path)) if part)

@@ -36,7 +36,7 @@ def remembered(read: Callable[[str], Result], times: int = 1) -> Callable[[str],
             found = _older.get(key, _MISSING)
             if found is _MISSING:
                 found = read(text)
-            _keep(key, found, times)
+            _store(key, found, times)
         return cast("Result", found)
 
     return known
@@ -47,7 +47,7 @@ def forget() -> None:
     _recent, _older, _size = {}, {}, 0
 
 
-def _keep(key: tuple[Callable[[str], Any], str], found: object, times: int) -> None:
+def _store(key: tuple[Callable[[str], Any], str], found: object, times: int) -> None:
     """Add a result. Threads that do so at the same time lose a result at worst."""
     global _older, _recent, _size
     length = times * len(key[1]) + 100 * (1 + (len(found) if isinstance(found, (tuple, frozenset, dict)) else 0))

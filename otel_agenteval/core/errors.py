@@ -1,22 +1,5 @@
 """Exceptions that the package raises to its callers.
 
-    AgentEvalError
-    ├── ConfigError        a name, parameter, key or value isn't allowed
-    │   └── MissingExtra   the feature needs an optional package, whose extra the message names
-    ├── JudgeError         a judge or embedder failed, or its reply can't be parsed
-    │   └── NotAnswered    no reply, or the server refused the request
-    ├── MetricError        a metric can't evaluate this turn, or can't work with this configuration
-    └── StoreError         a score store can't be read
-
-    ValueError             (Python's own: the data is at fault)
-    ├── NotASpan           a message contains no usable span or log record
-    └── NotOtlp            the bytes aren't an OTLP request
-
-    ConnectionError        (Python's own: a server refuses the connection or is unreachable)
-    └── Unusable           a database is temporarily unavailable
-
-    NoModel                a metric needs a model, and none is configured
-
 None of them passes through the pipeline. A metric that fails becomes a score with ``status="error"``, and an unreadable span is
 counted. They are raised only to callers who can act on them. Exceptions that a room raises and catches itself are defined in
 that room.

@@ -43,17 +43,12 @@ def _before_fork() -> None:
     _held = _lock.acquire(timeout=PATIENCE)
 
 
-def _in_parent() -> None:
-    if _held:
-        _lock.release()
-
-
 def _in_child() -> None:
     global _lock
     _lock = threading.RLock()
 
 
-at_fork(Step.FILES, before=_before_fork, in_parent=_in_parent, in_child=_in_child)
+at_fork(Step.FILES, before=_before_fork, in_parent=lambda: _lock.release() if _held else None, in_child=_in_child)
 
 
 _EXTRA_PROBES = {

@@ -6,6 +6,7 @@ import hashlib
 import math
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,7 +105,7 @@ def feedback_of(
                 "feedback: no rating found. Give a score, a known label (thumbs_up, thumbs_down, like, dislike, 👍, 👎, …), or the edited answer"
             )
     elif number is None:
-        raise ConfigError(f"feedback.score: must be a number, true or false, got {_shown(score)}")
+        raise ConfigError(f"feedback.score: must be a number, true or false, got {_described(score)}")
     else:
         worst, best = ends
         if not min(ends) <= number <= max(ends):
@@ -139,7 +140,7 @@ def ids_of(turn: Any) -> tuple[int, int]:
     found = _IDS.fullmatch(turn.strip().lower()) if isinstance(turn, str) else None
     if found is None or not int(found[1], 16):
         raise ConfigError(
-            f"feedback.turn_id: must be TRACE_ID-SPAN_ID or TRACE_ID in hex digits, or a traceparent, got {_shown(turn)}"
+            f"feedback.turn_id: must be TRACE_ID-SPAN_ID or TRACE_ID in hex digits, or a traceparent, got {_described(turn)}"
         )
     return int(found[1], 16), int(found[2] or "0", 16)
 
@@ -157,10 +158,10 @@ def _scale(value: Any) -> tuple[float, float]:
         worst, best = (_number(one) for one in value)
         if worst is not None and best is not None and worst != best:
             return worst, best
-    raise ConfigError(f"feedback.scale: must be the worst and the best score, got {_shown(value)}. Example: [1, 5]")
+    raise ConfigError(f"feedback.scale: must be the worst and the best score, got {_described(value)}. Example: [1, 5]")
 
 
-def _shown(value: Any) -> str:
+def _described(value: Any) -> str:
     """Describe a value for an error message. User text isn't quoted, because messages are logged."""
     if value is None or isinstance(value, (bool, int, float)):
         return str(value)
@@ -171,7 +172,7 @@ def _text(name: str, value: Any) -> str | None:
     if value is None or value == "":
         return None
     if not isinstance(value, str):
-        raise ConfigError(f"feedback.{name}: must be text, got {_shown(value)}")
+        raise ConfigError(f"feedback.{name}: must be text, got {_described(value)}")
     return value[:_MAX_TEXT]
 
 
@@ -247,8 +248,10 @@ def in_event(name: str, attributes: Mapping[str, Any], body: Any = None, seed: s
     plain = normal(name)
     score: Any = values[score_key] if score_key is not None else None
     edited, scale = first_text(*_EDITED), None
-    if score is None and word is not None and word_score(word) is None and (as_number := _number_in(word)) is not None:
-        score, word = as_number, None
+    if score is None and word is not None and word_score(word) is None:
+        with suppress(ValueError):
+            score = _number(float(word))
+            word = None if score is not None else word
     if score is not None and not isinstance(score, bool):
         scale = _scale_of(score, values, rating=score_key in _RATINGS or plain in _RATINGS)
     if score is None and word is None and edited is None:
@@ -270,13 +273,6 @@ def _scale_of(score: float, values: Mapping[str, Any], *, rating: bool) -> tuple
     if rating:
         return STARS if score <= STARS[1] else (1.0, 10.0)
     return (-1.0, 1.0) if score == -1 else None
-
-
-def _number_in(word: str) -> float | None:
-    try:
-        return _number(float(word))
-    except ValueError:
-        return None
 
 
 def in_annotation(attributes: Mapping[str, Any], seed: str = "") -> Feedback | None:

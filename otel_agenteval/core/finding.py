@@ -140,10 +140,10 @@ def with_evidence(scores: Iterable[Mapping[str, Any]], turn: Any) -> list[dict[s
     """Return stored scores, each with its findings as ``evidence``. It has the ``place`` for people. With a turn that has the
     text, it also has ``before``, ``found`` and ``after``, and the text that it was ``compared`` with, if that one is similar.
     """
-    return [{**score, "evidence": [_shown(turn, one) for one in findings_in(score.get("detail"))]} for score in scores]
+    return [{**score, "evidence": [_with_texts(turn, one) for one in findings_in(score.get("detail"))]} for score in scores]
 
 
-def _shown(turn: Any, finding: Mapping[str, Any]) -> dict[str, Any]:
+def _with_texts(turn: Any, finding: Mapping[str, Any]) -> dict[str, Any]:
     shown = {**finding, "place": place_of(turn, finding["path"])}
     found = _evidence_of(turn, finding)
     if found is not None:

@@ -1,4 +1,4 @@
-"""Readers of values with a fixed form: parts of a turn, and reference data as other tools spell it.
+"""Readers of values with a fixed form: parts of a turn, reference data as other tools spell it, and texts from a template.
 
 A reader receives a value and its path, and returns the value in our form or raises a ConfigError that names the path.
 """
@@ -128,29 +128,33 @@ class _Keyed:
         readers = self.readers
         if a_mapping(value, path).keys() <= readers.keys() and all(value.get(key) is not None for key in self.required):
             return {key: readers[key](inner, f"{path}.{key}") for key, inner in value.items() if inner is not None}
-        chosen: dict[str, tuple[int, str]] = {}  # our key → preference and spelling of the given one
-        others = []
-        for given, inner in value.items():
-            word = given if given in self.ours else snake_case(str(given))
+        chosen: dict[str, tuple[int, str]] = {}
+        """Our key → preference of the spelling in the value, and that spelling."""
+        unknown_keys: list[tuple[str, str]] = []
+        """In snake case, and as spelled."""
+        for spelling, inner in value.items():
+            word = spelling if spelling in self.ours else snake_case(str(spelling))
             if word not in self.ours:
-                others += [(word, given)] if word not in self.ignored else []
+                unknown_keys += [(word, spelling)] if word not in self.ignored else []
             elif inner is not None:
                 rank, key = self.ours[word]
-                chosen[key] = min(chosen.get(key, (rank, given)), (rank, given))
+                chosen[key] = min(chosen.get(key, (rank, spelling)), (rank, spelling))
         for key in self.required:
             if key not in chosen:
-                raise ConfigError(f"{path}.{key}: must be set, got {self._instead(key, value, others)}")
-        for word, given in others:
+                raise ConfigError(f"{path}.{key}: must be set, got {self._instead(key, value, unknown_keys)}")
+        for word, spelling in unknown_keys:
             if "*" not in self.ignored or (
                 (similar := misspelled(word, tuple(self.ours))) and self.ours[similar][1] not in chosen
             ):
-                raise unknown(path, str(given), self.ours, self.spelled)
-        return {key: readers[key](value[given], f"{path}.{given}") for key, (_, given) in chosen.items()}
+                raise unknown(path, str(spelling), self.ours, self.spelled)
+        return {key: readers[key](value[spelling], f"{path}.{spelling}") for key, (_, spelling) in chosen.items()}
 
-    def _instead(self, key: str, value: Mapping[str, Any], others: Iterable[tuple[str, str]]) -> str:
-        """Return the keys given instead of a required one, and the one that may be meant."""
-        typos = ((misspelled(word, tuple(self.ours)) or (likeness(word, key) > _ALIKE and key), word) for word, _ in others)
-        hint = next((f". Did you mean {meant!r} instead of {word!r}?" for meant, word in typos if meant), "")
+    def _instead(self, key: str, value: Mapping[str, Any], unknown_keys: Iterable[tuple[str, str]]) -> str:
+        """Return the keys in the value instead of a required one, and the one that may be meant."""
+        likely = (
+            (misspelled(word, tuple(self.ours)) or (likeness(word, key) > _ALIKE and key), word) for word, _ in unknown_keys
+        )
+        hint = next((f". Did you mean {meant!r} instead of {word!r}?" for meant, word in likely if meant), "")
         return (", ".join(map(repr, value)) or "an empty object") + hint
 
 
@@ -159,3 +163,32 @@ def misspelled(word: str, known: tuple[str, ...]) -> str | None:
     """Return the known key that an unknown one seems to misspell, or None. Keys of up to three letters resemble too many words."""
     (close,) = nearest(word, known, 1)
     return close if min(len(word), len(close)) > 3 and likeness(word, close) >= _SIMILAR else None
+
+
+PLACE = re.compile(r"\{([A-Za-z_]\w*)\}")
+"""Matches a placeholder in a template."""
+
+
+def places(template: str) -> list[str]:
+    return PLACE.findall(template)
+
+
+def filled_in(template: str, text: str) -> dict[str, str] | None:
+    """Return the placeholders' values in a text from the template, or None if it doesn't match or a placeholder occurs twice.
+    Each fixed part matches at its first position after the previous one, without backtracking, so in linear time.
+    """
+    names, fixed = places(template), PLACE.split(template)[::2]
+    if len(set(names)) < len(names) or not text.startswith(fixed[0]):
+        return None
+    if not names:
+        return {} if text == template else None
+    at, found = len(fixed[0]), []
+    for piece in fixed[1:-1]:
+        end = text.find(piece, at) if piece else at
+        if end < 0:
+            return None
+        found.append(text[at:end])
+        at = end + len(piece)
+    if not text.endswith(fixed[-1]) or len(text) - len(fixed[-1]) < at:
+        return None
+    return dict(zip(names, [*found, text[at : len(text) - len(fixed[-1])]], strict=True))

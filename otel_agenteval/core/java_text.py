@@ -67,6 +67,12 @@ def message_of(value: Mapping[str, Any]) -> Mapping[str, Any]:
     }
 
 
+def _scalar(word: str) -> Any:
+    if word in _WORDS:
+        return _WORDS[word]
+    return json.loads(word) if _NUMBER.fullmatch(word) and not word.lstrip("-").startswith("0") else word
+
+
 class _Parser:
     def __init__(self, text: str) -> None:
         self._text = text
@@ -103,11 +109,7 @@ class _Parser:
             end = _BARE_END.search(text, end.start() + 1)  # the bracket closes one inside the value: a timeout (HTTP 504)
         if end is None:
             raise ValueError
-        word = text[at : end.start()].strip()
-        if word in _WORDS:
-            return _WORDS[word], end.start()
-        is_number = _NUMBER.fullmatch(word) and not word.lstrip("-").startswith("0")
-        return json.loads(word) if is_number else word, end.start()
+        return _scalar(text[at : end.start()].strip()), end.start()
 
     def _inside(self, opening: re.Match[str], depth: int) -> tuple[Any, int]:
         text = self._text

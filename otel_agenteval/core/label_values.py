@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Hashable
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 IDLE = 3_600.0
@@ -28,12 +29,10 @@ _MEMORY = 10
 Value = TypeVar("Value", bound=Hashable)
 
 
+@dataclass(slots=True)
 class _Place:
-    __slots__ = ("count", "used")
-
-    def __init__(self, used: float, count: int) -> None:
-        self.used = used
-        self.count = count
+    used: float
+    count: int
 
 
 class LabelValues(Generic[Value]):
@@ -64,11 +63,11 @@ class LabelValues(Generic[Value]):
             self._places.move_to_end(value)
             if sightings:
                 place.count += sightings
-                self._note(sightings)
+                self._count(sightings)
 
     def ask(self, value: Value, now: float, sightings: int = 1) -> tuple[bool, Value | None]:
         """Request a place for a value. Returns True if it now has one, and the value that it replaced, if any."""
-        self._note(sightings)
+        self._count(sightings)
         if not self.full:
             self._places[value] = _Place(now, sightings)
             return True, None
@@ -103,7 +102,7 @@ class LabelValues(Generic[Value]):
             return weakest
         return None
 
-    def _note(self, sightings: int) -> None:
+    def _count(self, sightings: int) -> None:
         self._sightings += sightings
         if self._sightings > self._limit * _MEMORY:
             self._sightings = 0

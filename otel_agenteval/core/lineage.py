@@ -63,7 +63,10 @@ def first_of_program() -> Process:
     """Return the process that started this program: a worker's server, or this process itself."""
     found = os.getpid()
     parent = _parent_of(found)
-    if parent and (_is_child_by_multiprocessing(parent) or _goes_on_with(found, parent) or _is_worker_of_gunicorn()):
+    processes = sys.modules.get("multiprocessing.process")  # every child of multiprocessing has imported it
+    known = None if processes is None else processes.parent_process()
+    is_child = known is not None and known.pid == parent
+    if parent and (is_child or _goes_on_with(found, parent) or _is_worker_of_gunicorn()):
         found = parent
         for _ in range(_HIGHEST):
             parent = _parent_of(found)
@@ -71,12 +74,6 @@ def first_of_program() -> Process:
                 break
             found = parent
     return process_of(found)
-
-
-def _is_child_by_multiprocessing(parent: int) -> bool:
-    processes = sys.modules.get("multiprocessing.process")  # every such child has imported it
-    known = None if processes is None else processes.parent_process()
-    return known is not None and known.pid == parent
 
 
 def _is_worker_of_gunicorn() -> bool:

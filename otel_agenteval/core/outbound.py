@@ -17,7 +17,7 @@ from typing import Any
 import httpcore
 import httpx
 
-from .clock import SYSTEM_CLOCK, Clock
+from .clock import SYSTEM_CLOCK
 from .deadlines import Deadline, addresses_of
 from .extras import installed
 
@@ -47,13 +47,13 @@ def client_to(url: str, *, verify: ssl.SSLContext | None = None, headers: Mappin
 
 
 def answer_of(
-    client: httpx.Client, method: str, url: str, *, seconds: float, most: int, clock: Clock = SYSTEM_CLOCK, **request: Any
+    client: httpx.Client, method: str, url: str, *, seconds: float, most: int, **request: Any
 ) -> tuple[httpx.Response, bytes]:
     """Send a request, and return the response with up to ``most`` bytes of its body. ``seconds`` limits the whole request.
     Further arguments are for ``httpx.Client.stream``. Raises an ``httpx.TimeoutException`` or another ``httpx.HTTPError``.
     """
     with (
-        bounded_by(Deadline(clock, clock.monotonic() + seconds)),
+        bounded_by(Deadline(SYSTEM_CLOCK, SYSTEM_CLOCK.monotonic() + seconds)),
         client.stream(method, url, timeout=seconds, **request) as response,
     ):
         body = bytearray()
@@ -178,12 +178,12 @@ class _Stream(httpcore.NetworkStream):
         self._stream = stream
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        return self._stream.read(max_bytes, _left(timeout, httpcore.ReadTimeout))
+        return self._stream.read(max_bytes, _seconds_left(timeout, httpcore.ReadTimeout))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         view = memoryview(buffer)
         for start in range(0, len(buffer), _WRITTEN_AT_ONCE):
-            self._stream.write(bytes(view[start : start + _WRITTEN_AT_ONCE]), _left(timeout, httpcore.WriteTimeout))
+            self._stream.write(bytes(view[start : start + _WRITTEN_AT_ONCE]), _seconds_left(timeout, httpcore.WriteTimeout))
 
     def close(self) -> None:
         self._stream.close()
@@ -191,13 +191,13 @@ class _Stream(httpcore.NetworkStream):
     def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore.NetworkStream:
-        return _Stream(self._stream.start_tls(ssl_context, server_hostname, _left(timeout, httpcore.ConnectTimeout)))
+        return _Stream(self._stream.start_tls(ssl_context, server_hostname, _seconds_left(timeout, httpcore.ConnectTimeout)))
 
     def get_extra_info(self, info: str) -> Any:
         return self._stream.get_extra_info(info)
 
 
-def _left(timeout: float | None, late: type[httpcore.TimeoutException]) -> float | None:
+def _seconds_left(timeout: float | None, late: type[httpcore.TimeoutException]) -> float | None:
     deadline = _DEADLINE.get()
     if deadline is None:
         return timeout

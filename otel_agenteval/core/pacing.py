@@ -124,7 +124,8 @@ class CircuitBreaker:
         self.answered_at = float("-inf")
         """Monotonic time of the last answer."""
         self._since: float | None = None
-        self._until = 0.0
+        self.until = 0.0
+        """Unix time at which the next call tries the server."""
         self._trying = False
 
     def enter(self) -> tuple[float | None, bool]:
@@ -133,12 +134,12 @@ class CircuitBreaker:
             return 0.0, False
         reported = 0.0 if self._shared is None else self._shared.until(self._kind)
         with self._lock:
-            if reported > max(self._now(), self._until):
-                self._until = reported
+            if reported > max(self._now(), self.until):
+                self.until = reported
                 self._since = self._now() if self._since is None else self._since
             if self._since is None:
                 return 0.0, False
-            left = self._until - self._now()
+            left = self.until - self._now()
             if left > 0:
                 return left, False
             if self._trying:
@@ -161,21 +162,16 @@ class CircuitBreaker:
             if down or failed:
                 self._since = now if self._since is None else self._since
                 hold = min(self._longest, max(_FIRST_HOLD, (now - self._since) / _SHARE_OF_OUTAGE))
-                if now + hold > self._until:
-                    self._until, news = now + hold, hold
+                if now + hold > self.until:
+                    self.until, news = now + hold, hold
             elif answered and self._since is not None:
                 self._since, news = None, 0.0
         if news is not None and self._shared is not None:
-            self._shared.report(self._kind, self._until, news)
+            self._shared.report(self._kind, self.until, news)
 
     @property
     def is_closed(self) -> bool:
         return self._since is None
-
-    @property
-    def until(self) -> float:
-        """Return the Unix time at which the next call tries the server."""
-        return self._until
 
     def _now(self) -> float:
         return self._clock.time_ns() / 1e9

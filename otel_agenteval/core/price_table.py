@@ -130,7 +130,7 @@ def _prices(model: str, provider: str | None, base_url: str | None) -> tuple[Pri
     found = _model(providers, served, name)
     if found is None and (dated := _COMPACT_DATE.sub(_with_dashes, name)) != name:
         found = _model(providers, served, dated)
-    return None if found is None else tuple(_read(one) for one in found)
+    return None if found is None else tuple(_prices_from(one) for one in found)
 
 
 def _provider(providers: list[Any], model: str, name: str | None, base_url: str | None) -> Any:
@@ -187,7 +187,7 @@ def _matches(clause: list[Any], text: str) -> bool:
     return text.startswith(wanted) if kind == "from" else text.endswith(wanted)
 
 
-def _read(written: dict[str, Any]) -> Prices:
+def _prices_from(written: dict[str, Any]) -> Prices:
     since, daily = written.get("since"), written.get("daily")
 
     def rate(text: str | None) -> Decimal | None:

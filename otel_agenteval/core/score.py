@@ -88,31 +88,6 @@ _summaries: dict[Hashable, ScoreSummary] = {}
 _MOST_SUMMARIES, _LONGEST_WORDS = 4_096, 256
 
 
-def _summary_of(score: Score) -> ScoreSummary:
-    detail, status, label, error_type = score._detail, score.status, score.label, score.error_type
-    reason = severity = None
-    vacuous = False
-    if detail:
-        vacuous = bool(detail.get("vacuous"))
-        if status == "skipped":
-            given = detail.get("reason")
-            reason = given if isinstance(given, str) else None
-        if "findings" in detail:
-            severity = score.severity
-    key = score.facts, status, score.passed, label, error_type, reason, vacuous, severity
-    try:
-        found = _summaries.get(key)
-    except TypeError:  # a score from a file can have a label of any type
-        return ScoreSummary(score, reason)
-    if found is None:
-        found = ScoreSummary(score, reason)
-        if len(f"{label}{error_type}{reason}") <= _LONGEST_WORDS:
-            if len(_summaries) >= _MOST_SUMMARIES:
-                _summaries.clear()
-            _summaries[key] = found
-    return found
-
-
 class Score:
     """One metric's result on one turn or conversation.
 
@@ -229,6 +204,7 @@ class Score:
 
     @property
     def also(self) -> dict[str, Score]:
+        """Companion results by name."""
         if self._also is None:
             self._also = {}
         return self._also
@@ -244,12 +220,36 @@ class Score:
     @property
     def summary(self) -> ScoreSummary:
         """The parts of the score that repeat, for outlets. A later change of the score isn't noticed, except in ``detail``."""
-        if self._summary is None:
-            self._summary = _summary_of(self)
-        return self._summary
+        if self._summary is not None:
+            return self._summary
+        detail, status = self._detail, self.status
+        reason = severity = None
+        vacuous = False
+        if detail:
+            vacuous = bool(detail.get("vacuous"))
+            if status == "skipped":
+                given = detail.get("reason")
+                reason = given if isinstance(given, str) else None
+            if "findings" in detail:
+                severity = self.severity
+        key = self.facts, status, self.passed, self.label, self.error_type, reason, vacuous, severity
+        try:
+            found = _summaries.get(key)
+        except TypeError:  # a score from a file can have a label of any type
+            found = self._summary = ScoreSummary(self, reason)
+            return found
+        if found is None:
+            found = ScoreSummary(self, reason)
+            if len(f"{self.label}{self.error_type}{reason}") <= _LONGEST_WORDS:
+                if len(_summaries) >= _MOST_SUMMARIES:
+                    _summaries.clear()
+                _summaries[key] = found
+        self._summary = found
+        return found
 
     @property
     def vacuous(self) -> bool:
+        """True if the value only means that there was nothing to evaluate."""
         return self._detail is not None and bool(self._detail.get("vacuous"))
 
     @property

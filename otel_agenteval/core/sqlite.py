@@ -116,17 +116,13 @@ class SqliteFile:
         self._db: sqlite3.Connection | None = None
         self._found: os.stat_result | None = None
         """The file when it was opened."""
-        self._closed = False
+        self.closed = False
         _FILES.add(self)
 
     def _make_locks(self) -> None:
         self._lock = threading.Lock()
         self._next = threading.Lock()
         """Held while waiting for ``_lock``, so that a fork gets its turn even if a thread uses the file continuously."""
-
-    @property
-    def closed(self) -> bool:
-        return self._closed
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
@@ -151,7 +147,7 @@ class SqliteFile:
     def close(self, *, for_good: bool = False) -> None:
         """Close the file. A later use reopens it, unless it is closed for good."""
         with self._lock:
-            self._closed = self._closed or for_good
+            self.closed = self.closed or for_good
             self._forget()
 
     def _close_file(self) -> None:
@@ -169,7 +165,7 @@ class SqliteFile:
             _log.warning("%s was moved or removed; it is created again", self.path)
             self._forget()
         if self._db is None:
-            if self._closed:
+            if self.closed:
                 raise sqlite3.ProgrammingError(f"{self.path} is closed")
             self._db = open_file(self.path, self._schema, self._busy)
             self._found = None if self.path == MEMORY else Path(self.path).stat()

@@ -179,29 +179,29 @@ class _Series:
                 continue
             admitted, leaving = kept.ask(value, now, counts)
             if leaving is not None:
-                self._leave(position, leaving)
+                self._fold_value(position, leaving)
             if not admitted:
                 folded[position] = OTHER
-        return self._within(tuple(folded), max_series)
+        return self._limited(tuple(folded), max_series)
 
-    def shown(self, key: Labels, max_series: int) -> Labels:
+    def folded_key(self, key: Labels, max_series: int) -> Labels:
         """Return the result of :meth:`admit` for a new key, without changing anything."""
         folded = list(key)
         for position, kept in self.capped.items():
             if kept.full and key[position] not in kept:
                 folded[position] = OTHER
-        return self._within(tuple(folded), max_series)
+        return self._limited(tuple(folded), max_series)
 
     def place(self, key: Labels) -> None:
         for position in self.capped:
             self.keys_of.setdefault((position, key[position]), set()).add(key)
 
-    def _within(self, key: Labels, max_series: int) -> Labels:
+    def _limited(self, key: Labels, max_series: int) -> Labels:
         if not self.capped or key in self.cells or key in self.values or len(self.cells) + len(self.values) < max_series:
             return key
         return tuple([OTHER if position in self.capped else value for position, value in enumerate(key)])
 
-    def _leave(self, position: int, value: str) -> None:
+    def _fold_value(self, position: int, value: str) -> None:
         """Remove a replaced value. Its counts move to ``__other__``, so that no sum ever decreases."""
         self.moves += 1
         for key in self.keys_of.pop((position, value), ()):
@@ -249,7 +249,7 @@ class Telemetry:
     def expect(self, name: str, **given: Collection[str]) -> None:
         """Report all known label sets of a counter from now on, as in :func:`~otel_agenteval.core.semconv.known_label_sets`."""
         series = self._series[name]
-        zeros = {self._left(series, series.key_of(labels)): 0.0 for labels in known_label_sets(name, given)}
+        zeros = {self._public_labels(series, series.key_of(labels)): 0.0 for labels in known_label_sets(name, given)}
         with self._lock:
             series.expected |= zeros
             series.values = zeros | series.values
@@ -333,7 +333,7 @@ class Telemetry:
         """Return the label set under which ``labels`` is counted, so that all outlets agree."""
         series = self._series[name]
         with self._lock:
-            return series.shown(self._left(series, labels), self._max_series)
+            return series.folded_key(self._public_labels(series, labels), self._max_series)
 
     def read(self, name: str) -> Family:
         series = self._series[name]
@@ -342,7 +342,7 @@ class Telemetry:
             distributions = {key: cell.snapshot() for key, cell in series.cells.items()}
         for watched in series.watches:
             try:
-                found = [(self._left(series, series.key_of(labels)), value) for labels, value in watched()]
+                found = [(self._public_labels(series, series.key_of(labels)), value) for labels, value in watched()]
             except Exception:  # the watched object may be shutting down: continue with the others
                 self.add(EMIT_ERRORS, outlet="metrics", reason="watch")
                 continue
@@ -414,7 +414,7 @@ class Telemetry:
             tapped.append((series.instrument.name, key, value))
 
     def _admit(self, series: _Series, key: Labels) -> Labels:
-        key = self._left(series, key)
+        key = self._public_labels(series, key)
         if not series.capped:
             return key
         if key in series.values or key in series.cells:
@@ -432,7 +432,7 @@ class Telemetry:
             series.place(folded)
         return folded
 
-    def _left(self, series: _Series, key: Labels) -> Labels:
+    def _public_labels(self, series: _Series, key: Labels) -> Labels:
         """Return the label set as scrapers can read it, with values from spans redacted."""
         named = zip(series.instrument.attributes, key, strict=True)
         return tuple(

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 from . import jsonio, python_text
 from .errors import ConfigError
+from .fact_forms import DOCUMENT, HANDOFF, READERS
 from .forms import (
     Reader,
     a_count,
@@ -33,7 +34,6 @@ from .forms import (
     unknown,
     wrong,
 )
-from .given import DOCUMENT, HANDOFF, READERS
 from .wellformed import bounded_name, plain, well_formed
 
 CloseReason = Literal[
@@ -377,7 +377,7 @@ class Turn:
         known = dict(data)
         if not isinstance(known.get("llm_calls"), (list, type(None))):
             return cls.from_dict(data)
-        return cls.lazily(known, _Written({name: known.pop(name) for name in _READ_LATER & known.keys()}))
+        return cls.lazily(known, _LazyFields({name: known.pop(name) for name in _READ_LATER & known.keys()}))
 
     def without_content(self) -> Turn:
         """Return the turn without its content: enough for outlets to describe it, and small enough to queue."""
@@ -402,10 +402,6 @@ class Turn:
             except KeyError:
                 raise AttributeError(f"Turn has no field {name!r}") from None
 
-    def _known(self, name: str) -> bool:
-        builder = self.__dict__.get("_builder")
-        return name in self.__dict__ or (builder is not None and name in builder.FIELDS)
-
     @property
     def shared(self) -> dict[str, Any]:
         """Intermediate results that metrics share, until :meth:`forget_shared`."""
@@ -427,10 +423,12 @@ class Turn:
     def to_dict(self) -> dict[str, Any]:
         """Return the form ``turn.v1``: a JSON object with the known fields only."""
         out: dict[str, Any] = {}
+        known, builder = self.__dict__, self.__dict__.get("_builder")
+        later = () if builder is None else builder.FIELDS
         for name in _DEFAULTS:
-            if name == "llm_calls" and "_llm_call_count" in self.__dict__:
-                out[name] = self.__dict__["_llm_call_count"]
-            if not self._known(name):
+            if name == "llm_calls" and "_llm_call_count" in known:
+                out[name] = known["_llm_call_count"]
+            if name not in known and name not in later:
                 continue
             value = getattr(self, name)
             if value is None or (not value and value in (None, "", [], {}) and name not in _FACTS_WHEN_EMPTY):
@@ -485,7 +483,7 @@ class Turn:
         return f"Turn({self.turn_id or '?'}, agent={self.agent!r}, close_reason={self.close_reason!r})"
 
 
-class _Written:
+class _LazyFields:
     """Parses the structured fields of the form ``turn.v1`` on first use."""
 
     __slots__ = ("FIELDS",)

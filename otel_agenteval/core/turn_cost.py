@@ -117,7 +117,9 @@ def _computed(turn: Turn, prices: Mapping[str, Any]) -> tuple[Cost | None, list[
     for call in wanted:
         own = prices.get(f"{call.provider}/{call.model}") or prices.get(call.model or "") if prices else None
         if own is not None:
-            total += _times(own, call.tokens)
+            given, output, cached, _ = call.tokens
+            of_cached = own.get("cached_input", own["input"])
+            total += ((given - cached) * own["input"] + cached * of_cached + output * own["output"]) / _MILLION
             sources.add("prices")
         elif (usd := _table_price(call, turn.start)) is not None:
             total += usd
@@ -161,12 +163,6 @@ def _call(model: str | None, provider: str | None, usage: LlmCall | Usage) -> _C
     if cached + written > given:  # counted beside the input, not within it
         given += cached + written
     return _Call(model, provider, Tokens(given, max(0, usage.output_tokens or 0), cached, written))
-
-
-def _times(price: Mapping[str, float], tokens: Tokens) -> float:
-    given, output, cached, _ = tokens
-    of_cached = price.get("cached_input", price["input"])
-    return ((given - cached) * price["input"] + cached * of_cached + output * price["output"]) / _MILLION
 
 
 def _table_price(call: _Call, start: datetime.datetime | None) -> float | None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core import jsonio
-from ..core.templates import PLACE, filled_in, places
+from ..core.forms import PLACE, filled_in, places
 from ..core.wellformed import Later
 from ..spans.record import SpanRecord
 from .attributes import as_int, as_text

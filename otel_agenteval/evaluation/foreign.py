@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from ..core.errors import MetricError
-from ..core.lanes import Lane
 from ..core.score import Score
-from ..core.threads import is_ours, own_work
+from ..core.threads import Lane, is_ours, own_work
 from ..core.turn import Turn
 from ..metrics.bound_metric import BoundMetric
 

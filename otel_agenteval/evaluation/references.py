@@ -24,9 +24,8 @@ from ..config.references import ResponseOptions
 from ..config.root import Config
 from ..core import jsonio
 from ..core.errors import ConfigError, MetricError, likeness, nearest
-from ..core.forms import anything
-from ..core.given import READERS
-from ..core.templates import filled_in
+from ..core.fact_forms import READERS
+from ..core.forms import anything, filled_in
 from ..core.turn import Document, Retrieval, ToolCall, Turn
 from ..core.wellformed import written
 from ..metrics.bound_metric import BoundMetric

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..core import jsonio
-from ..core.given import IDS, TEXTS
+from ..core.fact_forms import IDS, TEXTS
 from ..core.turn import ToolCall
 from .datasets import written_value
 

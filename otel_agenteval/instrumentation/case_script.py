@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ..core.errors import ConfigError
+from ..core.fact_forms import SPEAKERS
 from ..core.forms import as_given, keyed
 from ..core.futures import result_of
-from ..core.given import SPEAKERS
 from ..core.jsonio import text_of
 from ..core.turn import Turn
 from ..evaluation.datasets import ASKED, Case, metrics_in_value, rename

@@ -258,11 +258,11 @@ class KafkaSource:
             self._open()
         try:
             self._consumer.subscribe(
-                list(self._address.topics), on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
+                list(self._address.topics), on_assign=self._on_assigned, on_revoke=self._on_revoked, on_lost=self._on_lost
             )
             while not self._stopping.is_set() and not self._rejoin:
                 try:
-                    self._step()
+                    self._poll()
                 except BaseException as error:  # whatever failed, uncommitted messages are read again
                     self._engine.failed("kafka", error)
                     self._stopping.wait(1.0)
@@ -271,15 +271,11 @@ class KafkaSource:
             self._commit(_FLUSH)
             self._consumer.close()
             self._consumer = None
-            self._let_go([self._kafka.TopicPartition(*key) for key in self._partitions])
+            self._forget([self._kafka.TopicPartition(*key) for key in self._partitions])
 
-    def _step(self) -> None:
-        began, status = time.monotonic(), self._engine.status
-        behind = (  # in evaluation: messages in the topic cost no memory here
-            status.waiting_turns > (_BEHIND // 2 if self._paused else _BEHIND)
-            or status.queue_fill() > FULL
-            or sum(map(len, self._dead.values())) > _AT_ONCE
-        )
+    def _poll(self) -> None:
+        began = time.monotonic()
+        behind = self._is_behind()
         self._behind_since = (self._behind_since or began) if behind else 0.0
         if behind and began - self._behind_since < _SHORTLY:  # pausing discards the read-ahead buffer
             self._stopping.wait(_BREATH)
@@ -290,7 +286,7 @@ class KafkaSource:
             (self._consumer.pause if behind else self._consumer.resume)(self._consumer.assignment())
         messages = self._consumer.consume(_AT_ONCE, _POLL)
         for message in messages:
-            self._take(message)
+            self._read_message(message)
         listened = min(_POLL, time.monotonic() - began)  # longer: a rebalance ran, or the process got no CPU
         came = any(message.error() is None for message in messages)
         if came:
@@ -317,6 +313,13 @@ class KafkaSource:
             self._commit()
             self._committed_at = time.monotonic()
 
+    def _is_behind(self) -> bool:
+        """Return True if evaluation is behind. Messages in the topic cost no memory here."""
+        status = self._engine.status
+        if status.waiting_turns > (_BEHIND // 2 if self._paused else _BEHIND):
+            return True
+        return status.queue_fill() > FULL or sum(map(len, self._dead.values())) > _AT_ONCE
+
     def _is_at_the_end(self) -> bool:
         """Return True if all partitions were read to their ends, so no span is missing."""
         if not self._partitions or not self._engine.intake.waits:
@@ -334,7 +337,7 @@ class KafkaSource:
         self._stalled += 1
         return self._stalled > _STALLED
 
-    def _take(self, message: Any) -> None:
+    def _read_message(self, message: Any) -> None:
         if message.error() is not None:
             if message.error().code() != self._kafka.KafkaError._PARTITION_EOF:
                 _log.warning("kafka: %s", message.error().name())
@@ -356,15 +359,15 @@ class KafkaSource:
             self._feed.pass_on(batch, self._passed_over)
             partition.note(offset, batch.traces - self._passed_over)
             if before and not partition.passed_over:
-                self._pass_over()
+                self._update_passed_over()
             self.messages[topic, "taken"] += 1
         except NotOtlp as error:
-            self._bury(message, partition, str(error))
+            self._send_dead_letter(message, partition, str(error))
         except Exception as error:
             self._engine.failed("kafka_message", error)
-            self._bury(message, partition, type(error).__name__)
+            self._send_dead_letter(message, partition, type(error).__name__)
 
-    def _bury(self, message: Any, partition: Partition, reason: str) -> None:
+    def _send_dead_letter(self, message: Any, partition: Partition, reason: str) -> None:
         """Send an unreadable message to the dead-letter topic. Later offsets wait for it."""
         topic, number, offset = message.topic(), message.partition(), message.offset()
         if offset < partition.begin:
@@ -398,7 +401,7 @@ class KafkaSource:
             return
         if len(self._snapshots) < _MOST_SNAPSHOTS or patience:
             positions = {key: partition.position for key, partition in self._partitions.items()}
-            self._snapshots.append(_Snapshot(self._engine.status.checkpoint(self._known()), positions))
+            self._snapshots.append(_Snapshot(self._engine.status.checkpoint(self._seen_traces()), positions))
         if patience:
             self._engine.evaluate_closed(patience)
         done = None
@@ -409,13 +412,13 @@ class KafkaSource:
         for key, partition in self._partitions.items():
             self._uncommitted[key] = max(0, partition.position - partition.place.offset)
 
-    def _known(self) -> set[int]:
+    def _seen_traces(self) -> set[int]:
         return set().union(*(partition.traces.keys() for partition in self._partitions.values()))
 
     def _commit_of(self, snapshot: _Snapshot) -> bool:
         """Commit what was closed at a snapshot and is evaluated now. Return False on failure."""
         # an evaluated part of a turn can still wait for other parts
-        held = snapshot.checkpoint.held | self._engine.intake.held(self._known())
+        held = snapshot.checkpoint.held | self._engine.intake.held(self._seen_traces())
         partitions = {
             key: self._partitions[key]
             for key, position in snapshot.positions.items()
@@ -444,7 +447,7 @@ class KafkaSource:
 
     # --- rebalances, on the same thread
 
-    def _assigned(self, consumer: Any, partitions: list[Any]) -> None:
+    def _on_assigned(self, consumer: Any, partitions: list[Any]) -> None:
         self._rejoin = True  # stays True if an exception escapes
         self.rebalances["assigned"] += len(partitions)
         self._snapshots.clear()
@@ -466,16 +469,16 @@ class KafkaSource:
         consumer.resume(consumer.assignment())  # a partition that was paused when it moved would stay paused
         self._paused = self._rejoin = False
 
-    def _revoked(self, consumer: Any, partitions: list[Any]) -> None:
+    def _on_revoked(self, consumer: Any, partitions: list[Any]) -> None:
         self.rebalances["revoked"] += len(partitions)
         self._commit(_MOVE)
-        self._let_go(partitions)
+        self._forget(partitions)
 
-    def _lost(self, consumer: Any, partitions: list[Any]) -> None:
+    def _on_lost(self, consumer: Any, partitions: list[Any]) -> None:
         self.rebalances["lost"] += len(partitions)
-        self._let_go(partitions)
+        self._forget(partitions)
 
-    def _let_go(self, partitions: list[Any]) -> None:
+    def _forget(self, partitions: list[Any]) -> None:
         """Forget partitions that other members read from now on, with their open turns."""
         gone: set[int] = set()
         self._snapshots.clear()
@@ -487,9 +490,9 @@ class KafkaSource:
             for kept in (self._dead, self._lags, self._uncommitted):
                 kept.pop(key, None)
         self._engine.intake.forget_traces(gone)
-        self._pass_over()
+        self._update_passed_over()
 
-    def _pass_over(self) -> None:
+    def _update_passed_over(self) -> None:
         self._passed_over = set().union(*(partition.passed_over for partition in self._partitions.values()))
 
 

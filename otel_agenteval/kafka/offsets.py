@@ -77,14 +77,14 @@ class Partition:
                 self.traces[trace_id] = _Seen(offset, offset)
             else:
                 seen.last = offset
-        self._read(offset)
+        self._advance(offset)
 
     def skip(self, offset: int, trace_ids: Iterable[int]) -> None:
         """Record a message before ``begin``: its traces are already closed."""
         self.passed_over.update(trace_ids)
-        self._read(offset)
+        self._advance(offset)
 
-    def _read(self, offset: int) -> None:
+    def _advance(self, offset: int) -> None:
         self.position = offset + 1
         if self.passed_over and self.position >= self.end:
             self.passed_over.clear()

@@ -10,11 +10,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..core.lanes import Lane, LaneFull
 from ..core.score import Score
 from ..core.semconv import METRIC_DURATION
 from ..core.telemetry import Telemetry
-from ..core.threads import is_meant_for_host
+from ..core.threads import Lane, LaneFull, is_meant_for_host
 from ..evaluation.names import attributes_publicly, named_publicly
 from ..evaluation.redaction import Exporter, Redactor, without_texts
 from ..evaluation.scored_turn import Root, ScoredTurn

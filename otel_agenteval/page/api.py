@@ -83,7 +83,7 @@ class Options:
 
 @dataclass(slots=True)
 class Request:
-    given: dict[str, Any]
+    params: dict[str, Any]
     """Validated parameters from the query and the path."""
     reader: Reader
     body: Any = None
@@ -133,14 +133,14 @@ class Api:
     # --- turns
 
     def turns(self, request: Request) -> dict[str, Any]:
-        given = request.given
+        params = request.params
         with self.views() as views:
-            found = views.listed(self._filter(request), given["limit"], _cursor_in(given["cursor"]), given["order"])
+            found = views.listed(self._filter(request), params["limit"], _cursor_in(params["cursor"]), params["order"])
             turns = self._shortened(views, found.turns)
         return {
             "turns": turns,
             "next": _text_of(found.end) if found.end is not None else None,
-            "searching": found.end is not None and len(found.turns) < given["limit"],
+            "searching": found.end is not None and len(found.turns) < params["limit"],
         }
 
     def count(self, request: Request) -> dict[str, Any]:
@@ -150,7 +150,7 @@ class Api:
 
     def conversations(self, request: Request) -> dict[str, Any]:
         with self.views() as views:
-            page = views.listed(self._filter(request), request.given["limit"], _cursor_in(request.given["cursor"]))
+            page = views.listed(self._filter(request), request.params["limit"], _cursor_in(request.params["cursor"]))
             latest = {turn["conversation_id"]: turn["turn_id"] for turn in reversed(page.turns) if turn["conversation_id"]}
             found, texts = views.conversations([*latest], request.reader.tenant), self._beginnings(views, [*latest.values()])
         rows = [{**one, **texts.get(latest[one["id"]], {})} for one in found]
@@ -158,7 +158,7 @@ class Api:
 
     def turn(self, request: Request) -> dict[str, Any]:
         with self.views() as views:
-            turn = self._found(views, request)
+            turn = self._stored_turn(views, request)
             turn_id, fault = turn["turn_id"], fault_of_row(turn)
             kept = turn.pop("content", None)
             content = kept if self.options.content else None
@@ -177,7 +177,7 @@ class Api:
             "outcomes": outcomes,
             "conversation": conversation,
             "trace_url": url and url.replace("{trace_id}", urllib.parse.quote(turn["trace_id"] or "", safe="")),
-            "labels": self.labels.of(turn_id) if self.labels is not None else [],
+            "labels": self.labels.on_turn(turn_id) if self.labels is not None else [],
         }
 
     def why(self, request: Request) -> dict[str, Any]:
@@ -186,17 +186,17 @@ class Api:
 
     def case(self, request: Request) -> dict[str, Any]:
         with self.views() as views:
-            content = self._found(views, request).get("content")
+            content = self._stored_turn(views, request).get("content")
         if content is None or not self.options.content:
             raise Problem(404, "the content of this turn isn't stored or isn't shown (outlets.store.content, serve.page.content)")
         return dict(content)
 
     def question(self, request: Request) -> dict[str, Any]:
         """Return a metric's judge calls on a turn, or the first prompt that the current version would send."""
-        metric = request.given["metric"]
+        metric = request.params["metric"]
         content = self.case(request)
         with self.views() as views:
-            scores = views.scores(self._found(views, request)["turn_id"])
+            scores = views.scores(self._stored_turn(views, request)["turn_id"])
             score = next((score for score in scores if score["metric"] == metric), None)
             sent = views.questions(score["result_id"]) if score is not None else []
         if score is None or not sent:
@@ -207,14 +207,14 @@ class Api:
     def neighbours(self, request: Request) -> dict[str, Any]:
         wanted = self._filter(request)
         with self.views() as views:
-            turn = self._found(views, request)
+            turn = self._stored_turn(views, request)
             at = Cursor(turn["start"] if turn["start"] is not None else turn["stored_at"], turn["turn_id"])
             ways: tuple[tuple[str, Order], ...] = (("older", "newest"), ("newer", "oldest"))
             found = {name: views.listed(wanted, 1, at, order).turns for name, order in ways}
         return {name: turns[0]["turn_id"] if turns else None for name, turns in found.items()}
 
     def export(self, request: Request) -> FileResponse:
-        form, limit = request.given["format"], request.given["limit"]
+        form, limit = request.params["format"], request.params["limit"]
         with self.views() as views:
             rows = list(itertools.islice(views.all_listed(self._filter(request), limit), limit))
             scores = views.scores_of([turn["turn_id"] for turn in rows]) if form != "dataset" else {}
@@ -286,7 +286,7 @@ class Api:
     def estimates(self, request: Request) -> dict[str, Any]:
         with self.views() as views:
             facts = views.metrics_of()
-            cells = views.cells(self._filter(request), request.given["by"])
+            cells = views.cells(self._filter(request), request.params["by"])
             unsummed = len(views.stale())
         turns = {cell.group: cell.turns for cell in cells if not cell.metric}
         estimates = [_estimated(cell, turns.get(cell.group, 0), facts.get(cell.metric, {})) for cell in cells if cell.metric]
@@ -296,9 +296,11 @@ class Api:
             verdicts[cell.group] = [passed + cell.passed, failed + cell.failed]
         groups = [_group(cell) for cell in cells if not cell.metric]
         return {  # the worst first
-            "groups": sorted(groups, key=lambda one: _badness(pass_rate(*verdicts[one["group"]]), one["errors"] / one["turns"])),
+            "groups": sorted(
+                groups, key=lambda one: _rank_of_badness(pass_rate(*verdicts[one["group"]]), one["errors"] / one["turns"])
+            ),
             "estimates": sorted(
-                estimates, key=lambda one: (*_badness(one["pass_rate"], one["errors"]), one["metric"], one["group"] or "")
+                estimates, key=lambda one: (*_rank_of_badness(one["pass_rate"], one["errors"]), one["metric"], one["group"] or "")
             ),
             "hours_not_summed": unsummed,
         }
@@ -318,16 +320,16 @@ class Api:
         }  # fmt: skip
 
     def series(self, request: Request) -> dict[str, Any]:
-        given = request.given
+        params = request.params
         wanted = self._filter(request)
         with self.views() as views:
             extent = views.extent(request.reader.tenant)
             low = wanted.since if wanted.since is not None else extent[0] if extent is not None else self.now
             high = wanted.until if wanted.until is not None else extent[1] if extent is not None else self.now
             turns = sum(cell.turns for cell in views.cells(replace(wanted, metric="")))
-            groups = len(views.groups_of(given["by"], wanted, _LINES)) or 1
-            step = given["step"] * HOUR if given["step"] else _step_for(high - low, turns, groups)
-            cells = views.cells(wanted, given["by"], step)
+            groups = len(views.groups_of(params["by"], wanted, _LINES)) or 1
+            step = params["step"] * HOUR if params["step"] else _step_for(high - low, turns, groups)
+            cells = views.cells(wanted, params["by"], step)
             changes = [
                 change
                 for change in _changes(views, low if extent is not None else wanted.since or 0.0, request.reader)
@@ -345,14 +347,14 @@ class Api:
 
     def changes(self, request: Request) -> dict[str, Any]:
         with self.views() as views:
-            return {"changes": _changes(views, request.given["since"], request.reader)}
+            return {"changes": _changes(views, request.params["since"], request.reader)}
 
     def compare(self, request: Request) -> dict[str, Any]:
-        by = request.given["by"]
+        by = request.params["by"]
         with self.views() as views:
             facts = views.metrics_of()
             wanted = self._filter(request)
-            before, after = request.given["before"], request.given["after"]
+            before, after = request.params["before"], request.params["after"]
             every = views.cells(wanted, by, groups=(before, after))
             cells = {(cell.group, cell.metric): cell for cell in every if cell.group in (before, after)}
             for name in (before, after):
@@ -381,14 +383,14 @@ class Api:
             rows = views.filtered_verdicts(self._filter(request))
             if not rows:
                 _require_causes(views)
-        return as_data([differences_of(request.given["metric"], rows)])[0]
+        return as_data([differences_of(request.params["metric"], rows)])[0]
 
     def group_differences(self, request: Request) -> dict[str, Any]:
         with self.views() as views:
             rows = views.filtered_facts(self._filter(request))
             if not rows:
                 _require_causes(views)
-        conditions = facts_in(request.given["group"], "group")
+        conditions = facts_in(request.params["group"], "group")
         try:
             return as_data([differences_of_group(rows, conditions, "group")])[0]
         except ConfigError as error:  # no turn has the fact
@@ -396,7 +398,7 @@ class Api:
 
     def failure_modes(self, request: Request) -> dict[str, Any]:
         with self.views() as views:
-            found = views.filtered_modes(self._filter(request), request.given["by"])
+            found = views.filtered_modes(self._filter(request), request.params["by"])
             if not found.modes:
                 _require_causes(views)
         return {"modes": modes_as_data(modes_of(found)), "turns": sum(found.totals), "middle": found.middle}
@@ -409,7 +411,7 @@ class Api:
             listed = views.all_listed(wanted, _FAILED_AT_ONCE)
             turns = (turn for one in listed if (turn := views.turn(one["turn_id"])) is not None)
             references = references_of(self._labels_of(request)) if self.labels is not None else {}
-            cases = stored_cases(views, turns, request.given["limit"], self.parameters, references)
+            cases = stored_cases(views, turns, request.params["limit"], self.parameters, references)
         if not cases:
             raise Problem(
                 404,
@@ -418,10 +420,10 @@ class Api:
         return _json_lines(cases, "cases.jsonl")
 
     def cases(self, request: Request) -> dict[str, Any]:
-        given = request.given
+        params = request.params
         with self.views() as views:
             pairs = views.pairs(
-                given["by"], given["before"], given["after"], self._filter(request), given["limit"], given["cursor"] or ""
+                params["by"], params["before"], params["after"], self._filter(request), params["limit"], params["cursor"] or ""
             )
             ids = [turn_id for _, *both in pairs for turn_id in both]
             scores = views.scores_of(ids) if ids else {}
@@ -432,7 +434,7 @@ class Api:
                 {"case": case, "before": turns[one], "after": turns[other], "differences": _differences(scores.get(one, []), scores.get(other, []))}
                 for case, one, other in pairs
             ],
-            "next": pairs[-1][0] if len(pairs) == given["limit"] else None,
+            "next": pairs[-1][0] if len(pairs) == params["limit"] else None,
         }  # fmt: skip
 
     # --- metrics, health, labels
@@ -472,7 +474,7 @@ class Api:
         turn_id = request.body.get("turn_id") if isinstance(request.body, dict) else None
         if isinstance(turn_id, str) and turn_id:
             with self.views() as views:
-                self._found(views, Request({"turn_id": turn_id}, request.reader))
+                self._stored_turn(views, Request({"turn_id": turn_id}, request.reader))
         return {"label": labels.add(request.body, request.reader.name, self.now)}
 
     def next_to_label(self, request: Request) -> dict[str, Any]:
@@ -481,7 +483,7 @@ class Api:
         wanted, doubts = self._filter(request), dict[str, tuple[bool, float]]()
         with self.views() as views:
             turns = [turn["turn_id"] for turn in views.listed(wanted, _CANDIDATES).turns if turn["turn_id"] not in labelled]
-            if request.given["choice"] == "random":
+            if request.params["choice"] == "random":
                 found = min(turns, key=lambda one: zlib.crc32(f"{one} {request.reader.name}".encode()), default=None)
             else:
                 thresholds = {name: facts["threshold"] for name, facts in views.metrics_of().items()}
@@ -506,14 +508,14 @@ class Api:
     # --- helpers
 
     def _filter(self, request: Request) -> Filter:
-        wanted = filter_of(request.given, request.reader.tenant)
+        wanted = filter_of(request.params, request.reader.tenant)
         if wanted.text is not None and not self.options.content:
             raise Problem(403, "text: content isn't shown, so it can't be searched. Set serve.page.content")
         return wanted
 
-    def _found(self, views: Views, request: Request) -> dict[str, Any]:
+    def _stored_turn(self, views: Views, request: Request) -> dict[str, Any]:
         """Return the stored turn for an id or its beginning, if the reader can see it."""
-        short = request.given["turn_id"]
+        short = request.params["turn_id"]
         tenant = request.reader.tenant
         if tenant is not None and not short.startswith(qualified(tenant, "")):
             raise Problem(404, "turn not found")
@@ -615,7 +617,7 @@ def _differences(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> l
     return found
 
 
-def _badness(passed: float | None, errors: float) -> tuple[float, float]:
+def _rank_of_badness(passed: float | None, errors: float) -> tuple[float, float]:
     """Return a sort key by which lower pass rates, and then more errors, come first."""
     return 2.0 if passed is None else passed, -errors
 

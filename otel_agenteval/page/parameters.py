@@ -59,18 +59,21 @@ class Parameter:
                 raise self._wrong(text, "seconds since 1970, a time such as 2026-11-21T02:57:01Z, or an age such as 30m, 24h, 7d")
             return found
         if self.kind in ("number", "count"):
-            low = -sys.float_info.max if self.least is None else self.least
-            high = sys.float_info.max if self.most is None else self.most
-            try:
-                number = int(text) if self.kind == "count" else float(text)
-            except ValueError:
-                raise self._wrong(text, "a whole number" if self.kind == "count" else "a number") from None
-            if not low <= number <= high:  # also refuses integers beyond the range of a float
-                raise self._wrong(text, f"a number from {low:g} to {high:g}" if self.least is not None else "a finite number")
-            return number
+            return self._number(text)
         if not text or len(text) > _LONGEST:
             raise self._wrong(text, f"a string of 1 to {_LONGEST} characters")
         return text
+
+    def _number(self, text: str) -> float | int:
+        low = -sys.float_info.max if self.least is None else self.least
+        high = sys.float_info.max if self.most is None else self.most
+        try:
+            number = int(text) if self.kind == "count" else float(text)
+        except ValueError:
+            raise self._wrong(text, "a whole number" if self.kind == "count" else "a number") from None
+        if not low <= number <= high:  # also refuses integers beyond the range of a float
+            raise self._wrong(text, f"a number from {low:g} to {high:g}" if self.least is not None else "a finite number")
+        return number
 
     def _wrong(self, text: str, allowed: str) -> Problem:
         return Problem(400, f"{self.name}: must be {allowed}, got {text[:40]!r}")

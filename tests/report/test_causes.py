@@ -74,4 +74,4 @@ def test_other_processes_return_facts_if_wanted() -> None:
     for wanted in (True, False):
         work = Evaluation(load_config({}, {}), "code_refusal", (), with_scores=True, with_facts=wanted)
         copy = pickle.loads(pickle.dumps(work))
-        assert bool(copy.shown(Turn(turn_id="t", agent="travel"), []).facts) == wanted
+        assert bool(copy.render(Turn(turn_id="t", agent="travel"), []).facts) == wanted

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
 from ...dialects.capture import advice_on
@@ -21,12 +22,11 @@ class DoctorFinding(NamedTuple):
 
 
 Findings = Iterator[DoctorFinding]
+good, note, bad = (partial(DoctorFinding, level) for level in (GOOD, NOTE, BAD))
 
 
 def missing_finding(scope: str, missing: str, traces: float) -> DoctorFinding:
     """Return the finding about traces of a scope that gave no turn, or turns without content."""
     what = {TURN: "seem to be an agent's, but gave no turn", CALLER: "are tools of an unknown turn"}
     found = what.get(missing, "gave turns without input and output")
-    return DoctorFinding(
-        BAD, f"{traces:,.0f} traces of {scope or 'a tracer without a name'} {found}", advice_on(missing, [scope])
-    )
+    return bad(f"{traces:,.0f} traces of {scope or 'a tracer without a name'} {found}", advice_on(missing, [scope]))

@@ -23,7 +23,7 @@ from ...turns.roots import SpanGroup
 from ...turns.stitching import reader_of
 from ..reading import named
 from ..record import facts_about, run_recorded, why_nothing
-from . import BAD, GOOD, NOTE, DoctorFinding, Findings, missing_finding
+from . import BAD, GOOD, DoctorFinding, Findings, bad, good, missing_finding, note
 
 _MOST_REASON = 40
 """Maximum characters of a reason for a skipped metric."""
@@ -34,16 +34,16 @@ def program_findings(program: Sequence[str], config: Config, metrics: Selected) 
         out = Path(folder) / "spans.jsonl"
         code = run_recorded(program, out)
         if code:
-            yield DoctorFinding(NOTE, f"the program exited with code {code}")
+            yield note(f"the program exited with code {code}")
         facts = facts_about(out)
         here = Path(sys.executable)
         pythons = sorted({fact["python"] for fact in facts if fact.get("python") is not None})
         # the same environment can have several names of one interpreter, such as python3
         others = [one for one in pythons if Path(one).parent != here.parent or Path(one).resolve() != here.resolve()]
         if others:
-            yield DoctorFinding(NOTE, f"the program ran in another Python, {others[0]}; the checks above are about this one")
+            yield note(f"the program ran in another Python, {others[0]}; the checks above are about this one")
         if not out.exists():
-            yield DoctorFinding(BAD, f"no spans: {why_nothing(facts)}")
+            yield bad(f"no spans: {why_nothing(facts)}")
             return
         reading = Reading()
         items = list(read_items([out], reading, lambda line: None))
@@ -62,31 +62,31 @@ def program_findings(program: Sequence[str], config: Config, metrics: Selected) 
 
 
 def span_findings(spans: Sequence[SpanRecord], reading: Reading) -> Findings:
-    yield DoctorFinding(GOOD, f"{reading.spans:,} spans and {reading.logs:,} log records arrived ({named(reading.scopes)})")
+    yield good(f"{reading.spans:,} spans and {reading.logs:,} log records arrived ({named(reading.scopes)})")
     cut = sum(span.truncated for span in spans)
     if cut:
-        yield DoctorFinding(NOTE, f"{cut} spans lost attributes to a limit", "raise OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT")
+        yield note(f"{cut} spans lost attributes to a limit", "raise OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT")
 
 
 def turn_findings(found: Sequence[tuple[SpanGroup, Turn]], scopes: Iterable[str]) -> Findings:
     """Check that the spans of these scopes form turns with content."""
     if not found:
-        yield DoctorFinding(BAD, "the spans have no turn", advice_without_turn([*scopes]))
+        yield bad("the spans have no turn", advice_without_turn([*scopes]))
         return
     turns = [turn for _, turn in found]
     agents = Counter(turn.agent or "an unnamed agent" for turn in turns)
-    yield DoctorFinding(GOOD, f"{len(turns):,} turns: {', '.join(f'{name} {count}' for name, count in agents.most_common(5))}")
+    yield good(f"{len(turns):,} turns: {', '.join(f'{name} {count}' for name, count in agents.most_common(5))}")
     silent = [group for group, turn in found if turn.input is None and turn.output is None and turn.error is None]
     if silent:
         silent_scopes = [*dict.fromkeys(scope_of_call(reader_of(group)) for group in silent)]
         what = f"{len(silent):,} of {len(turns):,} turns have neither input nor output ({', '.join(silent_scopes)})"
-        yield DoctorFinding(BAD, what, advice_on(CONTENT, [*silent_scopes, *scopes]))
+        yield bad(what, advice_on(CONTENT, [*silent_scopes, *scopes]))
     else:
-        yield DoctorFinding(GOOD, "all turns have input or output, or failed")
+        yield good("all turns have input or output, or failed")
     unfinished = [turn for turn in turns if not turn.complete]
     if unfinished:
         what = f"{len(unfinished):,} turns are incomplete: a span never ended"
-        yield DoctorFinding(NOTE, what, "end all spans before the program exits")
+        yield note(what, "end all spans before the program exits")
 
 
 def metric_findings(turns: Sequence[Turn], config: Config, metrics: Selected) -> Findings:
@@ -108,4 +108,4 @@ def metric_findings(turns: Sequence[Turn], config: Config, metrics: Selected) ->
         names = [name for name, found in never.items() if found.most_common(1)[0][0] == reason]
         kind, _, lacks = reason.partition(":")
         why = f"no {lacks.replace('_', ' ')} in the spans" if kind == "missing" else reason
-        yield DoctorFinding(NOTE, f"{why}: {', '.join(names)} {'is' if len(names) == 1 else 'are'} skipped")
+        yield note(f"{why}: {', '.join(names)} {'is' if len(names) == 1 else 'are'} skipped")

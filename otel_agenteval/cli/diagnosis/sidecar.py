@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from ...core.errors import ConfigError, refusal
 from ...core.outbound import answer_of, client_to
-from . import BAD, GOOD, NOTE, DoctorFinding, Findings, missing_finding
+from . import Findings, bad, good, missing_finding, note
 
 _REQUESTS, _RESULTS = "agenteval_serve_requests_total", "agenteval_results_total"
 _TAKEN = ("ok", "partial")
@@ -61,48 +61,44 @@ def sidecar_findings(url: str, headers: Mapping[str, str]) -> Findings:
             if refused
             else "use the metrics address that `otel-agenteval serve` prints at its start"
         )
-        yield DoctorFinding(BAD, f"{address}/metrics can't be read: {error}", where)
+        yield bad(f"{address}/metrics can't be read: {error}", where)
         return
     if "agenteval_build_info" not in page:
-        yield DoctorFinding(BAD, f"{address}/metrics isn't a page of otel-agenteval", "use the address of the sidecar's /metrics")
+        yield bad(f"{address}/metrics isn't a page of otel-agenteval", "use the address of the sidecar's /metrics")
         return
     yield from _received(page)
     yield from _evaluated(page)
     clients = [client for client in page.by("client", "agenteval_serve_scrapes_total") if client != "other"]
     target = f"static_configs: [{{targets: ['{address.partition('//')[2]}']}}]"
     if clients:
-        yield DoctorFinding(GOOD, f"scraped by {', '.join(sorted(clients))}")
+        yield good(f"scraped by {', '.join(sorted(clients))}")
     else:
-        yield DoctorFinding(
-            NOTE, "Prometheus hasn't scraped the sidecar yet", f"scrape_configs: [{{job_name: agenteval, {target}}}]"
-        )
+        yield note("Prometheus hasn't scraped the sidecar yet", f"scrape_configs: [{{job_name: agenteval, {target}}}]")
 
 
 def _received(page: _Page) -> Findings:
     requests = sum(page.total(_REQUESTS, signal="traces", outcome=outcome) for outcome in _TAKEN)
     turns = page.total("agenteval_turns_total")
     if not requests:
-        yield DoctorFinding(BAD, "the sidecar received no spans", "send OTLP to it: docs/operate/collector.md")
+        yield bad("the sidecar received no spans", "send OTLP to it: docs/operate/collector.md")
     elif not turns:
         why = "check that agent or model spans are among them, and wait for turn.idle_timeout"
-        yield DoctorFinding(BAD, f"{requests:,.0f} requests with spans, but no turn", why)
+        yield bad(f"{requests:,.0f} requests with spans, but no turn", why)
     else:
-        yield DoctorFinding(GOOD, f"{requests:,.0f} requests with spans, {turns:,.0f} turns")
+        yield good(f"{requests:,.0f} requests with spans, {turns:,.0f} turns")
     for labels, traces in page.samples("agenteval_unread_traces_total"):
         yield missing_finding(labels["scope"], labels["missing"], traces)
     for outcome, count in page.by("outcome", _REQUESTS).items():
         if outcome not in _TAKEN:
-            yield DoctorFinding(NOTE, f"{count:,.0f} requests were refused: {outcome}", "docs/operate/sidecar.md")
+            yield note(f"{count:,.0f} requests were refused: {outcome}", "docs/operate/sidecar.md")
 
 
 def _evaluated(page: _Page) -> Findings:
     if page.total("agenteval_turns_total") and not page.total(_RESULTS):
-        yield DoctorFinding(
-            BAD, "no metric has a result", "run otel-agenteval check-config FILE to see the effective configuration"
-        )
+        yield bad("no metric has a result", "run otel-agenteval check-config FILE to see the effective configuration")
     failed = page.by("metric", _RESULTS, outcome="error")
     for metric in sorted(failed, key=lambda name: -failed[name])[:_MOST_METRICS]:
-        yield DoctorFinding(NOTE, f"{metric} failed {failed[metric]:,.0f} times", f"otel-agenteval explain {metric}")
+        yield note(f"{metric} failed {failed[metric]:,.0f} times", f"otel-agenteval explain {metric}")
     gated = page.total("agenteval_judge_requests_total", outcome="gated")
     if gated:
-        yield DoctorFinding(NOTE, f"{gated:,.0f} judge calls waited for the budget", "raise judge.budget, or lower sample.rate")
+        yield note(f"{gated:,.0f} judge calls waited for the budget", "raise judge.budget, or lower sample.rate")

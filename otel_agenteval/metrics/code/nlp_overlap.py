@@ -26,7 +26,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from annotated_types import Ge, Le
 
 from ...core.errors import MetricError
-from ...core.given import a_document, each
+from ...core.fact_forms import a_document, each
 from ...core.turn import Turn
 from ..lib.tokens import Gram, Tokenizer, common_subsequence, ngrams, skip_bigrams, stem, tokens_of
 from ..lib.values import readable, reference, rendered, truth_of

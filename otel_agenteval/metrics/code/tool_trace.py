@@ -14,8 +14,8 @@ from annotated_types import Ge, Le, MinLen
 
 from ...core import jsonio
 from ...core.errors import MetricError
+from ...core.fact_forms import each
 from ...core.forms import a_mapping, keyed, wrong
-from ...core.given import each
 from ...core.turn import ToolCall, Turn
 from ..lib import spans as span_queries
 from ..lib.schema import violations

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from ...core.errors import MetricError
-from ...core.given import READERS
+from ...core.fact_forms import READERS
 from ...core.turn import Turn
 from ..registry import Result
 from .values import fact

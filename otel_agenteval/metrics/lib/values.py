@@ -12,9 +12,9 @@ from annotated_types import MinLen
 
 from ...core import jsonio
 from ...core.errors import ConfigError, MetricError
+from ...core.fact_forms import READERS
 from ...core.files import load_yaml
 from ...core.forms import Reader
-from ...core.given import READERS
 from ...core.turn import Turn
 from ...core.wellformed import plain
 

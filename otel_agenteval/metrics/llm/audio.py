@@ -16,7 +16,7 @@ from annotated_types import MinLen
 from pydantic import StringConstraints
 
 from ...core.errors import MetricError
-from ...core.given import a_document, each
+from ...core.fact_forms import a_document, each
 from ...core.turn import Turn
 from ...media.access import MediaContent
 from ...media.decoding import can_find_speech, sound_of
