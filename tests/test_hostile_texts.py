@@ -22,7 +22,7 @@ from otel_agenteval.detectors.redaction.find import find_in
 from otel_agenteval.dialects import content, payloads
 from otel_agenteval.dialects.generic import values
 from otel_agenteval.evaluation.redaction import KINDS, redacted_text
-from otel_agenteval.judging.models.invisible import shown
+from otel_agenteval.judging.models.invisible import visible
 from otel_agenteval.judging.models.prompt import escaped
 from otel_agenteval.judging.models.reply import verdict_in
 from otel_agenteval.media.access import content_of, may_open
@@ -188,7 +188,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "an export": lambda text: list(messages_of({"name": text, "attributes": {"a": text}})),
     "a judge's reply": lambda text: verdict_in(text, ["score", "reason"]),
     "material of a judge": escaped,
-    "invisible characters": shown,
+    "invisible characters": visible,
     "steps": lambda text: steps_of(turn_of_nothing_else(text)),
     "a model's name": lambda text: table_cost(text, TOKENS, NOW, base_url=f"https://{text}"),
     "an address of media": may_open,

@@ -77,7 +77,7 @@ def _forget_in_queue(config: Config, is_meant: Callable[[Turn], bool]) -> int:
     """Delete the waiting jobs of turns. All waiting jobs are leased once, and the others are put back."""
     from ..judging.job import NewerPayload, Payload
     from ..judging.queues import queue_from
-    from ..judging.queues.connect import unreachable
+    from ..judging.queues.redis_server import unreachable
 
     def failed(_: str, error: BaseException) -> None:
         raise AgentEvalError(f"judge.queue: can't be used: {error}")

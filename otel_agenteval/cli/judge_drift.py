@@ -21,8 +21,7 @@ from ..judging.judge_bench.cases import BenchCase, chosen
 from ..judging.judge_bench.drift import ALL, Anchors, Drift, anchors_of, drifts, own_cases, read_anchors, write_anchors
 from ..judging.judge_bench.run import run
 from ..outlets.base import Setup
-from ..outlets.factory import outlets_from
-from ..outlets.fan_out import FanOut
+from ..outlets.fan_out import FanOut, outlets_from
 from ..report.render import aligned
 from ..statistics.change import Found
 from ..statistics.changes import Change

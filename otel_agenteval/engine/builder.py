@@ -24,8 +24,7 @@ from ..evaluation.names import public_name
 from ..evaluation.redaction import exporter_of
 from ..evaluation.references import ReferenceSources
 from ..outlets.base import Setup
-from ..outlets.factory import outlets_from
-from ..outlets.fan_out import FanOut
+from ..outlets.fan_out import FanOut, outlets_from
 from ..outlets.span_events import SpanEventOutlet
 from ..turns.assembler import Assembler
 from ..turns.composer import REVISABLE_BYTES, Composer

@@ -173,7 +173,7 @@ class Engine:
 
     def silent_models(self) -> dict[str, str]:
         """Return why a judge or an embedder gives no scores, by their names."""
-        return self.judging.silent_models() if self.judging is not None else {}
+        return self.judging.runner.silent_models() if self.judging is not None else {}
 
     @property
     def unsent_jobs(self) -> int:
@@ -343,7 +343,7 @@ class Engine:
         done = self.evaluate_closed(_left(until))
         self.pipeline.composer.readings.finish()
         self.pipeline.statistics.save()
-        if not (self.outlets.end_exit(_left(until)) and done):
+        if not (self.outlets.flush(_left(until), at_exit=True) and done):
             _log.warning("not all scores were delivered within %.3g s at exit; increase exit_timeout", timeout)
 
     def _end_conversations(self, timeout: float) -> None:

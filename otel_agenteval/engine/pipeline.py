@@ -214,7 +214,7 @@ class Pipeline:
             found = [made for scored in done if scored.final and scored.of_turn_itself for made in judging.plan(scored)]
             if judging.metrics.wants_feedback:
                 later = [self._scorer.evaluate_again(scored) for scored in done if scored.is_feedback]
-                found += [made for scored in later if scored is not None for made in judging.plan_again(scored)]
+                found += [made for scored in later if scored is not None for made in judging.plan(scored, again=True)]
             return found
 
     def _add_to_conversations(self, done: Sequence[ScoredTurn]) -> list[WorkItem]:

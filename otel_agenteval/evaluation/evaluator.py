@@ -15,7 +15,7 @@ from ..core.errors import MetricError
 from ..core.score import GATED, SHED, Score
 from ..core.turn import Turn
 from ..core.turn_cost import Pricing, add_cost
-from ..media.sharing import sharing
+from ..media.rules import sharing
 from ..metrics.bound_metric import BoundMetric
 from ..metrics.registry import Asks, Embeds
 from .expected import ExpectedMetrics

@@ -71,8 +71,8 @@ class JudgeBudget:
 
     def _reset(self) -> None:
         self._lock = threading.Lock()
-        self._usual: dict[tuple[str, str], float] = {}
-        """Recent amounts of a judge call by metric and unit, estimated on the high side."""
+        self._usual_usd: dict[str, float] = {}
+        """Recent cost of a judge call by metric, estimated on the high side."""
 
     def wants_prices(self, metric: str) -> bool:
         """Return True if a dollar limit applies, so that only models with a known price can be called."""
@@ -80,35 +80,35 @@ class JudgeBudget:
 
     def admit(self, metric: str, *, urgent: bool = False) -> Admission:
         """Reserve one judge call for a metric. Only urgent calls can use the reserved share."""
-        at, about = self._now(), self._about(metric)
+        at, about = self._clock.time_ns() / 1e9, self._about(metric)
         if not about:
             return Admission(0.0, at)
+        share = 1.0 if urgent else self._soft
         with self._lock:
-            demands = [self._demand(bound, metric, urgent) for bound in about]
-        wait = self._book.take(demands, at)
+            usd = self._usual_usd.get(metric, 0.0)
+        demands = [
+            Demand(bound.counter, 1.0 if bound.counter.unit == "calls" else usd, bound.limit, bound.limit * share)
+            for bound in about
+        ]
+        wait = self._book.spend(demands, at)
         if wait and metric not in self._warned:
-            self._warn(metric, wait)
+            self._warned.add(metric)
+            roughly = f"{math.ceil(wait)} s" if wait < 120 else f"{math.ceil(wait / 60)} min"
+            limits = ", ".join(f"{bound.counter.unit}_per_{bound.window}: {bound.limit:g}" for bound in about)
+            _log.warning(
+                "judge.budget: %s reached a limit (%s). Its turns wait for at least %s. "
+                'agenteval_judge_requests_total{outcome="gated"} counts these waits. This warning is logged once', metric, limits, roughly,
+            )  # fmt: skip
         return Admission(wait, at, () if wait else demands, metric)
-
-    def _warn(self, metric: str, wait: float) -> None:
-        self._warned.add(metric)
-        roughly = f"{math.ceil(wait)} s" if wait < 120 else f"{math.ceil(wait / 60)} min"
-        bounds = ", ".join(f"{bound.counter.unit}_per_{bound.window}: {bound.limit:g}" for bound in self._about(metric))
-        _log.warning(
-            "judge.budget: %s reached a limit (%s). Its turns wait for at least %s. "
-            'agenteval_judge_requests_total{outcome="gated"} counts these waits. This warning is logged once', metric, bounds, roughly,
-        )  # fmt: skip
 
     def correct(self, admission: Admission, usd: float | None, calls: int) -> None:
         """Replace the estimate of a judge call by the actual amounts. A ``usd`` of None keeps the estimate."""
         if not admission.metric:  # no limit applies
             return
         spent = {"usd": usd, "calls": calls}
-        with self._lock:
-            for unit, amount in spent.items():
-                if amount is not None and calls:
-                    key = (admission.metric, unit)
-                    self._usual[key] = max(float(amount), self._usual.get(key, 0.0) * _FADING)
+        if usd is not None and calls:
+            with self._lock:
+                self._usual_usd[admission.metric] = max(usd, self._usual_usd.get(admission.metric, 0.0) * _FADING)
         changes = [
             (demand.counter, really - demand.amount)
             for demand in admission.taken
@@ -117,10 +117,14 @@ class JudgeBudget:
         if changes:
             self._book.add(changes, admission.at)
 
-    def remaining(self, unit: str) -> list[tuple[Bound, float]]:
-        at = self._now()
+    def remaining(self, unit: str) -> list[tuple[Mapping[str, str], float]]:
+        """Return what remains of each limit of a unit, with its labels."""
+        at = self._clock.time_ns() / 1e9
         return [
-            (bound, max(0.0, bound.limit - self._book.used(bound.counter, at)))
+            (
+                {"metric": bound.counter.account, "window": bound.window},
+                max(0.0, bound.limit - self._book.used(bound.counter, at)),
+            )
             for bound in self.bounds
             if bound.counter.unit == unit
         ]
@@ -130,11 +134,3 @@ class JudgeBudget:
 
     def _about(self, metric: str) -> list[Bound]:
         return [bound for bound in self.bounds if bound.counter.account in ("", metric, metric.partition(".")[0])]
-
-    def _demand(self, bound: Bound, metric: str, urgent: bool) -> Demand:
-        unit = bound.counter.unit
-        amount = 1.0 if unit == "calls" else self._usual.get((metric, unit), 0.0)
-        return Demand(bound.counter, amount, bound.limit, bound.limit * (1.0 if urgent else self._soft))
-
-    def _now(self) -> float:
-        return self._clock.time_ns() / 1e9

@@ -89,16 +89,11 @@ class _BudgetedJudge(Answers):
         return self._budget.ask(Models(judge=self._judge), lambda session: session.answer(question))
 
 
-class _BudgetedGroup(ChoosesJudges, Answers):
-    def __init__(self, budget: CommandBudget, group: JudgeGroup) -> None:
-        self._budget = budget
-        self._group = group
+class _BudgetedGroup(_BudgetedJudge, ChoosesJudges):
+    _judge: JudgeGroup
 
     def evaluated(self, metric: BoundMetric, turn: Turn) -> Score:
-        return self._group.evaluated(metric, turn, lambda judge: _BudgetedJudge(self._budget, judge))
-
-    def answer(self, question: Question) -> dict[str, Any]:
-        return _BudgetedJudge(self._budget, self._group).answer(question)
+        return self._judge.evaluated(metric, turn, lambda judge: _BudgetedJudge(self._budget, judge))
 
 
 class _BudgetedEmbedder:

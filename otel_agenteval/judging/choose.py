@@ -76,12 +76,17 @@ class Chooser:
         earlier = {} if scored.new else self._chances.get(scored.supersedes or turn.turn_id, {})
         known, now, proxies = self._known(scored), self._clock.time_ns() / 1e9, self._proxies(scored)
         chances = {}
-        for metric in (*self._metrics.all(conversation=whole), *self._metrics.composites(conversation=whole)):
+        for metric in (*self._metrics.judged[whole], *self._metrics.composites[whole]):
             key = self._metrics.key(metric, conversation=whole)
             try:
                 excluded = self._excluded(metric, scored)
                 if excluded is None:
-                    chances[key] = self._chance(metric, key, scored, known, now, earlier.get(key))
+                    before = earlier.get(key)
+                    if before is None:
+                        chances[key] = self._metrics.rule(key).chance(turn, known, now)
+                    else:
+                        is_certain = self._is_certain_now(metric, key, before, scored, known)
+                        chances[key] = _CERTAIN if is_certain else before
                     self._sample.see(metric.name, key, scored, proxies)
             except Exception as error:
                 self._failed("judging", error)
@@ -96,7 +101,7 @@ class Chooser:
         earlier = self._chances.get(turn.turn_id, {})
         self._remember(turn.turn_id, earlier)
         known, place = self._known(scored), self.position(scored)
-        for metric in self._metrics.all(conversation=False):
+        for metric in self._metrics.judged[False]:
             if self._excluded(metric, scored) is not None or metric.not_applicable(turn) is not None:
                 continue
             key = self._metrics.key(metric, conversation=scored.conversation)
@@ -115,13 +120,6 @@ class Chooser:
         if not (turn.complete or self._options.incomplete or scored.conversation):
             return metric.left_out(INCOMPLETE)
         return None if failed_turns.decided(metric, turn) is not None else metric.not_applicable(turn)
-
-    def _chance(
-        self, metric: BoundMetric, key: str, scored: ScoredTurn, known: Known, now: float, earlier: Chance | None
-    ) -> Chance:
-        if earlier is None:
-            return self._metrics.rule(key).chance(scored.turn, known, now)
-        return _CERTAIN if self._is_certain_now(metric, key, earlier, scored, known) else earlier
 
     def _is_certain_now(self, metric: BoundMetric, key: str, before: Chance, scored: ScoredTurn, known: Known) -> bool:
         """Return True if a rule chooses the turn only now, because of new user feedback."""
@@ -144,8 +142,19 @@ class Chooser:
         return Known(scored.scores, compared, scored.events)
 
     def _proxies(self, scored: ScoredTurn) -> tuple[float, float, float] | None:
+        """Return scores that narrow fleet estimates without bias: the share of computed verdicts that pass, whether the answer is a
+        refusal, and its length. Each is from 0 to 1, or 0 if unknown.
+        """
+        if scored.conversation:
+            return None
         try:
-            return None if scored.conversation else _proxies_of(scored)
+            outcomes = [score.summary.outcome for score in scored.scores]
+            refusals = (score.value for score in scored.scores if score.metric == "code_refusal" and score.value is not None)
+            return (
+                pass_rate(outcomes.count("pass"), outcomes.count("fail")) or 0.0,
+                float(next(refusals, 0.0)),
+                min(1.0, math.log1p(len(scored.turn.output or "")) / _LONG),
+            )
         except Exception as error:
             self._failed("judging", error)
             return None
@@ -154,16 +163,3 @@ class Chooser:
         self._chances[turn_id] = chances
         if len(self._chances) > _REMEMBERED:
             self._chances.popitem(last=False)
-
-
-def _proxies_of(scored: ScoredTurn) -> tuple[float, float, float]:
-    """Return scores that narrow fleet estimates without bias: the share of computed verdicts that pass, whether the answer is a
-    refusal, and its length. Each is from 0 to 1, or 0 if unknown.
-    """
-    outcomes = [score.summary.outcome for score in scored.scores]
-    refused = next((score.value for score in scored.scores if score.metric == "code_refusal" and score.value is not None), 0.0)
-    return (
-        pass_rate(outcomes.count("pass"), outcomes.count("fail")) or 0.0,
-        float(refused),
-        min(1.0, math.log1p(len(scored.turn.output or "")) / _LONG),
-    )

@@ -16,9 +16,9 @@ from ..core.score import GATED, Score
 from ..evaluation.evaluator import about
 from ..evaluation.scored_turn import Judged, ScoredTurn
 from ..metrics.bound_metric import BoundMetric, why_missing
-from .job import InnerOutcome, judged_turn, key_of, upstream_of
+from .job import InnerOutcome, judged_turn, key_of
 from .outcomes import NoScore
-from .sampling import Chance
+from .sampling import Chance, upstream_probability
 
 NEVER = Chance(0.0, "")
 """Chance of a metric that doesn't apply to a turn."""
@@ -93,12 +93,7 @@ def scored_or_not(
     if score.status == "skipped" and why_missing(score) is not None:
         return NoScore.missing(score.detail["missing"])
     judged = Judged(
-        made.score.kind,
-        made.chance.probability,
-        None,
-        made.cost_usd,
-        made.chance.by,
-        upstream_of(scored.root),
+        score.kind, made.chance.probability, None, made.cost_usd, made.chance.by, upstream_probability(scored.root.trace_state),
         called_model=called_model,
-    )
+    )  # fmt: skip
     return judged_turn(scored, about(score, scored.turn), judged, content=content)

@@ -41,8 +41,8 @@ class Verdict:
     scored: ScoredTurn
     job: Job
     """The job of the score. The score can be emitted unless another process has claimed the job."""
-    finish: Callable[[], None]
-    keep: Callable[[], None]
+    acknowledge: Callable[[], None]
+    keep_progress: Callable[[], None]
     """Called if the score can't be emitted, to keep the paid replies."""
     composites: Sequence[ScoredTurn] = ()
 
@@ -50,16 +50,13 @@ class Verdict:
         """Return the judged turn and composites. Their receipt acknowledges the job."""
         return [replace(scored, receipt=self) for scored in (self.scored, *self.composites)]
 
-    def acknowledge(self) -> None:
-        self.finish()
-
 
 @dataclass(eq=False)
 class Dispatcher:
     """Runner of everything between a turn and its judged scores. ``_deliver`` returns False if the worker's queue is full."""
 
     planner: Planner
-    _runner: JobRunner
+    runner: JobRunner
     _leases: HeldLeases
     outcomes: Outcomes
     _deliver: Callable[[Verdict], bool]
@@ -105,22 +102,17 @@ class Dispatcher:
 
     # --- on the worker
 
-    def plan(self, scored: ScoredTurn) -> list[ScoredTurn]:
-        """Queue a turn's judge jobs, and return the scores that don't need a judge call. Never raises."""
-        return self._plan(scored, again=False)
-
-    def plan_again(self, scored: ScoredTurn) -> list[ScoredTurn]:
-        """Queue the judge jobs that new user feedback adds to a planned turn."""
-        return self._plan(scored, again=True)
-
-    def _plan(self, scored: ScoredTurn, *, again: bool) -> list[ScoredTurn]:
+    def plan(self, scored: ScoredTurn, *, again: bool = False) -> list[ScoredTurn]:
+        """Queue a turn's judge jobs, and return the scores that don't need a judge call. Never raises. ``again`` queues the jobs that
+        new user feedback adds to a planned turn.
+        """
         plan = self.planner.plan(scored, self._models.can_ask, again=again)
         self._put(plan.jobs)
         return plan.answered
 
     @property
     def _models(self) -> Models:
-        return self._runner.sessions.models
+        return self.runner.sessions.models
 
     def _put(self, jobs: Sequence[Job]) -> None:
         if self._gathered_jobs is not None:
@@ -209,7 +201,7 @@ class Dispatcher:
             if job.id in self._sent:  # the score was emitted, but the acknowledgment failed: don't judge it again
                 self._acknowledge(job, None)
             else:
-                self._end(job, self._runner.run(job, self._wake))
+                self._end(job, self.runner.run(job, self._wake))
         except BaseException as error:
             if is_meant_for_host(error):
                 self._give_back(job, self._now())
@@ -242,11 +234,6 @@ class Dispatcher:
                 self._claimed.extend(found)
                 self._wake(len(found))  # one for each further job, and one to claim more
 
-    def _give_back_claimed(self) -> None:
-        with self._claiming:
-            while self._claimed:
-                self._give_back(self._claimed.popleft(), self._now())
-
     def _begin(self, job: Job) -> bool:
         """Start a claimed job. Return False if it still runs here, because its lease ended."""
         overdue = self._leases.is_overdue(job)
@@ -260,7 +247,7 @@ class Dispatcher:
         elif overdue:  # another process can try
             self.queue.retry_at(job, self._now() + _POLL, counted=False)
         else:
-            self._leases.renew(job)
+            self._leases.hold([job], self._clock.monotonic())
         return begins
 
     def _end(self, job: Job, result: Retry | Discard | Done) -> None:
@@ -276,7 +263,11 @@ class Dispatcher:
 
     def _deliver_verdict(self, job: Job, done: Done) -> None:
         verdict = Verdict(
-            done.scored, job, lambda: self._finish(job, done), lambda: self._runner.keep(job, done.progress), done.composites
+            done.scored,
+            job,
+            lambda: self._finish(job, done),
+            lambda: self.runner.keep_progress(job, done.progress),
+            done.composites,
         )
         self._delivered.add(job.id)
         while not self._deliver(verdict):
@@ -321,7 +312,7 @@ class Dispatcher:
             self._acknowledge(job, None)
         for verdict in verdicts:
             if verdict.job.id in lost:
-                verdict.keep()
+                verdict.keep_progress()
                 self._release(verdict.job)
                 self._failed("judge_lease", LeaseLost())
         return [scored for scored in done if scored.receipt is None or id(scored.receipt) in kept]
@@ -363,7 +354,7 @@ class Dispatcher:
             self._failed("judge_queue", error)
 
     def _discard(self, job: Job, reason: str, counted_as: str = "") -> None:
-        done = self._runner.without_score(job, reason, counted_as or reason)
+        done = self.runner.without_score(job, reason, counted_as or reason)
         if done is not None:
             self._deliver_verdict(job, done)
             return
@@ -398,10 +389,6 @@ class Dispatcher:
             render(max(0.0, until - time.monotonic()))
         return True
 
-    def silent_models(self) -> dict[str, str]:
-        """Return why a judge or an embedder gives no scores, by their names."""
-        return self._runner.silent_models()
-
     def stop(self, render: Callable[[], object], left_behind: set[int] | None = None) -> None:
         """Stop claiming. Count the jobs that end with the process as dropped, and add their traces to ``left_behind``."""
         if self._stopping:
@@ -413,12 +400,14 @@ class Dispatcher:
         with self._lock:  # from now on, no score is emitted
             self._given_up = True
         try:
-            self._give_back_claimed()
+            with self._claiming:
+                while self._claimed:
+                    self._give_back(self._claimed.popleft(), self._now())
             lost = [job for job in self.queue.close() if job.id not in self._sent]
             if self.lasting and left_behind is not None:  # the next process scores those whose turns are in the journal
                 left_behind |= {Payload.decode(job.payload).root.trace_key for job in lost}
             self.outcomes.drop(lost, "shutdown")
-            self._runner.close()
+            self.runner.close()
         except Exception as error:
             self._failed("judge_queue", error)
         self._leases.stop()

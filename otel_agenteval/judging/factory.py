@@ -21,10 +21,9 @@ from ..statistics.corrected import Corrected, read_calibration
 from ..statistics.estimates import Estimates
 from .budget import JudgeBudget, bounds_of
 from .choose import Chooser, PlanOptions
-from .content import ContentFilter
 from .dispatcher import Dispatcher
 from .follow_up import FollowUps
-from .job import SCORE_BYTES
+from .job import SCORE_BYTES, ContentFilter
 from .judged_metrics import JudgedMetrics
 from .judged_sample import JudgedSample
 from .leases import HeldLeases
@@ -66,7 +65,7 @@ def judging_from(
         if path is not None:
             warn_of_fault(config.where(("judge", name, "path")), path, schema.fault_of, consequence)
     metrics = JudgedMetrics(config, of_turns, of_conversations)
-    _refuse_bounds(config, metrics.asked_names())
+    _refuse_bounds(config, {one.name for some in (*metrics.judged.values(), *metrics.inner.values()) for one in some})
     leases = _leases(config, clock, failed)
     if wanted.queue.backend == "memory" and bounds_of(wanted.budget):
         _log.warning(
@@ -113,11 +112,7 @@ def _watch(telemetry: Telemetry, queue: JobQueue, budget: JudgeBudget) -> None:
     telemetry.watch(semconv.QUEUE_HELD, lambda: [({"queue": "judge"}, queue.unsent)])
     telemetry.watch(semconv.QUEUE_CAPACITY, lambda: [({"queue": "judge"}, queue.max_bytes)])
     for name, unit in ((semconv.BUDGET_REMAINING, "usd"), (semconv.BUDGET_CALLS, "calls")):
-        telemetry.watch(name, functools.partial(_remaining, budget, unit))
-
-
-def _remaining(budget: JudgeBudget, unit: str) -> list[tuple[dict[str, str], float]]:
-    return [({"metric": bound.counter.account, "window": bound.window}, left) for bound, left in budget.remaining(unit)]
+        telemetry.watch(name, functools.partial(budget.remaining, unit))
 
 
 def _refuse_bounds(config: Config, judged: Collection[str]) -> None:

@@ -6,7 +6,7 @@ and writes it. Queues outlive processes, so each payload has a version number.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -15,10 +15,11 @@ from opentelemetry.trace import TraceState
 from ..core import jsonio
 from ..core.score import Score
 from ..core.turn import Turn
+from ..evaluation.redaction import Exporter, Redactor
 from ..evaluation.scored_turn import Judged, Root, ScoredTurn
 from ..metrics.bound_metric import BoundMetric
 from .queues import Job
-from .sampling import Chance, upstream_probability
+from .sampling import Chance
 
 VERSION = 1
 _INNER = "inner "
@@ -135,7 +136,7 @@ class Payload:
         yield from flattened(self.gathering.next if self.gathering is not None else ())
 
     @classmethod
-    def of(
+    def for_metric(
         cls, metric: BoundMetric, scored: ScoredTurn, chance: Chance, position: float, at: float, body: bytes, key: str = ""
     ) -> Payload:
         turn = scored.turn
@@ -187,8 +188,9 @@ class Payload:
             turn, self.root, (), self.supersedes, self.new, conversation=self.conversation, counted_as=self.counted_as, absorbs=self.absorbs,
         )  # fmt: skip
 
-    def job(self, score: Score, metric: BoundMetric) -> Job:
+    def job(self, metric: BoundMetric) -> Job:
         """Return the job for a queue. Its id is the id of its score, so it is queued only once."""
+        score = metric.left_out("")
         score.about = (self.turn_id, b"%d" % self.revision)
         return Job(score.result_id, self.encode(), 2 * (self.chance.by == "rule") + (metric.policy == "gate"))
 
@@ -217,5 +219,22 @@ def judged_turn(
     )  # fmt: skip
 
 
-def upstream_of(root: Root) -> float | None:
-    return upstream_probability(root.trace_state)
+@dataclass(eq=False)
+class ContentFilter:
+    """Redaction of turn content for queues, judges and exported scores."""
+
+    _redact: Collection[str]
+    _exporter: Exporter | None
+
+    def redacted_json(self, scored: ScoredTurn) -> bytes:
+        """Return the redacted turn as JSON in ``turn.v1`` form, for a queue and a judge."""
+        content = scored.turn.to_dict()
+        if self._redact:
+            content = (scored.redactor or Redactor(self._redact)).turn(content)
+        return jsonio.dumps(content).encode()
+
+    def score(self, score: Score, scored: ScoredTurn) -> Score:
+        return (scored.redactor or Redactor(self._redact)).score(score) if self._redact else score
+
+    def exported(self, turn: Turn, redactor: Redactor | None = None) -> Mapping[str, str]:
+        return {} if self._exporter is None else self._exporter(turn, redactor)

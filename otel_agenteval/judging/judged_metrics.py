@@ -20,6 +20,7 @@ class JudgedMetrics:
         self._by_key: Mapping[str, BoundMetric] = {}
         self._rules: Mapping[str, SamplingRule] = {}
         self._newest: Mapping[str, str] = {}
+        """The last key by the key without its version."""
         self.reload(config, of_turns, of_conversations)
 
     def reload(self, config: Config, of_turns: Sequence[BoundMetric], of_conversations: Sequence[BoundMetric]) -> None:
@@ -28,37 +29,29 @@ class JudgedMetrics:
         keyed = {
             key_of(metric, conversation=whole): (metric, rule) for whole, some in rules.items() for metric, rule in some.items()
         }
-        self._metrics = {whole: tuple(one for one in some if not one.inner) for whole, some in rules.items()}
-        self._composites = {whole: tuple(one for one in some if one.inner) for whole, some in rules.items()}
-        self._inner = {whole: _inner_alone(self._metrics[whole], self._composites[whole]) for whole in rules}
-        for whole, some in self._inner.items():
+        # by True for metrics of conversations, and False for those of turns
+        self.judged = {whole: tuple(one for one in some if not one.inner) for whole, some in rules.items()}
+        self.composites = {whole: tuple(one for one in some if one.inner) for whole, some in rules.items()}
+        self.inner = {}
+        for whole, some in self.judged.items():
+            configured = {metric.key for metric in some}
+            asked = asked_in(self.composites[whole])
+            self.inner[whole] = tuple({one.key: one for one in asked if one.key not in configured}.values())
+        for whole, some in self.inner.items():
             keyed |= {key_of(one, conversation=whole, inner=True): (one, EVERY_TURN) for one in some}
         self._rules = {**self._rules, **{key: rule for key, (_, rule) in keyed.items()}}
         self._by_key = {**self._by_key, **{key: metric for key, (metric, _) in keyed.items()}}
-        self._newest = {_of_any_version(key): key for key in self._by_key}
+        self._newest = {key.rpartition(" ")[0]: key for key in self._by_key}
         named = {name for rule in self._rules.values() if rule.always_if is not None for name in rule.always_if.names}
         self.compare = not COMPARISONS.isdisjoint(named)
         self.wants_events = any(name.startswith(EVENT_PREFIX) for name in named)
         self.wants_feedback = not named.isdisjoint((f"{SCORE_PREFIX}{METRIC}", f"{EVENT_PREFIX}{EVENT_NAME}"))
 
-    def all(self, *, conversation: bool) -> Sequence[BoundMetric]:
-        return self._metrics[conversation]
-
-    def inner(self, *, conversation: bool) -> Sequence[BoundMetric]:
-        return self._inner[conversation]
-
-    def composites(self, *, conversation: bool) -> Sequence[BoundMetric]:
-        return self._composites[conversation]
-
     def names(self, *, conversation: bool) -> list[str]:
-        return [metric.name for metric in (*self._metrics[conversation], *self._composites[conversation])]
+        return [metric.name for metric in (*self.judged[conversation], *self.composites[conversation])]
 
     def key(self, metric: BoundMetric, *, conversation: bool) -> str:
-        return key_of(metric, conversation=conversation, inner=any(metric is one for one in self._inner[conversation]))
-
-    def asked_names(self) -> set[str]:
-        found = (*self._metrics.values(), *self._inner.values())
-        return {metric.name for some in found for metric in some}
+        return key_of(metric, conversation=conversation, inner=any(metric is one for one in self.inner[conversation]))
 
     def by_key(self, key: str) -> BoundMetric | None:
         """Return a job's metric, maybe in a later version, or None if this process never had it."""
@@ -68,13 +61,4 @@ class JudgedMetrics:
         return self._rules[self._known(key)]
 
     def _known(self, key: str) -> str:
-        return key if key in self._by_key else self._newest.get(_of_any_version(key), key)
-
-
-def _of_any_version(key: str) -> str:
-    return key.rpartition(" ")[0]
-
-
-def _inner_alone(judged: Sequence[BoundMetric], composites: Sequence[BoundMetric]) -> tuple[BoundMetric, ...]:
-    configured = {metric.key for metric in judged}
-    return tuple({one.key: one for one in asked_in(composites) if one.key not in configured}.values())
+        return key if key in self._by_key else self._newest.get(key.rpartition(" ")[0], key)

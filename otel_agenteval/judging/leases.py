@@ -56,10 +56,11 @@ class HeldLeases:
     def claim(self, n: int) -> list[Job]:
         now = self._clock.monotonic()
         jobs = self.queue.claim(n, self._lease)
-        self._hold(jobs, now)
+        self.hold(jobs, now)
         return jobs
 
-    def _hold(self, jobs: Sequence[Job], now: float) -> None:
+    def hold(self, jobs: Sequence[Job], now: float) -> None:
+        """Extend the leases of jobs from now on, or the later lease of a job that was claimed again and still runs here."""
         with self._changed:
             if jobs and not self._held:
                 self._changed.notify()
@@ -75,11 +76,7 @@ class HeldLeases:
             if held is not None:
                 held.since = now
                 return
-        self._hold([job], now)
-
-    def renew(self, job: Job) -> None:
-        """Hold the later lease of a job that was claimed again and still runs here."""
-        self._hold([job], self._clock.monotonic())
+        self.hold([job], now)
 
     def is_overdue(self, job: Job) -> bool:
         """Return True if a job started so long ago that its lease isn't extended any more."""

@@ -15,8 +15,8 @@ from ..evaluation.scored_turn import Judged, ScoredTurn
 from ..metrics.bound_metric import BoundMetric
 from .choose import Chooser, MetricChoice
 from .composites import ALWAYS, NEVER, can_be_made, leaves, missing_in, parts, result_of, scored_or_not, unevaluated
-from .content import ContentFilter
 from .job import (
+    ContentFilter,
     Decision,
     Gathering,
     InnerOutcome,
@@ -27,13 +27,12 @@ from .job import (
     judged_turn,
     key_of,
     unmarked,
-    upstream_of,
 )
 from .judged_metrics import JudgedMetrics
 from .judged_sample import JudgedSample
 from .outcomes import NoScore, Outcomes, outcome_of
 from .queues import Job
-from .sampling import Chance
+from .sampling import Chance, upstream_probability
 
 _ABSENT = frozenset(("no_judge", "no_embedder"))
 _Composite = tuple[BoundMetric, Chance]
@@ -65,34 +64,36 @@ class Planner:
         draft = _Draft(self, scored, can_ask)
         try:
             for choice in self.chooser.choose_again(scored) if again else self.chooser.choose(scored):
-                draft.take(choice)
+                draft.add(choice)
         except Exception as error:
             self.failed("judging", error)
         draft.plan_metrics()
         if not again:
             draft.plan_composites()
-        return JudgePlan(draft.answered, [payload.job(metric.left_out(""), metric) for payload, metric in draft.calls])
+        return JudgePlan(draft.answered, [payload.job(metric) for payload, metric in draft.calls])
 
 
 class _Draft:
     def __init__(self, planner: Planner, scored: ScoredTurn, can_ask: Callable[[BoundMetric], bool]) -> None:
         self._planner = planner
+        self._metrics, self._outcomes, self._content = planner.metrics, planner.outcomes, planner.content
         self._scored = scored
+        self._whole = scored.conversation
         self._can_ask = can_ask
         self._position = planner.chooser.position(scored)
         self._chosen: list[BoundMetric] = []
         self._chances: dict[str, Chance] = {}
         """Each metric's own chance by key, independent of metrics that are judged first."""
         self._composites: dict[str, _Composite] = {}
-        self._after: dict[str, list[BoundMetric]] = {}
+        self._dependents: dict[str, list[BoundMetric]] = {}
         """Metrics that wait for another one, by that metric's key."""
-        self._final: dict[str, InnerOutcome] = {}
+        self._known: dict[str, InnerOutcome] = {}
         """Outcomes known at once, by unmarked key. Composites use them."""
         self._body = b""
         self.calls: list[tuple[Payload, BoundMetric]] = []
         self.answered: list[ScoredTurn] = []
 
-    def take(self, choice: MetricChoice) -> None:
+    def add(self, choice: MetricChoice) -> None:
         metric, key, chance, excluded = choice
         try:
             if chance is not None:
@@ -110,39 +111,39 @@ class _Draft:
             self._end(key, metric.name, NoScore.error(type(error).__name__))
 
     def _key(self, metric: BoundMetric) -> str:
-        return self._planner.metrics.key(metric, conversation=self._scored.conversation)
+        return self._metrics.key(metric, conversation=self._whole)
 
     def _end(self, key: str, name: str, outcome: NoScore, chance: Chance = NEVER) -> None:
         if not is_inner(key):
-            self._planner.outcomes.end(name, self._scored, outcome)
-        self._note_final(key, unevaluated(name, outcome), chance)
+            self._outcomes.end(name, self._scored, outcome)
+        self._remember(key, unevaluated(name, outcome), chance)
 
     def _skip(self, key: str, score: Score, chance: Chance) -> None:
         if not is_inner(key):
             self._scored.add_scores([score])
-        self._note_final(key, score, chance)
+        self._remember(key, score, chance)
 
-    def _note_final(self, key: str, score: Score, chance: Chance) -> None:
-        """Keep an outcome if the configuration has composites."""
-        if self._planner.metrics.composites(conversation=self._scored.conversation):
-            self._final[unmarked(key)] = InnerOutcome(self._planner.content.score(score, self._scored), chance)
+    def _remember(self, key: str, score: Score, chance: Chance) -> None:
+        """Keep an outcome for composites, if any are configured."""
+        if self._metrics.composites[self._whole]:
+            self._known[unmarked(key)] = InnerOutcome(self._content.score(score, self._scored), chance)
 
     # --- metrics
 
     def plan_metrics(self) -> None:
         first: list[BoundMetric] = []
         for metric in self._chosen:
-            cascade = self._planner.metrics.rule(self._key(metric)).cascade
-            others = self._planner.metrics.all(conversation=self._scored.conversation)
+            cascade = self._metrics.rule(self._key(metric)).cascade
+            others = self._metrics.judged[self._whole]
             before = cascade and next((other for other in others if other.name == cascade.after), None)
             if before is None or self._chances[self._key(metric)].by == "rule" or not self._can_ask(metric):
                 first.append(metric)
             else:
-                self._after.setdefault(self._key(before), []).append(metric)
+                self._dependents.setdefault(self._key(before), []).append(metric)
         for metric in first:
             self._judge(metric, self._chances[self._key(metric)])
-        for key in self._after.keys() - self._chances.keys():  # their first metric doesn't apply to this turn
-            for metric in self._after.pop(key):
+        for key in self._dependents.keys() - self._chances.keys():  # their first metric doesn't apply to this turn
+            for metric in self._dependents.pop(key):
                 self._judge(metric, self._chances[self._key(metric)])
 
     def _judge(self, metric: BoundMetric, chance: Chance, decision: Decision | None = None) -> None:
@@ -156,22 +157,26 @@ class _Draft:
             score = score_one(metric, scored.turn, scored.sources) if decided is None else about(decided, scored.turn)
             if score.status == "skipped":
                 if can_ask and score.detail.get("reason") in _ABSENT:
-                    self._queue(metric, key, chance, decision)
+                    self._body = self._body or self._content.redacted_json(scored)
+                    now = self._planner.clock.time_ns() / 1e9
+                    payload = Payload.for_metric(metric, scored, chance, self._position, now, self._body, key)
+                    self.calls.append((replace(payload, decided=decision, then=self._take_waiting(key)), metric))
+                    self._planner.sample.choose(metric.name, key, scored, chance)
                     return
                 self._skip(key, score, chance)
             else:
                 if not is_inner(key):
                     self._answer(metric, chance, decision, score)
-                self._note_final(key, score, chance)
+                self._remember(key, score, chance)
         except Exception as error:  # a turn that can't be redacted isn't sent
             self._planner.failed("judging", error)
             for lost in (Waiting(key, metric.name, chance), *flattened(self._take_waiting(key))):
                 self._end(lost.key, lost.metric, NoScore.error(type(error).__name__), lost.chance)
             return
         first = chance if can_ask else Chance(1.0, "")
-        for waiting in self._after.pop(key, ()):
+        for waiting in self._dependents.pop(key, ()):
             its = self._key(waiting)
-            cascade = self._planner.metrics.rule(its).cascade
+            cascade = self._metrics.rule(its).cascade
             if cascade is not None:
                 its_chance = cascade.chance(self._chances[its], first, scored.turn, score)
                 self._judge(waiting, its_chance, Decision(score.metric, score.value))
@@ -193,27 +198,27 @@ class _Draft:
             self._end(one.key, one.metric, outcome_after, one.chance if shed else chance)
         return True
 
-    def _queue(self, metric: BoundMetric, key: str, chance: Chance, decision: Decision | None) -> None:
-        self._body = self._body or self._planner.content.written(self._scored)
-        payload = Payload.of(metric, self._scored, chance, self._position, self._planner.clock.time_ns() / 1e9, self._body, key)
-        self.calls.append((replace(payload, decided=decision, then=self._take_waiting(key)), metric))
-        self._planner.sample.choose(metric.name, key, self._scored, chance)
-
     def _answer(self, metric: BoundMetric, chance: Chance, decision: Decision | None, score: Score) -> None:
         """Record a score without a judge call, such as the score of an empty turn."""
         scored = self._scored
         if decision is not None:
             score.detail["decided_by"] = decision._asdict()
         judged = Judged(
-            metric.metric.kind, chance.probability, None, None, chance.by, upstream_of(scored.root), called_model=False
+            metric.metric.kind,
+            chance.probability,
+            None,
+            None,
+            chance.by,
+            upstream_probability(scored.root.trace_state),
+            called_model=False,
         )
-        content = self._planner.content.exported(scored.turn, scored.redactor)
+        content = self._content.exported(scored.turn, scored.redactor)
         self.answered.append(judged_turn(scored, score, judged, content=content))
-        self._planner.outcomes.report(scored.turn.turn_id, metric.name, outcome_of(score))
+        self._outcomes.report(scored.turn.turn_id, metric.name, outcome_of(score))
 
     def _take_waiting(self, key: str) -> tuple[Waiting, ...]:
         found = []
-        for metric in self._after.pop(key, ()):
+        for metric in self._dependents.pop(key, ()):
             its = self._key(metric)
             found.append(Waiting(its, metric.name, self._chances[its], self._take_waiting(its)))
         return tuple(found)
@@ -229,76 +234,70 @@ class _Draft:
                     drawn.append((metric, own))
                 else:
                     self._end(key, metric.name, NoScore.sampled_out(own.probability), own)
-            self._judge_inner([metric for metric, _ in drawn])
+            needed = {leaf.key for metric, _ in drawn if self._can_be_made(metric) for leaf in leaves(metric)}
+            for metric in self._metrics.inner[self._whole]:
+                if metric.key in needed:  # judged only as a part of these composites
+                    chances = [
+                        own for one, own in self._composites.values() if any(leaf.key == metric.key for leaf in leaves(one))
+                    ]
+                    self._judge(metric, max(chances))
             self._gather([(metric, own) for metric, own in drawn if not self._finish_composite(metric, own)])
         except Exception as error:
             self._planner.failed("judging", error)
             for metric, _ in self._composites.values():
-                self._planner.outcomes.end(metric.name, self._scored, NoScore.error(type(error).__name__))
-
-    def _judge_inner(self, composites: Sequence[BoundMetric]) -> None:
-        """Plan the metrics that are judged only as part of these composites."""
-        needed = {leaf.key for composite in composites if self._can_be_made(composite) for leaf in leaves(composite)}
-        for metric in self._planner.metrics.inner(conversation=self._scored.conversation):
-            if metric.key in needed:
-                chances = [own for one, own in self._composites.values() if any(leaf.key == metric.key for leaf in leaves(one))]
-                self._judge(metric, max(chances))
+                self._outcomes.end(metric.name, self._scored, NoScore.error(type(error).__name__))
 
     def _can_be_made(self, composite: BoundMetric) -> bool:
-        return can_be_made(composite, self._final, conversation=self._scored.conversation)
+        return can_be_made(composite, self._known, conversation=self._whole)
 
     def _finish_composite(self, metric: BoundMetric, own: Chance) -> bool:
         """Record a composite that doesn't wait for a judge. Return False if it waits."""
-        scored, whole = self._scored, self._scored.conversation
+        scored, whole = self._scored, self._whole
         for leaf in leaves(metric):
-            self._take_computed(leaf)
+            key = key_of(leaf, conversation=whole)
+            if leaf.metric.kind == "code" and key not in self._known:
+                there = next((score for score in scored.scores if score.facts.identity == leaf._facts.identity), None)
+                score = score_one(leaf, scored.turn, scored.sources) if there is None else there
+                self._known[key] = InnerOutcome(self._content.score(score, scored), ALWAYS)
         if not self._can_be_made(metric):
-            found: ScoredTurn | NoScore = NoScore.missing(missing_in(metric, self._final, conversation=whole))
+            found: ScoredTurn | NoScore = NoScore.missing(missing_in(metric, self._known, conversation=whole))
         else:
-            made = result_of(metric, own, self._final, conversation=whole)
+            made = result_of(metric, own, self._known, conversation=whole)
             if made is None:
                 return False
-            found = scored_or_not(made, scored, self._planner.content.exported(scored.turn, scored.redactor), called_model=False)
+            found = scored_or_not(made, scored, self._content.exported(scored.turn, scored.redactor), called_model=False)
         if isinstance(found, NoScore):
-            self._planner.outcomes.end(metric.name, scored, found)
+            self._outcomes.end(metric.name, scored, found)
         else:
             self.answered.append(found)
-            self._planner.outcomes.report(scored.turn.turn_id, metric.name, outcome_of(found.scores[0]))
+            self._outcomes.report(scored.turn.turn_id, metric.name, outcome_of(found.scores[0]))
         return True
-
-    def _take_computed(self, metric: BoundMetric) -> None:
-        scored = self._scored
-        key = key_of(metric, conversation=scored.conversation)
-        if metric.metric.kind != "code" or key in self._final:
-            return
-        there = next((score for score in scored.scores if score.facts.identity == metric._facts.identity), None)
-        score = score_one(metric, scored.turn, scored.sources) if there is None else there
-        self._final[key] = InnerOutcome(self._planner.content.score(score, scored), ALWAYS)
 
     def _gather(self, waiting: Sequence[_Composite]) -> None:
         """Chain the jobs that composites wait for, so that the last job has all outcomes."""
-        chained: set[int] = set()
-        for group in _groups([_Group(self._calls_for(metric), [(metric, own)]) for metric, own in waiting]):
+        whole, chained = self._whole, set()
+        groups = []
+        for metric, own in waiting:
+            keys = {key_of(leaf, conversation=whole) for leaf in leaves(metric)}
+            calls = {
+                number
+                for number, (payload, _) in enumerate(self.calls)
+                if any(unmarked(one.key) in keys for one in payload.waits)
+            }
+            groups.append(_Group(calls, [(metric, own)]))
+        for group in _joined(groups):
             first, *others = sorted(group.calls)
             chained.update(others)
             payload, metric = self.calls[first]
             after = [self.calls[other][0] for other in others]
-            self.calls[first] = replace(payload, gathering=self._gathering(group.composites, after)), metric
+            keys = {key_of(part, conversation=whole) for one, _ in group.composites for part in parts(one)}
+            gathering = Gathering(
+                [Waiting(self._key(one), one.name, own) for one, own in group.composites],
+                {key: found for key, found in self._known.items() if key in keys},
+                [Waiting(one.key, one.metric, one.chance, one.then, one.decided) for one in after],
+            )
+            self.calls[first] = replace(payload, gathering=gathering), metric
         self.calls = [call for number, call in enumerate(self.calls) if number not in chained]
-
-    def _calls_for(self, composite: BoundMetric) -> set[int]:
-        keys = {key_of(leaf, conversation=self._scored.conversation) for leaf in leaves(composite)}
-        return {
-            number for number, (payload, _) in enumerate(self.calls) if any(unmarked(one.key) in keys for one in payload.waits)
-        }
-
-    def _gathering(self, composites: Sequence[_Composite], after: Sequence[Payload]) -> Gathering:
-        keys = {key_of(part, conversation=self._scored.conversation) for metric, _ in composites for part in parts(metric)}
-        return Gathering(
-            [Waiting(self._key(metric), metric.name, own) for metric, own in composites],
-            {key: found for key, found in self._final.items() if key in keys},
-            [Waiting(one.key, one.metric, one.chance, one.then, one.decided) for one in after],
-        )
 
 
 class _Group(NamedTuple):
@@ -306,7 +305,7 @@ class _Group(NamedTuple):
     composites: list[_Composite]
 
 
-def _groups(composites: Iterable[_Group]) -> list[_Group]:
+def _joined(composites: Iterable[_Group]) -> list[_Group]:
     """Join groups until no two of them wait for the same call."""
     groups: list[_Group] = []
     for one in composites:

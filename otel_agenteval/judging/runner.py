@@ -19,14 +19,13 @@ from ..core.turn import Turn
 from ..evaluation.evaluator import score_one
 from ..evaluation.scored_turn import Judged, ScoredTurn
 from ..metrics.bound_metric import BoundMetric
-from .content import ContentFilter
 from .follow_up import FollowUp, FollowUps
-from .job import NewerPayload, Payload, is_inner, judged_turn, upstream_of
+from .job import ContentFilter, NewerPayload, Payload, is_inner, judged_turn
 from .judged_metrics import JudgedMetrics
 from .models import bypassing_cache
 from .outcomes import Outcomes
 from .queues import Job
-from .sampling import position
+from .sampling import position, upstream_probability
 from .session import OF_THE_SERVER, Exhausted, JobProgress, Session, Sessions, is_transient
 
 _AUDIT_SEED = "audit"
@@ -158,7 +157,7 @@ class JobRunner:
             self._failed("judge_budget", session.broken)
         retry = self._retry(attempt, score)
         if retry is not None:
-            self.keep(job, session.progress)
+            self.keep_progress(job, session.progress)
             return retry
         return self._done(attempt, turn, score, seconds)
 
@@ -221,7 +220,7 @@ class JobRunner:
         if payload.decided is not None and score.status == "ok":
             score.detail["decided_by"] = payload.decided._asdict()
         scored = payload.scored_turn(turn)
-        judged = session.judged(metric, score, payload.chance, upstream_of(payload.root))
+        judged = session.judged(metric, score, payload.chance, upstream_probability(payload.root.trace_state))
         made = judged_turn(scored, score, judged, seconds, self._content.exported(turn))
         following = self._follow_ups.after_score(payload, scored, score, judged)
         if is_inner(payload.key):
@@ -239,7 +238,12 @@ class JobRunner:
         try:
             scored = payload.scored_turn(payload.turn())
             following = self._follow_ups.without_score(payload, scored, counted_as)
-            judged = Judged("llm", payload.chance.probability, decided_by=payload.chance.by, upstream=upstream_of(payload.root))
+            judged = Judged(
+                "llm",
+                payload.chance.probability,
+                decided_by=payload.chance.by,
+                upstream=upstream_probability(payload.root.trace_state),
+            )
             failed = Score(payload.metric, status="error", error_type=reason)
             made = replace(judged_turn(scored, failed, judged), scores=())
             return Done(made, failed, following.follow_ups, following.composites, None)
@@ -247,7 +251,7 @@ class JobRunner:
             self._failed("judging", error)
             return None
 
-    def keep(self, job: Job, progress: JobProgress | None) -> None:
+    def keep_progress(self, job: Job, progress: JobProgress | None) -> None:
         """Keep paid replies, because a job might never finish within a tight budget without them."""
         if progress is None:
             return

@@ -19,8 +19,7 @@ from typing import Any
 from ..core.deadlines import within
 from ..core.errors import MetricError, NoModel
 from ..core.extras import require
-from .rules import Rules, current_rules, scheme_of
-from .sharing import shared
+from .rules import Rules, current_rules, scheme_of, shared
 from .types import kind_of, type_of
 
 
@@ -84,12 +83,8 @@ def _is_allowed(reference: str, scheme: str, rules: Rules) -> bool:
         return rules.allow_host(reference)
     if scheme == "file":
         return bool(rules.folders)
-    return any(_is_below(reference, bucket) for bucket in rules.buckets)
-
-
-def _is_below(reference: str, bucket: str) -> bool:
-    """Return True if an object's address is below an allowed one."""
-    return reference.startswith(bucket if bucket.endswith("/") else bucket + "/") and ".." not in reference.split("/")
+    below = any(reference.startswith(bucket if bucket.endswith("/") else f"{bucket}/") for bucket in rules.buckets)
+    return below and ".." not in reference.split("/")
 
 
 def _inline(reference: str, rules: Rules) -> bytes:
@@ -97,8 +92,10 @@ def _inline(reference: str, rules: Rules) -> bytes:
     if len(body) > rules.max_bytes * 4 // 3 + 4:
         raise rules.too_large()
     try:
-        raw = urllib.parse.unquote_to_bytes(body) if "%" in body else body.encode("ascii")
-        data = _decoded(raw) if head.lower().endswith(";base64") else raw
+        data = urllib.parse.unquote_to_bytes(body) if "%" in body else body.encode("ascii")
+        if head.lower().endswith(";base64"):
+            plain = data.translate(_URL_SAFE).rstrip(b"=")
+            data = base64.b64decode(plain + b"=" * (-len(plain) % 4), validate=True)
     except (ValueError, binascii.Error):
         data = b""
     if not (comma and data):
@@ -106,13 +103,8 @@ def _inline(reference: str, rules: Rules) -> bytes:
     return data
 
 
-def _decoded(raw: bytes) -> bytes:
-    """Decode Base64 in the standard or the URL-safe alphabet, which Google's SDK uses."""
-    plain = raw.translate(_OF_ADDRESSES).rstrip(b"=")
-    return base64.b64decode(plain + b"=" * (-len(plain) % 4), validate=True)
-
-
-_OF_ADDRESSES = bytes.maketrans(b"-_", b"+/")
+_URL_SAFE = bytes.maketrans(b"-_", b"+/")
+"""Letters of the URL-safe alphabet, which Google's SDK uses, and of standard Base64."""
 
 
 def _file(reference: str, rules: Rules) -> bytes:

@@ -26,21 +26,17 @@ _PARAMETERS = (1, 3, 4, 5, 7)
 
 def without_texts(profile: bytes) -> bytes | None:
     """Return an equivalent profile without texts, or None if the profile is broken or uses lookup tables."""
-    try:
-        return _rebuilt(profile)
-    except (struct.error, IndexError, KeyError, ValueError):
-        return None
-
-
-def _rebuilt(profile: bytes) -> bytes | None:
     space = profile[16:20]
     if len(profile) > _LARGEST or profile[36:40] != b"acsp" or profile[12:16] not in _CLASSES or profile[20:24] != b"XYZ ":
         return None
-    tags = _tags(profile)
-    kept = {name: _READERS[tags[name][:4]](tags[name]) for name in _NEEDED[space]}
-    if b"chad" in tags:
-        kept[b"chad"] = _numbers(tags[b"chad"], b"sf32", 9)
-    return _written(space, 4 if profile[8] >= 4 else 2, kept)
+    try:
+        tags = _tags(profile)
+        kept = {name: _READERS[tags[name][:4]](tags[name]) for name in _NEEDED[space]}
+        if b"chad" in tags:
+            kept[b"chad"] = _numbers(tags[b"chad"], b"sf32", 9)
+        return _written(space, 4 if profile[8] >= 4 else 2, kept)
+    except (struct.error, IndexError, KeyError, ValueError):
+        return None
 
 
 def _tags(profile: bytes) -> dict[bytes, bytes]:
@@ -76,10 +72,6 @@ def _sane(numbers: Sequence[int]) -> Sequence[int]:
     return numbers
 
 
-def _xyz(data: bytes) -> bytes:
-    return _numbers(data, b"XYZ ", 3)
-
-
 def _table(data: bytes) -> bytes:
     """Return a curve given as a table. Its values must never decrease, which excludes texts."""
     (count,) = struct.unpack_from(">I", data, 8)
@@ -95,4 +87,6 @@ def _formula(data: bytes) -> bytes:
     return b"para" + bytes(4) + struct.pack(f">H2x{count}i", kind, *_sane(struct.unpack_from(f">{count}i", data, 12)))
 
 
-_READERS: dict[bytes, Callable[[bytes], bytes]] = {b"XYZ ": _xyz, b"curv": _table, b"para": _formula}
+_READERS: dict[bytes, Callable[[bytes], bytes]] = {
+    b"XYZ ": lambda data: _numbers(data, b"XYZ ", 3), b"curv": _table, b"para": _formula,
+}  # fmt: skip

@@ -17,8 +17,7 @@ from ..core.errors import MetricError, MissingExtra
 from ..core.extras import installed
 from .access import MediaContent
 from .metadata import WITHOUT_METADATA, without_metadata
-from .rules import current_rules
-from .sharing import is_shared, shared
+from .rules import current_rules, is_shared, shared
 
 Sampling = Literal["even", "scenes"]
 _START_SECONDS = 10.0
@@ -58,13 +57,13 @@ def video_of(content: MediaContent, frames: int, sampling: Sampling = "even") ->
     broken or cut off (``invalid_media``) or too large (``media_too_large``), or decoding takes too long (``media_timeout``).
     Raises MissingExtra if PyAV isn't installed.
     """
-    return shared(("video", content, frames, sampling), lambda: _video(content, frames, sampling))
 
+    def decode() -> Video:
+        found = _decoded("video", content, {"frames": frames, "sampling": sampling})
+        pictures = tuple(Frame(one["at_s"], f"data:image/jpeg;base64,{one['jpeg']}") for one in found["frames"])
+        return Video(pictures, found["measured"])
 
-def _video(content: MediaContent, frames: int, sampling: Sampling) -> Video:
-    found = _decoded("video", content, {"frames": frames, "sampling": sampling})
-    pictures = tuple(Frame(one["at_s"], f"data:image/jpeg;base64,{one['jpeg']}") for one in found["frames"])
-    return Video(pictures, found["measured"])
+    return shared(("video", content, frames, sampling), decode)
 
 
 def sound_of(content: MediaContent, *, speech: bool = False) -> dict[str, Any]:
@@ -94,11 +93,11 @@ def bare_sound_of(content: MediaContent) -> MediaContent:
     if content.mime in WITHOUT_METADATA:
         return MediaContent(without_metadata(content.data), content.mime)
 
-    def made() -> MediaContent:
+    def decode() -> MediaContent:
         found = _decoded("bare", content, {})
         return MediaContent(base64.b64decode(found["data"]), found["mime"])
 
-    return shared(("bare", content), made)
+    return shared(("bare", content), decode)
 
 
 def writing_in(images: Sequence[MediaContent]) -> list[list[str]]:

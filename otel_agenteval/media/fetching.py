@@ -33,7 +33,7 @@ def fetched(address: str, rules: Rules, *, clock: Clock = SYSTEM_CLOCK) -> bytes
     try:
         with unseen(), bounded_by(deadline), client:
             for _ in range(_MOST_REDIRECTS + 1):
-                found = _one(client, address, rules, deadline)
+                found = _fetch_or_redirect(client, address, rules, deadline)
                 if isinstance(found, bytes):
                     return found
                 address = found
@@ -46,21 +46,24 @@ def fetched(address: str, rules: Rules, *, clock: Clock = SYSTEM_CLOCK) -> bytes
     raise MetricError("media_unreachable", f"the address redirects more than {_MOST_REDIRECTS} times")
 
 
-def _one(client: httpx.Client, address: str, rules: Rules, deadline: Deadline) -> bytes | str:
+def _fetch_or_redirect(client: httpx.Client, address: str, rules: Rules, deadline: Deadline) -> bytes | str:
     """Return the bytes at an address, or the address to which it redirects."""
     url = httpx.URL(address)
-    places = _checked_addresses(url.host, url.port or (443 if url.scheme == "https" else 80), rules, deadline)
+    entries = addresses_of(url.host.strip("[]"), url.port or (443 if url.scheme == "https" else 80), deadline)
+    places = list(dict.fromkeys(str(entry[4][0]) for entry in entries))
+    if not rules.private_addresses and not all(map(is_public, places)):  # a name with both kinds may be an attack
+        raise MetricError("media_not_allowed", "the host has a private address. Set media.private_addresses to allow it")
     for last, place in zip((*[False] * (len(places) - 1), True), places, strict=True):
         try:
-            return _from(client, url, place, rules)
+            return _fetch_from(client, url, place, rules)
         except httpx.ConnectError:  # this machine may not reach IPv6 addresses, for example
             if last:
                 raise
     raise AssertionError(places)
 
 
-def _from(client: httpx.Client, url: httpx.URL, place: str, rules: Rules) -> bytes | str:
-    """Return the result of :func:`_one` from one of the host's addresses."""
+def _fetch_from(client: httpx.Client, url: httpx.URL, place: str, rules: Rules) -> bytes | str:
+    """Return the result of :func:`_fetch_or_redirect` from one of the host's addresses."""
     request = client.build_request(
         "GET", url.copy_with(host=place), headers={"host": url.netloc.decode("ascii")}, extensions={"sni_hostname": url.host}
     )
@@ -81,14 +84,6 @@ def _from(client: httpx.Client, url: httpx.URL, place: str, rules: Rules) -> byt
         return bytes(found)
     finally:
         response.close()
-
-
-def _checked_addresses(host: str, port: int, rules: Rules, deadline: Deadline) -> list[str]:
-    """Return the addresses to connect to. Raises MetricError if one is private: a name with both kinds may be an attack."""
-    found = list(dict.fromkeys(str(entry[4][0]) for entry in addresses_of(host.strip("[]"), port, deadline)))
-    if not rules.private_addresses and not all(map(is_public, found)):
-        raise MetricError("media_not_allowed", "the host has a private address. Set media.private_addresses to allow it")
-    return found
 
 
 _PUBLIC = ipaddress.IPv6Network("2000::/3")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +13,7 @@ from ..core.errors import MetricError, MissingExtra
 from ..core.extras import require
 from .access import MediaContent, as_data
 from .metadata import WITHOUT_METADATA, without_metadata
-from .rules import current_rules
-from .sharing import shared
+from .rules import current_rules, shared
 from .types import IMAGES, type_of
 
 if TYPE_CHECKING:
@@ -93,9 +92,12 @@ def for_judge(content: MediaContent) -> str:
     Types that models don't accept (BMP, TIFF) are converted. Raises MetricError for the same reasons as in :func:`measured`.
     Raises MissingExtra if the image must be converted, and Pillow isn't installed.
     """
-    rules = current_rules()
-    if content.mime not in WITHOUT_METADATA or _largest_edge(content) > rules.max_edge:
-        return as_data(_scaled(content, rules.max_edge))
+    most = current_rules().max_edge
+    largest = 0
+    with suppress(MissingExtra), _opened(content) as image:
+        largest = max(image.size)
+    if content.mime not in WITHOUT_METADATA or largest > most:
+        return as_data(_scaled(content, most))
     return as_data(MediaContent(without_metadata(content.data), content.mime))
 
 
@@ -105,14 +107,6 @@ def decoded(content: MediaContent) -> Any:
 
     with _opened(content) as image:
         return ImageOps.exif_transpose(image).convert("RGB")
-
-
-def _largest_edge(content: MediaContent) -> int:
-    try:
-        with _opened(content) as image:
-            return int(max(image.size))
-    except MissingExtra:
-        return 0
 
 
 def _scaled(content: MediaContent, edge: int) -> MediaContent:
@@ -135,11 +129,9 @@ def _grey(image: Any) -> Any:
     import numpy as np
 
     image.draft("L", (_MEASURED_EDGE, _MEASURED_EDGE))
-    grey = (
-        image.convert("RGBA" if "transparency" in image.info else image.mode).convert("L")
-        if image.mode == "P"
-        else image.convert("L")
-    )
+    if image.mode == "P" and "transparency" in image.info:
+        image = image.convert("RGBA")
+    grey = image.convert("L")
     grey.thumbnail((_MEASURED_EDGE, _MEASURED_EDGE))
     return np.asarray(grey, np.float32)
 

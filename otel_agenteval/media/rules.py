@@ -1,14 +1,17 @@
-"""Rules for which media may be opened, and limits on their size and time."""
+"""Rules for which media may be opened, limits on their size and time, and sharing of opened media among a turn's metrics."""
 
 from __future__ import annotations
 
 import urllib.parse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from ..core.errors import MetricError
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -117,3 +120,34 @@ def scheme_of(reference: str) -> str | None:
     """Return the scheme of an address in lower case, or None for an id."""
     scheme = reference.partition(":")[0].lower()
     return scheme if "://" in reference or scheme == "data" else None
+
+
+# --- sharing
+
+_SHARED: ContextVar[dict[Hashable, Any] | None] = ContextVar("otel_agenteval_shared_media", default=None)
+
+
+@contextmanager
+def sharing() -> Iterator[None]:
+    """Keep the media that this thread or task opens and measures in the block."""
+    token = _SHARED.set({})
+    try:
+        yield
+    finally:
+        _SHARED.reset(token)
+
+
+def is_shared() -> bool:
+    """Return True if other metrics may use the same media."""
+    return _SHARED.get() is not None
+
+
+def shared(key: Hashable, make: Callable[[], T]) -> T:
+    """Return the value kept under a key in this block, or create it."""
+    kept = _SHARED.get()
+    if kept is None:
+        return make()
+    if key not in kept:
+        kept[key] = make()
+    found: T = kept[key]
+    return found

@@ -76,6 +76,8 @@ class _Waveform:
 
 def examined(data: bytes, mime: str, speech: bool, limits: Limits) -> dict[str, Any]:
     """Return the measurements. With ``speech``, they include who speaks when."""
+    if speech:
+        import webrtcvad
     waveform, partial = _Waveform(), False
     with opened(data, mime) as container:
         stream = _audio_of(container)
@@ -83,7 +85,7 @@ def examined(data: bytes, mime: str, speech: bool, limits: Limits) -> dict[str, 
         if count > _MOST_CHANNELS:
             raise Broken(f"it must have at most {_MOST_CHANNELS} channels, got {count}", too_large=True)
         rate, codec = stream.codec_context.sample_rate, stream.codec_context.name
-        channels = [_Channel(_detector() if speech else None) for _ in range(count)]
+        channels = [_Channel(webrtcvad.Vad(_STRICTNESS) if speech else None) for _ in range(count)]
         resampler = av.AudioResampler(format="s16p", layout=stream.codec_context.layout, rate=_RATE)
         plain = av.AudioResampler(format="fltp")
         for frame in container.decode(stream):
@@ -103,6 +105,9 @@ def examined(data: bytes, mime: str, speech: bool, limits: Limits) -> dict[str, 
         raise Broken(f"it ends after {measured:.1f} s of {stated:.1f} s")
     if waveform.channel_difference < 0.01:  # all channels are equal
         channels = channels[:1]
+    least = min(len(channel.levels) for channel in channels)  # the resampler may not return the last samples of each channel
+    for channel in channels:
+        del channel.levels[least:], channel.speech[least:]
     return {
         "codec": codec, "sample_rate": rate, "channels": count, "duration_s": round(stated or measured, 3), "measured_s": round(measured, 3),
         "peak": round(waveform.peak, 3), "clipped": waveform.clipped / waveform.samples, **_silence(channels), **(_talk(channels) if speech else {}),
@@ -138,28 +143,14 @@ def samples(data: bytes, mime: str, limits: Limits) -> dict[str, Any]:
     return {"samples": base64.b64encode(b"".join(found)).decode()}
 
 
-def _detector() -> Any:
-    import webrtcvad
-
-    return webrtcvad.Vad(_STRICTNESS)
-
-
 def _silence(channels: Sequence[_Channel]) -> dict[str, Any]:
-    loudest = np.max([channel.levels for channel in _even(channels)], axis=0) if channels[0].levels else np.zeros(1)
+    loudest = np.max([channel.levels for channel in channels], axis=0) if channels[0].levels else np.zeros(1)
     silent = loudest < _SILENT
     longest = run = 0
     for one in silent:
         run = run + 1 if one else 0
         longest = max(longest, run)
     return {"silence": float(silent.mean()), "longest_silence_s": round(longest * _SECONDS, 2)}
-
-
-def _even(channels: Sequence[_Channel]) -> Sequence[_Channel]:
-    """Cut all channels to one length, because the resampler may not return the last samples of each."""
-    least = min(len(channel.levels) for channel in channels)
-    for channel in channels:
-        del channel.levels[least:], channel.speech[least:]
-    return channels
 
 
 def _talk(channels: Sequence[_Channel]) -> dict[str, Any]:

@@ -88,7 +88,7 @@ class _Server:
             left = until - time.monotonic()
             if left <= 0:
                 raise _late(wanted)
-            response, body = self._asked(content, left)
+            response, body = self._post(content, left)
             if response.is_success:
                 return _text_in(body)
             pause = max(retry_after(response.headers.get("retry-after")), backoff(attempt, _FIRST_PAUSE, _LONGEST_PAUSE))
@@ -97,7 +97,7 @@ class _Server:
             time.sleep(pause)
         raise AssertionError("unreachable")
 
-    def _asked(self, content: MediaContent, seconds: float) -> tuple[httpx.Response, bytes]:
+    def _post(self, content: MediaContent, seconds: float) -> tuple[httpx.Response, bytes]:
         wanted = self._wanted
         fields = {"model": wanted.model, "response_format": "json"} | ({"language": wanted.language} if wanted.language else {})
         name = f"recording.{_EXTENSIONS.get(content.mime, 'wav')}"

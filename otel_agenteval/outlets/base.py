@@ -187,7 +187,7 @@ class MemoryOutlet(Outlet):
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """Arguments of the functions ``outlet_from`` that create outlets (see :mod:`.factory`)."""
+    """Arguments of the functions ``outlet_from`` that create outlets (see :func:`.fan_out.outlets_from`)."""
 
     config: Config
     telemetry: Telemetry

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Literal
 from ..core.display import escaped
 from ..evaluation.redaction import Redactor
 from ..evaluation.scored_turn import Root, ScoredTurn
-from .accounting import outcome
 from .base import Outlet, Setup
 from .turn_text import colors_wanted, columns, render_scores, render_turn
 
@@ -33,7 +32,7 @@ class ConsoleOutlet(Outlet):
         wanted = [
             scored
             for scored in batch
-            if not self._failed_only or any(outcome(score) in ("fail", "error") for score in scored.scores)
+            if not self._failed_only or any(score.summary.outcome in ("fail", "error") for score in scored.scores)
         ]
         stream = sys.stderr
         if not wanted or stream is None:  # a program without a console has no standard error

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..core.score import Score
@@ -18,7 +19,7 @@ from ..evaluation.names import attributes_publicly, named_publicly
 from ..evaluation.redaction import Exporter, Redactor, without_texts
 from ..evaluation.scored_turn import Root, ScoredTurn
 from .accounting import account
-from .base import Outlet, RecordAccount, loggable
+from .base import Outlet, RecordAccount, Setup, loggable
 
 if TYPE_CHECKING:
     from ..statistics.changes import Change
@@ -26,6 +27,18 @@ if TYPE_CHECKING:
 _log = logging.getLogger("otel_agenteval")
 T = TypeVar("T")
 
+MODULES: Mapping[str, str] = {
+    "log_events": ".log_events",
+    "prometheus": ".default_registry",
+    "otlp_metrics": ".otlp_metrics",
+    "jsonl": ".jsonl",
+    "otlp_file": ".otlp_file",
+    "console": ".console",
+    "store": ".store.outlet",
+    "webhook": ".webhook.outlet",
+    "otlp": ".otlp.outlet",
+}
+"""Module of each option of the section ``outlets``. Scores are emitted in this order."""
 _CATCH_UP_SECONDS = 5.0
 """Seconds that :meth:`FanOut.catch_up` waits for outlets that are behind."""
 _RETRY_SECONDS = 0.05
@@ -34,6 +47,22 @@ _PATIENCE = 2.0
 _WAITING_BYTES = 32 * 2**20
 _CLOSE_SECONDS = 1.0
 _MOST_RESOURCES = 64
+
+
+def outlets_from(setup: Setup) -> list[Outlet]:
+    """Return the enabled outlets. Raises ConfigError if one can't read a file.
+
+    The function ``outlet_from(wanted, setup)`` in an outlet's module creates it from its option. It returns None if another
+    outlet does the same work. Modules of disabled outlets aren't imported, so their dependencies cost nothing.
+    """
+    options = setup.config.outlets
+    wanted = {option: getattr(options, option) for option in MODULES}
+    made = [
+        import_module(MODULES[option], __package__).outlet_from(value, setup)
+        for option, value in wanted.items()
+        if value not in (None, False, "off")
+    ]
+    return [outlet for outlet in made if outlet is not None]
 
 
 class FanOut:
@@ -74,10 +103,8 @@ class FanOut:
         self.keeps_spans = self.keeps_spans or outlet.keeps_spans
         self._outlets.insert(0 if first else len(self._outlets), outlet)
         if outlet.may_hang:
-            self._lanes[outlet.name] = Lane(_PATIENCE, _WAITING_BYTES, partial(self._failed_later, outlet))
-
-    def _failed_later(self, outlet: Outlet, error: BaseException) -> None:
-        self.count_error(outlet.name, type(error).__name__, error)
+            name = outlet.name
+            self._lanes[name] = Lane(_PATIENCE, _WAITING_BYTES, lambda error: self.count_error(name, type(error).__name__, error))
 
     def trouble_of(self, outlet: Outlet) -> str:
         lane = self._lanes.get(outlet.name)
@@ -224,15 +251,12 @@ class FanOut:
     def records(self) -> dict[str, RecordAccount]:
         return {outlet.name: outlet.records for outlet in self._outlets if outlet.records is not None}
 
-    def flush(self, timeout: float) -> bool:
-        return self._flush(self._outlets, timeout)
-
-    def _flush(self, outlets: Iterable[Outlet], timeout: float) -> bool:
+    def flush(self, timeout: float, *, at_exit: bool = False) -> bool:
+        """Deliver buffered records within ``timeout`` seconds. Return False if some remain."""
         deadline = time.monotonic() + timeout
-        last = sorted(
-            outlets, key=lambda outlet: outlet.name in self._lanes and self._lanes[outlet.name].stuck
-        )  # they take the time
-        done = [self._flush_one(outlet, max(0.0, deadline - time.monotonic())) for outlet in last]
+        outlets = [outlet for outlet in self._outlets if outlet.flushed_at_exit or not at_exit]
+        outlets.sort(key=lambda outlet: outlet.name in self._lanes and self._lanes[outlet.name].stuck)  # they take the time
+        done = [self._flush_one(outlet, max(0.0, deadline - time.monotonic())) for outlet in outlets]
         return all(done)
 
     def _ask(self, outlet: Outlet, work: Callable[[], T], seconds: float) -> T:
@@ -258,9 +282,6 @@ class FanOut:
     def start_no_threads(self) -> None:
         for lane in self._lanes.values():
             lane.start_no_thread()
-
-    def end_exit(self, timeout: float) -> bool:
-        return self._flush([outlet for outlet in self._outlets if outlet.flushed_at_exit], timeout)
 
     def close(self) -> None:
         self._each(lambda outlet: self._ask(outlet, outlet.close, _CLOSE_SECONDS))

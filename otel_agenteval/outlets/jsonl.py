@@ -151,18 +151,14 @@ class JsonLinesOutlet(Outlet):
                 self._trouble = loggable(named)
                 raise named from error
             self._trouble = ""
-            self.records.finish("sent", self._forget_written(done))
-
-    def _forget_written(self, done: int) -> int:
-        """Remove whole written lines and return their number. A torn line is written again."""
-        lines = 0
-        while self._waiting and done >= len(self._waiting[0]):
-            line = self._waiting.popleft()
-            done -= len(line)
-            self._bytes -= len(line)
-            lines += 1
-        self._torn = done > 0
-        return lines
+            written = 0
+            while self._waiting and done >= len(self._waiting[0]):
+                line = self._waiting.popleft()
+                done -= len(line)
+                self._bytes -= len(line)
+                written += 1
+            self._torn = done > 0  # the rest of a torn line is written again with the line
+            self.records.finish("sent", written)
 
     def _append(self, data: bytes) -> int:
         """Write once. Return the number of bytes of ``data`` that were written."""

@@ -110,9 +110,7 @@ def event_attributes(score: Score, shared: dict[str, Any]) -> dict[str, Any]:
 def change_attributes(change: Change, instance_id: str) -> dict[str, Any]:
     found = change.found
     low, high = found.difference
-    since = (
-        datetime.datetime.fromtimestamp(found.since, datetime.timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z")
-    )
+    since = datetime.datetime.fromtimestamp(found.since, datetime.timezone.utc)
     known = {
         semconv.EVALUATION_NAME: change.metric,
         semconv.AGENT_NAME: change.agent or None,
@@ -124,7 +122,7 @@ def change_attributes(change: Change, instance_id: str) -> dict[str, Any]:
         semconv.CHANGE_DIFFERENCE: found.size,
         semconv.CHANGE_LOW: low,
         semconv.CHANGE_HIGH: high,
-        semconv.CHANGE_SINCE: since,
+        semconv.CHANGE_SINCE: since.isoformat(timespec="seconds").replace("+00:00", "Z"),
         semconv.CHANGE_N: round(found.n, 1),
         semconv.CHANGE_TURNS: [exemplar.turn_id for exemplar in found.exemplars] or None,
         semconv.CHANGE_TRACES: [exemplar.trace_id for exemplar in found.exemplars] or None,

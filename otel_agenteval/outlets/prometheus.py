@@ -85,7 +85,7 @@ class PrometheusOutlet(Outlet):
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
         """Make new counts visible to other processes. A scrape reads the accumulators directly."""
         if self._joined.workers is not None:
-            self._joined.workers.note()
+            self._joined.workers.mark_changed()
 
     def flush(self, timeout: float) -> bool:
         if self._joined.workers is not None:
@@ -109,7 +109,7 @@ class PrometheusOutlet(Outlet):
         if server is not None:
             server.socket.close()
         if self._joined.workers is not None:
-            self._joined.workers.after_fork_in_child(then=None if self._wanted is None else self._take_port)
+            self._joined.workers.after_fork_in_child(None if self._wanted is None else self._take_port)
 
     def _take_port(self) -> bool:
         """Try to open the port, once a second. Return True if no further attempt is needed."""
@@ -119,7 +119,7 @@ class PrometheusOutlet(Outlet):
         if error is None:
             return True
         now, workers = time.monotonic(), self._joined.workers
-        if workers is None or workers.is_claimed(workers.view):
+        if workers is None or workers.has_holder():
             self._unclaimed_since = 0.0
         else:
             self._unclaimed_since = self._unclaimed_since or now
@@ -137,7 +137,7 @@ class PrometheusOutlet(Outlet):
         except (OSError, OverflowError) as error:
             return error
         if self._joined.workers is not None:
-            self._joined.workers.claim(self._joined.workers.view)
+            self._joined.workers.hold()
         self._trouble = ""
         return None
 

@@ -156,7 +156,7 @@ class SpanEventOutlet:
         if held.maxlen is not None:
             chosen = self._fitting(scores, chosen, held.maxlen - len(held))
         limit = getattr(getattr(span, "_limits", None), "max_attribute_length", None)
-        self._note(scored, chosen)
+        self._record_ending(scored, chosen)
         return PromisedEvents([scores[place] for place in chosen], time_ns, limit)
 
     def write(self, span: Any, root: Any, scored: ScoredTurn, still_ending: bool) -> None:
@@ -181,7 +181,7 @@ class SpanEventOutlet:
             chosen = self._fitting(scored.scores, chosen, most - len(span.events))
         for place in chosen:
             span.add_event(semconv.EVENT, attributes(scored.scores[place], None), time_ns)
-        self._note(scored, chosen)
+        self._record_ending(scored, chosen)
 
     def _after_end(self, span: ReadableSpan, scores: Sequence[Score], time_ns: int) -> None:
         """Write scores in ``on_end`` if ``_on_ending`` was never called, for later exporters."""
@@ -205,7 +205,7 @@ class SpanEventOutlet:
         """Count scores of a turn that closed after its root ended. They only have log events."""
         self.outcomes[ROOT_ALREADY_ENDED] += len(self._chosen(scored.scores))
 
-    def _note(self, scored: ScoredTurn, chosen: Collection[int]) -> None:
+    def _record_ending(self, scored: ScoredTurn, chosen: Collection[int]) -> None:
         """Record the scores that every exporter gets. An unsampled root isn't exported."""
         self.outcomes[ENDING] += len(chosen)
         scored.on_span = frozenset(chosen) if scored.root.sampled else ()

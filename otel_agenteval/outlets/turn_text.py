@@ -18,7 +18,6 @@ from typing import Any, TextIO
 from ..core.finding import describe, findings_in
 from ..core.score import Score
 from ..core.turn import ToolCall, Turn, usd_text
-from .accounting import outcome
 
 _LABEL = 12  # width of "  agent     "
 NAME_WIDTH = 30
@@ -87,7 +86,7 @@ def render_outcomes(
     by_metric = {score.metric: score for score in scores}
     for word, (mark, code) in _MARKS.items():
         for score in by_metric.values():
-            if outcome(score) == word:
+            if score.summary.outcome == word:
                 findings = evidence.get(score.metric, ())
                 text.add_score(mark, code, score, _result_of(score, word, facts=not findings))
                 for finding in findings:
@@ -130,7 +129,7 @@ class _Text:
     def add_scores(self, scores: Sequence[Score]) -> None:
         by_outcome: dict[str, list[Score]] = {word: [] for word in ("error", "fail", "ok", "pass", "vacuous", "skipped")}
         for score in scores:
-            by_outcome["vacuous" if score.vacuous else outcome(score)].append(score)
+            by_outcome["vacuous" if score.vacuous else score.summary.outcome].append(score)
         for word in ("error", "fail"):
             for score in by_outcome[word]:
                 self.add_score(*_MARKS[word], score, _result_of(score, word))

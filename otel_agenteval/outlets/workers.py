@@ -59,10 +59,10 @@ class Workers:
         self._group = group
         self._on_fault = on_fault
         self._closed = False
-        self._start_anew()
+        self._reset()
         _all.add(self)
 
-    def _start_anew(self) -> None:
+    def _reset(self) -> None:
         self._this = this_process()
         self._folder: Path | None = None
         self._first: Process | None = None
@@ -71,19 +71,19 @@ class Workers:
         self._many = False
         self._checked_at = 0.0
         self._written = ""
-        self._tick: Callable[[], bool] | None = None
+        self._attempt: Callable[[], bool] | None = None
         self._thread: threading.Thread | None = None
         self._changed, self._stop = threading.Event(), threading.Event()
         self._writing, self._reading = threading.Lock(), threading.Lock()
         self._known: dict[str, tuple[tuple[int, int, int], Snapshot]] = {}
-        self._asked: set[str] = set()
+        self._names_read: set[str] = set()
         self._others: list[Snapshot] = []
 
-    def note(self) -> None:
+    def mark_changed(self) -> None:
         """Record that counts changed. Costs next to nothing in a program with one process."""
         self._counted = True
         if self._is_one_of_many():
-            self._begin()
+            self._start_thread()
             self._changed.set()
 
     def write(self) -> None:
@@ -94,8 +94,8 @@ class Workers:
         """Call ``attempt`` every second until it returns True. Return False without others."""
         if not self._is_one_of_many():
             return False
-        self._tick = attempt
-        self._begin()
+        self._attempt = attempt
+        self._start_thread()
         return True
 
     def close(self) -> None:
@@ -108,40 +108,40 @@ class Workers:
         if self._counted and self._is_one_of_many():
             self._write(live=False)
 
-    def after_fork_in_child(self, then: Callable[[], bool] | None) -> None:
-        """Count from zero in a child, and :meth:`keep_trying` ``then`` once it counts something."""
-        self._start_anew()
-        self._tick = then
+    def after_fork_in_child(self, attempt: Callable[[], bool] | None) -> None:
+        """Count from zero in a child, and :meth:`keep_trying` once it counts something."""
+        self._reset()
+        self._attempt = attempt
 
     def after_fork_in_parent(self) -> None:
         """Write counts for the new process, on a thread, so that a fork never waits for files."""
         if self._counted and not self._closed and self._folder is None:
-            self._begin()
+            self._start_thread()
             self._changed.set()
 
     def others(self, name: str) -> Sequence[Snapshot]:
         """Return the other processes' counts, read again if a ``name`` is requested again."""
         with self._reading:
-            if name in self._asked or not self._asked:
-                self._asked.clear()
+            if name in self._names_read or not self._names_read:
+                self._names_read.clear()
                 self._checked_at = 0.0  # each scrape checks again, however recent the last check was
                 self._others = self._read_others()
-            self._asked.add(name)
+            self._names_read.add(name)
             return self._others
 
-    def is_claimed(self, what: str) -> bool:
-        """Return True if another living process of the program has claimed a resource."""
+    def has_holder(self) -> bool:
+        """Return True if another living process of the program holds the view's port."""
         with suppress(OSError):
             folder = self._folder_to_use()
-            holder = Process.named((folder / f"{what}.held").read_text()) if folder is not None else None
+            holder = Process.named((folder / f"{self.view}.held").read_text()) if folder is not None else None
             return holder is not None and holder != self._this and holder.is_alive
         return False
 
-    def claim(self, what: str) -> None:
-        """Record that this process holds a resource that exists only once."""
+    def hold(self) -> None:
+        """Record that this process holds the view's port, which exists only once."""
         with suppress(OSError):
             if self._is_one_of_many() and (folder := self._folder_to_use()) is not None:
-                _replace(folder / f"{what}.held", self._this.name)
+                _replace(folder / f"{self.view}.held", self._this.name)
 
     def _is_one_of_many(self) -> bool:
         """Return True if the program has other processes. Checked once a second until it has."""
@@ -182,7 +182,7 @@ class Workers:
             _log.warning(_NOT_SHARED, error)
             self._on_fault()
 
-    def _begin(self) -> None:
+    def _start_thread(self) -> None:
         if self._thread is None and not self._closed:
             self._thread = threading.Thread(target=self._run, name="otel-agenteval-workers", daemon=True)
             self._thread.start()
@@ -190,10 +190,10 @@ class Workers:
     def _run(self) -> None:
         changed, stop = self._changed, self._stop
         while not stop.is_set() and not self._faulty:
-            happened = changed.wait(_PAUSE if self._tick is not None else _AT_LEAST_EVERY)
+            happened = changed.wait(_PAUSE if self._attempt is not None else _AT_LEAST_EVERY)
             changed.clear()
-            if self._tick is not None and not stop.is_set() and self._tick():
-                self._tick = None
+            if self._attempt is not None and not stop.is_set() and self._attempt():
+                self._attempt = None
             if happened:
                 stop.wait(_GATHERING)
             if self._counted and not stop.is_set():
@@ -227,26 +227,26 @@ class Workers:
         if not self._is_one_of_many() or (folder := self._folder_to_use()) is None:
             return []
         found: list[Snapshot] = []
-        gone: list[str] = []
+        ended: list[str] = []
         try:
             with _locked(folder, self.view, shared=True):
-                sum_of_gone = self._snapshot(folder / f"{self.view}.gone.json")
-                if sum_of_gone is not None:
-                    found.append(sum_of_gone)
+                sum_of_ended = self._snapshot(folder / f"{self.view}.gone.json")
+                if sum_of_ended is not None:
+                    found.append(sum_of_ended)
                 for path in folder.glob(f"{self.view}.*-*.json"):
                     name = path.name.removeprefix(f"{self.view}.").removesuffix(".json")
                     process = Process.named(name)
-                    if process is None or process == self._this or (sum_of_gone is not None and name in sum_of_gone.of):
+                    if process is None or process == self._this or (sum_of_ended is not None and name in sum_of_ended.members):
                         continue
                     snapshot = self._snapshot(path)
                     if snapshot is None:
                         continue
                     alive = process.is_alive
                     if not alive:
-                        gone.append(name)
+                        ended.append(name)
                     found.append(snapshot if alive else snapshot.without_gauges())
-            if gone:
-                self._add_up(folder, gone)
+            if ended:
+                self._sum_ended(folder, ended)
         except OSError as error:
             self._fail(error)
         return found
@@ -267,24 +267,22 @@ class Workers:
             return None
         return known[1]
 
-    def _add_up(self, folder: Path, names: Sequence[str]) -> None:
+    def _sum_ended(self, folder: Path, names: Sequence[str]) -> None:
         """Add the counts of ended processes to one file, unless another process did."""
         with _locked(folder, self.view, shared=False):
-            into = folder / f"{self.view}.gone.json"
-            before = self._snapshot(into)
-            done = set(before.of) if before is not None else set()
-            members = [] if before is None else [before]
-            of = sorted(done)
+            path = folder / f"{self.view}.gone.json"
+            before = self._snapshot(path)
+            counted = set() if before is None else set(before.members)
+            snapshots = [] if before is None else [before]
+            members = sorted(counted)
             for name in names:
-                if name not in done:
-                    one = self._snapshot(folder / f"{self.view}.{name}.json")
-                    if one is not None:
-                        members.append(one.without_gauges())
-                        of.append(name)
-            if len(of) > len(done):
-                names_of_all = sorted({name for one in members for name in one.names})
-                families = {name: _as_data(merged(name, members)) for name in names_of_all}
-                _replace(into, json.dumps({"format": _FORMAT, "live": False, "of": of, "families": families}))
+                if name not in counted and (snapshot := self._snapshot(folder / f"{self.view}.{name}.json")) is not None:
+                    snapshots.append(snapshot.without_gauges())
+                    members.append(name)
+            if len(members) > len(counted):
+                instruments = sorted({name for snapshot in snapshots for name in snapshot.names})
+                families = {name: _as_data(merged(name, snapshots)) for name in instruments}
+                _replace(path, json.dumps({"format": _FORMAT, "live": False, "of": members, "families": families}))
             for name in names:  # already in the sum, so a file that can't be deleted is recognized by its name
                 (folder / f"{self.view}.{name}.json").unlink(missing_ok=True)
                 self._known.pop(f"{self.view}.{name}.json", None)
@@ -296,8 +294,8 @@ class Snapshot:
     def __init__(self, data: dict[str, Any]) -> None:
         self._families: dict[str, Any] = data["families"]
         self._live: bool = data["live"]
-        self.of: frozenset[str] = frozenset(data.get("of", ()))
-        """Processes whose sum it is."""
+        self.members: frozenset[str] = frozenset(data.get("of", ()))
+        """Names of the ended processes whose sum it is."""
 
     @property
     def names(self) -> list[str]:
@@ -308,7 +306,7 @@ class Snapshot:
         if not self._live:
             return self
         families = {name: data for name, data in self._families.items() if name in _BY_NAME and _BY_NAME[name].kind != "gauge"}
-        return Snapshot({"families": families, "live": False, "of": self.of})
+        return Snapshot({"families": families, "live": False, "of": self.members})
 
     def read(self, name: str) -> Family:
         return _from_data(_BY_NAME[name], self._families.get(name))

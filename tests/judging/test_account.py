@@ -108,7 +108,7 @@ def test_the_equation_holds_when_things_fail(models: ScriptedModels, monkeypatch
         monkeypatch.setattr(TurnScorer, "evaluate", failing)
         judging = rig.engine.judging
         assert judging is not None
-        written, calls = judging.planner.content.written, []
+        written, calls = judging.planner.content.redacted_json, []
 
         def unredacted(turn: Any) -> bytes:
             calls.append(1)
@@ -116,7 +116,7 @@ def test_the_equation_holds_when_things_fail(models: ScriptedModels, monkeypatch
                 raise ValueError("redaction failed")
             return written(turn)
 
-        monkeypatch.setattr(judging.planner.content, "written", unredacted)
+        monkeypatch.setattr(judging.planner.content, "redacted_json", unredacted)
         for _ in range(40):
             rig.run("vip")
         assert rig.engine.drain(60, judges=True)

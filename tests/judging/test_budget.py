@@ -70,7 +70,7 @@ def demand(amount: float, limit: float, counter: Counter = HOUR, below: float | 
 
 
 def test_what_is_taken_is_used_until_its_window_has_passed(book: SpendBook) -> None:
-    assert book.take([demand(1.5, 2.0)], 1_000.0) == 0
+    assert book.spend([demand(1.5, 2.0)], 1_000.0) == 0
     assert book.used(HOUR, 1_000.0) == 1.5
     assert book.used(HOUR, 1_000.0 + 3_599) == 1.5
     assert book.used(HOUR, 1_000.0 + 3_661) == 0
@@ -78,11 +78,11 @@ def test_what_is_taken_is_used_until_its_window_has_passed(book: SpendBook) -> N
 
 def test_nothing_is_taken_where_one_of_the_bounds_has_no_room(book: SpendBook) -> None:
     day = Counter("", "usd", 86_400.0)
-    assert book.take([demand(1.0, 2.0), demand(1.0, 1.5, day)], 0.0) == 0
-    wait = book.take([demand(1.0, 2.0), demand(1.0, 1.5, day)], 10.0)
+    assert book.spend([demand(1.0, 2.0), demand(1.0, 1.5, day)], 0.0) == 0
+    wait = book.spend([demand(1.0, 2.0), demand(1.0, 1.5, day)], 10.0)
     assert 86_400 <= wait + 10 <= 86_400 + 1_440
     assert (book.used(HOUR, 10.0), book.used(day, 10.0)) == (1.0, 1.0)
-    assert book.take([demand(1.0, 2.0), demand(1.0, 1.5, day)], 10.0 + wait) == 0
+    assert book.spend([demand(1.0, 2.0), demand(1.0, 1.5, day)], 10.0 + wait) == 0
 
 
 def test_accounts_units_and_windows_are_apart(book: SpendBook) -> None:
@@ -95,20 +95,20 @@ def test_accounts_units_and_windows_are_apart(book: SpendBook) -> None:
 
 
 def test_a_correction_counts_where_the_amount_was_taken(book: SpendBook) -> None:
-    book.take([demand(1.0, 5.0)], 0.0)
+    book.spend([demand(1.0, 5.0)], 0.0)
     book.add([(HOUR, -0.75)], 0.0)
     assert book.used(HOUR, 3_000.0) == 0.25
     assert book.used(HOUR, 3_700.0) == 0
 
 
 def test_an_amount_that_never_fits_goes_through_once_nothing_is_spent(book: SpendBook) -> None:
-    assert book.take([demand(5.0, 2.0)], 0.0) == 0
-    assert book.take([demand(5.0, 2.0)], 1.0) > 0
-    assert book.take([demand(5.0, 2.0)], 4_000.0) == 0
+    assert book.spend([demand(5.0, 2.0)], 0.0) == 0
+    assert book.spend([demand(5.0, 2.0)], 1.0) > 0
+    assert book.spend([demand(5.0, 2.0)], 4_000.0) == 0
 
 
 def test_a_bound_of_nothing_lets_nothing_through(book: SpendBook) -> None:
-    assert book.take([demand(0.0, 0.0)], 0.0) > 0
+    assert book.spend([demand(0.0, 0.0)], 0.0) > 0
 
 
 def test_threads_do_not_take_more_than_there_is(make: MakeBook) -> None:
@@ -116,7 +116,7 @@ def test_threads_do_not_take_more_than_there_is(make: MakeBook) -> None:
     taken: list[int] = []
 
     def work() -> None:
-        taken.append(sum(book.take([demand(1.0, 70.0, calls)], 1.0) == 0 for _ in range(50)))
+        taken.append(sum(book.spend([demand(1.0, 70.0, calls)], 1.0) == 0 for _ in range(50)))
 
     threads = [threading.Thread(target=work) for _ in range(4)]
     for thread in threads:
@@ -132,7 +132,7 @@ def test_within_any_window_no_more_is_taken_than_its_limit(book: SpendBook) -> N
     at = 0.0
     for step in range(600):
         at += (step * 7 % 11) / 10
-        if book.take([demand(10.0, 100.0, minute)], at) == 0:
+        if book.spend([demand(10.0, 100.0, minute)], at) == 0:
             taken.append(at)
     assert len(taken) > 40
     assert all(sum(start <= moment < start + 60 for moment in taken) <= 10 for start in taken)
@@ -143,7 +143,7 @@ def test_a_file_keeps_what_a_killed_process_spent(tmp_path: Path) -> None:
         import os, signal, sys
         from otel_agenteval.judging.queues import Counter, Demand, SqliteSpendBook
         book = SqliteSpendBook(sys.argv[1])
-        assert book.take([Demand(Counter("", "usd", 3600.0), 1.25, 2.0, 2.0)], 1000.0) == 0
+        assert book.spend([Demand(Counter("", "usd", 3600.0), 1.25, 2.0, 2.0)], 1000.0) == 0
         os.kill(os.getpid(), signal.SIGKILL)
     """
     file = str(tmp_path / "spent.db")
@@ -317,7 +317,7 @@ def test_every_book_says_the_same(kind: str, tmp_path: Path, request: Any) -> No
             demands = [
                 Demand(counter, chosen.choice((0.5, 1.0, 30.0)), 20.0, chosen.choice((16.0, 20.0))) for counter in counters
             ]
-            assert memory.take(demands, at) == pytest.approx(other.take(demands, at))
+            assert memory.spend(demands, at) == pytest.approx(other.spend(demands, at))
         else:
             amounts = [(counter, chosen.choice((0.25, 2.0))) for counter in counters]
             memory.add(amounts, at)
@@ -331,7 +331,7 @@ def test_workers_together_keep_to_one_bound(server: RedisServer, tmp_path: Path)
     taken: list[float] = []
 
     def ask(book: RedisSpendBook) -> None:
-        waits = [book.take([Demand(OWN, 1.0, 70.0, 70.0)], 1_767_225_600.0) for _ in range(50)]
+        waits = [book.spend([Demand(OWN, 1.0, 70.0, 70.0)], 1_767_225_600.0) for _ in range(50)]
         taken.extend(wait for wait in waits if wait == 0.0)
 
     threads = [threading.Thread(target=ask, args=(book,)) for book in books]
@@ -349,15 +349,15 @@ def test_without_the_server_no_model_is_asked_and_what_was_spent_is_sent_later(s
     book = RedisSpendBook(f"redis://127.0.0.1:{proxy.port}", str(tmp_path))
     other = RedisSpendBook(server.url, str(tmp_path))
     at = 1_767_225_600.0
-    assert book.take([Demand(OWN, 1.0, 2.0, 2.0)], at) == 0.0
+    assert book.spend([Demand(OWN, 1.0, 2.0, 2.0)], at) == 0.0
     proxy.cut()
-    assert book.take([Demand(OWN, 1.0, 2.0, 2.0)], at) > 0.0
+    assert book.spend([Demand(OWN, 1.0, 2.0, 2.0)], at) > 0.0
     book.add([(OWN, 4.0)], at)
     assert other.used(OWN, at) == 1.0
     proxy.heal()
 
     def sent() -> bool:  # with the next demand, once the book no longer leaves the server alone
-        book.take([Demand(HOUR, 0.0, 1.0, 1.0)], at)
+        book.spend([Demand(HOUR, 0.0, 1.0, 1.0)], at)
         return other.used(OWN, at) == 5.0
 
     until(sent, "the server knows what was spent")

@@ -15,8 +15,8 @@ from redis.exceptions import RedisError
 from otel_agenteval.config.loader import effective_yaml, load_config
 from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.judging.queues import Job, queue_from
-from otel_agenteval.judging.queues.connect import connect
 from otel_agenteval.judging.queues.redis import RedisQueue
+from otel_agenteval.judging.queues.redis_server import connect
 from tests.support.certificates import Authority
 from tests.support.clock import FakeClock
 from tests.support.judges import ScriptedModels

@@ -85,7 +85,7 @@ def test_a_question_that_a_server_always_fails_on_holds_no_other_up(server: Serv
             work(rig)
             clock.advance(5)
         judging = held(rig)
-        assert judging._runner.breakers.of("llm").until > 0
+        assert judging.runner.breakers.of("llm").until > 0
         rig.run(says="good")
         for _ in range(700):
             work(rig)
@@ -307,7 +307,7 @@ def test_a_dead_judge_does_not_hold_up_the_embedder(models: ScriptedModels) -> N
     with Rig({"judge": {**server, "deadline": "1s"}, "embedder": server, **metrics}) as rig:
         judging = rig.engine.judging
         assert judging is not None
-        judging._runner.breakers.of("llm").leave(False, None, down=True)
+        judging.runner.breakers.of("llm").leave(False, None, down=True)
         for _ in range(3):
             rig.run()
         until(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import otel_agenteval as oa
-from otel_agenteval.judging.models.invisible import shown
+from otel_agenteval.judging.models.invisible import visible
 from otel_agenteval.judging.models.prompt import escaped, prompt_of, tokens_of
 from otel_agenteval.judging.models.reply_schema import schema_of
 from otel_agenteval.metrics.question import Question
@@ -136,7 +136,7 @@ def in_selectors(raw: bytes) -> str:
     ],
 )  # fmt: skip
 def test_what_people_do_not_see_is_shown(text: str, seen: str) -> None:
-    assert shown(text) == seen
+    assert visible(text) == seen
 
 
 @pytest.mark.parametrize(
@@ -154,14 +154,14 @@ def test_what_people_do_not_see_is_shown(text: str, seen: str) -> None:
     ],
 )
 def test_what_a_text_needs_stays(text: str) -> None:
-    assert shown(text) == escaped(text) == text
+    assert visible(text) == escaped(text) == text
 
 
 def test_no_character_that_only_formats_gets_through_between_letters() -> None:
     formats = [chr(code) for code in range(0x110000) if unicodedata.category(chr(code)) in ("Cf", "Cc")]
     visible = {"\t", "\n", "\r", *"\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"}
     egyptian = {chr(code) for code in range(0x13430, 0x13456)}
-    passed = {one for one in formats if one in shown(f"a{one}b")}
+    passed = {one for one in formats if one in visible(f"a{one}b")}
     assert passed <= visible | egyptian
 
 

@@ -296,7 +296,7 @@ def test_a_place_that_does_not_get_free_in_time_is_an_error(clock: FakeClock) ->
 
 
 def post(connections: Connections, server: Server) -> int:
-    with connections.one() as connection:
+    with connections.lend() as connection:
         return sent(connection, server)
 
 
@@ -328,7 +328,7 @@ def test_questions_at_once_have_one_each_and_the_next_ones_use_them_again(server
 def test_what_is_released_is_not_used_again_even_if_it_was_in_use(server: Server) -> None:
     server.reply({}, {}, {})
     connections = Connections(server.url)
-    with connections.one() as connection:
+    with connections.lend() as connection:
         sent(connection, server)
         connections.close()
     post(connections, server)
@@ -342,14 +342,14 @@ def test_what_was_not_needed_for_a_while_is_closed(server: Server) -> None:
     server.reply(*[{}] * 6)
     clock = FakeClock()
     connections = Connections(server.url, clock)
-    with connections.one() as one, connections.one() as other:
+    with connections.lend() as one, connections.lend() as other:
         sent(one, server, clock.monotonic() + 10)
         sent(other, server, clock.monotonic() + 10)
     for pause in (20, 20, 1):  # after the second the other one was not needed for 40 seconds
         clock.advance(pause)
-        with connections.one() as again:
+        with connections.lend() as again:
             assert again is one
-    with connections.one() as again, connections.one() as new:
+    with connections.lend() as again, connections.lend() as new:
         assert again is one
         assert new is not other
     sent(other, server, clock.monotonic() + 10)  # what is used after all connects anew

@@ -17,8 +17,7 @@ from otel_agenteval.core.score import Score
 from otel_agenteval.core.telemetry import Telemetry
 from otel_agenteval.evaluation.scored_turn import Root, ScoredTurn
 from otel_agenteval.outlets.base import Outlet, RecordAccount, Setup
-from otel_agenteval.outlets.factory import MODULES, outlets_from
-from otel_agenteval.outlets.fan_out import FanOut
+from otel_agenteval.outlets.fan_out import MODULES, FanOut, outlets_from
 from otel_agenteval.statistics.change import Found
 from otel_agenteval.statistics.changes import Change
 from tests.outlets.factories import scored_turn
@@ -136,7 +135,7 @@ def test_what_a_provider_flushes_at_exit_is_not_flushed_by_us() -> None:
     own, providers = Asked(), Asked()
     providers.flushed_at_exit = False
     all_of_it = FanOut([own, providers], Telemetry())
-    assert all_of_it.end_exit(1.0)
+    assert all_of_it.flush(1.0, at_exit=True)
     assert (own.calls, providers.calls) == (["flush"], [])
 
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import functools
 import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
@@ -147,17 +148,15 @@ def _balanced(cases: Sequence[BenchCase], limit: int) -> list[BenchCase]:
         for levels in left.values():
             if len(taken) < limit and levels:
                 level = sorted(levels, key=LEVELS.index)[turn % len(levels)]
-                taken.append(_next(levels[level], taken))
+                used, ids = Counter(case.metric for case in taken), {case.id for case in taken}
+                best = min(
+                    levels[level],
+                    key=lambda case: (case.counterpart is not None and case.counterpart not in ids, used[case.metric]),
+                )
+                levels[level].remove(best)
+                taken.append(best)
                 if not levels[level]:
                     del levels[level]
         turn += 1
     ids = {case.id for case in taken}
     return [case for case in cases if case.id in ids]
-
-
-def _next(cases: list[BenchCase], taken: Sequence[BenchCase]) -> BenchCase:
-    counts = {case.id: sum(other.metric == case.metric for other in taken) for case in cases}
-    ids = {case.id for case in taken}
-    best = min(cases, key=lambda case: (case.counterpart is not None and case.counterpart not in ids, counts[case.id]))
-    cases.remove(best)
-    return best

@@ -110,9 +110,19 @@ def run(
     """
     found = BenchRun(len(cases) * repeat)
     start = time.monotonic()
-    purse = _Purse(max_usd)
+    lock, spent = threading.Lock(), 0.0
+
+    def evaluate(case: BenchCase) -> CaseOutcome | None:
+        nonlocal spent
+        if max_usd is not None and spent >= max_usd:
+            return None
+        outcome, usd = _evaluate(judge, case)
+        with lock:
+            spent += usd
+        return outcome
+
     pool = ThreadPoolExecutor(max_workers=threads)
-    futures: list[Future[CaseOutcome | None]] = [pool.submit(_asked, judge, case, purse) for _ in range(repeat) for case in cases]
+    futures: list[Future[CaseOutcome | None]] = [pool.submit(evaluate, case) for _ in range(repeat) for case in cases]
     try:
         for future in as_completed(futures):
             outcome = future.result()
@@ -132,32 +142,16 @@ def run(
     return found
 
 
-class _Purse:
-    def __init__(self, most: float | None) -> None:
-        self._most = most
-        self._spent = 0.0
-        self._lock = threading.Lock()
-
-    @property
-    def is_empty(self) -> bool:
-        return self._most is not None and self._spent >= self._most
-
-    def spend(self, usd: float) -> None:
-        with self._lock:
-            self._spent += usd
-
-
-def _asked(judge: JudgeModel, case: BenchCase, purse: _Purse) -> CaseOutcome | None:
-    if purse.is_empty:
-        return None
+def _evaluate(judge: JudgeModel, case: BenchCase) -> tuple[CaseOutcome, float]:
+    """Return the outcome of a case, and the dollars that it cost."""
     start = time.monotonic()
     metric = case.bound
     with bypassing_cache(), recording() as accounts:
         score = metric.evaluate(case.read_turn(), judge=judge)
-    purse.spend(sum(account.charge_usd or account.cost_usd or 0.0 for account in accounts))
+    usd = sum(account.charge_usd or account.cost_usd or 0.0 for account in accounts)
     answered = [account for account in accounts if account.error_type is None]
     costs = [account.cost_usd for account in answered]
-    return CaseOutcome(
+    outcome = CaseOutcome(
         case,
         score.value if score.status == "ok" else None,
         score.passed,
@@ -169,3 +163,4 @@ def _asked(judge: JudgeModel, case: BenchCase, purse: _Purse) -> CaseOutcome | N
         None if not costs or None in costs else sum(cost for cost in costs if cost is not None),
         time.monotonic() - start,
     )
+    return outcome, usd

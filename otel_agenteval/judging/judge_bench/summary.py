@@ -89,18 +89,16 @@ def _judged(outcomes: Iterable[CaseOutcome]) -> list[_Judged]:
     for outcome in outcomes:
         if outcome.value is not None:
             by_case.setdefault(outcome.case.id, []).append(outcome)
-    return [_one(repeats) for repeats in by_case.values()]
-
-
-def _one(repeats: Sequence[CaseOutcome]) -> _Judged:
-    case = repeats[0].case
-    values = [outcome.value for outcome in repeats if outcome.value is not None]
-    value = statistics.fmean(values)
-    if case.is_verdict:
-        value = float(value >= 0.5)
-    verdicts = [outcome.passed for outcome in repeats if outcome.passed is not None]
-    passed = sum(verdicts) * 2 >= len(verdicts) if verdicts else None
-    return _Judged(case, value, passed, frozenset(case.level(case.goodness(each)) for each in values))
+    found = []
+    for repeats in by_case.values():
+        case, values = repeats[0].case, [outcome.value for outcome in repeats if outcome.value is not None]
+        value = statistics.fmean(values)
+        if case.is_verdict:
+            value = float(value >= 0.5)
+        verdicts = [outcome.passed for outcome in repeats if outcome.passed is not None]
+        passed = sum(verdicts) * 2 >= len(verdicts) if verdicts else None
+        found.append(_Judged(case, value, passed, frozenset(case.level(case.goodness(each)) for each in values)))
+    return found
 
 
 _UNREADABLE = ("unreadable_reply", "truncated_reply", "invalid_reply")

@@ -7,9 +7,8 @@ from .accounts import Account, Total, admitting_repairs, listening, recording
 from .cache import VerdictCache, bypassing_cache, is_cache_bypassed
 from .embedder import Embedder
 from .factory import embedder_from, judge_from
-from .in_process import InProcessEmbedder
 from .judge import Judge
-from .local_embedder import LocalEmbedder
+from .local_embedder import InProcessEmbedder, LocalEmbedder
 from .panel import Choice, JudgeGroup, SecondOpinion
 
 __all__ = [

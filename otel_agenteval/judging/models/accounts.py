@@ -102,7 +102,7 @@ def listening() -> AbstractContextManager[list[Exchange]]:
     return _collecting(_LISTENERS)
 
 
-def note(exchange: Exchange) -> None:
+def record_exchange(exchange: Exchange) -> None:
     for found in _LISTENERS.get():
         found.append(exchange)
 

@@ -6,13 +6,12 @@ and total size. An audit (:func:`bypassing_cache`) calls the model, and its repl
 
 from __future__ import annotations
 
-import builtins
 import re
 import sqlite3
 from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from ...core.clock import SYSTEM_CLOCK, Clock
 from ...core.sqlite import Schema, SqliteFile
@@ -57,12 +56,6 @@ def without_marker_numbers(text: str) -> str:
     return _MARKER.sub(renumbered, text)
 
 
-@runtime_checkable
-class Closes(Protocol):
-    def close(self) -> None:
-        """Close the cache."""
-
-
 class VerdictCache(MutableMapping[str, str]):
     """Replies by the hash of their judge call, in an SQLite file that processes can share. A lookup that fails is a miss, and
     counts in ``faults``. Replies expire after ``ttl`` seconds. Beyond ``max_bytes``, the oldest are deleted.
@@ -76,7 +69,7 @@ class VerdictCache(MutableMapping[str, str]):
         self._clock = clock
 
     def __getitem__(self, key: str) -> str:
-        rows = self._do("SELECT reply FROM verdicts WHERE key = ? AND at > ?", (key, self._now() - self._ttl))
+        rows = self._execute("SELECT reply FROM verdicts WHERE key = ? AND at > ?", (key, self._now() - self._ttl))
         if not rows:
             raise KeyError(key)
         try:
@@ -87,38 +80,10 @@ class VerdictCache(MutableMapping[str, str]):
             raise KeyError(key) from None
 
     def __setitem__(self, key: str, reply: str) -> None:
-        kept = reply.encode("utf-8", "replace")
+        kept, now = reply.encode("utf-8", "replace"), self._now()
         size = len(kept) + _OVERHEAD
-        if size <= self._max_bytes:
-            self._keep(key, kept, size)
-
-    def __delitem__(self, key: str) -> None:
-        self._do("DELETE FROM verdicts WHERE key = ?", (key,))
-
-    def __iter__(self) -> Iterator[str]:
-        return iter([row[0] for row in self._do("SELECT key FROM verdicts WHERE at > ?", (self._now() - self._ttl,))])
-
-    def __len__(self) -> int:
-        rows = self._do("SELECT count(*) FROM verdicts WHERE at > ?", (self._now() - self._ttl,))
-        return int(rows[0][0]) if rows else 0
-
-    @property
-    def bytes(self) -> int:
-        rows = self._do("SELECT bytes FROM total", ())
-        return int(rows[0][0]) if rows else 0
-
-    def clear(self) -> None:
-        """Delete all replies, including those that other processes stored."""
-        self._do("DELETE FROM verdicts", ())
-
-    def close(self) -> None:
-        self._file.close()
-
-    def _now(self) -> float:
-        return self._clock.time_ns() / 1e9
-
-    def _keep(self, key: str, kept: builtins.bytes, size: int) -> None:
-        now = self._now()
+        if size > self._max_bytes:
+            return
         try:
             with self._file.transaction() as db:
                 db.execute("DELETE FROM verdicts WHERE key = ? OR at <= ?", (key, now - self._ttl))
@@ -131,7 +96,32 @@ class VerdictCache(MutableMapping[str, str]):
         except (sqlite3.Error, OSError):
             self.faults += 1
 
-    def _do(self, statement: str, values: tuple[object, ...]) -> list[tuple[Any, ...]]:
+    def __delitem__(self, key: str) -> None:
+        self._execute("DELETE FROM verdicts WHERE key = ?", (key,))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([row[0] for row in self._execute("SELECT key FROM verdicts WHERE at > ?", (self._now() - self._ttl,))])
+
+    def __len__(self) -> int:
+        rows = self._execute("SELECT count(*) FROM verdicts WHERE at > ?", (self._now() - self._ttl,))
+        return int(rows[0][0]) if rows else 0
+
+    @property
+    def bytes(self) -> int:
+        rows = self._execute("SELECT bytes FROM total", ())
+        return int(rows[0][0]) if rows else 0
+
+    def clear(self) -> None:
+        """Delete all replies, including those that other processes stored."""
+        self._execute("DELETE FROM verdicts", ())
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _now(self) -> float:
+        return self._clock.time_ns() / 1e9
+
+    def _execute(self, statement: str, values: tuple[object, ...]) -> list[tuple[Any, ...]]:
         try:
             with self._file.connection() as db:
                 return db.execute(statement, values).fetchall()

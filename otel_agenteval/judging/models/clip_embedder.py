@@ -14,13 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from ...core.clock import SYSTEM_CLOCK, Clock
 from ...core.errors import ConfigError, JudgeError
 from ...core.extras import require
 from ...media.access import content_of
 from ...media.images import decoded
 from ...media.types import ImageReference
-from .in_process import InProcessEmbedder
+from .local_embedder import InProcessEmbedder
 
 CLIP = "local/clip"
 _FEATURE = "embeddings of images in this process"
@@ -35,13 +34,13 @@ _OF_IMAGES = ("image_embeds", "image_features", "pooler_output")
 class ClipEmbedder(InProcessEmbedder):
     """Embedder whose vectors of images and texts can be compared. Thread-safe. The first call loads the model in ``folder``."""
 
-    def __init__(self, folder: str, *, clock: Clock = SYSTEM_CLOCK) -> None:
-        super().__init__(CLIP, clock)
+    def __init__(self, folder: str) -> None:
+        super().__init__(CLIP)
         self._runtime = require("onnxruntime", feature=_FEATURE, extra="clip")
         self._tokenizers = require("tokenizers", feature=_FEATURE, extra="clip")
         require("PIL.Image", feature=_FEATURE, extra="clip")
         self._folder = Path(folder)
-        self._text_file, self._image_file = self._found("text_model.onnx"), self._found("vision_model.onnx")
+        self._text_file, self._image_file = self._file_named("text_model.onnx"), self._file_named("vision_model.onnx")
         for name in ("tokenizer.json", "preprocessor_config.json"):
             if not (self._folder / name).is_file():
                 raise ConfigError(f"path: {name} not found in {folder!r}")
@@ -49,7 +48,7 @@ class ClipEmbedder(InProcessEmbedder):
     def __repr__(self) -> str:
         return f"ClipEmbedder({str(self._folder)!r})"
 
-    def _found(self, name: str) -> Path:
+    def _file_named(self, name: str) -> Path:
         for file in (self._folder / part / one for one in (name, "model.onnx") for part in ("", "onnx")):
             if file.is_file():
                 return file
@@ -78,23 +77,22 @@ class ClipEmbedder(InProcessEmbedder):
             if is_image and "://" not in text and not text.startswith("data:"):
                 raise JudgeError("embedder: an image must be a data: or http(s) URI, got an id", "unsupported_media")
             if is_image:
-                vector = self._asked(self._images, {"pixel_values": self._pixels(text)}, _OF_IMAGES)
+                vector = self._run(self._images, {"pixel_values": self._pixels(text)}, _OF_IMAGES)
             else:
-                vector = self._of_text(text)
+                pieces = self._tokenizer.encode(text)
+                places = list(range(len(pieces.ids)))
+                ids = {"input_ids": pieces.ids, "attention_mask": pieces.attention_mask, "position_ids": places}
+                vector = self._run(self._texts, {name: np.asarray([one], np.int64) for name, one in ids.items()}, _OF_TEXTS)
             length = float(np.linalg.norm(vector))
             found.append((vector / length if length else vector).tolist())
         return found
 
-    def _of_text(self, text: str) -> Any:
-        pieces = self._tokenizer.encode(text)
-        given = {"input_ids": pieces.ids, "attention_mask": pieces.attention_mask, "position_ids": list(range(len(pieces.ids)))}
-        return self._asked(self._texts, {name: np.asarray([ids], np.int64) for name, ids in given.items()}, _OF_TEXTS)
-
-    def _asked(self, session: Any, given: dict[str, Any], wanted: Sequence[str]) -> Any:
+    def _run(self, session: Any, given: dict[str, Any], wanted: Sequence[str]) -> Any:
         """Run the model and return one vector. Inputs of the other kind are as small as possible."""
-        inputs = {
-            one.name: given[one.name] if one.name in given else _nothing(one.name, self._edge()) for one in session.get_inputs()
-        }
+        inputs = {}
+        for one in session.get_inputs():
+            smallest = np.zeros((1, 3, *self._edge()), np.float32) if one.name == "pixel_values" else np.ones((1, 1), np.int64)
+            inputs[one.name] = given.get(one.name, smallest)
         outputs = [one.name for one in session.get_outputs()]
         name = next((one for one in wanted if one in outputs), outputs[0])
         found = np.asarray(session.run([name], inputs)[0], np.float32)
@@ -128,7 +126,3 @@ class ClipEmbedder(InProcessEmbedder):
                 self._how.get("image_std", [0.5] * 3)
             )
         return pixels.transpose(2, 0, 1)[None].astype(np.float32)
-
-
-def _nothing(name: str, edge: tuple[int, int]) -> Any:
-    return np.zeros((1, 3, *edge), np.float32) if name == "pixel_values" else np.ones((1, 1), np.int64)

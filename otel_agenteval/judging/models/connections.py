@@ -70,43 +70,40 @@ class Connections:
     def _reset(self) -> None:
         self._process = os.getpid()
         self._idle: deque[tuple[Channel, float]] = deque()
-        self._opened = 0
+        self._times_closed = 0
         """Number of calls of :meth:`close`. Connections taken before the last one aren't kept."""
 
     @contextmanager
-    def one(self) -> Iterator[Channel]:
+    def lend(self) -> Iterator[Channel]:
         """Lend a connection to one thread. The most recently used one is most likely still open."""
         with self._lock:
             if self._process != os.getpid():  # after a fork connections belong to the parent
                 self._reset()
-            opened = self._opened
+            times_closed = self._times_closed
             found = self._idle.pop()[0] if self._idle else None
         connection = found or Channel(proxy_for(self._url), self._clock)
         try:
             yield connection
         finally:
-            self._give_back(connection, opened)
+            now = self._clock.monotonic()
+            with self._lock:
+                surplus: list[Channel] = []
+                if self._process == os.getpid() and times_closed == self._times_closed:
+                    self._idle.append((connection, now))
+                    while self._idle[0][1] < now - _IDLE_SECONDS:
+                        surplus.append(self._idle.popleft()[0])
+                else:
+                    surplus.append(connection)
+            for one in surplus:
+                one.close()
 
     def close(self) -> None:
         with self._lock:
             idle = [] if self._process != os.getpid() else [connection for connection, _ in self._idle]
             self._idle.clear()
-            self._opened += 1
+            self._times_closed += 1
         for connection in idle:
             connection.close()
-
-    def _give_back(self, connection: Channel, opened: int) -> None:
-        now = self._clock.monotonic()
-        with self._lock:
-            over = []
-            if self._process == os.getpid() and opened == self._opened:
-                self._idle.append((connection, now))
-                while self._idle[0][1] < now - _IDLE_SECONDS:
-                    over.append(self._idle.popleft()[0])
-            else:
-                over.append(connection)
-        for one in over:
-            one.close()
 
 
 class Channel:
@@ -147,7 +144,11 @@ class Channel:
         except httpcore.LocalProtocolError as error:
             fault = ValueError(type(error).__name__)
         except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.ProxyError, zlib.error) as error:
-            fault = _cause_of(error) or BrokenAnswer(f"the reply isn't valid HTTP/1.1 ({type(error).__name__})")
+            fault = BrokenAnswer(f"the reply isn't valid HTTP/1.1 ({type(error).__name__})")
+            cause: BaseException | None = error
+            while cause is not None and not isinstance(cause, OSError):
+                cause = cause.__cause__ or cause.__context__
+            fault = cause or fault  # the system's or TLS's error behind httpcore's
         raise fault  # outside the handler, because the other exception contains the header or what the server sent
 
     def close(self) -> None:
@@ -163,11 +164,3 @@ def _decompressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
         while left and not inflater.eof:
             yield inflater.decompress(left, _INFLATED_AT_ONCE)
             left = inflater.unconsumed_tail
-
-
-def _cause_of(error: BaseException) -> OSError | None:
-    """Return the system's or TLS's error behind httpcore's."""
-    cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, OSError):
-        cause = cause.__cause__ or cause.__context__
-    return cause

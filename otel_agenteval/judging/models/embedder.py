@@ -84,7 +84,10 @@ class Embedder(EmbedderModel):
         Raises:
             JudgeError: the server couldn't be called, or didn't return a vector for each text.
         """
-        known = self._cached(texts)
+        known: dict[str, list[float]] = {}
+        if self._cache is not None:
+            with self._lock:
+                known = {text: found for text in texts if (found := self._cache.get(self._key(text))) is not None}
         missing = [text for text in dict.fromkeys(texts) if text not in known]
         if missing:
             try:
@@ -92,7 +95,9 @@ class Embedder(EmbedderModel):
             except JudgeError as error:
                 raise JudgeError(f"embedder: {error}", error.error_type, error.retry_after) from None
             new = dict(zip(missing, vectors, strict=True))
-            self._keep(new)
+            if self._cache is not None:
+                with self._lock:
+                    self._cache.update((self._key(text), vector) for text, vector in new.items())
             known |= new
         return [known[text] for text in texts]
 
@@ -117,23 +122,14 @@ class Embedder(EmbedderModel):
     def _key(self, text: str) -> str:
         return hashlib.sha256(f"{self._server.base_url}\n{self.model}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()
 
-    def _cached(self, texts: Sequence[str]) -> dict[str, list[float]]:
-        if self._cache is None:
-            return {}
-        with self._lock:
-            found = {text: self._cache.get(self._key(text)) for text in texts}
-        return {text: vector for text, vector in found.items() if vector is not None}
-
-    def _keep(self, new: Mapping[str, list[float]]) -> None:
-        if self._cache is not None:
-            with self._lock:
-                self._cache.update((self._key(text), vector) for text, vector in new.items())
-
     def _in_batches(self, texts: list[str], until: float) -> list[list[float]]:
         """Return all vectors. If the server rejects a batch, smaller ones follow, down to one text."""
         found: list[list[float]] = []
         while len(found) < len(texts):
-            batch = self._next(texts[len(found) :])
+            batch = texts[len(found) : len(found) + (self._most or len(texts))]
+            if self._images == "messages":  # one image alone, or the texts before the next image
+                are_texts = itertools.takewhile(lambda text: not isinstance(text, ImageReference), batch)
+                batch = list(are_texts) or batch[:1]
             try:
                 found += self._post(batch, until)
             except NotAnswered as refusal:
@@ -142,38 +138,27 @@ class Embedder(EmbedderModel):
                 self._most = len(batch) // 2
         return found
 
-    def _next(self, texts: list[str]) -> list[str]:
-        if self._images == "messages" and not isinstance(texts[0], ImageReference):
-            texts = list(itertools.takewhile(lambda text: not isinstance(text, ImageReference), texts))
-        elif self._images == "messages":
-            return texts[:1]
-        return texts[: self._most or len(texts)]
-
     def _post(self, texts: list[str], until: float) -> list[list[float]]:
         def read(body: dict[str, Any]) -> tuple[list[list[float]], TokenUsage]:
-            return _vectors_in(body, len(texts)), TokenUsage(
-                parsing.count(parsing.mapping(body.get("usage")).get("prompt_tokens")), 0
-            )
+            tokens = parsing.count(parsing.mapping(body.get("usage")).get("prompt_tokens"))
+            return _vectors_in(body, len(texts)), TokenUsage(tokens, 0)
 
-        request = HttpRequest("/embeddings", {"model": self.model, **_asked(texts, self._images)})
+        request = HttpRequest("/embeddings", {"model": self.model, **_material_of(texts, self._images)})
         return self._server.call("embed", self.model, request, read, until=until, estimate=TokenUsage(tokens_in(texts), 0))
 
 
-def _asked(texts: Sequence[str], images: Images) -> dict[str, Any]:
-    seen = [isinstance(text, ImageReference) for text in texts]
-    if images == "text" or not any(seen):
+def _material_of(texts: Sequence[str], images: Images) -> dict[str, Any]:
+    """Return the request's texts and images. Jina's format has the bytes of a ``data:`` URI without its head."""
+    are_images = [isinstance(text, ImageReference) for text in texts]
+    if images == "text" or not any(are_images):
         return {"input": list(texts)}
-    if images == "object":
-        return {
-            "input": [
-                {"image": _without_head(text)} if image else {"text": text} for text, image in zip(texts, seen, strict=True)
-            ]
-        }
-    return {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": str(texts[0])}}]}]}
-
-
-def _without_head(reference: str) -> str:
-    return reference.partition(",")[2] if reference.startswith("data:") else str(reference)
+    if images == "messages":
+        return {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": str(texts[0])}}]}]}
+    items = []
+    for text, is_image in zip(texts, are_images, strict=True):
+        image = text.partition(",")[2] if text.startswith("data:") else str(text)
+        items.append({"image": image} if is_image else {"text": text})
+    return {"input": items}
 
 
 def _vectors_in(answer: Mapping[str, Any], wanted: int) -> list[list[float]]:
@@ -182,12 +167,12 @@ def _vectors_in(answer: Mapping[str, Any], wanted: int) -> list[list[float]]:
     if all(isinstance(item.get("index"), int) for item in items):
         items = sorted(items, key=lambda item: item["index"])
     vectors = [item.get("embedding") for item in items]
-    if len(vectors) != wanted or not all(_is_vector(vector) for vector in vectors):
+    are_vectors = (
+        isinstance(vector, list) and vector and all(type(x) in (int, float) and math.isfinite(x) for x in vector)
+        for vector in vectors
+    )
+    if len(vectors) != wanted or not all(are_vectors):
         raise JudgeError(f"the answer doesn't contain one vector for each of {wanted} texts", "invalid_answer")
     if len({len(vector) for vector in vectors}) > 1:
         raise JudgeError("the answer's vectors have different lengths", "invalid_answer")
     return vectors
-
-
-def _is_vector(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(type(x) in (int, float) and math.isfinite(x) for x in value)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ...config.judge import CacheOptions, ServiceOptions
+from ...config.judge import ServiceOptions
 from ...config.root import Config
 from ...config.section import options_of
 from ...config.types import KeyPath
@@ -15,9 +15,8 @@ from ...core.errors import ConfigError
 from .cache import VerdictCache
 from .clip_embedder import CLIP, ClipEmbedder
 from .embedder import Embedder
-from .in_process import InProcessEmbedder
 from .judge import Judge
-from .local_embedder import PREFIX, LocalEmbedder
+from .local_embedder import PREFIX, InProcessEmbedder, LocalEmbedder
 from .panel import Choice, JudgeGroup, SecondOpinion
 from .providers import PROVIDERS
 
@@ -29,8 +28,10 @@ def judge_from(
     options = config.judge
     if not _is_configured(config, "judge", options):
         return None
+    wanted = options.cache
+    cache = None if wanted.path is None else VerdictCache(wanted.path, wanted.ttl, wanted.max_bytes)
     shared: dict[str, Any] = {
-        "max_input_tokens": options.max_input_tokens, "cache": _cache(options.cache), "clock": clock, "sleep": sleep,
+        "max_input_tokens": options.max_input_tokens, "cache": cache, "clock": clock, "sleep": sleep,
     }  # fmt: skip
     try:
         main = Judge(**_arguments(options), provider=options.provider, endpoint=options.endpoint, **shared)
@@ -113,10 +114,6 @@ def _is_configured(config: Config, section: str, options: ServiceOptions) -> boo
         if getattr(options, name) is None:
             raise ConfigError(f"{config.where((section, name))}: required, because {section}.{other} is set")
     return True
-
-
-def _cache(options: CacheOptions) -> VerdictCache | None:
-    return None if options.path is None else VerdictCache(options.path, options.ttl, options.max_bytes)
 
 
 def _arguments(options: ServiceOptions) -> dict[str, Any]:

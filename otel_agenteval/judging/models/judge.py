@@ -15,11 +15,11 @@ from ...core.errors import ConfigError, JudgeError, NotAnswered
 from ...core.score import Exchange
 from ...metrics.evaluation_context import current_evaluation
 from ...metrics.question import Question
-from .accounts import Account, Total, admit_repair, note
+from .accounts import Account, Total, admit_repair, record_exchange
 from .aws import Signer, region_in
 from .base import JudgeModel
-from .cache import Closes, is_cache_bypassed, without_marker_numbers
-from .invisible import shown
+from .cache import is_cache_bypassed, without_marker_numbers
+from .invisible import visible
 from .model_server import ModelServer, RequestKeywords, RequestOptions, tokens_in
 from .prompt import REPAIR, RESCALE, SYSTEM, VERSION, material_of, prompt_of, repair_of, trusted_of
 from .providers import PROVIDERS, chosen, openai
@@ -191,8 +191,9 @@ class Judge(JudgeModel):
     def close(self) -> None:
         """Close all connections and the cache."""
         self.server.close()
-        if isinstance(self._cache, Closes):
-            self._cache.close()
+        close = getattr(self._cache, "close", None)
+        if close is not None:
+            close()
 
     # --- the question
 
@@ -233,19 +234,19 @@ class Judge(JudgeModel):
 
     def _keep_if_accepted(self, key: str, found: Mapping[str, Any]) -> None:
         """Cache a reply once the metric accepted it, because a cached invalid reply would fail again."""
-        if self._cache is None:
+        cache, evaluation = self._cache, current_evaluation()
+        if cache is None:
             return
         text = json.dumps(found)
-        evaluation = current_evaluation()
-        if evaluation is None:
-            self._keep(key, text)
-        else:
-            evaluation.when_accepted(lambda: self._keep(key, text))
 
-    def _keep(self, key: str, text: str) -> None:
-        if self._cache is not None:
+        def keep() -> None:
             with self._lock:
-                self._cache[key] = text
+                cache[key] = text
+
+        if evaluation is None:
+            keep()
+        else:
+            evaluation.when_accepted(keep)
 
     # --- requests
 
@@ -253,18 +254,21 @@ class Judge(JudgeModel):
         self, messages: tuple[ChatMessage, ...], question: Question, until: float, *, repair: bool = False, room: int = MAX_TOKENS
     ) -> ChatReply:
         """Return the reply in the strictest form that the model accepts, and remember that form."""
-        schema, capabilities = _schema_for(question), self._capabilities
+        schema = schema_of(question.reply) if question.schema is None else question.schema
+        capabilities = self._capabilities
         while True:
             takes_schema = schema is not None and not (capabilities.refused and _name_of(schema) in capabilities.refused)
             form = max("schema" if takes_schema else "json", capabilities.strictest, key=FORMS.index)
-            system, sent = (SYSTEM, messages) if capabilities.system else ("", _with_system(messages))
+            system, sent = SYSTEM, messages
+            if not capabilities.system:
+                system, sent = "", (replace(messages[0], text=f"{SYSTEM}\n\n{messages[0].text}"), *messages[1:])
             temperature = _TEMPERATURE if capabilities.temperature else None
             chat = ChatRequest(self.model, system, sent, form, schema, temperature, room, capabilities.stream)
             texts = [system, *(message.text for message in sent)]
             reply: ChatReply | None = None
             try:
                 reply = self.server.call(
-                    question.stage, self.model, self._wire.request(chat), self._read, until=until,
+                    question.stage, self.model, self._wire.request(chat), lambda body: ((read := self._wire.answer(body)), read.usage), until=until,
                     estimate=TokenUsage(tokens_in(texts), _REPLY_TOKENS), repair=repair,
                 )  # fmt: skip
             except NotAnswered as refusal:
@@ -274,16 +278,12 @@ class Judge(JudgeModel):
                 capabilities = fewer
                 continue
             finally:
-                note(Exchange(question.stage, self.model, texts[-1], None if reply is None else reply.text))
+                record_exchange(Exchange(question.stage, self.model, texts[-1], None if reply is None else reply.text))
             if capabilities is not self._capabilities or form not in capabilities.accepted:
                 self._capabilities = replace(capabilities, accepted=capabilities.accepted | {form})
             if reply.finish == "refusal":
                 raise JudgeError("the model or a content filter declined to reply", "refusal")
             return reply
-
-    def _read(self, body: dict[str, object]) -> tuple[ChatReply, TokenUsage]:
-        reply = self._wire.answer(body)
-        return reply, reply.usage
 
     def _verdict(self, message: ChatMessage, reply: ChatReply, question: Question, until: float) -> dict[str, Any]:
         """Return the reply's verdict, after one repair request if it isn't valid or its scale is in doubt."""
@@ -315,23 +315,14 @@ class Judge(JudgeModel):
             raise
 
     def _moderate(self, question: Question, until: float) -> dict[str, Any]:
-        response = shown(str(question.data["response"]))
+        response = visible(str(question.data["response"]))
         request, estimate = openai.moderation_request(self.model, response), TokenUsage(tokens_in([response]), 0)
         found: dict[str, Any] | None = None
         try:
             found = self.server.call(question.stage, self.model, request, openai.moderation, until=until, estimate=estimate)
         finally:
-            note(Exchange(question.stage, self.model, response, None if found is None else jsonio.dumps(found)))
+            record_exchange(Exchange(question.stage, self.model, response, None if found is None else jsonio.dumps(found)))
         return found
-
-
-def _schema_for(question: Question) -> Mapping[str, Any] | None:
-    return schema_of(question.reply) if question.schema is None else question.schema
-
-
-def _with_system(messages: tuple[ChatMessage, ...]) -> tuple[ChatMessage, ...]:
-    first, *others = messages
-    return replace(first, text=f"{SYSTEM}\n\n{first.text}"), *others
 
 
 def _name_of(schema: Mapping[str, Any] | None) -> str:

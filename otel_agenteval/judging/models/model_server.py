@@ -136,12 +136,12 @@ class ModelServer:
         """Send a request until the server answers or ``until`` (monotonic), and return the result of ``read``, which also returns
         the usage. Raises a JudgeError. ``stage`` and ``repair`` are for the accounts. ``estimate`` has the expected tokens.
         """
-        content = jsonio.dumps(request.body).encode()
         limited = request.path, request.body.get("model")
         expected = (estimate.input_tokens or 0) + (estimate.output_tokens or 0)
         started, failures, usage, error_type = self.clock.monotonic(), 0, TokenUsage(), None
         sent_at: list[float] = []
         try:
+            content = jsonio.dumps(request.body).encode()
             for attempt in itertools.count(1):
                 self._wait_as_requested(limited, until)
                 try:

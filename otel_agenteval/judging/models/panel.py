@@ -68,15 +68,15 @@ class JudgeGroup(JudgeModel, ChoosesJudges):
     def __repr__(self) -> str:
         return f"JudgeGroup({self.main!r})"
 
-    def evaluated(self, metric: BoundMetric, turn: Turn, through: Callable[[JudgeModel], Answers] = lambda judge: judge) -> Score:
-        """Return a metric's score on a turn. ``through`` wraps each judge, for example in a budget."""
+    def evaluated(self, metric: BoundMetric, turn: Turn, wrap: Callable[[JudgeModel], Answers] = lambda judge: judge) -> Score:
+        """Return a metric's score on a turn. ``wrap`` wraps each judge, for example in a budget."""
         first = self._first(metric.metric.name, turn.agent or "")
         if self._panel:
-            return _of_panel([(judge, metric.evaluate(turn, judge=through(judge))) for judge in self._panel], self._combine)
-        score = metric.evaluate(turn, judge=through(first))
+            return _of_panel([(judge, metric.evaluate(turn, judge=wrap(judge))) for judge in self._panel], self._combine)
+        score = metric.evaluate(turn, judge=wrap(first))
         if self._second is None or self._second.judge is first or not _in_doubt(score, self._second.margin):
             return score
-        other = metric.evaluate(turn, judge=through(self._second.judge))
+        other = metric.evaluate(turn, judge=wrap(self._second.judge))
         opinions = [(first, score), (self._second.judge, other)]
         if other.status != "ok" or _agree(score, other, self._second.tolerance):
             return _with_opinions(score, opinions, decided="first")
@@ -145,21 +145,16 @@ def _of_panel(opinions: Sequence[tuple[Judge, Score]], combine: Combine) -> Scor
     scores = [score for _, score in opinions if score.status == "ok"]
     if 2 * len(scores) <= len(opinions):
         return next(score for _, score in opinions if score.status != "ok")
-    if combine == "majority":
-        scores = _majority(scores)
+    if combine == "majority":  # the largest group of agreeing scores or, in a tie, the one that doesn't pass
+        groups: dict[tuple[bool | None, str | None], list[Score]] = {}
+        for score in scores:
+            groups.setdefault((score.passed, score.label), []).append(score)
+        scores = max(groups.values(), key=lambda group: (len(group), not group[0].passed))
     valued = sorted((score for score in scores if score.value is not None), key=lambda score: score.value or 0.0)
     if not valued:
         return _with_opinions(scores[0], opinions, decided=combine)
     cautious = (len(valued) - (valued[0].direction != "down")) // 2  # with two in the middle, the worse one
     return _with_opinions(valued[cautious], opinions, decided=combine)
-
-
-def _majority(scores: Sequence[Score]) -> list[Score]:
-    """Return the largest group of agreeing scores. In a tie, the group that doesn't pass wins."""
-    groups: dict[tuple[bool | None, str | None], list[Score]] = {}
-    for score in scores:
-        groups.setdefault((score.passed, score.label), []).append(score)
-    return max(groups.values(), key=lambda group: (len(group), not group[0].passed))
 
 
 def _with_opinions(score: Score, opinions: Sequence[tuple[Judge, Score]], decided: str) -> Score:

@@ -198,18 +198,12 @@ class Injection(NamedTuple):
     text: str
 
 
-def _in_tags(text: str) -> str:
-    """Return a text in tag characters, which models can read and people can't see."""
-    return "".join(chr(0xE0000 + ord(character)) for character in text)
-
-
-def _reversed(text: str) -> str:
-    return f"\u202e{text[::-1]}\u202c"
-
-
 _DISGUISES: Mapping[str, Callable[[str], str]] = {
-    "tag characters": _in_tags, "right to left": _reversed, "spaced letters": " ".join,
-}  # fmt: skip
+    "tag characters": lambda text: "".join(chr(0xE0000 + ord(character)) for character in text),
+    "right to left": lambda text: f"\u202e{text[::-1]}\u202c",
+    "spaced letters": " ".join,
+}
+"""Changes of some injections' texts. Models can read tag characters, and people can't see them."""
 
 
 def injections_for(verdict: str, best: str) -> tuple[Injection, ...]:

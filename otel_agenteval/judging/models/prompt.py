@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from ...core import jsonio
 from ...core.errors import JudgeError
 from ...metrics.question import Question
-from .invisible import shown
+from .invisible import visible
 from .providers.base import ChatMessage, Media, media_of
 
 VERSION = "4"
@@ -115,7 +115,7 @@ def material_of(data: Mapping[str, Any], media: Sequence[str]) -> tuple[dict[str
 
 
 def escaped(text: str) -> str:
-    return _LIKE_A_DELIMITER.sub(lambda found: "\\".join(("", *found[0])), shown(text))
+    return _LIKE_A_DELIMITER.sub(lambda found: "\\".join(("", *found[0])), visible(text))
 
 
 def tokens_of(text: str) -> int:

@@ -72,19 +72,16 @@ def _pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _number(text: str) -> float:
+    """Parse a number. ``NaN`` and ``Infinity`` aren't valid JSON."""
     value = float(text)
     if not math.isfinite(value):
         raise ValueError("number isn't finite")
     return value
 
 
-def _no_number(name: str) -> float:
-    raise ValueError(f"{name} isn't valid JSON")
-
-
 _INVISIBLE = string.whitespace + "\u00a0\u00ad\u200b\u200c\u200d\u2060\ufeff"
 """Characters that some models write before the object."""
-_DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_float=_number, parse_constant=_no_number, strict=False)
+_DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_float=_number, parse_constant=_number, strict=False)
 
 
 def verdict_in(text: str, keys: Collection[str] = (), *, material: str = "") -> dict[str, Any] | None:
@@ -96,8 +93,12 @@ def verdict_in(text: str, keys: Collection[str] = (), *, material: str = "") -> 
     found = _only_object(text)
     if found is None:
         found = _after_thoughts(text)
-    if found is None or _says_two_things(found, asked) or (material and _is_in(material, found, asked)):
+    if found is None or (material and _is_in(material, found, asked)):
         return None
+    values: dict[str, Any] = {}
+    for key, value in found.items():  # two spellings of a requested key can have different values
+        if (plain := _plain(key)) in asked and values.setdefault(plain, value) != value:
+            return None
     return {asked.get(_plain(key), key): value for key, value in found.items()}
 
 
@@ -124,12 +125,6 @@ def _only_object(text: str) -> dict[str, Any] | None:
         return None
     words = _MARKDOWN.sub("", _FENCE_BEFORE.sub("", text[:start].strip()))
     return found if _LEAD_IN.fullmatch(words) and _AFTER.fullmatch(text[end:].strip()) else None
-
-
-def _says_two_things(found: dict[str, Any], asked: Collection[str]) -> bool:
-    """Return True if two spellings of a requested key have different values."""
-    facts: dict[str, Any] = {}
-    return any(facts.setdefault(plain, value) != value for key, value in found.items() if (plain := _plain(key)) in asked)
 
 
 def _plain(key: str) -> str:
@@ -178,13 +173,12 @@ def _is_in(material: str, found: dict[str, Any], asked: Collection[str]) -> bool
     """Return True if the material contains every requested member in some JSON or Python form."""
     members = {key: value for key, value in found.items() if not asked or _plain(key) in asked}
     there = _flat(material)
-    return bool(members) and all(_flat(f"{json.dumps(key)}:{_written(value)}") in there for key, value in members.items())
-
-
-def _written(value: Any) -> str:
-    """Return a value as JSON. Whole numbers become integers, which also match decimals."""
-    whole = isinstance(value, float) and value.is_integer()
-    return json.dumps(int(value) if whole else value, ensure_ascii=False)
+    for key, value in members.items():
+        whole = isinstance(value, float) and value.is_integer()  # written as an integer, which also matches decimals
+        written = json.dumps(int(value) if whole else value, ensure_ascii=False)
+        if _flat(f"{json.dumps(key)}:{written}") not in there:
+            return False
+    return bool(members)
 
 
 def _flat(text: str) -> str:

@@ -136,7 +136,7 @@ class JsonTransport:
         headers = self._headers if self._sign is None else self._sign(url, content, self._headers)
         fault: NotAnswered
         try:
-            with unseen(), self._connections.one() as connection:
+            with unseen(), self._connections.lend() as connection:
                 return connection.post(url, headers, content, now + left, self._bounds)
         except TimeoutError:
             when = f"within {left:g} s" if left == self._timeout else "before the deadline"
@@ -187,8 +187,11 @@ def object_in(reply: Reply, asked: bytes, clock: Clock) -> dict[str, Any]:
         raise _refusal(reply, status, asked, clock)
     try:
         text = raw.removeprefix(codecs.BOM_UTF8)
-        is_stream = headers.get("content-type", "").startswith("text/event-stream")
-        found = _stream_of(text) if is_stream else jsonio.loads(text)
+        if headers.get("content-type", "").startswith("text/event-stream"):
+            events = [jsonio.loads(data) for data in _EVENT.findall(text)]
+            found = next((event for event in events if event.get("error")), {"events": events})
+        else:
+            found = jsonio.loads(text)
     except ValueError:
         found = None
     if not isinstance(found, dict):
@@ -202,12 +205,6 @@ def object_in(reply: Reply, asked: bytes, clock: Clock) -> dict[str, Any]:
         what = "context_overflow" if "context" in hints else "insufficient_quota" if "credit" in hints else "server_error"
         raise NotAnswered("the reply is an error with status 200", what, status=status, hints=hints)
     return found
-
-
-def _stream_of(text: bytes) -> dict[str, Any]:
-    """Return the events of an event stream, or the one that is an error."""
-    events = [jsonio.loads(data) for data in _EVENT.findall(text)]
-    return next((event for event in events if event.get("error")), {"events": events})
 
 
 def _status_in(error: object) -> int | None:

@@ -1,6 +1,6 @@
 """Queues of judge jobs, and records of judge spending.
 
-May import the same packages as :mod:`~otel_agenteval.judging`. Start at :mod:`.base`. The shortest queue is :mod:`.memory`.
+May import the same packages as :mod:`~otel_agenteval.judging`. Start at :mod:`.base`.
 """
 
 from __future__ import annotations

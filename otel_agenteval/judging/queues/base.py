@@ -6,7 +6,7 @@ import bisect
 import itertools
 import secrets
 import threading
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -37,81 +37,6 @@ class Job:
         return len(self.payload) + _OVERHEAD
 
 
-class Leases:
-    """Source of lease tokens with a prefix of one queue object, so that a bare job id refers to the last lease of this object."""
-
-    def __init__(self) -> None:
-        self._prefix = f"{secrets.token_hex(8)}/"
-        self._numbers = itertools.count(1)
-
-    def grant(self) -> str:
-        return f"{self._prefix}{next(self._numbers)}/"
-
-    def claimed(self, job: Job | str) -> tuple[str, str]:
-        """Return a claimed job's id, and the prefix that the token of its current lease must have."""
-        return (job, self._prefix) if isinstance(job, str) else (job.id, job.token or self._prefix)
-
-
-class JobQueue(Protocol):
-    """Interface of a queue of jobs. Thread-safe. All times are Unix times.
-
-    Each claim grants a lease with its own token. Only the holder of a job's last lease can finish, return or extend it. This
-    is possible even after the lease has ended, until another process claims the job. For other callers, these methods change
-    nothing and report that. They accept the job from :meth:`claim`, or an id for the last lease of this queue object.
-    """
-
-    max_bytes: int
-    """Maximum bytes of waiting and claimed jobs."""
-
-    is_shared: bool
-    """True if other processes add jobs without notice, so that the queue must be polled."""
-
-    def put_many(self, jobs: Sequence[Job]) -> list[Job]:
-        """Add jobs and return those without room. The result includes waiting jobs of lower priority that made room."""
-
-    def claim(self, n: int, lease: float) -> list[Job]:
-        """Claim up to ``n`` due jobs for ``lease`` seconds, by highest priority and then by arrival. Then they are due again."""
-
-    def extend(self, jobs: Sequence[Job | str], lease: float) -> list[str]:
-        """Extend leases to ``lease`` seconds from now. Return ids of jobs with a lost lease."""
-
-    def ack(self, job: Job | str) -> bool:
-        """Remove a finished job for good. Return False if the lease was lost."""
-        return not self.ack_many([job])
-
-    def ack_many(self, jobs: Sequence[Job | str]) -> list[str]:
-        """Remove several finished jobs, and return the ids of those with a lost lease."""
-
-    def retry_at(self, job: Job | str, at: float, *, counted: bool = True) -> bool:
-        """Put a claimed job back, due at a Unix time. Return False if the lease was lost. If ``counted``, the attempt counts."""
-
-    def dead(self, job: Job | str, reason: str) -> bool:
-        """Remove a failed job and keep a dead letter. Return False if the lease was lost."""
-
-    def dead_letters(self) -> list[tuple[str, str]]:
-        """Return the ids and reasons of the last failed jobs."""
-
-    @property
-    def depth(self) -> int:
-        """Return the number of waiting and claimed jobs."""
-
-    @property
-    def bytes(self) -> int:
-        """Return the bytes of waiting and claimed jobs."""
-
-    @property
-    def unsent(self) -> int:
-        """Return the number of jobs held in this process because the queue is unavailable."""
-        return 0
-
-    def flush(self) -> bool:
-        """Send held jobs, and return True if all jobs are in the queue's final storage."""
-        return True
-
-    def close(self) -> list[Job]:
-        """Close the queue, and return the jobs that are lost. Safe to call twice."""
-
-
 class EndedClaim(NamedTuple):
     fence: str
     """Prefix that the token of the job's last lease must have."""
@@ -120,13 +45,25 @@ class EndedClaim(NamedTuple):
     uncounted: bool = False
 
 
-class BufferedQueue(JobQueue):
-    """Base of queues in a file or on a server. If it is unavailable, up to ``held_bytes`` of new jobs and all ended claims wait
-    in this process, and later calls try again.
+class JobQueue(ABC):
+    """Queue of jobs in a file or on a server. Thread-safe. All times are Unix times.
+
+    Each claim grants a lease with its own token. Only the holder of a job's last lease can finish, return or extend it. This
+    is possible even after the lease has ended, until another process claims the job. For other callers, these methods change
+    nothing and report that. They accept the job from :meth:`claim`, or an id for the last lease of this queue object.
+
+    If the file or server is unavailable, up to ``held_bytes`` of new jobs and all ended claims wait in this process, and later
+    calls try again.
     """
+
+    is_shared: bool
+    """True if other processes add jobs without notice, so that the queue must be polled."""
+    is_failing: bool = False
+    """True if the queue didn't answer the last call, so that calls take seconds."""
 
     def __init__(self, max_bytes: int, clock: Clock, held_bytes: int) -> None:
         self.max_bytes = max_bytes
+        """Maximum bytes of waiting and claimed jobs."""
         self._clock = clock
         self._held_bytes = held_bytes
         self._reset()
@@ -134,7 +71,9 @@ class BufferedQueue(JobQueue):
 
     def _reset(self) -> None:
         self._lock = threading.RLock()
-        self._leases = Leases()
+        self._owner = secrets.token_hex(8)
+        """Prefix of the tokens of this queue object's leases."""
+        self._numbers = itertools.count(1)
         self._held: dict[str, Job] = {}
         self._incoming: deque[Job] = deque()
         """New jobs that arrived while another thread waited for the server."""
@@ -143,6 +82,26 @@ class BufferedQueue(JobQueue):
         """Ended claims that couldn't be sent yet, by job id."""
         self._left_out: list[Job] = []
         """Jobs without room. The next :meth:`put_many` returns them."""
+
+    @abstractmethod
+    def claim(self, n: int, lease: float) -> list[Job]:
+        """Claim up to ``n`` due jobs for ``lease`` seconds, by highest priority and then by arrival. Then they are due again."""
+
+    @abstractmethod
+    def extend(self, jobs: Sequence[Job | str], lease: float) -> list[str]:
+        """Extend leases to ``lease`` seconds from now. Return ids of jobs with a lost lease."""
+
+    @abstractmethod
+    def retry_at(self, job: Job | str, at: float, *, counted: bool = True) -> bool:
+        """Put a claimed job back, due at a Unix time. Return False if the lease was lost. If ``counted``, the attempt counts."""
+
+    @abstractmethod
+    def dead_letters(self) -> list[tuple[str, str]]:
+        """Return the ids and reasons of the last failed jobs."""
+
+    @abstractmethod
+    def close(self) -> list[Job]:
+        """Close the queue, and return the jobs that are lost. Safe to call twice."""
 
     @abstractmethod
     def _send(self) -> list[str]:
@@ -154,18 +113,22 @@ class BufferedQueue(JobQueue):
 
     @property
     def unsent(self) -> int:
+        """Return the number of jobs held in this process because the queue is unavailable."""
         return len(self._held) + len(self._incoming)
 
     @property
     def depth(self) -> int:
+        """Return the number of waiting and claimed jobs."""
         return self._total("jobs") + self.unsent
 
     @property
     def bytes(self) -> int:
+        """Return the bytes of waiting and claimed jobs."""
         return self._total("bytes") + self._unsent_bytes
 
     def put_many(self, jobs: Sequence[Job]) -> list[Job]:
-        if not self._lock.acquire(blocking=not self._is_failing):  # another thread waits for the server
+        """Add jobs and return those without room. The result includes waiting jobs of lower priority that made room."""
+        if not self._lock.acquire(blocking=not self.is_failing):  # another thread waits for the server
             room = self._held_bytes - self._unsent_bytes - sum(job.size for job in [*self._incoming])
             fitting = list(itertools.accumulate(job.size for job in jobs))
             taken = bisect.bisect_right(fitting, room)
@@ -192,18 +155,20 @@ class BufferedQueue(JobQueue):
                 self._held[job.id] = job
                 self._unsent_bytes += job.size
 
-    @property
-    def _is_failing(self) -> bool:
-        """True if the queue didn't answer the last call, so that calls take seconds."""
-        return False
+    def ack(self, job: Job | str) -> bool:
+        """Remove a finished job for good. Return False if the lease was lost."""
+        return not self._end([job])
 
     def ack_many(self, jobs: Sequence[Job | str]) -> list[str]:
+        """Remove several finished jobs, and return the ids of those with a lost lease."""
         return self._end(jobs)
 
     def dead(self, job: Job | str, reason: str) -> bool:
+        """Remove a failed job and keep a dead letter. Return False if the lease was lost."""
         return not self._end([job], reason=reason)
 
     def flush(self) -> bool:
+        """Send held jobs, and return True if all jobs are in the queue's final storage."""
         with self._lock:
             self._hold()
             self._send()
@@ -214,9 +179,16 @@ class BufferedQueue(JobQueue):
     ) -> list[str]:
         """End claims, and return the ids of lost leases, or none while the queue is unavailable."""
         with self._lock:
-            given = dict(map(self._leases.claimed, jobs))
-            self._ended.update((job_id, EndedClaim(fence, due, reason, uncounted)) for job_id, fence in given.items())
-            return [job_id for job_id in self._send() if job_id in given]
+            fences = dict(map(self._fence, jobs))
+            self._ended.update((job_id, EndedClaim(fence, due, reason, uncounted)) for job_id, fence in fences.items())
+            return [job_id for job_id in self._send() if job_id in fences]
+
+    def _new_token(self) -> str:
+        return f"{self._owner}/{next(self._numbers)}/"
+
+    def _fence(self, job: Job | str) -> tuple[str, str]:
+        """Return a claimed job's id, and the prefix that the token of its current lease must have."""
+        return (job, f"{self._owner}/") if isinstance(job, str) else (job.id, job.token or f"{self._owner}/")
 
     def _take_unsent(self) -> list[Job]:
         """Try to send what waits for the last time, and return the jobs that are lost."""
@@ -265,7 +237,7 @@ class Demand(NamedTuple):
 class SpendBook(Protocol):
     """Interface of a record of judge spending. Safe to use from any thread and process. All times are Unix times."""
 
-    def take(self, demands: Sequence[Demand], at: float) -> float:
+    def spend(self, demands: Sequence[Demand], at: float) -> float:
         """Add all amounts if each fits, and return 0. Otherwise, return the seconds until they may fit."""
 
     def add(self, amounts: Sequence[tuple[Counter, float]], at: float) -> None:

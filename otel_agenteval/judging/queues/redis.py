@@ -26,9 +26,8 @@ from typing import Any, TypeVar
 
 from ...core.clock import SYSTEM_CLOCK, Clock
 from ...core.threads import own_work
-from .base import HELD_BYTES, BufferedQueue, Job
-from .connect import unreachable
-from .redis_server import Script, Server
+from .base import HELD_BYTES, Job, JobQueue
+from .redis_server import Script, Server, unreachable
 
 T = TypeVar("T")
 _log = logging.getLogger("otel_agenteval")
@@ -51,19 +50,19 @@ _put, _claim, _extend, _retry, _finish = (
 )
 
 
-class RedisQueue(BufferedQueue):
-    """A :class:`~otel_agenteval.judging.queues.JobQueue` on a Redis or Valkey server.
+class RedisQueue(JobQueue):
+    """Queue on a Redis or Valkey server.
 
     The server must have at least the features of Redis 5. The queue connects on first use. While the server is unreachable,
     reads and claims raise ``redis.exceptions.RedisError``.
 
     Args:
-        url: see :func:`~otel_agenteval.judging.queues.connect.connect`.
+        url: see :func:`.redis_server.connect`.
         max_bytes: the maximum bytes of all jobs on the server, divided equally among the shards.
         clock: replaces the server's clock in tests.
         shards: the number of shards, equal for all processes. A job's id determines its shard.
         name: the prefix of all keys.
-        held_bytes: see :class:`BufferedQueue`.
+        held_bytes: see :class:`.base.JobQueue`.
     """
 
     is_shared = True
@@ -79,7 +78,12 @@ class RedisQueue(BufferedQueue):
         held_bytes: int = HELD_BYTES,
     ) -> None:
         self._server = Server(url, self._tidy)
-        self._shards = [_keys_of(f"{{{name}:{shard}}}") for shard in range(shards)]
+        names = (
+            *("jobs", "wait", "again", "idle", "done", "dead", "totals"),
+            *(f"stream:{level}" for level in range(_LEVELS)),
+            "tokens",
+        )
+        self._shards = [[f"{{{name}:{shard}}}:{key}" for key in names] for shard in range(shards)]
         self._closed = False
         super().__init__(max_bytes, clock, held_bytes)
 
@@ -96,7 +100,7 @@ class RedisQueue(BufferedQueue):
             self._hold()
             self._send()
         claimed: list[Job] = []
-        token = self._leases.grant()
+        token = self._new_token()
         begin = next(self._turn)
         for i in range(len(self._shards)):
             shard = self._shards[(begin + i) % len(self._shards)]
@@ -108,14 +112,14 @@ class RedisQueue(BufferedQueue):
 
     def extend(self, jobs: Sequence[Job | str], lease: float) -> list[str]:
         lost: list[str] = []
-        for shard, fences in self._by_shard(dict(map(self._leases.claimed, jobs))):
+        for shard, fences in self._by_shard(dict(map(self._fence, jobs))):
             held = itertools.chain.from_iterable(fences.items())
             lost += map(bytes.decode, self._call(_extend, shard, repr(float(lease)), *held))
         return lost
 
     def retry_at(self, job: Job | str, at: float, *, counted: bool = True) -> bool:
         """Put a claimed job back. If the server is unreachable, it is due when its lease ends."""
-        job_id, fence = self._leases.claimed(job)
+        job_id, fence = self._fence(job)
         when = at if self._clock is not SYSTEM_CLOCK else max(0.0, at - self._clock.time_ns() / 1e9)
         shard = self._shards[self._number_of(job_id)]
         return bool(self._call(_retry, shard, job_id, fence, repr(float(when)), int(counted)))
@@ -123,7 +127,7 @@ class RedisQueue(BufferedQueue):
     def dead_letters(self) -> list[tuple[str, str]]:
         found: list[tuple[tuple[int, ...], str, str]] = []
         for shard in self._shards:
-            for entry, fields in self._server.call(_newest, shard[5]):
+            for entry, fields in self._server.call(lambda client, key: client.xrevrange(key, count=_DEAD_LETTERS), shard[5]):
                 when = tuple(int(part) for part in entry.split(b"-"))
                 found.append((when, fields[b"id"].decode(), fields[b"reason"].decode()))
         return [(job_id, reason) for _, job_id, reason in sorted(found)]
@@ -154,11 +158,13 @@ class RedisQueue(BufferedQueue):
             yield self._shards[number], share
 
     @property
-    def _is_failing(self) -> bool:
+    def is_failing(self) -> bool:  # type: ignore[override]
         return self._server.failing
 
     def _total(self, name: str) -> int:
-        return 0 if self._closed else sum(self._server.call(_read, shard[6], name) for shard in self._shards)
+        if self._closed:
+            return 0
+        return sum(int(self._server.call(lambda client, key: client.hget(key, name), shard[6]) or 0) for shard in self._shards)
 
     def _call(self, script: Script, shard: Sequence[str], *args: Any) -> Any:
         now = "" if self._clock is SYSTEM_CLOCK else repr(self._clock.time_ns() / 1e9)
@@ -186,7 +192,14 @@ class RedisQueue(BufferedQueue):
     def _send(self) -> list[str]:
         lost: list[str] = []
         try:
-            self._send_ended(lost)
+            while self._ended:
+                for shard, ended in self._by_shard(dict(itertools.islice(self._ended.items(), _BATCH))):
+                    args: list[Any] = []
+                    for job_id, ending in ended.items():
+                        args += job_id, ending.fence, int(ending.reason is not None), ending.reason or ""
+                    lost += map(bytes.decode, self._call(_finish, shard, _DEAD_LETTERS, *args))
+                    for job_id in ended:
+                        del self._ended[job_id]
             for shard, jobs in self._by_shard(self._held):
                 for batch in _batches(jobs.values()):
                     self._send_jobs(shard, batch)
@@ -194,16 +207,6 @@ class RedisQueue(BufferedQueue):
             if not unreachable(error):
                 raise
         return lost
-
-    def _send_ended(self, lost: list[str]) -> None:
-        while self._ended:
-            for shard, ended in self._by_shard(dict(itertools.islice(self._ended.items(), _BATCH))):
-                args: list[Any] = []
-                for job_id, ending in ended.items():
-                    args += job_id, ending.fence, int(ending.reason is not None), ending.reason or ""
-                lost += map(bytes.decode, self._call(_finish, shard, _DEAD_LETTERS, *args))
-                for job_id in ended:
-                    del self._ended[job_id]
 
     def _send_jobs(self, shard: Sequence[str], jobs: Sequence[Job]) -> None:
         args = [part for job in jobs for part in (job.id, job.payload, job.priority, job.size, job.attempts)]
@@ -227,22 +230,6 @@ def _batches(jobs: Iterable[Job]) -> Iterator[list[Job]]:
             batch, size = [], 0
     if batch:
         yield batch
-
-
-def _newest(client: Any, key: str) -> Any:
-    return client.xrevrange(key, count=_DEAD_LETTERS)
-
-
-def _read(client: Any, key: str, field: str) -> int:
-    return int(client.hget(key, field) or 0)
-
-
-def _keys_of(tag: str) -> list[str]:
-    return [
-        *(f"{tag}:{name}" for name in ("jobs", "wait", "again", "idle", "done", "dead", "totals")),
-        *(f"{tag}:stream:{level}" for level in range(_LEVELS)),
-        f"{tag}:tokens",
-    ]
 
 
 def _job_of(row: Sequence[Any], token: str = "") -> Job:

@@ -1,4 +1,7 @@
-"""Connection to a Redis or Valkey server, opened on demand and paused after failures."""
+"""Connection to a Redis or Valkey server, opened on demand and paused after failures.
+
+The URL names a single server, Sentinel or a cluster.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,17 @@ import time
 from collections.abc import Callable, Sequence
 from importlib.resources import files
 from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from ...core import forks
+from ...core.errors import ConfigError
+from ...core.extras import require
 from ...core.pacing import backoff
 from ...core.threads import may_wait
-from .connect import connect, normal, unreachable
 
+SCHEMES = ("redis", "rediss", "unix", "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster")
+_CONNECT_SECONDS = 2.0
+_CALL_SECONDS = 5.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 10.0
 """Minimum and maximum seconds until an unreachable server is tried again."""
 
@@ -96,3 +104,80 @@ def _not_connected(text: str) -> Exception:
     from redis.exceptions import ConnectionError as NotConnected
 
     return NotConnected(text)
+
+
+def connect(url: str) -> Any:
+    """Return a ``redis-py`` client for a URL. Only Sentinel and cluster URLs connect at once.
+
+    - ``redis://[user:password@]host[:port][/db]``: one server (``rediss`` uses TLS), or ``unix:///path/of/socket``
+    - ``redis+sentinel://[user:password@]host:port,…/name``: the master ``name``, found through Sentinel
+    - ``redis+cluster://[user:password@]host:port,…``: a cluster, found through some of its nodes
+
+    ``valkey`` is allowed in place of ``redis``. Client parameters follow a ``?``: ``ssl_ca_certs``, ``ssl_certfile``,
+    ``ssl_keyfile``, ``socket_timeout``, ``db``, ``sentinel_username``, ``sentinel_password``.
+    """
+    url = normal(url)
+    redis = require("redis", feature="a queue in Redis", extra="redis")
+    from redis.backoff import NoBackoff
+    from redis.retry import Retry
+
+    # For a connection that broke while idle. The queue itself pauses between tries.
+    retry = Retry(NoBackoff(), 1, (redis.exceptions.ConnectionError,))
+    scheme, _, kind = urlsplit(url).scheme.partition("+")
+    options: dict[str, Any] = {
+        "socket_connect_timeout": _CONNECT_SECONDS,
+        "socket_timeout": _CALL_SECONDS,
+        "health_check_interval": 30,
+    }
+    if not kind:
+        return redis.Redis.from_url(url, retry=retry, **options)
+    parts = urlsplit(url)
+    options |= {name: _number(values[-1]) for name, values in parse_qs(parts.query).items()}
+    options |= {"ssl": True} if scheme == "rediss" else {}
+    account, _, hosts = parts.netloc.rpartition("@")
+    user, _, password = account.partition(":")
+    options |= {key: unquote(value) for key, value in (("username", user), ("password", password)) if value}
+    nodes = []
+    for node in hosts.split(","):
+        host, colon, port = node.rpartition(":")
+        nodes.append((host, int(port)) if colon else (node, 26379 if kind == "sentinel" else 6379))
+    if kind == "cluster":
+        cluster = require("redis.cluster", feature="a queue in Redis", extra="redis")
+        options.pop("db", None)
+        return cluster.RedisCluster(startup_nodes=[cluster.ClusterNode(*node) for node in nodes], **options)
+    sentinel = require("redis.sentinel", feature="a queue in Redis", extra="redis")
+    sentinel_options = {key.removeprefix("sentinel_"): options.pop(key) for key in list(options) if key.startswith("sentinel_")}
+    sentinel_options |= {key: value for key, value in options.items() if key.startswith(("ssl", "socket"))}
+    return sentinel.Sentinel(nodes, sentinel_kwargs=sentinel_options).master_for(parts.path.strip("/"), retry=retry, **options)
+
+
+def normal(url: str) -> str:
+    """Return the URL with ``redis`` in place of ``valkey``, or raise a :class:`ConfigError`."""
+    scheme, separator, rest = url.partition("://")
+    scheme = scheme.replace("valkeys", "rediss").replace("valkey", "redis")
+    if scheme not in SCHEMES or not separator or not rest:
+        raise ConfigError(f"judge.queue.url: must begin with one of {', '.join(f'{s}://' for s in SCHEMES)}")
+    if scheme.endswith("+sentinel") and not urlsplit(f"{scheme}://{rest}").path.strip("/"):
+        raise ConfigError("judge.queue.url: must name a master as in redis+sentinel://host:26379/NAME")
+    return f"{scheme}://{rest}"
+
+
+def unreachable(error: BaseException) -> bool:
+    """Return True for a temporary error: no connection, a failover, a starting server, no memory."""
+    if isinstance(error, ConfigError):  # such as a missing redis-py
+        return False
+    from redis import exceptions as known
+
+    passing = (known.ConnectionError, known.TimeoutError, known.ReadOnlyError, known.OutOfMemoryError, known.TryAgainError)
+    if isinstance(error, (*passing, known.ClusterDownError, known.RedisClusterException, OSError)):
+        return True
+    return isinstance(error, known.ResponseError) and str(error).startswith(
+        ("OOM", "LOADING", "MASTERDOWN", "NOREPLICAS", "READONLY")
+    )
+
+
+def _number(text: str) -> Any:
+    try:
+        return float(text) if "." in text else int(text)
+    except ValueError:
+        return text

@@ -11,8 +11,7 @@ from typing import Any
 from ...core import forks
 from .base import SLOTS, Demand
 from .base import Counter as Spending
-from .connect import unreachable
-from .redis_server import Script, Server
+from .redis_server import Script, Server, unreachable
 
 _MOST_UNSENT, _AT_ONCE = 10_000, 100
 """Maximum number of corrections that wait for the server, and that are sent in one step."""
@@ -38,7 +37,7 @@ class RedisSpendBook:
         self._lock = threading.Lock()
         self._unsent: deque[tuple[Spending, float, float]] = deque(maxlen=_MOST_UNSENT)
 
-    def take(self, demands: Sequence[Demand], at: float) -> float:
+    def spend(self, demands: Sequence[Demand], at: float) -> float:
         if not demands:
             return 0.0
         args = [

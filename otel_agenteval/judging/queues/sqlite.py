@@ -15,7 +15,7 @@ from typing import Literal
 from ...core import forks
 from ...core.clock import SYSTEM_CLOCK, Clock
 from ...core.sqlite import MEMORY, Schema, SqliteFile
-from .base import HELD_BYTES, SLOTS, BufferedQueue, Counter, Demand, EndedClaim, Job
+from .base import HELD_BYTES, SLOTS, Counter, Demand, EndedClaim, Job, JobQueue
 
 _BUSY_SECONDS = 0.25
 """Maximum seconds that a call waits for another process. The worker calls the queue, and all outlets wait for the worker."""
@@ -54,8 +54,8 @@ _EXTEND, _GIVE_BACK, _REMOVE = (
 )
 
 
-class SqliteQueue(BufferedQueue):
-    """A :class:`~otel_agenteval.judging.queues.JobQueue` in an SQLite file, whose folder must exist, opened on first use. If it
+class SqliteQueue(JobQueue):
+    """Queue in an SQLite file, whose folder must exist, opened on first use. If it
     is unavailable, calls try again at most once a second, and ``failed`` is called if something must wait. Reading, claiming and
     extending raise ``sqlite3.Error`` or ``OSError`` during that time.
     """
@@ -93,7 +93,7 @@ class SqliteQueue(BufferedQueue):
                 "SELECT number, id, payload, priority, attempts + 1 FROM jobs WHERE due <= ? ORDER BY priority DESC, number LIMIT ?",
                 (now, n),
             ).fetchall()
-            token = self._leases.grant()
+            token = self._new_token()
             db.executemany(
                 "UPDATE jobs SET claimed = 1, attempts = ?, due = ?, token = ? WHERE number = ?",
                 [(row[4], now + lease, token, row[0]) for row in rows],
@@ -103,7 +103,7 @@ class SqliteQueue(BufferedQueue):
     def extend(self, jobs: Sequence[Job | str], lease: float) -> list[str]:
         lost, due = [], self._now() + lease
         with self._using("write") as db:
-            for job_id, fence in map(self._leases.claimed, jobs):
+            for job_id, fence in map(self._fence, jobs):
                 if not db.execute(_EXTEND, {"id": job_id, "fence": fence, "due": due}).rowcount:
                     lost.append(job_id)
         return lost
@@ -220,12 +220,12 @@ class SqliteQueue(BufferedQueue):
 
 
 class SqliteSpendBook:
-    """A :class:`~otel_agenteval.judging.queues.SpendBook` in an SQLite file. Raises ``sqlite3.Error`` or ``OSError``."""
+    """Spend book in an SQLite file. Raises ``sqlite3.Error`` or ``OSError``."""
 
     def __init__(self, path: str) -> None:
         self._file = SqliteFile(path, SCHEMA)
 
-    def take(self, demands: Sequence[Demand], at: float) -> float:
+    def spend(self, demands: Sequence[Demand], at: float) -> float:
         with self._file.transaction() as db:
             wait = 0.0
             for demand in demands:
@@ -268,7 +268,7 @@ class SqliteSpendBook:
 
 
 class MemoryQueue(SqliteQueue):
-    """A :class:`~otel_agenteval.judging.queues.JobQueue` in memory. A forked child begins with an empty one."""
+    """Queue in memory. A forked child begins with an empty one."""
 
     remembered = 10_000
 
@@ -277,15 +277,15 @@ class MemoryQueue(SqliteQueue):
 
     def close(self) -> list[Job]:
         with self._lock:
-            return [] if self._file.closed else [*self._remaining(), *super().close()]
-
-    def _remaining(self) -> list[Job]:
-        with self._using("read") as db:
-            return [Job(*row) for row in db.execute("SELECT id, payload, priority, attempts FROM jobs ORDER BY number")]
+            if self._file.closed:
+                return []
+            with self._using("read") as db:
+                rows = db.execute("SELECT id, payload, priority, attempts FROM jobs ORDER BY number").fetchall()
+            return [*(Job(*row) for row in rows), *super().close()]
 
 
 class MemorySpendBook:
-    """A :class:`~otel_agenteval.judging.queues.SpendBook` in memory."""
+    """Spend book in memory."""
 
     def __init__(self) -> None:
         self._spent: dict[Counter, dict[int, float]] = {}
@@ -296,7 +296,7 @@ class MemorySpendBook:
     def _make_lock(self) -> None:
         self._lock = threading.Lock()
 
-    def take(self, demands: Sequence[Demand], at: float) -> float:
+    def spend(self, demands: Sequence[Demand], at: float) -> float:
         with self._lock:
             wait = 0.0
             for demand in demands:

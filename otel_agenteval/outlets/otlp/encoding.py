@@ -115,47 +115,44 @@ class ScoreEncoder:
 
     def log_records(self, batch: Sequence[ScoredTurn], now: int, instance_id: str, mode: LogEvents = "all") -> tuple[bytes, int]:
         """Return a log record per selected score, made at ``now`` in Unix ns, and their number."""
-        groups = _Groups(self._of_resource)
+        groups = _Groups(self._of_resource, self._scope)
         times = b"".join((_RECORD_TIME, as_fixed64(now), _OBSERVED_TIME, as_fixed64(now), _EVENT_NAME))
         count = 0
         for scored in batch:
             written = scores_to_log(scored, mode)
             if not written:
                 continue
-            out = groups.of(scored.root.resource)
-            frame = self._frame(scored, times, instance_id)
+            out = groups.records(scored.root.resource)
+            root = scored.root
+            ids = delimited(9, root.trace_id.to_bytes(16, "big")) + delimited(10, root.span_id.to_bytes(8, "big"))
+            shared = self._of_record.write(turn_attributes(scored, instance_id))
+            frame = b"".join((times, _RECORD_FLAGS if root.sampled else b"", ids, shared))
             length = len(frame) + 2
             for score in written:
                 own = self._scores(score)
                 out += (_RECORD, varint(length + len(own)), frame, _SEVERITIES[severity_number(score)], own)
             count += len(written)
-        return b"".join(groups.requests(self._scope)), count
-
-    def _frame(self, scored: ScoredTurn, times: bytes, instance_id: str) -> bytes:
-        root = scored.root
-        ids = delimited(9, root.trace_id.to_bytes(16, "big")) + delimited(10, root.span_id.to_bytes(8, "big"))
-        shared = self._of_record.write(turn_attributes(scored, instance_id))
-        return b"".join((times, _RECORD_FLAGS if root.sampled else b"", ids, shared))
+        return b"".join(groups.requests()), count
 
     def change(self, change: Change, root: Root, now: int, instance_id: str) -> bytes:
-        groups = _Groups(self._of_resource)
+        groups = _Groups(self._of_resource, self._scope)
         ids = b""
         if root.trace_id:
             ids = delimited(9, root.trace_id.to_bytes(16, "big")) + delimited(10, root.span_id.to_bytes(8, "big"))
-        groups.of(root.resource).append(
+        groups.records(root.resource).append(
             delimited(
                 2, _RECORD_TIME, as_fixed64(now), _OBSERVED_TIME, as_fixed64(now), _CHANGE_NAME, _RECORD_FLAGS if root.sampled else b"", ids,
                 _WARN if change.verdict == "worse" else _INFO, delimited(5, delimited(1, utf8(change.title))),
                 self._of_record.write(change_attributes(change, instance_id)),
             )
         )  # fmt: skip
-        return b"".join(groups.requests(self._scope))
+        return b"".join(groups.requests())
 
     def evaluate_spans(self, batch: Sequence[ScoredTurn], now: int, instance_id: str, *, child: bool) -> tuple[bytes, int]:
         """Return an export request with a span per turn, and the number of spans. The span's events are the turn's scores. A
         ``child`` span belongs to the turn's trace. Otherwise, the span starts a trace of its own with a link to the turn's root.
         """
-        groups = _Groups(self._of_resource)
+        groups = _Groups(self._of_resource, self._scope)
         count = 0
         for scored in batch:
             written = scores_sent(scored)
@@ -164,9 +161,9 @@ class ScoreEncoder:
             head = _span_head(scored, written, now, child=child)
             attributes = self._of_span.write(turn_attributes(scored, instance_id))
             events = [delimited(11, _EVENT_TIME, as_fixed64(now), _SPAN_EVENT_NAME, self._of_event(score)) for score in written]
-            groups.of(scored.root.resource).append(delimited(2, *head, attributes, *events))
+            groups.records(scored.root.resource).append(delimited(2, *head, attributes, *events))
             count += 1
-        return b"".join(groups.requests(self._scope)), count
+        return b"".join(groups.requests()), count
 
 
 def _span_head(scored: ScoredTurn, written: Sequence[Score], now: int, *, child: bool) -> Iterator[bytes]:
@@ -192,12 +189,13 @@ def _span_head(scored: ScoredTurn, written: Sequence[Score], now: int, *, child:
 class _Groups:
     """Records of one request by Resource, recognized by object id within the batch."""
 
-    def __init__(self, attributes: AttributeWriter) -> None:
+    def __init__(self, attributes: AttributeWriter, scope: bytes) -> None:
         self._attributes = attributes
+        self._scope = scope
         self._of_object: dict[int, list[bytes]] = {}
         self._of_content: dict[bytes, list[bytes]] = {}
 
-    def of(self, resource: Mapping[str, Any]) -> list[bytes]:
+    def records(self, resource: Mapping[str, Any]) -> list[bytes]:
         """Return the list of records for a Resource. Equal Resources share one list."""
         found = self._of_object.get(id(resource))
         if found is None:
@@ -205,6 +203,6 @@ class _Groups:
             self._of_object[id(resource)] = found
         return found
 
-    def requests(self, scope: bytes) -> Iterator[bytes]:
+    def requests(self) -> Iterator[bytes]:
         for resource, records in self._of_content.items():
-            yield delimited(1, delimited(1, resource), delimited(2, scope, *records))
+            yield delimited(1, delimited(1, resource), delimited(2, self._scope, *records))

@@ -67,7 +67,15 @@ class OtlpOutlet(Outlet):
         self._metrics = MetricsEncoder(telemetry, version, clock.time_ns())
         self.records = RecordAccount(self.name, telemetry)
         self._begun = False
-        self._sender = Sender(wanted, self.records, telemetry, self._collected, clock, pauses, adopt_every)
+        self._sender = Sender(
+            wanted,
+            self.records,
+            telemetry,
+            lambda: self._metrics.request(clock.time_ns(), instance_id()) if self._begun else b"",
+            clock,
+            pauses,
+            adopt_every,
+        )
         telemetry.watch(semconv.QUEUE_SIZE, lambda: [({"queue": "otlp"}, self._sender.spool.bytes)])
         telemetry.watch(semconv.QUEUE_CAPACITY, lambda: [({"queue": "otlp"}, self._sender.spool.max_bytes)])
 
@@ -124,16 +132,13 @@ class OtlpOutlet(Outlet):
         self._sender.start()
 
     def begin_exit(self) -> None:
-        self._sender.start_no_threads()
+        self._sender.may_start = False  # a flush does the work
 
     def after_fork_in_child(self) -> None:
         self._begun = False
         self._metrics = MetricsEncoder(self._telemetry, self._version, self._clock.time_ns())
         self.records.reset()
         self._sender.after_fork_in_child()
-
-    def _collected(self) -> bytes:
-        return self._metrics.request(self._clock.time_ns(), self._instance_id()) if self._begun else b""
 
 
 def outlet_from(wanted: OtlpOptions, setup: Setup) -> Outlet:

@@ -116,10 +116,6 @@ class Sender:
         self._thread = started(self._run, "otel-agenteval-otlp")
         self.may_start = self._thread is not None  # without a thread, a flush does the work
 
-    def start_no_threads(self) -> None:
-        """Let a flush do the work, because the interpreter is exiting."""
-        self.may_start = False
-
     def flush(self, timeout: float) -> bool:
         """Send all waiting batches and metrics. Return False if ``timeout`` seconds don't suffice.
 
@@ -246,7 +242,12 @@ class Sender:
         if result.kind == "retry":
             lane.failures += 1
             lane.due = now + max(result.wait, backoff(lane.failures, *self._pauses))
-            self._give_up(batches)
+            oldest = self._clock.time_ns() / 1e9 - self._wanted.retry_for
+            expired = [batch for batch in batches if batch.at < oldest]
+            if expired:
+                self.spool.remove(expired)
+                self._finish("expired", sum(batch.items for batch in expired))
+                self._notify()
             return
         lane.failures = 0
         lane.due = now
@@ -263,14 +264,6 @@ class Sender:
                 self._finish("rejected", rejected)
             self._finish("sent", items - rejected)
         self._notify()
-
-    def _give_up(self, batches: list[SpooledBatch]) -> None:
-        oldest = self._clock.time_ns() / 1e9 - self._wanted.retry_for
-        expired = [batch for batch in batches if batch.at < oldest]
-        if expired:
-            self.spool.remove(expired)
-            self._finish("expired", sum(batch.items for batch in expired))
-            self._notify()
 
     def _attempt(self, signal: str, body: bytes, until: float) -> SendResult:
         if self._client is None:

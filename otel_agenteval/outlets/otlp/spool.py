@@ -105,8 +105,14 @@ class SpoolFile:
         self._directory = directory
         self._refused: set[Path] = set()
         """Unreadable files: damaged ones, and those of another version."""
-        self._slot, self._db = self._first_free()
-        row = self._db.execute("SELECT coalesce(sum(length(body)), 0), coalesce(sum(items), 0) FROM batches").fetchone()
+        for self._slot in range(_SLOTS):
+            db = self._opened(self._slot)
+            if db is not None:
+                break
+        else:
+            raise OSError(f"{directory}: all {_SLOTS} spool files are in use by other processes")
+        self.db = db
+        row = self.db.execute("SELECT coalesce(sum(length(body)), 0), coalesce(sum(items), 0) FROM batches").fetchone()
         self.bytes: int = row[0]
         self.items: int = row[1]
 
@@ -114,7 +120,7 @@ class SpoolFile:
         with self._lock:
             if self.bytes + len(batch.body) > self.max_bytes and not must:
                 return False
-            self._db.execute("INSERT INTO batches (signal, items, at, body) VALUES (?, ?, ?, ?)", batch[:4])
+            self.db.execute("INSERT INTO batches (signal, items, at, body) VALUES (?, ?, ?, ?)", batch[:4])
             self.bytes += len(batch.body)
             self.items += batch.items
             return True
@@ -122,7 +128,7 @@ class SpoolFile:
     def first(self, signal: Signal, most: int, max_bytes: int) -> list[SpooledBatch]:
         found: list[SpooledBatch] = []
         with self._lock:
-            rows = self._db.execute(
+            rows = self.db.execute(
                 "SELECT signal, items, at, body, number FROM batches WHERE signal = ? ORDER BY number LIMIT ?", (signal, most)
             )
             for row in rows:
@@ -134,13 +140,13 @@ class SpoolFile:
 
     def remove(self, batches: Sequence[SpooledBatch]) -> None:
         with self._lock:
-            self._db.execute("BEGIN")
+            self.db.execute("BEGIN")
             try:
-                self._db.executemany("DELETE FROM batches WHERE number = ?", [(batch.number,) for batch in batches])
+                self.db.executemany("DELETE FROM batches WHERE number = ?", [(batch.number,) for batch in batches])
             except BaseException:
-                self._db.execute("ROLLBACK")
+                self.db.execute("ROLLBACK")
                 raise
-            self._db.execute("COMMIT")
+            self.db.execute("COMMIT")
             self.bytes -= sum(len(batch.body) for batch in batches)
             self.items -= sum(batch.items for batch in batches)
 
@@ -148,8 +154,8 @@ class SpoolFile:
         """Take over batches from files that no process holds. Return their number of records."""
         adopted = 0
         for slot in range(_SLOTS):
-            path = Path(self._directory, f"outbox-{slot}.db")
-            db = self._opened(path) if slot != self._slot and path.exists() else None
+            exists = Path(self._directory, f"outbox-{slot}.db").exists()
+            db = self._opened(slot) if slot != self._slot and exists else None
             if db is None:
                 continue
             with suppress(sqlite3.DatabaseError), closing(db):
@@ -159,16 +165,9 @@ class SpoolFile:
                 db.executemany("DELETE FROM batches WHERE number = ?", [(row[4],) for row in taken])
         return adopted
 
-    def _first_free(self) -> tuple[int, sqlite3.Connection]:
-        """Lock the first file that no process holds. Return its number and connection."""
-        for slot in range(_SLOTS):
-            db = self._opened(Path(self._directory, f"outbox-{slot}.db"))
-            if db is not None:
-                return slot, db
-        raise OSError(f"{self._directory}: all {_SLOTS} spool files are in use by other processes")
-
-    def _opened(self, path: Path) -> sqlite3.Connection | None:
+    def _opened(self, slot: int) -> sqlite3.Connection | None:
         """Open and lock a file. Return None if it is locked or unreadable, which is logged once."""
+        path = Path(self._directory, f"outbox-{slot}.db")
         try:
             return open_file(path, SCHEMA, exclusive=True)
         except sqlite3.DatabaseError as error:
@@ -183,10 +182,7 @@ class SpoolFile:
 
     def close(self) -> None:
         with self._lock:
-            self._db.close()
-
-    def leave_to_the_parent(self) -> None:
-        _LEFT_TO_THE_PARENT.append(self._db)
+            self.db.close()
 
 
 class Spool:
@@ -295,4 +291,4 @@ class Spool:
 
     def after_fork_in_child(self) -> None:
         if self._file is not None:
-            self._file.leave_to_the_parent()
+            _LEFT_TO_THE_PARENT.append(self._file.db)

@@ -115,14 +115,13 @@ class Connection:
         try:
             yield
         except self._psycopg.Error as error:  # its message can quote written values
-            if not self._read_only and self._lies_in_a_value(error):
+            if error.sqlstate is None:  # raised by the client
+                of_value = isinstance(error, (self._psycopg.DataError, self._psycopg.ProgrammingError))
+            else:
+                of_value = error.sqlstate.startswith(_OF_VALUES)
+            if not self._read_only and of_value:
                 raise NotStorable(f"PostgreSQL: {type(error).__name__}") from None
             raise Unusable(f"PostgreSQL: {type(error).__name__}", _loggable(error)) from None
-
-    def _lies_in_a_value(self, error: Any) -> bool:
-        if error.sqlstate is None:  # raised by the client
-            return isinstance(error, (self._psycopg.DataError, self._psycopg.ProgrammingError))
-        return bool(error.sqlstate.startswith(_OF_VALUES))
 
     def execute(self, statement: str, values: Iterable[Any] = ()) -> Any:
         with self._faults():
@@ -192,8 +191,7 @@ class PostgresDatabase:
             connection.close()
 
 
-def open_writer(address: str) -> PostgresDatabase:
-    return PostgresDatabase(address)
+open_writer = PostgresDatabase
 
 
 def open_reader(address: str) -> Connection:

@@ -130,7 +130,7 @@ class StoreReader:
 
     def turns(self, wanted: Wanted = Wanted(), limit: int = 100, before: float | None = None) -> list[dict[str, Any]]:
         """Return the latest turns, stored ``before`` the last turn of the previous page."""
-        where = _conditions(wanted, self._sql, of_scores=False)
+        where = self._conditions(wanted, of_scores=False)
         where.compare("turns.stored_at <", before)
         rows = self._db.execute(
             f"SELECT * FROM turns WHERE {where} ORDER BY stored_at DESC LIMIT {self._sql.p}", [*where.values, limit]
@@ -139,7 +139,7 @@ class StoreReader:
 
     def contents(self, wanted: Wanted = Wanted()) -> Iterator[tuple[str, dict[str, Any] | None]]:
         """Yield the id of each turn, oldest first, with the turn in the form ``turn.v1`` if its content is stored."""
-        where = _conditions(wanted, self._sql, of_scores=False)
+        where = self._conditions(wanted, of_scores=False)
         rows = self._db.execute(
             f"SELECT turn_id, content FROM turns WHERE {where} AND is_conversation = 0 ORDER BY stored_at, turn_id", where.values
         )
@@ -162,7 +162,7 @@ class StoreReader:
 
     def rows(self, wanted: Wanted = Wanted()) -> Iterator[dict[str, Any]]:
         """Yield one row per score with the facts of its turn (:data:`EXPORTED`), oldest first."""
-        where = _conditions(wanted, self._sql, of_scores=True)
+        where = self._conditions(wanted, of_scores=True)
         columns = ", ".join(f"scores.{name}" if name in SCORE_COLUMNS else f"turns.{name}" for name in EXPORTED)
         rows = self._db.execute(
             f"SELECT {columns} FROM turns JOIN scores USING (turn_id) WHERE {where} ORDER BY turns.stored_at, {self._sql.score_order}",
@@ -172,8 +172,8 @@ class StoreReader:
 
     def groups(self, by: str, wanted: Wanted = Wanted()) -> dict[str, int]:
         """Return groups by a key of :data:`GROUPED_BY` or a stored attribute, with turn counts."""
-        column, given = _grouping(by, self._sql)
-        where = _conditions(wanted, self._sql, of_scores=True)
+        column, given = self._grouping(by)
+        where = self._conditions(wanted, of_scores=True)
         rows = self._db.execute(
             f"SELECT {column} AS name, count(DISTINCT turns.turn_id) FROM turns JOIN scores USING (turn_id) WHERE {where} AND {column} IS NOT NULL "
             "GROUP BY name ORDER BY min(turns.stored_at)",
@@ -183,8 +183,8 @@ class StoreReader:
 
     def values(self, by: str, groups: Sequence[str], wanted: Wanted = Wanted()) -> Iterator[GroupValue]:
         """Yield the current values of some groups, oldest first. Vacuous scores are left out."""
-        column, given = _grouping(by, self._sql)
-        return self._values(column, given, groups, _conditions(wanted, self._sql, of_scores=True))
+        column, given = self._grouping(by)
+        return self._values(column, given, groups, self._conditions(wanted, of_scores=True))
 
     def _values(self, column: str, given: Sequence[str], groups: Sequence[str], where: Where) -> Iterator[GroupValue]:
         rows = self._db.execute(
@@ -197,7 +197,7 @@ class StoreReader:
 
     def failures(self, wanted: Wanted = Wanted()) -> dict[str, int]:
         """Return how many turns failed each metric, most first. Metrics without failures have 0."""
-        where = _conditions(wanted, self._sql, of_scores=True)
+        where = self._conditions(wanted, of_scores=True)
         rows = self._db.execute(
             f"SELECT metric, count(CASE WHEN {verdict_is(False, self._sql)} THEN 1 END) AS failed FROM turns JOIN scores USING (turn_id) WHERE {where} "
             "GROUP BY metric ORDER BY failed DESC, metric",
@@ -209,9 +209,9 @@ class StoreReader:
         """Return the failure modes of the turns, most frequent first. ``by`` is a key of :data:`GROUPED_BY` or a stored attribute
         whose values are compared, instead of two halves of the time.
         """
-        failed = _conditions(replace(wanted, failed=bool(wanted.metrics)), self._sql, of_scores=False)
-        every = _conditions(wanted, self._sql, of_scores=False)
-        return self._modes(failed, every, "turns.stored_at", None if by is None else _grouping(by, self._sql))
+        failed = self._conditions(replace(wanted, failed=bool(wanted.metrics)), of_scores=False)
+        every = self._conditions(wanted, of_scores=False)
+        return self._modes(failed, every, "turns.stored_at", None if by is None else self._grouping(by))
 
     def _modes(
         self,
@@ -226,54 +226,50 @@ class StoreReader:
         ``at``. A ``sample`` of the failed turns' scores, with how many each stands for, is counted instead. If ``few``,
         ``failed`` names the turns, so that no other index is faster.
         """
-        p = self._sql.p
-        middle = self._middle(every, at) if by is None else 0.0
+        p, middle = self._sql.p, None
+        totals: dict[Any, int] = {}
         if by is None:
-            parts: list[tuple[str, list[Any], str, list[Any]]] = [
-                ("0", [], f"{at} < {p}", [middle]),
-                ("1", [], f"{at} >= {p}", [middle]),
-            ]
-            totals: dict[Any, int] = {int(part): self._turns(every, half, middle) for part, _, half, _ in parts}
+            middle = self._middle(every, at)
+            parts = [_Part("0", (), f"{at} < {p}", (middle,)), _Part("1", (), f"{at} >= {p}", (middle,))]
+            for number, half in enumerate(parts):
+                statement = f"SELECT count(*) FROM turns WHERE {every} AND {half.condition}"
+                totals[number] = int(self._db.execute(statement, [*every.values, *half.values]).fetchone()[0])
         else:
-            column, given = by
-            parts = [(column, given, f"{column} IS NOT NULL", given)]
-            totals = self._group_sizes(every, at, column, given)
-        # The comparison with '' makes SQLite read the index of modes, without the turns' rows.
-        counted, tables, weight = failed, "turns", 1
-        if sample is not None:
-            (counted, weight), tables = sample, "scores CROSS JOIN turns"
+            column, bound = by
+            parts = [_Part(column, bound, f"{column} IS NOT NULL", bound)]
+            totals = self._group_sizes(every, at, column, bound)
         mode_column, order = (self._sql.unindexed.format(one) if few else one for one in ("turns.mode", at))
-        rows = [
-            row
-            for part, of_part, condition, values in parts
-            for row in self._db.execute(
-                f"SELECT mode, {part} AS part, {weight} * count(*), {weight} * sum(failed), {weight * weight} * sum(failed * failed) "
-                f"FROM {tables} WHERE failed IS NOT NULL AND {mode_column} > '' AND {counted} AND {condition} GROUP BY 1, 2",
-                [*of_part, *counted.values, *values],
-            )
-        ]
-        found: dict[str, dict[Any, FailedTurns]] = {}
-        for mode, name, *sums in rows:
-            found.setdefault(mode, {})[name] = FailedTurns(*sums)
-        most = sorted(found, key=lambda mode: (-sum(one.turns for one in found[mode].values()), mode))
-        examples = (
-            self._db.execute(
+        if sample is None:
+            found = self._failed_by_mode(parts, mode_column, "turns", failed, 1)
+        else:
+            found = self._failed_by_mode(parts, mode_column, "scores CROSS JOIN turns", *sample)
+        modes = []
+        for mode in sorted(found, key=lambda mode: (-sum(one.turns for one in found[mode].values()), mode)):
+            examples = self._db.execute(
                 f"SELECT turn_id, fault FROM turns WHERE failed IS NOT NULL AND {mode_column} = {p} AND {failed} ORDER BY {order} DESC LIMIT {EXAMPLES}",
                 [mode, *failed.values],
             ).fetchall()
-            for mode in most
-        )
-        counts = [
-            ModeCounts(
-                Fault(**jsonio.loads(of_mode[0]["fault"])),
-                tuple(found[mode].get(name, FailedTurns()) for name in totals),
-                [row["turn_id"] for row in of_mode],
+            if examples:  # otherwise they were deleted in the meantime
+                fault = Fault(**jsonio.loads(examples[0]["fault"]))
+                counts = tuple(found[mode].get(name, FailedTurns()) for name in totals)
+                modes.append(ModeCounts(fault, counts, [row["turn_id"] for row in examples]))
+        return StoredModes(modes, tuple(totals.values()), () if by is None else tuple(map(str, totals)), middle)
+
+    def _failed_by_mode(
+        self, parts: Sequence[_Part], mode_column: str, tables: str, counted: Where, weight: int
+    ) -> dict[str, dict[Any, FailedTurns]]:
+        """Return the failed turns by mode and part. Each that is ``counted`` stands for ``weight`` turns."""
+        found: dict[str, dict[Any, FailedTurns]] = {}
+        for part in parts:
+            rows = self._db.execute(
+                f"SELECT mode, {part.name} AS part, {weight} * count(*), {weight} * sum(failed), {weight * weight} * sum(failed * failed) "
+                # The comparison with '' makes SQLite read the index of modes, without the turns' rows.
+                f"FROM {tables} WHERE failed IS NOT NULL AND {mode_column} > '' AND {counted} AND {part.condition} GROUP BY 1, 2",
+                [*part.name_values, *counted.values, *part.values],
             )
-            for mode, of_mode in zip(most, examples, strict=True)
-            if of_mode  # otherwise they were deleted in the meantime
-        ]
-        sizes = tuple(totals.values())
-        return StoredModes(counts, sizes, middle=middle) if by is None else StoredModes(counts, sizes, tuple(map(str, totals)))
+            for mode, name, *sums in rows:
+                found.setdefault(mode, {})[name] = FailedTurns(*sums)
+        return found
 
     def _failed_sample(self, of_scores: Where, where: Where) -> tuple[Where, int]:
         """Return the condition on a random sample of failed scores, and how many failures each of them stands for."""
@@ -293,21 +289,16 @@ class StoreReader:
         ]
         return sum(float(row[0]) for row in ends if row is not None) / 2
 
-    def _turns(self, where: Where, half: str, middle: float) -> int:
-        return int(
-            self._db.execute(f"SELECT count(*) FROM turns WHERE {where} AND {half}", [*where.values, middle]).fetchone()[0]
-        )
-
-    def _group_sizes(self, where: Where, at: str, column: str, given: list[str]) -> dict[Any, int]:
+    def _group_sizes(self, where: Where, at: str, column: str, bound: Sequence[Any]) -> dict[Any, int]:
         """Return the number of turns in each group, in order of appearance."""
         rows = self._db.execute(
             f"SELECT {column} AS name, count(*) FROM turns WHERE {where} AND {column} IS NOT NULL GROUP BY 1 ORDER BY min({at})",
-            [*given, *where.values, *given],
+            [*bound, *where.values, *bound],
         )
         return {name: int(turns) for name, turns in rows}
 
-    def failure_texts(self, wanted: Wanted, most: int = MOST_TEXTS) -> Iterator[FailedContent]:
-        where = _conditions(replace(wanted, failed=bool(wanted.metrics)), self._sql, of_scores=False)
+    def failure_texts(self, wanted: Wanted) -> Iterator[FailedContent]:
+        where = self._conditions(replace(wanted, failed=bool(wanted.metrics)), of_scores=False)
         reason = (
             "SELECT max(explanation) FROM scores WHERE scores.turn_id = turns.turn_id AND scores.revision = turns.revision "
             f"AND kind = 'llm' AND {verdict_is(False, self._sql)}"
@@ -315,7 +306,7 @@ class StoreReader:
         rows = self._db.execute(
             f"SELECT turn_id, fault, content, ({reason}) AS reason FROM turns WHERE failed IS NOT NULL AND {where} "
             f"ORDER BY {AT} DESC LIMIT {self._sql.p}",
-            [*where.values, most],
+            [*where.values, MOST_TEXTS],
         )
         for row in rows:
             found = plain(row)
@@ -333,7 +324,7 @@ class StoreReader:
         """Return the verdicts of a metric with the facts of their turns: all, or a random sample. The sample has ``most``
         failures and ``most`` passes, or up to twice as many. It can have fewer if only few of the turns match.
         """
-        where = _conditions(replace(wanted, metrics=()), self._sql, of_scores=True)
+        where = self._conditions(replace(wanted, metrics=()), of_scores=True)
         of_turns = Where(self._sql)
         of_turns.compare("turns.stored_at >=", wanted.since)
         of_turns.compare("turns.stored_at <", wanted.until)
@@ -398,7 +389,7 @@ class StoreReader:
 
     def facts(self, wanted: Wanted = Wanted()) -> list[VerdictRow]:
         """Return the facts of the latest :data:`_MOST_READ` turns."""
-        return self._facts(_conditions(wanted, self._sql, of_scores=False), "turns.stored_at")
+        return self._facts(self._conditions(wanted, of_scores=False), "turns.stored_at")
 
     def _facts(self, where: Where, at: str) -> list[VerdictRow]:
         rows = self._db.execute(
@@ -419,7 +410,7 @@ class StoreReader:
 
     def summary(self, wanted: Wanted = Wanted()) -> list[dict[str, Any]]:
         """Return counts and the mean value per agent and metric, without vacuous scores."""
-        where = _conditions(wanted, self._sql, of_scores=True)
+        where = self._conditions(wanted, of_scores=True)
         mean = f"CASE WHEN NOT {is_vacuous(self._sql)} THEN value END"
         passes, fails = (verdict_is(passed, self._sql) for passed in (True, False))
         rows = self._db.execute(
@@ -451,6 +442,45 @@ class StoreReader:
         )
         scored = {row["metric"]: "scored" if row["status"] == "ok" else f"error: {row['error_type']}" for row in rows}
         return {**skipped, **outcomes, **scored}
+
+    def _grouping(self, by: str) -> tuple[str, list[str]]:
+        sql, column = self._sql, GROUPED_BY.get(by)
+        return (column, []) if column is not None else (sql.field.format("turns.attributes", sql.p), [sql.field_name(by)])
+
+    def _conditions(self, wanted: Wanted, *, of_scores: bool) -> Where:
+        sql = self._sql
+        where = Where(sql)
+        if not wanted.revisions:
+            where.add(CURRENT if of_scores else "turns.superseded_by IS NULL")
+        where.compare("turns.stored_at >=", wanted.since)
+        where.compare("turns.stored_at <", wanted.until)
+        where.compare("turns.conversation_id =", wanted.conversation_id)
+        if wanted.mode is not None:
+            where.add(f"turns.failed IS NOT NULL AND turns.mode = {sql.p}", wanted.mode)
+        where.among("turns.agent", wanted.agents)
+        where.among("turns.service", wanted.services)
+        if wanted.metrics:
+            of_metrics = among("scores.metric", wanted.metrics, sql)
+            scored = f"EXISTS (SELECT 1 FROM scores WHERE scores.turn_id = turns.turn_id AND {of_metrics})"
+            where.add(of_metrics if of_scores else scored, *wanted.metrics)
+        if wanted.failed:
+            of_metric = f" AND {among('metric', wanted.metrics, sql)}" if wanted.metrics else ""
+            wrong = f"{verdict_is(False, sql)} OR status = 'error'"
+            where.add(
+                f"EXISTS (SELECT 1 FROM scores WHERE scores.turn_id = turns.turn_id AND scores.revision = turns.revision AND ({wrong}){of_metric})",
+                *wanted.metrics,
+            )
+        return where
+
+
+class _Part(NamedTuple):
+    """SQL for a half of the time, or for all groups of a column."""
+
+    name: str
+    name_values: Sequence[Any]
+    """Bound values in the name."""
+    condition: str
+    values: Sequence[Any]
 
 
 class FailedTurns(NamedTuple):
@@ -536,11 +566,6 @@ GROUPED_BY: Mapping[str, str] = {
 """Columns by which turns can be grouped. Any other name refers to a stored attribute."""
 
 
-def _grouping(by: str, sql: Syntax) -> tuple[str, list[str]]:
-    column = GROUPED_BY.get(by)
-    return (column, []) if column is not None else (sql.field.format("turns.attributes", sql.p), [sql.field_name(by)])
-
-
 def score_of_row(row: Mapping[str, Any]) -> Score:
     """Return the score in a row of :meth:`StoreReader.scores`, without its companion scores."""
     return Score.from_dict({key: row[key] for key in FIELDS if key != "also" and row.get(key) is not None})
@@ -550,31 +575,6 @@ def fault_of_row(row: Mapping[str, Any]) -> Fault | None:
     """Return the first fault of a failed turn's row, or None if no rule found one."""
     fault = Fault(**row["fault"]) if row.get("failed") and row.get("fault") else None
     return fault if fault is not None and fault.path else None
-
-
-def _conditions(wanted: Wanted, sql: Syntax, *, of_scores: bool) -> Where:
-    where = Where(sql)
-    if not wanted.revisions:
-        where.add(CURRENT if of_scores else "turns.superseded_by IS NULL")
-    where.compare("turns.stored_at >=", wanted.since)
-    where.compare("turns.stored_at <", wanted.until)
-    where.compare("turns.conversation_id =", wanted.conversation_id)
-    if wanted.mode is not None:
-        where.add(f"turns.failed IS NOT NULL AND turns.mode = {sql.p}", wanted.mode)
-    where.among("turns.agent", wanted.agents)
-    where.among("turns.service", wanted.services)
-    if wanted.metrics:
-        of_metrics = among("scores.metric", wanted.metrics, sql)
-        scored = f"EXISTS (SELECT 1 FROM scores WHERE scores.turn_id = turns.turn_id AND {of_metrics})"
-        where.add(of_metrics if of_scores else scored, *wanted.metrics)
-    if wanted.failed:
-        of_metric = f" AND {among('metric', wanted.metrics, sql)}" if wanted.metrics else ""
-        wrong = f"{verdict_is(False, sql)} OR status = 'error'"
-        where.add(
-            f"EXISTS (SELECT 1 FROM scores WHERE scores.turn_id = turns.turn_id AND scores.revision = turns.revision AND ({wrong}){of_metric})",
-            *wanted.metrics,
-        )
-    return where
 
 
 def cost_in(turn: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import itertools
 import math
 import os
-import sqlite3
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -216,7 +215,7 @@ class Views(StoreReader):
         way, ranked, p = _WAYS[order][0], RANKED.get(order, ()), self._sql.p
         rank = " + ".join(f"coalesce(turns.{name}, 0)" for name in ranked)
         found: list[dict[str, Any]] = []
-        for block, at in self._parts(wanted, start, order):
+        for block, at in self._matching_blocks(wanted, start, order):
             rows = self._db.execute(
                 f"SELECT {_LISTED}, {AT} AS at FROM turns WHERE {block.where} ORDER BY {rank or at} {way}, turn_id {way} LIMIT {p}",
                 [*block.where.values, limit - (0 if ranked else len(found))],
@@ -233,17 +232,17 @@ class Views(StoreReader):
     def counted(self, wanted: Filter) -> tuple[int, bool]:
         """Return the number of matching turns that are found in the request's time, and True if there are no more."""
         count, start = 0, None
-        for block, _ in self._parts(wanted, None, "newest"):
+        for block, _ in self._matching_blocks(wanted, None, "newest"):
             count += self._db.execute(f"SELECT count(*) FROM turns WHERE {block.where}", block.where.values).fetchone()[0]
             start = block.end
             if count > MOST_COUNTED:
                 return MOST_COUNTED, False
         return count, start is None
 
-    def _parts(self, wanted: Filter, start: Cursor | None, order: Order) -> Iterator[tuple[_Block, str]]:
+    def _matching_blocks(self, wanted: Filter, start: Cursor | None, order: Order) -> Iterator[tuple[_Block, str]]:
         """Yield blocks of matching turns, each with SQL for the time, until the end or until the request's time is over."""
-        where, sql = _of_turns(wanted, self._sql), self._sql
-        few = self._few(wanted)
+        where, sql = _where_turns(wanted, self._sql), self._sql
+        few = self._few_turn_ids(wanted)
         if few is not None:
             where.add(among("turns.turn_id", few, sql), *few)
         begun = self._now()
@@ -252,7 +251,7 @@ class Views(StoreReader):
                 block, at = self._block(wanted, start, order, _BLOCKS[min(number, len(_BLOCKS) - 1)]), AT
             else:
                 at = sql.unindexed.format(AT)
-                block = _Block(_of_time(wanted, sql, start, order, at), None)
+                block = _Block(_where_time(wanted, sql, start, order, at), None)
             block.where.add(str(where), *where.values)
             yield block, at
             start = block.end
@@ -281,7 +280,7 @@ class Views(StoreReader):
             yield from page.turns
 
     def _block(self, wanted: Filter, start: Cursor | None, order: Order, size: int) -> _Block:
-        where, p = _of_time(wanted, self._sql, start, order), self._sql.p
+        where, p = _where_time(wanted, self._sql, start, order), self._sql.p
         way = _WAYS[order][0]
         alone = wanted.agents if len(wanted.agents) == 1 else ()
         of_agent = f" AND agent = {p}" if alone else ""
@@ -295,12 +294,12 @@ class Views(StoreReader):
         where.add(f"{AT} {more}= {p} AND ({AT}, turns.turn_id) {more}= ({p}, {p})", last[0], *last)  # SQLite needs the first one
         return _Block(where, Cursor(*last))
 
-    def _few(self, wanted: Filter) -> list[str] | None:
+    def _few_turn_ids(self, wanted: Filter) -> list[str] | None:
         """Return the turns with a matching score if there are few, or None."""
         by_score = wanted.metric is not None and (wanted.outcome, wanted.below, wanted.above) != (None, None, None)
         if not by_score or wanted.conversation is not None:
             return None
-        where = _of_score(wanted, self._sql)
+        where = _where_score(wanted, self._sql)
         rows = self._db.execute(
             f"SELECT DISTINCT turn_id FROM (SELECT turn_id FROM scores WHERE {where} LIMIT {self._sql.p}) AS few",
             [*where.values, _FEW + 1],
@@ -309,7 +308,7 @@ class Views(StoreReader):
 
     def pairs(self, by: str, before: str, after: str, wanted: Filter, limit: int, start: str = "") -> list[tuple[str, str, str]]:
         """Return cases after ``start`` that two groups share, with each group's latest turn."""
-        where, times, p = _of_turns(wanted, self._sql), _of_time(wanted, self._sql), self._sql.p
+        where, times, p = _where_turns(wanted, self._sql), _where_time(wanted, self._sql), self._sql.p
         values = [*times.values, *where.values]
         latest = (
             f"SELECT case_key, turn_id, row_number() OVER (PARTITION BY case_key ORDER BY {AT} DESC, turn_id DESC) AS place FROM turns "
@@ -324,24 +323,24 @@ class Views(StoreReader):
 
     def group_values(self, by: str, groups: Sequence[str], wanted: Filter) -> Iterator[GroupValue]:
         """Yield the values of some groups, as :meth:`values` does, for a filter of the web UI."""
-        where, times = _of_turns(wanted, self._sql), _of_time(wanted, self._sql)
+        where, times = _where_turns(wanted, self._sql), _where_time(wanted, self._sql)
         where.add(f"{CURRENT} AND {times}", *times.values)
         where.compare("scores.metric =", wanted.metric)
         return self._values(GROUPS[by], (), groups, where)
 
     def filtered_verdicts(self, wanted: Filter, most: int = MOST_VERDICTS) -> list[VerdictRow]:
         """Return the verdicts of a metric, as :meth:`verdicts` does, for a filter of the web UI."""
-        where, times = _of_facts(wanted, self._sql, "turns."), _of_time(wanted, self._sql)
+        where, times = _where_facts(wanted, self._sql, "turns."), _where_time(wanted, self._sql)
         where.add(f"{CURRENT} AND {times}", *times.values)
-        of_turns, of_scores = Where(self._sql), _of_time(wanted, self._sql, at="scores.at")
+        of_turns, of_scores = Where(self._sql), _where_time(wanted, self._sql, at="scores.at")
         if wanted.tenant is not None or len(wanted.agents) == 1:
-            of_turns = _of_facts(replace(wanted, services=(), versions=(), models=()), self._sql, "turns.")
+            of_turns = _where_facts(replace(wanted, services=(), versions=(), models=()), self._sql, "turns.")
             of_turns.add(str(times), *times.values)
         return self._verdicts(wanted.metric or "", where, of_turns, of_scores, most)
 
     def filtered_facts(self, wanted: Filter) -> list[VerdictRow]:
         """Return the facts of turns, as :meth:`facts` does, for a filter of the web UI."""
-        where, times = _of_turns(wanted, self._sql), _of_time(wanted, self._sql)
+        where, times = _where_turns(wanted, self._sql), _where_time(wanted, self._sql)
         where.add(str(times), *times.values)
         return self._facts(where, AT)
 
@@ -349,16 +348,16 @@ class Views(StoreReader):
         """Return the failure modes for a filter of the web UI and a key of :data:`GROUPS`. A metric means its failed turns."""
         if wanted.metric is not None and wanted.outcome is None:
             wanted = replace(wanted, outcome="fail")
-        every = _of_turns(replace(wanted, metric=None, outcome=None), self._sql)
-        failed = _of_turns(wanted, self._sql, self._sql.unindexed.format("turns."))  # SQLite shall use the index of modes
+        every = _where_turns(replace(wanted, metric=None, outcome=None), self._sql)
+        failed = _where_turns(wanted, self._sql, self._sql.unindexed.format("turns."))  # SQLite shall use the index of modes
         for where in (failed, every):
-            times = _of_time(wanted, self._sql)
+            times = _where_time(wanted, self._sql)
             where.add(str(times), *times.values)
-        sample, few = None, self._few(wanted)
+        sample, few = None, self._few_turn_ids(wanted)
         if few is not None:
             failed.add(among("turns.turn_id", few, self._sql), *few)
         elif wanted.metric is not None and wanted.outcome == "fail" and not wanted.conversation:
-            of_scores = _of_time(wanted, self._sql, at="scores.at")
+            of_scores = _where_time(wanted, self._sql, at="scores.at")
             of_scores.add(f"scores.metric = {self._sql.p}", wanted.metric)
             sample = self._failed_sample(of_scores, every)
         return self._modes(failed, every, AT, None if by is None else (GROUPS[by], []), sample, few is not None)
@@ -387,7 +386,7 @@ class Views(StoreReader):
 
     def changed_since(self, stored_at: float, wanted: Filter) -> list[dict[str, Any]]:
         """Return turns that arrived, or got scores, after a time, the earliest first."""
-        where, p = _of_turns(wanted, self._sql), self._sql.p
+        where, p = _where_turns(wanted, self._sql), self._sql.p
         rows = self._db.execute(
             f"SELECT {_LISTED}, {AT} AS at FROM turns WHERE stored_at > {p} AND {where} ORDER BY stored_at LIMIT {p}",
             [stored_at, *where.values, _MOST_CHANGED],
@@ -408,10 +407,10 @@ class Views(StoreReader):
                 "1 = 1", *(f"{AT} {sign} {float(at)}" for sign, at in ((">=", wanted.since), ("<", wanted.until)) if at is not None)
             ])  # fmt: skip
             hours, source = 1, _sums_by_hour(times, self._sql, step)
-            where = _of_hours(replace(wanted, since=None, until=None), self._sql)
+            where = _where_hours(replace(wanted, since=None, until=None), self._sql)
         else:
             hours = (step or HOUR) // HOUR
-            where, source = _of_hours(wanted, self._sql), self._sums(wanted, None if step is None else hours)
+            where, source = _where_hours(wanted, self._sql), self._sums(wanted, None if step is None else hours)
         group = "CAST(NULL AS TEXT)"
         if by is not None:
             column = GROUPS[by]
@@ -426,11 +425,15 @@ class Views(StoreReader):
             f"GROUP BY {places} ORDER BY {places}",
             [*where.values, *groups],
         )
-        return [_cell(row, step or 0) for row in rows]
+        cells = []
+        for row in rows:
+            values: dict[str, Any] = {name: int(row[name]) if name in _COUNTED else row[name] for name in row.keys()}  # noqa: SIM118 - a row's iterator gives values
+            cells.append(SumCell(values.pop("name"), values.pop("metric"), int(values.pop("part")) * (step or 0), **values))
+        return cells
 
     def groups_of(self, by: str, wanted: Filter, most: int = MOST_GROUPS) -> dict[str, int]:
         """Return a group's most frequent values, the first first, with turns or, for judges, scores."""
-        where = _of_hours(wanted, self._sql)
+        where = _where_hours(wanted, self._sql)
         rows = self._db.execute(
             f"WITH sums AS (SELECT * FROM ({self._sums(wanted)}) AS every WHERE {where}) {_largest(by, most)}", where.values
         )
@@ -438,7 +441,7 @@ class Views(StoreReader):
 
     def releases(self, wanted: Filter) -> list[tuple[str, float]]:
         """Return the latest service versions with the time of their first turn, in that order."""
-        where, p = _of_hours(wanted, self._sql), self._sql.p
+        where, p = _where_hours(wanted, self._sql), self._sql.p
         rows = self._db.execute(
             f"SELECT service_version, min(hour) AS hour FROM ({self._sums(wanted, 1)}) AS sums WHERE metric = '' AND service_version IS NOT NULL AND {where} "
             f"GROUP BY 1 ORDER BY 2 DESC LIMIT {MOST_GROUPS}",
@@ -446,7 +449,7 @@ class Views(StoreReader):
         ).fetchall()
         found = []
         for version, hour in rows:
-            of_turns = _of_facts(wanted, self._sql, "turns.")
+            of_turns = _where_facts(wanted, self._sql, "turns.")
             first = self._db.execute(
                 f"SELECT {AT} FROM turns WHERE {AT} >= {p} AND {AT} < {p} AND service_version = {p} AND {of_turns} ORDER BY {AT} LIMIT 1",
                 (hour * HOUR, (hour + 1) * HOUR, version, *of_turns.values),
@@ -456,7 +459,7 @@ class Views(StoreReader):
 
     def latest_of(self, wanted: Filter, most: int) -> list[dict[str, Any]]:
         """Return start, duration, cost and failure of the latest turns, filtered by time and facts."""
-        where, times = _of_facts(wanted, self._sql, "turns.", "turns.superseded_by IS NULL"), _of_time(wanted, self._sql)
+        where, times = _where_facts(wanted, self._sql, "turns.", "turns.superseded_by IS NULL"), _where_time(wanted, self._sql)
         rows = self._db.execute(
             f"SELECT {AT} AS at, duration_s, cost_usd, failed IS NOT NULL AS failed FROM turns WHERE {times} AND {where} ORDER BY {AT} DESC LIMIT {self._sql.p}",
             (*times.values, *where.values, most),
@@ -676,12 +679,7 @@ def _without(hours: Sequence[int], minutes: Sequence[int]) -> list[tuple[int, in
     return found
 
 
-def _cell(row: sqlite3.Row, step: int) -> SumCell:
-    found: dict[str, Any] = {name: int(row[name]) if name in _COUNTED else row[name] for name in row.keys()}  # noqa: SIM118 - a row's iterator gives values
-    return SumCell(found.pop("name"), found.pop("metric"), int(found.pop("part")) * step, **found)
-
-
-def _of_facts(wanted: Filter, sql: Syntax, table: str = "", *conditions: str) -> Where:
+def _where_facts(wanted: Filter, sql: Syntax, table: str = "", *conditions: str) -> Where:
     """Return the condition on the facts of turns that their sums have too."""
     where = Where(sql, *conditions)
     where.among(f"{table}agent", wanted.agents)
@@ -692,8 +690,8 @@ def _of_facts(wanted: Filter, sql: Syntax, table: str = "", *conditions: str) ->
     return where
 
 
-def _of_hours(wanted: Filter, sql: Syntax) -> Where:
-    where = _of_facts(wanted, sql)
+def _where_hours(wanted: Filter, sql: Syntax) -> Where:
+    where = _where_facts(wanted, sql)
     if wanted.metric is not None:
         where.among("metric", ("", wanted.metric))
     where.compare("hour >=", int(wanted.since // HOUR) if wanted.since is not None else None)
@@ -701,7 +699,7 @@ def _of_hours(wanted: Filter, sql: Syntax) -> Where:
     return where
 
 
-def _of_time(wanted: Filter, sql: Syntax, start: Cursor | None = None, order: Order = "newest", at: str = AT) -> Where:
+def _where_time(wanted: Filter, sql: Syntax, start: Cursor | None = None, order: Order = "newest", at: str = AT) -> Where:
     where = Where(sql)
     where.compare(f"{at} >=", wanted.since)
     where.compare(f"{at} <", wanted.until)
@@ -711,9 +709,9 @@ def _of_time(wanted: Filter, sql: Syntax, start: Cursor | None = None, order: Or
     return where
 
 
-def _of_turns(wanted: Filter, sql: Syntax, table: str = "turns.") -> Where:
+def _where_turns(wanted: Filter, sql: Syntax, table: str = "turns.") -> Where:
     """Return the condition on rows of ``turns``, except for time."""
-    where = _of_facts(wanted, sql, table, "turns.superseded_by IS NULL")
+    where = _where_facts(wanted, sql, table, "turns.superseded_by IS NULL")
     where.compare("turns.conversation_id =", wanted.conversation)
     if wanted.mode is not None:
         where.add(f"turns.failed IS NOT NULL AND turns.mode = {sql.p}", wanted.mode)
@@ -729,10 +727,10 @@ def _of_turns(wanted: Filter, sql: Syntax, table: str = "turns.") -> Where:
         where.add(f"turns.content {sql.like} {sql.p} ESCAPE '\\'", f"%{text}%")
     if any(one is not None for one in (wanted.metric, wanted.outcome, wanted.severity, wanted.below, wanted.above)):
         if wanted.metric is not None and wanted.outcome == "fail":
-            of_score = _of_score(replace(wanted, metric=None, outcome=None), sql, sql.unindexed)
+            of_score = _where_score(replace(wanted, metric=None, outcome=None), sql, sql.unindexed)
             of_score.add(f"scores.metric = {sql.p} AND scores.verdict = 0", wanted.metric)
         else:  # with an index, SQLite would scan the verdicts for every turn
-            of_score = _of_score(wanted, sql, sql.unindexed)
+            of_score = _where_score(wanted, sql, sql.unindexed)
         where.add(
             f"EXISTS (SELECT 1 FROM scores WHERE scores.turn_id = turns.turn_id AND scores.revision = turns.revision AND {of_score})",
             *of_score.values,
@@ -761,7 +759,7 @@ def _add_fact(where: Where, condition: FactCondition) -> None:
     where.add(f"({' OR '.join(conditions)})", *values)
 
 
-def _of_score(wanted: Filter, sql: Syntax, column: str = "{}") -> Where:
+def _where_score(wanted: Filter, sql: Syntax, column: str = "{}") -> Where:
     """Return the condition on rows of ``scores``. Names of columns are put into ``column``."""
     where = Where(sql)
     passed = column.format("scores.passed")

@@ -10,8 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -125,7 +124,7 @@ class ScoreStore:
         now = self._watched_time(db)
         touched = {turn["turn_id"] for turn in rows.turns} | {turn["supersedes"] for turn in rows.turns}
         touched |= {one for _, one in rows.absorbed}
-        with _faults_of_values():
+        try:
             self._mark_minutes(db, touched)  # the previous minutes, in case a turn's start changes
             for turn in rows.turns:
                 db.execute(self._sql.put_turn, [turn[name] for name in TURN_COLUMNS])
@@ -149,6 +148,10 @@ class ScoreStore:
             db.executemany(self._sql.put_outcome, [(*outcome, now) for outcome in rows.outcomes])
             db.executemany(self._sql.put_change, [[row[name] for name in CHANGE_COLUMNS] for row in rows.changes])
             self._mark_minutes(db, touched)
+        except NotStorable:
+            raise
+        except _FAULTS_OF_VALUES as error:
+            raise NotStorable(type(error).__name__) from None
 
     def _mark_minutes(self, db: Any, turn_ids: Iterable[str | None]) -> None:
         """Mark the sums of the turns' hours and minutes as outdated."""
@@ -245,17 +248,6 @@ class TopicWriter:
 
     def close(self) -> None:
         self._file.close(for_good=True)
-
-
-@contextmanager
-def _faults_of_values() -> Iterator[None]:
-    """Convert errors that a value causes to :class:`NotStorable`."""
-    try:
-        yield
-    except NotStorable:
-        raise
-    except _FAULTS_OF_VALUES as error:
-        raise NotStorable(type(error).__name__) from None
 
 
 def verdict_of(score: Mapping[str, Any]) -> int | None:

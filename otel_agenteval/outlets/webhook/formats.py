@@ -63,7 +63,7 @@ def _slack(notices: Sequence[Notice], context: Context) -> Bodies:
             where = f"<{link}|{short}>" if link is not None else f"`{short}`"
             lines.append(f"• {where} {_mrkdwn(_explanation(example))}".rstrip())
         blocks.append({"type": "section", "text": {"type": "mrkdwn", "text": "\n".join(lines)[:2_900]}})
-    rest = _rest(notices)
+    rest = _number_left_out(notices)
     if rest:
         blocks.append({"type": "context", "elements": [{"type": "mrkdwn", "text": rest}]})
     more = f" and {len(notices) - 1} more" if len(notices) > 1 else ""
@@ -86,7 +86,7 @@ def _teams(notices: Sequence[Notice], context: Context) -> Bodies:
             link = link_of(example, context.options)
             if link is not None and len(actions) < 6:
                 actions.append({"type": "Action.OpenUrl", "title": f"Turn {example.turn_id[:8]}", "url": link})
-    rest = _rest(notices)
+    rest = _number_left_out(notices)
     if rest:
         body.append(_text_block(rest, isSubtle=True))
     card = {
@@ -130,7 +130,7 @@ def _pagerduty(notices: Sequence[Notice], context: Context) -> Bodies:
     return found
 
 
-def _rest(notices: Sequence[Notice]) -> str:
+def _number_left_out(notices: Sequence[Notice]) -> str:
     left = len(notices) - _MOST_NOTICES
     return f"and {left:,} more" if left > 0 else ""
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from ...core.score import Score
 from ...evaluation.scored_turn import Root, ScoredTurn
 from ...metrics.registry import EPSILON
-from ..accounting import outcome
 from ..log_events import change_attributes
 
 if TYPE_CHECKING:
@@ -154,7 +153,7 @@ class Watch:
         return found
 
     def _kind(self, score: Score) -> Kind | None:
-        result = outcome(score)
+        result = score.summary.outcome
         if result == "error":
             return "error" if "errors" in self._about else None
         if score.severity == "critical" and "critical" in self._about:

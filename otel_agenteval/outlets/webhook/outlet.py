@@ -117,7 +117,10 @@ class WebhookOutlet(Outlet):
                     self._waiting[notice.key] = notice if known is None else known.merged(notice)
             if self._due is None and self._waiting:
                 self._since, self._due = now, max(now + min(_GATHERING, self._options.every), self._next)
-        self._start()
+        self._wake.set()
+        if self._thread is None and self._may_start and not self._closed:
+            self._thread = started(self._run, "otel-agenteval-webhook")
+            self._may_start = self._thread is not None  # without a thread, a flush does the work
 
     def flush(self, timeout: float) -> bool:
         deadline = time.monotonic() + timeout
@@ -149,13 +152,6 @@ class WebhookOutlet(Outlet):
     def after_fork_in_child(self) -> None:
         self._reset()
         self.records.reset()
-
-    def _start(self) -> None:
-        self._wake.set()
-        if self._thread is not None or not self._may_start or self._closed:
-            return
-        self._thread = started(self._run, "otel-agenteval-webhook")
-        self._may_start = self._thread is not None  # without a thread, a flush does the work
 
     def _run(self) -> None:
         while not self._closed:
@@ -192,18 +188,20 @@ class WebhookOutlet(Outlet):
         while left:
             part = left[: self._together]
             try:
-                self._post_all(part, timeout)
+                moment = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+                for body in bodies(part, Context(self._options, self._sender(), moment)):
+                    self._post(jsonio.dumps(body).encode(), timeout)
                 outcome, self._trouble = "sent", ""
             except _Refused as refused:
                 if refused.about_the_body and self._split(part):
                     continue
                 self._trouble = str(refused)
                 self._warn_once(self._trouble)
-                ended = self._outcome_of(refused)
-                if ended is None:
+                final = self._outcome_of(refused)
+                if final is None:
                     self._wait_again(refused, left)
                     return False
-                outcome = ended
+                outcome = final
                 part = part if refused.about_the_body else left
             except Exception as error:
                 if self._split(part):
@@ -253,11 +251,6 @@ class WebhookOutlet(Outlet):
         if reason not in self._warned_of:
             self._warned_of.add(reason)
             _log.warning("outlet webhook: the receiver refused a message: %s (further failures are only counted)", reason)
-
-    def _post_all(self, notices: Sequence[Notice], timeout: float) -> None:
-        moment = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
-        for body in bodies(notices, Context(self._options, self._sender(), moment)):
-            self._post(jsonio.dumps(body).encode(), timeout)
 
     def _post(self, body: bytes, timeout: float) -> None:
         import httpx  # imported at the first message

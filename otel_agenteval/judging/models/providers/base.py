@@ -116,13 +116,9 @@ def media_of(uri: str) -> Media | None:
     if scheme in ("http", "https") and colon:
         mime = mimetypes.guess_type(urllib.parse.urlsplit(uri).path)[0] or "image/*"
         return Media(mime, url=uri)
-    if colon and _is_scheme(scheme):
+    if colon and scheme.isascii() and scheme[:1].isalpha() and all(c.isalnum() or c in "+-." for c in scheme):
         raise JudgeError("the URI of a medium must begin with data:, http: or https:", "media_not_allowed")
     return None
-
-
-def _is_scheme(text: str) -> bool:
-    return text.isascii() and text[:1].isalpha() and all(c.isalnum() or c in "+-." for c in text)
 
 
 def _data(rest: str) -> Media:

@@ -80,7 +80,11 @@ def answer(body: Mapping[str, Any]) -> ChatReply:
         thought = parsing.said(
             parsing.text(message.get("reasoning_content")) or parsing.text(message.get("reasoning")), role, stop
         )
-        reply = parsing.said(_arguments_in(message), role, None) or (thought if parsing.is_object(thought) else reply)
+        # some gateways enforce a form by a tool or function call
+        call = next(parsing.mappings(message.get("tool_calls")), {})
+        arguments = parsing.mapping(call.get("function") or message.get("function_call")).get("arguments")
+        words = json.dumps(arguments) if isinstance(arguments, Mapping) else parsing.text(arguments)
+        reply = parsing.said(words, role, None) or (thought if parsing.is_object(thought) else reply)
     return ChatReply(reply, _usage(body), "refusal" if refuses else finish)
 
 
@@ -92,13 +96,6 @@ def _joined(events: Any) -> Mapping[str, Any]:
     usage = [event["usage"] for event in parsing.mappings(events) if event.get("usage")]
     choice = {"message": {"content": "".join(pieces)}, "finish_reason": ends[-1] if ends else None}
     return {"choices": [choice], "usage": usage[-1] if usage else None}
-
-
-def _arguments_in(message: Mapping[str, Any]) -> str:
-    """Return the arguments of the first tool or function call. Some gateways enforce a form by such a call."""
-    call = next(parsing.mappings(message.get("tool_calls")), {})
-    given = parsing.mapping(call.get("function") or message.get("function_call")).get("arguments")
-    return json.dumps(given) if isinstance(given, Mapping) else parsing.text(given)
 
 
 def _usage(body: Mapping[str, Any]) -> TokenUsage:
