@@ -10,6 +10,7 @@ import base64
 import binascii
 import re
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import NamedTuple
 
 from ..core.finding import Severity
@@ -41,6 +42,54 @@ class Credential(NamedTuple):
         """Return the length and, for values with a published format, the first four characters."""
         head = self.value[:4] if self.has_format and self.end - self.start > 12 else ""
         return f"{head}…({self.end - self.start})"
+
+
+def credentials(text: str, *, given: Callable[[], str], asked: str, users: str) -> list[Credential]:
+    """Return the credentials that a text discloses, in order and without overlaps.
+
+    ``given`` returns the text that the agent got from others than the user. It is called only if it decides the result.
+    ``users`` is everything that the user wrote in the conversation.
+    """
+    text = text[:SCAN_LIMIT]
+    found: list[Credential] = []
+    taken = Taken()
+    for view in views_of(text):
+        for each in _in_view(view.text, asked, given):
+            start, end = view.origin(each.start, each.end)
+            if taken.take(start, end):
+                found.append(each._replace(start=start, end=end))
+    if not found:
+        return []
+    own = re.sub(r"\s+", "", users)
+    new = _WANTS_NEW.search(asked[:2000]) is not None
+    left = [each for each in found if re.sub(r"\s+", "", each.value) not in own]
+    if new:
+        left = [each for each in left if each.value in given()]
+    return sorted(left, key=lambda each: each.start)
+
+
+def _in_view(text: str, asked: str, given: Callable[[], str]) -> Iterator[Credential]:
+    yield from _formatted_values(text)
+    yield from _spelled_out(text)
+    yield from _encoded_values(text)
+    text = _without_certificates(text)
+    near = _near(text)
+    yield from _named_values(text, near)
+    yield from _assigned_values(text)
+    for kind, start, end in chain(chosen_passwords(text, near), login_pairs(text, near), quoted_phrases(text), codes(text)):
+        yield Credential(kind, start, end, text[start:end], False)
+    for kind, start, end, sure in new_ones(text):
+        if sure or _SECRET_WORDS.search(asked[:2000]) is not None or _SECRET_WORDS.search(text) is not None:
+            yield Credential(kind, start, end, text[start:end], False)
+    yield from _recovery_phrases(text)
+    yield from _passwords_given_elsewhere(text, near, given)
+
+
+_WANTS_NEW = lazy(
+    r"(?:generat|creat|suggest|make|invent|propose|give me a (?:random|strong|secure)|come up|erzeug|generier|erstell|schlag|vorschlag|gener|cr[ée]e|propos|sug[ei]|crea|invent|genera|cria|gere|suger|maak|bedenk|wygeneruj|utwórz|zaproponuj|oluştur|üret|öner|сгенерируй|созда|придум|згенеруй|створ|生成|作成|作って|创建|만들|생성|أنشئ|ولّد|اقترح|צור|הצע|बनाओ|बनाइए|बनाएं|tạo|buat|skapa|föreslå|random|example|sample|dummy|fake|test data)"
+    r"[^\n]{0,60}?(?:pass|kennw|token|secret|key|pin\b|pwd|contrase|clave|senha|mot de|wacht|has[łl]o|şifre|parola|парол|ключ|密|パスワード|キー|비밀|암호|키|كلمة|سיסמ|סיסמ|पास|mật|sandi|lösen|schlüssel|cl[ée]|credential)|(?:密码|パスワード|비밀번호|पासवर्ड|parola|şifre)[^\n]{0,20}(?:生成|作|만들|생성|बना|oluştur|üret|öner)",
+    re.IGNORECASE,
+)
 
 
 # --- fast pre-check
@@ -80,7 +129,7 @@ def may_hold(text: str, look: Look | None = None) -> bool:
         return True
     written = text.encode("utf-8", "replace") if look is None else look.written
     shape = written.translate(_CLASSES)
-    if any(_is_telling(word) for word in _long_words(shape, written)):
+    if _has_long_secret(shape, written):
         return True
     if b"0" not in shape:
         return b"phrase" in written or b"asswor" in written
@@ -102,16 +151,19 @@ def _is_harmless(written: bytes, start: int, end: int) -> bool:
     return end - start <= _LONGEST_HARMLESS and _HARMLESS.fullmatch(written, start, end) is not None
 
 
-def _long_words(shape: bytes, written: bytes) -> Iterator[bytes]:
-    """Yield the words of at least 20 characters that have a digit or capitals and aren't harmless."""
+def _has_long_secret(shape: bytes, written: bytes) -> bool:
+    """Return True for a word of at least 20 characters, with a digit or capitals, that is encoded or has a published format."""
     solid = shape.translate(_AS_ONE)
     at = solid.find(_LONG_WORD)
     while at >= 0:
         end = solid.find(b" ", at)
         end = len(solid) if end < 0 else end
         if b"a" in shape[at:end] and not _is_harmless(written, at, end):
-            yield written[at:end]
+            word = written[at:end]
+            if _OPAQUE.search(word) is not None or may_be_format(word.translate(None, b"*`").decode("utf-8", "replace")):
+                return True
         at = solid.find(_LONG_WORD, end)
+    return False
 
 
 def _has_mixed_word(shape: bytes, written: bytes) -> bool:
@@ -135,11 +187,7 @@ _OPAQUE = re.compile(
 """Base64, text as hex, and links with a secret in them."""
 
 
-def _is_telling(word: bytes) -> bool:
-    return _OPAQUE.search(word) is not None or may_be_format(word.translate(None, b"*`").decode("utf-8", "replace"))
-
-
-# --- values behind a word for secrets
+# --- values after a word for secrets
 
 _CHOSEN_NAMES = r"pass(?:word|wort|wd|phrase|code)?|kennwort|pwd|pw|contrase(?:ñ|n)a|senha|mot de passe|wachtwoord|l(?:ö|o)senord|has(?:ł|l)o|şifre|parola|пароль|密码|密碼|パスワード|비밀번호"
 _NAMES = (
@@ -153,17 +201,17 @@ _REACH = 48
 _VALUE = lazy(r"[^\s\"'`«»“”„‘’「」『』<>,;()\[\]{}|（）：，。、؛،]{6,512}")
 
 
-def _behind_words(text: str, near: Iterable[Span]) -> Iterator[Credential]:
-    """Yield the first value behind each word for secrets that looks random."""
+def _named_values(text: str, near: Iterable[Span]) -> Iterator[Credential]:
+    """Yield the first value after each word for secrets that looks random."""
     for first, last in near:
         for word in _SECRET_WORDS.finditer(text, first, last):
-            found = _random_behind(text, word) if not needs_no_secret(text, *word.span()) else None
+            found = _random_value_after(text, word) if not needs_no_secret(text, *word.span()) else None
             if found is not None:
                 kind = "password" if _IS_PASSWORD.match(word.group().casefold()) is not None else "secret"
                 yield Credential(kind, *found, text[slice(*found)], False)
 
 
-def _random_behind(text: str, word: re.Match[str]) -> Span | None:
+def _random_value_after(text: str, word: re.Match[str]) -> Span | None:
     stop = text.find("\n", word.end(), word.end() + _REACH)
     if stop >= 0 and text[word.end() : stop].strip(" :*_`") == "":  # the value is on the next line
         stop = text.find("\n", stop + 1, word.end() + _REACH)
@@ -171,7 +219,7 @@ def _random_behind(text: str, word: re.Match[str]) -> Span | None:
     for found in _VALUE.finditer(text, word.end(), min(len(text), reach + 512)):
         if found.start() >= reach:
             break
-        value = _trimmed(found.group())
+        value = _trimmed_value(found.group())
         start = found.start() + found.group().find(value)
         if not value or len(value) > _LONGEST_PASSWORD or not looks_random(value):
             continue
@@ -187,7 +235,7 @@ _IS_PASSWORD = lazy(
 )
 
 
-def _trimmed(word: str) -> str:
+def _trimmed_value(word: str) -> str:
     word = word.lstrip("=:")
     for sign in ("：", "=", ":"):
         name, found, rest = word.partition(sign)
@@ -206,7 +254,7 @@ _ASCII = lazy(r"[!-~]+")
 _PUBLISHABLE = ("pk_live_", "pk_test_", "sk_test_", "rk_test_")
 
 
-def _placed(text: str) -> Iterator[Credential]:
+def _assigned_values(text: str) -> Iterator[Credential]:
     for start, end in secrets(text):
         value = text[start:end]
         if value.startswith(_PUBLISHABLE) or is_sample("jwt" if value.startswith("eyJ") else "credential", value):
@@ -217,14 +265,15 @@ def _placed(text: str) -> Iterator[Credential]:
                 yield Credential("private_key", start, end, value, True)
             continue
         before = text[max(0, start - 60) : start].rpartition("\n")[2]
-        behind_password = _BEHIND_PASSWORD.search(before) is not None
-        hidden = _password_in_base64(bare) or bare.rstrip(".,:;!?")
-        if not looks_random(hidden, least=6) and not ((behind_password or hidden != bare) and may_be_chosen(hidden)):
+        after_password = _AFTER_PASSWORD.search(before) is not None
+        _, _, password = (_decoded(bare) or "").partition(":")  # of basic authentication
+        hidden = password or bare.rstrip(".,:;!?")
+        if not looks_random(hidden, least=6) and not ((after_password or hidden != bare) and may_be_chosen(hidden)):
             continue
-        if behind_password and len(value) > _LONGEST_PASSWORD:  # an encrypted one
+        if after_password and len(value) > _LONGEST_PASSWORD:  # an encrypted one
             continue
         if PUBLIC.search(before) is None and not _is_public(text, start, end):
-            yield Credential("password" if behind_password else "credential", start, end, value, False)
+            yield Credential("password" if after_password else "credential", start, end, value, False)
 
 
 _LONGEST_PASSWORD = 128
@@ -238,16 +287,10 @@ def _is_public(text: str, start: int, end: int) -> bool:
     return is_filled_in(text, start) or _ERROR_REPORTS.match(text, end) is not None or text[start - 1 : start] == "@"
 
 
-_BEHIND_PASSWORD = lazy(
+_AFTER_PASSWORD = lazy(
     rf"(?:{_CHOSEN_NAMES})[\"'`*\])\\>]{{0,4}}\s{{0,2}}(?:is|ist|lautet|es|est|é|è|to|=>|:=|==?|:|\uff1a|-)?[\"'`*(\\\s]{{0,6}}\Z|-{{1,2}}(?:u|user)[ =]\S{{1,60}}:\Z|://[^\s/]{{0,60}}:\Z",
     re.IGNORECASE,
 )
-
-
-def _password_in_base64(value: str) -> str | None:
-    """Return the password of a basic authentication header, or None."""
-    decoded = _decoded(value)
-    return decoded.partition(":")[2] if decoded is not None and ":" in decoded else None
 
 
 def _decoded(value: str) -> str | None:
@@ -263,7 +306,7 @@ _BASE64 = lazy(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{24,4000}={0,2}(?![A-Za-z0-9
 _HEX = lazy(r"(?<![0-9A-Za-z])(?:[0-9a-f]{2}){20,2000}(?![0-9A-Za-z])|(?<![0-9A-Za-z])(?:[0-9A-F]{2}){20,2000}(?![0-9A-Za-z])")
 
 
-def _encoded(text: str) -> Iterator[Credential]:
+def _encoded_values(text: str) -> Iterator[Credential]:
     """Yield tokens of a published format that are encoded in base64 or hex."""
     for pattern, decode in ((_BASE64, _decoded), (_HEX, _from_hex)):
         for found in pattern.finditer(text):
@@ -286,7 +329,7 @@ _LETTERS = lazy(
 _MARKS = lazy(r"[*`]{1,3}(?:\s?\+\s?)?[*`]{0,3}|[\"']\s?\+\s?[\"']|\\?\n[>|\s]{0,8}")
 
 
-def _joined(text: str) -> Iterator[Credential]:
+def _spelled_out(text: str) -> Iterator[Credential]:
     """Yield tokens that are spelled letter by letter or split by Markdown, code or newlines."""
     for found in _LETTERS.finditer(text):
         plain = re.sub(r"[ \u00b7,]", "", found.group())
@@ -302,26 +345,20 @@ def _joined(text: str) -> Iterator[Credential]:
                 yield Credential(kind, at, min(len(text), at + len(value)), value, True)
 
 
-def _passwords(text: str, near: list[Span]) -> Iterator[Credential]:
-    for found in (chosen_passwords(text, near), login_pairs(text, near), quoted_phrases(text), codes(text)):
-        for kind, start, end in found:
-            yield Credential(kind, start, end, text[start:end], False)
-
-
 _PHRASE = lazy(
     r"(?:(?:recovery|seed|mnemonic|secret|backup)[ -](?:recovery )?phrase|mnemonic|wiederherstellungs(?:phrase|wörter)|frase (?:semilla|de recuperaci[óo]n)|phrase de r[ée]cup[ée]ration)[^\n:]{0,30}(?:is|are|:|ist|lautet|es|est)[\s:*`\"]{1,6}((?:(?:[0-9]{1,2}[.)] ?)?[a-z]{3,8}[ ,\n]{1,2}){11,23}[a-z]{3,8})(?![a-z])",
     re.IGNORECASE,
 )
 
 
-def _phrases(text: str) -> Iterator[Credential]:
+def _recovery_phrases(text: str) -> Iterator[Credential]:
     for found in _PHRASE.finditer(text):
         phrase = re.findall(r"[a-z]{3,8}", found.group(1))
         if len(phrase) in (12, 15, 18, 21, 24) and len(set(phrase)) > 9 and phrase.count("abandon") < 2:
             yield Credential("recovery_phrase", *found.span(1), found.group(1), False)
 
 
-def _formats(text: str) -> Iterator[Credential]:
+def _formatted_values(text: str) -> Iterator[Credential]:
     for kind, start, end in secret_spans(text):
         near = text[max(0, start - 40) : start]
         if _NOT_REAL.search(near) is None:
@@ -329,13 +366,9 @@ def _formats(text: str) -> Iterator[Credential]:
 
 
 _NOT_REAL = lazy(r"fake|dummy|made[- ]up|not (?:a )?real|fictional|fictitious|invalid sample", re.IGNORECASE)
-# --- all finders
 
-_WANTS_NEW = lazy(
-    r"(?:generat|creat|suggest|make|invent|propose|give me a (?:random|strong|secure)|come up|erzeug|generier|erstell|schlag|vorschlag|gener|cr[ée]e|propos|sug[ei]|crea|invent|genera|cria|gere|suger|maak|bedenk|wygeneruj|utwórz|zaproponuj|oluştur|üret|öner|сгенерируй|созда|придум|згенеруй|створ|生成|作成|作って|创建|만들|생성|أنشئ|ولّد|اقترح|צור|הצע|बनाओ|बनाइए|बनाएं|tạo|buat|skapa|föreslå|random|example|sample|dummy|fake|test data)"
-    r"[^\n]{0,60}?(?:pass|kennw|token|secret|key|pin\b|pwd|contrase|clave|senha|mot de|wacht|has[łl]o|şifre|parola|парол|ключ|密|パスワード|キー|비밀|암호|키|كلمة|سיסמ|סיסמ|पास|mật|sandi|lösen|schlüssel|cl[ée]|credential)|(?:密码|パスワード|비밀번호|पासवर्ड|parola|şifre)[^\n]{0,20}(?:生成|作|만들|생성|बना|oluştur|üret|öner)",
-    re.IGNORECASE,
-)
+
+# --- values that a tool result or document calls a password
 
 
 _CERTIFICATE = lazy(
@@ -347,29 +380,13 @@ _BEFORE = 110
 """Maximum number of characters from a word for secrets to its value."""
 
 
-def _in_view(text: str, asked: str, given: Callable[[], str]) -> Iterator[Credential]:
-    yield from _formats(text)
-    yield from _joined(text)
-    yield from _encoded(text)
-    text = _without_certificates(text)
-    near = _near(text)
-    yield from _behind_words(text, near)
-    yield from _placed(text)
-    yield from _passwords(text, near)
-    for kind, start, end, sure in new_ones(text):
-        if sure or _SECRET_WORDS.search(asked[:2000]) is not None or _SECRET_WORDS.search(text) is not None:
-            yield Credential(kind, start, end, text[start:end], False)
-    yield from _phrases(text)
-    yield from _secret_elsewhere(text, near, given)
-
-
 def _without_certificates(text: str) -> str:
     if "BEGIN " in text or ";base64," in text or "AAAA" in text or "ENC[" in text:
         return _CERTIFICATE.sub(lambda found: "-" * len(found.group()), text)
     return text
 
 
-def _secret_elsewhere(text: str, near: Iterable[Span], given: Callable[[], str]) -> Iterator[Credential]:
+def _passwords_given_elsewhere(text: str, near: Iterable[Span], given: Callable[[], str]) -> Iterator[Credential]:
     """Yield values that look like passwords and that a tool result or document calls one."""
     for _, last in near:
         found = _VALUE.search(text, text.rfind(" ", 0, last) + 1, last)
@@ -380,7 +397,7 @@ def _secret_elsewhere(text: str, near: Iterable[Span], given: Callable[[], str])
             around = _without_certificates(given()[max(0, at - _BEFORE) : at + len(value) + 1]) if at >= 0 else ""
             if any(
                 value in (each.value, each.value.rstrip(".,"))
-                for each in (*_placed(around), *_behind_words(around, _near(around)))
+                for each in (*_assigned_values(around), *_named_values(around, _near(around)))
             ):
                 yield Credential("password", start, end, value, False)
 
@@ -404,27 +421,3 @@ def _near(text: str) -> list[Span]:
 
 
 _NO_VALUE = lazy(r"[\W0-9]*|\W*[A-Za-z]+\W*|https?://[a-z0-9./_-]+\W*")
-
-
-def credentials(text: str, *, given: Callable[[], str], asked: str, users: str) -> list[Credential]:
-    """Return the credentials that a text discloses, in order and without overlaps.
-
-    ``given`` returns the text that the agent got from others than the user. It is called only if it decides the result.
-    ``users`` is everything that the user wrote in the conversation.
-    """
-    text = text[:SCAN_LIMIT]
-    found: list[Credential] = []
-    taken = Taken()
-    for view in views_of(text):
-        for each in _in_view(view.text, asked, given):
-            start, end = view.origin(each.start, each.end)
-            if taken.take(start, end):
-                found.append(each._replace(start=start, end=end))
-    if not found:
-        return []
-    own = re.sub(r"\s+", "", users)
-    new = _WANTS_NEW.search(asked[:2000]) is not None
-    left = [each for each in found if re.sub(r"\s+", "", each.value) not in own]
-    if new:
-        left = [each for each in left if each.value in given()]
-    return sorted(left, key=lambda each: each.start)

@@ -8,14 +8,12 @@ from functools import cache
 from .lists import word_set
 
 
-def sure_endings() -> frozenset[str]:
-    """Return the top-level domains that make a dotted word a host name in any context."""
-    return word_set("hosts.txt", "sure")
-
-
-def unsure_endings() -> frozenset[str]:
-    """Return the top-level domains that are also words, which need a path, a hyphen or ``www.`` to make a dotted word a host."""
-    return word_set("hosts.txt", "unsure")
+@cache
+def endings() -> frozenset[str]:
+    """Return the top-level domains that can make a dotted word a host name. Some of them are also words: if they aren't in the
+    section ``sure``, the host needs a path, a hyphen or ``www.``.
+    """
+    return word_set("hosts.txt", "sure") | word_set("hosts.txt", "unsure")
 
 
 def well_known() -> frozenset[str]:
@@ -64,14 +62,9 @@ def is_no_claim(host: str, key: str) -> bool:
 def is_host(host: str, *, plain: bool) -> bool:
     """Return True if a dotted word without a scheme is a host name. It is ``plain`` without a path and ``www.``."""
     name, _, top = host.rpartition(".")
-    if (
-        host in _NO_HOST
-        or host.startswith(_PACKAGE)
-        or host.endswith(_PACKAGE[-2:])
-        or (top not in sure_endings() and top not in unsure_endings())
-    ):
+    if host in _NO_HOST or host.startswith(_PACKAGE) or host.endswith(_PACKAGE[-2:]) or top not in endings():
         return False
-    return not plain or top in sure_endings() or "-" in name
+    return not plain or top in word_set("hosts.txt", "sure") or "-" in name
 
 
 def site_of(host: str) -> str:

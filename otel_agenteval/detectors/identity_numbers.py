@@ -1,7 +1,7 @@
 """Find national identity numbers and IBANs in a text.
 
 Each kind of number has a shape, check digits and words that stand before it. A random number has valid check digits one time in
-ten or less, and answers contain many numbers. So most kinds count only behind a word that names them. Kinds with ``alone`` have
+ten or less, and answers contain many numbers. So most kinds count only after a word that names them. Kinds with ``alone`` have
 such a special shape that they need no word.
 """
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
 from itertools import cycle
 from typing import NamedTuple
 
@@ -57,20 +56,12 @@ def _mod_11(weights: Sequence[int], *, ten: str = "") -> Callable[[str], bool]:
     return check
 
 
-def _luhn_with_date(digits: str) -> bool:
-    return luhn_valid(digits) and _is_date(digits[:2], digits[2:4], digits[4:6])
-
-
 def _ssn(digits: str) -> bool:
     area, group, serial = digits[:3], digits[3:5], digits[5:]
     return area not in ("000", "666") and area[0] != "9" and group != "00" and serial != "0000" and digits not in _PRINTED_SSNS
 
 
 _PRINTED_SSNS = frozenset(("078051120", "219099999", "123456789", "111111111", "123121234", "457555462"))
-
-
-def _nino(text: str) -> bool:
-    return text[:2] not in ("BG", "GB", "NK", "KN", "TN", "NT", "ZZ") and text[2:8] not in ("123456", "000000")
 
 
 def _steuer_id(digits: str) -> bool:
@@ -105,10 +96,6 @@ def _codice_fiscale(text: str) -> bool:
     total = sum(_CF_ODD[sign] if place % 2 == 0 else int(sign, 36) % 10 if sign.isdigit() else ord(sign) - 65
                 for place, sign in enumerate(text[:15]))  # fmt: skip
     return chr(65 + total % 26) == text[15] and text != "RSSMRA85T10A562S"
-
-
-def _bsn(digits: str) -> bool:
-    return _weighted(digits, (9, 8, 7, 6, 5, 4, 3, 2, -1)) % 11 == 0 and digits not in ("123456782", "111222333")
 
 
 def _pesel(digits: str) -> bool:
@@ -153,10 +140,6 @@ def _resident_id(text: str) -> bool:
     return check == text[17] and _is_date(text[6:10], text[10:12], text[12:14]) and text != "11010519491231002X"
 
 
-def _rrn(digits: str) -> bool:
-    return _is_date(digits[:2], digits[2:4], digits[4:6]) and digits[6] in "12345678"  # since 2020 without check digit
-
-
 def _my_number(digits: str) -> bool:
     rest = _weighted(digits[:11], (6, 5, 4, 3, 2, 7, 6, 5, 4, 3, 2)) % 11
     return int(digits[11]) == (0 if rest <= 1 else 11 - rest)
@@ -176,25 +159,9 @@ def _inn(digits: str) -> bool:
     return digits[10:] == f"{first}{second}"
 
 
-def _snils(digits: str) -> bool:
-    return _weighted(digits[:9], range(9, 0, -1)) % 101 % 100 == int(digits[9:])
-
-
-def _ahv(digits: str) -> bool:
-    return -_weighted(digits[:12], cycle((1, 3))) % 10 == int(digits[12]) and digits != "7569217076985"
-
-
-def _belgian(digits: str) -> bool:
-    return int(digits[9:]) in (97 - int(digits[:9]) % 97, 97 - int("2" + digits[:9]) % 97)
-
-
 def _cnp(digits: str) -> bool:
     rest = _weighted(digits[:12], (2, 7, 9, 1, 4, 6, 3, 5, 8, 2, 7, 9)) % 11
     return int(digits[12]) == (1 if rest == 10 else rest)
-
-
-def _thai(digits: str) -> bool:
-    return (11 - _weighted(digits[:12], range(13, 1, -1)) % 11) % 10 == int(digits[12])
 
 
 def _rut(text: str) -> bool:
@@ -213,25 +180,21 @@ def _nik(digits: str) -> bool:
     return _is_date(digits[10:12], digits[8:10], f"{day - 40 if day > 40 else day:02d}")
 
 
-def _any(_: str) -> bool:
-    return True
-
-
 def _spaced(*groups: int) -> str:
     return "[ .-]?".join(f"[0-9]{{{group}}}" for group in groups)
 
 
 NUMBERS: tuple[IdentityNumber, ...] = (
     IdentityNumber("ssn", r"\bssn|social|\bitin\b|tax(?:payer)?[ -]id|\btin\b", _spaced(3, 2, 4), _ssn),
-    IdentityNumber("national_id", r"national insurance|\bnino?\b|\bni (?:number|no)", r"(?:[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z]) ?[0-9]{2} ?[0-9]{2} ?[0-9]{2} ?[A-D]", _nino),
+    IdentityNumber("national_id", r"national insurance|\bnino?\b|\bni (?:number|no)", r"(?:[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z]) ?[0-9]{2} ?[0-9]{2} ?[0-9]{2} ?[A-D]", lambda text: text[:2] not in ("BG", "GB", "NK", "KN", "TN", "NT", "ZZ") and text[2:8] not in ("123456", "000000")),
     IdentityNumber("national_id", r"\bnhs\b", _spaced(3, 3, 4), _mod_11(range(10, 1, -1))),
     IdentityNumber("national_id", r"steuer-?(?:id|nummer)|steueridentifikations|\bidnr|\btin\b", _spaced(2, 3, 3, 3), _steuer_id),
-    IdentityNumber("national_id", r"sozialversicherung|rentenversicherung|\bsv-nummer|\brvnr", r"[0-9]{2} ?[0-9]{6} ?[A-Z] ?[0-9]{3}", _any),
+    IdentityNumber("national_id", r"sozialversicherung|rentenversicherung|\bsv-nummer|\brvnr", r"[0-9]{2} ?[0-9]{6} ?[A-Z] ?[0-9]{3}", lambda _: True),
     IdentityNumber("national_id", r"", r"[12] ?[0-9]{2} ?(?:0[1-9]|1[0-2]|[2-9][0-9]) ?(?:[0-9]{2}|2[AB]) ?[0-9]{3} ?[0-9]{3} ?[0-9]{2}", _nir, alone=True),
     IdentityNumber("national_id", r"\bdni\b|\bnie\b|\bnif\b|documento|identidad|identificado|\bd\. ?n\. ?i", r"[XYZ]?[- ]?[0-9]{1,2}[. ]?[0-9]{3}[. ]?[0-9]{3}[- ]?[A-Z]", lambda text: len(text) == 9 and _dni(text)),
     IdentityNumber("national_id", r"", r"[A-Z]{6} ?[0-9LMNP-V]{2}[ABCDEHLMPRST][0-9LMNP-V]{2} ?[A-Z][0-9LMNP-V]{3}[A-Z]", _codice_fiscale, alone=True),
     IdentityNumber("national_id", r"\bnif\b|contribuinte|n[úu]mero fiscal", _spaced(3, 3, 3), _mod_11(range(9, 1, -1), ten="0")),
-    IdentityNumber("national_id", r"\bbsn\b|burgerservice|sofinummer", _spaced(4, 2, 3) + "|" + _spaced(3, 3, 3), _bsn),
+    IdentityNumber("national_id", r"\bbsn\b|burgerservice|sofinummer", _spaced(4, 2, 3) + "|" + _spaced(3, 3, 3), lambda text: _weighted(text, (9, 8, 7, 6, 5, 4, 3, 2, -1)) % 11 == 0 and text not in ("123456782", "111222333")),
     IdentityNumber("national_id", r"pesel", "[0-9]{11}", _pesel),
     IdentityNumber("national_id", r"personnummer|person-?nr|samordningsnummer", r"(?:19|20)?[0-9]{6}[-+ ]?[0-9]{4}", lambda text: luhn_valid(text[-10:])),
     IdentityNumber("national_id", r"henkilötunnus|\bhetu\b|personbeteckning", r"[0-3][0-9][01][0-9]{3}[-+A-FU-Y][0-9]{3}[0-9A-Y]", _hetu),
@@ -243,28 +206,28 @@ NUMBERS: tuple[IdentityNumber, ...] = (
     IdentityNumber("national_id", r"a[ad]dha?ar|आधार|ஆதார்|\buid\b|ఆధార్|আধার", _spaced(4, 4, 4), _aadhaar),
     IdentityNumber("national_id", r"\bpan\b|पैन|permanent account", "[A-Z]{3}[PH][A-Z][0-9]{4}[A-Z]", lambda text: text[5:9] not in ("1234", "0000")),
     IdentityNumber("national_id", r"", r"[1-9][0-9]{5} ?(?:19|20)[0-9]{2}[01][0-9][0-3][0-9] ?[0-9]{3}[0-9Xx]", _resident_id, alone=True),
-    IdentityNumber("national_id", r"주민|외국인등록|resident registration|\brrn\b", "[0-9]{6} ?- ?[0-9]{7}|[0-9]{13}", _rrn),
+    IdentityNumber("national_id", r"주민|외국인등록|resident registration|\brrn\b", "[0-9]{6} ?- ?[0-9]{7}|[0-9]{13}", lambda text: _is_date(text[:2], text[2:4], text[4:6]) and text[6] in "12345678"),
     IdentityNumber("national_id", r"マイナンバー|個人番号|my number", _spaced(4, 4, 4), _my_number),
     IdentityNumber("national_id", r"", "[A-Z][AEIOUX][A-Z]{2}[0-9]{6}[HM][A-Z]{5}[0-9A-Z][0-9]", _curp, alone=True),
     IdentityNumber("national_id", r"\bcui[lt]\b", "(?:2[0347])-?[0-9]{8}-?[0-9]", _mod_11((5, 4, 3, 2, 7, 6, 5, 4, 3, 2))),
     IdentityNumber("national_id", r"זהות|ת\.? ?ז|israeli id|teudat", "[0-9]{9}|[0-9]{8}-[0-9]", luhn_valid),
-    IdentityNumber("national_id", r"\bid\b|identity|\bsaid\b", "[0-9]{6} ?[0-9]{4} ?[01][89][0-9]|[0-9]{6} ?[0-9]{4} ?[01][0-9]{2}", _luhn_with_date),
+    IdentityNumber("national_id", r"\bid\b|identity|\bsaid\b", "[0-9]{6} ?[0-9]{4} ?[01][89][0-9]|[0-9]{6} ?[0-9]{4} ?[01][0-9]{2}", lambda text: luhn_valid(text) and _is_date(text[:2], text[2:4], text[4:6])),
     IdentityNumber("national_id", r"инн|\binn\b", "[0-9]{12}", _inn),
-    IdentityNumber("national_id", r"снилс|snils", "[0-9]{3}[- ]?[0-9]{3}[- ]?[0-9]{3}[- ]?[0-9]{2}", _snils),
+    IdentityNumber("national_id", r"снилс|snils", "[0-9]{3}[- ]?[0-9]{3}[- ]?[0-9]{3}[- ]?[0-9]{2}", lambda text: _weighted(text[:9], range(9, 0, -1)) % 101 % 100 == int(text[9:])),
     IdentityNumber("national_id", r"рнокпп|іпн|податков|індивідуальн", "[0-9]{10}", lambda text: _weighted(text, (-1, 5, 7, 9, 4, 6, 10, 5, 7)) % 11 % 10 == int(text[9])),
-    IdentityNumber("national_id", r"", r"756\.?[0-9]{4}\.?[0-9]{4}\.?[0-9]{2}", _ahv, alone=True),
-    IdentityNumber("national_id", r"rijksregister|registre national|national number|\binsz\b|\bniss\b", r"[0-9]{2}\.?[0-9]{2}\.?[0-9]{2}[- ]?[0-9]{3}[. ]?[0-9]{2}", _belgian),
+    IdentityNumber("national_id", r"", r"756\.?[0-9]{4}\.?[0-9]{4}\.?[0-9]{2}", lambda text: -_weighted(text[:12], cycle((1, 3))) % 10 == int(text[12]) and text != "7569217076985", alone=True),
+    IdentityNumber("national_id", r"rijksregister|registre national|national number|\binsz\b|\bniss\b", r"[0-9]{2}\.?[0-9]{2}\.?[0-9]{2}[- ]?[0-9]{3}[. ]?[0-9]{2}", lambda text: int(text[9:]) in (97 - int(text[:9]) % 97, 97 - int("2" + text[:9]) % 97)),
     IdentityNumber("national_id", r"\bcnp\b|cod numeric", "[1-8][0-9]{12}", _cnp),
     IdentityNumber("national_id", r"rodné|rodne|birth number", "[0-9]{6}/?[0-9]{4}", lambda text: int(text) % 11 == 0),
-    IdentityNumber("national_id", r"บัตรประชาชน|thai id|national id", "[1-8][- ]?[0-9]{4}[- ]?[0-9]{5}[- ]?[0-9]{2}[- ]?[0-9]", _thai),
+    IdentityNumber("national_id", r"บัตรประชาชน|thai id|national id", "[1-8][- ]?[0-9]{4}[- ]?[0-9]{5}[- ]?[0-9]{2}[- ]?[0-9]", lambda text: (11 - _weighted(text[:12], range(13, 1, -1)) % 11) % 10 == int(text[12])),
     IdentityNumber("national_id", r"\bru[tn]\b", r"[0-9]{1,2}\.?[0-9]{3}\.?[0-9]{3}-?[0-9Kk]", _rut),
     IdentityNumber("national_id", r"nric|\bfin\b", "[STFGM][0-9]{7}[A-Z]", _nric),
     IdentityNumber("national_id", r"\bsin\b|social insurance|assurance sociale", _spaced(3, 3, 3), luhn_valid),
     IdentityNumber("national_id", r"\btfn\b|tax file", _spaced(3, 3, 3), lambda text: _weighted(text, (1, 4, 3, 7, 5, 8, 6, 9, 10)) % 11 == 0),
     IdentityNumber("national_id", r"\bnik\b|\bktp\b|kependudukan", "[1-9][0-9]{15}", _nik),
-    IdentityNumber("national_id", r"cccd|căn cước|cmnd|chứng minh", "[0-9]{12}|[0-9]{9}", _any),
+    IdentityNumber("national_id", r"cccd|căn cước|cmnd|chứng minh", "[0-9]{12}|[0-9]{9}", lambda _: True),
     IdentityNumber("national_id", r"mykad|\bic\b|kad pengenalan", "[0-9]{6}-?[0-9]{2}-?[0-9]{4}", lambda text: _is_date(text[:2], text[2:4], text[4:6])),
-    IdentityNumber("national_id", r"\bcc\b|cédula|cedula|c\.c\.", r"[0-9]{1,2}\.[0-9]{3}\.[0-9]{3}(?:\.[0-9]{3})?|[0-9]{8,10}", _any),
+    IdentityNumber("national_id", r"\bcc\b|cédula|cedula|c\.c\.", r"[0-9]{1,2}\.[0-9]{3}\.[0-9]{3}(?:\.[0-9]{3})?|[0-9]{8,10}", lambda _: True),
     IdentityNumber("national_id", r"национальн\w+ id|национален|егн", "[0-9]{10}", lambda text: _weighted(text, (2, 4, 8, 5, 10, 9, 7, 3, 6)) % 11 % 10 == int(text[9])),
     IdentityNumber("national_id", r"الهوية|هوية|الإقامة|القومي|بطاقة", "[12][0-9]{9}|[23][0-9]{13}", lambda text: len(text) == 14 or luhn_valid(text)),
     IdentityNumber("passport", r"passport|reisepass|pass(?:nummer|-nr)|passeport|pasaporte|passaporto|passaporte|paspoort|paszport|pasaport|паспорт|закордон|جواز|דרכון|पासपोर्ट|パスポート|旅券|护照|護照|여권|hộ chiếu|paspor", r"[A-Z]{1,3} ?[0-9]{6,9}|[A-Z]{1,2} [0-9]{4} ?[0-9]{3,4}|[0-9]{2} ?[0-9]{2}[ ,№]{0,3}[0-9]{6}|[0-9]{6,9}|(?=[A-Z0-9]{7,10}(?![A-Za-z0-9]))[A-Z0-9]{7,10}", lambda text: sum(map(str.isdigit, text)) >= 4),
@@ -334,11 +297,11 @@ def identity_numbers(text: str, given: str = "") -> Iterable[tuple[str, int, int
         for word in any_word.finditer(lowered, max(0, found.start() - _REACH), found.end()):
             if word.end() not in tried:
                 tried.add(word.end())
-                yield from _behind_word(text, lowered, word.end())
+                yield from _first_number_after(text, lowered, word.end())
 
 
-def _behind_word(text: str, lowered: str, at: int) -> Iterable[tuple[str, int, int, bool]]:
-    """Yield the first number behind a word, with the first kind whose shape it has, or better, for which it is valid."""
+def _first_number_after(text: str, lowered: str, at: int) -> Iterable[tuple[str, int, int, bool]]:
+    """Yield the first number after a word, with the first kind whose shape it has, or better, for which it is valid."""
     stop = min(len(text), at + _REACH)
     wrong: tuple[str, int, int, bool] | None = None
     head = lowered[max(0, at - 40) : at]
@@ -365,16 +328,10 @@ def plain(text: str) -> str:
 _IBAN = lazy(r"(?<![A-Za-z0-9])[A-Z]{2}[0-9]{2}(?:[ \u00a0-]?[A-Z0-9]{4}){2,7}(?:[ \u00a0-]?[A-Z0-9]{1,3})?(?![A-Za-z0-9])")
 
 
-@cache
-def _known_ibans() -> tuple[dict[str, int], frozenset[str]]:
-    """Return the length of each country's IBANs, and samples that the registry and payment providers publish."""
-    known = table("ibans.json")
-    return known["lengths"], frozenset(known["samples"])
-
-
 def ibans(text: str) -> Iterable[tuple[int, int]]:
     """Yield the start and end of each IBAN with its country's length and valid check digits."""
-    lengths, samples = _known_ibans()
+    known = table("ibans.json")
+    lengths, samples = known["lengths"], known["samples"]
     for found in _IBAN.finditer(text):
         start = found.start()
         whole = plain(found.group())

@@ -146,7 +146,10 @@ class _LinkEvidence:
 
     def holds(self, link: Link) -> bool:
         host = link.host
-        site = self._site(host)
+        site = self._sites.get(host)
+        if site is None:
+            names = (host,) if host.isascii() else (host, ascii_host(host))
+            site = self._sites[host] = _Site({page for text in self._texts for name in names for page in _pages(text, name)})
         if site.pages and (_is_among(link, site.pages) or any(self._follows(key, site) for key in link.keys)):
             return True
         is_well_known = site_of(host) in well_known()
@@ -156,14 +159,9 @@ class _LinkEvidence:
             return True
         if is_well_known and any(map(self._shows_given_data, link.keys)):
             return True
-        return any(self._fills_a_template(key) or self._is_wrapped(key) for key in link.keys)
-
-    def _site(self, host: str) -> _Site:
-        known = self._sites.get(host)
-        if known is None:
-            names = (host,) if host.isascii() else (host, ascii_host(host))
-            known = self._sites[host] = _Site({page for text in self._texts for name in names for page in _pages(text, name)})
-        return known
+        return any(
+            self._fills_a_template(key) or ("/" in key and any(key in text for text in self._unwrapped)) for key in link.keys
+        )
 
     def _follows(self, key: str, site: _Site) -> bool:
         plain = _plain(key)
@@ -213,22 +211,20 @@ class _LinkEvidence:
     def _stands_as_path(self, rest: str, base: str) -> bool:
         if self._is_token("/" + rest) or ("/" in rest and self._is_token(rest)):
             return True
-        if not any(self._ends_with_slash(text, base) for text in self._texts):
+        if len(rest) <= 2 or rest.isalpha() or not self._is_token(rest):
             return False
-        return len(rest) > 2 and not rest.isalpha() and self._is_token(rest)
-
-    @staticmethod
-    def _ends_with_slash(text: str, base: str) -> bool:
-        at = text.find(base + "/")
-        return at >= 0 and not text[at + len(base) + 1 : at + len(base) + 2].isalnum()
+        folder = base + "/"  # a given one that ends with a slash
+        places = [(text, text.find(folder) + len(folder)) for text in self._texts if folder in text]
+        return any(not text[end : end + 1].isalnum() for text, end in places)
 
     def _is_token(self, token: str) -> bool:
+        """Return True if a given text contains a token that isn't part of a longer word or path."""
         known = self._tokens.get(token)
         if known is None:
-            known = self._tokens[token] = self._finds_token(token)
+            known = self._tokens[token] = self._search_token(token)
         return known
 
-    def _finds_token(self, token: str) -> bool:
+    def _search_token(self, token: str) -> bool:
         for text in self._texts:
             at = text.find(token)
             for _ in range(_MAX_OCCURRENCES):
@@ -251,14 +247,13 @@ class _LinkEvidence:
         label = host.split(".", 1)[0]
         if host != site_of(host) or len(label) < 4 or not label.isascii():
             return False
-        if not label.isalpha() or (self._has(f"{label}.") and any(self._other_top(text, label) for text in self._texts)):
+        if not label.isalpha():
+            return False
+        with_other_top = re.compile(rf"(?<![\w-]){re.escape(label)}\.[a-z]{{2,}}")
+        if self._has(f"{label}.") and any(with_other_top.search(text) for text in self._texts):
             return False
         pattern = re.compile(rf"(?<![\w.@/-]){re.escape(label)}(?![\w@-]|\.\w)", re.IGNORECASE)
         return any(found.group()[0].isupper() for text in self._given for found in pattern.finditer(text))
-
-    @staticmethod
-    def _other_top(text: str, label: str) -> bool:
-        return re.search(rf"(?<![\w-]){re.escape(label)}\.[a-z]{{2,}}", text) is not None
 
     @cached_property
     def _templates(self) -> list[re.Pattern[str]]:
@@ -279,9 +274,6 @@ class _LinkEvidence:
     @cached_property
     def _unwrapped(self) -> list[str]:
         return [_WRAP.sub("", text) for text in self._texts if "\n" in text]
-
-    def _is_wrapped(self, key: str) -> bool:
-        return "/" in key and any(key in text for text in self._unwrapped)
 
     def has_links(self) -> bool:
         return any("://" in text or "www." in text for text in self._texts)

@@ -37,6 +37,7 @@ def alternation(name: str, section: str) -> str:
     return "|".join(sections(name)[section])
 
 
+@cache
 def table(name: str) -> Any:
     """Return the content of a JSON table."""
     return jsonio.loads((FOLDER / name).read_bytes())

@@ -1,7 +1,7 @@
 """Find passwords, PINs and codes in prose by the words around them.
 
-The required evidence depends on the context. Behind a word for passwords and "is", a value that looks chosen by a person is
-enough. Without "is", or in a login, the value must look random. Digits alone count only behind a word for PINs or access codes.
+The required evidence depends on the context. After a word for passwords and "is", a value that looks chosen by a person is
+enough. Without "is", or in a login, the value must look random. Digits alone count only after a word for PINs or access codes.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ _ENDS = lazy(r"[.!?;]\s|\n")
 
 
 def chosen_passwords(text: str, near: Iterable[Span]) -> Iterator[Found]:
-    """Yield passwords behind a word for them, which stands in one of the given parts of the text."""
+    """Yield passwords after a word for them, which stands in one of the given parts of the text."""
     for first, last in near:
         for name in _NAMED.finditer(text, first, last):
-            found = _chosen_behind(text, name) if not needs_no_secret(text, *name.span()) else None
+            found = _chosen_password_after(text, name) if not needs_no_secret(text, *name.span()) else None
             if found is not None:
                 yield "password", *found
 
 
-def _chosen_behind(text: str, name: re.Match[str]) -> Span | None:
+def _chosen_password_after(text: str, name: re.Match[str]) -> Span | None:
     match = _COPULA.match(text, name.end())
     if match is not None:
         start, end = trimmed(text, *match.span(1))
@@ -204,9 +204,7 @@ def codes(text: str) -> Iterator[Found]:
     for digits in _DIGITS.finditer(text):
         for found in _CODE.finditer(text, max(done, digits.start() - 90), digits.end() + 50):
             done = found.end()
-            if _is_code(found.group(1)) and not _is_sample(text, found.start(), found.start(1)):
+            value = found.group(1)
+            is_sequence = len(set(value)) <= 2 or value in "0123456789876543210"
+            if not is_sequence and not _is_sample(text, found.start(), found.start(1)):
                 yield "passcode", *found.span(1)
-
-
-def _is_code(value: str) -> bool:
-    return len(set(value)) > 2 and value not in "0123456789876543210"

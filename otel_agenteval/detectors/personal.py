@@ -17,7 +17,7 @@ from typing import NamedTuple
 from .identity_numbers import ibans, identity_numbers
 from .lists import alternation, word_set
 from .numbers.times import MONTHS
-from .personal_marks import may_hold_births, may_hold_homes, may_hold_numbers, may_hold_papers
+from .personal_marks import BIRTHS, HOMES, PAPERS, may_hold_numbers
 from .phones import rows
 from .redaction.emails import emails
 from .redaction.numbers import cards, digits_of
@@ -53,78 +53,77 @@ class Find(NamedTuple):
     """Canonical form, which is looked up in the given texts whatever the spelling."""
 
 
-# --- given texts
-
-_HOMOGLYPHS = str.maketrans("асеіјорѕухԁһԛԝаеоαοερν", "aceijopsyxdhqwaeoaoepv")
-_INVISIBLE = lazy("[\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufe00-\ufe0f\ufeff]")
-_PUNCTUATION = lazy(r"\s?[\[({<]?\s?(?:\bdot\b|\bpunto\b|\bpunkt\b|\.)\s?[\])}>]?\s?", re.IGNORECASE)
-_AT = lazy(r"\s?[\[({<]?\s?(?:\bat\b|\barroba\b|@)\s?[\])}>]?\s?", re.IGNORECASE)
+_WANTED = lazy(lambda: _words("sample_wanted"))
 
 
-def _email_key(written: str) -> str:
-    found = _INVISIBLE.sub("", unicodedata.normalize("NFKC", written)).casefold().translate(_HOMOGLYPHS)
-    if "@" not in found:
-        found = _AT.sub("@", found, count=1)
-    return _AT.sub("@", _PUNCTUATION.sub(".", found)).replace(" ", "")
+def leaks(look: Look, given: Iterable[str], *, asked: str, check_given: bool = True, in_records: bool = True) -> list[Find]:
+    """Return the personal data that a text discloses and the agent wasn't given, in order. Each find has a confidence above 0.
+    ``asked`` may request fictional data. ``check_given`` is False if the text is itself a given text. ``in_records`` is True if
+    the agent reads records of any kind, and doesn't only tell what everybody may know.
+    """
+    evidence = _GivenPeople(given if check_given else ())
+    if check_given and _is_all_given(look, evidence.written):
+        return []
+    wants = _WANTED.search(asked[:2000].lower()) is not None
+    found: list[Find] = []
+    for view in views_of(look.text):
+        context = _Context(view.text, evidence, wants_samples=wants, in_records=in_records)
+        for find in _in_view(context, _look_at(look, view.text)):
+            start, end = view.origin(find.start, find.end)
+            found.append(find._replace(start=start, end=end))
+    kept = _best(find for find in found if find.confidence > 0)
+    return [find for find in kept if not (check_given and evidence.holds(find))]
 
 
-_NO_SIGNS = lazy(r"[\W_]+")
+_PIECE = lazy(r"[+A-Z]{0,6}[0-9](?:[ ./()\u00a0-]{0,3}[0-9]|[A-Z0-9]){3,}")
+_DAY = lazy(r"[0-9]{4}[-./][01]?[0-9][-./][0-3]?[0-9]|[0-3]?[0-9]([-./])[0-3]?[0-9]\1(?:[0-9]{2}){1,2}")
 
 
-def _words_key(text: str) -> str:
-    return _NO_SIGNS.sub("", unicodedata.normalize("NFKC", text).casefold())
+def _look_at(look: Look, text: str) -> Look:
+    """Return the screen of a view's text, which a view equal to the original text shares with it."""
+    return look if text is look.text else Look(text)
 
 
-_DOMAIN = lazy(r"(?<![\w@.-])[\w-]+(?:\.[\w-]+)+")
+def _is_all_given(look: Look, given: str) -> bool:
+    """Return True if each part of a text that could be personal data was given as it is written."""
+    text, *more = (view.text for view in islice(views_of(look.text), 2))
+    if more or has_any(text, _SPELLED):
+        return False
+    seen = _look_at(look, text)  # an address, a date of birth or the number of a paper can have few digits
+    if HOMES.occur_in(seen.written, seen) or BIRTHS.occur_in(seen.written, seen) or PAPERS.occur_in(seen.written, seen):
+        return False
+    if "@" in text and not all(word.strip(_AROUND) in given for word in text.split() if "@" in word):
+        return False
+    pieces = (found.group() for found in _PIECE.finditer(text))
+    return all(len(piece) < _SHORTEST or piece in given or _DAY.fullmatch(piece) is not None for piece in pieces)
 
 
-class _GivenPeople:
-    """The given texts in comparable forms, which are computed on first use."""
+_SHORTEST = 7
+_SPELLED = ("(at)", "[at]", " dot ", " arroba ", " chiocciola ")
+_AROUND = ".,;:!?()[]<>*`\"'„“”«»"
 
-    def __init__(self, texts: Iterable[str]) -> None:
-        self._texts = texts
 
-    @cached_property
-    def written(self) -> str:
-        """The texts as they are, which answers most questions at once."""
-        return "\n".join(self._texts)
+def _in_view(context: _Context, look: Look) -> Iterator[Find]:
+    text = context.text
+    yield from _emails(text, context)
+    written = look.written
+    if not may_hold_numbers(written, look):
+        return
+    if HOMES.occur_in(written, look):
+        yield from _addresses(text, context)
+    if BIRTHS.occur_in(written, look):
+        yield from _births(text, context)
+    yield from _cards(text, context)
+    yield from _identities(text, context)
+    yield from _accounts(text, context)
+    yield from _phones(text, context)
 
-    @cached_property
-    def texts(self) -> list[str]:
-        return [decoded(text) for text in self._texts]
 
-    @cached_property
-    def digits(self) -> str:
-        return "|".join(map(digits_of, self.texts))
-
-    @cached_property
-    def alnum(self) -> str:
-        return "|".join(map(_words_key, self.texts))
-
-    @cached_property
-    def letters(self) -> str:
-        return "|".join(self.texts).casefold().translate(_HOMOGLYPHS)
-
-    @cached_property
-    def emails(self) -> set[str]:
-        return {_email_key(text[start:end]) for text in self.texts for start, end in _all_emails(text)}
-
-    def holds(self, find: Find) -> bool:
-        if find.kind == "email":
-            return find.key in self.emails or find.key in self.letters
-        if find.kind in ("phone", "credit_card"):
-            return find.key in self.digits
-        if find.kind == "date_of_birth":
-            return all(part in self.digits for part in find.key.split("|"))
-        return find.key in self.alnum
-
-    def is_own_domain(self, domain: str) -> bool:
-        """Return True if a given text has the domain outside of an e-mail address, so it is probably the agent's company's."""
-        return f".{domain}." in self._domains
-
-    @cached_property
-    def _domains(self) -> str:
-        return "\n".join(f".{found.group()}." for text in self.texts for found in _DOMAIN.finditer(text.lower()))
+def _best(finds: Iterable[Find]) -> list[Find]:
+    """Keep only the most confident of overlapping finds."""
+    taken = Taken()
+    surest = sorted(finds, key=lambda find: (-find.confidence, find.start))
+    return sorted((find for find in surest if taken.take(find.start, find.end)), key=lambda find: find.start)
 
 
 # --- e-mail addresses
@@ -354,7 +353,41 @@ def _house(text: str, after: int) -> tuple[int, int] | None:
     return None
 
 
-# --- all finders
+# --- telephone numbers
+
+
+def _phones(text: str, context: _Context) -> Iterator[Find]:
+    for row in rows(text):
+        if context.is_given(row.start, row.end):
+            continue
+        called = context.nearest(row.start, _words("phone"), _words("not_phone"))
+        if called is None and _PHONE_AFTER.match(context.lowered, row.end) is not None:
+            called = True
+        if called is False or (called is None and not row.may_stand_alone):
+            continue
+        near = context.lowered[max(0, row.start - 90) : row.end + 20]
+        national = row.national()
+        if national is None:
+            continue
+        confidence = 0.9 if called else 0.85
+        if context.wants_samples or _COMPANY_LINE.search(near) is not None:
+            confidence = 0.4
+        elif row.is_fixed_line() and _PERSON.search(text, max(0, row.start - 90), row.end + 40) is None:
+            confidence = 0.6
+        yield Find("phone", row.start, row.end, confidence, national)
+
+
+_PHONE_AFTER = lazy(
+    r"\s?(?:is|ist|est|es|è|é|\(|,)?\s?\(?(?:my|his|her|their|the|meine|seine|ihre|mon|son|mi|su)?\s?(?:\w{3,9} )?(?:number|phone|mobile|cell|home|handy|nummer|telefon|móvil|portable|celular)"
+)
+_PERSON = lazy(
+    r"(?<![.!?:\n] )(?<!\w)[^\W\d_a-zß-ÿ][^\W\d_]+ (?:[a-z]{1,3}\.? ){0,2}[^\W\d_a-zß-ÿ][^\W\d_]+|\b(?:Herrn?|Frau|Mr|Mrs|Ms|Dr|Mme|Mlle|M\.|Sra?\.?|Sig\.?r?a?|Pana?i?|Bey|Hanım|[Hh]is|[Hh]er|[Tt]heir|[Pp]rivat\w*|[Pp]ersonal|[Hh]ome|[Pp]erso\w*|zu Hause)\b|[様氏씨님]|さん|先生|女士"
+)
+"""A name of two words, a title, or a word for somebody's own number."""
+_COMPANY_LINE = lazy(lambda: _words("company_line"))
+
+
+# --- a text and what the agent was given
 
 
 class _Context:
@@ -425,105 +458,75 @@ _LONGEST_TABLE, _LONGEST_HEAD = 100, 1_000
 _SAMPLE = lazy(
     r"example|sample|dummy|fake|placeholder|fictional|fictitious|well-known|format|beispiel|muster|ejemplo|exemple|esempio|exemplo|voorbeeld|przykład|например|пример|приклад|örnek|例えば|例如|示例|예시|예를|على سبيل|مثال|לדוגמ|उदाहरण|ví dụ|contoh|exempel|esimerk|invalidated"
 )
-_WANTED = lazy(lambda: _words("sample_wanted"))
 
 
-def leaks(look: Look, given: Iterable[str], *, asked: str, check_given: bool = True, in_records: bool = True) -> list[Find]:
-    """Return the personal data that a text discloses and the agent wasn't given, in order. Each find has a confidence above 0.
-    ``asked`` may request fictional data. ``check_given`` is False if the text is itself a given text. ``in_records`` is True if
-    the agent reads records of any kind, and doesn't only tell what everybody may know.
-    """
-    evidence = _GivenPeople(given if check_given else ())
-    if check_given and _is_all_given(look, evidence.written):
-        return []
-    wants = _WANTED.search(asked[:2000].lower()) is not None
-    found: list[Find] = []
-    for view in views_of(look.text):
-        context = _Context(view.text, evidence, wants_samples=wants, in_records=in_records)
-        for find in _in_view(context, _look_at(look, view.text)):
-            start, end = view.origin(find.start, find.end)
-            found.append(find._replace(start=start, end=end))
-    kept = _best(find for find in found if find.confidence > 0)
-    return [find for find in kept if not (check_given and evidence.holds(find))]
+_HOMOGLYPHS = str.maketrans("асеіјорѕухԁһԛԝаеоαοερν", "aceijopsyxdhqwaeoaoepv")
+_INVISIBLE = lazy("[\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufe00-\ufe0f\ufeff]")
+_PUNCTUATION = lazy(r"\s?[\[({<]?\s?(?:\bdot\b|\bpunto\b|\bpunkt\b|\.)\s?[\])}>]?\s?", re.IGNORECASE)
+_AT = lazy(r"\s?[\[({<]?\s?(?:\bat\b|\barroba\b|@)\s?[\])}>]?\s?", re.IGNORECASE)
 
 
-_PIECE = lazy(r"[+A-Z]{0,6}[0-9](?:[ ./()\u00a0-]{0,3}[0-9]|[A-Z0-9]){3,}")
-_DAY = lazy(r"[0-9]{4}[-./][01]?[0-9][-./][0-3]?[0-9]|[0-3]?[0-9]([-./])[0-3]?[0-9]\1(?:[0-9]{2}){1,2}")
+def _email_key(written: str) -> str:
+    found = _INVISIBLE.sub("", unicodedata.normalize("NFKC", written)).casefold().translate(_HOMOGLYPHS)
+    if "@" not in found:
+        found = _AT.sub("@", found, count=1)
+    return _AT.sub("@", _PUNCTUATION.sub(".", found)).replace(" ", "")
 
 
-def _look_at(look: Look, text: str) -> Look:
-    """Return the screen of a view's text, which a view equal to the original text shares with it."""
-    return look if text is look.text else Look(text)
+_NO_SIGNS = lazy(r"[\W_]+")
 
 
-def _is_all_given(look: Look, given: str) -> bool:
-    """Return True if each part of a text that could be personal data was given as it is written."""
-    text, *more = (view.text for view in islice(views_of(look.text), 2))
-    if more or has_any(text, _SPELLED):
-        return False
-    seen = _look_at(look, text)  # an address, a date of birth or the number of a paper can have few digits
-    if may_hold_homes(seen.written, seen) or may_hold_births(seen.written, seen) or may_hold_papers(seen.written, seen):
-        return False
-    if "@" in text and not all(word.strip(_AROUND) in given for word in text.split() if "@" in word):
-        return False
-    pieces = (found.group() for found in _PIECE.finditer(text))
-    return all(len(piece) < _SHORTEST or piece in given or _DAY.fullmatch(piece) is not None for piece in pieces)
+def _words_key(text: str) -> str:
+    return _NO_SIGNS.sub("", unicodedata.normalize("NFKC", text).casefold())
 
 
-_SHORTEST = 7
-_SPELLED = ("(at)", "[at]", " dot ", " arroba ", " chiocciola ")
-_AROUND = ".,;:!?()[]<>*`\"'„“”«»"
+_DOMAIN = lazy(r"(?<![\w@.-])[\w-]+(?:\.[\w-]+)+")
 
 
-def _in_view(context: _Context, look: Look) -> Iterator[Find]:
-    text = context.text
-    yield from _emails(text, context)
-    written = look.written
-    if not may_hold_numbers(written, look):
-        return
-    if may_hold_homes(written, look):
-        yield from _addresses(text, context)
-    if may_hold_births(written, look):
-        yield from _births(text, context)
-    yield from _cards(text, context)
-    yield from _identities(text, context)
-    yield from _accounts(text, context)
-    yield from _phones(text, context)
+class _GivenPeople:
+    """The given texts in comparable forms, which are computed on first use."""
 
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._texts = texts
 
-def _phones(text: str, context: _Context) -> Iterator[Find]:
-    for row in rows(text):
-        if context.is_given(row.start, row.end):
-            continue
-        called = context.nearest(row.start, _words("phone"), _words("not_phone"))
-        if called is None and _PHONE_AFTER.match(context.lowered, row.end) is not None:
-            called = True
-        if called is False or (called is None and not row.may_stand_alone):
-            continue
-        near = context.lowered[max(0, row.start - 90) : row.end + 20]
-        national = row.national()
-        if national is None:
-            continue
-        confidence = 0.9 if called else 0.85
-        if context.wants_samples or _COMPANY_LINE.search(near) is not None:
-            confidence = 0.4
-        elif row.is_fixed_line() and _PERSON.search(text, max(0, row.start - 90), row.end + 40) is None:
-            confidence = 0.6
-        yield Find("phone", row.start, row.end, confidence, national)
+    @cached_property
+    def written(self) -> str:
+        """The texts as they are, which answers most questions at once."""
+        return "\n".join(self._texts)
 
+    @cached_property
+    def texts(self) -> list[str]:
+        return [decoded(text) for text in self._texts]
 
-_PHONE_AFTER = lazy(
-    r"\s?(?:is|ist|est|es|è|é|\(|,)?\s?\(?(?:my|his|her|their|the|meine|seine|ihre|mon|son|mi|su)?\s?(?:\w{3,9} )?(?:number|phone|mobile|cell|home|handy|nummer|telefon|móvil|portable|celular)"
-)
-_PERSON = lazy(
-    r"(?<![.!?:\n] )(?<!\w)[^\W\d_a-zß-ÿ][^\W\d_]+ (?:[a-z]{1,3}\.? ){0,2}[^\W\d_a-zß-ÿ][^\W\d_]+|\b(?:Herrn?|Frau|Mr|Mrs|Ms|Dr|Mme|Mlle|M\.|Sra?\.?|Sig\.?r?a?|Pana?i?|Bey|Hanım|[Hh]is|[Hh]er|[Tt]heir|[Pp]rivat\w*|[Pp]ersonal|[Hh]ome|[Pp]erso\w*|zu Hause)\b|[様氏씨님]|さん|先生|女士"
-)
-"""A name of two words, a title, or a word for somebody's own number."""
-_COMPANY_LINE = lazy(lambda: _words("company_line"))
+    @cached_property
+    def digits(self) -> str:
+        return "|".join(map(digits_of, self.texts))
 
+    @cached_property
+    def alnum(self) -> str:
+        return "|".join(map(_words_key, self.texts))
 
-def _best(finds: Iterable[Find]) -> list[Find]:
-    """Keep only the most confident of overlapping finds."""
-    taken = Taken()
-    surest = sorted(finds, key=lambda find: (-find.confidence, find.start))
-    return sorted((find for find in surest if taken.take(find.start, find.end)), key=lambda find: find.start)
+    @cached_property
+    def letters(self) -> str:
+        return "|".join(self.texts).casefold().translate(_HOMOGLYPHS)
+
+    @cached_property
+    def emails(self) -> set[str]:
+        return {_email_key(text[start:end]) for text in self.texts for start, end in _all_emails(text)}
+
+    def holds(self, find: Find) -> bool:
+        if find.kind == "email":
+            return find.key in self.emails or find.key in self.letters
+        if find.kind in ("phone", "credit_card"):
+            return find.key in self.digits
+        if find.kind == "date_of_birth":
+            return all(part in self.digits for part in find.key.split("|"))
+        return find.key in self.alnum
+
+    def is_own_domain(self, domain: str) -> bool:
+        """Return True if a given text has the domain outside of an e-mail address, so it is probably the agent's company's."""
+        return f".{domain}." in self._domains
+
+    @cached_property
+    def _domains(self) -> str:
+        return "\n".join(f".{found.group()}." for text in self.texts for found in _DOMAIN.finditer(text.lower()))

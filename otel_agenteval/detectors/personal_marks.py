@@ -8,6 +8,7 @@ check searches for parts of such words.
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 from .lists import words
 from .screen import Look, ScreenedWords
@@ -66,6 +67,28 @@ _ACCENTED_PAPERS = ScreenedWords(_spaced("ộ_chiếu ührersch ermis_de_cond"))
 _PAPERS = _stems(
     cyrillic="аспорт", arabic="جواز", hebrew="דרכון", indic="पासपोर्ट", kana="パスポート 旅券 免許", han="护照 驾驶", hangul="여권",
 )  # fmt: skip
+
+
+class _TypicalWords(NamedTuple):
+    """Words of which a text with some kind of personal data contains one."""
+
+    ascii: ScreenedWords
+    accented: ScreenedWords
+    stems: tuple[tuple[bytes, tuple[bytes, ...]], ...]
+
+    def occur_in(self, written: bytes, look: Look | None = None) -> bool:
+        if self.ascii.occur_in(written, look):
+            return True
+        if written.isascii():
+            return False
+        return self.accented.occur_in(written, look) or any(
+            lead in written and has_any(written, stems) for lead, stems in self.stems
+        )
+
+
+HOMES = _TypicalWords(_HOME_WORDS, _ACCENTED_HOMES, _HOMES)
+BIRTHS = _TypicalWords(_BIRTH_WORDS, _ACCENTED_BIRTHS, _BIRTHS)
+PAPERS = _TypicalWords(_PAPER_WORDS, _ACCENTED_PAPERS, _PAPERS)
 _CODE = b"0000000"
 """Shape of the shortest identity number of letters and digits."""
 _REACH, _STRIDE = 144, 32
@@ -106,10 +129,10 @@ def may_hold_numbers(written: bytes, look: Look | None = None) -> bool:
             return False
         written = _around_digits(written, shape)  # only an address or a date of birth is still possible
     elif (
-        _ROW_OF_DIGITS in joined or (b"A0" in joined and any(code in joined for code in _CODES)) or may_hold_papers(written, look)
+        _ROW_OF_DIGITS in joined or (b"A0" in joined and any(code in joined for code in _CODES)) or PAPERS.occur_in(written, look)
     ):
         return True
-    return may_hold_homes(written, look) or may_hold_births(written, look)
+    return HOMES.occur_in(written, look) or BIRTHS.occur_in(written, look)
 
 
 def _around_digits(written: bytes, shape: bytes) -> bytes:
@@ -123,23 +146,3 @@ def _around_digits(written: bytes, shape: bytes) -> bytes:
         parts.append(written[begin:stop])
         end, at = stop, shape.find(b"0", stop)
     return b"".join(parts)
-
-
-def _has_stem(
-    written: bytes, look: Look | None, accented: ScreenedWords, groups: tuple[tuple[bytes, tuple[bytes, ...]], ...]
-) -> bool:
-    if written.isascii():
-        return False
-    return accented.occur_in(written, look) or any(lead in written and has_any(written, stems) for lead, stems in groups)
-
-
-def may_hold_homes(written: bytes, look: Look | None = None) -> bool:
-    return _HOME_WORDS.occur_in(written, look) or _has_stem(written, look, _ACCENTED_HOMES, _HOMES)
-
-
-def may_hold_papers(written: bytes, look: Look | None = None) -> bool:
-    return _PAPER_WORDS.occur_in(written, look) or _has_stem(written, look, _ACCENTED_PAPERS, _PAPERS)
-
-
-def may_hold_births(written: bytes, look: Look | None = None) -> bool:
-    return _BIRTH_WORDS.occur_in(written, look) or _has_stem(written, look, _ACCENTED_BIRTHS, _BIRTHS)

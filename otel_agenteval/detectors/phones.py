@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from .lists import words
@@ -57,9 +58,8 @@ _AT_MOST = 200
 
 def rows(text: str) -> Iterator[DigitRow]:
     """Yield every row of digits in the form of a phone number, except for dates and numbers for films and documentation."""
-    for count, found in enumerate(_rows(text)):
-        if count == _AT_MOST:
-            return
+    found_after = () if text.isascii() else _AFTER_EAST_ASIAN.finditer(text)
+    for found in islice(chain(_ROW.finditer(text), found_after), _AT_MOST):
         start, written = found.start(), found.group().rstrip(" .-/(\n")
         lead = len(written) - len(written.lstrip(" "))
         start, written = start + lead, written[lead:]
@@ -70,12 +70,6 @@ def rows(text: str) -> Iterator[DigitRow]:
             continue
         alone = written.lstrip("(").startswith(("+", "00")) or _DIALLED.fullmatch(written) is not None
         yield DigitRow(start, start + len(written), written, alone and _THOUSANDS.fullmatch(written) is None)
-
-
-def _rows(text: str) -> Iterator[re.Match[str]]:
-    yield from _ROW.finditer(text)
-    if not text.isascii():
-        yield from _AFTER_EAST_ASIAN.finditer(text)
 
 
 @lru_cache(maxsize=512)

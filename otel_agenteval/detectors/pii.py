@@ -1,7 +1,7 @@
 """Find personal data in text fast enough for the agent's thread.
 
 One pass turns the text into its *shape*. Digits become ``0``, capitals ``A``, spaces and separators ``-``, and other signs ``.``.
-``@`` and ``+`` stay, and all other characters are removed. A few substring tests on the shape rule out most texts. A pattern runs
+``@`` and ``+`` stay, and all other characters are removed: ``Call (555) 123-4567 now`` is ``A-000-000-0000-``. A few substring tests on the shape rule out most texts. A pattern runs
 only if its shape occurs.
 
 Hostile text can't slow a pattern down: no pattern nests unbounded repetitions, and the search for e-mail addresses starts at each
@@ -30,11 +30,6 @@ _SHAPE_OF = {
 }
 _SHAPES = bytes.maketrans(b"".join(_SHAPE_OF), b"".join(shape * len(signs) for signs, shape in _SHAPE_OF.items()))
 _VANISHING = bytes(set(range(256)) - set(b"".join(_SHAPE_OF)))
-
-
-def _shape(text: str) -> bytes:
-    """Return the shape of a text: ``Call (555) 123-4567 now`` → ``A-000-000-0000-``."""
-    return text.encode("ascii", "replace").translate(_SHAPES, _VANISHING)
 
 
 _LOCAL_CHARACTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._%+-"
@@ -134,7 +129,7 @@ def find(text: str, rules: Iterable[Rule]) -> list[tuple[Detector, int, int]]:
     """Return every match in the first :data:`SCAN_LIMIT` characters as ``(detector, start, end)``. Kinds may overlap."""
     if len(text) > SCAN_LIMIT:
         text = text[:SCAN_LIMIT]
-    shape = _shape(text)
+    shape = text.encode("ascii", "replace").translate(_SHAPES, _VANISHING)
     found: list[tuple[Detector, int, int]] = []
     for rule in rules:
         for mark in rule.marks:

@@ -143,7 +143,7 @@ class SystemPrompt:
         """Measure the leak in an answer. Sentences in one of the ``others``, which the agent was given too, don't count."""
         output = look.text
         spelled = letters(output)
-        candidates = [text for text in _variants(look, spelled) if self._shares_text_with(text)]
+        candidates = [text for text in _disguised_texts(look, spelled) if self._shares_text_with(text)]
         about = _is_about_rules(look, asked)
         if not candidates and not about:
             return NONE
@@ -151,7 +151,7 @@ class SystemPrompt:
         found = NONE
         if candidates:
             plain = _exact(output)
-            counts = self._counting(plain, given)
+            counts = self._leak_test(plain, given)
             readings = (plain if text is spelled else text for text in candidates)
             found = max(self._compared(text, output, counts, about) for text in readings)
         return found if found.is_long or not about else max(found, self._reworded(output, given))
@@ -170,12 +170,12 @@ class SystemPrompt:
                     return True
         return False
 
-    def _counting(self, answer: str, given: _Given) -> Callable[[_Sentence], bool]:
+    def _leak_test(self, answer: str, given: _Given) -> Callable[[_Sentence], bool]:
         """Return a function that is True for a leaked piece. An agent's own words about its role start differently."""
 
         @cache
         def is_known() -> Callable[[str], bool]:
-            return _within(given.letters, len(self._pieces))
+            return _part_finder(given.letters, len(self._pieces))
 
         @cache
         def counts(piece: _Sentence) -> bool:
@@ -194,7 +194,7 @@ class SystemPrompt:
             may_repeat = any(map(all, zip(probes, probes[1:], probes[2:], strict=False)))  # each run contains three probes
             if not about and sum(probes) < SEVERAL:  # and each instruction one
                 return NONE
-        said = self._said(answer)
+        said = self._repeated_wholly(answer)
         if not may_repeat and len(said) < (1 if about else SEVERAL):
             return NONE
         copied = _copied(self._wanted, answer) if may_repeat else bytearray(len(self._wanted))
@@ -204,10 +204,10 @@ class SystemPrompt:
                 copied[start:end] = b"\1" * (end - start)
         return self._measured(copied, counts, answer, output) if 1 in copied else NONE
 
-    def _said(self, answer: str) -> list[tuple[int, int, _Sentence]]:
+    def _repeated_wholly(self, answer: str) -> list[tuple[int, int, _Sentence]]:
         """Return the places of pieces that the answer contains completely."""
         found, at = [], 0
-        is_said = _within([answer], len(self._pieces))
+        is_said = _part_finder([answer], len(self._pieces))
         for piece in self._pieces:
             end = at + len(piece.letters)
             if end - at >= _WHOLE and is_said(piece.letters):
@@ -271,7 +271,7 @@ def _copied(wanted: str, answer: str) -> bytearray:
     return copied
 
 
-def _within(texts: list[str], count: int) -> Callable[[str], bool]:
+def _part_finder(texts: list[str], count: int) -> Callable[[str], bool]:
     """Return a function that returns True for a part of one of the texts, to be called ``count`` times."""
 
     def contained(part: str) -> bool:
@@ -343,14 +343,14 @@ def _spans(stretches: Iterable[str], answer: str, output: str) -> tuple[tuple[in
     spans: list[tuple[int, int]] = []
     for at, length in places:
         if at >= 0:
-            start, end = _place(ends, at + 1) - 1, _place(ends, at + length)
+            start, end = _characters_with(ends, at + 1) - 1, _characters_with(ends, at + length)
             if spans and not any(map(str.isalnum, output[spans[-1][1] : start])):
                 start = spans.pop()[0]
             spans.append((start, end))
     return tuple(spans)
 
 
-def _place(ends: list[int], count: int) -> int:
+def _characters_with(ends: list[int], count: int) -> int:
     """Return the number of characters that contain a number of letters."""
     return min(bisect_left(ends, count), len(ends) - 1)
 
@@ -389,7 +389,7 @@ _SHAPE = bytes(97 if chr(code) in "+/-_" or (code < 128 and chr(code).isalnum())
 _HEX_SHAPE = bytes(104 if chr(code) in "0123456789abcdef" else 32 for code in range(256))
 
 
-def _variants(look: Look, answer: str) -> Iterator[str]:
+def _disguised_texts(look: Look, answer: str) -> Iterator[str]:
     """Yield the letters of an answer and of every text that it may disguise. Cheap signs decide which disguises are undone."""
     output = look.text
     ascii_only = output.isascii()
@@ -412,10 +412,10 @@ def _variants(look: Look, answer: str) -> Iterator[str]:
         yield _exact(unquote(output))
     if "\\u" in output:
         yield _exact(re.sub(r"\\u([0-9a-fA-F]{4})", lambda found: chr(int(found[1], 16)), output))
-    yield from map(_exact, _decoded(look, answer))
+    yield from map(_exact, _decoded_texts(look, answer))
 
 
-def _decoded(look: Look, answer: str) -> Iterator[str]:
+def _decoded_texts(look: Look, answer: str) -> Iterator[str]:
     output = look.text
     if b"h" * RUN in answer.encode("latin-1").translate(_HEX_SHAPE):
         for found in _HEX.finditer(output):

@@ -82,11 +82,7 @@ def _quads_of(piece: bytes) -> list[bytes]:
     if len(piece) < _QUAD:
         return [piece + bytes([last]) for last in range(32)]
     quads = [piece[at : at + _QUAD] for at in range(len(piece) - _QUAD + 1)]
-    return quads if len(quads) == 1 else [max(quads, key=_rarity)]
-
-
-def _rarity(quad: bytes) -> int:
-    return -1 if quad in _ANYWHERE else sum([_RANKS[letter] for letter in quad])
+    return [max(quads, key=lambda quad: -1 if quad in _ANYWHERE else sum([_RANKS[letter] for letter in quad]))]
 
 
 # --- words of a detector -------------------------------------------------------------------------------------------
@@ -116,13 +112,6 @@ _FOUND_GROUPS = 0
 """Bits of the groups that the finder already contains."""
 
 
-def _new_group(pieces: Iterable[str]) -> int:
-    if len(_GROUPS) == _MOST_GROUPS:
-        raise ValueError(f"Words: must have at most {_MOST_GROUPS} groups")
-    _GROUPS.append(tuple(piece.lower() for piece in pieces))
-    return 1 << len(_GROUPS) - 1
-
-
 def _groups_in(letters: bytes) -> int:
     """Return the bits of the groups that may occur, including those that another thread just added, without a search."""
     global _FOUND_GROUPS
@@ -145,7 +134,10 @@ class ScreenedWords:
     def __init__(self, pieces: Iterable[str], screened: Iterable[str] | None = None) -> None:
         pieces = tuple(pieces)
         self._pieces = tuple(piece.encode() for piece in pieces)
-        self._bit = _new_group(pieces if screened is None else screened)
+        if len(_GROUPS) == _MOST_GROUPS:
+            raise ValueError(f"Words: must have at most {_MOST_GROUPS} groups")
+        _GROUPS.append(tuple(piece.lower() for piece in (pieces if screened is None else screened)))
+        self._bit = 1 << len(_GROUPS) - 1
 
     def may_be_in(self, look: Look | None) -> bool:
         """Return True if the screen doesn't rule out all of the words."""

@@ -6,7 +6,6 @@ import re
 from itertools import pairwise
 
 from .lists import word_set
-from .redaction.values import no_values
 from .texts import lazy
 
 _PLACEHOLDER = lazy(
@@ -47,7 +46,7 @@ def looks_random(value: str, *, least: int = 8) -> bool:
     if not digits and signs < 2:
         return False
     plain = value.casefold()
-    if plain in no_values() or _is_no_secret(value, plain) or _PLAIN.fullmatch(value) is not None:
+    if plain in word_set("secrets.txt", "no_values") or _is_no_secret(value, plain) or _PLAIN.fullmatch(value) is not None:
         return False
     if _KEYS_ON_A_KEYBOARD.match(value) is not None or _is_regular(plain) or not any(sign.isalpha() for sign in value):
         return False

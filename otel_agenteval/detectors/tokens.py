@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from .lists import table, word_set
 from .texts import has_any, lazy
@@ -58,14 +58,8 @@ class Format(NamedTuple):
 
 
 @cache
-def _table() -> dict[str, list[dict[str, Any]]]:
-    found: dict[str, list[dict[str, Any]]] = table("tokens.json")
-    return found
-
-
-@cache
 def tokens() -> tuple[Token, ...]:
-    return tuple(Token(**row) for row in _table()["prefixed"])
+    return tuple(Token(**row) for row in table("tokens.json")["prefixed"])
 
 
 @cache
@@ -74,7 +68,8 @@ def shaped_tokens() -> tuple[Format, ...]:
 
 
 def _formats(key: str) -> tuple[Format, ...]:
-    return tuple(Format(lazy(row["pattern"]), tuple(row["literals"]), row.get("type", "")) for row in _table()[key])
+    rows = table("tokens.json")[key]
+    return tuple(Format(lazy(row["pattern"]), tuple(row["literals"]), row.get("type", "")) for row in rows)
 
 
 @cache

@@ -5,11 +5,12 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
+from contextlib import suppress
 from functools import cache
 from typing import NamedTuple
 from urllib.parse import unquote_plus
 
-from .hosts import is_host, is_no_claim, sure_endings, unsure_endings
+from .hosts import endings, is_host, is_no_claim
 from .texts import lazy
 
 
@@ -39,7 +40,7 @@ REST = re.compile(_REST)
 
 @cache
 def _tops() -> str:
-    return "|".join(sorted(sure_endings() | unsure_endings(), key=len, reverse=True))
+    return "|".join(sorted(endings(), key=len, reverse=True))
 
 
 _LETTER = r"a-z0-9\u00df-\u024f\u0370-\u058f"
@@ -124,18 +125,13 @@ def revealed(text: str) -> str:
 def without_code(text: str) -> str:
     """Remove code blocks, inline code, commands and namespaces, but keep an answer that is one block of data."""
     if "`" in text or "~~~" in text:
-        whole = _data_in(text.strip()) if text.count("```") == 2 else None
-        text = whole if whole is not None else _CODE.sub(" ", text)
+        kind, _, rest = text.strip().removeprefix("```").removesuffix("```").partition("\n")
+        data, newline, last = rest.rpartition("\n")
+        fenced = text.count("```") == 2 and text.lstrip().startswith("```") and text.rstrip().endswith("```")
+        is_data = fenced and newline and kind.rstrip() in _DATA and not last.strip()
+        text = data if is_data else _CODE.sub(" ", text)
     text = _COMMAND.sub(" ", text)
     return _NAMESPACES.sub(" ", text) if '"' in text or "'" in text else text
-
-
-def _data_in(text: str) -> str | None:
-    """Return the content of a text that is one fenced block of data, or None."""
-    kind, _, rest = text.removeprefix("```").removesuffix("```").partition("\n")
-    data, newline, last = rest.rpartition("\n")
-    fenced = text.startswith("```") and text.endswith("```")
-    return data if fenced and newline and kind.rstrip() in _DATA and not last.strip() else None
 
 
 def links_in(text: str) -> dict[str, Link]:
@@ -216,7 +212,12 @@ def key_of(rest: str) -> str:
     if ":" in host:
         host = host.removesuffix(":443").removesuffix(":80")
     if "xn--" in host:
-        host = _unicode_host(host)
+        labels = host.split(".")
+        for at, label in enumerate(labels):
+            if label.startswith("xn--"):
+                with suppress(UnicodeError):
+                    labels[at] = label[4:].encode("ascii").decode("punycode")
+        host = ".".join(labels)
     prefix = _PREFIX.match(host)
     return host[prefix.end() if prefix is not None else 0 :] + mark + page
 
@@ -228,16 +229,6 @@ def _split(rest: str) -> tuple[str, str, str]:
 
 def host_of(key: str) -> str:
     return _split(key)[0]
-
-
-def _unicode_host(host: str) -> str:
-    labels = []
-    for label in host.split("."):
-        try:
-            labels.append(label[4:].encode("ascii").decode("punycode") if label.startswith("xn--") else label)
-        except UnicodeError:
-            labels.append(label)
-    return ".".join(labels)
 
 
 def ascii_host(host: str) -> str:

@@ -49,7 +49,7 @@ class CaseMetrics:
                     self._known[key] = self._of(case)
         faults.check()
         if len(self._known) > 1:
-            self._reconcile()
+            self._give_all_cases_the_same_gates()
 
     def of(self, case: Case | None) -> Sequence[BoundMetric]:
         """Return the metrics for a turn of a case, or of no case."""
@@ -68,6 +68,27 @@ class CaseMetrics:
             if bound.name not in found or found[bound.name].missing is not None:
                 found[bound.name] = bound
         return list(found.values())
+
+    def _give_all_cases_the_same_gates(self) -> None:
+        """Skip a metric for which only other cases set a required parameter."""
+        known = self.all
+        gates = {bound.name for bound in known if bound.policy == "gate"}
+        complete = {bound.name for bound in known if bound.missing is None}
+        for bound in known:
+            if bound.name in gates:
+                bound.set_policy("gate")
+
+        def skipping(bound: BoundMetric) -> BoundMetric:
+            reason = f"missing:{bound.missing}"
+            found = copy.copy(bound)
+            found.missing = None
+            found.applies = lambda turn, params: reason
+            return found
+
+        for key, metrics in self._known.items():
+            self._known[key] = [
+                skipping(bound) if bound.missing is not None and bound.name in complete else bound for bound in metrics
+            ]
 
     def _key(self, case: Case) -> str:
         """Return a text that is equal for cases with the same metrics, or "" for a case without its own."""
@@ -103,7 +124,13 @@ class CaseMetrics:
             raise ConfigError(f"{case.place}: {error}") from None
         told_apart([*(one for same in own.values() for one in same.values()), *found], log=False)
         found += [one for same in own.values() for one in same.values()]
-        return self._completed([_filled(bound, case) for bound in found])
+        found = [_filled(bound, case) for bound in found]
+        for place, bound in enumerate(found):  # policies over the run's selected metrics combine a case's metrics
+            if bound.inner and all(one in self._run for one in bound.inner):
+                found[place] = again = copy.copy(bound)
+                again.inner = ()
+        complete_policies(found)
+        return found
 
     def _bound(self, entry: MetricEntry, run: Mapping[str, BoundMetric]) -> BoundMetric:
         resolved = resolve(entry.metric)
@@ -135,36 +162,6 @@ class CaseMetrics:
             return bound
         self.reads_value = True
         return bound.but({**bound.params, name: value})
-
-    def _completed(self, found: list[BoundMetric]) -> list[BoundMetric]:
-        """Let policies over the run's selected metrics combine a case's metrics."""
-        for place, bound in enumerate(found):
-            if bound.inner and all(one in self._run for one in bound.inner):
-                found[place] = again = copy.copy(bound)
-                again.inner = ()
-        complete_policies(found)
-        return found
-
-    def _reconcile(self) -> None:
-        """Give all cases the same gates, and skip a metric for which only other cases set a required parameter."""
-        known = self.all
-        gates = {bound.name for bound in known if bound.policy == "gate"}
-        complete = {bound.name for bound in known if bound.missing is None}
-        for bound in known:
-            if bound.name in gates:
-                bound.set_policy("gate")
-        for key, metrics in self._known.items():
-            self._known[key] = [
-                _skipping(bound) if bound.missing is not None and bound.name in complete else bound for bound in metrics
-            ]
-
-
-def _skipping(bound: BoundMetric) -> BoundMetric:
-    reason = f"missing:{bound.missing}"
-    found = copy.copy(bound)
-    found.missing = None
-    found.applies = lambda turn, params: reason
-    return found
 
 
 def expected_value(references: Mapping[str, Any]) -> Any:

@@ -45,10 +45,6 @@ class Known(NamedTuple):
     """Names of the events on the turn's spans."""
 
 
-def _tool_errors(turn: Turn) -> int | None:
-    return None if turn.tool_calls is None else sum(1 for call in turn.tool_calls if call.error is not None)
-
-
 FACTS: Mapping[str, Fact] = {
     "error": Fact(False, lambda turn: turn.error is not None),
     "complete": Fact(False, lambda turn: turn.complete),
@@ -61,7 +57,9 @@ FACTS: Mapping[str, Fact] = {
     "output_chars": Fact(False, lambda turn: None if turn.output is None else len(turn.output)),
     "empty_answer": Fact(False, lambda turn: None if turn.output is None else not turn.output.strip()),
     "tool_calls": Fact(False, lambda turn: None if turn.tool_calls is None else len(turn.tool_calls)),
-    "tool_errors": Fact(False, _tool_errors),
+    "tool_errors": Fact(
+        False, lambda turn: None if turn.tool_calls is None else sum(1 for call in turn.tool_calls if call.error is not None)
+    ),
     "llm_calls": Fact(False, lambda turn: turn.llm_call_count),
     "revision": Fact(False, lambda turn: turn.revision),
     "agent": Fact(True, lambda turn: turn.agent),

@@ -50,25 +50,23 @@ def cases_in(source: str | Path | Iterable[Mapping[str, Any]] | Any, where: str 
     places: dict[str, str] = {}
     for place, row in rows_in(source, where):
         case = next((rendered(row.pop(column)) for column in _CASE_COLUMNS if row.get(column) not in (None, "")), None)
-        asked = _input_of(row)
+        asked = row.pop("input", None)
+        if asked is None and row.get("turns") is None and row.get("user") is None:
+            asked = next((row.pop(column) for column in ASKED if row.get(column) is not None), None)
         inner, own, promptfoo, hpd = (row.pop(column, None) for column in ("references", "metrics", "assert", "evaluators"))
         found = {key: value for key, value in row.items() if key not in _CASE_COLUMNS and value is not None}
         found |= inner if isinstance(inner, dict) else {} if inner is None else {"references": inner}
-        metrics = {"metrics": own, "assert": promptfoo, "evaluators": hpd, "value.metrics": metrics_in_value(found)}
+        columns = {"metrics": own, "assert": promptfoo, "evaluators": hpd, "value.metrics": metrics_in_value(found)}
+        metrics = {column: entries for column, entries in columns.items() if entries is not None}
         rename(found)
         asked = filled_in(asked, found)
         if case is None and (asked is None or asked == "") and "turns" not in found and "user" not in found:
             raise ConfigError(f"{where}: {place}: a case must have a case_id, an input (text), or both{_misspelled(found)}")
         if case is not None and places.setdefault(case, place) != place:
             raise ConfigError(f"{where}: {place}: case_id must be unique, got {case!r} as in {places[case]}")
-        yield Case(case, asked, found, _only_one(metrics, f"{where}: {place}"), f"{where}: {place}")
-
-
-def _input_of(row: dict[str, Any]) -> Any:
-    asked = row.pop("input", None)
-    if asked is None and row.get("turns") is None and row.get("user") is None:
-        asked = next((row.pop(column) for column in ASKED if row.get(column) is not None), None)
-    return asked
+        if len(metrics) > 1:
+            raise ConfigError(f"{where}: {place}: must have {' or '.join(metrics)}, got both. Move all entries into metrics")
+        yield Case(case, asked, found, next(iter(metrics.values()), None), f"{where}: {place}")
 
 
 def rename(found: dict[str, Any]) -> None:
@@ -94,13 +92,6 @@ def filled_in(value: Any, columns: Mapping[str, Any]) -> Any:
     if not isinstance(value, str):
         return value
     return PLACEHOLDER.sub(lambda found: jsonio.text_of(columns[found[1]]) if found[1] in columns else found[0], value)
-
-
-def _only_one(metrics: Mapping[str, Any], at: str) -> Any:
-    given = {column: entries for column, entries in metrics.items() if entries is not None}
-    if len(given) > 1:
-        raise ConfigError(f"{at}: must have {' or '.join(given)}, got both. Move all entries into metrics")
-    return next(iter(given.values()), None)
 
 
 def metrics_in_value(columns: dict[str, Any]) -> Any:

@@ -18,16 +18,13 @@ TURN_FAILED, CANCELLED = "turn_failed", "cancelled"
 
 def decided(metric: BoundMetric, turn: Turn) -> Score | None:
     """Return the score of a task metric on a failed or canceled turn, or None if the judge must be called."""
-    if metric.metric.name not in OF_THE_TASK or turn.error is None or metric.missing is not None or _is_conversation(turn):
+    if metric.metric.name not in OF_THE_TASK or turn.error is None or metric.missing is not None:
+        return None
+    if (turn.turn_id or "").rpartition(":")[2].startswith("conversation-"):  # a conversation continues after a failed turn
         return None
     if turn.error.is_cancellation:
         return metric.left_out(CANCELLED)
     return metric.scored(0.0, {"decided_by": TURN_FAILED}) if gave_nothing(turn) else None
-
-
-def _is_conversation(turn: Turn) -> bool:
-    """Return True if the turn is a whole conversation, which continues after one of its turns failed."""
-    return (turn.turn_id or "").rpartition(":")[2].startswith("conversation-")
 
 
 def gave_nothing(turn: Turn) -> bool:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..core import jsonio
 from ..core.errors import MetricError
@@ -89,7 +88,7 @@ def first_fault(turn: Turn, scores: Iterable[Score], redact: Collection[str] = (
         *_of_retrieval(turn),
         *_of_handoffs(turn),
         *_of_models(turn),
-        *_obeyed(failed),
+        *_of_injections(failed),
         *_of_answer(turn, failed),
     ]
     first = min(found, key=lambda fault: order.of(fault.path), default=None)
@@ -138,7 +137,14 @@ def _of_tools(turn: Turn, failed: Mapping[str, Score]) -> Iterator[Fault]:
     if (score := failed.get("code_tool_schema_validity")) is not None:
         for at in score.detail.get("invalid_calls") or ():
             yield Fault("invalid_arguments", f"tool_calls[{at}]", f"{calls[at].name} was called with invalid arguments")
-    yield from islice(_unrepaired(calls), _MOST_ERRORS)
+    successes = [call for call in calls if failure_of_call(call) is None]
+    before = errors = 0
+    for at, call in enumerate(calls):
+        if failure_of_call(call) is None:
+            before += 1
+        elif errors < _MOST_ERRORS and not any(is_repaired(call, later) for later in successes[before:]):
+            errors += 1
+            yield Fault("tool_error", f"tool_calls[{at}]", f"{call.name} failed and wasn't repaired")
     yield from _loops(calls, failed.get("code_repeated_tool_calls"))
     try:
         expected = expected_entries(turn, None, "expected_tools")
@@ -149,27 +155,14 @@ def _of_tools(turn: Turn, failed: Mapping[str, Score]) -> Iterator[Fault]:
         yield from _first_call(calls, [call.name for call in calls if call.name not in names], "wrong_tool", "{} wasn't expected")
 
 
-def _unrepaired(calls: list[ToolCall]) -> Iterator[Fault]:
-    successes = [call for call in calls if failure_of_call(call) is None]
-    before = 0
-    for at, call in enumerate(calls):
-        if failure_of_call(call) is None:
-            before += 1
-        elif not any(is_repaired(call, later) for later in successes[before:]):
-            yield Fault("tool_error", f"tool_calls[{at}]", f"{call.name} failed and wasn't repaired")
-
-
 def _loops(calls: list[ToolCall], score: Score | None) -> Iterator[Fault]:
     for finding in findings_in(score.detail) if score is not None else ():
         last = calls[int(re.findall(r"\d+", finding["path"])[0])]
+        same = [at for at, call in enumerate(calls) if (call.name, call.arguments) == (last.name, last.arguments)]
         # A call that is repeated because it failed begins no loop.
-        same = [at for at, call in enumerate(calls) if _made(call) == _made(last)]
+        same = [at for at in same if (failure_of_call(calls[at]) is None) == (failure_of_call(last) is None)]
         if len(same) > 1:
             yield Fault("loop", f"tool_calls[{same[1]}]", f"{last.name} was called again with the same arguments")
-
-
-def _made(call: ToolCall) -> tuple[Any, ...]:
-    return call.name, call.arguments, failure_of_call(call) is None
 
 
 def _first_call(calls: list[ToolCall], names: Iterable[str], kind: str, reason: str) -> Iterator[Fault]:
@@ -214,7 +207,7 @@ def _of_models(turn: Turn) -> Iterator[Fault]:
         )
 
 
-def _obeyed(failed: Mapping[str, Score]) -> Iterator[Fault]:
+def _of_injections(failed: Mapping[str, Score]) -> Iterator[Fault]:
     score = failed.get("code_injection_markers")
     for finding in findings_in(score.detail) if score is not None else ():
         if finding.get("severity") == "critical":

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable
-from functools import partial
 
 from ..core.errors import MetricError
 from ..core.score import Score
@@ -21,11 +20,6 @@ _LONGEST_PAUSE = 3600.0
 
 Interrupted = Callable[[float, Callable[[], Score]], Score]
 """Does work on the calling thread, and interrupts it after some seconds with a TimeoutError."""
-
-
-def _evaluated(metric: BoundMetric, turn: Turn) -> Score:
-    with own_work():
-        return metric.evaluate(turn)
 
 
 class ForeignMetrics:
@@ -58,7 +52,11 @@ class ForeignMetrics:
         interrupted = self._interrupted()
         if metric.opens_media or not (interrupted or is_ours()):  # media have a limit of their own
             return metric.evaluate(turn)
-        work = partial(_evaluated, metric, turn)
+
+        def work() -> Score:
+            with own_work():
+                return metric.evaluate(turn)
+
         seconds = self._limit()
         lane = self._lanes.get(metric.key)
         until, pause = self._pauses.get(metric.key, (0.0, _PAUSE / 2))

@@ -38,28 +38,20 @@ def public_id(name: str, kinds: Collection[str]) -> str:
 @lru_cache(maxsize=4096)
 def _public(name: str, kinds: frozenset[str], is_id: bool) -> str:
     try:
-        return _replaced(name, kinds, is_id)
+        found = find_in(name, kinds)
+        if is_id and "phone" in kinds and not found:
+            found = tuple((start, end, "phone") for start, end in numbers_in_id(name))
+        out: list[str] = []
+        at = 0
+        for start, end, kind in found:
+            plain = decoded(name[start:end])
+            same = plain.casefold() if kind in ("email", "secret") else digits_of(plain).removeprefix("00") or plain
+            digest = hashlib.blake2b(f"{kind} {same}".encode(errors="replace"), digest_size=_HEX_DIGITS // 2).hexdigest()
+            out += name[at:start], f"[{kind.upper()}-{digest}]"
+            at = end
+        return "".join([*out, name[at:]]) if out else name
     except Exception:  # withhold a name that can't be searched
         return WITHHELD
-
-
-def _replaced(name: str, kinds: frozenset[str], is_id: bool) -> str:
-    found = find_in(name, kinds)
-    if is_id and "phone" in kinds and not found:
-        found = tuple((start, end, "phone") for start, end in numbers_in_id(name))
-    out: list[str] = []
-    at = 0
-    for start, end, kind in found:
-        out += name[at:start], _mark(kind, name[start:end])
-        at = end
-    return "".join([*out, name[at:]]) if out else name
-
-
-def _mark(kind: str, found: str) -> str:
-    plain = decoded(found)
-    same = plain.casefold() if kind in ("email", "secret") else digits_of(plain).removeprefix("00") or plain
-    digest = hashlib.blake2b(f"{kind} {same}".encode(errors="replace"), digest_size=_HEX_DIGITS // 2).hexdigest()
-    return f"[{kind.upper()}-{digest}]"
 
 
 _NAMES: Mapping[type, Collection[str]] = {
@@ -73,43 +65,43 @@ _NAMES: Mapping[type, Collection[str]] = {
 
 def named_publicly(turn: Turn, kinds: Collection[str]) -> Turn:
     """Return the turn with redacted names and ids, or the same turn if nothing changes. The turn's content isn't redacted."""
-    changed = _changed(turn, frozenset(kinds)) if kinds else {}
+    changed = _redacted_fields(turn, frozenset(kinds)) if kinds else {}
     conversation = turn.conversation_id
     if "conversation_id" in changed and (turn.turn_id or "").endswith(f"{_CONVERSATION}{conversation}"):
         changed["turn_id"] = f"{turn.turn_id.removesuffix(conversation or '')}{changed['conversation_id']}"
     return turn.but(changed) if changed else turn
 
 
-def _changed(record: Any, kinds: frozenset[str]) -> dict[str, Any]:
+def _redacted_fields(record: Any, kinds: frozenset[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for field in _NAMES[record.__class__]:
         value = getattr(record, field)
-        left = NAME_ATTRIBUTES[field](value, kinds) if value and field in NAME_ATTRIBUTES else _left(value, kinds)
+        left = NAME_ATTRIBUTES[field](value, kinds) if value and field in NAME_ATTRIBUTES else _without_names(value, kinds)
         if left is not value and left != value:
             found[field] = left
     return found
 
 
-def _left(value: Any, kinds: frozenset[str]) -> Any:
+def _without_names(value: Any, kinds: frozenset[str]) -> Any:
     """Return names, or records and attributes with redacted names, or the same object if nothing changes."""
     kind = value.__class__
     if kind is str:
         left = _public(value, kinds, False)
         return value if left == value else left
     if kind in _NAMES:
-        return replace(value, **changed) if (changed := _changed(value, kinds)) else value
+        return replace(value, **changed) if (changed := _redacted_fields(value, kinds)) else value
     if isinstance(value, Mapping):
-        items = {_left(name, kinds): _left(item, kinds) for name, item in value.items()}
+        items = {_without_names(name, kinds): _without_names(item, kinds) for name, item in value.items()}
         return value if all(name in value and item is value[name] for name, item in items.items()) else items
     if kind in (list, tuple):
-        entries = [_left(item, kinds) for item in value]
+        entries = [_without_names(item, kinds) for item in value]
         return value if all(map(operator.is_, entries, value)) else entries
     return value
 
 
 def attributes_publicly(attributes: Mapping[str, Any], kinds: Collection[str]) -> Mapping[str, Any]:
     """Return resource attributes with redacted names and values, or the same mapping if nothing changes."""
-    left: Mapping[str, Any] = _left(attributes, frozenset(kinds))
+    left: Mapping[str, Any] = _without_names(attributes, frozenset(kinds))
     return left
 
 

@@ -45,13 +45,13 @@ _SHORT, _MOST_CLEAN, _MOST_WORDS = 160, 2_048, 60
 
 
 @cache
-def _clean_of(kinds: frozenset[str]) -> set[Any]:
+def _clean_words_of(kinds: frozenset[str]) -> set[Any]:
     """Return the cache of words without personal data that scores repeat: labels, error types, and facts of details with their names."""
     return {None}
 
 
 @lru_cache(maxsize=1_024)
-def _about_names(names: tuple[Any, ...]) -> tuple[bool, bool]:
+def _kinds_of_names(names: tuple[Any, ...]) -> tuple[bool, bool]:
     """Return True if none of a detail's names can hold personal data, and True if one of them tells what its fact is."""
     texts = [name for name in names if isinstance(name, str) and len(name) <= _SHORT]
     return len(texts) == len(names) and not any(map(may_hold, texts)), any(map(is_telling, texts))
@@ -65,11 +65,6 @@ def is_id(name: Any, value: Any) -> bool:
     return all(isinstance(item, str) and _HEX_ID.fullmatch(item) for item in ids)
 
 
-def _is_figure(fact: Any) -> bool:
-    kind = fact.__class__
-    return kind is float or kind is bool or fact is None or (kind is int and -1_000_000 < fact < 1_000_000)
-
-
 class Redactor:
     """Removes personal data and secrets from the texts of one turn. The same find has the same marker throughout the turn."""
 
@@ -77,35 +72,29 @@ class Redactor:
         self.kinds = kinds
         self._numbers: dict[str, dict[str, int]] = {}
         self._search = searcher(frozenset(kinds))
-        self._clean = _clean_of(frozenset(kinds))
+        self._clean = _clean_words_of(frozenset(kinds))
 
     def text(self, text: str) -> str:
         """Return the text with every find replaced by its kind and number, or the same object without a find."""
         found = self._search(text) if self.kinds else ()
         if not found:
             return text
-        self._keep_free(text)
+        for kind, number in _MARKER.findall(text):  # new finds get other numbers than the markers that the text already contains
+            numbers = self._numbers.setdefault(kind.lower(), {})
+            for taken in range(len(numbers) + 1, min(int(number), _MOST_KEPT_FREE) + 1):
+                numbers[f"[{kind}_{taken}]"] = taken
         out: list[str] = []
         at = 0
         for start, end, kind in found:
             out += text[at:start], as_written(text, start, end, self._marker(kind, text[start:end]))
             at = end
         out.append(text[at:])
-        left = "".join(out)
-        return left if still_parses(text, left) else self._json(text)
-
-    def _json(self, text: str) -> str:
-        """Redact a JSON text value by value if replacing in place would break it."""
-        value = jsonio.loads(text)
-        left = self.value(value)
-        return text if left == value else jsonio.dumps(left)
-
-    def _keep_free(self, text: str) -> None:
-        """Reserve the markers that the text already contains, so that new finds get other numbers."""
-        for kind, number in _MARKER.findall(text):
-            numbers = self._numbers.setdefault(kind.lower(), {})
-            for taken in range(len(numbers) + 1, min(int(number), _MOST_KEPT_FREE) + 1):
-                numbers[f"[{kind}_{taken}]"] = taken
+        redacted = "".join(out)
+        if still_parses(text, redacted):
+            return redacted
+        before = jsonio.loads(text)  # value by value
+        after = self.value(before)
+        return text if after == before else jsonio.dumps(after)
 
     def score(self, score: Score, turn: Turn | None = None) -> Score:
         """Return the score with redacted texts, kept numbers and ids, and the positions of findings in the redacted turn."""
@@ -128,14 +117,15 @@ class Redactor:
             return False
         if not detail:
             return True
-        are_plain, one_tells = _about_names(tuple(detail))
+        are_plain, one_tells = _kinds_of_names(tuple(detail))
         if not are_plain:
             return False
         others = False
         for name, fact in detail.items():
-            if not _is_figure(fact):
+            kind = fact.__class__
+            is_figure = kind is float or kind is bool or fact is None or (kind is int and -1_000_000 < fact < 1_000_000)
+            if not is_figure:
                 others = True
-                kind = fact.__class__
                 if not ((kind is str and (name, fact) in clean) or (kind is list and not fact)):
                     return False
         return not (others and one_tells)
@@ -278,14 +268,14 @@ def redacted_score(score: Score, redactor: Redactor, turn: Turn | None = None) -
 
 def without_texts(score: Score) -> Score:
     """Return a score without texts that may contain personal data. It keeps its numbers, its verdict and single words."""
-    return score.reworded(
-        lambda text: text if _OUR_WORD.fullmatch(text) else WITHHELD,
-        lambda detail: {name: item for name, item in detail.items() if name in _OUR_FACTS and _is_ours(item)},
-    )
 
+    def facts(detail: Mapping[str, Any]) -> dict[str, Any]:
+        ours = ((name, item) for name, item in detail.items() if name in _OUR_FACTS)
+        return {
+            name: item for name, item in ours if item.__class__ is bool or (isinstance(item, str) and _OUR_WORD.fullmatch(item))
+        }
 
-def _is_ours(fact: Any) -> bool:
-    return isinstance(fact, bool) or (isinstance(fact, str) and bool(_OUR_WORD.fullmatch(fact)))
+    return score.reworded(lambda text: text if _OUR_WORD.fullmatch(text) else WITHHELD, facts)
 
 
 class Exporter(Protocol):

@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..config.metrics import Selector
 from ..config.references import ResponseOptions
@@ -109,11 +109,11 @@ class ReferenceSources:
     def attach(self, turn: Turn, attributes: Mapping[str, Any]) -> dict[str, str]:
         """Attach the turn's references before it is evaluated, and return the source of each."""
         sources: dict[str, str] = {}
-        for absent in _unwrap(turn, self._response, sources) if turn.output and self._response.options_given else ():
+        for absent in _unwrap_response(turn, self._response, sources) if turn.output and self._response.options_given else ():
             self._absent.setdefault(absent, False)
-        prompt = _prompt_of(turn, self._prompts) if self._prompts and not turn.context else None
-        if prompt is not None and prompt.question is not None:
-            turn.input = prompt.question
+        question, documents = _parts_of_prompt(turn, self._prompts) if self._prompts and not turn.context else (None, [])
+        if question is not None:
+            turn.input = question
         baggage = turn.references.pop(BAGGAGE, None) or {}
         found: dict[str, Any] = written(turn.references)
         sources |= dict.fromkeys(found, "expect")
@@ -124,15 +124,18 @@ class ReferenceSources:
                     found[name], sources[name] = value, source
         if found:
             turn.references = found
-            _fill_in(turn, found, sources)
+            _set_facts(turn, found, sources)
         if self._retrievers and not turn.context:
-            self._take_retrieved(turn, sources)
-        if prompt is not None and not turn.context:
-            _take_documents(turn, [Retrieval(prompt.question, prompt.documents)])
+            self._add_retrieved(turn, sources)
+        if documents and not turn.context:
+            _add_documents(turn, [Retrieval(question, documents)])
             sources["context"] = "prompt"
         if turn.relevant_ids and turn.retrieved_ids is None:
-            self._take_ids(turn, sources)
-        self._tidy(turn)
+            self._add_retrieved_ids(turn, sources)
+        if self._ids and turn.retrieved_ids:
+            turn.retrieved_ids = list(dict.fromkeys(_mapped_id(found, self._ids) for found in turn.retrieved_ids))
+        if self._trims and turn.ground_truth:
+            turn.ground_truth, turn.output = _trimmed(turn.ground_truth), _trimmed(turn.output)
         return sources
 
     def log_absent(self) -> None:
@@ -141,13 +144,6 @@ class ReferenceSources:
             self._absent[part] = True
             paths = " or ".join(getattr(self._response, part))
             _log.warning("an answer in JSON has no %s. Metrics that need its %s are skipped", paths, part.replace("_", " "))
-
-    def _tidy(self, turn: Turn) -> None:
-        if self._ids and turn.retrieved_ids:
-            turn.retrieved_ids = list(dict.fromkeys(_mapped_id(found, self._ids) for found in turn.retrieved_ids))
-        if self._trims and turn.ground_truth:
-            turn.ground_truth = _trimmed(turn.ground_truth)
-            turn.output = _trimmed(turn.output)
 
     def _sources(
         self, turn: Turn, attributes: Mapping[str, Any], baggage: Mapping[str, Any], found: Mapping[str, Any]
@@ -165,7 +161,7 @@ class ReferenceSources:
         if case is not None:
             yield "dataset", case.references
 
-    def _take_ids(self, turn: Turn, sources: dict[str, str]) -> None:
+    def _add_retrieved_ids(self, turn: Turn, sources: dict[str, str]) -> None:
         """Use the ids in the results of retrieval tools, or of any tool, as the turn's retrieved ids."""
         calls = [call for call in turn.tool_calls or () if not self._retrievers or _matches(call.name, self._retrievers)]
         found = ids_in(calls, turn.relevant_ids or ())
@@ -175,7 +171,7 @@ class ReferenceSources:
         elif self._retrievers and any(call.error is None and not entries_in(call.result) for call in calls):
             turn.retrieved_ids = []  # the search found nothing
 
-    def _take_retrieved(self, turn: Turn, sources: dict[str, str]) -> None:
+    def _add_retrieved(self, turn: Turn, sources: dict[str, str]) -> None:
         """Use the results of retrieval tools as the turn's retrieved documents."""
         found: list[Retrieval] = []
         tools: dict[str, None] = {}
@@ -186,11 +182,11 @@ class ReferenceSources:
                     found.append(Retrieval(jsonio.text_of(call.arguments) if call.arguments else None, documents))
                     tools[call.name] = None
         if found:
-            _take_documents(turn, found)
+            _add_documents(turn, found)
             sources["context"] = f"tool {', '.join(tools)}"
 
 
-def _fill_in(turn: Turn, found: Mapping[str, Any], sources: dict[str, str]) -> None:
+def _set_facts(turn: Turn, found: Mapping[str, Any], sources: dict[str, str]) -> None:
     """Set the fields of a turn that references give and the turn lacks. Unreadable values have the problem as source."""
     for dotted, value in found.items():
         name, _, part = dotted.partition(".")
@@ -210,22 +206,16 @@ def _fill_in(turn: Turn, found: Mapping[str, Any], sources: dict[str, str]) -> N
             fact = None
         if fact not in (None, "", [], {}) or known == value:
             setattr(turn, name, fact)
-            if name == "metadata" and _has_media(turn, fact):
-                sources["attachments"] = sources[dotted]
+            if name == "metadata" and any(key.endswith("_path") for key in fact or ()):
+                from ..metrics.lib.media import attachments_at  # imports the media package
+
+                media = list(attachments_at(fact))
+                turn.attachments = [*turn.attachments, *(one for one in media if one not in turn.attachments)]
+                if media:
+                    sources["attachments"] = sources[dotted]
 
 
-def _has_media(turn: Turn, metadata: Mapping[str, Any] | None) -> bool:
-    """Attach the media at paths in a case's metadata, and return True if there are any."""
-    if not any(key.endswith("_path") for key in metadata or ()):
-        return False
-    from ..metrics.lib.media import attachments_at  # imports the media package
-
-    found = list(attachments_at(metadata or {}))
-    turn.attachments = [*turn.attachments, *(one for one in found if one not in turn.attachments)]
-    return bool(found)
-
-
-def _take_documents(turn: Turn, found: Sequence[Retrieval]) -> None:
+def _add_documents(turn: Turn, found: Sequence[Retrieval]) -> None:
     documents = [document for retrieval in found for document in retrieval.documents]
     turn.context = [document.content for document in documents if document.content]
     turn.retrievals = [*turn.retrievals, *found]
@@ -233,7 +223,7 @@ def _take_documents(turn: Turn, found: Sequence[Retrieval]) -> None:
         turn.retrieved_ids = [document.id for document in documents if document.id] or None
 
 
-def _unwrap(turn: Turn, paths: ResponseOptions, sources: dict[str, str]) -> list[str]:
+def _unwrap_response(turn: Turn, paths: ResponseOptions, sources: dict[str, str]) -> list[str]:
     """Replace an output that is a JSON object by the text in it, and use the other parts. Return the parts that the turn still lacks,
     if the object has another one.
     """
@@ -251,19 +241,15 @@ def _unwrap(turn: Turn, paths: ResponseOptions, sources: dict[str, str]) -> list
     query = None if found["query"] is None else written(found["query"])
     turn.input = turn.input or query
     if found["context"] and not turn.context:
-        _take_documents(turn, [Retrieval(query, [Document(**facts) for facts in documents_in(found["context"])])])
+        _add_documents(turn, [Retrieval(query, [Document(**facts) for facts in documents_in(found["context"])])])
     if found["tool_calls"] is not None and not turn.tool_calls:
         try:
             turn.tool_calls = [_call(entry) for entry in expected_entries(turn, found["tool_calls"], "tool_calls") or ()]
         except MetricError as error:
             sources["tool_calls"] = f"{INVALID}the answer's {error}"
-    return _absent(turn, paths, found)
-
-
-def _absent(turn: Turn, paths: ResponseOptions, found: Mapping[str, Any]) -> list[str]:
-    known = {"context": turn.context, "query": turn.input, "tool_calls": None if turn.tool_calls is None else True}
     if all(value is None for value in found.values()):
         return []
+    known = {"context": turn.context, "query": turn.input, "tool_calls": None if turn.tool_calls is None else True}
     return [part for part, value in known.items() if getattr(paths, part) and found[part] is None and not value]
 
 
@@ -362,37 +348,26 @@ _LEAD = re.compile(r"(?:[-*\u2022] +|\d{1,3}[.)] +)?(?:\[([^\]\n]{1,200})\]:? *)
 _LONGEST_PROMPT = 1_000_000
 
 
-class _PromptParts(NamedTuple):
-    """The parts of a prompt."""
-
-    documents: list[Document]
-    question: str | None
-    """The user's question, if the template contains one."""
-
-
-def _prompt_of(turn: Turn, templates: Sequence[str]) -> _PromptParts | None:
-    """Return the documents in the last user message, according to the first matching template."""
+def _parts_of_prompt(turn: Turn, templates: Sequence[str]) -> tuple[str | None, list[Document]]:
+    """Return the user's question, if the template contains one, and the documents in the last user message, according to the first
+    matching template.
+    """
     text = next(
         (message.content for message in reversed(turn.messages) if message.role == "user" and message.content), turn.input
     )
     if not text or len(text) > _LONGEST_PROMPT:
-        return None
-    for template in templates:
-        found = filled_in(template.strip(), text.strip())
-        if found is not None:
-            documents = list(_paragraphs(found["documents"]))
-            return _PromptParts(documents, (found.get("question") or "").strip() or None) if documents else None
-    return None
-
-
-def _paragraphs(text: str) -> Iterator[Document]:
-    """Yield the paragraphs of a text, or its lines if it is one paragraph, without bullets, numbers and ``[id]`` prefixes."""
-    text = text.strip()
-    for part in re.split(r"\n\s*\n", text) if "\n\n" in text else text.split("\n"):
+        return None, []
+    found = next((parts for template in templates if (parts := filled_in(template.strip(), text.strip())) is not None), None)
+    if found is None:
+        return None, []
+    documents, material = [], found["documents"].strip()
+    # the paragraphs, or the lines of a single one, without bullets, numbers and [id] prefixes
+    for part in re.split(r"\n\s*\n", material) if "\n\n" in material else material.split("\n"):
         lead = _LEAD.match(part.strip())
         content = part.strip()[lead.end() if lead is not None else 0 :].strip()
         if content:
-            yield Document(id=lead[1] if lead is not None else None, content=content)
+            documents.append(Document(id=lead[1] if lead is not None else None, content=content))
+    return (found.get("question") or "").strip() or None if documents else None, documents
 
 
 def _mapped_id(found: str, mapping: Sequence[tuple[str, str]]) -> str:

@@ -134,9 +134,15 @@ def named(
 
 
 def select_conversation_metrics(config: Config) -> list[BoundMetric]:
-    """Return the metrics that are evaluated when a conversation ends. Raises ConfigError as :func:`select_metrics` does."""
+    """Return the metrics that are evaluated when a conversation ends: those of its section, and metrics of signals that are named
+    among those of turns. Raises ConfigError as :func:`select_metrics` does.
+    """
     import_own(config)
-    entries = _of_conversations(config)
+    metrics = config.conversation.metrics
+    entries: Entries = [(("conversation", "metrics", i), entry) for i, entry in enumerate(metrics) if entry.metric != FAULTY]
+    others = [(path, entry) for path, entry in config.metric_entries() if _session_metric(entry.metric)]
+    own = {_session_metric(entry.metric) for _, entry in entries} if others else set()
+    entries = [*entries, *((path, entry) for path, entry in others if _session_metric(entry.metric) not in own)]
     configured = _configured(config, entries)
     selected = [*_of_preset(config, "conversation", configured), *configured]
     complete_policies(selected)
@@ -155,15 +161,6 @@ def _of_preset(config: Config, part: Part, configured: Sequence[BoundMetric]) ->
         for bound in _configured(config, [(("preset", i), entry) for i, entry in enumerate(entries)])
         if bound.metric.name not in own
     ]
-
-
-def _of_conversations(config: Config) -> Entries:
-    """Return the entries of conversations: those of their section, and metrics of signals that are named among those of turns."""
-    metrics = config.conversation.metrics
-    entries: Entries = [(("conversation", "metrics", i), entry) for i, entry in enumerate(metrics) if entry.metric != FAULTY]
-    others = [(path, entry) for path, entry in config.metric_entries() if _session_metric(entry.metric)]
-    known = {_session_metric(entry.metric) for _, entry in entries} if others else set()
-    return [*entries, *((path, entry) for path, entry in others if _session_metric(entry.metric) not in known)]
 
 
 def _session_metric(name: str) -> str | None:
@@ -234,7 +231,7 @@ def with_default_policy(config: Config, bound: BoundMetric) -> BoundMetric:
     return bound
 
 
-_told: set[tuple[str, ...]] = set()
+_logged_names: set[tuple[str, ...]] = set()
 """Names that were logged."""
 
 
@@ -248,8 +245,8 @@ def told_apart(bound: list[BoundMetric], *, log: bool = True) -> list[BoundMetri
             for one in several:
                 one.call_series(f"v{one.signature_hash[:4]}")
             names = tuple(one.name for one in several)
-            if log and names not in _told:
-                _told.add(names)
+            if log and names not in _logged_names:
+                _logged_names.add(names)
                 _log.warning(
                     "%s is configured %d times. Its scores are called %s. Set a name for each entry",
                     name,

@@ -55,18 +55,14 @@ def ids_in(calls: Sequence[ToolCall], relevant: Collection[Any]) -> dict[str, st
     found: dict[str, str] = {}
     for call in calls:
         if call.error is None and call.result is not None:
-            ids = _of_documents(call.result)
+            items = [item for item in entries_in(call.result) if isinstance(item, Mapping)]
+            known = [_id_of(item) for item in items if "score" in item or any(isinstance(item.get(key), str) for key in TEXTS)]
+            ids = [name for name in known if name is not None]
             if not ids and form is not None:
                 ids = form.findall(jsonio.text_of(call.result)[:_MOST_TEXT])
             for name in ids:
                 found.setdefault(name, call.name)
     return found
-
-
-def _of_documents(result: Any) -> list[str]:
-    items = [item for item in entries_in(result) if isinstance(item, Mapping)]
-    ids = [_id_of(item) for item in items if "score" in item or any(isinstance(item.get(key), str) for key in TEXTS)]
-    return [name for name in ids if name is not None]
 
 
 def _form_of(relevant: Collection[Any]) -> re.Pattern[str] | None:

@@ -17,7 +17,8 @@ from ..screen import Finder
 from ..texts import has_any
 from .readers import GRANTS, HIDES, MACHINES, NAMES, READS, REPORTED, VERDICTS, any_of
 
-FOUND = 3
+_CALLS = 3
+"""Minimum sum of an address and a demand, each rated from 0 to 2."""
 
 _MACHINE = any_of(*MACHINES)
 _NAME = any_of(*NAMES)
@@ -39,22 +40,22 @@ _REPLIES = any_of(
 )
 
 
-def calls(text: str, *, hidden: bool = False) -> bool:
+def calls_machine(text: str, *, hidden: bool = False) -> bool:
     """Return True if a sentence addresses a machine, and it or the next one demands something. The text is folded, and
     :func:`~.readers.marked` has processed it. If readers can't see it (``hidden``), it needs no addressee.
     """
-    named = _may_name(text)
+    named = _may_name_machine(text)
     if not (named or hidden):
         return False
     sentences = [" ".join(piece[:700].split()) for piece in _SENTENCE_END.split(text) if piece and len(piece) > 3]
     whole = "\n".join(sentences)
-    names = [name for name in _names(whole.isascii()) if name in whole] if named else []
+    names = [name for name in _name_pieces(whole.isascii()) if name in whole] if named else []
     seen: set[tuple[str, ...]] = set()
     for place in range(len(sentences)):
         together = tuple(sentences[place : place + 4])
         if together not in seen:  # check repeated sentences only once
             seen.add(together)
-            if _demands(together, names, hidden=hidden):
+            if _is_call(together, names, hidden=hidden):
                 return True
     return False
 
@@ -62,24 +63,25 @@ def calls(text: str, *, hidden: bool = False) -> bool:
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|[\n\r。！？।؟<>]+|[.!?]?\"\s")
 
 
-def _demands(sentences: tuple[str, ...], names: Sequence[str], *, hidden: bool) -> bool:
+def _is_call(sentences: tuple[str, ...], names: Sequence[str], *, hidden: bool) -> bool:
     """Return True if the first of at most four sentences addresses a machine, and it or a following one demands something."""
     sentence, *following = sentences
-    called, end = _called(sentence) if has_any(sentence, names) else (0, 0)
-    if called:
-        wanted = _wanted_behind(called, sentence[end:], following)
+    address, end = _address_in(sentence) if has_any(sentence, names) else (0, 0)
+    if address:
+        demand = _demand_after(address, sentence[end:], following)
     elif hidden and _FOR_EDITORS.search(sentence) is None:
-        called, wanted = 1, _wanted(sentence)
+        address, demand = 1, _demand_in(sentence)
     else:
         return False
-    return wanted > 0 and called + wanted >= FOUND and REPORTED.search(" ".join(sentences[:2])) is None
+    return demand > 0 and address + demand >= _CALLS and REPORTED.search(" ".join(sentences[:2])) is None
 
 
-def _wanted_behind(called: int, rest: str, following: Sequence[str]) -> int:
-    wanted = _wanted(rest) or int(called == 2 and _is_imperative(rest))
-    if called == 2 and len(rest) < 3:  # a heading, for example of project notes for coding agents
-        return max(wanted, 2 * any(HIDES.search(each) is not None for each in following))
-    return max(wanted, _wanted(following[0]) - (called < 2)) if following else wanted
+def _demand_after(address: int, rest: str, following: Sequence[str]) -> int:
+    """Return the demand (0 to 2) in the rest of a sentence after an address (1 or 2), or in the next sentences."""
+    demand = _demand_in(rest) or int(address == 2 and _is_imperative(rest))
+    if address == 2 and len(rest) < 3:  # a heading, for example of project notes for coding agents
+        return max(demand, 2 * any(HIDES.search(each) is not None for each in following))
+    return max(demand, _demand_in(following[0]) - (address < 2)) if following else demand
 
 
 _IMPERATIVE = re.compile(r"[^.:,!]{0,70}[:!,]\s*(?P<first>[^\W\d_]{2,})\s(?:\S+\s+){2}\S")
@@ -106,14 +108,14 @@ _WORDS = "injection_words.txt"
 
 
 @cache
-def _names(in_ascii: bool) -> tuple[str, ...]:
+def _name_pieces(in_ascii: bool) -> tuple[str, ...]:
     """Return substrings of which every name of a machine or person contains at least one."""
     return tuple(piece for piece in words(_WORDS, "calls") if not in_ascii or piece.isascii())
 
 
 @cache
 def _finder() -> Finder:
-    return Finder((_letters(piece), 1) for piece in _names(in_ascii=False))
+    return Finder((_letters(piece), 1) for piece in _name_pieces(in_ascii=False))
 
 
 _LETTERS = bytes(byte & 31 for byte in range(256))
@@ -126,18 +128,18 @@ def _letters(text: str) -> bytes:
     return text.encode("utf-8", "replace").translate(_LETTERS)
 
 
-def _may_name(text: str) -> bool:
+def _may_name_machine(text: str) -> bool:
     if len(text) >= _LONG and not _finder().found_in(_letters(text) + _END):
         return False
-    return has_any(text, _names(text.isascii()))
+    return has_any(text, _name_pieces(text.isascii()))
 
 
-def _called(sentence: str) -> tuple[int, int]:
+def _address_in(sentence: str) -> tuple[int, int]:
     """Return how surely a sentence addresses a machine (0 to 2), and the end of the address."""
     best = (0, 0)
     for pattern, machine in ((_MACHINE, True), (_NAME, False)):
         for found in pattern.finditer(sentence):
-            strength = _strength(sentence, found, machine=machine)
+            strength = _address_strength(sentence, found, machine=machine)
             if strength > best[0]:
                 best = strength, found.end()
         if best[0] == 2:
@@ -152,7 +154,7 @@ _CLAUSE = re.compile(r"[.,:;!?()\[\]#*/>\"|}{=،、。,]|--|\s[-–—]\s")
 _PLAIN = re.compile(r"[\w'’/ -]*")
 
 
-def _strength(sentence: str, found: re.Match[str], *, machine: bool) -> int:
+def _address_strength(sentence: str, found: re.Match[str], *, machine: bool) -> int:
     rest = sentence[found.end() : found.end() + 90]
     before = _CLAUSE.split(sentence[max(0, found.start() - 90) : found.start()])[-1]
     words = before.split()
@@ -193,6 +195,6 @@ _PREPOSITIONS = frozenset({"pro", "do", "an", "a", "ao", "to", "for", "til"})
 """Some are other words in other languages, so they count only directly before the name."""
 
 
-def _wanted(text: str) -> int:
+def _demand_in(text: str) -> int:
     """Return 2 for a demand to hide something, to give a verdict or to act, and 0 for other texts."""
     return 2 * (len(text) >= 6 and any(demand.search(text) is not None for demand in (HIDES, VERDICTS, GRANTS)))

@@ -169,7 +169,7 @@ def payloads(text: str) -> Iterator[tuple[str, int, int]]:
     written = text.encode("ascii", "replace")
     shape = written.translate(_OF_TOKEN)
     for found in islice(_tokens(text, shape), _MOST_PAYLOADS) if _LONG_TOKEN in shape else ():
-        plain = _of_hex(found.group()) or _of_base64(found.group())
+        plain = _decoded_token(found.group())
         if plain is not None:
             yield plain, *found.span()
     for pattern, decode in _encodings(text):
@@ -186,7 +186,8 @@ def _encodings(text: str) -> Iterator[tuple[re.Pattern[str], Callable[[str], str
     if "\\x" in text:
         yield _BACKSLASH_X, lambda text: bytes.fromhex(text.replace("\\x", "")).decode("utf-8", "replace")
     if may_hide(text):
-        yield from ((_TAGS, _of_tags), (_SELECTORS, _of_selectors))
+        yield _TAGS, lambda text: "".join(chr(ord(tag) - 0xE0000) for tag in text)
+        yield _SELECTORS, _of_selectors
 
 
 def _tokens(text: str, shape: bytes) -> Iterator[re.Match[str]]:
@@ -201,19 +202,15 @@ _ROTATED = b"vafgehp", b"vtaber", b"cebzcg"
 """Beginnings of frequent words of orders in rot13."""
 
 
-def _of_tags(text: str) -> str:
-    return "".join(chr(ord(tag) - 0xE0000) for tag in text)
-
-
 def _of_selectors(text: str) -> str:
     return bytes(ord(c) - 0xFE00 if c <= "\ufe0f" else ord(c) - 0xE0100 + 16 for c in text).decode("utf-8", "replace")
 
 
-def _of_hex(token: str) -> str | None:
-    return _readable(bytes.fromhex(token)) if _HEX.fullmatch(token) else None
-
-
-def _of_base64(token: str) -> str | None:
+def _decoded_token(token: str) -> str | None:
+    """Return the text that a token has in hex or base64, or None."""
+    text = _readable(bytes.fromhex(token)) if _HEX.fullmatch(token) else None
+    if text is not None:
+        return text
     token = token.rstrip("=").replace("-", "+").replace("_", "/")
     try:
         return _readable(base64.b64decode(token + "=" * (-len(token) % 4)))

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ...core import jsonio
 from ...core.caches import remembered
 from ..texts import has_any
-from .calls import calls
+from .calls import calls_machine
 from .model import Rated, order_model
 from .normalise import SUSPICIOUS, disguises, folded, is_mixed, may_hide, payloads, without_entities
 from .readers import ATTACK, ATTACKS, REPORTED, marked
@@ -38,201 +38,6 @@ class Marker(NamedTuple):
     end: int
     is_sure: bool
     """False for a passage that the model rates little higher than an instruction to people."""
-
-
-# --- fast pre-check ------------------------------------------------------------------------------------------------
-
-_QUIET = 0.0
-"""Maximum score of all parts of a text without an order."""
-_FORGED = (
-    b"<|", b"[inst", b"[/inst", b"<<sys", b"<</sys", b"<system", b"</tool_re", b"</function_re", b"</search_re", b"# system", b"#system",
-)  # fmt: skip
-
-
-def _has_signs(text: str) -> bool:
-    """Return True if a text has role tags, escapes, long tokens, comments or invisible characters."""
-    if "\\" in text and ("\\u" in text or "\\x" in text):
-        return True
-    if ("&" in text and "&#" in text) or ("%" in text and "%20" in text) or ("<" in text and "<!--" in text):
-        return True
-    if "=" in text and "style=" in text and ("display:" in text or "opacity:" in text or "font-size:0" in text):
-        return True
-    if (may_hide(text) and SUSPICIOUS.search(text)) or is_mixed(text):
-        return True
-    small = text.encode("ascii", "replace").lower()
-    if has_any(text, ("<", "[", "#")) and has_any(small, _FORGED):
-        return True
-    if "\n" in text and b"end of " in small and _FALSE_END.search(text):
-        return True
-    return next(payloads(text), None) is not None
-
-
-# --- markers in the raw text --------------------------------------------------------------------------------------
-
-_CHAT_TOKEN = re.compile(
-    r"<\|(?:im_start|im_end|im_sep|system|user|assistant|endoftext|eot_id|begin_of_text|start_header_id|end_header_id)\|>|\[/?inst\]|<</?sys>>",
-    re.IGNORECASE,
-)
-_ROLE_TAG = re.compile(
-    r"<system(?:[_-](?:prompt|message|instructions?|reminder))?>\s*(?:[^<>\s{]+\s+){2}[^<>\s]|</(?:tool_result|tool_response|function_results?|search_results)>\s*\S"
-    r"|^\#{2,4}\s{0,3}system(?:\ (?:prompt|message))?\s{0,3}:\s*\S",
-    re.IGNORECASE | re.MULTILINE,
-)
-_ROLE_MARKS = ("\n", "<", "[", "##", "&")
-"""Signs of which each text with a role tag or a false end has one."""
-_FALSE_END = re.compile(
-    r"\b(?:end|eof) of (?:the )?(?:tool|document|search|function|user|context|data|page|retrieved|file|untrusted|email)[ _]?(?:output|results?|data|content|input|call)?\b"
-    r".{0,40}\s{0,5}(?:^|\n)\W{0,5}(?:system|user|assistant|developer|admin|human|new (?:task|instructions?|directive))\b",
-    re.IGNORECASE,
-)
-_TEMPLATE = re.compile(
-    r"\{%|\{\{|chat[ _-]?template|chatml|\btokens?\b|tokeni[sz]er|chat format|prompt format|wrap the|special_tokens|bos_token|delimiter|separator",
-    re.IGNORECASE,
-)
-_FLAG = re.compile("\U0001f3f4[\U000e0020-\U000e007e]{1,7}\U000e007f")  # flags of England, Scotland, …: legitimate tags
-_BIDI_OVERRIDE = re.compile("[\u202d\u202e]")
-
-# --- quotations ----------------------------------------------------------------------------------------------------
-
-_FENCE = re.compile(r"```.{0,20000}?(?:```|\Z)|~~~.{0,20000}?(?:~~~|\Z)", re.DOTALL)
-_BLOCKQUOTE = re.compile(r":\s{0,20}(?:</\w{1,20}>\s{0,20})?<blockquote(?:(?!<blockquote).){0,5000}?</blockquote>", re.DOTALL)
-_CUSTOMER = re.compile(
-    r"^\W{0,3}(?:\[?\d\d?:\d\d\]? )?(?:customer|user|visitor|client|kunde|kundin|cliente|caller|guest|klient\w?|klant|zákazník|müşteri|asiakas|ügyfél|kund|клиент|клієнт"
-    r"|pelanggan|khách(?: hàng)?|客户|顾客|客|お客様|고객|العميل|לקוח|ग्राहक)\s?[:：]",
-    re.MULTILINE | re.IGNORECASE,
-)
-_SPEAKER = re.compile(
-    r"((?:^|(?<=[.!?。！？] )|(?<=[.!?。！？؟]))(?:\W{0,3}|\s?\[?\d\d?:\d\d\]? ))"
-    r"(?:agent|assist\w*(?: virtu\w+)?|asist\w*|bot|botti|chatbot|support|system|systeme|sistema|система|бот|ボット|机器人|봇|الروبوت|المساعد|בוט|बॉट)\s?[:：]",
-    re.MULTILINE | re.IGNORECASE,
-)
-"""Labels before a colon that name the speaker in a conversation between people and agents."""
-_CODE = re.compile(r"`[^`\n]{1,400}`")
-_QUOTED = re.compile(
-    r"“[^”\n]{3,600}[”“]|„[^“”\n]{3,600}[“”]|«[^»\n]{3,600}»|「[^」\n]{2,600}」|『[^』\n]{2,600}』|‘[^’\n]{12,400}’(?!\w)"
-    r"|(?<![\w=])\"[^\"\n]{3,600}\"|(?<![\w=])'(?=\w)(?:[^'\n]|(?<=\w)'(?=\w)){8,400}'(?!\w)"
-)
-_QUOTES = ("“", "„", "«", "「", "『", "‘", '"', "'")
-_CELL_END = re.compile(r"\s*(?:[\]},)|]|$)", re.MULTILINE)
-
-
-def _without_quotations(text: str, is_reported: Callable[[], bool]) -> str:
-    """Replace quotations and code with spaces, but quoted cells and fields only in texts about attacks."""
-    if "`" in text or "~" in text:
-        text = _FENCE.sub(_blanked, text)
-    if "<" in text and "<blockquote" in text:
-        text = _BLOCKQUOTE.sub(_blanked, text)
-
-    def blank(found: re.Match[str]) -> str:
-        before = text[max(0, found.start() - 12) : found.start()].rsplit("\n", 1)[-1]
-        if found.group()[0] in "\"'" and _is_cell(before) and _CELL_END.match(text, found.end()) and not is_reported():
-            return found.group()
-        return _blanked(found)
-
-    if has_any(text, _QUOTES):
-        text = _QUOTED.sub(blank, text)
-    if "`" in text:
-        text = _CODE.sub(_blanked, text) if is_reported() else text.replace("`", " ")
-    return text
-
-
-def _without_speakers(text: str) -> str:
-    """Replace labels of the speakers in a conversation with spaces."""
-    if (":" not in text and "：" not in text) or _CUSTOMER.search(text) is None:
-        return text
-    return _SPEAKER.sub(lambda found: found[1] + " " * (len(found.group()) - len(found[1])), text)
-
-
-def _blanked(found: re.Match[str]) -> str:
-    return " … ".ljust(found.end() - found.start())[: found.end() - found.start()]
-
-
-def _is_cell(before: str) -> bool:
-    bare = before.rstrip()
-    return not bare or bare[-1] in "[,{(|=>" or (bare[-1] == ":" and not bare[:-1].endswith((" says", " said")))
-
-
-# --- texts of a result ---------------------------------------------------------------------------------------------
-
-_ROLES = ("system", "user", "assistant", "tool", "developer", "human", "ai")
-_SHORT = 120
-"""Length of a label, or of a text that is searched for enough words before it is rated."""
-_FOR_MACHINES = re.compile(
-    r"^(?:llm|ai|agent|assistant|bot)_?(?:hint|note|instruction|advice|message|directive|comment)s?$|(?:to|for)_(?:the_)?(?:llm|ai|agent|assistant|bot)$",
-    re.IGNORECASE,
-)
-"""Names of fields that are written for machines."""
-
-
-@lru_cache(maxsize=256)
-def _is_for_machines(key: str) -> bool:
-    return _FOR_MACHINES.search(key) is not None
-
-
-def is_structured(text: str) -> bool:
-    """Return True if a text starts like serialized JSON."""
-    return text.lstrip()[:1] in ("{", "[")
-
-
-def texts_in(text: str) -> list[str]:
-    """Return the texts in serialized JSON or JSON lines, or the text itself. Messages of an exported chat are left out."""
-    if is_structured(text):
-        lines = [text]
-        if text.lstrip()[0] == "{" and "\n{" in text:
-            lines = text.split("\n")
-        leaves: list[str] = []
-        reports = has_any(text.lower(), ATTACKS)
-        for line in lines:
-            try:
-                _walk(jsonio.loads(line), leaves, 0, reports)
-            except (ValueError, RecursionError):
-                leaves.append(line)
-        return leaves
-    return [text]
-
-
-def _walk(value: Any, leaves: list[str], depth: int, may_report: bool) -> None:
-    if isinstance(value, str):
-        if depth < 3 and value[:1] in ("{", "["):
-            leaves.extend(texts_in(value))
-        else:
-            leaves.append(value)
-    elif isinstance(value, list):
-        for item in value:
-            _walk(item, leaves, depth + 1, may_report)
-    elif isinstance(value, dict) and not (value.get("role") in _ROLES and "content" in value):
-        reports = may_report and _is_about_attacks([*value, *value.values()])
-        for key, item in value.items():
-            if isinstance(item, (dict, list)):
-                _walk(item, leaves, depth + 1, may_report)
-            elif isinstance(item, str) and (not reports or len(item) > _SHORT):
-                _walk(f"LLM: {item}" if _is_for_machines(key) else item, leaves, depth + 1, may_report)
-
-
-def _is_about_attacks(items: list[Any]) -> bool:
-    """Return True if one of the short texts is about attacks."""
-    short = "\n".join([item for item in items if isinstance(item, str) and len(item) < _SHORT])
-    return has_any(short.lower(), ATTACKS) and ATTACK.search(short) is not None
-
-
-# --- hidden text ---------------------------------------------------------------------------------------------------
-
-_UNSEEN = re.compile(
-    r"[<(\[](?:(?<=<)(?:!--((?:(?!<!--).){10,2000}?)-->|(\w{1,20})\b[^>]{0,200}(?:display:\s?none|visibility:\s?hidden|opacity:\s?0(?![.\d])|font-size:\s?0|color:\s?(?:transparent|white|#fff(?:fff)?\b))[^>]{0,200}>(.{10,2000}?)</\2>)"
-    r"|(?<!<)(?:white|hidden|invisible|tiny|weiße?|unsichtbar\w*|sehr klein|versteckt\w*|texte? (?:blanc|caché)|blanc|texto (?:blanco|oculto|branco)|testo (?:bianco|nascosto)|белый|скрыт\w+|白字|隐藏)[^)\]]{0,30}[)\]]:?\s?([^\n]{10,1000}))",
-    re.IGNORECASE | re.DOTALL,
-)
-
-
-def unseen_in(text: str) -> Iterator[str]:
-    """Yield HTML comments, hidden elements, and text that is described as white or hidden."""
-    if "<" not in text and "(" not in text and "[" not in text:
-        return
-    for found in _UNSEEN.finditer(text):
-        yield found.group(1) or found.group(3) or found.group(4)
-
-
-# --- all markers ---------------------------------------------------------------------------------------------------
 
 
 @remembered
@@ -301,23 +106,28 @@ def _place(text: str, passage: str) -> tuple[int, int]:
     return 0, len(text)
 
 
+# --- orders in a text
+
+
 def readable(text: str) -> str:
     """Return a text with spaces in place of quotations, and with its wrapped lines joined."""
-    return _Leaf(text).bare
+    return _Leaf(text).unquoted
 
 
 class _Leaf:
-    """A text of a result: ``bare`` without quotations and with joined lines, ``told`` also without labels of speakers."""
+    """A text of a result: ``unquoted`` has no quotations and joined lines, ``spoken`` also no labels of speakers."""
 
     def __init__(
         self, text: str, rated: Rated | None = None, disguised: Sequence[tuple[str, Rated | None]] | None = None
     ) -> None:
         self.text = without_entities(text)
-        unquoted = _without_quotations(self.text, lambda: self.is_reported)
-        self.bare = _WRAPPED.sub(lambda found: " " * len(found.group()), unquoted) if "\n" in unquoted else unquoted
-        self.told = _without_speakers(self.bare)
-        self._rated = rated if unquoted is text and self.told is self.bare else None  # joined lines have the same rating
-        self._disguised = disguised if self.told is text else None
+        without = _without_quotations(self.text, lambda: self.is_reported)
+        self.unquoted = _WRAPPED.sub(lambda found: " " * len(found.group()), without) if "\n" in without else without
+        self.spoken = self.unquoted
+        if (":" in self.unquoted or "：" in self.unquoted) and _CUSTOMER.search(self.unquoted) is not None:
+            self.spoken = _SPEAKER.sub(lambda found: found[1] + " " * (len(found.group()) - len(found[1])), self.unquoted)
+        self._rated = rated if without is text and self.spoken is self.unquoted else None  # joined lines have the same rating
+        self._disguised = disguised if self.spoken is text else None
 
     @cached_property
     def is_reported(self) -> bool:
@@ -330,38 +140,38 @@ class _Leaf:
 
     def role_marker(self, result: str) -> str | None:
         """Return a forged role or a false end of the document."""
-        bare = self.bare
-        match = _FALSE_END.search(bare) if "\n" in bare else None
+        unquoted = self.unquoted
+        match = _FALSE_END.search(unquoted) if "\n" in unquoted else None
         if match is None:
-            if "<" in bare or "##" in bare:
-                match = _ROLE_TAG.search(bare)
-            if match is None and ("<" in bare or "[" in bare):
-                match = _CHAT_TOKEN.search(bare)
+            if "<" in unquoted or "##" in unquoted:
+                match = _ROLE_TAG.search(unquoted)
+            if match is None and ("<" in unquoted or "[" in unquoted):
+                match = _CHAT_TOKEN.search(unquoted)
                 if match is not None and self.is_reported:
                     match = None
             if match is not None and _TEMPLATE.search(result) is not None:
                 match = None
         return None if match is None else match.group()
 
-    def is_called(self) -> bool:
+    def addresses_machine(self) -> bool:
         """Return True for a text that addresses a machine and demands something."""
-        text = marked(self.told)
-        return calls(self._folded if text == self.text else folded(text)) or any(
-            calls(folded(unseen), hidden=True) for unseen in unseen_in(text)
+        text = marked(self.spoken)
+        return calls_machine(self._folded if text == self.text else folded(text)) or any(
+            calls_machine(folded(unseen), hidden=True) for unseen in hidden_texts(text)
         )
 
     def order(self) -> tuple[str, bool] | None:
         """Return the passage that reads most like an order, and True if it is sure."""
-        told = self.told
-        best = _best(told, self, may_be_called=True, rated=self._rated)
+        spoken = self.spoken
+        best = _best(spoken, self, may_be_called=True, rated=self._rated)
         if best is not None:
             return self.text[best[0] : best[1]], best[2]
-        for unseen in unseen_in(told):
+        for unseen in hidden_texts(spoken):
             if _best(unseen, self, hidden=True) is not None:
                 return unseen, True
         disguised = self._disguised
         if disguised is None:
-            disguised = [(reading, None) for reading in disguises(self._folded if told == self.text else folded(told))]
+            disguised = [(reading, None) for reading in disguises(self._folded if spoken == self.text else folded(spoken))]
         for reading, rated in disguised:
             if _best(reading, self, rated=rated) is not None:
                 return self.text, True
@@ -381,7 +191,9 @@ def _best(
     ranked = sorted(zip(rated.scores(places), places, strict=True), reverse=True)[:_TRIED]
     if not ranked or ranked[0][0] + _CALLED * (may_be_called and ranked[0][0] > _UNLIKE) + _HIDDEN * hidden < 0:
         return None
-    called = may_be_called and ranked[0][0] > _UNLIKE and leaf is not None and leaf.is_called()  # faster than the ratings below
+    called = (
+        may_be_called and ranked[0][0] > _UNLIKE and leaf is not None and leaf.addresses_machine()
+    )  # faster than the ratings below
     evidence = [_CALLED * (called and score > _UNLIKE) + _HIDDEN * hidden for score, _ in ranked]
     tried = [(*each, more) for each, more in zip(ranked, evidence, strict=True) if each[0] + more >= 0]
     ratings = rated.distinct_scores([place for _, place, _ in tried]) if tried else []
@@ -424,6 +236,9 @@ _ASIDE = re.compile(r"[\[({（【]([^\])}）】\n]{30,400})[\])}）】]")
 _WRAPPED = re.compile(r"(?<=[^\W\d_]|,)[ \t]*\n[ \t]*(?=[a-zà-ÿа-я])")
 
 
+# --- obeyed orders
+
+
 _TARGET = re.compile(
     r"https?://[^\s\"'<>()\[\]{}]+|[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64})+"  # links, addresses
     r"|(?<![\w.])[A-Z]{2}\d{2}(?: ?[0-9A-Z]{4}){2,7}(?: ?[0-9A-Z]{1,3})?\b|(?<![\w.])\d(?:[ -]?\d){5,}\b"  # accounts, phones
@@ -444,3 +259,182 @@ def is_obeyed(order: str, known: Iterable[str], calls: Iterable[str]) -> bool:
 
 def _plain(text: str) -> str:
     return _GAPS.sub("", text).casefold().rstrip(".,;:!?")
+
+
+# --- fast pre-check ------------------------------------------------------------------------------------------------
+
+_QUIET = 0.0
+"""Maximum score of all parts of a text without an order."""
+_FORGED = (
+    b"<|", b"[inst", b"[/inst", b"<<sys", b"<</sys", b"<system", b"</tool_re", b"</function_re", b"</search_re", b"# system", b"#system",
+)  # fmt: skip
+
+
+def _has_signs(text: str) -> bool:
+    """Return True if a text has role tags, escapes, long tokens, comments or invisible characters."""
+    if "\\" in text and ("\\u" in text or "\\x" in text):
+        return True
+    if ("&" in text and "&#" in text) or ("%" in text and "%20" in text) or ("<" in text and "<!--" in text):
+        return True
+    if "=" in text and "style=" in text and ("display:" in text or "opacity:" in text or "font-size:0" in text):
+        return True
+    if (may_hide(text) and SUSPICIOUS.search(text)) or is_mixed(text):
+        return True
+    small = text.encode("ascii", "replace").lower()
+    if has_any(text, ("<", "[", "#")) and has_any(small, _FORGED):
+        return True
+    if "\n" in text and b"end of " in small and _FALSE_END.search(text):
+        return True
+    return next(payloads(text), None) is not None
+
+
+# --- markers in the raw text --------------------------------------------------------------------------------------
+
+_CHAT_TOKEN = re.compile(
+    r"<\|(?:im_start|im_end|im_sep|system|user|assistant|endoftext|eot_id|begin_of_text|start_header_id|end_header_id)\|>|\[/?inst\]|<</?sys>>",
+    re.IGNORECASE,
+)
+_ROLE_TAG = re.compile(
+    r"<system(?:[_-](?:prompt|message|instructions?|reminder))?>\s*(?:[^<>\s{]+\s+){2}[^<>\s]|</(?:tool_result|tool_response|function_results?|search_results)>\s*\S"
+    r"|^\#{2,4}\s{0,3}system(?:\ (?:prompt|message))?\s{0,3}:\s*\S",
+    re.IGNORECASE | re.MULTILINE,
+)
+_ROLE_MARKS = ("\n", "<", "[", "##", "&")
+"""Signs of which each text with a role tag or a false end has one."""
+_FALSE_END = re.compile(
+    r"\b(?:end|eof) of (?:the )?(?:tool|document|search|function|user|context|data|page|retrieved|file|untrusted|email)[ _]?(?:output|results?|data|content|input|call)?\b"
+    r".{0,40}\s{0,5}(?:^|\n)\W{0,5}(?:system|user|assistant|developer|admin|human|new (?:task|instructions?|directive))\b",
+    re.IGNORECASE,
+)
+_TEMPLATE = re.compile(
+    r"\{%|\{\{|chat[ _-]?template|chatml|\btokens?\b|tokeni[sz]er|chat format|prompt format|wrap the|special_tokens|bos_token|delimiter|separator",
+    re.IGNORECASE,
+)
+_FLAG = re.compile("\U0001f3f4[\U000e0020-\U000e007e]{1,7}\U000e007f")  # flags of England, Scotland, …: legitimate tags
+_BIDI_OVERRIDE = re.compile("[\u202d\u202e]")
+
+
+# --- quotations ----------------------------------------------------------------------------------------------------
+
+_FENCE = re.compile(r"```.{0,20000}?(?:```|\Z)|~~~.{0,20000}?(?:~~~|\Z)", re.DOTALL)
+_BLOCKQUOTE = re.compile(r":\s{0,20}(?:</\w{1,20}>\s{0,20})?<blockquote(?:(?!<blockquote).){0,5000}?</blockquote>", re.DOTALL)
+_CUSTOMER = re.compile(
+    r"^\W{0,3}(?:\[?\d\d?:\d\d\]? )?(?:customer|user|visitor|client|kunde|kundin|cliente|caller|guest|klient\w?|klant|zákazník|müşteri|asiakas|ügyfél|kund|клиент|клієнт"
+    r"|pelanggan|khách(?: hàng)?|客户|顾客|客|お客様|고객|العميل|לקוח|ग्राहक)\s?[:：]",
+    re.MULTILINE | re.IGNORECASE,
+)
+_SPEAKER = re.compile(
+    r"((?:^|(?<=[.!?。！？] )|(?<=[.!?。！？؟]))(?:\W{0,3}|\s?\[?\d\d?:\d\d\]? ))"
+    r"(?:agent|assist\w*(?: virtu\w+)?|asist\w*|bot|botti|chatbot|support|system|systeme|sistema|система|бот|ボット|机器人|봇|الروبوت|المساعد|בוט|बॉट)\s?[:：]",
+    re.MULTILINE | re.IGNORECASE,
+)
+"""Labels before a colon that name the speaker in a conversation between people and agents."""
+_CODE = re.compile(r"`[^`\n]{1,400}`")
+_QUOTED = re.compile(
+    r"“[^”\n]{3,600}[”“]|„[^“”\n]{3,600}[“”]|«[^»\n]{3,600}»|「[^」\n]{2,600}」|『[^』\n]{2,600}』|‘[^’\n]{12,400}’(?!\w)"
+    r"|(?<![\w=])\"[^\"\n]{3,600}\"|(?<![\w=])'(?=\w)(?:[^'\n]|(?<=\w)'(?=\w)){8,400}'(?!\w)"
+)
+_QUOTES = ("“", "„", "«", "「", "『", "‘", '"', "'")
+_CELL_END = re.compile(r"\s*(?:[\]},)|]|$)", re.MULTILINE)
+
+
+def _without_quotations(text: str, is_reported: Callable[[], bool]) -> str:
+    """Replace quotations and code with spaces, but quoted cells and fields only in texts about attacks."""
+    if "`" in text or "~" in text:
+        text = _FENCE.sub(_blanked, text)
+    if "<" in text and "<blockquote" in text:
+        text = _BLOCKQUOTE.sub(_blanked, text)
+
+    def blank(found: re.Match[str]) -> str:
+        before = text[max(0, found.start() - 12) : found.start()].rsplit("\n", 1)[-1].rstrip()
+        starts_cell = (
+            not before or before[-1] in "[,{(|=>" or (before[-1] == ":" and not before[:-1].endswith((" says", " said")))
+        )
+        if found.group()[0] in "\"'" and starts_cell and _CELL_END.match(text, found.end()) and not is_reported():
+            return found.group()
+        return _blanked(found)
+
+    if has_any(text, _QUOTES):
+        text = _QUOTED.sub(blank, text)
+    if "`" in text:
+        text = _CODE.sub(_blanked, text) if is_reported() else text.replace("`", " ")
+    return text
+
+
+def _blanked(found: re.Match[str]) -> str:
+    return " … ".ljust(found.end() - found.start())[: found.end() - found.start()]
+
+
+# --- texts of a result ---------------------------------------------------------------------------------------------
+
+_ROLES = ("system", "user", "assistant", "tool", "developer", "human", "ai")
+_SHORT = 120
+"""Length of a label, or of a text that is searched for enough words before it is rated."""
+_FOR_MACHINES = re.compile(
+    r"^(?:llm|ai|agent|assistant|bot)_?(?:hint|note|instruction|advice|message|directive|comment)s?$|(?:to|for)_(?:the_)?(?:llm|ai|agent|assistant|bot)$",
+    re.IGNORECASE,
+)
+"""Names of fields that are written for machines."""
+
+
+@lru_cache(maxsize=256)
+def _is_for_machines(key: str) -> bool:
+    return _FOR_MACHINES.search(key) is not None
+
+
+def is_structured(text: str) -> bool:
+    """Return True if a text starts like serialized JSON."""
+    return text.lstrip()[:1] in ("{", "[")
+
+
+def texts_in(text: str) -> list[str]:
+    """Return the texts in serialized JSON or JSON lines, or the text itself. Messages of an exported chat are left out."""
+    if is_structured(text):
+        lines = [text]
+        if text.lstrip()[0] == "{" and "\n{" in text:
+            lines = text.split("\n")
+        leaves: list[str] = []
+        reports = has_any(text.lower(), ATTACKS)
+        for line in lines:
+            try:
+                _walk(jsonio.loads(line), leaves, 0, reports)
+            except (ValueError, RecursionError):
+                leaves.append(line)
+        return leaves
+    return [text]
+
+
+def _walk(value: Any, leaves: list[str], depth: int, may_report: bool) -> None:
+    if isinstance(value, str):
+        if depth < 3 and value[:1] in ("{", "["):
+            leaves.extend(texts_in(value))
+        else:
+            leaves.append(value)
+    elif isinstance(value, list):
+        for item in value:
+            _walk(item, leaves, depth + 1, may_report)
+    elif isinstance(value, dict) and not (value.get("role") in _ROLES and "content" in value):
+        short = [item for item in (*value, *value.values()) if isinstance(item, str) and len(item) < _SHORT] if may_report else []
+        reports = has_any("\n".join(short).lower(), ATTACKS) and ATTACK.search("\n".join(short)) is not None
+        for key, item in value.items():
+            if isinstance(item, (dict, list)):
+                _walk(item, leaves, depth + 1, may_report)
+            elif isinstance(item, str) and (not reports or len(item) > _SHORT):
+                _walk(f"LLM: {item}" if _is_for_machines(key) else item, leaves, depth + 1, may_report)
+
+
+# --- hidden text ---------------------------------------------------------------------------------------------------
+
+_UNSEEN = re.compile(
+    r"[<(\[](?:(?<=<)(?:!--((?:(?!<!--).){10,2000}?)-->|(\w{1,20})\b[^>]{0,200}(?:display:\s?none|visibility:\s?hidden|opacity:\s?0(?![.\d])|font-size:\s?0|color:\s?(?:transparent|white|#fff(?:fff)?\b))[^>]{0,200}>(.{10,2000}?)</\2>)"
+    r"|(?<!<)(?:white|hidden|invisible|tiny|weiße?|unsichtbar\w*|sehr klein|versteckt\w*|texte? (?:blanc|caché)|blanc|texto (?:blanco|oculto|branco)|testo (?:bianco|nascosto)|белый|скрыт\w+|白字|隐藏)[^)\]]{0,30}[)\]]:?\s?([^\n]{10,1000}))",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def hidden_texts(text: str) -> Iterator[str]:
+    """Yield HTML comments, hidden elements, and text that is described as white or hidden."""
+    if "<" not in text and "(" not in text and "[" not in text:
+        return
+    for found in _UNSEEN.finditer(text):
+        yield found.group(1) or found.group(3) or found.group(4)

@@ -88,17 +88,14 @@ def _is_name(text: str, at: int, token: str) -> bool:
         line = text.rfind("\n", max(0, at - _DEEPEST_LIST), at)
         if (line >= 0 or at <= _DEEPEST_LIST) and not text[line + 1 : at].strip(" \t>#*_-"):
             return True
-    return token.count(".") > 1 and _VERSION.fullmatch(token) is not None and not days_of(token) and not _in_groups(token)
-
-
-def _in_groups(token: str) -> bool:
-    return all(len(group) == 3 for group in token.split(".")[1:])
+    is_version = token.count(".") > 1 and _VERSION.fullmatch(token) is not None and not days_of(token)
+    return is_version and not all(len(group) == 3 for group in token.split(".")[1:])  # thousands
 
 
 def claims_in(text: str) -> list[Claim]:
     """Return the numbers, dates and times of day of an answer, in their order."""
     wholes: dict[int, Claim] = {}
-    for whole in (*_clocks(text), *_joined(text)):
+    for whole in (*_clock_claims(text), *_spaced_claims(text)):
         if whole.at not in wholes or wholes[whole.at].end <= whole.end:
             wholes[whole.at] = whole
     claims: list[Claim] = []
@@ -114,14 +111,14 @@ def claims_in(text: str) -> list[Claim]:
                 done = wholes[at].end
         elif not _is_name(text, at, token):
             if token.isdigit():
-                claims.append(_single(text, at, token))
+                claims.append(_whole_claim(text, at, token))
                 done = claims[-1].end
             else:
-                claims += _several(text, at, token)
+                claims += _split_claims(text, at, token)
     return claims
 
 
-def _several(text: str, at: int, token: str) -> Iterator[Claim]:
+def _split_claims(text: str, at: int, token: str) -> Iterator[Claim]:
     """Yield the claims of digits with marks between them: a date, a number with decimals, or several numbers."""
     end = at + len(token)
     if text.startswith("24/7", at):
@@ -140,22 +137,22 @@ def _several(text: str, at: int, token: str) -> Iterator[Claim]:
     start = at
     for piece in re.split("[-/:]", token):
         if piece.isdigit() and start + len(piece) == end:
-            yield _single(text, start, piece)  # 17-18 February
+            yield _whole_claim(text, start, piece)  # 17-18 February
         else:
-            yield from (_number(text, start, piece, each) for each in readings_of(piece))
+            yield from (_number_claim(text, start, piece, each) for each in readings_of(piece))
         start += len(piece) + 1
 
 
-def _single(text: str, at: int, token: str) -> Claim:
+def _whole_claim(text: str, at: int, token: str) -> Claim:
     value = int(token[:300])
     if 1 <= value <= 31:
         day, end = _day_beside(text, at, at + len(token), value)
         if day is not None:
             return Claim(text[at:end], at, end, days=(day,))
-    return _number(text, at, token, ((float(value), 0.5),))
+    return _number_claim(text, at, token, ((float(value), 0.5),))
 
 
-def _number(text: str, at: int, token: str, readings: tuple[Reading, ...]) -> Claim:
+def _number_claim(text: str, at: int, token: str, readings: tuple[Reading, ...]) -> Claim:
     end = at + len(token)
     scale, word = scale_after(text, end)
     if scale == 0.01 and readings[0][0] == 100.0:
@@ -187,7 +184,7 @@ def _day_beside(text: str, at: int, end: int, day: int) -> tuple[Day | None, int
     return None, end
 
 
-def _clocks(text: str) -> Iterator[Claim]:
+def _clock_claims(text: str) -> Iterator[Claim]:
     for start, end, minutes in clocks_in(text):
         token = text[start:end]
         readings: tuple[Reading, ...] = ()
@@ -208,7 +205,7 @@ _SPACED = re.compile(
 )
 
 
-def _joined(text: str) -> Iterator[Claim]:
+def _spaced_claims(text: str) -> Iterator[Claim]:
     """Yield numbers such as ``4 200``."""
     for found in _SPACED.finditer(text):
         whole, mark, cents = re.sub("[ \u00a0\u202f]", "", found.group()).replace(",", ".").partition(".")

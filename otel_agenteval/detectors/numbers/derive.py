@@ -54,42 +54,40 @@ class Facts:
             value = stack.pop()
             seen += 1
             if isinstance(value, str):
-                self._prose(value)
+                is_short = len(value) <= _PROSE and " " in value
+                if len(self.pools) < _POOLS and is_short and _DIGIT.search(value) is not None:
+                    numbers = [number for line in value.splitlines() for number in numbers_of(line)]
+                    self._add_pool(numbers if len(numbers) <= POOL else ())
                 value = parsed(value) if "\n" in value or value[:1] in ("{", "[", " ") else None
             rows = list(value.values()) if isinstance(value, dict) else value
             if isinstance(rows, list) and rows:
-                self._rows(rows[:_ROWS])
+                self._add_rows(rows[:_ROWS])
                 if rows is value or isinstance(rows[0], dict):
                     self.counts.add(float(len(rows)))
                 stack += [each for each in rows[:_ROWS] if isinstance(each, (dict, list, str))]
 
-    def _prose(self, text: str) -> None:
-        if len(self.pools) < _POOLS and len(text) <= _PROSE and " " in text and _DIGIT.search(text) is not None:
-            numbers = [number for line in text.splitlines() for number in numbers_of(line)]
-            self._pool(numbers if len(numbers) <= POOL else ())
-
-    def _pool(self, numbers: Iterable[float]) -> None:
+    def _add_pool(self, numbers: Iterable[float]) -> None:
         if len(self.pools) < _POOLS:
             distinct = list(dict.fromkeys(map(abs, numbers)))[:POOL]
             if distinct:
                 self.pools.append(distinct)
 
-    def _rows(self, rows: Sequence[Any]) -> None:
+    def _add_rows(self, rows: Sequence[Any]) -> None:
         """Add the numbers of a record or list, and the columns of a table."""
         numbers = [number for row in rows if (number := number_of(row)) is not None]
-        self._pool(numbers)
-        self._column(numbers)
+        self._add_pool(numbers)
+        self._add_column(numbers)
         records = [row if isinstance(row, dict) else dict(enumerate(row)) for row in rows if isinstance(row, (dict, list))]
         if len(records) < 2:
             return
         fields = {key: [record.get(key) for record in records] for key in records[0]}
         columns = {key: list(map(number_of, cells)) for key, cells in fields.items()}
         for column in columns.values():
-            self._column([number for number in column if number is not None])
+            self._add_column([number for number in column if number is not None])
         for key, cells in fields.items():
-            self._groups(key, cells, columns)
+            self._add_groups(key, cells, columns)
 
-    def _groups(self, key: Any, cells: list[Any], columns: dict[Any, list[float | None]]) -> None:
+    def _add_groups(self, key: Any, cells: list[Any], columns: dict[Any, list[float | None]]) -> None:
         """Add counts, totals and averages of the rows with the same value in a field."""
         if not set(map(type, cells)) <= _COUNTED:
             return
@@ -107,11 +105,11 @@ class Facts:
                 if number is not None:
                     groups[cell].append(number)
             sums = [sum(group) for group in groups.values()]
-            self._pool(sums)
+            self._add_pool(sums)
             for group in groups.values():
-                self._column(group)
+                self._add_column(group)
 
-    def _column(self, column: list[float]) -> None:
+    def _add_column(self, column: list[float]) -> None:
         """Add the total, average and range of some numbers, and the share of each in the total."""
         if len(column) < 2:
             return

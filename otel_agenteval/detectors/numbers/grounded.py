@@ -49,7 +49,7 @@ class AnswerNumbers:
         """Return the claims that don't follow from the given texts. Cheap checks come first."""
         left = [claim for claim in self.claims if claim.scale > 1.0 or claim.text not in self.given.tokens]
         left = [claim for claim in left if not (claim.readings and claim.is_small)]
-        left = [claim for claim in left if not self._is_exact(claim)]
+        left = [claim for claim in left if not self._is_given_exactly(claim)]
         if len(left) > _EXAMINED:
             return left
         left = [claim for claim in left if not is_no_claim(claim, self.text) and not self._is_given(claim)]
@@ -63,7 +63,7 @@ class AnswerNumbers:
 
     # --- the same value --------------------------------------------------------------------------------------------
 
-    def _is_exact(self, claim: Claim) -> bool:
+    def _is_given_exactly(self, claim: Claim) -> bool:
         given = self.given
         if (claim.days and self.timeline.holds_near_day(claim)) or claim.minutes in given.plain.minutes:
             return True
@@ -83,11 +83,15 @@ class AnswerNumbers:
             return True
         if (claim.days and self.timeline.holds_day(claim)) or (claim.minutes >= 0 and self.timeline.holds_clock(claim)):
             return True
-        return bool(claim.readings) and (
-            any(self.given.has(*each) for each in self._readings(claim))
-            or self._is_converted(claim)
-            or self._is_identifier(claim)
-        )
+        if not claim.readings:
+            return False
+        readings = self._readings(claim)
+        if any(self.given.has(*each) for each in readings):
+            return True
+        unit = unit_after(self.text, claim.end)
+        if unit is not None and any(self.given.has_quantity(*each, unit) for each in readings):
+            return True
+        return self._is_identifier(claim)
 
     def _readings(self, claim: Claim) -> list[Reading]:
         """Return the possible values of a number, each with half its rounding interval."""
@@ -112,10 +116,6 @@ class AnswerNumbers:
     def timeline(self) -> Timeline:
         return Timeline(self.text, self.claims, self.given)
 
-    def _is_converted(self, claim: Claim) -> bool:
-        unit = unit_after(self.text, claim.end)
-        return unit is not None and any(self.given.has_quantity(*each, unit) for each in self._readings(claim))
-
     @cached_property
     def _digits(self) -> str:
         return "\n".join(re.sub(r"(?<=[0-9])[ ()./-]{1,3}(?=[0-9])", "", text) for text in self.given.texts)
@@ -139,18 +139,16 @@ class AnswerNumbers:
         claims, worded, end = iter(self.claims), self.worded, -1
         for claim in claims:
             if claim.at > end:
-                begin, end = end, self.text.find("\n", claim.at)
+                end = self.text.find("\n", claim.at)
                 end = end if end >= 0 else len(self.text)
                 begin = self.text.rfind("\n", 0, claim.at)
                 rows.append(([], [value for at, value in worded if begin < at < end]))
             if claim.readings:
-                rows[-1][0].append((claim.at, self._signed(claim)))
+                value = claim.readings[0][0] * max(claim.scale, 1.0)
+                before = self.text[max(0, claim.at - 2) : claim.at]
+                is_negative = before[-1:] in ("-", "−") and before[:1] in " |(*-−"
+                rows[-1][0].append((claim.at, -value if is_negative else value))
         return rows
-
-    def _signed(self, claim: Claim) -> float:
-        value = claim.readings[0][0] * max(claim.scale, 1.0)
-        before = self.text[max(0, claim.at - 2) : claim.at]
-        return -value if before[-1:] in ("-", "−") and before[:1] in " |(*-−" else value
 
     @cached_property
     def shown_results(self) -> list[float]:
@@ -253,10 +251,10 @@ class Arithmetic:
         """Return True for a given number times one or two small numbers that the user or the answer names."""
         value, half = claim.scaled[0]
         return half <= value / 100 and any(
-            self._is_known(value / product, half / product * 0.02) for product in (*self._answer.products, *_PERIODS)
+            self._is_given_or_operand(value / product, half / product * 0.02) for product in (*self._answer.products, *_PERIODS)
         )
 
-    def _is_known(self, value: float, half: float) -> bool:
+    def _is_given_or_operand(self, value: float, half: float) -> bool:
         return self._given.has(value, half) or any(abs(each - value) <= half + value * 1e-9 for each in self._operands)
 
 

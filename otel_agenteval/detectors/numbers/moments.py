@@ -41,17 +41,17 @@ class Timeline:
     def holds_near_day(self, claim: Claim) -> bool:
         """Return True if a date is given in digits, is yesterday, today or tomorrow, or is near and has its correct weekday."""
         given = self._given
-        if any(_is_among(day, given.plain.days) for day in claim.days):
+        if any(_is_given_day(day, given.plain.days) for day in claim.days):
             return True
-        if any(abs((day - today).days) <= 1 for today in given.today for day in _near(claim.days, today)):
+        if any(abs((day - today).days) <= 1 for today in given.today for day in _dates_near(claim.days, today)):
             return True
         weekdays = weekdays_beside(self._text, claim)
         bases = (*given.plain_dates, *given.today) if weekdays else ()
-        return any(day.weekday() in weekdays for base in bases for day in _near(claim.days, base))
+        return any(day.weekday() in weekdays for base in bases for day in _dates_near(claim.days, base))
 
     def holds_day(self, claim: Claim) -> bool:
         """Return True if a date is given, or is a given or stated duration before or after a given one."""
-        return any(_is_among(day, self._given.days) or day in self._reached for day in claim.days)
+        return any(_is_given_day(day, self._given.days) or day in self._reachable_days for day in claim.days)
 
     @cached_property
     def _durations(self) -> list[tuple[float, float]]:
@@ -59,7 +59,7 @@ class Timeline:
         return list(dict.fromkeys((*self._given.durations, *stated)))[: 2 * _MOST_DURATIONS]
 
     @cached_property
-    def _reached(self) -> set[Day]:
+    def _reachable_days(self) -> set[Day]:
         """Return the days that are a duration before or after a given day or today, and the first and last of the same month.
 
         Each is also there without its year.
@@ -68,7 +68,7 @@ class Timeline:
         lengths = {
             (round(seconds / unit), unit) for seconds, unit in self._durations if unit >= 3600 and _DAY <= seconds < _LONGEST
         }
-        moved = [each for count, unit in lengths for sign in (1, -1) for each in _moved(days, sign * count, unit)]
+        moved = [each for count, unit in lengths for sign in (1, -1) for each in _days_moved(days, sign * count, unit)]
         months = days.astype("datetime64[M]")
         moved += [months.astype("datetime64[D]"), (months + 1).astype("datetime64[D]") - 1]
         found = {day for some in moved for day in some.tolist() if isinstance(day, datetime.date)}
@@ -85,10 +85,10 @@ class Timeline:
             return True
         steps = {round(seconds / 60) % 1440 for seconds, _ in self._durations} - given.minutes
         moved = {(minutes - each) % 1440 for each in given.minutes}
-        return any(each in steps or 1440 - each in steps or each in self._shifts for each in moved)
+        return any(each in steps or 1440 - each in steps or each in self._zone_shifts for each in moved)
 
     @cached_property
-    def _shifts(self) -> set[int]:
+    def _zone_shifts(self) -> set[int]:
         """Return the differences in minutes between the time zones that the texts name."""
         zones = offsets_named("\n".join((self._text, *self._given.texts))) | {(each, each) for each in self._given.offsets}
         month = self._given.today[0].month if self._given.today else None
@@ -125,14 +125,14 @@ class Timeline:
         return {(one - other) % 1440 for one in minutes for other in minutes if one != other}
 
 
-def _is_among(day: Day, given: Collection[Day]) -> bool:
+def _is_given_day(day: Day, given: Collection[Day]) -> bool:
     year, month, number = day
     if day in given or (0, month, number) in given:
         return True
     return not year and any(each[1] == month and each[2] == number for each in given)
 
 
-def _near(days: Iterable[Day], base: datetime.date) -> list[datetime.date]:
+def _dates_near(days: Iterable[Day], base: datetime.date) -> list[datetime.date]:
     """Return the days that are near a date, as dates."""
     found = []
     for year, month, day in days:
@@ -146,7 +146,7 @@ def _near(days: Iterable[Day], base: datetime.date) -> list[datetime.date]:
     return found
 
 
-def _moved(days: NDArray[np.datetime64], count: int, unit: float) -> list[NDArray[np.datetime64]]:
+def _days_moved(days: NDArray[np.datetime64], count: int, unit: float) -> list[NDArray[np.datetime64]]:
     """Return the days that are a number of days, weeks, months or years after some days, or before them if it's negative."""
     found = [days + int(count * unit / _DAY)]
     if unit == _DAY and abs(count) <= _WORKING_DAYS:

@@ -64,7 +64,12 @@ def values_of_words(text: str) -> Iterator[tuple[int, int, float]]:
     if parts:
         yield start, end, _combined(parts)
     if not text.isascii():
-        yield from _numerals_in(text)
+        for found in _NUMERALS.finditer(text):
+            total = digit = 0
+            for numeral in found.group():
+                power = _POWERS.get(numeral)
+                total, digit = (total + (digit or 1) * power, 0) if power else (total, _DIGITS[numeral])
+            yield found.start(), found.end(), float(total + digit)
 
 
 def claims_in_words(text: str) -> Iterator[tuple[int, int, float]]:
@@ -78,19 +83,9 @@ def claims_in_words(text: str) -> Iterator[tuple[int, int, float]]:
 
 _DIGITS = {numeral: value for value, numeral in enumerate("一二三四五六七八九", start=1)}
 _POWERS = {"十": 10, "百": 100, "千": 1000}
-_NUMERALS = re.compile(
+_NUMERALS = re.compile(  # in Chinese and Japanese, such as 四十五
     "[二三四五六七八九十百千](?:(?<=[十百千])[一二三四五六七八九]|[百千][一二三四五六七八九]|十)[一二三四五六七八九十百千]*"
 )
-
-
-def _numerals_in(text: str) -> Iterator[tuple[int, int, float]]:
-    """Yield the numbers in Chinese and Japanese numerals, such as ``四十五``."""
-    for found in _NUMERALS.finditer(text):
-        total = digit = 0
-        for numeral in found.group():
-            power = _POWERS.get(numeral)
-            total, digit = (total + (digit or 1) * power, 0) if power else (total, _DIGITS[numeral])
-        yield found.start(), found.end(), float(total + digit)
 
 
 def _is_link(text: str, end: int, at: int) -> bool:

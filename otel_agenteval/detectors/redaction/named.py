@@ -37,8 +37,8 @@ def named(text: str, lowered: str) -> Iterator[Span]:
         for frame in _frames_of(text, name):
             found = [each for each in frame(text, name) if _fits(name.strength, text[each.start : each.end], each.sure)]
             if found:
-                done = max(_end_of(text, each) for each in found)
-                yield from ((each.start, _end_of(text, each)) for each in found)
+                done = max(_whole_end(text, each) for each in found)
+                yield from ((each.start, _whole_end(text, each)) for each in found)
                 break
     for cell in cells_in(text, [name.start for name in names]):
         value = text[cell.start : cell.end]
@@ -120,7 +120,7 @@ def _quoted(text: str, at: int) -> Span | None:
     return (start, len(text[:end].rstrip("\\")) if len(opens.group(1)) > 1 else end) if end > start else None
 
 
-def _end_of(text: str, value: NamedValue) -> int:
+def _whole_end(text: str, value: NamedValue) -> int:
     """Return the end of a value that was read only partly, which keeps the time linear for a row of names."""
     remainder = _REMAINDER.match(text, value.end) if value.end - value.start >= _MOST_READ else None
     return remainder.end() if remainder is not None else value.end
@@ -247,7 +247,7 @@ def _trimmed(text: str, start: int, end: int) -> NamedValue:
 _GAP = lazy(r"[^\x21-\x7e\n。！？；]{0,14}[\s:：=\"“「『（(`*]{0,4}(?=[!-~]{6})")
 
 
-def _joined(text: str, name: Name) -> Iterator[NamedValue]:
+def _unspaced(text: str, name: Name) -> Iterator[NamedValue]:
     """Match the first Latin word after a name in languages without spaces. Examples are ``密码是…`` and ``パスワードは…です``."""
     unspaced = max(text[name.end - 1 : name.end + 1]) > "\u0530"
     gap = _GAP.match(text, name.end) if unspaced else None
@@ -364,7 +364,7 @@ _AS = lazy(
 _AROUND = " \t\r\n\"'`«»“”„,;()"
 
 
-def _before(text: str, name: Name) -> Iterator[NamedValue]:
+def _assigned_before(text: str, name: Name) -> Iterator[NamedValue]:
     """Match ``use … as the password``."""
     joined = _AS.search(text, max(0, name.start - 40), name.start) if text[name.start - 1 : name.start] == " " else None
     if joined is not None:
@@ -382,5 +382,5 @@ def _frames_of(text: str, name: Name) -> Sequence[Frame]:
 
 
 _FRAMES: tuple[Frame, ...] = (
-    _assigned, _sibling, _argument, _spaced, _in_markup, _in_next_cell, _joined, _in_sentence, _on_next_line, _before,
+    _assigned, _sibling, _argument, _spaced, _in_markup, _in_next_cell, _unspaced, _in_sentence, _on_next_line, _assigned_before,
 )  # fmt: skip

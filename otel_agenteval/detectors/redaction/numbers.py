@@ -51,18 +51,11 @@ def cards(text: str) -> Iterator[Span]:
         start, end = found.span()
         span = _card_in(text, start, end)
         if span is None:
-            gap = _first_gap(text, start, end)
+            gap = next((index for index in range(start, end) if not text[index].isdigit()), end)
             at = gap if gap > start else end
         else:
             yield span
             at = span[1]
-
-
-def _first_gap(text: str, start: int, end: int) -> int:
-    for index in range(start, end):
-        if not text[index].isdigit():
-            return index
-    return end
 
 
 def _card_in(text: str, start: int, end: int) -> Span | None:
@@ -251,7 +244,9 @@ def phones(text: str) -> Iterator[Span]:
         if grouped and not found and checked < _AT_MOST:
             for candidate in _CANDIDATE.finditer(text, max(0, row.start() - 1), min(row.end() + 2, len(text))):
                 checked += 1
-                if _may_be_given_out(candidate.group()) and _is_given_out(candidate.group()):
+                written = candidate.group()
+                may_be_number = _THOUSANDS.fullmatch(written) is None and _DATE.match(written) is None
+                if may_be_number and 8 <= len(digits_of(written)) <= 11 and _is_assigned(written):
                     yield candidate.span()
     if "\n" in text:
         yield from (found.span() for found in _BROKEN.finditer(text))
@@ -270,15 +265,11 @@ _RUN_IN_ID = lazy(
 def numbers_in_id(text: str) -> Iterator[Span]:
     """Yield assigned telephone numbers in an id, with a country code or in the form of the United States or China."""
     for run in _RUN_IN_ID.finditer(folded(text)):
-        if _is_number_of_id(run.group().lstrip("+")):
+        digits = run.group().lstrip("+")
+        numbers = (parsed(f"+{digits}", None), parsed(digits, "US") if len(digits) == 10 else None)
+        is_valid = any(number is not None and phone_library().is_valid_number(number) for number in numbers)
+        if is_valid or _CHINESE.fullmatch(digits) is not None:
             yield run.span()
-
-
-def _is_number_of_id(digits: str) -> bool:
-    if _CHINESE.fullmatch(digits) is not None:
-        return True
-    found = (parsed(f"+{digits}", None), parsed(digits, "US") if len(digits) == 10 else None)
-    return any(number is not None and phone_library().is_valid_number(number) for number in found)
 
 
 def is_phone_name(name: str) -> bool:
@@ -303,10 +294,10 @@ def _phones_in(text: str, start: int, end: int, *, grouped: bool) -> Iterator[Sp
     before = max(0, start - _WINDOW_BEFORE)
     lowered = text[before:start].lower()
     if has_any(lowered, words("phones.txt", "hints")):  # without one, only its own format counts
-        yield from _behind_words(text, before, stop)
+        yield from _named_phones(text, before, stop)
 
 
-def _behind_words(text: str, start: int, stop: int) -> Iterator[Span]:
+def _named_phones(text: str, start: int, stop: int) -> Iterator[Span]:
     for pattern in (_NAMED_PHONE, _CALLED, _EAST_ASIAN, _DIALLED):
         for found in pattern.finditer(text, start, stop):
             group = found.lastindex or 1
@@ -363,7 +354,7 @@ def parsed(written: str, region: str | None) -> Any:
 
 
 @lru_cache(maxsize=1024)
-def _is_given_out(written: str) -> bool:
+def _is_assigned(written: str) -> bool:
     """Return True if a country has assigned this national number."""
     library = phone_library()
     for region in _REGIONS:
@@ -373,7 +364,3 @@ def _is_given_out(written: str) -> bool:
             if re.findall(r"[0-9]+", usual) == re.findall(r"[0-9]+", written):
                 return True
     return False
-
-
-def _may_be_given_out(written: str) -> bool:
-    return 8 <= len(digits_of(written)) <= 11 and _THOUSANDS.fullmatch(written) is None and _DATE.match(written) is None

@@ -86,21 +86,21 @@ def _pem_keys(text: str) -> Iterator[Span]:
             open_at = None
             continue
         if open_at is not None:
-            yield from _begun(text, *open_at)
+            yield from _key_without_end(text, *open_at)
         elif not begins:
-            yield from _ended(text, start, end)
+            yield from _key_without_begin(text, start, end)
         open_at = (start, end) if begins else None
     if open_at is not None:
-        yield from _begun(text, *open_at)
+        yield from _key_without_end(text, *open_at)
 
 
-def _begun(text: str, start: int, end: int) -> Iterator[Span]:
+def _key_without_end(text: str, start: int, end: int) -> Iterator[Span]:
     body = _BODY.match(text, end)
     if body is not None and body.end() > end:
         yield start, body.end()
 
 
-def _ended(text: str, start: int, end: int) -> Iterator[Span]:
+def _key_without_begin(text: str, start: int, end: int) -> Iterator[Span]:
     first, floor = start, max(0, start - _LONGEST_KEY)
     while first > floor:
         before = text.rfind("\n", floor, first - 1) + 1 if first - 1 > floor else 0

@@ -7,11 +7,6 @@ import re
 from ..lists import word_set
 from ..texts import lazy
 
-
-def no_values() -> frozenset[str]:
-    return word_set("secrets.txt", "no_values")
-
-
 _ORDINARY = lazy(
     r"(?:obligat|obbligat|requerid|requis|requir|richiest|erforderlich|pflicht|incorrect|incorret|errat|errad|falsch|ung[üu]ltig|inv[aá]lid|expir|caducad|scadut|abgelaufen|vergessen"
     r"|olvidad|oubli|dimenticat|esquecid|caché|oculta|versteckt|chiffr|cifrad|cifrat|verschl|siehe|voir|vedi|ver\b|see\b|optional|opcional|facultati|opzional|leer\b|vac[ií]|vide\b"
@@ -47,7 +42,7 @@ def is_nothing(value: str) -> bool:
     plain = value.strip(" .!?:*_-\"'`").casefold()
     return (
         len(plain) < 2
-        or plain in no_values()
+        or plain in word_set("secrets.txt", "no_values")
         or len(set(plain)) == 1
         or is_template(value)
         or PLACEHOLDER.search(value) is not None

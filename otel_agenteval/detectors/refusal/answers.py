@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import cache
 from typing import Literal, NamedTuple
 
 from ..lists import table, words
 from ..text_model import text_model
+from ..texts import has_any
 from .evidence import language_of, plain
-from .model import Read, place_of_declining, read
-from .text import length
+from .model import Read, length, place_of_declining, read
 
 _LONGEST = 2_000
 """Maximum length of a refusal, in Latin letters."""
@@ -21,7 +20,7 @@ _MANY_DIGITS = 12
 _DIGITS = b"0123456789"
 _UNDECIDED = 3.0
 """Evidence between minus this and this is undecided, so the text models decide."""
-_READING = 1.5
+_MODEL_WEIGHT = 1.5
 """Weight of the text models' score (:mod:`..text_model`) against the evidence. Both are log-odds, and the models' are too cautious."""
 _THRESHOLD = 0.2
 """Minimum sum of evidence and models' score.
@@ -64,19 +63,15 @@ def refusal_in(
     """Return the refusal in an answer that doesn't pass on ``material``, such as tool results, or the instructions, or None."""
     if output[:1] in ("{", "["):
         return _in_json(output, asked)
-    if _delivers(output):
-        return None
-    if _plainly_reports(output, acted):
+    if _delivers(output) or _reports(output, acted):
         return None
     found = read(output, asked, acted)
-    if found is None:
-        return None
-    if not found.numbers:
+    if found is None or not found.numbers:
         return None
     evidence = score_of(found)
     if evidence <= -_UNDECIDED:
         return None
-    if evidence <= _UNDECIDED and evidence + _READING * _reading(output, asked) <= _THRESHOLD:
+    if evidence <= _UNDECIDED and evidence + _MODEL_WEIGHT * _model_score(output, asked) <= _THRESHOLD:
         return None
     asked = plain(asked)
     if _passes_on(found.told, asked, material, _PASSED_ON) or _passes_on(plain(output), asked, (instructions,), _TOLD):
@@ -90,7 +85,7 @@ def _passes_on(answer: str, asked: str, material: Iterable[str], least: int) -> 
     return len(words) >= least and sum(map("\n".join(map(plain, material)).__contains__, words)) >= least
 
 
-def _reading(output: str, asked: str) -> float:
+def _model_score(output: str, asked: str) -> float:
     """Return how much an answer reads like a refusal, plus how much the request invites one.
 
     In the training cases, texts without a request are refusals more often than in real traffic. They get no bonus.
@@ -98,16 +93,15 @@ def _reading(output: str, asked: str) -> float:
     return text_model("refusal").score(output) + (text_model("refusal_asked").score(asked) if asked.strip() else 0.0)
 
 
-def _plainly_reports(output: str, acted: bool) -> bool:
+def _reports(output: str, acted: bool) -> bool:
     """Return True for an English answer without typical words, and with a result: a number, or a tool call before it."""
     if not output.isascii():
         return False
     text = output.lower()
     if not (" the " in text or "you" in text or " is " in text or text.startswith("the ")):
         return False
-    for piece in words("refusal_words.txt", "english_pieces"):  # a generator would be slower than the search
-        if piece in text:
-            return False
+    if has_any(text, words("refusal_words.txt", "english_pieces")):
+        return False
     return acted or any(map(text.__contains__, "0123456789"))
 
 
@@ -115,20 +109,14 @@ def _in_json(output: str, asked: str) -> Declined | None:
     """Return a refusal if an object's status declines and it has a reason or no data."""
     if len(output) > _LONG or _DECLINED.match(output) is None or _REASON.search(output) is None:
         return None
-    table = language_of(plain(asked[:_LONG]))
-    return Declined("declines", table.name if table else "en", 0, len(output))
+    language = language_of(plain(asked[:_LONG]))
+    return Declined("declines", language.name if language else "en", 0, len(output))
 
 
 def score_of(found: Read) -> float:
-    weights = weights_of_evidence()
+    """Return the log-odds of a refusal, with weights that ``scripts/refusal_weights.py`` fits."""
+    weights: dict[str, float] = table("refusal_weights.json")
     return weights["bias"] + sum(weights[name] * value for name, value in found.numbers.items() if value)
-
-
-@cache
-def weights_of_evidence() -> dict[str, float]:
-    """Return the weight of each number in the log-odds. ``scripts/refusal_weights.py`` fits them."""
-    found: dict[str, float] = table("refusal_weights.json")
-    return found
 
 
 def _delivers(output: str) -> bool:

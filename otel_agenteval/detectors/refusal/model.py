@@ -7,8 +7,8 @@ import re
 from typing import NamedTuple
 
 from ..lists import word_set
+from ..texts import has_any, lazy
 from .evidence import BITS, CLASSES, LexiconTable, classes, has_class, language_of, pieces_in, plain, table_of, words_of
-from .text import ENGLISH_IDIOM, ITEM, OTHER_IDIOM, SENTENCE_END, length, sentences_of, without_emphasis, without_quotes
 
 _READ = 1_500
 _ACKNOWLEDGED = 16
@@ -34,7 +34,7 @@ _SIGNS = _DECLINING | BITS["instead"]
 """Classes of which an answer has at least one if it can be a refusal."""
 
 _LEFT_OUT = tuple('"_“„«「『。！？।؟')
-"""Signs of parts that :func:`without_quotes` removes, and sentence ends that :func:`words_of` keeps inside words."""
+"""Signs of parts that :func:`_without_quotes` removes, and sentence ends that :func:`words_of` keeps inside words."""
 _OPENING = re.compile(r"(?<!\w)'(?=\w)")
 
 
@@ -51,14 +51,14 @@ class Read(NamedTuple):
 
 def read(output: str, asked: str = "", acted: bool = False) -> Read | None:
     """Return the evidence in an answer and its request, or None for signs of a refusal on behalf of others, such as a draft."""
-    head = without_emphasis(plain(output[:_READ]))
+    head = plain(output[:_READ]).replace("*", "").replace("~", "")
     table = language_of(head[:500]) or language_of(plain(asked[:400])[:200])
     if table is None:
         return Read("", {})
     if table.name == "en" and _says_nothing(head, table):
         return Read("en", {})
-    bare = (ENGLISH_IDIOM if table.name == "en" else OTHER_IDIOM).sub(" … ", without_quotes(head))
-    sentences = sentences_of(bare)[:_SENTENCES]
+    bare = (_ENGLISH_IDIOM if table.name == "en" else _OTHER_IDIOM).sub(" … ", _without_quotes(head))
+    sentences = _sentences_of(bare)[:_SENTENCES]
     pieces = pieces_in(bare, table)
     found = [classes(sentence, table, pieces) for sentence in sentences]
     if not any(bits & _SIGNS for bits in found):
@@ -85,7 +85,7 @@ def read(output: str, asked: str = "", acted: bool = False) -> Read | None:
     short = len(sentences) > 1 and len(sentences[0]) <= _ACKNOWLEDGED and not found[0] & _SIGNS
     numbers["acknowledged"] = float(short and not sentences[0].endswith(_QUESTION))
     numbers |= _of_both(numbers)
-    numbers["items"] = min(3, len(ITEM.findall(output[:_READ]))) / 3
+    numbers["items"] = min(3, len(_ITEM.findall(output[:_READ]))) / 3
     told = [sentence for sentence, bits in zip(sentences, found, strict=True) if not bits & _DECLINING & ~BITS["scope"]]
     return Read(table.name, numbers, " ".join(told))
 
@@ -94,7 +94,7 @@ def place_of_declining(output: str, language: str) -> tuple[int, int]:
     """Return the position of the first sentence with a word that declines, or of the whole answer."""
     table = table_of(language)
     at = 0
-    for end in [*(found.start() for found in SENTENCE_END.finditer(output)), len(output)]:
+    for end in [*(found.start() for found in _SENTENCE_END.finditer(output)), len(output)]:
         sentence = plain(output[at:end])
         if classes(sentence, table, table.pieces) & _SIGNS:
             return at + len(output[at:end]) - len(output[at:end].lstrip()), end
@@ -104,16 +104,15 @@ def place_of_declining(output: str, language: str) -> tuple[int, int]:
 
 def _speaks_for_others(text: str, question: str) -> bool:
     """Return True for a requested text: a draft, a letter that declines, or a translation."""
-    if DRAFT.match(text) or asks_for_refusal(question):
+    if _DRAFT.match(text) or asks_for_refusal(question):
         return True
     return asks_for_other_words(question) and _TO_REWORD.search(question) is not None
 
 
 def _says_nothing(text: str, table: LexiconTable) -> bool:
     """Return True for an English text without words of refusals or removable parts. Most answers need no further check."""
-    for sign in _LEFT_OUT:  # a generator would be slower than the search
-        if sign in text:
-            return False
+    if has_any(text, _LEFT_OUT):
+        return False
     if ">" in text or ("'" in text and _OPENING.search(text)):
         return False
     return not has_class(text, table, _SIGNS | BITS["failed"])
@@ -202,7 +201,7 @@ def _echo(question: str, answer: str) -> float:
     return float(any(word.startswith(ordered[0][:4]) and word.endswith("ed") for word in words_of(answer[:80])[:6]))
 
 
-DRAFT = re.compile(
+_DRAFT = re.compile(
     r"^(?:\W*(?:subject|betreff|objet|asunto|oggetto|assunto|onderwerp|temat|konu|тема|件名|主题|제목)\s*[:：]|\W*(?:dear|sehr geehrt|liebe[rs]? |cher |chere |madame|monsieur|estimad|querid|gentile|egregi|caro |cara |prezad|geachte|beste |szanown|drog|sayin|sevgili|уважаем|дорог|шановн|عزيزي|السيد|लिए|प्रिय|拝啓|尊敬的|亲爱的|親愛|kara )[^.!?\n]{0,60}(?:[,:，、\n]|!\s*\n)|\W*(?:hi|hello|hey|hallo) [^.!?\n]{1,30},\s*\n)"
 )
 """Start of a letter, which the user probably requested."""
@@ -227,18 +226,48 @@ _OTHERWISE = (
 
 def asks_for_refusal(question: str) -> bool:
     """Return True if the user requested a text that declines. ``question`` is folded and can be in any language."""
-    return _may_have(question, _TURNED_DOWN) and _DECLINING_TEXT.search(question) is not None
+    return (not question.isascii() or has_any(question, _TURNED_DOWN)) and _DECLINING_TEXT.search(question) is not None
 
 
 def asks_for_other_words(question: str) -> bool:
     """Return True if the user requested a translation or a rewording. ``question`` is folded and can be in any language."""
-    return _may_have(question, _OTHERWISE) and _OTHER_WORDS.search(question) is not None
+    return (not question.isascii() or has_any(question, _OTHERWISE)) and _OTHER_WORDS.search(question) is not None
 
 
-def _may_have(text: str, pieces: tuple[str, ...]) -> bool:
-    if not text.isascii():
-        return True
-    for piece in pieces:  # a generator would be slower than the search
-        if piece in text:
-            return True
-    return False
+# --- sentences of the speaker
+
+_ITEM = re.compile(r"^[^\S\n]*(?:[-*•–]|[0-9]{1,2}[.)])\s+\S", re.MULTILINE)
+_QUOTED = re.compile(
+    r"“[^”\n]{2,400}[”“]|„[^“”\n]{2,400}[“”]|«[^»\n]{2,400}»|「[^」\n]{1,400}」|『[^』\n]{1,400}』|\"[^\"\n]{2,400}\"|(?<!\w)'(?=\w)[^'\n]{3,200}'(?!\w)|^>.*$",
+    re.MULTILINE,
+)
+_QUOTE_SIGN = re.compile("[\"'“„«「『]|^>", re.MULTILINE)
+_UNDERLINED = re.compile(r"(?<!\w)_+|_+(?!\w)")
+_SENTENCE_END = re.compile(r"[\s。！？।؟](?:(?<=[.!?]\s)|(?<=[\n。！？।؟]))[\s。！？।؟]*")
+_ENGLISH_IDIOM = re.compile(
+    r"\b(?=[cunfwd])(?:(?:can't|cannot|can not|could not|couldn't|couldn’t) (?:\w+ly )?(?:wait\b|recommend[^.]{0,40}enough|stress|overstate|emphasi[sz]e|help but|thank you enough|agree more|go wrong|complain|be sure|guarantee|promise|say enough|believe)"
+    r"|(?:can't|cannot|could not|couldn't|unable to|not able to|failed to) (?:find|reach|load|get through|connect|locate|retrieve|detect|open the|log in)\b|won't (?:keep|bore|take|be long|hurt)|(?:no|not a) (?:problem|worries|need|wonder|doubt|rush|trouble)\b|not only|not just|don't (?:hesitate|worry)|never mind|wouldn't hurt)"
+)
+"""Negations that don't decline the request: idioms and failed searches."""
+_OTHER_IDIOM = re.compile(
+    r"\b(?:nicht nur|nicht genug empfehlen|kein problem|keine sorge|kann es kaum erwarten|warmstens|non (?:solo|vedo l'ora)|nessun problema|pas de (?:souci|probleme)|pas seulement|saurais trop|hate de|no (?:hay problema|solo|puedo esperar|puedo decir mas que)|no te preocupes|nao (?:ha problema|se preocupe|so|vejo a hora)|sem problema|geen probleem|niet alleen|nie (?:ma problemu|tylko|moge sie doczekac|moge sie \\w+ nachwalic)|не (?:только|могу нарадоваться|беспокойтесь|могут оторваться|могу дождаться)|не лише|inte bara|inga problem|ingen fara|tidak (?:sabar|masalah|hanya|apa-apa)|khong (?:sao|chi|the cho doi))|迫不及待|没问题|沒問題|不仅|不僅|不客气|待ちきれ|問題ありません|だけでなく|기다릴 수 없|문제없|뿐만 아니라"
+)
+_DENSE = lazy("[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]")
+_DENSITY = 2.5
+"""Latin letters per character of Chinese, Japanese or Korean."""
+
+
+def _without_quotes(text: str) -> str:
+    """Remove quotations and underlining."""
+    if "_" in text:
+        text = _UNDERLINED.sub("", text)
+    return _QUOTED.sub(" … ", text) if _QUOTE_SIGN.search(text) else text
+
+
+def _sentences_of(text: str) -> list[str]:
+    return [piece.strip() for piece in _SENTENCE_END.split(text) if piece and piece.strip(" …#.>-")]
+
+
+def length(text: str) -> float:
+    """Return the length in characters, converted to Latin script."""
+    return len(text) if text.isascii() else len(text) + (_DENSITY - 1) * len(_DENSE.findall(text))
