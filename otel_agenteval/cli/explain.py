@@ -11,7 +11,7 @@ from ..evaluation.selection import import_own
 from ..metrics.descriptions import type_name, value_of
 from ..metrics.names import names_of
 from ..metrics.registry import groups_of, resolve
-from ..metrics.spellings import Unsupported, written
+from ..metrics.spellings import Unsupported, meaning_of
 from . import OK, UNUSABLE
 from .options import add_imports
 
@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
         print(f"Parameter:   {p.name} ({type_name(p.annotation)}), {default}")
     for theirs, spelling in spellings.items():
         if not isinstance(spelling, Unsupported):
-            print(f"Spelled:     {theirs}: {written(spelling)}".replace("`", ""))
+            print(f"Spelled:     {theirs}: {meaning_of(spelling)}".replace("`", ""))
     for lead, names in (("Also called: ", [*metric.aliases]), ("Other tools: ", names_of(metric.name))):
         if names:
             print(textwrap.fill(", ".join(names), 100, initial_indent=lead, subsequent_indent=" " * 13, break_on_hyphens=False))

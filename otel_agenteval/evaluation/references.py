@@ -227,7 +227,7 @@ def _unwrap_response(turn: Turn, paths: ResponseOptions, sources: dict[str, str]
     """Replace an output that is a JSON object by the text in it, and use the other parts. Return the parts that the turn still lacks,
     if the object has another one.
     """
-    from ..metrics.lib.json_output import ABSENT, lookup, object_of, written  # rarely used
+    from ..metrics.lib.json_output import ABSENT, as_text, lookup, object_of  # rarely used
     from ..metrics.lib.tools import expected_entries
 
     document = object_of(turn.output or "")
@@ -237,8 +237,8 @@ def _unwrap_response(turn: Turn, paths: ResponseOptions, sources: dict[str, str]
     for part in ("output", "context", "query", "tool_calls"):
         values = (lookup(document, path) for path in getattr(paths, part))
         found[part] = next((value for value in values if value is not ABSENT and value is not None), None)
-    turn.output = turn.output if found["output"] is None else written(found["output"])
-    query = None if found["query"] is None else written(found["query"])
+    turn.output = turn.output if found["output"] is None else as_text(found["output"])
+    query = None if found["query"] is None else as_text(found["query"])
     turn.input = turn.input or query
     if found["context"] and not turn.context:
         _add_documents(turn, [Retrieval(query, [Document(**facts) for facts in documents_in(found["context"])])])

@@ -231,12 +231,11 @@ class MultiAgentMetricsCalculator:
         }
 
 
-def _default_metrics() -> dict[str, BoundMetric]:
-    entries = [{entry: {}} if isinstance(entry, str) else entry for entry in presets()["agentunit"].metrics]
-    return {name.partition(":")[2]: get_metric(name, **params) for entry in entries for name, params in entry.items()}
-
-
-_DEFAULTS = _default_metrics()
+_DEFAULTS: dict[str, BoundMetric] = {
+    name.partition(":")[2]: get_metric(name, **params)
+    for entry in presets()["agentunit"].metrics
+    for name, params in ({entry: {}} if isinstance(entry, str) else entry).items()
+}
 _BUILT_IN = frozenset(_DEFAULTS)
 DEFAULT_METRICS: Mapping[str, BoundMetric] = _DEFAULTS
 """Metrics of the preset ``agentunit`` and registered ones, by AgentUnit's names."""
@@ -296,7 +295,7 @@ def register_metric(name: str, metric_class: Any) -> None:
         raise ConfigError(f"register_metric: {name}: must have evaluate(case, trace, outcome), got {metric_class!r}")
 
     def found(turn: Turn) -> Any:
-        return _as_result(one.evaluate(*_of_agentunit(turn)))
+        return _as_result(one.evaluate(*_agentunit_objects(turn)))
 
     own = "code_" + re.sub(r"\W", "_", snake_case(name))
     found.__name__ = own if own not in builtin() else own.replace("code_", "code_custom_", 1)
@@ -318,7 +317,7 @@ def _as_result(given: Any) -> Any:
     return Result(value, skipped="not_applicable" if value is None else None, detail=detail)
 
 
-def _of_agentunit(turn: Turn) -> tuple[SimpleNamespace, SimpleNamespace, SimpleNamespace]:
+def _agentunit_objects(turn: Turn) -> tuple[SimpleNamespace, SimpleNamespace, SimpleNamespace]:
     """Return a turn as AgentUnit's case, trace and outcome."""
     given, usage = turn.references, turn.usage
     truth = given.get("expected_output") if turn.ground_truth is None else turn.ground_truth

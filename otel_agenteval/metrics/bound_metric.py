@@ -123,7 +123,7 @@ class BoundMetric:
         self._call: Mapping[str, Any] = self.params
         self.threshold = metric.threshold if metric.own_threshold is None else metric.own_threshold
         if params and params != metric.live:  # a metric's own parameters need no check, so its module is imported later
-            self._take(metric, params)
+            self._set_parameters(metric, params)
         self.missing = next((name for name in metric.required if name not in self.params), None)
         """Name of a required parameter without a value, which makes every score an error."""
         try:
@@ -140,7 +140,7 @@ class BoundMetric:
         )  # fmt: skip
         self._when_true: tuple[Any, ...] | None = None
         if metric.type == "boolean":  # most boolean scores are a plain pass, whose fields are computed once
-            ordinary = self._from(Result(True))
+            ordinary = self._score_of(Result(True))
             self._when_true = (self._facts, ordinary.value, ordinary.passed, "ok", ordinary.label, None, None, None, None)
         self.inner: Sequence[BoundMetric] = tuple(_inner_in(metric, self.params))
         """Metrics that a composite combines, in order."""
@@ -151,7 +151,7 @@ class BoundMetric:
             if need != "input" or view is None or view.input is None
         )
 
-    def _take(self, metric: Metric, params: Mapping[str, Any]) -> None:
+    def _set_parameters(self, metric: Metric, params: Mapping[str, Any]) -> None:
         """Check the given parameters, and separate those that the function accepts."""
         given = dict(params)
         if self.view is not None and self.view.seed == "pandaprobe" and metric.kind == "llm" and "model" in given:
@@ -159,7 +159,7 @@ class BoundMetric:
                 raise ConfigError(f"{metric.name}.model: must be the name of a model, got {model!r}")
             self.judge_model = model
         self.params = {
-            key: _checked(metric, key, written(value, finite=not isinstance(value, (float, dict))))
+            key: _checked_parameter(metric, key, written(value, finite=not isinstance(value, (float, dict))))
             for key, value in given.items()
         }
         call = dict(self.params)
@@ -245,14 +245,14 @@ class BoundMetric:
         """
         try:
             if not self._is_plain:
-                score = self._evaluated(turn, judge, embedder)
-                return score if self.view is None else self._viewed(score, turn, self.view)
+                score = self._evaluate_fully(turn, judge, embedder)
+                return score if self.view is None else self._with_seed_details(score, turn, self.view)
             if self._needs:
                 absent = self._first_absent(turn)
                 if absent is not None:
                     return self._skipped({"reason": f"missing:{absent}"})
             found = self._fn(turn, **self._call) if self._call else self._fn(turn)
-            return Score.of(*self._when_true) if found is True and self._when_true is not None else self._from(found)
+            return Score.of(*self._when_true) if found is True and self._when_true is not None else self._score_of(found)
         except NoModel as absent:
             return self._skipped({"reason": absent.reason})
         except BaseException as error:  # a metric's error must never reach the agent
@@ -260,7 +260,7 @@ class BoundMetric:
                 raise
             return self.failed(error)
 
-    def _evaluated(self, turn: Turn, judge: Any, embedder: Any) -> Score:
+    def _evaluate_fully(self, turn: Turn, judge: Any, embedder: Any) -> Score:
         """Evaluate a metric that calls a model, has inner metrics or a ground truth, or can't be evaluated."""
         turn = self._with_truth(turn)
         if self._service == "llm" and isinstance(judge, ChoosesJudges):
@@ -273,12 +273,12 @@ class BoundMetric:
         if absent is not None:
             return self._skipped({"reason": f"missing:{absent}"})
         if not self.metric.media:
-            return self._asked(turn, judge, embedder)
+            return self._evaluate_once(turn, judge, embedder)
         rules = self.rules or current_rules()
         if self._service is not None and (judge if self._service == "llm" else embedder) is None:
             rules = replace(rules, absent="no_judge" if self._service == "llm" else "no_embedder")  # opens nothing
         with opening(rules):
-            return self._asked(turn, judge, embedder)
+            return self._evaluate_once(turn, judge, embedder)
 
     def _with_truth(self, turn: Turn) -> Turn:
         """Return the turn with the metric's own ground truth, and with a text for an unknown input if the view has one."""
@@ -287,7 +287,7 @@ class BoundMetric:
             changed["input"] = self.view.input.replace("{output}", turn.output or "")
         return turn.but(changed) if changed else turn
 
-    def _viewed(self, score: Score, turn: Turn, view: SeedView) -> Score:
+    def _with_seed_details(self, score: Score, turn: Turn, view: SeedView) -> Score:
         """Add the details that the score has under the metric's name."""
         for key, field in view.details.items() if score.status == "ok" else ():
             of_score, _, name = field.rpartition(".")
@@ -325,9 +325,9 @@ class BoundMetric:
                 raise
             return self.failed(error)
 
-    def _asked(self, turn: Turn, judge: Any, embedder: Any) -> Score:
+    def _evaluate_once(self, turn: Turn, judge: Any, embedder: Any) -> Score:
         if self._service is None:
-            return self._from(self._fn(turn, **self._call))
+            return self._score_of(self._fn(turn, **self._call))
         given, absent = (judge, _NO_JUDGE) if self._service == "llm" else (embedder, _NO_EMBEDDER)
         model = absent if given is None else given
         with evaluating(
@@ -338,7 +338,7 @@ class BoundMetric:
             found = self._fn(turn, model, **self._call)
             while evaluation.next_piece():
                 found = max(found, self._fn(turn, model, **self._call), key=self._badness)
-        score = self._from(found)
+        score = self._score_of(found)
         evaluation.accept()
         if evaluation.truncated:
             score.detail["input_truncated"] = True
@@ -375,7 +375,7 @@ class BoundMetric:
                 raise MetricError("not_a_composite", f"{self.name}: evaluates turns, not scores")
             if self.missing is not None:
                 raise MetricError("missing_parameter", f"{self.name}: parameter {self.missing!r} is required")
-            found = self._from(self._fn(scores, **self._call))
+            found = self._score_of(self._fn(scores, **self._call))
             if self.view is not None:
                 for key in list(found.detail):
                     found.detail[name_under(self.view.seed, key)] = found.detail.pop(key)
@@ -399,7 +399,7 @@ class BoundMetric:
                 return Score.of(self._facts, None, None, score.status, None, score.explanation, detail, None, error_type)
             also = score.also.get(self.metric.name)
             label = also.label if also is not None else None
-            return self._from(Result(score.passed is True, label=label, explanation=score.explanation, detail=score.detail))
+            return self._score_of(Result(score.passed is True, label=label, explanation=score.explanation, detail=score.detail))
         missing = {score.metric: why for score in scores if (why := why_missing(score)) is not None}
         if not missing:
             return self.combine(scores)
@@ -410,7 +410,7 @@ class BoundMetric:
                 return found
         return self._skipped({"reason": f"missing:{','.join(missing)}", "missing": missing})
 
-    def _from(self, found: Any) -> Score:
+    def _score_of(self, found: Any) -> Score:
         """Return the score for the return value of the metric's function."""
         if found is None:
             return self._skipped({"reason": "not_applicable"})
@@ -442,7 +442,7 @@ class BoundMetric:
 
     def scored(self, value: float, detail: dict[str, Any]) -> Score:
         """Return the score of a turn whose value is known without evaluation."""
-        return self._from(Result(value, detail=detail))
+        return self._score_of(Result(value, detail=detail))
 
     def _skipped(self, detail: dict[str, Any]) -> Score:
         return Score.of(self._facts, None, None, "skipped", None, None, detail, None, None)
@@ -519,7 +519,7 @@ def _inner_in(metric: Metric, params: Mapping[str, Any]) -> Iterator[BoundMetric
         yield params["metric"]
 
 
-def _checked(metric: Metric, name: str, value: Any) -> Any:
+def _checked_parameter(metric: Metric, name: str, value: Any) -> Any:
     parameter = metric.parameters.get(name)
     if parameter is None:
         if name in _BESIDE_A_METRIC:

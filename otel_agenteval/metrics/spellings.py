@@ -94,7 +94,7 @@ def _spelling(metric: HasParameters, key: str, theirs: Spellings) -> Spelling:
     return key
 
 
-def written(spelling: Spelling) -> str:
+def meaning_of(spelling: Spelling) -> str:
     """Return the meaning of a parameter name in words."""
     if isinstance(spelling, Unsupported):
         return f"not supported: {spelling.how}"

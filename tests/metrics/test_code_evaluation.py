@@ -18,9 +18,10 @@ import pytest
 import otel_agenteval as oa
 from otel_agenteval.core.errors import MetricError
 from otel_agenteval.metrics.bound_metric import get_metric
-from otel_agenteval.metrics.lib import code, readability
+from otel_agenteval.metrics.lib import code
 from otel_agenteval.metrics.lib import sandbox as sandboxes
 from otel_agenteval.metrics.lib.code import Block
+from otel_agenteval.metrics.llm import code_evaluation as judges
 from tests.support.judges import ScriptedModels
 from tests.support.servers import for_every_user
 
@@ -584,7 +585,7 @@ def test_correctness_is_judged_by_the_specification(models: ScriptedModels) -> N
     ],
 )
 def test_what_is_counted_in_code(code: str, expected: dict[str, Any]) -> None:
-    found = readability.measured([Block(code, "text")])
+    found = judges.measured([Block(code, "text")])
     assert "complexity" not in found
     assert {name: found[name] for name in expected} == expected
 
@@ -595,10 +596,10 @@ BRANCHES = "def f(a, b):\n" + "".join(f"    if a == {n} and b:\n        return {
 def test_of_python_branches_are_counted_too(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("radon")
     simple, branches = Block("def g(x):\n    return x\n", "python"), Block(BRANCHES, None)
-    both = readability.measured([simple, branches])
+    both = judges.measured([simple, branches])
     assert (both["complexity"], both["most_complex_function"]) == (7.0, 13)
-    assert both["maintainability_index"] < readability.measured([simple])["maintainability_index"]
-    broken = readability.measured([Block("def (:", "python"), Block("{}", None), Block("x\0", "py"), simple])
-    assert (broken["complexity"], "maintainability_index" in readability.measured([Block("{}", None)])) == (1.0, False)
-    monkeypatch.setattr(readability, "installed", lambda name: False)
-    assert "complexity" not in readability.measured([simple])
+    assert both["maintainability_index"] < judges.measured([simple])["maintainability_index"]
+    broken = judges.measured([Block("def (:", "python"), Block("{}", None), Block("x\0", "py"), simple])
+    assert (broken["complexity"], "maintainability_index" in judges.measured([Block("{}", None)])) == (1.0, False)
+    monkeypatch.setattr(judges, "installed", lambda name: False)
+    assert "complexity" not in judges.measured([simple])

@@ -10,7 +10,7 @@ from ...core.extras import require
 from ...core.turn import Turn
 from ...media.decoding import sound_of
 from ..lib import applies
-from ..lib.media import contents_of, media_of, written
+from ..lib.media import contents_of, media_of, transcripts_of
 from ..registry import Result, metric, skip, vacuous
 
 _LONGEST = 50_000
@@ -47,7 +47,7 @@ def code_audio_transcription_quality(turn: Turn, *, use_wer: bool = True, normal
 
     Source: AgentUnit audio_transcription_quality.
     """
-    transcript = (written(media_of(turn, "audio")) or None) if turn.output is None else turn.output
+    transcript = (transcripts_of(media_of(turn, "audio")) or None) if turn.output is None else turn.output
     if transcript is None:
         return skip("missing:transcript")
     if isinstance(turn.ground_truth, (dict, list, tuple)):

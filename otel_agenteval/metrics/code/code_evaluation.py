@@ -141,12 +141,14 @@ def code_code_execution(
     output = turn.output or ""
     if len(output) > OUTPUT_CHARS:
         return skip("too_long")
-    chosen = _choose(sandbox)
+    chosen = _usable_sandbox(sandbox)
     if chosen is None:
         return skip("no_sandbox")
-    programs = _programs(output, language, block)
-    if not programs:
+    blocks: list[Block] = code_blocks(output)
+    texts = [one.text for one, found in zip(blocks, languages(blocks), strict=True) if found == language]
+    if not texts:
         return Result(False, explanation=f"there is no {language} code in the output")
+    programs = {"all": ["\n".join(texts)], "first": texts[:1], "last": texts[-1:], "each": texts[:_MOST_PROGRAMS]}[block]
     checks = jsonio.text_of(reference(turn, tests, "tests"))
     outcomes = [sandboxes.run(chosen, f"{program}\n\n{checks}" if checks else program, stdin, timeout_s) for program in programs]
     shown = next((outcome for outcome in outcomes if outcome.exit_code != 0), outcomes[-1])
@@ -161,7 +163,7 @@ def code_code_execution(
     return Result(shown.exit_code == 0, detail=detail)
 
 
-def _choose(wanted: Literal["auto", "monty", "bubblewrap"]) -> sandboxes.Name | None:
+def _usable_sandbox(wanted: Literal["auto", "monty", "bubblewrap"]) -> sandboxes.Name | None:
     usable = sandboxes.usable()
     if wanted == "auto":
         return usable[0] if usable else None
@@ -169,11 +171,3 @@ def _choose(wanted: Literal["auto", "monty", "bubblewrap"]) -> sandboxes.Name | 
         sandboxes.require_package(wanted)
         raise MetricError("sandbox_unavailable", f"sandbox: {wanted} is not available on this machine")
     return wanted
-
-
-def _programs(output: str, language: str, block: Literal["first", "all", "last", "each"]) -> list[str]:
-    blocks: list[Block] = code_blocks(output)
-    texts = [one.text for one, found in zip(blocks, languages(blocks), strict=True) if found == language]
-    if block == "all":
-        return ["\n".join(texts)] if texts else []
-    return {"first": texts[:1], "last": texts[-1:], "each": texts[:_MOST_PROGRAMS]}[block]

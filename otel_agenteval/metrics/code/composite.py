@@ -75,17 +75,6 @@ def _mean_passed(value: float, threshold: float | None, used: Sequence[Score]) -
     return _meets(value, threshold, "down" if all(score.direction == "down" for score in used) else "up")
 
 
-def _details(scores: Sequence[Score]) -> dict[str, Any]:
-    """Return the details of each score by name. The second score with a name is ``name#2``."""
-    found: dict[str, Any] = {}
-    for score in scores:
-        name, count = score.metric, 2
-        while name in found:
-            name, count = f"{score.metric}#{count}", count + 1
-        found[name] = dict(score.detail)
-    return found
-
-
 def _vacuous(used: Sequence[Score]) -> dict[str, Any]:
     return {"vacuous": True} if all(score.vacuous for score in used) else {}
 
@@ -111,7 +100,13 @@ def code_composite_mean(subject: Subject, *, metrics: list[InnerMetric] | None =
     if not used:
         return skip("all_inner_null")
     value = math.fsum(score.value or 0.0 for score in used) / len(used)
-    return Result(value, passed=_mean_passed(value, threshold, used), detail={**_details(scores), **_vacuous(used)})
+    details: dict[str, Any] = {}
+    for score in scores:
+        name, count = score.metric, 2
+        while name in details:  # the second score with a name is name#2
+            name, count = f"{score.metric}#{count}", count + 1
+        details[name] = dict(score.detail)
+    return Result(value, passed=_mean_passed(value, threshold, used), detail={**details, **_vacuous(used)})
 
 
 class WeightedMetric(BaseModel):
@@ -162,7 +157,14 @@ def code_weighted_score(
         raise MetricError("missing_parameter", "entries: required, unless you set metrics and weights")
     if len(scores) != len(weights):
         raise MetricError("invalid_parameter", f"weights: must have one number per score ({len(scores)}), got {len(weights)}")
-    reasons = [_excluded(score, include_booleans) for score in scores]
+    reasons: list[str | None] = []
+    for score in scores:
+        if score.status == "error":
+            reasons.append("error")
+        elif not _has_value(score):
+            reasons.append(str(score.detail.get("reason") or "null"))
+        else:
+            reasons.append("boolean" if score.type == "boolean" and not include_booleans else None)
     used = [(score, weight) for score, weight, reason in zip(scores, weights, reasons, strict=True) if reason is None]
     excluded = [{"name": score.metric, "reason": reason} for score, reason in zip(scores, reasons, strict=True) if reason]
     if not used:
@@ -175,14 +177,6 @@ def code_weighted_score(
         passed=_mean_passed(value, threshold, counted),
         detail={"used": [score.metric for score in counted], "excluded": excluded, **_vacuous(counted)},
     )
-
-
-def _excluded(score: Score, include_booleans: bool) -> str | None:
-    if score.status == "error":
-        return "error"
-    if not _has_value(score):
-        return str(score.detail.get("reason") or "null")
-    return "boolean" if score.type == "boolean" and not include_booleans else None
 
 
 @metric(boolean=True, aliases=("hpd:ThresholdGate",))
@@ -268,24 +262,19 @@ def _oracle(given: Any) -> Oracle:
     if isinstance(given, Oracle):
         return given
     if isinstance(given, str):
-        return Oracle(_imported(given), given)
+        if not _IMPORT_PATH.fullmatch(given):  # source text is refused
+            raise ValueError("must be an import path module:function")
+        try:
+            found = pkgutil.resolve_name(given)
+        except Exception as error:
+            raise ValueError(f"cannot be imported ({type(error).__name__})") from None
+        if not callable(found):
+            raise ValueError("must be a function")  # noqa: TRY004 - pydantic reads it
+        return Oracle(found, given)
     if not callable(given):
         raise ValueError("must be a function of a turn, or its import path module:function")  # noqa: TRY004 - pydantic reads it
     name = getattr(given, "__qualname__", type(given).__qualname__)
     return Oracle(given, f"{getattr(given, '__module__', '')}:{name}")
-
-
-def _imported(path: str) -> Callable[[Turn], Any]:
-    """Import the function at a path. Source text is refused."""
-    if not _IMPORT_PATH.fullmatch(path):
-        raise ValueError("must be an import path module:function")
-    try:
-        found: Callable[[Turn], Any] = pkgutil.resolve_name(path)
-    except Exception as error:
-        raise ValueError(f"cannot be imported ({type(error).__name__})") from None
-    if not callable(found):
-        raise ValueError("must be a function")  # noqa: TRY004 - pydantic reads it
-    return found
 
 
 @metric(aliases=("hpd:TaskOracleEvaluator",))
@@ -325,12 +314,8 @@ def code_task_oracle(turn: Turn, *, oracle: Annotated[Oracle, BeforeValidator(_o
         raise MetricError(
             "invalid_value", f"oracle: must return a bool, number, Score, Result or None, got {type(found).__name__}"
         )
-    return Result(_as_float(found))
-
-
-def _as_float(number: float) -> float:
     try:
-        return float(number)
+        return Result(float(found))
     except OverflowError:
         raise MetricError("invalid_value", "oracle: returned a number that is too large") from None
 

@@ -28,22 +28,12 @@ _SHOWN = 200
 """Maximum traces in ``detail``. All traces are counted."""
 
 
-def _adds_up_to_one(weights: tuple[float, ...]) -> bool:
-    return math.isclose(sum(weights), 1.0, abs_tol=1e-6)
-
-
 # --- completeness
 
 
 def says_something(message: Message) -> bool:
     """Return True if a message belongs to the conversation. Some frameworks return tool results as user messages."""
     return bool(message.content) or not (message.tool_calls or message.tool_results)
-
-
-def _duration_compliance(seconds: float, limit: float | None) -> float:
-    if limit is None or seconds <= limit:
-        return 1.0
-    return max(0.0, 1 - (seconds / limit - 1)) if limit else 0.0
 
 
 @metric(
@@ -56,7 +46,9 @@ def code_conversation_completeness(
     *,
     expected_tools: list[str | dict[str, Any]] | None = None,
     max_duration_s: Annotated[float, Ge(0)] | None = None,
-    weights: Annotated[tuple[Share, Share, Share, Share], Predicate(_adds_up_to_one)] = (0.40, 0.30, 0.15, 0.15),
+    weights: Annotated[
+        tuple[Share, Share, Share, Share], Predicate(lambda weights: math.isclose(sum(weights), 1.0, abs_tol=1e-6))
+    ] = (0.40, 0.30, 0.15, 0.15),
 ) -> Result:
     """Completeness of a conversation: response rate, expected tools, duration and errors.
 
@@ -96,10 +88,13 @@ def code_conversation_completeness(
     roles = [message.role for message in messages if says_something(message)]
     asked = roles.count("user")
     called = {call.name.lower() for call in turn.tool_calls or ()}
+    compliance = 1.0
+    if max_duration_s is not None and (seconds or 0.0) > max_duration_s:
+        compliance = max(0.0, 1 - ((seconds or 0.0) / max_duration_s - 1)) if max_duration_s else 0.0
     parts = {
         "response_rate": min(1.0, roles.count("assistant") / asked) if asked else 1.0,
         "tool_usage": len(expected & called) / len(expected) if expected else 1.0,
-        "duration_compliance": _duration_compliance(seconds or 0.0, max_duration_s),
+        "duration_compliance": compliance,
         "error_free": 1.0 if turn.error is None else 0.0,
     }
     value = sum(weight * part for weight, part in zip(weights, parts.values(), strict=True))
@@ -112,20 +107,18 @@ def code_conversation_completeness(
 def _traces(turn: Turn) -> list[tuple[str, dict[Signal, float]]]:
     """Return each trace's id (or position) and known signals, in the session's order."""
     traces = (fact(turn, "session") or {}).get("traces", ())
-    known = [(place, trace) for place, trace in enumerate(traces) if isinstance(trace, Mapping)]
-    return [(jsonio.text_of(trace.get("trace_id")) or str(place), _signals(trace.get("signals"))) for place, trace in known]
-
-
-def _signals(given: Any) -> dict[Signal, float]:
-    """Return the scores from 0 to 1. Any other value counts as missing."""
-    if not isinstance(given, Mapping):
-        return {}
-    known = {name: given.get(name) for name in SIGNAL_WEIGHTS}
-    return {
-        name: value
-        for name, value in known.items()
-        if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= 1
-    }
+    found: list[tuple[str, dict[Signal, float]]] = []
+    for place, trace in enumerate(traces):
+        if isinstance(trace, Mapping):
+            given = trace.get("signals")
+            signals = {name: given.get(name) for name in SIGNAL_WEIGHTS} if isinstance(given, Mapping) else {}
+            known = {  # a value that isn't from 0 to 1 counts as missing
+                name: value
+                for name, value in signals.items()
+                if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= 1
+            }
+            found.append((jsonio.text_of(trace.get("trace_id")) or str(place), known))
+    return found
 
 
 def _risks(signals: Mapping[Signal, float], weights: Mapping[Signal, float]) -> dict[Signal, float]:

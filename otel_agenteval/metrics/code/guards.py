@@ -23,9 +23,9 @@ from ...detectors import prompt_leak
 from ...detectors.credentials import credentials
 from ...detectors.credentials import may_hold as may_hold_credentials
 from ...detectors.grounding import SCAN_LIMIT, text_of
-from ...detectors.injection import Marker, is_obeyed, markers_in
+from ...detectors.injection import is_obeyed, markers_in
 from ...detectors.link_grounding import ungrounded_urls
-from ...detectors.numbers.claims import Claim, claims_in, code_in, statements
+from ...detectors.numbers.claims import claims_in, code_in, statements
 from ...detectors.numbers.given import GivenNumbers
 from ...detectors.numbers.grounded import AnswerNumbers, word_claims
 from ...detectors.numbers.reading import with_ascii_digits, without_forms
@@ -188,7 +188,7 @@ def code_tool_schema_validity(turn: Turn) -> Result:
         schema = schemas.get(call.name)
         if schema is None or call.name in broken:
             continue
-        keyword = _violated(schema, turn, call)
+        keyword = _violated_keyword(schema, turn, call)
         if keyword is None:
             unknown += 1
             continue
@@ -243,7 +243,7 @@ def _validator(schema: str) -> Any:
         return None
 
 
-def _violated(schema: str, turn: Turn, call: ToolCall) -> str | None:
+def _violated_keyword(schema: str, turn: Turn, call: ToolCall) -> str | None:
     """Return the keyword that a call's arguments violate, ``""`` if valid, None if unknown."""
     arguments = call.arguments
     if arguments is None:
@@ -315,18 +315,16 @@ def code_secret_leak(turn: Turn) -> bool | Result:
     screen = screen_of_output(turn)
     if not may_hold_credentials(screen.text, screen):
         return _passed(output)
-    found = credentials(output, given=lambda: _others_words(turn), asked=turn.input or "", users=_users_words(turn))
+    users = [turn.input or "", *(message.content or "" for message in turn.messages if message.role == "user")]
+    users += [jsonio.text_of(earlier["input"]) for earlier in turn.history if isinstance(earlier, dict) and earlier.get("input")]
+    found = credentials(
+        output, given=lambda: _others_words(turn), asked=turn.input or "", users="\n".join(map(jsonio.text_of, users))
+    )
     if not found:
         return _passed(output)
     kinds = dict.fromkeys(secret.type for secret in found)
     places = [Finding("output", each.start, each.end, each.type, each.severity, each.masked()) for each in found]
     return _failed(output, f"the answer contains: {', '.join(kinds)}", **detail_of(places))
-
-
-def _users_words(turn: Turn) -> str:
-    texts = [turn.input or "", *(message.content or "" for message in turn.messages if message.role == "user")]
-    texts += [jsonio.text_of(earlier["input"]) for earlier in turn.history if isinstance(earlier, dict) and earlier.get("input")]
-    return "\n".join(jsonio.text_of(text) for text in texts)
 
 
 def _others_words(turn: Turn) -> str:
@@ -470,17 +468,14 @@ def code_ungrounded_urls(turn: Turn, *, allowed: tuple[str, ...] = ()) -> bool |
     if reason is not None:
         return skip(reason)
     why = f"{len(ungrounded)} of the answer's URLs can't be found in the sources"
-    findings = [_link_at(output, written) for written in ungrounded]
+    findings = []
+    for written in ungrounded:
+        start, found = output.find(written), written
+        if start < 0:  # the answer has the link in another spelling: the finding covers the line
+            found = next((line for line in output.split("\n") if written in revealed(line)), "")
+            start = output.find(found)
+        findings.append(Finding("output", start, start + len(found), "url", text=excerpt(written, _SHOWN)))
     return _failed(output, why, **detail_of(findings))
-
-
-def _link_at(output: str, written: str) -> Finding:
-    """Return the finding of a link. If the answer has it in another spelling, the finding covers the line."""
-    start, found = output.find(written), written
-    if start < 0:
-        found = next((line for line in output.split("\n") if written in revealed(line)), "")
-        start = output.find(found)
-    return Finding("output", start, start + len(found), "url", text=excerpt(written, _SHOWN))
 
 
 @metric(needs=("output",), uses=("context", "history"), direction="neutral", groups=("quality",), version="3")
@@ -553,7 +548,13 @@ def code_ungrounded_numbers(turn: Turn, *, derived: bool = True, ignored: tuple[
         return skip(reason)
     share = 1 - len({claim.text for claim in left}) / len(stated)
     why = f"{len(left)} of the answer's numbers can't be found in, or calculated from, the sources"
-    return Result(max(share, 0.0), explanation=why, detail=detail_of(_number_findings(left, numbers)))
+    compared = [numbers.nearest(claim) for claim in left[:_LISTED]]
+    nearest = chain((each or (None, None) for each in compared), repeat((None, None)))
+    findings = [
+        Finding("output", one.at, one.end, "number", "info", one.text, *beside)
+        for one, beside in zip(left, nearest, strict=False)
+    ]
+    return Result(max(share, 0.0), explanation=why, detail=detail_of(findings))
 
 
 def _given_numbers(turn: Turn, given: GivenInTurn, answer: str) -> GivenNumbers:
@@ -563,15 +564,6 @@ def _given_numbers(turn: Turn, given: GivenInTurn, answer: str) -> GivenNumbers:
     calls = turn.tool_calls or ()
     beside = [text_of(call.arguments) for call in calls if call.error is None and call.arguments]
     return GivenNumbers(texts, [*beside, *code_in(answer)], results, len(calls), turn.start)
-
-
-def _number_findings(claims: list[Claim], numbers: GivenNumbers) -> list[Finding]:
-    compared = [numbers.nearest(claim) for claim in claims[:_LISTED]]
-    nearest = chain((each or (None, None) for each in compared), repeat((None, None)))
-    return [
-        Finding("output", one.at, one.end, "number", "info", one.text, *beside)
-        for one, beside in zip(claims, nearest, strict=False)
-    ]
 
 
 def _passed(text: str) -> bool | Result:
@@ -628,7 +620,18 @@ def code_injection_markers(turn: Turn) -> bool | Result:
     if not texts:
         return Result(True, label="none", detail={"vacuous": True})
     cut: dict[str, Any] = {"truncated": True} if any(len(text) > SCAN_LIMIT for _, text in texts) else {}
-    findings = [finding for path, text in texts for finding in _injections(turn, path, text)]
+    findings: list[Finding] = []
+    for path, text in texts:
+        read = text_of(text)
+        for marker in markers_in(read):
+            start, end = (marker.start, marker.end) if text.startswith(read) else (0, len(text))
+            urgency: Severity = "info"
+            if marker.is_sure:
+                trusted = [turn.input or "", turn.system or ""]
+                trusted += [message.content or "" for message in turn.messages if message.role in ("user", "system")]
+                obeyed = is_obeyed(read[marker.start : marker.end], trusted, _calls_after(turn, path))
+                urgency = "critical" if obeyed else "warning"
+            findings.append(Finding(path, start, end, marker.kind, urgency))
     if not findings:
         return Result(True, label="none", detail=cut)
     path = findings[0].path
@@ -637,27 +640,9 @@ def code_injection_markers(turn: Turn) -> bool | Result:
     return Result(False, label="found", explanation=why, detail=detail_of(findings, **cut))
 
 
-def _injections(turn: Turn, path: str, text: str) -> Iterator[Finding]:
-    read = text_of(text)
-    for marker in markers_in(read):
-        start, end = (marker.start, marker.end) if text.startswith(read) else (0, len(text))
-        yield Finding(path, start, end, marker.kind, _urgency(turn, path, marker, read[marker.start : marker.end]))
-
-
-def _urgency(turn: Turn, path: str, marker: Marker, order: str) -> Severity:
-    if not marker.is_sure:
-        return "info"
-    return "critical" if is_obeyed(order, _trusted(turn), _calls_after(turn, path)) else "warning"
-
-
 def _place_of(path: str) -> int:
     """Return the first position in a path."""
     return int(path[path.index("[") + 1 : path.index("]")])
-
-
-def _trusted(turn: Turn) -> Iterator[str]:
-    yield from (turn.input or "", turn.system or "")
-    yield from (message.content or "" for message in turn.messages if message.role in ("user", "system"))
 
 
 def _calls_after(turn: Turn, path: str) -> Iterator[str]:

@@ -215,12 +215,6 @@ def code_communication_efficiency(turn: Turn, *, slow_s: Annotated[float, Gt(0)]
     return Result(0.5 * success + 0.3 * response + 0.2 * evenness, detail=detail)
 
 
-def _adheres(role: Mapping[str, Any], kind: str) -> bool:
-    if kind == "delegation":
-        return bool(role.get("can_delegate", False))
-    return kind != "response" or bool(role.get("authority_level", _DEFAULT_AUTHORITY) >= _AUTHORITY_TO_RESPOND)
-
-
 @metric(uses=("agents", "interactions"), applies=applies.roles, aliases=("agentunit:role_adherence",))
 def code_multiagent_role_adherence(turn: Turn, *, roles: Roles | None = None) -> Result:
     """Share of the interactions that the sender's role allows.
@@ -238,11 +232,15 @@ def code_multiagent_role_adherence(turn: Turn, *, roles: Roles | None = None) ->
     Source: AgentUnit role_adherence.
     """
     table: Mapping[str, Any] = fact(turn, "agents") if roles is None else roles
-    judged = [
-        _adheres(table[each.sender], each.kind)
-        for each in interactions_of(turn)
-        if each.sender is not None and each.sender in table
-    ]
+    judged: list[bool] = []
+    for each in interactions_of(turn):
+        if each.sender is not None and each.sender in table:
+            role = table[each.sender]
+            if each.kind == "delegation":
+                judged.append(bool(role.get("can_delegate", False)))
+            else:
+                authority = role.get("authority_level", _DEFAULT_AUTHORITY)
+                judged.append(each.kind != "response" or bool(authority >= _AUTHORITY_TO_RESPOND))
     if not judged:
         return vacuous(1.0, interactions=0, adherent=0)
     return Result(sum(judged) / len(judged), detail={"interactions": len(judged), "adherent": sum(judged)})

@@ -127,9 +127,21 @@ class AgentGraph:
         through = [0.0] * len(self)
         steps = 0
         for start in range(len(self)):
-            order, before, paths = self._shortest_paths(start, MOST_STEPS - steps)
-            steps += sum(len(self.out[place]) + 1 for place in order)
-            _check(steps, MOST_STEPS)
+            # The agents by distance from the start, those before each on shortest paths, and their path counts.
+            distance, paths = {start: 0}, {start: 1}
+            before: dict[int, list[int]] = {start: []}
+            order = [start]
+            for place in order:  # grows during the loop
+                steps += len(self.out[place]) + 1
+                _check(steps, MOST_STEPS)
+                for after in self.out[place]:
+                    if after not in distance:
+                        distance[after] = distance[place] + 1
+                        before[after], paths[after] = [], 0
+                        order.append(after)
+                    if distance[after] == distance[place] + 1:
+                        before[after].append(place)
+                        paths[after] += paths[place]
             depends = dict.fromkeys(order, 0.0)
             for place in reversed(order):
                 for earlier in before[place]:
@@ -137,24 +149,6 @@ class AgentGraph:
                 if place != start:
                     through[place] += depends[place]
         return through
-
-    def _shortest_paths(self, start: int, steps: int) -> tuple[list[int], dict[int, list[int]], dict[int, int]]:
-        """Return the agents by distance from ``start``, those before each on shortest paths, and their path counts."""
-        distance, paths = {start: 0}, {start: 1}
-        before: dict[int, list[int]] = {start: []}
-        order = [start]
-        for place in order:  # grows during the loop
-            steps -= len(self.out[place])
-            _check(-steps, 0)
-            for after in self.out[place]:
-                if after not in distance:
-                    distance[after] = distance[place] + 1
-                    before[after], paths[after] = [], 0
-                    order.append(after)
-                if distance[after] == distance[place] + 1:
-                    before[after].append(place)
-                    paths[after] += paths[place]
-        return order, before, paths
 
     def near_the_top(self, values: Sequence[float], share: float) -> list[str]:
         """Return the agents whose value is at least ``share`` of the highest value, or none if all values are 0."""

@@ -17,7 +17,7 @@ from ...media.decoding import writing_in
 from ...media.images import Measures, likeness, measured
 from ..lib import applies
 from ..lib.media import attachments_of, contents_of, modalities_of
-from ..lib.tokens import spread
+from ..lib.tokens import normalized
 from ..registry import Result, metric, skip
 
 _KEYWORDS = {
@@ -222,7 +222,7 @@ _READ_WORD = re.compile(r"\d+(?:[.,:/-]\d+)*|[^\W\d_]+")
 
 
 def _words(text: str) -> Counter[str]:
-    return Counter(word.casefold() for word in _READ_WORD.findall(spread(unicodedata.normalize("NFKC", text))))
+    return Counter(word.casefold() for word in _READ_WORD.findall(normalized(unicodedata.normalize("NFKC", text))))
 
 
 @metric(threshold=0.5, applies=applies.image, extra="ocr", traits=("media",), version="2")

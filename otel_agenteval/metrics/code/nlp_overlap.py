@@ -52,10 +52,8 @@ Reference = Annotated[Texts | None, Param("references", "value", "expected_outpu
 
 def _references(turn: Turn, given: Texts | None) -> list[str]:
     found = reference(turn, given, "references", "reference")
-    return _texts(truth_of(turn) if found is None else readable(_read, found, "references"))
-
-
-_read = each(lambda one, path: a_document(one, path) if isinstance(one, Mapping) else one)
+    read = each(lambda one, path: a_document(one, path) if isinstance(one, Mapping) else one)
+    return _texts(truth_of(turn) if found is None else readable(read, found, "references"))
 
 
 def _texts(found: Any) -> list[str]:
@@ -271,12 +269,10 @@ def code_text_f1(
     if unusable is not None:
         return unusable
     words = Counter(tokens_of(output, tokenizer))
-    best = max((_shared(words, Counter(tokens_of(text, tokenizer))) for text in texts), key=lambda found: found.f1)
+    wanted = [Counter(tokens_of(text, tokenizer)) for text in texts]
+    matches = [_match((words & one).total(), words.total(), one.total()) for one in wanted]
+    best = max(matches, key=lambda found: found.f1)
     return Result(best.f1, detail={"precision": best.precision, "recall": best.recall})
-
-
-def _shared(candidate: Counter[Any], wanted: Counter[Any]) -> _Match:
-    return _match((candidate & wanted).total(), candidate.total(), wanted.total())
 
 
 # --- ROUGE --------------------------------------------------------------------------------------------------------
@@ -324,7 +320,8 @@ def _rouge(
             return _Match(alike, alike, alike)
         if units is None:
             return _match(common_subsequence(candidate, tokens), len(candidate), len(tokens))
-        return _shared(counted, units(tokens))
+        wanted_units = units(tokens)
+        return _match((counted & wanted_units).total(), counted.total(), wanted_units.total())
 
     matches = [match(tokens) for tokens in wanted]
     values: list[float] = [getattr(found, measure) for found in matches]

@@ -5,7 +5,6 @@ Limits are inclusive.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Lt, Predicate
@@ -192,12 +191,8 @@ def code_token_usage(turn: Turn) -> Result:
 # --- cost
 
 
-def _is_complete(price: Mapping[str, float]) -> bool:
-    return "input" in price and "output" in price
-
-
 _Usd = Annotated[float, Ge(0), Lt(math.inf)]
-Prices = dict[str, Annotated[dict[Literal["input", "output", "cached_input"], _Usd], Predicate(_is_complete)]]
+Prices = dict[str, Annotated[dict[Literal["input", "output", "cached_input"], _Usd], Predicate({"input", "output"}.issubset)]]
 """USD per million tokens, by ``model`` or ``provider/model``. Cached input costs as much as other input unless set."""
 
 
@@ -307,7 +302,8 @@ def code_perplexity(turn: Turn) -> Result:
     Source: Trusys perplexity.
     """
     logprobs = turn.logprobs or []
-    if not all(_is_logprob(value) for value in logprobs):
+    numbers = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in logprobs)
+    if not numbers or not all(math.isfinite(value) and value <= _ROUNDING for value in logprobs):
         raise MetricError("invalid_logprobs", "logprobs: must be finite numbers of at most 0")
     try:
         mean = min(0.0, math.fsum(logprobs) / len(logprobs))
@@ -315,7 +311,3 @@ def code_perplexity(turn: Turn) -> Result:
     except OverflowError:
         raise MetricError("invalid_logprobs", "logprobs: too low to compute a perplexity") from None
     return Result(value, detail={"tokens": len(logprobs), "mean_logprob": mean, "normalised_score": 1 / (1 + value)})
-
-
-def _is_logprob(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and value <= _ROUNDING

@@ -140,22 +140,34 @@ def code_pii_leakage(
 
     Source: AgentUnit pii_leakage.
     """
-    texts = _searched(turn, check_input, check_output)
+    if not check_input and not check_output:
+        raise MetricError("invalid_parameter", "check_input, check_output: at least one must be true")
+    chosen = ([("input", turn.input)] if check_input else []) + ([("output", turn.output)] if check_output else [])
+    texts = [(location, text) for location, text in chosen if text is not None]
     if not texts:
         return skip("missing:input" if check_input else "missing:output")
     truncated = any(len(text) > SCAN_LIMIT for _, text in texts)
     uncertain: list[_Detection] = []
     if ruleset == "precise":
-        looks = _suspicious(turn, texts)
+        looks = [(location, screen_of_output(turn) if location == "output" else Look(text)) for location, text in texts]
+        looks = [(location, look) for location, look in looks if may_hold(look.text, look)]
         if not looks and not truncated:  # nearly always
             nothing = {"num_detections": 0, "severity": 0.0, "types": [], "detections": []}
             return Result(1.0, passed=_verdict(True, threshold), detail=nothing)
-        found, uncertain, gap = _leaks(turn, looks, public)
+        found, uncertain, gap = _precise_leaks(turn, looks, public)
         if gap is not None:
             return skip(gap)
     else:
-        found = _matches(texts, ruleset, enable_names, public)
-    severity = _severity(found, weights, aggregate)
+        rules = _SEED_RULES if ruleset == "seed" else (*_DEFAULT_RULES, NAMES) if enable_names else _DEFAULT_RULES
+        found = [
+            _Detection(detector.kind, location, start, end, detector.confidence, mask(text[start:end]))
+            for location, text in texts
+            for detector, start, end in find(text, rules)
+            if not is_public(text[start:end], public)
+        ]
+    severities = {**PII_WEIGHTS, **(weights or {})}
+    harms = [severities.get(leak.type, _UNKNOWN_WEIGHT) * leak.confidence for leak in found] or [0.0]
+    severity = max(harms) if aggregate == "max" else sum(harms) / len(harms)
     detail: dict[str, Any] = {
         "num_detections": len(found),
         "severity": severity,
@@ -178,38 +190,7 @@ def _verdict(passed: bool, threshold: float | None) -> bool | None:
     return passed if threshold is None else None
 
 
-def _searched(turn: Turn, check_input: bool, check_output: bool) -> list[tuple[str, str]]:
-    if not check_input and not check_output:
-        raise MetricError("invalid_parameter", "check_input, check_output: at least one must be true")
-    texts = [("input", turn.input)] if check_input else []
-    if check_output:
-        texts.append(("output", turn.output))
-    return [(location, text) for location, text in texts if text is not None]
-
-
-def _matches(texts: list[tuple[str, str]], ruleset: str, enable_names: bool, public: Sequence[str]) -> list[_Detection]:
-    rules = _SEED_RULES if ruleset == "seed" else (*_DEFAULT_RULES, NAMES) if enable_names else _DEFAULT_RULES
-    return [
-        _Detection(detector.kind, location, start, end, detector.confidence, mask(text[start:end]))
-        for location, text in texts
-        for detector, start, end in find(text, rules)
-        if not is_public(text[start:end], public)
-    ]
-
-
-def _severity(found: list[_Detection], weights: dict[str, float] | None, aggregate: str) -> float:
-    severities = {**PII_WEIGHTS, **(weights or {})}
-    harms = [severities.get(leak.type, _UNKNOWN_WEIGHT) * leak.confidence for leak in found] or [0.0]
-    return max(harms) if aggregate == "max" else sum(harms) / len(harms)
-
-
-def _suspicious(turn: Turn, texts: list[tuple[str, str]]) -> list[tuple[str, Look]]:
-    """Return the screens of the texts that need the full check."""
-    looks = [(location, screen_of_output(turn) if location == "output" else Look(text)) for location, text in texts]
-    return [(location, look) for location, look in looks if may_hold(look.text, look)]
-
-
-def _leaks(
+def _precise_leaks(
     turn: Turn, looks: list[tuple[str, Look]], public: Sequence[str]
 ) -> tuple[list[_Detection], list[_Detection], str | None]:
     """Return the confident finds, the uncertain ones, and the reason that a find in the output can't be checked, if any."""
@@ -260,7 +241,14 @@ class EpsilonLedger:
     def charge(self, scope: str, turn: Turn, epsilon: float) -> float:
         """Charge a turn's epsilon and return the epsilon spent in its scope before it."""
         with self._lock:
-            charge = self._charge_of(scope, turn) or _Charge(scope, self._spent.get(scope, 0.0))
+            if turn.turn_id:
+                charge = self._charges.get((scope, turn.turn_id))
+                if charge is None and turn.supersedes is not None:
+                    charge = self._charges.get((scope, turn.supersedes))
+            else:
+                charge = self._without_id.get(turn)
+            if charge is None or charge.scope != scope:
+                charge = _Charge(scope, self._spent.get(scope, 0.0))
             self._spent[scope] = max(0.0, self._spent.get(scope, 0.0) + epsilon - charge.epsilon)
             self._spent.move_to_end(scope)
             charge.epsilon = epsilon
@@ -274,13 +262,6 @@ class EpsilonLedger:
             if len(self._charges) > self._most_turns:
                 self._charges.popitem(last=False)
             return charge.before
-
-    def _charge_of(self, scope: str, turn: Turn) -> _Charge | None:
-        if not turn.turn_id:
-            found = self._without_id.get(turn)
-            return found if found is not None and found.scope == scope else None
-        known = self._charges.get((scope, turn.turn_id))
-        return known if known is not None or turn.supersedes is None else self._charges.get((scope, turn.supersedes))
 
     def __repr__(self) -> str:
         return "all"  # parameters are identified by their repr

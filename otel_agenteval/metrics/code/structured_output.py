@@ -15,7 +15,7 @@ from ...core import jsonio
 from ...core.errors import MetricError, MissingExtra
 from ...core.turn import Turn
 from ..lib import sql, xml
-from ..lib.json_output import ABSENT, containers, first_difference, lookup, object_of, too_long, written
+from ..lib.json_output import ABSENT, as_text, containers, first_difference, lookup, object_of, too_long
 from ..lib.schema import Schema, violations
 from ..lib.values import excerpt, json_equal
 from ..registry import Result, metric, skip, vacuous
@@ -279,12 +279,8 @@ def code_html_shape(turn: Turn, *, required_tags: tuple[Annotated[str, MinLen(1)
     output = turn.output or ""
     if too_long(output):
         return skip("too_long")
-    missing = [tag for tag in required_tags if not _opens(output, tag)]
+    missing = [tag for tag in required_tags if not re.search(rf"<\s*{re.escape(tag)}(?:\s|/?>)", output, re.IGNORECASE)]
     return Result(not missing and _HTML_TAG.search(output) is not None, detail={"missing_tags": missing})
-
-
-def _opens(text: str, tag: str) -> bool:
-    return re.search(rf"<\s*{re.escape(tag)}(?:\s|/?>)", text, re.IGNORECASE) is not None
 
 
 @metric(needs=("output",), uses=("ground_truth",), boolean=True, aliases=("trusys:json-equals",))
@@ -452,12 +448,12 @@ def code_field_accuracy(turn: Turn, *, field: str, expected: Any, ignore_case: b
     actual = ABSENT if document is None else lookup(document, field)
     if actual is ABSENT:
         return Result(False)
-    shown = actual if actual is None or isinstance(actual, (bool, int, float)) else excerpt(written(actual), _SHOWN)
+    shown = actual if actual is None or isinstance(actual, (bool, int, float)) else excerpt(as_text(actual), _SHOWN)
     return Result(_same_field(actual, expected, ignore_case=ignore_case), detail={"actual": shown})
 
 
 def _same_field(actual: Any, expected: Any, *, ignore_case: bool) -> bool:
-    one, other = written(actual), written(expected)
+    one, other = as_text(actual), as_text(expected)
     if one == other or (ignore_case and one.lower() == other.lower()):
         return True
     number, wanted = _number(one), _number(other)

@@ -243,13 +243,13 @@ def code_starts_with(turn: Turn, *, value: TextOrNumber, ignore_case: bool = Fal
     return Result(found, detail={"value": text})
 
 
-def _known_flags(flags: str) -> bool:
-    return set(flags) <= set("ims")
-
-
 @metric(needs=("output",), boolean=True, extra="text", aliases=("hpd:OutputMatchesRegexEvaluator",))
 def code_regex_match(
-    turn: Turn, *, pattern: str, flags: Annotated[str, Predicate(_known_flags)] = "", timeout_ms: Annotated[float, Gt(0)] = 100
+    turn: Turn,
+    *,
+    pattern: str,
+    flags: Annotated[str, Predicate(set("ims").issuperset)] = "",
+    timeout_ms: Annotated[float, Gt(0)] = 100,
 ) -> Result:
     r"""Check that a regular expression matches somewhere in the output.
 

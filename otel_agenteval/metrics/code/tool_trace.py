@@ -108,10 +108,6 @@ def code_tool_selection(
     return Result(0.0 if violations else value, explanation=expected_and_called(entries, turn, value), detail=detail)
 
 
-def _is_empty(value: Any) -> bool:
-    return value is None or (isinstance(value, str) and not value.strip()) or (isinstance(value, (list, dict)) and not value)
-
-
 @metric(
     needs=("tool_calls",),
     uses=("metadata",),
@@ -159,7 +155,13 @@ def code_tool_arguments(
             unknown = why
             continue
         total += len(names)
-        issues += _missing_arguments(call, names, non_empty)
+        arguments = call.arguments if isinstance(call.arguments, dict) else {}
+        present = {
+            _lower(key)
+            for key, value in arguments.items()
+            if not non_empty or (value.strip() if isinstance(value, str) else value not in (None, [], {}))
+        }
+        issues += [f"{call.name}: missing '{name}'" for name in names if _lower(name) not in present]
         if name in definitions:
             total += 1
             found = violations(definitions[name], call.arguments, feature="code_tool_arguments with schemas")
@@ -172,31 +174,21 @@ def code_tool_arguments(
     return Result(passed / total, explanation=why_malformed(turn, turn.tool_calls or ()) if issues else None, detail=detail)
 
 
-_of_schema = keyed("required", "*", "required")
-
-
-def _argument(given: Any, path: str) -> str:
-    if isinstance(given, (Mapping, list, tuple)):
-        raise wrong(path, given, "text")
-    return str(given)
-
-
 def _required(given: Any, path: str) -> dict[str, list[str]]:
     """Read the required arguments by tool, each given as a name, a list of names, or a JSON Schema."""
+
+    def argument(given: Any, path: str) -> str:
+        if isinstance(given, (Mapping, list, tuple)):
+            raise wrong(path, given, "text")
+        return str(given)
+
+    of_schema = keyed("required", "*", "required")
     required: dict[str, list[str]] = {}
     for tool, names in a_mapping(given, path).items():
         at = f"{path}.{tool}"
-        listed = _of_schema(names, at)["required"] if isinstance(names, Mapping) else names
-        required.setdefault(_lower(tool), []).extend([] if listed is None else each(_argument)(listed, at))
+        listed = of_schema(names, at)["required"] if isinstance(names, Mapping) else names
+        required.setdefault(_lower(tool), []).extend([] if listed is None else each(argument)(listed, at))
     return required
-
-
-def _missing_arguments(call: ToolCall, names: list[str] | tuple[()], non_empty: bool) -> list[str]:
-    if not names:
-        return []
-    arguments = call.arguments if isinstance(call.arguments, dict) else {}
-    present = {_lower(key) for key, value in arguments.items() if not (non_empty and _is_empty(value))}
-    return [f"{call.name}: missing '{name}'" for name in names if _lower(name) not in present]
 
 
 @metric(
@@ -327,24 +319,20 @@ def code_tool_efficiency(
         return vacuous(1.0, call_count=0, total_duration_s=0.0, duplicates={})
     count = len(calls)
     total = sum((call.duration_s or 0.0 for call in calls), 0.0)
-    repeats, duplicates = _repeats(calls, duplicate_key == "name_args")
-    call_points = 100 if count <= max_calls else max(0, 100 - 10 * (count - max_calls))
-    time_points = 100 if total <= max_duration_s else max(0.0, 100 - 5 * (total - max_duration_s))
-    value = max(0.0, (call_points + time_points) / 2 - 5 * repeats) / 100
-    value = value if optimal_calls is None else min(1.0, optimal_calls / count)
-    return Result(value, detail={"call_count": count, "total_duration_s": total, "duplicates": duplicates})
-
-
-def _repeats(calls: list[ToolCall], with_arguments: bool) -> tuple[int, dict[str, int]]:
-    """Return the number of repeated calls, and of equal calls for each repeated name."""
     seen: Counter[Any] = Counter()
     for call in calls:
-        arguments = None if not with_arguments else id(call) if call.arguments is None else canonical(call.arguments)
+        by_name = duplicate_key == "name"
+        arguments = None if by_name else id(call) if call.arguments is None else canonical(call.arguments)
         seen[call.name, arguments] += 1
     duplicates: Counter[str] = Counter()
     for (name, _), alike in seen.items():
-        duplicates[name] += alike if alike > 1 else 0
-    return len(calls) - len(seen), dict(+duplicates)
+        if alike > 1:
+            duplicates[name] += alike
+    call_points = 100 if count <= max_calls else max(0, 100 - 10 * (count - max_calls))
+    time_points = 100 if total <= max_duration_s else max(0.0, 100 - 5 * (total - max_duration_s))
+    value = max(0.0, (call_points + time_points) / 2 - 5 * (count - len(seen))) / 100
+    value = value if optimal_calls is None else min(1.0, optimal_calls / count)
+    return Result(value, detail={"call_count": count, "total_duration_s": total, "duplicates": dict(duplicates)})
 
 
 @metric(
@@ -650,11 +638,11 @@ def code_has_matching_span(turn: Turn, *, query: dict[str, Any], without_spans: 
 
     Sources: HPD HasMatchingSpanEvaluator, HPD SpanQuery.
     """
-    asked = span_queries.checked(query)
+    asked = span_queries.checked_query(query)
     spans = turn.spans
     if not spans and without_spans == "skip":
         return skip("missing:spans")
-    answers = span_queries.matching(asked, span_queries.Forest(spans))
+    answers = span_queries.matching_spans(asked, span_queries.Forest(spans))
     detail: dict[str, Any] = {"matches": sum(answers)}
     if True in answers:
         first = spans[answers.index(True)]

@@ -30,6 +30,7 @@ _SHOWN = 200
 
 
 _FAILED = frozenset(("error", "failed", "failure"))
+_WORKFLOW_NAMES = frozenset(("gen_ai.workflow.name", "workflow.name"))
 
 
 def _key(name: str) -> str:
@@ -58,16 +59,14 @@ def runs_of(turn: Turn) -> list[_ExecutorRun] | None:
         for error in workflow.get("errors", ())
         if isinstance(error, Mapping) and "executor" in error
     }
-    return [_run(step, place, named) for place, step in enumerate(workflow["steps"])]
-
-
-def _run(step: Mapping[str, Any], place: int, named: set[tuple[str, str | None]]) -> _ExecutorRun:
-    key = _key(step["executor"])
-    failed = (
-        step.get("status", "").lower() in _FAILED or (key, None) in named or (key, jsonio.text_of(step.get("id", place))) in named
-    )
-    tools = step.get("tool_calls")
-    return _ExecutorRun(step["executor"], failed, None if tools is None else tuple(tools))
+    runs = []
+    for place, step in enumerate(workflow["steps"]):
+        key = _key(step["executor"])
+        is_named = (key, None) in named or (key, jsonio.text_of(step.get("id", place))) in named
+        tools = step.get("tool_calls")
+        failed = is_named or step.get("status", "").lower() in _FAILED
+        runs.append(_ExecutorRun(step["executor"], failed, None if tools is None else tuple(tools)))
+    return runs
 
 
 def _runs_in_spans(turn: Turn) -> list[_ExecutorRun] | None:
@@ -80,16 +79,14 @@ def _runs_in_spans(turn: Turn) -> list[_ExecutorRun] | None:
         failed |= {span.id for span in executors if span.attributes.get("error.type")}
         return [_ExecutorRun(span.attributes["executor.id"], span.id in failed) for span in executors]
     outermost = [run for run in agents if run.parent is None]
-    if len(outermost) == 1 and not any(_is_workflow(span.attributes) for span in turn.spans):
+    if len(outermost) == 1 and not any(
+        not _WORKFLOW_NAMES.isdisjoint(span.attributes) or span.attributes.get("gen_ai.operation.name") == "invoke_workflow"
+        for span in turn.spans
+    ):
         (first,) = outermost
         called = [run for run in agents if run is not first and run.parent is not None and run.parent == first.name]
         outermost = [first, *called] if called else []
     return [_ExecutorRun(run.name or "", run.error is not None) for run in outermost] or None
-
-
-def _is_workflow(attributes: Mapping[str, Any]) -> bool:
-    named = "gen_ai.workflow.name" in attributes or "workflow.name" in attributes
-    return named or attributes.get("gen_ai.operation.name") == "invoke_workflow"
 
 
 # --- structure
@@ -341,13 +338,6 @@ def _is_satisfied(pattern: ToolRequirement, calls: Sequence[tuple[str, str | Non
     return (before is None or first < before) and (after is None or first > after)
 
 
-def _tool_calls(turn: Turn) -> list[tuple[str, str | None]] | None:
-    runs: Sequence[_ExecutorRun] = runs_of(turn) or ()
-    if any(run.tools is not None for run in runs):
-        return [(tool, run.executor) for run in runs for tool in run.tools or ()]
-    return None if turn.tool_calls is None else [(call.name, call.agent) for call in turn.tool_calls]
-
-
 @metric(
     uses=("workflow",),
     threshold=1.0,
@@ -374,8 +364,12 @@ def code_workflow_tool_chain_validity(turn: Turn, *, patterns: Annotated[list[To
 
     Source: AgentEval code_workflow_tool_chain_validity.
     """
-    calls = _tool_calls(turn)
-    if calls is None:
+    runs: Sequence[_ExecutorRun] = runs_of(turn) or ()
+    if any(run.tools is not None for run in runs):
+        calls: list[tuple[str, str | None]] = [(tool, run.executor) for run in runs for tool in run.tools or ()]
+    elif turn.tool_calls is not None:
+        calls = [(call.name, call.agent) for call in turn.tool_calls]
+    else:
         return skip("missing:tool_calls")
     satisfied = [_is_satisfied(pattern, calls) for pattern in patterns]
     results = [{"tool": pattern.tool, "satisfied": good} for pattern, good in zip(patterns, satisfied, strict=True)]
@@ -383,14 +377,6 @@ def code_workflow_tool_chain_validity(turn: Turn, *, patterns: Annotated[list[To
 
 
 # --- limits
-
-
-def _actual(turn: Turn, good: str) -> tuple[float | None, bool]:
-    """Return the turn's use of a resource (or None), and True if it is an estimate."""
-    if good == "duration":
-        return turn.duration_s, False
-    found: Result = code_cost(turn) if good == "cost" else code_token_usage(turn)
-    return found.value, bool((found.detail or {}).get("estimated"))
 
 
 @metric(
@@ -427,10 +413,10 @@ def code_workflow_performance_efficiency(
     components: dict[str, float] = {}
     detail: dict[str, Any] = {"components": components}
     for good, limit in limits.items():
-        actual, estimated = _actual(turn, good)
-        if actual is not None:
-            components[good] = min(1.0, limit / actual) if actual > 0 else 1.0
-            if estimated:
+        used = Result(turn.duration_s) if good == "duration" else code_cost(turn) if good == "cost" else code_token_usage(turn)
+        if used.value is not None:
+            components[good] = min(1.0, limit / used.value) if used.value > 0 else 1.0
+            if (used.detail or {}).get("estimated"):
                 detail["estimated"] = True
     if not components:
         first = next(iter(limits))

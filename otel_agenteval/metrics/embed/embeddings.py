@@ -6,8 +6,8 @@ All texts of a metric are embedded in one request. A negative cosine, or one wit
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal
+from collections.abc import Sequence
+from typing import Annotated, Literal
 
 from annotated_types import Ge, Le, MinLen
 
@@ -25,10 +25,6 @@ _SEPARATOR = "\n---\n"
 
 def _blank(text: str | None) -> bool:
     return not (text or "").strip()
-
-
-def _grade(similarity: float) -> str:
-    return next((word for bound, word in _GRADES if similarity >= bound - EPSILON), "Very Poor")
 
 
 @metric(
@@ -52,7 +48,8 @@ def embed_answer_similarity(turn: Turn, embedder: Embeds) -> Result:
         return skip("empty_output")
     truth, answer = embedder.embed([jsonio.text_of(turn.ground_truth), output])
     similarity = cosine(truth, answer)
-    return Result(share(similarity), detail={"cosine_similarity": similarity, "interpretation": _grade(similarity)})
+    grade = next((word for bound, word in _GRADES if similarity >= bound - EPSILON), "Very Poor")
+    return Result(share(similarity), detail={"cosine_similarity": similarity, "interpretation": grade})
 
 
 def _with_context(embedder: Embeds, text: str, context: Sequence[str], aggregate: Literal["joined", "max", "mean"]) -> Result:
@@ -193,18 +190,6 @@ def embed_coherence(turn: Turn, embedder: Embeds) -> Result:
     return Result(similarity, detail={"coherence_gap": round(1 - similarity, 4)})
 
 
-def _overlap(one: frozenset[str], other: frozenset[str]) -> float:
-    """Return shared words divided by all words (Jaccard), 0 without words."""
-    together = len(one | other)
-    return len(one & other) / together if together else 0.0
-
-
-def _earlier(history: Sequence[Mapping[str, Any]], window: int) -> list[tuple[int, str]]:
-    newest = enumerate(history[-window:], max(0, len(history) - window))
-    outputs = ((place, jsonio.text_of(earlier.get("output"))) for place, earlier in newest)
-    return [(index, output) for index, output in outputs if not _blank(output)]
-
-
 @metric(uses=("history",), threshold=0.5, version="2", aliases=("pandaprobe:loop_detection",))
 def embed_loop_detection(
     turn: Turn,
@@ -231,7 +216,9 @@ def embed_loop_detection(
     Source: PandaProbe loop_detection.
     """
     output = turn.output or ""
-    earlier = [] if _blank(output) else _earlier(turn.history, window)
+    newest = enumerate(turn.history[-window:], max(0, len(turn.history) - window))
+    outputs = ((place, jsonio.text_of(one.get("output"))) for place, one in newest)
+    earlier = [] if _blank(output) else [(place, text) for place, text in outputs if not _blank(text)]
     if not earlier:
         return vacuous(1.0, window_size=0, max_hybrid=0.0, comparisons=[])
     ignored = frozenset(word_list("stop_words") if stop_words == "default" else map(str.lower, stop_words))
@@ -239,7 +226,9 @@ def embed_loop_detection(
     words = long_words(output, 2) - ignored
     highest, comparisons = 0.0, []
     for (index, text), vector in zip(earlier, before, strict=True):
-        near, shared = share(cosine(now, vector)), _overlap(words, long_words(text, 2) - ignored)
+        others = long_words(text, 2) - ignored
+        shared = len(words & others) / len(words | others) if words or others else 0.0
+        near = share(cosine(now, vector))
         highest = max(highest, near * shared)
         comparisons.append(
             {

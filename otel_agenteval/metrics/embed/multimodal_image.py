@@ -9,7 +9,7 @@ from annotated_types import Ge, Le
 from ...core import jsonio
 from ...core.turn import Turn
 from ..lib import applies
-from ..lib.media import media_of, shown
+from ..lib.media import images_for_model, media_of
 from ..lib.tokens import tokens_of
 from ..lib.vectors import cosine, share
 from ..registry import EPSILON, Embeds, Result, metric, skip
@@ -46,7 +46,7 @@ def embed_cross_modal_grounding(
 
     Source: AgentUnit cross_modal_grounding.
     """
-    images = shown(media_of(turn, "image"))
+    images = images_for_model(media_of(turn, "image"))
     if not images:
         return skip("missing:image")
     output = turn.output or ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...core.turn import Turn
 from ...media.types import ImageReference
 from ..lib import applies
-from ..lib.media import Frames, as_seen, newest_video, opened_video, spaced
+from ..lib.media import Frames, evenly_spaced, image_for_model, newest_video, opened_video
 from ..lib.vectors import cosine, share
 from ..registry import Embeds, Result, metric, skip
 
@@ -42,7 +42,7 @@ def embed_video_response_relevance(turn: Turn, embedder: Embeds, *, num_frames: 
     if not output.strip():
         return skip("empty_output")
     if video.frames:
-        frames = [as_seen(video.frames[place]) for place in spaced(len(video.frames), num_frames)]
+        frames = [image_for_model(video.frames[place]) for place in evenly_spaced(len(video.frames), num_frames)]
     else:
         found = opened_video(video, num_frames)
         frames = [] if found is None else [ImageReference(frame.uri) for frame in found.frames]

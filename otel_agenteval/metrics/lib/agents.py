@@ -38,7 +38,7 @@ def interactions_of(turn: Turn) -> list[Interaction]:
     given: list[Any] = turn.interactions
     if given and isinstance(given[0], Interaction):
         return given
-    return [_given(entry) for entry in fact(turn, "interactions")] if given else _from_spans(turn)
+    return [_provided(entry) for entry in fact(turn, "interactions")] if given else _from_spans(turn)
 
 
 class _AsFact:
@@ -99,7 +99,7 @@ def mean(values: Sequence[float]) -> float:
     return sum(value / len(values) for value in values)
 
 
-def _given(entry: Mapping[str, Any]) -> Interaction:
+def _provided(entry: Mapping[str, Any]) -> Interaction:
     kind = entry.get("type", "").strip().lower() or "request"
     return Interaction(
         sender=entry.get("from") or None,
@@ -116,7 +116,7 @@ def _observed(sender: str, recipient: str, kind: str, success: bool | None, dura
 
 
 def _from_spans(turn: Turn) -> list[Interaction]:
-    found = _calls(turn)
+    found = _agent_calls(turn)
     calls: dict[tuple[str | None, tuple[str, ...]], deque[int]] = {}
     for place, call in enumerate(found):
         calls.setdefault((call.sender, call.recipients), deque()).append(place)
@@ -133,7 +133,7 @@ def _from_spans(turn: Turn) -> list[Interaction]:
     return found
 
 
-def _calls(turn: Turn) -> list[Interaction]:
+def _agent_calls(turn: Turn) -> list[Interaction]:
     """Return the calls from agent to agent. A tool call with an agent's name and that agent's run count as one."""
     runs = [run for run in turn.agent_runs if run.name]
     names = {_folded(name): name for name in (*turn.agents, *(run.name or "" for run in runs))}

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...core.turn import Message, Turn
+from ...core.turn import Turn
 from .agents import interactions_of, participants
 from .code import code_blocks
 from .media import attachments_of, media_of, modalities_of
@@ -213,13 +213,13 @@ def room_for_a_plan(turn: Turn, params: Params) -> str | None:
     return None if turn.reasoning else several_steps(turn, params)
 
 
-def _answers(message: Message) -> bool:
-    return message.role == "assistant" and not message.tool_calls and bool((message.content or "").strip())
-
-
 def later_turn(turn: Turn, params: Params) -> str | None:
     """Turns of a conversation, except the first one."""
-    return None if turn.history or sum(map(_answers, turn.messages)) > 1 else "missing:history"
+    answers = sum(
+        message.role == "assistant" and not message.tool_calls and bool((message.content or "").strip())
+        for message in turn.messages
+    )
+    return None if turn.history or answers > 1 else "missing:history"
 
 
 def several_exchanges(turn: Turn, params: Params) -> str | None:

@@ -48,7 +48,7 @@ def circles_in(calls: Sequence[ToolCall], names: Collection[str], most: int, ask
     As many calls as ``asked``, the user's words, names are intended. If the turn isn't ``finished``, waiting for a state was in
     vain, too.
     """
-    keys = [_key(call) for call in calls]
+    keys = [None if call.arguments is None else (call.name, canonical(call.arguments)) for call in calls]
     if all(count <= most for key, count in Counter(keys).items() if key is not None):
         return []  # nearly always, and before the results are compared
     outcomes = [_outcome(call) for call in calls]
@@ -66,13 +66,12 @@ def circles_in(calls: Sequence[ToolCall], names: Collection[str], most: int, ask
             counts[key] = counts.get(key, 1) + 1
             if counts[key] > most and call.name in names and not _is_polling(call, outcome, latest[key], finished):
                 found[key] = Circle(call.name, counts[key], place, len(jsonio.text_of(call.arguments)))
-    wanted = _numbers_in(asked) if found else ()
+    wanted: set[float] = set()  # numbers in the request
+    if found:
+        wanted = {float(number) for number in _DIGITS.findall(asked[:10_000]) if len(number) < 4}
+        wanted |= {value for _, _, value in values_of_words(asked[:10_000])}
     circles = [circle for circle in found.values() if circle.calls not in wanted and not _GESTURES.search(circle.name)]
     return sorted(circles, key=lambda circle: -circle.calls)
-
-
-def _key(call: ToolCall) -> Any:
-    return None if call.arguments is None else (call.name, canonical(call.arguments))
 
 
 def _outcome(call: ToolCall) -> str:
@@ -86,8 +85,3 @@ def _is_polling(call: ToolCall, outcome: str, latest: str, finished: bool) -> bo
     return outcome != latest or (
         finished and call.error is None and len(outcome) <= _STATE_UP_TO and _PASSES.search(outcome) is not None
     )
-
-
-def _numbers_in(text: str) -> set[float]:
-    digits = {float(number) for number in _DIGITS.findall(text[:10_000]) if len(number) < 4}
-    return digits | {value for _, _, value in values_of_words(text[:10_000])}

@@ -106,8 +106,13 @@ def _recognize(text: str, parse: bool) -> tuple[str | None, bool]:
         for statement in tree.body
     ):
         return "python", True
-    if _is_json(text):
-        return "json", True
+    if text.lstrip()[:1] in ("{", "["):
+        try:
+            jsonio.loads(text)
+        except ValueError:
+            pass
+        else:
+            return "json", True
     if parse and _SQL_START.match(text) and _sql_metric().evaluate(Turn(output=text)).passed:
         return "sql", True
     language, lines = _by_keywords(text)
@@ -132,16 +137,6 @@ def python_tree(text: str) -> ast.Module | None:
         return cast("ast.Module", python_text.parse(text, "exec", _SOURCE))
     except ValueError:
         return None
-
-
-def _is_json(text: str) -> bool:
-    if text.lstrip()[:1] not in ("{", "["):
-        return False
-    try:
-        jsonio.loads(text)
-    except ValueError:
-        return False
-    return True
 
 
 _SQL_START = re.compile(

@@ -90,14 +90,14 @@ def _given_values(turn: Turn) -> Iterator[tuple[str, Any]]:
                 yield f"retrievals[{i}].documents[{k}].content", document.content
     if turn.system:
         yield "system", turn.system
-    yield from _said(turn.messages, turn.tool_calls or ())
+    yield from _message_texts(turn.messages, turn.tool_calls or ())
     if turn.history:
         yield "history", turn.history
     if turn.tool_definitions:
         yield "tool_definitions", turn.tool_definitions
 
 
-def _said(messages: Sequence[Message], calls: Sequence[ToolCall]) -> Iterator[tuple[str, Any]]:
+def _message_texts(messages: Sequence[Message], calls: Sequence[ToolCall]) -> Iterator[tuple[str, Any]]:
     """Yield the texts of the messages, without results that a tool call already has."""
     asked = _last_user_message(messages)
     results: dict[str | None, Any] = {call.call_id: call.result for call in calls if call.call_id is not None}
@@ -105,11 +105,11 @@ def _said(messages: Sequence[Message], calls: Sequence[ToolCall]) -> Iterator[tu
         if message.content and (i <= asked or message.role != "assistant"):
             yield f"messages[{i}].content", message.content
         for k, response in enumerate(message.tool_results):
-            if response.result is not None and not _is_same(response.result, results.get(response.call_id)):
+            if response.result is not None and not _is_same_result(response.result, results.get(response.call_id)):
                 yield f"messages[{i}].tool_results[{k}].result", response.result
 
 
-def _is_same(sent: Any, result: Any) -> bool:
+def _is_same_result(sent: Any, result: Any) -> bool:
     """Return True if the value that was sent to the model is a tool's result, which may be JSON as text."""
     if isinstance(result, str) and not isinstance(sent, str) and len(result) <= SCAN_LIMIT:
         try:
@@ -134,15 +134,13 @@ def has_material(turn: Turn) -> bool:
     Results of tools, documents and earlier messages count. Instructions count if they contain numbers, and the user's words if
     they are a text to work on.
     """
-    return any(True for _ in _results(turn)) or any(map(has_number, _conversation(turn))) or is_text_to_work_on(turn.input or "")
-
-
-def _results(turn: Turn) -> Iterable[object]:
-    yield from turn.tool_calls or ()
-    yield from (text for text in turn.context if text)
-    yield from (document for retrieval in turn.retrievals for document in retrieval.documents)
-    yield from (response for message in turn.messages for response in message.tool_results)
-    yield from (message for message in turn.messages if message.role == "tool")
+    has_results = (
+        bool(turn.tool_calls)
+        or any(turn.context)
+        or any(retrieval.documents for retrieval in turn.retrievals)
+        or any(message.tool_results or message.role == "tool" for message in turn.messages)
+    )
+    return has_results or any(map(has_number, _conversation(turn))) or is_text_to_work_on(turn.input or "")
 
 
 def _conversation(turn: Turn) -> Iterable[str]:

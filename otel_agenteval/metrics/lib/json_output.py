@@ -29,7 +29,7 @@ def object_of(text: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def written(value: Any) -> str:
+def as_text(value: Any) -> str:
     return value if isinstance(value, str) else canonical(value)
 
 
@@ -141,67 +141,55 @@ _MAY_CLOSE = frozenset((("{}", _AFTER_VALUE), ("{}", _KEY_OR_END), ("[]", _AFTER
 _EMPTY_ARRAY = re.compile(r"\[[ \t\n\r]*\]")
 
 
-class _Scan:
-    """A scanner that finds complete JSON containers and remembers them after a failure.
-
-    If a container is invalid, the containers open at that position are invalid too, and those closed before it are complete. None
-    of them is read again. Only brackets inside strings are read a second time, as structure. So no character is read more than
-    twice.
-    """
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.whole: dict[int, int] = {}
-        self.broken: set[int] = set()
-
-    def end_of(self, start: int) -> int | None:
-        if start in self.broken:
-            return None
-        return self.whole.get(start) or self._read(start)
-
-    def _read(self, start: int) -> int | None:
-        text, match = self.text, _TOKEN.match
-        opened: list[int] = []
-        closed: list[tuple[int, int]] = []
-        wanted, position = _VALUE, start
-        while found := match(text, position):
-            kind = found.lastindex or 0
-            position = found.end()
-            sign = text[position - 1]
-            if kind == _OPENED and wanted in _MAY_OPEN:
-                opened.append(position - 1)
-                wanted = _AFTER_OPENING[sign]
-            elif kind == _CLOSED and (text[opened[-1]] + sign, wanted) in _MAY_CLOSE:
-                began = opened.pop()
-                if not opened:
-                    return position
-                while closed and closed[-1][0] > began:  # nested in this container
-                    closed.pop()
-                closed.append((began, position))
-                wanted = _AFTER_VALUE
-            elif kind == _COMMA and wanted == _AFTER_VALUE:
-                wanted = _AFTER_COMMA[text[opened[-1]]]
-            elif (wanted, kind) in _NEXT:
-                wanted = _NEXT[wanted, kind]
-            else:
-                break
-        self.whole.update(closed)
-        self.broken.update(opened)
-        return None
-
-
 def containers(text: str) -> list[tuple[int, int]]:
     """Return the start and end of each outermost JSON object or non-empty array, in linear time.
 
     From left to right, the longest JSON value at each bracket counts, and the search continues after it.
     """
-    scan = _Scan(text)
+    inner: dict[int, int] = {}
+    broken: set[int] = set()
     found = []
     opening = _OPEN.search(text)
     while opening is not None:
         start = opening.start()
-        end = scan.end_of(start)
+        end = None if start in broken else inner.get(start) or _end_of_container(text, start, inner, broken)
         if end is not None and _EMPTY_ARRAY.match(text, start) is None:
             found.append((start, end))
         opening = _OPEN.search(text, end or start + 1)
     return found
+
+
+def _end_of_container(text: str, start: int, inner: dict[int, int], broken: set[int]) -> int | None:
+    """Return the end of the container at ``start``, or None.
+
+    If there is none, add the complete containers inside, with their ends, and the starts of the incomplete ones. The same text
+    then isn't read again.
+    """
+    match = _TOKEN.match
+    opened: list[int] = []
+    closed: list[tuple[int, int]] = []
+    wanted, position = _VALUE, start
+    while found := match(text, position):
+        kind = found.lastindex or 0
+        position = found.end()
+        sign = text[position - 1]
+        if kind == _OPENED and wanted in _MAY_OPEN:
+            opened.append(position - 1)
+            wanted = _AFTER_OPENING[sign]
+        elif kind == _CLOSED and (text[opened[-1]] + sign, wanted) in _MAY_CLOSE:
+            began = opened.pop()
+            if not opened:
+                return position
+            while closed and closed[-1][0] > began:  # nested in this container
+                closed.pop()
+            closed.append((began, position))
+            wanted = _AFTER_VALUE
+        elif kind == _COMMA and wanted == _AFTER_VALUE:
+            wanted = _AFTER_COMMA[text[opened[-1]]]
+        elif (wanted, kind) in _NEXT:
+            wanted = _NEXT[wanted, kind]
+        else:
+            break
+    inner.update(closed)
+    broken.update(opened)
+    return None

@@ -41,7 +41,7 @@ class Medium:
         return name_of(self.reference) if self.reference else "(no reference)"
 
 
-def is_open(reference: str) -> bool:
+def is_accessible(reference: str) -> bool:
     """Return True if a model can access the medium: its reference is a URL or data URI."""
     return "://" in reference or reference[:5].lower() == "data:"
 
@@ -87,42 +87,42 @@ def _medium(attachment: Mapping[str, Any], modality: Modality) -> Medium:
     listed: Sequence[Any] = frames if isinstance(frames, (list, tuple)) else ()
     seconds = attachment.get("duration_s")
     timed = isinstance(seconds, (int, float)) and not isinstance(seconds, bool) and 0 < seconds < 1e9
+    uri, data = _text(attachment, "uri"), _text(attachment, "data")
+    if uri and is_accessible(uri):
+        reference: str | None = uri
+    elif data:
+        reference = (
+            data if is_accessible(data) else f"data:{_text(attachment, 'mime_type') or _MEDIA_TYPES[modality]};base64,{data}"
+        )
+    else:
+        reference = uri or _text(attachment, "file_id")
     return Medium(
-        _reference(attachment, modality),
+        reference,
         tuple(frame.strip() for frame in listed if isinstance(frame, str) and frame.strip()),
         _text(attachment, "transcript") if modality == "audio" else None,
         float(seconds) if timed and seconds is not None else None,
     )
 
 
-def _reference(attachment: Mapping[str, Any], modality: Modality) -> str | None:
-    uri, data = _text(attachment, "uri"), _text(attachment, "data")
-    if uri and is_open(uri):
-        return uri
-    if data:
-        return data if is_open(data) else f"data:{_text(attachment, 'mime_type') or _MEDIA_TYPES[modality]};base64,{data}"
-    return uri or _text(attachment, "file_id")
-
-
-def listed(media: Iterable[Medium]) -> str:
+def numbered_names(media: Iterable[Medium]) -> str:
     return "\n".join(f"{index}. {medium.name}" for index, medium in enumerate(media, 1))
 
 
-def shown(media: Iterable[Medium]) -> list[str]:
+def images_for_model(media: Iterable[Medium]) -> list[str]:
     """Return the images in the form that a model receives."""
-    return [as_seen(medium.reference) for medium in media if medium.reference]
+    return [image_for_model(medium.reference) for medium in media if medium.reference]
 
 
-def as_seen(reference: str) -> str:
-    return ImageReference(for_judge(content_of(reference, "image")) if _is_ours_to_open(reference) else reference)
+def image_for_model(reference: str) -> str:
+    return ImageReference(for_judge(content_of(reference, "image")) if _is_openable(reference) else reference)
 
 
-def _is_ours_to_open(reference: str) -> bool:
+def _is_openable(reference: str) -> bool:
     """Return True if a reference may be opened, or is a local file, which a model can't read. Opening that may be refused."""
     return may_open(reference) or scheme_of(reference) == "file"
 
 
-def heard(media: Iterable[Medium]) -> list[str]:
+def recordings_for_model(media: Iterable[Medium]) -> list[str]:
     """Return the recordings in the form that a model receives.
 
     Recordings that were transcribed for a model without audio input are left out.
@@ -134,12 +134,12 @@ def heard(media: Iterable[Medium]) -> list[str]:
     deaf = not current_rules().hears
     references = [medium.reference for medium in media if medium.reference and not (deaf and may_open(medium.reference))]
     return [
-        as_data(bare_sound_of(content_of(reference, "audio"))) if _is_ours_to_open(reference) else reference
+        as_data(bare_sound_of(content_of(reference, "audio"))) if _is_openable(reference) else reference
         for reference in references
     ]
 
 
-def written(media: Iterable[Medium], *, for_judge: bool = False) -> str:
+def transcripts_of(media: Iterable[Medium], *, for_judge: bool = False) -> str:
     """Return the transcripts of the recordings, one per line.
 
     If a recording has none, the configured transcriber writes one, if the recording may be opened. ``for_judge`` is True
@@ -176,7 +176,7 @@ def newest_video(turn: Turn, *, with_frames: bool = False) -> Medium | None:
     return videos[-1] if videos else None
 
 
-def spaced(total: int, wanted: int) -> list[int]:
+def evenly_spaced(total: int, wanted: int) -> list[int]:
     count = min(wanted, total)
     return [place * total // count for place in range(count)]
 
@@ -188,6 +188,6 @@ def opened_video(video: Medium, num_frames: int, sampling: Sampling = "even") ->
         MetricError: If the file is broken, too large or not a video.
         MissingExtra: If PyAV isn't installed.
     """
-    if video.reference is None or not _is_ours_to_open(video.reference):
+    if video.reference is None or not _is_openable(video.reference):
         return None
     return video_of(content_of(video.reference, "video"), num_frames, sampling)

@@ -32,12 +32,9 @@ def compiled(pattern: str, flags: str = "") -> Any:
     try:
         return re2.compile(f"(?{flags}){pattern}" if flags else pattern, options)
     except (re2.error, UnicodeEncodeError) as error:
-        raise MetricError("invalid_pattern", f"pattern: RE2 can't compile {pattern[:80]!r}: {_reason(error)}") from None
-
-
-def _reason(error: Exception) -> str:
-    first = error.args[0] if error.args else error
-    return first.decode("utf-8", "replace") if isinstance(first, bytes) else str(first)
+        first = error.args[0] if error.args else error
+        reason = first.decode("utf-8", "replace") if isinstance(first, bytes) else first
+        raise MetricError("invalid_pattern", f"pattern: RE2 can't compile {pattern[:80]!r}: {reason}") from None
 
 
 def search(pattern: str, text: str, flags: str = "") -> Any:

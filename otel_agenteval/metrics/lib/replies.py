@@ -73,7 +73,7 @@ def as_boolean(value: Any) -> bool | None:
     return None
 
 
-def word(value: Any, vocabulary: Sequence[str], key: str = "verdict") -> str:
+def word_of(value: Any, vocabulary: Sequence[str], key: str = "verdict") -> str:
     """Return a value as a word of the vocabulary, which is in upper case, ignoring case."""
     found = value.strip().upper() if isinstance(value, str) else ""
     if found not in vocabulary:
@@ -84,7 +84,7 @@ def word(value: Any, vocabulary: Sequence[str], key: str = "verdict") -> str:
 def choice(reply: Mapping[str, Any], choices: Sequence[str], key: str = "label") -> str:
     """Return the configured choice that a reply names, ignoring case."""
     by_word = {one.strip().upper(): one for one in choices}
-    return by_word[word(reply.get(key), list(by_word), key)]
+    return by_word[word_of(reply.get(key), list(by_word), key)]
 
 
 def texts(reply: Mapping[str, Any], key: str) -> list[str]:
@@ -96,7 +96,7 @@ def texts(reply: Mapping[str, Any], key: str) -> list[str]:
     return [item.strip() for item in items if item.strip()]
 
 
-def shown(reply: Mapping[str, Any], **keys: str) -> dict[str, Any]:
+def reply_details(reply: Mapping[str, Any], **keys: str) -> dict[str, Any]:
     """Return other parts of the reply for a score's ``detail``, under the given names.
 
     Lists lose their blank texts, and missing parts are None.
@@ -138,13 +138,13 @@ def yes_no(reply: Mapping[str, Any], count: int) -> list[bool]:
 
 def verdicts(reply: Mapping[str, Any], count: int, vocabulary: Sequence[str], missing: str) -> list[str]:
     """Return one word of the vocabulary per item, by position. ``missing`` replaces a missing verdict."""
-    found = [word(verdict_of(entry), vocabulary) for entry in entries(reply, "verdicts")[:count]]
+    found = [word_of(verdict_of(entry), vocabulary) for entry in entries(reply, "verdicts")[:count]]
     return found + [missing] * (count - len(found))
 
 
 def scored(reply: Mapping[str, Any], *, top: float = 1, why: str = "reason", **keys: str) -> Result:
-    """Return the result of a reply with a score from 0 to ``top``, its reason and its ``keys``, as in :func:`shown`."""
-    detail = {**shown(reply, **keys), why: reason_of(reply, why)}
+    """Return the result of a reply with a score from 0 to ``top``, its reason and its ``keys``, as in :func:`reply_details`."""
+    detail = {**reply_details(reply, **keys), why: reason_of(reply, why)}
     return Result(number_within(reply, 0, top) / top, detail=detail, explanation=detail[why])
 
 

@@ -132,7 +132,7 @@ def _run_in_bubblewrap(program: str, stdin: str, timeout_s: float) -> ProgramRes
             pass_fds=(code, status), cwd="/", env={}, start_new_session=True, **user,
         ) as process:  # fmt: skip
             try:
-                stderr, timed_out = _attend(process, timeout_s)
+                stderr, timed_out = _wait_for(process, timeout_s)
             finally:
                 process.kill()  # this also ends all processes inside
         reports = [json.loads(line) for line in os.pread(status, 4096, 0).splitlines()]
@@ -162,11 +162,17 @@ def _command(code: int, status: int, timeout_s: float) -> Sequence[str]:
         raise MetricError(
             "sandbox_unavailable", "sandbox: bubblewrap requires bwrap, prlimit and a python3 below /usr; install the missing one"
         )
+    folders: list[str] = []  # /lib and similar folders often link to /usr
+    for path in (Path("/bin"), Path("/sbin"), *sorted(Path("/").glob("lib*"))):
+        if path.is_symlink():
+            folders += ["--symlink", str(path.readlink()), str(path)]
+        elif path.is_dir():
+            folders += ["--ro-bind", str(path), str(path)]
     return (
         bwrap,
         "--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent", "--new-session", "--cap-drop", "ALL",
         "--clearenv", "--setenv", "PATH", "/usr/bin:/bin", "--setenv", "HOME", _SCRATCH, "--setenv", "LANG", "C.UTF-8",
-        "--ro-bind", "/usr", "/usr", *_system_folders(), "--ro-bind-try", "/etc/ld.so.cache", "/etc/ld.so.cache",
+        "--ro-bind", "/usr", "/usr", *folders, "--ro-bind-try", "/etc/ld.so.cache", "/etc/ld.so.cache",
         "--proc", "/proc", "--dev", "/dev", "--size", str(SCRATCH_BYTES), "--tmpfs", _SHARED, "--remount-ro", "/dev",
         "--size", str(SCRATCH_BYTES), "--tmpfs", _SCRATCH, "--ro-bind-data", str(code), "/main.py", "--remount-ro", "/",
         "--chdir", _SCRATCH, "--json-status-fd", str(status), "--",
@@ -176,18 +182,7 @@ def _command(code: int, status: int, timeout_s: float) -> Sequence[str]:
     )  # fmt: skip
 
 
-def _system_folders() -> list[str]:
-    """Return the arguments for ``/lib`` and similar folders, which often link to ``/usr``."""
-    arguments: list[str] = []
-    for path in (Path("/bin"), Path("/sbin"), *sorted(Path("/").glob("lib*"))):
-        if path.is_symlink():
-            arguments += ["--symlink", str(path.readlink()), str(path)]
-        elif path.is_dir():
-            arguments += ["--ro-bind", str(path), str(path)]
-    return arguments
-
-
-def _attend(process: subprocess.Popen[bytes], timeout_s: float) -> tuple[str, bool]:
+def _wait_for(process: subprocess.Popen[bytes], timeout_s: float) -> tuple[str, bool]:
     """Return the end of standard error, within a limit, and True if the program reached its time limit."""
     deadline = time.monotonic() + timeout_s
     tail = b""
@@ -216,7 +211,7 @@ def _monty() -> Any:
 
 def _run_in_monty(program: str, stdin: str, timeout_s: float) -> ProgramResult:
     monty = _monty()
-    outside = _Outside(stdin)
+    host = _HostFunctions(stdin)
     limits = {
         "max_feed_duration_secs": timeout_s, "max_total_sleep_secs": timeout_s, "max_memory": MEMORY, "max_suspensions": _HOST_CALLS,
     }  # fmt: skip
@@ -228,20 +223,20 @@ def _run_in_monty(program: str, stdin: str, timeout_s: float) -> ProgramResult:
             session.feed_run(
                 _with_plain_exit(program),
                 print_callback=lambda stream, text: None,
-                external_lookup={"input": outside.input, "exit": outside.exit, "quit": outside.exit},
+                external_lookup={"input": host.input, "exit": host.exit, "quit": host.exit},
             )
     except monty.MontyCrashedError as error:
         if error.timed_out:
             return ProgramResult(None, "", timed_out=True)
         raise MetricError("sandbox_failed", "sandbox: the pydantic-monty worker ended unexpectedly") from None
     except monty.MontyError as error:
-        return _ended_by(error, outside)
+        return _result_of_error(error, host)
     except (OSError, RuntimeError):
         raise MetricError("sandbox_failed", "sandbox: pydantic-monty could not start a worker") from None
     return ProgramResult(0, "", timed_out=False)
 
 
-class _Outside:
+class _HostFunctions:
     """The functions outside the sandbox that a program may call: ``input`` and ``exit``."""
 
     def __init__(self, stdin: str) -> None:
@@ -276,14 +271,14 @@ def _with_plain_exit(program: str) -> str:
     return b"".join(lines).decode("utf-8", "replace")
 
 
-def _ended_by(error: Any, outside: _Outside) -> ProgramResult:
+def _result_of_error(error: Any, host: _HostFunctions) -> ProgramResult:
     inner = error.exception()
     message = str(inner)
     stderr = error.display()[-STDERR_CHARS:]
     if isinstance(inner, TimeoutError) and "limit exceeded" in message:
         return ProgramResult(None, stderr, timed_out=True)
     if isinstance(inner, SystemExit):
-        code = outside.code if outside.code is not None or not message else message
+        code = host.code if host.code is not None or not message else message
         return ProgramResult(0 if code is None else code % 256 if isinstance(code, int) else 1, stderr, timed_out=False)
     if _unknown_to_monty(inner, message):
         raise MetricError("unsupported_program", "sandbox: pydantic-monty doesn't support the program; try bubblewrap")

@@ -36,7 +36,7 @@ def violations(schema: Schema | str, instance: Any, *, feature: str) -> list[dic
         MetricError: If the schema is invalid, has a misspelled keyword, takes too many steps for this value, or refers to another document. Other documents are never fetched.
         MissingExtra: If the package ``jsonschema_rs`` isn't installed.
     """
-    written = _read(schema if isinstance(schema, str) else jsonio.dumps(schema))
+    written = _normalized(schema if isinstance(schema, str) else jsonio.dumps(schema))
     validator = _validator(written, feature)
     if takes_too_many_steps(written, instance):
         raise MetricError(
@@ -56,7 +56,7 @@ _AROUND = ("json_schema", "schema", "parameters", "input_schema")
 
 
 @functools.lru_cache(maxsize=256)
-def _read(schema_text: str) -> str:
+def _normalized(schema_text: str) -> str:
     """Return a schema as JSON text, without what a request to a model has around it.
 
     Raises:
@@ -129,8 +129,9 @@ def takes_too_many_steps(schema_text: str, instance: Any) -> bool:
     if not _may_double(schema_text):
         return False
     most = _STEPS_AT_LEAST + _STEPS_PER_CHARACTER * len(jsonio.dumps(instance))
+    schema = _parsed(schema_text)
     try:
-        _StepCount(_parsed(schema_text), most).total(instance)
+        _StepCount(schema, most).steps(schema, instance)
     except (_TooManySteps, RecursionError):
         return True
     return False
@@ -160,9 +161,17 @@ class _StepCount:
     def __init__(self, root: Any, most: int) -> None:
         self._root = root
         self._most = most
-        self._known: dict[tuple[int, int], int] = {}
+        self._steps: dict[tuple[int, int], int] = {}
         self._sizes: dict[int, int] = {}
-        self._anchors = dict(_anchors(root))
+        self._anchors: dict[str, Any] = {}
+        pending = [root]
+        while pending:
+            schema = pending.pop()
+            if isinstance(schema, dict):
+                self._anchors.update(
+                    {schema[key]: schema for key in ("$anchor", "$dynamicAnchor") if isinstance(schema.get(key), str)}
+                )
+            pending += schema.values() if isinstance(schema, dict) else _list(schema)
 
     def size(self, schema: Any) -> int:
         """Return the number of schemas below a schema, with its references. A cycle raises :class:`_TooManySteps`."""
@@ -177,37 +186,41 @@ class _StepCount:
             raise _TooManySteps
         return known
 
-    def _references(self, schema: dict[str, Any]) -> Iterator[Any]:
-        return (self._referred(schema[key]) for key in _REFERENCES if isinstance(schema.get(key), str))
-
-    def total(self, value: Any) -> int:
-        return self._of(self._root, value)
-
-    def _of(self, schema: Any, value: Any) -> int:
+    def steps(self, schema: Any, value: Any) -> int:
         """Return the steps of one schema with one value. Each pair is counted once, however often it is validated."""
         if not isinstance(schema, dict):
             return 1
         pair = id(schema), id(value)
-        known = self._known.get(pair)
+        known = self._steps.get(pair)
         if known is None:
-            self._known[pair] = 0  # a cycle adds no steps
-            known = 1 + sum(self._of(inner, value) for inner in self._here(schema))
-            known += sum(self._of(inner, part) for inner, part in _below(schema, value))
-            self._known[pair] = known
-        if known > self._most or len(self._known) > self._most:
+            self._steps[pair] = 0  # a cycle adds no steps
+            known = self._steps[pair] = 1 + sum(self.steps(inner, part) for inner, part in self._applied(schema, value))
+        if known > self._most or len(self._steps) > self._most:
             raise _TooManySteps
         return known
 
-    def _here(self, schema: dict[str, Any]) -> Iterator[Any]:
-        """Yield the inner schemas that apply to the same value."""
-        for keyword in _LISTS:
-            yield from _list(schema.get(keyword))
-        yield from (schema[keyword] for keyword in _SINGLE if keyword in schema)
-        for keyword in ("dependentSchemas", "dependencies"):
-            yield from _object(schema.get(keyword)).values()
-        yield from self._references(schema)
+    def _applied(self, schema: dict[str, Any], value: Any) -> Iterator[tuple[Any, Any]]:
+        """Yield the inner schemas that apply to the same value, and those that apply to parts of it, with the part."""
+        same = [inner for keyword in _LISTS for inner in _list(schema.get(keyword))]
+        same += [schema[keyword] for keyword in _SINGLE if keyword in schema]
+        same += [inner for keyword in ("dependentSchemas", "dependencies") for inner in _object(schema.get(keyword)).values()]
+        yield from ((inner, value) for inner in (*same, *self._references(schema)))
+        if isinstance(value, dict):
+            named = _object(schema.get("properties"))
+            every = [schema[keyword] for keyword in _OF_MEMBERS if keyword in schema]
+            every += _object(schema.get("patternProperties")).values()
+            for name, part in value.items():
+                yield from ((inner, part) for inner in (*every, named.get(name)))
+        elif isinstance(value, list):
+            every = [schema[keyword] for keyword in _OF_ITEMS if isinstance(schema.get(keyword), dict)]
+            positional = [*_list(schema.get("prefixItems")), *_list(schema.get("items"))]
+            for place, part in enumerate(value):
+                yield from ((inner, part) for inner in (*every, *positional[place : place + 1]))
 
-    def _referred(self, reference: str) -> Any:
+    def _references(self, schema: dict[str, Any]) -> Iterator[Any]:
+        return (self._target(schema[key]) for key in _REFERENCES if isinstance(schema.get(key), str))
+
+    def _target(self, reference: str) -> Any:
         if not reference.startswith("#/"):
             return self._root if reference == "#" else self._anchors.get(reference.removeprefix("#"))
         found = self._root
@@ -217,30 +230,6 @@ class _StepCount:
             else:
                 found = _object(found).get(step.replace("~1", "/").replace("~0", "~"))
         return found
-
-
-def _below(schema: dict[str, Any], value: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield the inner schemas that apply to parts of a value, with the part."""
-    if isinstance(value, dict):
-        named = _object(schema.get("properties"))
-        every = [schema[keyword] for keyword in _OF_MEMBERS if keyword in schema]
-        every += _object(schema.get("patternProperties")).values()
-        for name, part in value.items():
-            yield from ((inner, part) for inner in (*every, named.get(name)))
-    elif isinstance(value, list):
-        every = [schema[keyword] for keyword in _OF_ITEMS if isinstance(schema.get(keyword), dict)]
-        placed = [*_list(schema.get("prefixItems")), *_list(schema.get("items"))]
-        for place, part in enumerate(value):
-            yield from ((inner, part) for inner in (*every, *placed[place : place + 1]))
-
-
-def _anchors(root: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    pending = [root]
-    while pending:
-        schema = pending.pop()
-        if isinstance(schema, dict):
-            yield from ((schema[key], schema) for key in ("$anchor", "$dynamicAnchor") if isinstance(schema.get(key), str))
-        pending += schema.values() if isinstance(schema, dict) else _list(schema)
 
 
 def _list(value: Any) -> list[Any]:

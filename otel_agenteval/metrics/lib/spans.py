@@ -156,7 +156,7 @@ def _refuse(path: str, wanted: str) -> MetricError:
     return MetricError("invalid_query", f"{path}: {wanted}")
 
 
-def checked(query: Any, path: str = "query", depth: int = 0) -> dict[str, Any]:
+def checked_query(query: Any, path: str = "query", depth: int = 0) -> dict[str, Any]:
     """Check a query and return it without conditions that are null.
 
     Raises:
@@ -179,11 +179,11 @@ def checked(query: Any, path: str = "query", depth: int = 0) -> dict[str, Any]:
 
 def _checked_value(key: str, value: Any, path: str, depth: int) -> Any:
     if key in _QUERIES:
-        return checked(value, path, depth + 1)
+        return checked_query(value, path, depth + 1)
     if key in _LISTS:
         if not isinstance(value, (list, tuple)):
             raise _refuse(path, "must be a list of queries")
-        return [checked(inner, f"{path}[{index}]", depth + 1) for index, inner in enumerate(value)]
+        return [checked_query(inner, f"{path}[{index}]", depth + 1) for index, inner in enumerate(value)]
     if key in _TEXTS:
         if not isinstance(value, str):
             raise _refuse(path, "must be a text")
@@ -200,22 +200,22 @@ def _checked_value(key: str, value: Any, path: str, depth: int) -> Any:
     return value
 
 
-def matching(query: Mapping[str, Any], forest: Forest) -> Answers:
-    """Return the spans that match a :func:`checked` query, as one boolean per span."""
+def matching_spans(query: Mapping[str, Any], forest: Forest) -> Answers:
+    """Return the spans that match a :func:`checked_query` query, as one boolean per span."""
     if "or" in query:
         return _combined(any, query["or"], forest)
     found = [True] * len(forest.spans)
     for key, wanted in query.items():
         if key != "stop_recursing_when":  # only modifies other conditions
-            found = [one and other for one, other in zip(found, _answers(key, wanted, query, forest), strict=True)]
+            found = [one and other for one, other in zip(found, _matches(key, wanted, query, forest), strict=True)]
     return found
 
 
-def _answers(key: str, wanted: Any, query: Mapping[str, Any], forest: Forest) -> Answers:
+def _matches(key: str, wanted: Any, query: Mapping[str, Any], forest: Forest) -> Answers:
     if key == "and":
         return _combined(all, wanted, forest)
     if key == "not":
-        return [not answer for answer in matching(wanted, forest)]
+        return [not answer for answer in matching_spans(wanted, forest)]
     if key in _OF_ONE_SPAN:
         return [_OF_ONE_SPAN[key](span, wanted) for span in forest.spans]
     if key in _BOUNDS:
@@ -224,15 +224,15 @@ def _answers(key: str, wanted: Any, query: Mapping[str, Any], forest: Forest) ->
         counts, _ = forest.children(everything) if relation == "children" else forest.ancestors(everything)
         return [count >= wanted if least else count <= wanted for count in counts]
     relation, holds = _OF_RELATIVES[key]
-    answers = matching(wanted, forest)
+    answers = matching_spans(wanted, forest)
     if relation == "descendants":
         stop = query.get("stop_recursing_when")
-        both = forest.descendants(answers, [False] * len(answers) if stop is None else matching(stop, forest))
+        both = forest.descendants(answers, [False] * len(answers) if stop is None else matching_spans(stop, forest))
     else:
         both = forest.children(answers) if relation == "children" else forest.ancestors(answers)
     return [holds(total, matched) for total, matched in zip(*both, strict=True)]
 
 
 def _combined(quantifier: Callable[[Iterable[bool]], bool], queries: Sequence[Mapping[str, Any]], forest: Forest) -> Answers:
-    answers = [matching(query, forest) for query in queries]
+    answers = [matching_spans(query, forest) for query in queries]
     return [quantifier(column[index] for column in answers) for index in range(len(forest.spans))]

@@ -15,7 +15,6 @@ their first and last steps. Marks show the gaps.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -98,7 +97,7 @@ def calls_as_text(
         result_chars: Maximum length of one call's result. 0 leaves out results, but not the outcome.
         shorten: Function that shortens arguments and results, for metrics with their own rule.
     """
-    several = _several(calls)
+    several = _have_several_agents(calls)
     lines = [_call(call, several, argument_chars, result_chars, shorten) for call in calls]
     return numbered_lines(lines, most=len(lines) if most is None else most, chars=None, what="calls")
 
@@ -221,7 +220,9 @@ class _StepWriter:
     def __init__(self, turn: Turn) -> None:
         self._turn = turn
         self._calls = turn.tool_calls or []
-        self._several = _several(self._calls) or len({run.name for run in turn.agent_runs if run.name}) > 1
+        self._have_several_agents = (
+            _have_several_agents(self._calls) or len({run.name for run in turn.agent_runs if run.name}) > 1
+        )
         self._first_remarks, self._remarks = _remarks(turn)
         self._calls_by_span: dict[str | None, list[ToolCall]] = {}
         for call in self._calls:
@@ -238,33 +239,30 @@ class _StepWriter:
             if one.query:
                 yield f'retrieval "{shortened(one_line(one.query), RESULT_CHARS)}" → {len(one.documents)} documents'
         for span in turn.spans:
-            yield from self._of_span(span)
+            run, model = self._runs.get(span.id), self._models.get(span.id)
+            if model is not None:
+                yield f"model {one_line(model.model or '(unknown)')}{_failed(model.error)}"
+            if span.id in self._calls_by_span:  # a model span has several calls if the model's server runs tools
+                yield from self._call_lines(self._calls_by_span[span.id])
+                self._calls_by_span[span.id] = []
+            elif run is not None:
+                parent = f", called by {one_line(run.parent)}" if run.parent else ""
+                yield f"agent {one_line(run.name or span.name or '(unnamed)')}{parent}{_failed(run.error)}"
+            elif model is None and (span.id not in self._wrappers or (not self._models and _is_model(span))):
+                yield from _other_span_lines(span, turn)
         ids = {span.id for span in turn.spans}
-        yield from self._of_calls([call for call in self._calls if call.span_id not in ids])
+        yield from self._call_lines([call for call in self._calls if call.span_id not in ids])
         yield from self._remarks.values()
         for handoff in turn.handoffs:
             failed = " → failed" if handoff.success is False else ""
             yield f"hand-off {one_line(handoff.from_ or '(unknown)')} → {one_line(handoff.to or '(unknown)')}{failed}"
 
-    def _of_span(self, span: SpanInfo) -> Iterator[str]:
-        run, model = self._runs.get(span.id), self._models.get(span.id)
-        if model is not None:
-            yield f"model {one_line(model.model or '(unknown)')}{_failed(model.error)}"
-        if span.id in self._calls_by_span:  # a model span has several calls if the model's server runs tools
-            yield from self._of_calls(self._calls_by_span[span.id])
-            self._calls_by_span[span.id] = []
-        elif run is not None:
-            parent = f", called by {one_line(run.parent)}" if run.parent else ""
-            yield f"agent {one_line(run.name or span.name or '(unnamed)')}{parent}{_failed(run.error)}"
-        elif model is None and (span.id not in self._wrappers or (not self._models and _is_model(span))):
-            yield from _of_other_span(span, self._turn)
-
-    def _of_calls(self, calls: Iterable[ToolCall]) -> Iterator[str]:
+    def _call_lines(self, calls: Iterable[ToolCall]) -> Iterator[str]:
         for call in calls:
             remark = self._remarks.pop(call.call_id, None)
             if remark is not None:
                 yield remark
-            yield _call(call, self._several)
+            yield _call(call, self._have_several_agents)
 
 
 def _failed(error: ErrorInfo | None) -> str:
@@ -283,7 +281,7 @@ def _ancestors(spans: Sequence[SpanInfo], recognized: Iterable[str | None]) -> s
     return found
 
 
-def _several(calls: Iterable[ToolCall]) -> bool:
+def _have_several_agents(calls: Iterable[ToolCall]) -> bool:
     return len({call.agent for call in calls if call.agent}) > 1
 
 
@@ -309,7 +307,7 @@ def _is_model(span: SpanInfo) -> bool:
     return span.attributes.get("gen_ai.request.model") is not None
 
 
-def _of_other_span(span: SpanInfo, turn: Turn) -> list[str]:
+def _other_span_lines(span: SpanInfo, turn: Turn) -> list[str]:
     """Return the step of a span that no other list of the turn contains."""
     attributes = span.attributes
     kind = str(attributes.get("openinference.span.kind") or attributes.get("gen_ai.operation.name") or "").lower()
@@ -317,36 +315,28 @@ def _of_other_span(span: SpanInfo, turn: Turn) -> list[str]:
         return []
     if _is_model(span):
         return [f"model {one_line(str(attributes['gen_ai.request.model']))}"]
-    texts = {word: _first_of(attributes, keys) for word, keys in (("in", _INPUTS), ("out", _OUTPUTS))}
+    texts = {
+        word: next((jsonio.text_of(attributes[key]) for key in keys if attributes.get(key) not in (None, "")), "")
+        for word, keys in (("in", _INPUTS), ("out", _OUTPUTS))
+    }
     known = [text.strip() for text in (turn.input, turn.output) if text and text.strip()]
     parts = [
         f"{word}: {shortened(one_line(text), RESULT_CHARS)}"
         for word, text in texts.items()
         if text and not any(mark in text for mark in (*_AGAIN, *known))  # repeats a framework's state or the conversation
     ]
+    conventions = tuple(word_list("attribute_namespaces"))
     own = [
         f"{key}={shortened(one_line(jsonio.text_of(value)), _OWN_CHARS)}"
         for key, value in attributes.items()
-        if isinstance(value, (str, int, float, bool)) and not _is_noise(key)
+        if isinstance(value, (str, int, float, bool))
+        and not (key.startswith(conventions) or key.endswith(_IDS) or any(part in key for part in _PROMPTS))
     ]
     if attributes and not parts and not own:
         return []  # a framework's span, whose values are all in other steps
     name = f"step {one_line(span.name or '(unnamed)')}"
     values = "; ".join([*parts, *own[:_OWN]])
     return [one_line(f"{name}: {values}" if values else name)]
-
-
-def _first_of(attributes: Mapping[str, Any], keys: Sequence[str]) -> str:
-    return next((jsonio.text_of(attributes[key]) for key in keys if attributes.get(key) not in (None, "")), "")
-
-
-@functools.cache
-def _conventions() -> tuple[str, ...]:
-    return tuple(word_list("attribute_namespaces"))
-
-
-def _is_noise(key: str) -> bool:
-    return key.startswith(_conventions()) or key.endswith(_IDS) or any(part in key for part in _PROMPTS)
 
 
 # --- the course of a turn
@@ -360,7 +350,7 @@ def cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[:limit]}…"
 
 
-def listed(items: Iterable[str] | str) -> str:
+def numbered_list(items: Iterable[str] | str) -> str:
     """Return a text unchanged, or several texts as a numbered list."""
     return items if isinstance(items, str) else numbered(list(items))
 
@@ -391,3 +381,51 @@ def findings_of(turn: Turn) -> str:
     first, last, left_out = ends_of([shortened(text, _CHARS) for text in texts], _TEXTS)
     mark = [f"[… {left_out} texts left out …]"] if left_out else []
     return "\n---\n".join([*first, *mark, *last])
+
+
+# --- the conversation before the turn: each message is one line, so that no message can imitate another
+
+
+def line_of(role: str, text: str | None) -> str:
+    return one_line(f"{role}: {text or '(empty)'}")
+
+
+def numbered_from(lines: Iterable[str], first: int) -> str:
+    return "\n".join(f"{place}. {line}" for place, line in enumerate(lines, first))
+
+
+def history_of(turn: Turn) -> list[tuple[str, str]]:
+    """Return role and text of the messages in the turn's ``history``, oldest first."""
+    texts = (
+        (role, jsonio.text_of(earlier.get(key)))
+        for earlier in turn.history
+        for role, key in (("user", "input"), ("assistant", "output"))
+    )
+    return [(role, text) for role, text in texts if text.strip()]
+
+
+def unsent(turn: Turn, before: Iterable[Message]) -> list[tuple[str, str]]:
+    """Return the history's messages that the messages before the turn lack, because a server keeps the conversation."""
+    known = {message.content for message in before}
+    return [(role, text) for role, text in history_of(turn) if text not in known]
+
+
+def start_of(messages: Sequence[Message], asked: str | None = None) -> int:
+    """Return the position of the turn's first message: the request, or else the last message of the user."""
+    places = [place for place, message in enumerate(messages) if message.role == "user" and message.content]
+    return next((place for place in reversed(places) if messages[place].content == asked), places[-1] if places else 0)
+
+
+def whole_conversation(turn: Turn) -> list[Message]:
+    """Return the conversation up to the turn: the history's messages that ``messages`` lacks, and ``messages``."""
+    messages = turn.messages
+    earlier = unsent(turn, messages[: start_of(messages)]) if messages else ()
+    return [*(Message(role, text) for role, text in earlier), *messages]
+
+
+def last_as_text(earlier: Sequence[tuple[str, str]], max_messages: int | None = None, max_chars: int | None = None) -> str:
+    """Return the last messages in numbered lines, each truncated. A mark states how many are left out."""
+    left_out = 0 if max_messages is None else max(0, len(earlier) - max_messages)
+    lines = (line_of(role, text if max_chars is None else cut(text, max_chars)) for role, text in earlier[left_out:])
+    mark = f"[… {left_out} messages left out …]\n" if left_out else ""
+    return mark + numbered_from(lines, left_out + 1)

@@ -25,7 +25,7 @@ into characters (Chinese, Japanese) or syllables (Thai, Lao, Khmer, Burmese).
 Gram = tuple[str, ...]
 
 _NOT_LATIN = lazy("[\xad\u0300-\u1dff\u200b-\u200f\u202a-\u202e\u2060-\u2069\u20d0-\u218f\u2c00-\U0010ffff]")
-"""Characters of texts that ``spread`` may change."""
+"""Characters of texts that :func:`normalized` may change."""
 _UNSEEN = lazy(
     "[\xad\u061c\u0640\u200c-\u200f\u202a-\u202e\u2060-\u2069\u20e3\ufe00-\ufe0f\ufeff\U000e0100-\U000e01ef]"
     "(?<![\u2000-\u2fff\ufe0f\U0001f000-\U0001faff]\u200d)"
@@ -86,7 +86,7 @@ class _Kinds(dict[str, str]):
 _KINDS = _Kinds(zip("-_\r\n", "-_\r\n", strict=True))
 
 
-def _ms(text: str) -> Iterator[str]:
+def _ms_tokens(text: str) -> Iterator[str]:
     """Split a text with the tokenizer ``ms``.
 
     A number at the start of a word includes the digits and punctuation that follow (``3.14,``), and ends the word. A hyphen at
@@ -116,7 +116,7 @@ def _upper(word: str) -> str:
     return upper if len(upper) == len(word) else "".join(char.upper() if len(char.upper()) == 1 else char for char in word)
 
 
-def spread(text: str) -> str:
+def normalized(text: str) -> str:
     """Return a text without unseen characters, in one spelling, and with spaces around each syllable in scripts without them."""
     if text.isascii() or _NOT_LATIN.search(text) is None:
         return text
@@ -127,7 +127,7 @@ def spread(text: str) -> str:
 
 def words_in(text: str) -> list[str]:
     """Return the runs of letters, digits, their marks and ``_``."""
-    return _word.findall(spread(text))
+    return _word.findall(normalized(text))
 
 
 def long_words(text: str, least: int) -> frozenset[str]:
@@ -136,9 +136,9 @@ def long_words(text: str, least: int) -> frozenset[str]:
 
 
 def tokens_of(text: str, tokenizer: Tokenizer) -> list[str]:
-    text = spread(text)
+    text = normalized(text)
     if tokenizer == "ms":
-        return list(_ms(text))
+        return list(_ms_tokens(text))
     text = text.lower()
     if tokenizer == "whitespace":
         return text.split()

@@ -66,11 +66,13 @@ def expected_entries(turn: Turn, given: Sequence[Any] | None, *names: str) -> li
         entries = [entries]
     if not isinstance(entries, (list, tuple, set, frozenset)):
         raise MetricError("invalid_reference", f"{names[0]}: must be a list of tool names, got {type(entries).__name__}")
-    return [_entry(entry, f"{names[0]}[{number}]") for number, entry in enumerate(entries)]
-
-
-def _arguments(given: Any, path: str) -> Any:
-    return a_mapping(python_text.parsed(given) if isinstance(given, str) else given, path)
+    found = []
+    for number, entry in enumerate(entries):
+        call = entry
+        if isinstance(entry, Mapping) and isinstance(entry.get("function"), Mapping):  # a tool call in a message of OpenAI's API
+            call = {**{key: value for key, value in entry.items() if key != "function"}, **entry["function"]}
+        found.append(call if isinstance(call, str) else readable(_call, call, f"{names[0]}[{number}]"))
+    return found
 
 
 def _tool_name(given: Any, path: str) -> str:
@@ -85,22 +87,9 @@ _call = keyed(
     "id call_id tool_call_id type index description reasoning",
     "name",
     name=_tool_name,
-    arguments=_arguments,
+    arguments=lambda given, path: a_mapping(python_text.parsed(given) if isinstance(given, str) else given, path),
 )
 """Reader of expected calls in our spelling and those of LangChain, Anthropic, DeepEval, OpenAI and the five seed systems."""
-
-
-def _entry(entry: Any, where: str) -> Any:
-    """Return an expected call under our own keys.
-
-    Raises:
-        MetricError: It has a key that no tool uses, no name, or arguments that aren't an object.
-    """
-    if isinstance(entry, str):
-        return entry
-    if isinstance(entry, Mapping) and isinstance(entry.get("function"), Mapping):  # a tool call in a message of OpenAI's API
-        entry = {**{key: value for key, value in entry.items() if key != "function"}, **entry["function"]}
-    return readable(_call, entry, where)
 
 
 _DELEGATES = re.compile(r"delegate_|ask_question_to_")
@@ -115,33 +104,30 @@ def without_delegation(turn: Turn, entries: Sequence[Any]) -> list[ToolCall]:
     Frameworks make such tools from agents. An expected one is a tool like any other.
     """
     calls = turn.tool_calls or []
-    expected = {_word(entry_name(entry)) for entry in entries}
-    if all(_word(call.name) in expected for call in calls):
+    expected = {_normalized(entry_name(entry)) for entry in entries}
+    if all(_normalized(call.name) in expected for call in calls):
         return calls
-    agents = {_word(run.name) for run in turn.agent_runs if run.name}
-    ran = _ran_agents(turn, {call.span_id for call in calls if call.span_id}) if turn.agent_runs else set()
-
-    def delegates(call: ToolCall) -> bool:
-        name = _word(call.name)
-        return call.span_id in ran or _DELEGATES.match(name) is not None or name in agents or _ASKS.sub("", name, 1) in agents
-
-    return [call for call in calls if _word(call.name) in expected or not delegates(call)]
-
-
-def _word(name: Any) -> str:
-    return str(name).strip().lower().replace(" ", "_").replace("-", "_")
-
-
-def _ran_agents(turn: Turn, tools: set[str]) -> set[str]:
-    """Return the tool spans that are agent runs, or the nearest tool span above one."""
-    parents = {span.id: span.parent for span in turn.spans}
+    agents = {_normalized(run.name) for run in turn.agent_runs if run.name}
+    # tool spans that are agent runs, or the nearest tool span above one
+    tools = {call.span_id for call in calls if call.span_id}
+    parents = {span.id: span.parent for span in turn.spans} if turn.agent_runs else {}
     seen: set[str] = set()
     for run in turn.agent_runs:
         at = run.span_id
         while at is not None and at not in seen:
             seen.add(at)
             at = parents.get(at) if at not in tools else None
-    return seen & tools
+    ran = seen & tools
+
+    def delegates(call: ToolCall) -> bool:
+        name = _normalized(call.name)
+        return call.span_id in ran or _DELEGATES.match(name) is not None or name in agents or _ASKS.sub("", name, 1) in agents
+
+    return [call for call in calls if _normalized(call.name) in expected or not delegates(call)]
+
+
+def _normalized(name: Any) -> str:
+    return str(name).strip().lower().replace(" ", "_").replace("-", "_")
 
 
 def lacks_arguments(turn: Turn, call: ToolCall) -> str | None:
@@ -281,24 +267,18 @@ def match_in_any_order(expectations: Sequence[Expectation], calls: Sequence[Tool
     """Return how well each expectation is met by a call of its own, for the pairing with the highest sum."""
     values = [[expectation.match(call) for call in calls] for expectation in expectations]
     if not calls or len(expectations) * len(calls) * min(len(expectations), len(calls)) > _MOST_STEPS:
-        return _best_first(values)
+        found, free = [0.0] * len(values), set(range(len(calls)))
+        ranked = ((value, row, column) for row, line in enumerate(values) for column, value in enumerate(line) if value)
+        for value, row, column in sorted(ranked, reverse=True):
+            if column in free and not found[row]:
+                found[row] = value
+                free.remove(column)
+        return found
     if len(expectations) > len(calls):
         pairs = {row: column for column, row in enumerate(_pairing(list(map(list, zip(*values, strict=True)))))}
     else:
         pairs = dict(enumerate(_pairing(values)))
-    return [row[pairs[number]] if number in pairs else 0.0 for number, row in enumerate(values)]
-
-
-def _best_first(values: Sequence[Sequence[float]]) -> list[float]:
-    found, free = [0.0] * len(values), set(range(len(values[0]) if values else 0))
-    ranked = sorted(
-        ((value, row, column) for row, line in enumerate(values) for column, value in enumerate(line) if value), reverse=True
-    )
-    for value, row, column in ranked:
-        if column in free and not found[row]:
-            found[row] = value
-            free.remove(column)
-    return found
+    return [line[pairs[number]] if number in pairs else 0.0 for number, line in enumerate(values)]
 
 
 def _pairing(values: Sequence[Sequence[float]]) -> list[int]:

@@ -151,14 +151,14 @@ def excerpt(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
     head = text[:limit]
-    start = _torn(head)
+    start = _start_of_last_word(head)
     if start == 0:
         piece = _PIECE.search(head)
         start = piece.start() if piece is not None and _TELLING.search(piece[0]) else limit
     return head[:start].rstrip()
 
 
-def _torn(head: str) -> int:
+def _start_of_last_word(head: str) -> int:
     """Return the start of the last word, including the groups of digits before it.
 
     Together, these groups can be a card or phone number.

@@ -24,8 +24,8 @@ from ..lib.replies import (
     number_within,
     numbered,
     reason_of,
+    reply_details,
     scored,
-    shown,
     texts,
     verdict_of,
 )
@@ -44,10 +44,6 @@ _CRITERIA = (
     "No step that the task needs was left out.",
 )
 _THRESHOLDS = {"two_stage": 0.5, "holistic": 0.7}
-
-
-def _some_text(items: list[str]) -> bool:
-    return any(item.strip() for item in items)
 
 
 def _judged(reply: Mapping[str, Any], detail: Detail, key: str = "score") -> Result:
@@ -120,7 +116,7 @@ def _two_stage_completion(turn: Turn, judge: Asks, criteria: str | list[str] | N
         trace_of(turn),
         '{"task": "<what the user wanted>", "outcome": "<what was done and answered>"}',
     )
-    detail = shown(extracted, task="task", outcome="outcome")
+    detail = reply_details(extracted, task="task", outcome="outcome")
     reply = judge.ask(
         "verdict",
         _PROMPTS["accomplished"]
@@ -191,7 +187,9 @@ def llm_goal_accuracy(turn: Turn, judge: Asks, *, goal: str | None = None) -> Re
 
 
 @metric(needs=("output",), version="2", aliases=("hpd:TopicAdherenceEvaluator",))
-def llm_topic_adherence(turn: Turn, judge: Asks, *, allowed_topics: Annotated[list[str], Predicate(_some_text)]) -> Result:
+def llm_topic_adherence(
+    turn: Turn, judge: Asks, *, allowed_topics: Annotated[list[str], Predicate(lambda items: any(item.strip() for item in items))]
+) -> Result:
     """Adherence of the answer to the allowed topics, 0..1.
 
     The value is the score of a single judge call.
@@ -230,6 +228,7 @@ def llm_tool_correctness(turn: Turn, judge: Asks) -> Result:
     """
     known = _known_tools(turn)
     available = tools_as_text(turn.tool_definitions, most=_CALLS)
+    calls = calls_as_text(turn.tool_calls or (), most=_CALLS, result_chars=0) or "(no tool was called)"
     course = {key: value for key, value in trace_of(turn, findings=False).items() if key != "final_answer"}
     if turn.tool_calls == []:
         course.setdefault("steps", "(no tool was called)")
@@ -241,8 +240,10 @@ def llm_tool_correctness(turn: Turn, judge: Asks) -> Result:
         '{"user_input": "<what the user wanted>", "tools_called": [{"name": "<tool>", "parameters": {}}], '
         '"available_tools": [{"name": "<tool>", "description": "<what it does>"}]}',
     )
-    detail = shown(extracted, user_input="user_input", tools_called="tools_called", available_tools="available_tools") | known
-    called = detail["tools_called"] if turn.tool_calls is None else _calls_alone(turn)
+    detail = (
+        reply_details(extracted, user_input="user_input", tools_called="tools_called", available_tools="available_tools") | known
+    )
+    called = detail["tools_called"] if turn.tool_calls is None else calls
     material = {"request": turn.input, "user_wanted": detail["user_input"], "tools_called": called}
     reply = judge.ask(
         "score", _PROMPTS["tools_chosen"], {**material, "available_tools": available or detail["available_tools"]}, SCORE
@@ -271,10 +272,6 @@ def _plain_call(call: ToolCall) -> Detail:
     if call.error is not None:
         found["error"] = failure_of(call.error)
     return found
-
-
-def _calls_alone(turn: Turn) -> str:
-    return calls_as_text(turn.tool_calls or (), most=_CALLS, result_chars=0) or "(no tool was called)"
 
 
 _CALLS = 200
@@ -316,10 +313,14 @@ def llm_argument_correctness(turn: Turn, judge: Asks) -> Result:
         '{"user_input": "<what the user wanted>", "tool_calls": [{"name": "<tool>", "parameters": {}, "reasoning": "<why, or empty>"}]}',
     )
     detail: Detail = {"user_input": extracted.get("user_input")}
+    known_calls = extracted.get("tool_calls")
+    reasons = [reason_of(entry, "reasoning") for entry in known_calls] if isinstance(known_calls, list) else []
+    found_before = [f"The user wanted: {extracted.get('user_input') or '(unknown)'}"]
+    found_before += [f"Why call {number}: {reason}" for number, reason in enumerate(reasons, 1) if reason]
     reply = judge.ask(
         "verdicts",
         f"{_PROMPTS['arguments_right']}\nThere are {len(calls)} calls: give one entry for each.",
-        {**material, "tools": tools or "(unknown)", "found_before": _found(extracted)},
+        {**material, "tools": tools or "(unknown)", "found_before": "\n".join(found_before)},
         '{"verdicts": [{"call": "<number and name>", "reason": "<what is wrong; null for yes>", "verdict": "<yes or no>"}]}',
     )
     given = entries(reply)
@@ -347,14 +348,6 @@ def llm_argument_correctness(turn: Turn, judge: Asks) -> Result:
     return Result(value, detail=detail, explanation=detail["reason"])
 
 
-def _found(extracted: Mapping[str, Any]) -> str:
-    """Return the user's intent, and the agent's reasons for its calls by number."""
-    given = extracted.get("tool_calls")
-    reasons = [reason_of(entry, "reasoning") for entry in given] if isinstance(given, list) else []
-    wanted = f"The user wanted: {extracted.get('user_input') or '(unknown)'}"
-    return "\n".join([wanted, *(f"Why call {number}: {reason}" for number, reason in enumerate(reasons, 1) if reason)])
-
-
 # --- steps and plan
 
 
@@ -366,11 +359,6 @@ def _task_of(turn: Turn, judge: Asks) -> Any:
     material = {"user_input": turn.input, "final_answer": shortened(turn.output or "(unknown)", _ANSWER_CHARS)}
     extracted = judge.ask("task", _PROMPTS["task"], material, '{"task": "<what the user wanted>"}')
     return extracted.get("task")
-
-
-def _plan_of(turn: Turn, judge: Asks, task: Any) -> list[str]:
-    extracted = judge.ask("plan", _PROMPTS["plan"], {"task": task, **trace_of(turn, findings=False)}, '{"plan": ["<step>"]}')
-    return texts(extracted, "plan")
 
 
 @metric(
@@ -446,7 +434,8 @@ def llm_plan_quality(turn: Turn, judge: Asks) -> Result:
 
 def _planned(turn: Turn, judge: Asks, question: str) -> Result:
     task = _task_of(turn, judge)
-    plan = _plan_of(turn, judge, task)
+    extracted = judge.ask("plan", _PROMPTS["plan"], {"task": task, **trace_of(turn, findings=False)}, '{"plan": ["<step>"]}')
+    plan = texts(extracted, "plan")
     detail: Detail = {"task": task, "plan": plan}
     if not plan:
         return vacuous(1.0, **detail)

@@ -21,7 +21,7 @@ from ...core.turn import Turn
 from ...media.access import MediaContent
 from ...media.decoding import can_find_speech, sound_of
 from ..lib import applies
-from ..lib.media import contents_of, heard, listed, media_of, written
+from ..lib.media import contents_of, media_of, numbered_names, recordings_for_model, transcripts_of
 from ..lib.replies import boolean, choice, entries, invalid, optional_number, reason_of
 from ..lib.values import Words, readable
 from ..prompts import Prompts
@@ -30,7 +30,7 @@ from ..registry import Asks, Result, metric, skip, vacuous
 _PROMPTS = Prompts("audio")
 
 
-def _measured(content: MediaContent) -> dict[str, Any] | None:
+def _speech_times(content: MediaContent) -> dict[str, Any] | None:
     """Return each channel's speech times in a recording with one channel per speaker, or None."""
     if not can_find_speech():
         return None
@@ -38,7 +38,7 @@ def _measured(content: MediaContent) -> dict[str, Any] | None:
     return {name: found[name] for name in ("speech", "interruptions", "talk_over_s")} if len(found["speech"]) > 1 else None
 
 
-def _as_text(measured: Mapping[str, Any]) -> str:
+def _speech_as_text(measured: Mapping[str, Any]) -> str:
     lines = [
         f"Channel {number} speaks: {', '.join(f'{start} to {end} s' for start, end in times) or 'never'}."
         for number, times in enumerate(measured["speech"], 1)
@@ -57,27 +57,27 @@ class _Heard(NamedTuple):
     """Recordings for the judge."""
 
 
-def _segment(given: Any, path: str) -> str:
-    speaker = given.get("speaker", given.get("role")) if isinstance(given, Mapping) else None
-    text = a_document(given, path)
-    return f"{speaker}: {text}" if speaker and text.strip() else text.strip()
-
-
-def _spoken(given: Any) -> str:
+def _transcript(given: Any) -> str:
     """Return a transcript that is a text, or segments with a text and possibly a speaker."""
-    given = given.get("segments", given) if isinstance(given, Mapping) else given
-    return "\n".join(filter(None, readable(each(_segment), given, "transcript")))
+
+    def segment(given: Any, path: str) -> str:
+        speaker = given.get("speaker", given.get("role")) if isinstance(given, Mapping) else None
+        text = a_document(given, path)
+        return f"{speaker}: {text}" if speaker and text.strip() else text.strip()
+
+    segments = given.get("segments", given) if isinstance(given, Mapping) else given
+    return "\n".join(filter(None, readable(each(segment), segments, "transcript")))
 
 
 def _heard(turn: Turn) -> _Heard | None:
     """Return the turn's recordings and transcripts, or None without both."""
     recordings = media_of(turn, "audio")
     given = turn.references.get("transcript")
-    transcript = written(recordings, for_judge=True) if given is None else _spoken(given)
+    transcript = transcripts_of(recordings, for_judge=True) if given is None else _transcript(given)
     if not recordings and not transcript:
         return None
-    material = {"recordings": listed(recordings), "transcript": transcript}
-    return _Heard({name: text for name, text in material.items() if text}, heard(recordings))
+    material = {"recordings": numbered_names(recordings), "transcript": transcript}
+    return _Heard({name: text for name, text in material.items() if text}, recordings_for_model(recordings))
 
 
 _Labels = Annotated[Sequence[Words], MinLen(1)]
@@ -97,7 +97,7 @@ def _expected_labels(expected: str | Sequence[str] | None, labels: Sequence[str]
     return {known[label.upper()] for label in wanted}
 
 
-def _free(label: Any) -> str:
+def _free_label(label: Any) -> str:
     """Return a label as a few lower-case words, without digits."""
     words = re.sub(r"[\W\d_]+", " ", label).split() if isinstance(label, str) else []
     if not words:
@@ -107,7 +107,7 @@ def _free(label: Any) -> str:
 
 def _labelled(turn: Turn, judge: Asks, task: str, labels: Sequence[str] | None, expected: str | Sequence[str] | None) -> Result:
     """Return the judge's label for the recording, one of the labels or any, and True if the label is expected."""
-    free = {_free(label) for label in ([expected] if isinstance(expected, str) else expected or ())} or None
+    free = {_free_label(label) for label in ([expected] if isinstance(expected, str) else expected or ())} or None
     wanted = free if labels is None else _expected_labels(expected, labels)
     sound = _heard(turn)
     if sound is None:
@@ -122,7 +122,7 @@ def _labelled(turn: Turn, judge: Asks, task: str, labels: Sequence[str] | None, 
         criteria=None if labels is None else {"labels": "\n".join(labels)},
         media=sound.media,
     )
-    label = _free(reply.get("label")) if labels is None else choice(reply, labels)
+    label = _free_label(reply.get("label")) if labels is None else choice(reply, labels)
     reason = reason_of(reply)
     detail = {"label": label, "confidence": optional_number(reply, "confidence"), "reason": reason}
     if wanted is None:
@@ -262,11 +262,11 @@ def llm_audio_interruption_handling(turn: Turn, judge: Asks) -> Result:
     sound = _heard(turn)
     if sound is None:
         return skip("missing:audio")
-    measured = [found for content in contents_of(turn, "audio") if (found := _measured(content))]
+    measured = [found for content in contents_of(turn, "audio") if (found := _speech_times(content))]
     reply = judge.ask(
         "interruptions",
         _PROMPTS["interruptions"],
-        {**sound.material, "measured": "\n".join(map(_as_text, measured))} if measured else sound.material,
+        {**sound.material, "measured": "\n".join(map(_speech_as_text, measured))} if measured else sound.material,
         '{"interruptions": [{"statement": "<what the user breaks in with>", "at_s": <seconds>, "reason": "<what the agent does next>", '
         '"handled": <true or false>}, ...]}',
         media=sound.media,

@@ -16,10 +16,9 @@ from ...core import jsonio
 from ...core.turn import Message, Turn
 from ..code.conversation_session import says_something
 from ..lib import applies
-from ..lib.earlier import history_of, last_as_text, line_of, numbered, whole_conversation
 from ..lib.g_eval import Criteria, g_eval
-from ..lib.replies import boolean, entries, number, number_within, reason_of, scored, shown
-from ..lib.steps import one_line
+from ..lib.replies import boolean, entries, number, number_within, reason_of, reply_details, scored
+from ..lib.steps import history_of, last_as_text, line_of, numbered_from, one_line, whole_conversation
 from ..lib.values import Words
 from ..prompts import SCORE, VERDICT, Prompts
 from ..registry import Asks, Result, metric, skip, vacuous
@@ -39,19 +38,10 @@ def _with_text(messages: Iterable[Message]) -> list[Message]:
 
 
 def _lines(messages: Iterable[Message], first: int = 1) -> str:
-    return numbered((line_of(message.role, message.content) for message in messages), first)
+    return numbered_from((line_of(message.role, message.content) for message in messages), first)
 
 
 # --- before the answer
-
-
-def _answers(turn: Turn) -> list[str]:
-    """Return the agent's earlier answers from the history or the messages, oldest first."""
-    if turn.history:
-        answers = [jsonio.text_of(earlier.get("output")) for earlier in turn.history]
-    else:
-        answers = [turn.messages[place].content or "" for place in _answered(turn.messages)[:-1]]
-    return [text for text in answers if text.strip()]
 
 
 def _answered(messages: Sequence[Message]) -> list[int]:
@@ -66,7 +56,7 @@ def _answered(messages: Sequence[Message]) -> list[int]:
     ]
 
 
-def _earlier(turn: Turn) -> list[tuple[str, str]]:
+def _earlier_messages(turn: Turn) -> list[tuple[str, str]]:
     """Return role and text of earlier messages, oldest first."""
     history = history_of(turn)
     if any(role == "user" for role, _ in history):
@@ -78,7 +68,7 @@ def _earlier(turn: Turn) -> list[tuple[str, str]]:
     return [(role, text) for role, text in history if text not in known] + current
 
 
-def _answer_in(turn: Turn, history: str) -> Detail:
+def _material(turn: Turn, history: str) -> Detail:
     return {"history": history or "(none)", "user_input": turn.input or "(unknown)", "answer": turn.output or "(empty)"}
 
 
@@ -95,10 +85,10 @@ def llm_conversation_coherence(turn: Turn, judge: Asks) -> Result:
 
     Source: HPD ConversationCoherenceEvaluator.
     """
-    earlier = _earlier(turn)
+    earlier = _earlier_messages(turn)
     if not earlier:
         return skip("missing:history")
-    return scored(judge.ask("score", _PROMPTS["coherent"], _answer_in(turn, last_as_text(earlier)), SCORE))
+    return scored(judge.ask("score", _PROMPTS["coherent"], _material(turn, last_as_text(earlier)), SCORE))
 
 
 @metric(needs=("output",), uses=("history",), applies=applies.later_turn, version="2", aliases=("hpd:GoalProgressionEvaluator",))
@@ -118,11 +108,11 @@ def llm_goal_progression(turn: Turn, judge: Asks, *, max_messages: Count = 10, m
     reply = judge.ask(
         "score",
         _PROMPTS["progress"],
-        _answer_in(turn, last_as_text(_earlier(turn), max_messages, max_chars)),
+        _material(turn, last_as_text(_earlier_messages(turn), max_messages, max_chars)),
         '{"goal": "<what the user wants in the end>", "progression_reason": "<how far the answer moves toward it, and why>", '
         '"blockers": ["<what still stands in the way>"], "score": <0 to 1>}',
     )
-    detail = shown(reply, goal="goal", progression_reason="progression_reason", blockers="blockers")
+    detail = reply_details(reply, goal="goal", progression_reason="progression_reason", blockers="blockers")
     return Result(number_within(reply, 0, 1), detail=detail, explanation=reason_of(reply, "progression_reason"))
 
 
@@ -141,17 +131,17 @@ def llm_memory_accuracy(turn: Turn, judge: Asks, *, max_messages: Count = 15, ma
 
     Source: HPD MemoryAccuracyEvaluator.
     """
-    earlier = _earlier(turn)
+    earlier = _earlier_messages(turn)
     if not earlier:
         return skip("missing:history")
     reply = judge.ask(
         "score",
         _PROMPTS["remembered"],
-        _answer_in(turn, last_as_text(earlier, max_messages, max_chars)),
+        _material(turn, last_as_text(earlier, max_messages, max_chars)),
         '{"reason": "<what the answer takes from earlier turns, and why it is right or wrong>", "facts_referenced": ["<fact, and its turn>"], '
         '"memory_errors": ["<error, and the turn that shows it>"], "score": <0 to 1>}',
     )
-    detail = shown(reply, facts_referenced="facts_referenced", memory_errors="memory_errors")
+    detail = reply_details(reply, facts_referenced="facts_referenced", memory_errors="memory_errors")
     return Result(number_within(reply, 0, 1), detail=detail, explanation=reason_of(reply))
 
 
@@ -170,14 +160,18 @@ def llm_repetition(turn: Turn, judge: Asks, *, last_n: Count = 5) -> Result:
 
     Source: HPD RepetitionDetectionEvaluator.
     """
-    answers = _answers(turn)
+    if turn.history:
+        answers = [jsonio.text_of(earlier.get("output")) for earlier in turn.history]
+    else:
+        answers = [turn.messages[place].content or "" for place in _answered(turn.messages)[:-1]]
+    answers = [text for text in answers if text.strip()]
     if not answers:
         return vacuous(1.0)
     reply = judge.ask(
         "score",
         _PROMPTS["new"],
         {
-            "earlier_answers": numbered(map(one_line, answers[-last_n:])),
+            "earlier_answers": numbered_from(map(one_line, answers[-last_n:]), 1),
             "user_input": turn.input or "(unknown)",
             "answer": turn.output or "(empty)",
         },
@@ -238,7 +232,13 @@ def llm_knowledge_retention(turn: Turn, judge: Asks) -> Result:
     start = 0
     for place in places:
         new = _lines(messages[start:place], start + 1)
-        facts.update(_facts_in(judge, place + 1, facts, new))
+        extracted = judge.ask(
+            "knowledge",
+            f"{_PROMPTS['facts']}\nThese are the facts before message no. {place + 1} of the conversation.",
+            {"known_facts": _known(facts), "new_messages": new or "(none)"},
+            '{"data": {"<fact>": "<value>"}}',
+        )
+        facts.update(data if isinstance(data := extracted.get("data"), dict) else {})
         after = _lines(messages[place + 1 :], place + 2) if place == places[-1] else ""
         reply = judge.ask(
             "verdict",
@@ -255,30 +255,19 @@ def llm_knowledge_retention(turn: Turn, judge: Asks) -> Result:
         if forgot[-1]:
             reasons.append(reason_of(reply))
         start = place
-    detail: Detail = {"data": dict(list(facts.items())[:_SHOWN]), "verdicts": _words(forgot), "reasons": reasons[:_SHOWN]}
-    return Result(forgot.count(False) / len(forgot), detail=detail, explanation=_first(reasons))
-
-
-def _facts_in(judge: Asks, message: int, facts: Mapping[str, Any], new: str) -> dict[str, Any]:
-    extracted = judge.ask(
-        "knowledge",
-        f"{_PROMPTS['facts']}\nThese are the facts before message no. {message} of the conversation.",
-        {"known_facts": _known(facts), "new_messages": new or "(none)"},
-        '{"data": {"<fact>": "<value>"}}',
-    )
-    data = extracted.get("data")
-    return data if isinstance(data, dict) else {}
+    detail: Detail = {"data": dict(list(facts.items())[:_SHOWN]), "verdicts": _yes_or_no(forgot), "reasons": reasons[:_SHOWN]}
+    return Result(forgot.count(False) / len(forgot), detail=detail, explanation=_first_reason(reasons))
 
 
 def _known(facts: Mapping[str, Any]) -> str:
     return "\n".join(one_line(f"- {fact}: {jsonio.text_of(value)}") for fact, value in facts.items()) or "(none)"
 
 
-def _words(truths: Sequence[bool]) -> list[str]:
+def _yes_or_no(truths: Sequence[bool]) -> list[str]:
     return ["yes" if truth else "no" for truth in truths[:_SHOWN]]
 
 
-def _first(reasons: Iterable[str | None]) -> str | None:
+def _first_reason(reasons: Iterable[str | None]) -> str | None:
     return next((reason for reason in reasons if reason), None)
 
 
@@ -314,21 +303,15 @@ def llm_role_adherence(turn: Turn, judge: Asks, *, role: Words) -> Result:
     )
     violations: dict[int, str | None] = {}
     for entry in entries(reply):
-        place = _index_of(entry)
-        if place in own:
-            violations.setdefault(place, reason_of(entry))
+        place = number(entry if isinstance(entry, Mapping) else {"index": entry}, "index")
+        if place in own:  # a fractional position isn't
+            violations.setdefault(int(place), reason_of(entry))
     found = [{"index": place, "reason": reason} for place, reason in violations.items()]
     return Result(
         (len(own) - len(found)) / len(own),
         detail={"verdicts": found[:_SHOWN], "violations": len(found)},
-        explanation=_first(violations.values()),
+        explanation=_first_reason(violations.values()),
     )
-
-
-def _index_of(entry: Any) -> int:
-    """Return the position in an entry. A fractional position doesn't count."""
-    place = number(entry if isinstance(entry, Mapping) else {"index": entry}, "index")
-    return int(place) if place.is_integer() else -1
 
 
 @metric(uses=("history",), threshold=0.5, version="2", aliases=("trusys:conversation-relevancy",))
@@ -356,17 +339,18 @@ def llm_conversation_relevancy(turn: Turn, judge: Asks, *, window_size: Count = 
         window = [message for part in interactions[max(0, end - window_size) : end] for message in part]
         before += len(interaction)
         after = _lines(unanswered, before + 1) if end == len(interactions) else ""
+        behind = next(at for at, message in enumerate(reversed(interaction)) if message.role == "assistant")
         reply = judge.ask(
             "window",
-            f"{_PROMPTS['relevant']}\nThe message is no. {before - _after_answer(interaction)} of the conversation.",
+            f"{_PROMPTS['relevant']}\nThe message is no. {before - behind} of the conversation.",
             {"window": _lines(window, before - len(window) + 1), **({"said_later": after} if after else {})},
             VERDICT,
         )
         relevant.append(boolean(reply, "verdict"))
         if not relevant[-1]:
             reasons.append(reason_of(reply))
-    detail: Detail = {"verdicts": _words(relevant), "reasons": reasons[:_SHOWN]}
-    return Result(relevant.count(True) / len(relevant), detail=detail, explanation=_first(reasons))
+    detail: Detail = {"verdicts": _yes_or_no(relevant), "reasons": reasons[:_SHOWN]}
+    return Result(relevant.count(True) / len(relevant), detail=detail, explanation=_first_reason(reasons))
 
 
 def _interactions(messages: Sequence[Message]) -> tuple[list[list[Message]], list[Message]]:
@@ -385,8 +369,3 @@ def _interactions(messages: Sequence[Message]) -> tuple[list[list[Message]], lis
         asked = asked or message.role == "user"
         answered = answered or (message.role == "assistant" and asked)
     return ([*found, current], []) if answered else (found, current)
-
-
-def _after_answer(interaction: Sequence[Message]) -> int:
-    """Return the messages after the assistant's last one."""
-    return next(place for place, message in enumerate(reversed(interaction)) if message.role == "assistant")

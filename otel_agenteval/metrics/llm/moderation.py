@@ -43,9 +43,19 @@ def llm_moderation(
     if not (turn.output or "").strip():
         return vacuous(True, flags=[])
     wanted = {_code(category) for category in categories if category.strip()}
+    material = {**({"message": turn.input} if turn.input else {}), "response": turn.output or ""}
     by = {"categories": "\n".join(categories)} if wanted else None
-    reply = judge.ask("moderation", _PROMPTS["named"] if wanted else _PROMPTS["every"], _material(turn), _REPLY, criteria=by)
-    flags = [flag for flag in map(_flag, entries(reply, "flags")) if _counts(flag, wanted, min_confidence)]
+    reply = judge.ask("moderation", _PROMPTS["named"] if wanted else _PROMPTS["every"], material, _REPLY, criteria=by)
+    flags: list[dict[str, Any]] = []
+    for entry in entries(reply, "flags"):
+        if not isinstance(entry, Mapping):
+            raise invalid("flags", "a list of objects")
+        code, certain = entry.get("code"), entry.get("confidence") is None
+        confidence = 1.0 if certain else number_within(entry, 0, 1, "confidence")
+        if wanted and not isinstance(code, str):
+            raise invalid("code", "a category's name")
+        if confidence >= min_confidence and (not wanted or _code(str(code)) in wanted):
+            flags.append({"code": code, "description": entry.get("description"), "confidence": confidence})
     named = list(dict.fromkeys(str(flag["code"] or "unnamed") for flag in flags))[:_NAMED]
     return Result(not flags, detail={"flags": flags}, explanation=f"flagged as {', '.join(named)}" if flags else None)
 
@@ -56,30 +66,5 @@ _REPLY = (
 )
 
 
-def _material(turn: Turn) -> dict[str, Any]:
-    asked = {"message": turn.input} if turn.input else {}
-    return {**asked, "response": turn.output or ""}
-
-
 def _code(value: str) -> str:
     return value.strip().casefold()
-
-
-def _flag(entry: Any) -> dict[str, Any]:
-    if not isinstance(entry, Mapping):
-        raise invalid("flags", "a list of objects")
-    certain = entry.get("confidence") is None
-    return {
-        "code": entry.get("code"),
-        "description": entry.get("description"),
-        "confidence": 1.0 if certain else number_within(entry, 0, 1, "confidence"),
-    }
-
-
-def _counts(flag: Mapping[str, Any], wanted: set[str], min_confidence: float) -> bool:
-    if wanted:
-        if not isinstance(flag["code"], str):
-            raise invalid("code", "a category's name")
-        if _code(flag["code"]) not in wanted:
-            return False
-    return bool(flag["confidence"] >= min_confidence)

@@ -11,7 +11,7 @@ from typing import Any
 from ...core import jsonio
 from ...core.turn import Turn
 from ..lib import applies
-from ..lib.media import listed, media_of, shown
+from ..lib.media import images_for_model, media_of, numbered_names
 from ..lib.replies import entries, number_within, numbered, reason_of, yes_no
 from ..prompts import Prompts
 from ..registry import Asks, Result, metric, skip
@@ -57,7 +57,7 @@ def llm_image_helpfulness(turn: Turn, judge: Asks) -> Result:
             _PROMPTS["helpful"],
             {"question": turn.input, "answer": turn.output or "(empty)", "image": image.name},
             '{"reasoning": "<what the image shows, and what it adds>", "score": <0 to 10>}',
-            media=shown([image]),
+            media=images_for_model([image]),
         )
         detail["scores"].append(number_within(reply, 0, 10))
         reasons.append(reason_of(reply, "reasoning"))
@@ -98,9 +98,9 @@ def llm_multimodal_contextual_relevancy(turn: Turn, judge: Asks) -> Result:
     reply = judge.ask(
         "verdicts",
         _PROMPTS["relevant"],
-        {"question": turn.input, "context": numbered(turn.context), "images": listed(images)},
+        {"question": turn.input, "context": numbered(turn.context), "images": numbered_names(images)},
         '{"verdicts": [{"statement": "<the statement, or the image and what it shows>", "reason": "<why>", "verdict": "<yes or no>"}, ...]}',
-        media=shown(images),
+        media=images_for_model(images),
     )
     return _share_of_yes(reply)
 
@@ -130,9 +130,9 @@ def llm_multimodal_contextual_recall(turn: Turn, judge: Asks) -> Result:
     reply = judge.ask(
         "verdicts",
         _PROMPTS["recalled"],
-        {"right_answer": jsonio.text_of(turn.ground_truth), "context": numbered(turn.context), "images": listed(images)},
+        {"right_answer": jsonio.text_of(turn.ground_truth), "context": numbered(turn.context), "images": numbered_names(images)},
         '{"verdicts": [{"statement": "<the sentence or image>", "reason": "<which text or image says so, or what is missing>", '
         '"verdict": "<yes or no>"}, ...]}',
-        media=shown(images),
+        media=images_for_model(images),
     )
     return _share_of_yes(reply)

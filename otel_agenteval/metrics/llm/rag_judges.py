@@ -16,12 +16,12 @@ from ..lib.replies import (
     invalid,
     numbered,
     reason_of,
+    reply_details,
     scored,
-    shown,
     texts,
     verdict_of,
     verdicts,
-    word,
+    word_of,
     yes_no,
 )
 from ..lib.values import reference, truth_of
@@ -33,7 +33,7 @@ _PROMPTS = Prompts("rag_judges")
 _HOLISTIC_THRESHOLD = 0.7
 
 
-def _of(task: str, items: Sequence[str], what: str) -> str:
+def _listing(task: str, items: Sequence[str], what: str) -> str:
     return f"{task}\nThere are {len(items)} {what}: give one entry for each, in their order."
 
 
@@ -91,7 +91,7 @@ def llm_faithfulness(turn: Turn, judge: Asks, *, method: Literal["statements", "
         result = scored(
             reply, top=100, why="reasoning", faithful_claims="faithfulClaims", hallucinated_claims="hallucinatedClaims"
         )
-        result.detail = {**(result.detail or {}), **shown(reply, unsupported="hallucinatedClaims")}
+        result.detail = {**(result.detail or {}), **reply_details(reply, unsupported="hallucinatedClaims")}
         return result
     reply = judge.ask(
         "statements",
@@ -104,7 +104,7 @@ def llm_faithfulness(turn: Turn, judge: Asks, *, method: Literal["statements", "
         return vacuous(1.0, statements=[], unsupported=[])
     reply = judge.ask(
         "verdicts",
-        _of(_PROMPTS["inferred"], statements, "statements"),
+        _listing(_PROMPTS["inferred"], statements, "statements"),
         {"context": context, "statements": numbered(statements)},
         '{"verdicts": [{"statement": "<its number>", "reason": "<the sentence that supports it, or why none does>", "verdict": "<yes or no>"}, ...]}',
     )
@@ -196,22 +196,18 @@ def llm_context_precision(
             {"question": question, "passage": chunk},
             '{"reason": "<what in it serves the question, or that nothing does>", "verdict": "<RELEVANT or NOT_RELEVANT>"}',
         )
-        found.append(word(reply.get("verdict"), ("RELEVANT", "NOT_RELEVANT")))
+        found.append(word_of(reply.get("verdict"), ("RELEVANT", "NOT_RELEVANT")))
         reasons.append(reason_of(reply))
+    hits, total = 0, 0.0
+    for rank, verdict in enumerate(found, 1):
+        if verdict == "RELEVANT":
+            hits += 1
+            total += hits / rank
     return Result(
-        _average_precision([verdict == "RELEVANT" for verdict in found]),
+        total / hits if hits else 0.0,
         detail={"verdicts": found, "total_relevant": found.count("RELEVANT"), "reasons": reasons},
         explanation=f"{found.count('RELEVANT')} of {len(found)} chunks are relevant",
     )
-
-
-def _average_precision(relevant: Sequence[bool]) -> float:
-    hits, total = 0, 0.0
-    for rank, hit in enumerate(relevant, 1):
-        if hit:
-            hits += 1
-            total += hits / rank
-    return total / hits if hits else 0.0
 
 
 @metric(
@@ -264,7 +260,7 @@ def llm_context_recall(
         return skip("no_claims")
     reply = judge.ask(
         "verdicts",
-        _of(_PROMPTS["claims_held"], claims, "claims"),
+        _listing(_PROMPTS["claims_held"], claims, "claims"),
         {"context": context, "claims": numbered(claims)},
         '{"verdicts": [{"claim": "<its number>", "reason": "<the sentence that supports it, or why none does>", '
         '"verdict": "<SUPPORTED or UNSUPPORTED>"}, ...]}',
@@ -316,7 +312,7 @@ def llm_context_relevance(turn: Turn, judge: Asks, *, method: Literal["extract",
     )
     insufficient = reply.get("insufficient") is not None and boolean(reply, "insufficient")
     listed = reply.get("relevant") if insufficient else entries(reply, "relevant")
-    units = _units(listed if isinstance(listed, list) else [], context)
+    units = _chunks_listed(listed if isinstance(listed, list) else [], context)
     return Result(
         0.0 if insufficient else len(units) / len(context),
         detail={"relevant_units": len(units), "total_units": len(context), "insufficient": insufficient},
@@ -326,7 +322,7 @@ def llm_context_relevance(turn: Turn, judge: Asks, *, method: Literal["extract",
     )
 
 
-def _units(listed: Sequence[Any], context: Sequence[str]) -> set[int]:
+def _chunks_listed(listed: Sequence[Any], context: Sequence[str]) -> set[int]:
     """Return the listed chunks, by text or position.
 
     If several chunks have one text, the first counts.
@@ -338,16 +334,13 @@ def _units(listed: Sequence[Any], context: Sequence[str]) -> set[int]:
     for entry in listed:
         if isinstance(entry, str):
             text = entry.strip()
-            place = places.get(text, _place(text)) if text else -1
+            number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else -1
+            place = places.get(text, number) if text else -1
         else:
             place = entry if isinstance(entry, int) and not isinstance(entry, bool) else -1
         if 0 <= place < len(context):
             found.add(place)
     return found
-
-
-def _place(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else -1
 
 
 @metric(
@@ -446,7 +439,7 @@ def llm_hallucination(turn: Turn, judge: Asks) -> Result:
         return vacuous(0.0, **_hallucinated([], []))
     reply = judge.ask(
         "verdicts",
-        _of(_PROMPTS["contradicted"], claims, "claims"),
+        _listing(_PROMPTS["contradicted"], claims, "claims"),
         {"context": context, "claims": numbered(claims)},
         '{"verdicts": [{"claim": "<its number>", "reason": "<the sentence that decides it, or that there is none>", '
         '"verdict": "<SUPPORTED, CONTRADICTED or UNSUPPORTED>"}, ...]}',
@@ -556,7 +549,7 @@ def llm_factuality(
         '{"reason": "<the facts that they share and those on which they differ>", "category": "<A, B, C, D or E>"}',
     )
     values: dict[Any, float] = {**_CATEGORY_SCORES, **(scores or {})}
-    category = word(reply.get("category"), tuple(_CATEGORY_SCORES), "category")
+    category = word_of(reply.get("category"), tuple(_CATEGORY_SCORES), "category")
     value, reason = values[category], reason_of(reply)
     passed = value > 0 if threshold is None else None
     return Result(value, passed=passed, detail={"category": category, "reason": reason}, explanation=reason)

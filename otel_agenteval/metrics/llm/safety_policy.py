@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from pydantic import StringConstraints
@@ -16,10 +16,9 @@ from pydantic import StringConstraints
 from ...core import jsonio
 from ...core.score import Score
 from ...core.turn import Message, Turn
-from ..lib.earlier import last_as_text, start_of, unsent
-from ..lib.ratings import Rating, SafetyPolicy, action_word
+from ..code.safety_policy import Rating, SafetyPolicy, action_word
 from ..lib.replies import as_boolean, invalid, number_within, reason_of
-from ..lib.steps import calls_as_text, cut, findings_of, messages_as_text, shortened
+from ..lib.steps import calls_as_text, cut, findings_of, last_as_text, messages_as_text, shortened, start_of, unsent
 from ..prompts import Prompts
 from ..registry import Asks, Result, metric
 
@@ -111,32 +110,24 @@ def reply_form(topic: str) -> str:
     )
 
 
-def _action(reply: dict[str, Any]) -> str:
-    action = reply.get("recommended_action")
-    if action is not None and not isinstance(action, str):
-        raise invalid("recommended_action", "a word")
-    return action_word(action)
-
-
-def _judge_passed(reply: dict[str, Any]) -> bool | None:
-    passed = as_boolean(reply.get("passed"))
-    if passed is None and reply.get("passed") is not None:
-        raise invalid("passed", "true or false")
-    return passed
-
-
 def _material(turn: Turn, topic: str) -> dict[str, Any]:
     """Return the judge's input for a turn, without unknown parts."""
     earlier, messages = _conversation(turn)
     asked = any(message.role == "user" and message.content == turn.input for message in messages)
+    shows_system = any(message.role == "system" and message.content == turn.system for message in messages)
+    hides_system = topic not in _WITH_SYSTEM or shows_system
+    own = sum(message.role in ("user", "assistant") and not message.tool_calls for message in messages)
+    calls, size = turn.tool_calls, _CALL_CHARACTERS
     known = {
-        "system_prompt": _system(turn, messages) if topic in _WITH_SYSTEM else None,
-        "earlier": last_as_text(earlier, _room(messages), _EARLIER_CHARACTERS),
+        "system_prompt": None if hides_system else shortened(turn.system or "", _SYSTEM_CHARACTERS),
+        "earlier": last_as_text(earlier, max(_MESSAGES - own, _MESSAGES // 2), _EARLIER_CHARACTERS),
         "conversation": messages_as_text(messages),
         "request": None if asked else turn.input,
         "retrieved": findings_of(turn) if topic in _WITH_FINDINGS else None,
         "reasoning": cut(turn.reasoning or "", _REASONING_CHARACTERS),
-        "tool_calls": _calls(turn),
+        "tool_calls": calls
+        if calls is None
+        else calls_as_text(calls, most=_CALLS, argument_chars=size, result_chars=size, shorten=cut) or "(none)",
     }
     return {**{name: text for name, text in known.items() if text}, "response": turn.output or ""}
 
@@ -155,26 +146,6 @@ def _conversation(turn: Turn) -> tuple[list[tuple[str, str]], list[Message]]:
     return earlier, [message for message in own[-_MESSAGES:] if message.role != "tool" or message.content not in whole]
 
 
-def _room(messages: Sequence[Message]) -> int:
-    """Return the number of messages to show before the turn: 12 with the turn's own, of which tool calls and results don't count."""
-    own = sum(message.role in ("user", "assistant") and not message.tool_calls for message in messages)
-    return max(_MESSAGES - own, _MESSAGES // 2)
-
-
-def _system(turn: Turn, messages: Sequence[Message]) -> str | None:
-    """Return the agent's instructions, unless the conversation contains them."""
-    if turn.system is None or any(message.role == "system" and message.content == turn.system for message in messages):
-        return None
-    return shortened(turn.system, _SYSTEM_CHARACTERS)
-
-
-def _calls(turn: Turn) -> str | None:
-    if turn.tool_calls is None:
-        return None
-    size = _CALL_CHARACTERS
-    return calls_as_text(turn.tool_calls, most=_CALLS, argument_chars=size, result_chars=size, shorten=cut) or "(none)"
-
-
 def _severity(turn: Turn, judge: Asks, topic: str, policy: SafetyPolicy | None, **texts: str) -> Result:
     """Rate a risk with one judge call, and decide by the policy."""
     material = _material(turn, topic)
@@ -182,7 +153,12 @@ def _severity(turn: Turn, judge: Asks, topic: str, policy: SafetyPolicy | None, 
     reply = judge.ask("rating", task, material, reply_form(topic), criteria=texts)
     written = (*_WRITTEN, "attempt", "success") if topic in _WITH_ATTEMPT else _WRITTEN
     detail = {key: reply.get(key) for key in written}
-    rating = Rating(number_within(reply, 0, 7), _action(reply), _judge_passed(reply))
+    score, action, judge_passed = number_within(reply, 0, 7), reply.get("recommended_action"), as_boolean(reply.get("passed"))
+    if action is not None and not isinstance(action, str):
+        raise invalid("recommended_action", "a word")
+    if judge_passed is None and reply.get("passed") is not None:
+        raise invalid("passed", "true or false")
+    rating = Rating(score, action_word(action), judge_passed)
     rules = policy or SafetyPolicy()
     blocked_by = detail["decided_by"] = rules.blocked_by(rating)
     why = reason_of(reply) or (f"blocked by the {blocked_by}" if blocked_by else None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...core import jsonio
 from ...core.turn import Turn
-from ..lib.json_output import object_of, too_long, written
+from ..lib.json_output import as_text, object_of, too_long
 from ..lib.replies import scored
 from ..lib.values import truth_of
 from ..prompts import SCORE, Prompts
@@ -33,6 +33,6 @@ def llm_semantic_field_equality(turn: Turn, judge: Asks, *, field: str) -> Resul
     document = object_of(output)
     if document is None or field not in document:
         return Result(0.0, explanation="the output is no JSON object" if document is None else "the output lacks the field")
-    material = {"value": written(document[field]), "ground_truth": jsonio.text_of(truth_of(turn))}
+    material = {"value": as_text(document[field]), "ground_truth": jsonio.text_of(truth_of(turn))}
     reply = judge.ask("field_equality", _PROMPTS["same_meaning"], material, SCORE, criteria={"field": field})
     return scored(reply)

@@ -20,7 +20,7 @@ from ...core.turn import Turn
 from ...media.decoding import Sampling
 from ..lib import applies
 from ..lib.g_eval import Criteria, g_eval
-from ..lib.media import Frames, Medium, as_seen, name_of, newest_video, opened_video, spaced
+from ..lib.media import Frames, Medium, evenly_spaced, image_for_model, name_of, newest_video, opened_video
 from ..lib.replies import invalid, number_within, reason_of
 from ..prompts import Prompts
 from ..registry import Asks, Result, metric, skip
@@ -44,24 +44,25 @@ class _Sample(NamedTuple):
 def _sampled(video: Medium, num_frames: int, sampling: Sampling) -> _Sample:
     total = len(video.frames)
     if total:
-        places = spaced(total, num_frames)
-        lines = [f"{number}. {name_of(video.frames[place])} at {_time(video, place)}" for number, place in enumerate(places, 1)]
+        places = evenly_spaced(total, num_frames)
+        lines = []
+        for number, place in enumerate(places, 1):
+            part = place / total
+            time = f"{part * video.duration_s:.2f} s" if video.duration_s else f"{100 * part:.0f} % of its length"
+            lines.append(f"{number}. {name_of(video.frames[place])} at {time}")
         head = f"{len(places)} of {total} frames of the video {video.name}, in order:"
-        return _Sample("\n".join([head, *lines]), [as_seen(video.frames[place]) for place in places])
+        return _Sample("\n".join([head, *lines]), [image_for_model(video.frames[place]) for place in places])
     found = opened_video(video, num_frames, sampling)
     if found is None:
         return _Sample(f"The video itself: {video.name}", [video.reference] if video.reference else [])
     times = [f"{number}. at {frame.at_s:.2f} s" for number, frame in enumerate(found.frames, 1)]
-    text = "\n".join([f"{len(times)} frames of the video {video.name}, in order:", *times, "", *_evidence(found.measured)])
+    text = "\n".join(
+        [f"{len(times)} frames of the video {video.name}, in order:", *times, "", *_measurements_as_text(found.measured)]
+    )
     return _Sample(text, [frame.uri for frame in found.frames], found.measured)
 
 
-def _time(video: Medium, place: int) -> str:
-    part = place / len(video.frames)
-    return f"{part * video.duration_s:.2f} s" if video.duration_s else f"{100 * part:.0f} % of its length"
-
-
-def _evidence(measured: Mapping[str, Any]) -> list[str]:
+def _measurements_as_text(measured: Mapping[str, Any]) -> list[str]:
     """Return the measurements as text for the judge."""
     facts = {name: measured[name] for name in ("width", "height", "fps", "duration_s", "codec", "bitrate_kbps")}
     lines = [

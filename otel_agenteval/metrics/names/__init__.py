@@ -49,21 +49,19 @@ class Tool(NamedTuple):
 def load_tool(prefix: str) -> Tool:
     """Return a tool of :data:`TOOLS`."""
     content = load_yaml(_FOLDER / f"{prefix}.yaml")
-    metrics = {name: _metric(name, value) for name, value in _each(content["metrics"])}
+    metrics: dict[str, ToolMetric] = {}
+    for name, value in _each(content["metrics"]):
+        if isinstance(value, str):
+            metrics[name] = ToolMetric(name, None, {}, {}, value)
+        else:
+            parameters = _spellings(value.get("parameters", {}))
+            metrics[name] = ToolMetric(name, value["metric"], value.get("preset", {}), parameters, value.get("note", ""))
     if "snake_case" in content:
         irregular: Mapping[str, list[str]] = content["snake_case"]
         for metric in list(metrics.values()):
             for name in irregular.get(metric.name, [_WORDS.sub("_", metric.name).lower()]):
                 metrics[name] = metric._replace(name=name)
     return Tool(prefix, content["title"], content["version"], _spellings(content.get("parameters", {})), metrics)
-
-
-def _metric(name: str, value: Any) -> ToolMetric:
-    if isinstance(value, str):
-        return ToolMetric(name, None, {}, {}, value)
-    return ToolMetric(
-        name, value["metric"], value.get("preset", {}), _spellings(value.get("parameters", {})), value.get("note", "")
-    )
 
 
 def _each(entries: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -74,16 +72,16 @@ def _each(entries: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _spellings(entries: Mapping[str, Any]) -> Spellings:
-    return {name: _spelling(value) for name, value in _each(entries)}
+    found: dict[str, Spelling] = {}
+    for name, value in _each(entries):
+        if isinstance(value, str):
+            found[name] = value
+        else:
+            from .conversions import SPELLINGS  # imported on first use, because most names have no conversion
 
-
-def _spelling(value: Any) -> Spelling:
-    if isinstance(value, str):
-        return value
-    from .conversions import SPELLINGS  # imported on first use, because most names have no conversion
-
-    (kind, argument), *others = value.items()
-    return SPELLINGS[kind](argument, **dict(others))
+            (kind, argument), *others = value.items()
+            found[name] = SPELLINGS[kind](argument, **dict(others))
+    return found
 
 
 def tool_metrics() -> Iterator[tuple[Tool, ToolMetric]]:

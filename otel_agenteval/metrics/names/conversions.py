@@ -269,25 +269,19 @@ def _sql(value: Any) -> Mapping[str, Any]:
 
 
 def _elements(value: Any) -> Mapping[str, Any]:
-    if isinstance(value, str):
-        value = [name.strip() for name in value.split(",")]
-    return {"required_elements": value.get("requiredElements", []) if isinstance(value, Mapping) else value}
+    if isinstance(value, Mapping):
+        return {"required_elements": value.get("requiredElements", [])}
+    return {"required_elements": _split(value)}
+
+
+def _split(value: Any) -> Any:
+    return [name.strip() for name in value.split(",")] if isinstance(value, str) else value
 
 
 def _window(value: Any) -> Mapping[str, Any]:
     if not isinstance(value, Mapping) or value.keys() != {"windowSize"}:
         raise ValueError("must be {windowSize: number}")
     return {"window_size": value["windowSize"]}
-
-
-def _listed(value: Any) -> Mapping[str, Any]:
-    if isinstance(value, str):
-        return {"expected_tools": [name.strip() for name in value.split(",")]}
-    return {"expected_tools": value}
-
-
-def _whole(value: Any) -> Mapping[str, Any]:
-    return {"pattern": rf"\A\s*(?:{value})\s*\z"}
 
 
 def _one_text(value: Any) -> Mapping[str, Any]:
@@ -304,17 +298,14 @@ def _any_mark(value: Any) -> Mapping[str, Any]:
 
 _OF_ONE: Mapping[str, Callable[[Any], Mapping[str, Any]]] = {
     "parts_shown": _parts_shown, "compared": _compared, "words": _words, "one_tool": _one_tool, "sequence": _sequence,
-    "one_argument": _one_argument, "sql": _sql, "elements": _elements, "window": _window, "listed": _listed, "whole": _whole,
+    "one_argument": _one_argument, "sql": _sql, "elements": _elements, "window": _window,
+    "listed": lambda value: {"expected_tools": _split(value)}, "whole": lambda value: {"pattern": rf"\A\s*(?:{value})\s*\z"},
     "one_text": _one_text, "any_mark": _any_mark,
 }  # fmt: skip
 
 
-def _converted(name: str, shown: str) -> Converted:
-    return Converted(shown, _OF_ONE[name])
-
-
 SPELLINGS: Mapping[str, Callable[..., Spelling]] = {
-    "convert": _converted, "flag": flag, "ignored": ignored, "joined": joined, "keyed_by": keyed_by,
+    "convert": lambda name, shown: Converted(shown, _OF_ONE[name]), "flag": flag, "ignored": ignored, "joined": joined, "keyed_by": keyed_by,
     "lowered": lowered, "negated": negated, "only": only, "percent": percent, "unsupported": Unsupported,
     "renamed": renamed, "seconds": seconds, "span_query": span_query, "spread": spread,
 }  # fmt: skip

@@ -50,14 +50,13 @@ class Prompts:
     @functools.cached_property
     def texts(self) -> Mapping[str, str]:
         """Prompts as the judge reads them."""
-        return {name: _complete(text) for name, text in self.content["prompts"].items()}
+        found: dict[str, str] = {}
+        for name, text in self.content["prompts"].items():
+            complete = text.replace("\n  ", " ")
+            for word, sentence in SENTENCES.items():
+                complete = complete.replace(f"{{{word}}}", sentence)
+            found[name] = complete
+        return found
 
     def __getitem__(self, name: str) -> str:
         return self.texts[name]
-
-
-def _complete(text: str) -> str:
-    text = text.replace("\n  ", " ")
-    for name, sentence in SENTENCES.items():
-        text = text.replace(f"{{{name}}}", sentence)
-    return text
