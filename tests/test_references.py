@@ -333,7 +333,7 @@ TEMPLATE = "Documents:\n{documents}\n\nQuestion: {question}"
 PROMPT = "Documents:\nPlain text.\n[kb-2] Refunds take 5 days.\n\nQuestion: How long do refunds take?"
 
 
-def prompted(text, **more):
+def turns_by_prompts(text, **more):
     return turn(input=text, messages=[{"role": "user", "content": text}, {"role": "assistant", "content": "5 days."}], **more)
 
 
@@ -351,7 +351,7 @@ def prompted(text, **more):
     ],
 )  # fmt: skip
 def test_documents_in_the_prompt_are_the_context(template, prompt, texts, ids, question):
-    about = prompted(prompt)
+    about = turns_by_prompts(prompt)
     where = sources(prompts=[template]).attach(about, {})
     assert (about.context, about.retrieved_ids, about.input) == (texts, ids, question or prompt)
     assert where == ({"context": "prompt"} if texts else {})
@@ -359,17 +359,17 @@ def test_documents_in_the_prompt_are_the_context(template, prompt, texts, ids, q
 
 
 def test_the_question_of_a_prompt_finds_its_case(tmp_path):
-    about = prompted(PROMPT)
+    about = turns_by_prompts(PROMPT)
     dataset = rows(tmp_path, {"input": "How long do refunds take?", "ground_truth": "5 days."})
     sources(prompts=TEMPLATE, dataset=dataset).attach(about, {})
     assert about.ground_truth == "5 days."
 
 
 def test_the_first_template_that_fits_is_taken_unless_a_span_retrieved():
-    about = prompted(PROMPT)
+    about = turns_by_prompts(PROMPT)
     sources(prompts=["About {documents}.", TEMPLATE, "{documents}?"]).attach(about, {})
     assert about.context == ["Plain text.", "Refunds take 5 days."]
-    known = prompted(PROMPT, context=["span's"])
+    known = turns_by_prompts(PROMPT, context=["span's"])
     assert sources(prompts=TEMPLATE).attach(known, {}) == {}
     assert (known.context, known.input) == (["span's"], PROMPT)
 

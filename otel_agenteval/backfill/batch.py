@@ -29,8 +29,7 @@ from ..judging.sampling import SamplingRule, rules_of
 from ..metrics.bound_metric import BoundMetric, asks_one
 from ..spans.columnar import spans_of
 from ..spans.record import SpanRecord
-from ..turns.conversations import conversation_of
-from ..turns.recorded_conversations import RecordedConversations, looks_back
+from ..turns.conversations import RecordedConversations, conversation_of, looks_back
 from ..turns.recordings import turns_of
 from .turn_scoring import Known, Scoring, ScoringTotals, TurnScoring
 

@@ -31,7 +31,7 @@ from ..outlets.accounting import outcome
 from ..report import About, Rendering, Run, parameters_hash
 from ..report.outputs import Output
 from ..report.run import MOST_TEXT
-from ..turns.recorded_conversations import RecordedConversations, looks_back
+from ..turns.conversations import RecordedConversations, looks_back
 from ..turns.spool import Key
 from .options import names_of
 

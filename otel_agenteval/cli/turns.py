@@ -19,7 +19,7 @@ from ..core.turn import Turn, usd_text
 from ..outlets.accounting import outcome
 from ..outlets.store.reader import StoreReader, Wanted, score_of_row, store_path
 from ..outlets.turn_text import BOLD, DIM, RED, Paint, colors_wanted, columns, one_line, short_name
-from ..turns.recorded_conversations import RecordedConversations
+from ..turns.conversations import RecordedConversations
 from ..turns.recordings import Reading
 from ..turns.spool import Key, results
 from . import OK, UNUSABLE

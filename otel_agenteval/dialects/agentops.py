@@ -65,11 +65,11 @@ def read(record: SpanRecord, step: Step) -> None:
         if step.agent is None and role == AGENT:
             step.agent = as_text(get("agent.name")) or as_text(get("operation.name"))
         step.function = get("agentops.span.kind") in ("operation", "task")
-        given, gave = _entity(get)
-        step.input_value, step.output_value = given, gave
+        raw_input, raw_output = _entity(get)
+        step.input_value, step.output_value = raw_input, raw_output
         if "gen_ai.prompt.0.content" in attributes:
             step.input_messages = Later(_asked, attributes)
-        if gave is None:
+        if raw_output is None:
             step.output_value = get("langgraph.graph.final_response")
 
 
@@ -78,12 +78,12 @@ def _entity(get: Any) -> tuple[Any, Any]:
     kind = get("agentops.span.kind")
     if kind.__class__ is str:
         for prefix in (f"agentops.{kind}.", "agentops.entity.", "chain.", "workflow."):
-            given = get(f"{prefix}input")
-            if given is None:
-                given = get(f"{prefix}inputs")
-            if given is not None:
-                gave = get(f"{prefix}output")
-                return given, get(f"{prefix}outputs") if gave is None else gave
+            raw_input = get(f"{prefix}input")
+            if raw_input is None:
+                raw_input = get(f"{prefix}inputs")
+            if raw_input is not None:
+                raw_output = get(f"{prefix}output")
+                return raw_input, get(f"{prefix}outputs") if raw_output is None else raw_output
     return None, None
 
 

@@ -43,21 +43,23 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 def read(record: SpanRecord, step: Step) -> None:
     get = record.attributes.get
     role = step.role
-    given = get("braintrust.input_json", get("braintrust.input"))
+    raw_input = get("braintrust.input_json", get("braintrust.input"))
     answered = get("braintrust.output_json", get("braintrust.output"))
     metadata = object_in(get("braintrust.metadata"))
     if role == LLM:
-        _read_model(record, step, given, answered, metadata)
+        _read_model(record, step, raw_input, answered, metadata)
     elif role == TOOL:
         if step.tool_name is None:
             step.tool_name = record.name or None
         if step.tool_arguments is None:
-            step.tool_arguments = given
+            step.tool_arguments = raw_input
         if step.tool_result is None:
             step.tool_result = unquoted(answered)
     else:
         if step.input_value is None:
-            step.input_value = {"kwargs": given} if given.__class__ is str and given[:1] == "{" else unquoted(given)
+            step.input_value = (
+                {"kwargs": raw_input} if raw_input.__class__ is str and raw_input[:1] == "{" else unquoted(raw_input)
+            )
         if step.output_value is None:
             step.output_value = unquoted(answered)
     if step.conversation_id is None:
@@ -70,10 +72,10 @@ def _text_under(get: Any, metadata: Mapping[str, Any], key: str) -> str | None:
     return as_text(metadata.get(key)) or as_text(get(f"braintrust.metadata.{key}"))
 
 
-def _read_model(record: SpanRecord, step: Step, given: Any, answered: Any, metadata: Mapping[str, Any]) -> None:
+def _read_model(record: SpanRecord, step: Step, raw_input: Any, answered: Any, metadata: Mapping[str, Any]) -> None:
     get = record.attributes.get
     if step.input_messages is None:
-        step.input_messages = given
+        step.input_messages = raw_input
     if step.output_messages is None:
         step.output_messages = answered
     if step.model is None:

@@ -25,7 +25,7 @@ from ..core.turn import Message, ToolRequest, ToolResponse
 from ..core.wellformed import Later
 from . import react
 from .generic.values import opened
-from .payloads import CALL_FIELDS, TEXT_BLOCK_FIELDS, literal, says_failed, unwrap_result
+from .payloads import CALL_FIELDS, TEXT_BLOCK_FIELDS, literal, repr_text, says_failed, unwrap_result
 
 ROLES = {
     "human": "user", "ai": "assistant", "model": "assistant", "developer": "system", "function": "tool",
@@ -200,8 +200,8 @@ def _add_text(text: str, role: str, out: Decoded) -> None:
         out.hidden = True
     elif text[:2] == "[{":  # truncated messages that can't be parsed, not a text of the conversation
         out.hidden = out.truncated = True
-    else:
-        message = Message(role, text)
+    elif not (text[:8] == "content=" and " tool_call_id=" in text):  # a tool's message of LangChain as str()
+        message = Message(role, repr_text(text) if text[:8] == "content=" else text)
         if role == "assistant" and "Tool calls: [" in text:
             react.read_assistant(message)
         out.messages.append(message)

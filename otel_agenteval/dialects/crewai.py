@@ -31,7 +31,7 @@ _QUESTIONS = (
 )  # fmt: skip
 """Names of crew inputs that contain the user's words, in order of priority. Developers choose input names freely."""
 _FILLED = re.compile(r"""TaskOutput\(description=('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""", re.DOTALL)
-_TALK = ", messages=["
+_MESSAGES = ", messages=["
 _BRACKETS = re.compile(r"""'(?:[^'\\]|\\.)*(?:'|\\?\Z)|"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[\[\]]""", re.DOTALL)
 _CALLS = re.compile(
     r"""ToolCall\(function=Function\(arguments=('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"), name='([^']*)'\), id='([^']*)'""", re.DOTALL
@@ -54,16 +54,18 @@ def read(record: SpanRecord, step: Step) -> None:
     step.framework = "crewai"
     role = step.role
     if role == AGENT:
-        step.agent = as_text(get("graph.node.id")) or as_text(get("crewai.agent.role")) or _coworker(get)
+        step.agent = as_text(get("graph.node.id")) or as_text(get("crewai.agent.role"))
+        if step.agent is None and as_text(get("tool.name")) in _DELEGATING:
+            step.agent = as_text(object_in(get("input.value")).get("coworker"))
         _read_output(get("output.value"), step)
     elif role in (CHAIN, WORKFLOW):
         tasks = get("crew_tasks") or get("crewai.crew.tasks")
         if tasks is not None and step.input_messages is None:
-            ran = get("crewai.crew.tasks_output")
+            outputs = get("crewai.crew.tasks_output")
             finished = "crew_tasks" in record.attributes or "crewai.crew.result" in record.attributes
-            step.input_messages = _asked(tasks, get("crew_inputs") or get("input.value"), ran, finished)
-            if ran.__class__ is str and "messages=[" in ran:
-                step.output_messages = Later(_talk, ran)
+            step.input_messages = _user_words(tasks, get("crew_inputs") or get("input.value"), outputs, finished)
+            if outputs.__class__ is str and "messages=[" in outputs:
+                step.output_messages = Later(_messages_of_tasks, outputs)
             step.workflow = as_text(get("crewai.crew.name"))
             _read_usage(get("crewai.crew.token_usage"), step)
         if step.final_result is None:
@@ -112,36 +114,34 @@ def _read_output(raw: Any, step: Step) -> None:
         step.output_messages = raw
 
 
-def _coworker(get: Any) -> str | None:
-    if as_text(get("tool.name")) not in _DELEGATING:
-        return None
-    return as_text(object_in(get("input.value")).get("coworker"))
-
-
 def _loaded(raw: Any) -> Any:
     return jsonio.loads_or_text(raw)[0] if raw.__class__ is str and raw[:1] in ("{", "[") else None
 
 
-def _asked(tasks: Any, inputs: Any, outputs: Any, finished: bool) -> str | None:
+def _user_words(tasks: Any, inputs: Any, outputs: Any, finished: bool) -> str | None:
     """Return the user's words: a known input, the only input, or the first task's text."""
     index, template = _task_of(tasks)
-    given = _loaded(inputs)
-    if not isinstance(given, Mapping):
+    raw_input = _loaded(inputs)
+    if not isinstance(raw_input, Mapping):
         if inputs is None and template is not None and not PLACE.search(template):  # a second run keeps old inputs
-            return _ran(outputs, index) or (template if finished else None)
-        given = _inputs_between(template, outputs, index)
+            return _task_text(outputs, index) or (template if finished else None)
+        raw_input = {}
+        if template is not None and places(template) and len(template) <= _LONGEST_TEMPLATE:
+            # OpenLLMetry doesn't write inputs: they are the difference between a task's template and its filled-in text.
+            text = _task_text(outputs, index)
+            raw_input = (filled_in(template, text) if text is not None else None) or {}
     for name in _QUESTIONS:
-        text = as_text(given.get(name))
+        text = as_text(raw_input.get(name))
         if text is not None:
             return text
-    if len(given) == 1:
-        text = as_text(next(iter(given.values())))
+    if len(raw_input) == 1:
+        text = as_text(next(iter(raw_input.values())))
         if text is not None:
             return text
     if template is None:
         return None
-    filled = PLACE.sub(lambda field: str(given.get(field[1], field[0])), template)
-    return filled if given or not PLACE.search(template) else None
+    filled = PLACE.sub(lambda field: str(raw_input.get(field[1], field[0])), template)
+    return filled if raw_input or not PLACE.search(template) else None
 
 
 def _task_of(tasks: Any) -> tuple[int, str | None]:
@@ -152,29 +152,22 @@ def _task_of(tasks: Any) -> tuple[int, str | None]:
     return index, texts[index] if texts else None
 
 
-def _inputs_between(template: str | None, outputs: Any, index: int) -> Mapping[str, str]:
-    """Return the inputs as the difference between a task's template and its filled-in text. OpenLLMetry doesn't write inputs."""
-    if template is None or not places(template) or len(template) > _LONGEST_TEMPLATE:
-        return {}
-    text = _ran(outputs, index)
-    return (filled_in(template, text) if text is not None else None) or {}
+def _task_text(outputs: Any, index: int) -> str | None:
+    """Return the filled-in text of a task that ran."""
+    found = _FILLED.findall(outputs) if outputs.__class__ is str else []
+    return as_text(literal_in(found[index])) if index < len(found) else None
 
 
-def _ran(outputs: Any, index: int) -> str | None:
-    ran = _FILLED.findall(outputs) if outputs.__class__ is str else []
-    return as_text(literal_in(ran[index])) if index < len(ran) else None
-
-
-def _talk(outputs: str) -> list[Any]:
+def _messages_of_tasks(outputs: str) -> list[Any]:
     """Return the messages of tasks from their objects' text, without delegations, which are runs of other agents."""
     found: list[Any] = []
-    at = outputs.find(_TALK)
+    at = outputs.find(_MESSAGES)
     while at >= 0:
-        start = at + len(_TALK) - 1
+        start = at + len(_MESSAGES) - 1
         end = _end_of_list(outputs, start)
         messages = literal_in(outputs[start:end])
         found += messages if isinstance(messages, list) else []
-        at = outputs.find(_TALK, max(end, start + 1))
+        at = outputs.find(_MESSAGES, max(end, start + 1))
     return [_without_delegation(message) for message in found if isinstance(message, dict)]
 
 

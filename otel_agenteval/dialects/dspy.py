@@ -46,19 +46,19 @@ def read(record: SpanRecord, step: Step) -> None:
         if step.role == AGENT:
             step.agent = as_text(get("gen_ai.agent.name"))
             step.agent_is_class = step.agent is not None and step.agent.removeprefix("dspy.") in _CLASSES
-            given = get("gen_ai.input.messages")
-            if given.__class__ is str and "\"{'" in given:
-                step.input_messages = Later(_given, given)
+            raw_input = get("gen_ai.input.messages")
+            if raw_input.__class__ is str and "\"{'" in raw_input:
+                step.input_messages = Later(_user_message, raw_input)
         return
     if name.endswith(_MODULE):
         if step.role == AGENT:
             step.agent = name.rpartition(".")[0] or None
             step.agent_is_class = step.agent in _CLASSES
-        given, gave = get("input.value"), get("output.value")
-        if given.__class__ is str and given[:1] == "{":
-            step.input_messages = Later(user_words, given)
-        if gave.__class__ is str and gave[:1] in '{["':
-            step.output_messages = Later(_answer, gave)
+        raw_input, raw_output = get("input.value"), get("output.value")
+        if raw_input.__class__ is str and raw_input[:1] == "{":
+            step.input_messages = Later(user_words, raw_input)
+        if raw_output.__class__ is str and raw_output[:1] in '{["':
+            step.output_messages = Later(_answer, raw_output)
     elif step.role == TOOL and name.endswith(_TOOL):
         step.tool_name = name.rpartition(".")[0] or None
 
@@ -78,7 +78,7 @@ def user_words(raw: Any) -> Any:
     return {"role": "user", "content": question} if question is not None else fields.get("messages")
 
 
-def _given(raw: Any) -> Any:
+def _user_message(raw: Any) -> Any:
     """Return the user's words from a message whose text is the ``repr`` of the inputs."""
     messages, _ = jsonio.loads_or_text(raw)
     try:

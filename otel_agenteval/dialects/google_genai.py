@@ -38,7 +38,7 @@ def read(record: SpanRecord, step: Step) -> None:
         said.__class__ is str and f'"{_HISTORY}"' in said and bool(_history(said))
     )
     if any(key.startswith("llm.input_messages.") for key in attributes):
-        step.input_messages = Later(_given, attributes)
+        step.input_messages = Later(_input_messages, attributes)
     if any(key.startswith("llm.output_messages.") for key in attributes):
         step.output_messages = Later(_answered, attributes)
 
@@ -52,7 +52,7 @@ def _read_function(attributes: dict[str, Any], step: Step) -> None:
     step.tool_result = attributes.get("code.function.return.value")
 
 
-def _given(attributes: dict[str, Any]) -> list[Any]:
+def _input_messages(attributes: dict[str, Any]) -> list[Any]:
     messages = inputs_of(attributes)
     history = _history(attributes.get("output.value"))
     if history:

@@ -54,25 +54,27 @@ def read(record: SpanRecord, step: Step) -> None:
         _read_openinference(get, step)
         return
     step.framework = "haystack"
-    given, gave = _content(get)
+    raw_input, raw_output = _content(get)
     if step.role == LLM:
-        step.input_messages = Later(_messages_in, given) if given.__class__ is str and given.startswith("{'") else given
-        step.tool_definitions = given
-        if gave is not None:
-            _read_replies(gave, step)
+        step.input_messages = (
+            Later(_messages_in, raw_input) if raw_input.__class__ is str and raw_input.startswith("{'") else raw_input
+        )
+        step.tool_definitions = raw_input
+        if raw_output is not None:
+            _read_replies(raw_output, step)
     elif step.role == TOOL:
         step.tool_name = as_text(get("haystack.tool.name"))
-        step.tool_arguments, step.tool_result = given, gave
+        step.tool_arguments, step.tool_result = raw_input, raw_output
         step.tool_failed = get("haystack.tool.error") is True
     elif step.role in (RETRIEVAL, RERANK):
-        arguments = _object(given)
+        arguments = _object(raw_input)
         step.query = arguments.get("query")
-        found = _object(gave).get("documents")
+        found = _object(raw_output).get("documents")
         step.documents = documents(found) if isinstance(found, list) else None
     elif step.role in (AGENT, CHAIN):
         if record.name == "haystack.component.run" and step.role == AGENT:
             step.agent = as_text(get("haystack.component.name"))
-        _read_run(given, gave, step)
+        _read_run(raw_input, raw_output, step)
         step.tool_definitions = get("haystack.agent.tools")
 
 
@@ -81,12 +83,12 @@ _CONTENT = ("haystack.component", "haystack.agent.step.llm", "haystack.agent.ste
 
 def _content(get: Any) -> tuple[Any, Any]:
     """Return input and output of a span with any role."""
-    given, gave = get("haystack.pipeline.input_data"), get("haystack.pipeline.output_data")
-    for prefix in _CONTENT if given is None else ():
-        given, gave = get(f"{prefix}.input"), get(f"{prefix}.output")
-        if given is not None or gave is not None:
+    raw_input, raw_output = get("haystack.pipeline.input_data"), get("haystack.pipeline.output_data")
+    for prefix in _CONTENT if raw_input is None else ():
+        raw_input, raw_output = get(f"{prefix}.input"), get(f"{prefix}.output")
+        if raw_input is not None or raw_output is not None:
             break
-    return given, gave
+    return raw_input, raw_output
 
 
 def _object(raw: Any) -> dict[str, Any]:
@@ -97,11 +99,11 @@ def _object(raw: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _read_run(given: Any, gave: Any, step: Step) -> None:
-    if given.__class__ is str and given[:1] == "{":
-        step.input_messages = Later(_asked, given)
-    if gave.__class__ is str and gave[:1] == "{" and gave != "{}":  # Haystack writes it empty before the run
-        step.output_messages = Later(_answered, gave)
+def _read_run(raw_input: Any, raw_output: Any, step: Step) -> None:
+    if raw_input.__class__ is str and raw_input[:1] == "{":
+        step.input_messages = Later(_asked, raw_input)
+    if raw_output.__class__ is str and raw_output[:1] == "{" and raw_output != "{}":  # Haystack writes it empty before the run
+        step.output_messages = Later(_answered, raw_output)
 
 
 def _read_replies(raw: Any, step: Step) -> None:
@@ -228,14 +230,14 @@ def _object_of(name: str, values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read_openinference(get: Any, step: Step) -> None:
-    given, gave = get("input.value"), get("output.value")
+    raw_input, raw_output = get("input.value"), get("output.value")
     if step.role == LLM:
-        if given.__class__ is str and '"ChatMessage(' in given:
-            step.input_messages = Later(_messages_in, given)
-        if gave.__class__ is str and '"ChatMessage(' in gave:
-            step.output_messages = Later(_messages_in, gave)
+        if raw_input.__class__ is str and '"ChatMessage(' in raw_input:
+            step.input_messages = Later(_messages_in, raw_input)
+        if raw_output.__class__ is str and '"ChatMessage(' in raw_output:
+            step.output_messages = Later(_messages_in, raw_output)
     elif step.role in (AGENT, CHAIN):
-        _read_run(given, gave, step)
+        _read_run(raw_input, raw_output, step)
 
 
 def _messages_in(raw: Any) -> Any:

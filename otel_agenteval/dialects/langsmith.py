@@ -45,16 +45,10 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
     if kind is None:
         return None
     role = KINDS.get(kind, CHAIN) if kind.__class__ is str else CHAIN
-    if role == CHAIN and _is_agent(attributes, name):
-        return AGENT
-    return role
-
-
-def _is_agent(attributes: Mapping[str, Any], name: str) -> bool:
-    if any(attributes.get(key) == name for key in _AGENT_NAMES):
-        return True
-    # OpenAI's agents are named steps of the trace
-    return f"{_METADATA}openai_parent_id" in attributes and name not in _UNNAMED
+    if role != CHAIN:
+        return role
+    of_openai = f"{_METADATA}openai_parent_id" in attributes and name not in _UNNAMED  # agents are named steps of the trace
+    return AGENT if of_openai or any(attributes.get(key) == name for key in _AGENT_NAMES) else CHAIN
 
 
 def read(record: SpanRecord, step: Step) -> None:
@@ -67,49 +61,53 @@ def read(record: SpanRecord, step: Step) -> None:
         step.conversation_id = next((text for key in _SESSION_KEYS if (text := as_text(get(key)))), None)
     if step.user_id is None:
         step.user_id = next((text for key in _USER_KEYS if (text := as_text(get(key)))), None)
-    given, gave = get("gen_ai.prompt"), get("gen_ai.completion")
-    if gave.__class__ is str and gave in _NOTHING:
-        gave = None
+    raw_input, raw_output = get("gen_ai.prompt"), get("gen_ai.completion")
+    if raw_output.__class__ is str and raw_output in _NOTHING:
+        raw_output = None
     role = step.role
     if role == LLM:
-        step.input_messages, step.output_messages = given, _later_answer(gave)
-        _read_call(get, gave, step)
+        step.input_messages, step.output_messages = raw_input, _later_answer(raw_output)
+        _read_call(get, raw_output, step)
     elif role == TOOL:
-        step.tool_arguments = _arguments(given) if given.__class__ is str and given.startswith('{"input"') else given
-        step.tool_result = _output(gave)
+        step.tool_arguments = (
+            _arguments(raw_input) if raw_input.__class__ is str and raw_input.startswith('{"input"') else raw_input
+        )
+        step.tool_result = _output(raw_output)
     elif role == RETRIEVAL:
-        step.query = first_argument(given)
-        step.documents = documents(_output(gave)) if gave is not None else None
+        step.query = first_argument(raw_input)
+        step.documents = documents(_output(raw_output)) if raw_output is not None else None
     else:
-        _read_run(record, given, gave, step)
+        _read_run(record, raw_input, raw_output, step)
     _read_failure(record, step)
 
 
-def _read_run(record: SpanRecord, given: Any, gave: Any, step: Step) -> None:
+def _read_run(record: SpanRecord, raw_input: Any, raw_output: Any, step: Step) -> None:
     step.function = step.role == CHAIN
     if step.role == AGENT:
         step.agent = record.name
-    step.input_messages = given if given.__class__ is not str or given.startswith('{"messages"') else {"kwargs": given}
-    step.output_messages = _later_answer(gave)
+    step.input_messages = (
+        raw_input if raw_input.__class__ is not str or raw_input.startswith('{"messages"') else {"kwargs": raw_input}
+    )
+    step.output_messages = _later_answer(raw_output)
 
 
 _NOTHING = frozenset(('{"output":null}', '{"output": null}', "{}", "null"))
 
 
-def _later_answer(gave: Any) -> Any:
-    return Later(_answer, gave) if gave.__class__ is str else gave
+def _later_answer(raw_output: Any) -> Any:
+    return Later(_answer, raw_output) if raw_output.__class__ is str else raw_output
 
 
-def _read_call(get: Any, gave: Any, step: Step) -> None:
+def _read_call(get: Any, raw_output: Any, step: Step) -> None:
     """Fill usage from attributes or metadata, and the finish reason from the answer."""
     usage = get(f"{_METADATA}usage_metadata")
     if usage.__class__ is str:
         _read_usage(jsonio.loads_or_text(usage)[0], step)
-    elif gave.__class__ is str and get("gen_ai.usage.input_tokens") is None and '"usage' in gave:
-        value = jsonio.loads_or_text(gave)[0]
+    elif raw_output.__class__ is str and get("gen_ai.usage.input_tokens") is None and '"usage' in raw_output:
+        value = jsonio.loads_or_text(raw_output)[0]
         if isinstance(value, Mapping):
             _read_usage(value.get("usage_metadata") or value.get("usage"), step)
-    if gave.__class__ is str and (reason := _FINISH.search(gave)) is not None:
+    if raw_output.__class__ is str and (reason := _FINISH.search(raw_output)) is not None:
         step.finish_reason = reason[1]
 
 

@@ -58,22 +58,22 @@ def read(record: SpanRecord, step: Step) -> None:
     get = attributes.get
     step.conversation_id = step.conversation_id or as_text(get("session_id")) or as_text(get("session.id"))
     step.user_id = step.user_id or as_text(get("user_id"))
-    given, gave = get("langchain.inputs"), get("langchain.outputs")
+    raw_input, raw_output = get("langchain.inputs"), get("langchain.outputs")
     if step.role == LLM:
-        if given is not None or gave is not None:
-            _read_langchain(given, gave, step)
+        if raw_input is not None or raw_output is not None:
+            _read_langchain(raw_input, raw_output, step)
         _read_call(get, step)
-    elif step.role == RETRIEVAL and given is not None:
-        step.query = first_argument(given)
-        step.documents = documents(gave) if gave.__class__ is str and gave[:1] == "[" else None
+    elif step.role == RETRIEVAL and raw_input is not None:
+        step.query = first_argument(raw_input)
+        step.documents = documents(raw_output) if raw_output.__class__ is str and raw_output[:1] == "[" else None
     elif step.role == TOOL:
-        step.tool_arguments, step.tool_result = given, gave
+        step.tool_arguments, step.tool_result = raw_input, raw_output
     elif step.role == CHAIN:
         step.function = record.scope.endswith("with_root_span")
-        if given.__class__ is str and not _CLASS_NAMES.fullmatch(given):
-            step.input_value = Later(_first, given)
-        if gave.__class__ is str and gave != "{}" and not _CLASS_NAMES.fullmatch(gave):
-            step.output_value = gave
+        if raw_input.__class__ is str and not _CLASS_NAMES.fullmatch(raw_input):
+            step.input_value = Later(_first, raw_input)
+        if raw_output.__class__ is str and raw_output != "{}" and not _CLASS_NAMES.fullmatch(raw_output):
+            step.output_value = raw_output
 
 
 _CLASS_NAMES = re.compile(r'\{\s*"\w+": "\w+"\s*\}')
@@ -85,13 +85,15 @@ def _first(raw: str) -> Any:
     return {"kwargs": value} if isinstance(value, Mapping) and "messages" not in value else value
 
 
-def _read_langchain(given: Any, gave: Any, step: Step) -> None:
-    if given is not None:
-        step.input_messages = given
-    if gave.__class__ is str:
-        if '"content"' in gave or '"text"' in gave or '"tool_calls"' in gave:  # otherwise another layer's span has it
-            step.output_messages = Later(_answer, gave)
-        reason, model = _FINISH.search(gave), _MODEL.search(gave)
+def _read_langchain(raw_input: Any, raw_output: Any, step: Step) -> None:
+    if raw_input is not None:
+        step.input_messages = raw_input
+    if raw_output.__class__ is str:
+        if (
+            '"content"' in raw_output or '"text"' in raw_output or '"tool_calls"' in raw_output
+        ):  # otherwise another layer's span has it
+            step.output_messages = Later(_answer, raw_output)
+        reason, model = _FINISH.search(raw_output), _MODEL.search(raw_output)
         if reason is not None:
             step.finish_reason = reason[1]
         if model is not None:

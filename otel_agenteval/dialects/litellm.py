@@ -39,7 +39,10 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
     """Return the role of a call, or of an application's span that calls were written on."""
     own = SCOPES.match(scope) is not None
     if not own and "hidden_params" in attributes:
-        return None if _FOREIGN.match(scope) else _role_of_parent(attributes)
+        if _FOREIGN.match(scope) or "gen_ai.request.model" not in attributes:
+            return None
+        # The newest convention has no raw requests. Then the span is its last call, and its prompt contains the others.
+        return LLM if "gen_ai.provider.name" in attributes else WORKFLOW
     if "gen_ai.request.model" in attributes:
         kind = attributes.get("llm.request.type")
         if kind is None or not own:
@@ -48,13 +51,6 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
     if not own:
         return None
     return LLM if name == _RAW_NAME or any(_RAW.match(key) for key in attributes) else None
-
-
-def _role_of_parent(attributes: Mapping[str, Any]) -> str | None:
-    if "gen_ai.request.model" not in attributes:
-        return None
-    # The newest convention has no raw requests. Then the span is its last call, and its prompt contains the others.
-    return LLM if "gen_ai.provider.name" in attributes else WORKFLOW
 
 
 def read(record: SpanRecord, step: Step) -> None:

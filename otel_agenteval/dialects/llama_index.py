@@ -52,7 +52,7 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
     component, _, method = name.partition(".")
     kind = attributes.get("openinference.span.kind")
     if kind is not None:
-        return _role_beside(kind, component, method, attributes)
+        return _role_of_kind(kind, component, method, attributes)
     if scope.startswith("opentelemetry."):
         return _role_of_entity(component, method, attributes)
     if not scope.startswith("llamaindex."):
@@ -60,7 +60,7 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
     return _role_of_method(component, method, attributes)
 
 
-def _role_beside(kind: Any, component: str, method: str, attributes: Mapping[str, Any]) -> str | None:
+def _role_of_kind(kind: Any, component: str, method: str, attributes: Mapping[str, Any]) -> str | None:
     if method in _STEPS:
         return INNER
     if kind == "CHAIN":
@@ -88,11 +88,11 @@ def _role_of_entity(component: str, kind: str, attributes: Mapping[str, Any]) ->
         return None
     if kind == "workflow":
         return _role_of_run(component)
-    given = attributes.get("traceloop.entity.input")
+    raw_input = attributes.get("traceloop.entity.input")
     if component.endswith("Tool"):
         return TOOL if "traceloop.entity.output" in attributes else INNER
     if component.endswith("Retriever"):  # the public method has a query, the private one a bundle
-        return INNER if given.__class__ is str and '"query_bundle":' in given[:20] else RETRIEVAL
+        return INNER if raw_input.__class__ is str and '"query_bundle":' in raw_input[:20] else RETRIEVAL
     if "erank" in component:
         return RERANK
     return INNER if component in ("BaseWorkflowAgent", "AgentWorkflow") else None
@@ -224,12 +224,28 @@ def _read_tool(get: Any, step: Step) -> None:
 def _read_events(record: SpanRecord, step: Step) -> None:
     """Fill the facts of LlamaIndex's own events, flattened into attributes of span events."""
     for event in record.events:
-        reader = _EVENTS.get(event.name)
-        if reader is not None:
-            reader(event.attributes.get, step)
+        name, get = event.name, event.attributes.get
+        if name in ("LLMChatStartEvent", "LLMCompletionStartEvent"):
+            _read_chat_start(get, step)
+        elif name in ("LLMChatEndEvent", "LLMCompletionEndEvent"):
+            _read_chat_end(get, step)
+        elif name == "LLMPredictEndEvent":
+            step.output_messages = get("output")
+        elif name == "QueryStartEvent":
+            step.input_value = get("query") or get("query.query_str")
+        elif name == "QueryEndEvent":
+            step.final_result = as_text(get("response.response"))
+        elif name in ("RetrievalStartEvent", "RetrievalEndEvent"):
+            step.query = get("str_or_query_bundle.query_str") or get("str_or_query_bundle")
+            if get("nodes") is not None:
+                step.documents = documents(get("nodes"))
+        elif name == "workflow.output":
+            _read_output(get("output"), step)
+        elif name == "EmbeddingStartEvent":
+            step.model = as_text(get("model_dict.model_name"))
 
 
-def _chat_start(get: Any, step: Step) -> None:
+def _read_chat_start(get: Any, step: Step) -> None:
     step.input_messages = get("messages")
     if step.input_messages is None:
         step.input_messages = get("prompt")
@@ -237,7 +253,7 @@ def _chat_start(get: Any, step: Step) -> None:
     step.model = step.model or as_text(get("model_dict.model_name")) or as_text(get("model_dict.model"))
 
 
-def _chat_end(get: Any, step: Step) -> None:
+def _read_chat_end(get: Any, step: Step) -> None:
     if step.input_messages is None:
         step.input_messages = get("messages")
     blocks = get("response.message.blocks")
@@ -249,7 +265,9 @@ def _chat_end(get: Any, step: Step) -> None:
         step.output_messages = text
     step.model = as_text(get("response.raw.model")) or step.model
     step.response_id = as_text(get("response.raw.id"))
-    step.finish_reason = _finish_reason(get("response.raw.choices")) or as_text(get("response.raw.stop_reason"))
+    choices = get("response.raw.choices")
+    reason = _FINISH.search(choices) if choices.__class__ is str else None
+    step.finish_reason = reason[1] if reason is not None else as_text(get("response.raw.stop_reason"))
     for field, keys in _COUNTS:
         for key in keys:
             value = as_int(get(key))
@@ -271,43 +289,3 @@ _COUNTS = (
 
 
 _FINISH = re.compile(r'"finish_reason": ?"([a-z_]+)"')
-
-
-def _finish_reason(choices: Any) -> str | None:
-    found = _FINISH.search(choices) if choices.__class__ is str else None
-    return found[1] if found is not None else None
-
-
-def _predict_end(get: Any, step: Step) -> None:
-    step.output_messages = get("output")
-
-
-def _query_start(get: Any, step: Step) -> None:
-    step.input_value = get("query") or get("query.query_str")
-
-
-def _query_end(get: Any, step: Step) -> None:
-    step.final_result = as_text(get("response.response"))
-
-
-def _retrieval(get: Any, step: Step) -> None:
-    step.query = get("str_or_query_bundle.query_str") or get("str_or_query_bundle")
-    nodes = get("nodes")
-    if nodes is not None:
-        step.documents = documents(nodes)
-
-
-def _workflow_output(get: Any, step: Step) -> None:
-    _read_output(get("output"), step)
-
-
-def _embedding_start(get: Any, step: Step) -> None:
-    step.model = as_text(get("model_dict.model_name"))
-
-
-_EVENTS = {
-    "LLMChatStartEvent": _chat_start, "LLMCompletionStartEvent": _chat_start, "LLMChatEndEvent": _chat_end,
-    "LLMCompletionEndEvent": _chat_end, "LLMPredictEndEvent": _predict_end, "QueryStartEvent": _query_start,
-    "QueryEndEvent": _query_end, "RetrievalStartEvent": _retrieval, "RetrievalEndEvent": _retrieval,
-    "workflow.output": _workflow_output, "EmbeddingStartEvent": _embedding_start,
-}  # fmt: skip

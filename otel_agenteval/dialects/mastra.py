@@ -43,20 +43,20 @@ def read(record: SpanRecord, step: Step) -> None:
         step.conversation_id = as_text(get("gen_ai.conversation.id")) or _first(get, _CONVERSATION)
     if step.user_id is None:
         step.user_id = _first(get, ("userId", "user_id", "resourceId"))
-    given, gave = _content(get, kind, "input"), _content(get, kind, "output")
+    raw_input, raw_output = _content(get, kind, "input"), _content(get, kind, "output")
     role = step.role
     if role == LLM:
-        _read_call(record, kind, given, gave, step)
+        _read_call(record, kind, raw_input, raw_output, step)
     elif role == TOOL:
-        step.tool_arguments, step.tool_result = given, gave
+        step.tool_arguments, step.tool_result = raw_input, raw_output
         step.tool_failed = get("gen_ai.tool.success") is False
     elif role == AGENT:
         step.agent = as_text(get("gen_ai.agent.name")) or as_text(get("agent.id")) or record.name.removeprefix("agent.")
-        step.input_messages = given
-        if gave is not None:
-            step.output_messages = Later(_answer, gave)
+        step.input_messages = raw_input
+        if raw_output is not None:
+            step.output_messages = Later(_answer, raw_output)
     elif role == CHAIN:
-        step.input_value, step.output_value = given, gave
+        step.input_value, step.output_value = raw_input, raw_output
 
 
 def _first(get: Any, keys: tuple[str, ...]) -> str | None:
@@ -74,13 +74,13 @@ def _content(get: Any, kind: str, side: str) -> Any:
     return get(side) if value is None else value
 
 
-def _read_call(record: SpanRecord, kind: str, given: Any, gave: Any, step: Step) -> None:
+def _read_call(record: SpanRecord, kind: str, raw_input: Any, raw_output: Any, step: Step) -> None:
     get = record.attributes.get
     step.loop = kind == "model_generation"
-    if given is not None:
-        step.input_messages = Later(_asked, given)
-    if gave is not None:
-        step.output_messages = Later(_answer, gave)
+    if raw_input is not None:
+        step.input_messages = Later(_asked, raw_input)
+    if raw_output is not None:
+        step.output_messages = Later(_answer, raw_output)
     model = as_text(get("mastra.metadata.modelId")) or as_text(get("modelId"))
     if model is not None and step.model is None:
         step.model = model
@@ -137,6 +137,8 @@ def _answer(raw: Any) -> Any:
         if isinstance(call, Mapping):
             payload = call.get("payload")
             inner = payload if isinstance(payload, Mapping) else call
-            given = inner.get("args", inner.get("input"))
-            parts.append({"type": "tool_call", "id": inner.get("toolCallId"), "name": inner.get("toolName"), "arguments": given})
+            raw_input = inner.get("args", inner.get("input"))
+            parts.append(
+                {"type": "tool_call", "id": inner.get("toolCallId"), "name": inner.get("toolName"), "arguments": raw_input}
+            )
     return {"role": "assistant", "parts": parts}

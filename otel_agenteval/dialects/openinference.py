@@ -56,7 +56,9 @@ def read(record: SpanRecord, step: Step) -> None:
     if step.user_id is None:
         step.user_id = as_text(get("user.id"))
     if step.agent is None:
-        step.agent = as_text(get("agent.name")) or as_text(get("gen_ai.agent.name")) or _unwritten_agent(record, role)
+        step.agent = as_text(get("agent.name")) or as_text(get("gen_ai.agent.name"))
+        if step.agent is None and role in (AGENT, LLM, TOOL):
+            step.agent = _langgraph_agent(get) or (_agent_in(record.name) if role == AGENT else None)
     if step.input_value is None:
         step.input_value = get("input.value")
     if step.output_value is None:
@@ -73,16 +75,7 @@ def read(record: SpanRecord, step: Step) -> None:
         step.model = as_text(get("embedding.model_name"))
 
 
-def _unwritten_agent(record: SpanRecord, role: str | None) -> str | None:
-    if role == AGENT:
-        return _agent_name(record.attributes.get, record.name)
-    return _langgraph_agent(record.attributes.get) if role in (LLM, TOOL) else None
-
-
-def _agent_name(get: Any, span_name: str) -> str | None:
-    name = _langgraph_agent(get)
-    if name is not None:
-        return name
+def _agent_in(span_name: str) -> str | None:
     if span_name.endswith("Agent.run") or span_name.startswith("ai."):  # a class and its method, or an operation of the AI SDK
         return None
     return span_name.removeprefix("invoke_agent ").removesuffix(".run") or None
@@ -108,7 +101,10 @@ def _read_llm(attributes: dict[str, Any], step: Step) -> None:
                 if (text := as_text(get(key)))
             ),
             None,
-        ) or _model_in(get("llm.invocation_parameters"))
+        )
+        parameters = get("llm.invocation_parameters")
+        if step.model is None and parameters.__class__ is str and '"model"' in parameters:
+            step.model = as_text(object_in(parameters).get("model"))
     if step.provider is None:
         step.provider = as_text(get("llm.provider")) or as_text(get("llm.system"))
     for field, key in _COUNTS:
@@ -146,10 +142,6 @@ _OBJECTS = re.compile(r"[A-Z]\w*\(\w+=")
 """Start of the ``repr`` of a streamed run's objects."""
 
 
-def _model_in(parameters: Any) -> str | None:
-    return as_text(object_in(parameters).get("model")) if parameters.__class__ is str and '"model"' in parameters else None
-
-
 _COUNTS = (
     ("input_tokens", "llm.token_count.prompt"),
     ("output_tokens", "llm.token_count.completion"),
@@ -173,9 +165,9 @@ def _read_request(attributes: dict[str, Any], step: Step) -> None:
 
 
 def _sent(attributes: dict[str, Any]) -> list[Any]:
-    given = messages_of(attributes, "llm.input_messages.")
+    raw_input = messages_of(attributes, "llm.input_messages.")
     sent, cut = jsonio.loads_or_text(attributes["input.value"])
-    return given if cut or not isinstance(sent, list) else [*(one for one in given if one.get("role") == "system"), *sent]
+    return raw_input if cut or not isinstance(sent, list) else [*(one for one in raw_input if one.get("role") == "system"), *sent]
 
 
 def _read_tool(record: SpanRecord, step: Step) -> None:
@@ -254,17 +246,13 @@ def _add_media(messages: list[dict[str, Any]], request: Any) -> None:
     )
     users = [one for one in (held[0] if held else ()) if isinstance(one, dict) and one.get("role") == "user"]
     asked = [one for one in messages if one.get("role") == "user"]
-    for written, sent in zip(reversed(asked), reversed(users), strict=False):
+    for message, sent in zip(reversed(asked), reversed(users), strict=False):
         parts = sent.get("content") or sent.get("parts")
         more = [part for part in parts if isinstance(part, dict) and _is_other_media(part)] if isinstance(parts, list) else []
         if more:
-            written["content"] = [*(part for part in _parts(written.get("content")) if not _is_other_media(part)), *more]
-
-
-def _parts(content: Any) -> list[Any]:
-    if isinstance(content, list):
-        return content
-    return [{"type": "text", "text": content}] if content else []
+            content = message.get("content")
+            texts = [{"type": "text", "text": content}] if content and not isinstance(content, list) else content or []
+            message["content"] = [*(part for part in texts if not _is_other_media(part)), *more]
 
 
 def _is_other_media(part: Mapping[str, Any]) -> bool:

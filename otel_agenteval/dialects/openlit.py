@@ -49,9 +49,9 @@ def read(record: SpanRecord, step: Step) -> None:
         step.function = True
     if "function.args" in attributes:
         step.input_messages = Later(_call, (get("function.args"), get("function.kwargs")))
-        gave = get("gen_ai.output.messages")
-        gave = get("gen_ai.completion") if gave is None else gave
-        step.output_messages = None if gave == "None" else gave
+        raw_output = get("gen_ai.output.messages")
+        raw_output = get("gen_ai.completion") if raw_output is None else raw_output
+        step.output_messages = None if raw_output == "None" else raw_output
         if step.output_messages is None:
             step.output_messages = []
     elif role == LLM:
@@ -69,8 +69,8 @@ def read(record: SpanRecord, step: Step) -> None:
         step.agent = ""  # a node, although the convention's attributes name an agent
 
 
-def _call(given: tuple[Any, Any]) -> Any:
-    args, kwargs = (python_value(value) if isinstance(value, str) else value for value in given)
+def _call(raw_input: tuple[Any, Any]) -> Any:
+    args, kwargs = (python_value(value) if isinstance(value, str) else value for value in raw_input)
     return {"args": args if isinstance(args, list) else [], "kwargs": kwargs if isinstance(kwargs, Mapping) else {}}
 
 
@@ -113,8 +113,8 @@ def _prompt(raw: Any) -> Any:
     return [{"role": role, "content": text.removesuffix("\n")} for role, text in zip(parts[::2], parts[1::2], strict=True)]
 
 
-def _answer(given: tuple[Any, Any]) -> Any:
-    text, calls = given
+def _answer(raw_input: tuple[Any, Any]) -> Any:
+    text, calls = raw_input
     found = opened(calls) if isinstance(calls, str) and calls != "None" else calls
     found = [found] if isinstance(found, Mapping) else found
     content = None if text in ("", "None", None) and found else text

@@ -303,18 +303,18 @@ def _read_details(part: Any, step: Step, counted: list[tuple[int | None, int | N
 
 def _read_both(body: Mapping[str, Any], step: Step) -> None:
     """Fill messages from a log record with all messages of a span, as AWS's distribution writes it for any instrumentation."""
-    given, made = (_messages_of(body.get(name), role) for name, role in (("input", "user"), ("output", "assistant")))
+    inputs, outputs = (_messages_of(body.get(name), role) for name, role in (("input", "user"), ("output", "assistant")))
     if step.role == TOOL:
-        step.tool_arguments = given[-1]["content"] if given and step.tool_arguments is None else step.tool_arguments
-        step.tool_result = made[-1]["content"] if made and step.tool_result is None else step.tool_result
+        step.tool_arguments = inputs[-1]["content"] if inputs and step.tool_arguments is None else step.tool_arguments
+        step.tool_result = outputs[-1]["content"] if outputs and step.tool_result is None else step.tool_result
         return
     if step.role != LLM:
-        given, made = ([] if _is_call_of_function(side) else side for side in (given, made))
-    if given and step.input_messages is None:
-        step.input_messages = given
-    if made and step.output_messages is None:
-        step.output_messages = made
-        step.finish_reason = step.finish_reason or as_text(made[-1].get("finish_reason"))
+        inputs, outputs = ([] if _is_call_of_function(side) else side for side in (inputs, outputs))
+    if inputs and step.input_messages is None:
+        step.input_messages = inputs
+    if outputs and step.output_messages is None:
+        step.output_messages = outputs
+        step.finish_reason = step.finish_reason or as_text(outputs[-1].get("finish_reason"))
 
 
 def _messages_of(side: Any, role: str) -> list[dict[str, Any]]:

@@ -124,18 +124,20 @@ def calls_in_code(code: Any, parameters: Mapping[str, Sequence[str]]) -> list[To
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in parameters
     ]
     calls.sort(key=lambda call: (call.end_lineno or 0, call.end_col_offset or 0))
-    return [ToolRequest(None, call.func.id, _given(call, parameters)) for call in calls if isinstance(call.func, ast.Name)]
+    return [
+        ToolRequest(None, call.func.id, _literal_arguments(call, parameters)) for call in calls if isinstance(call.func, ast.Name)
+    ]
 
 
-def _given(call: ast.Call, parameters: Mapping[str, Sequence[str]]) -> dict[str, Any] | None:
+def _literal_arguments(call: ast.Call, parameters: Mapping[str, Sequence[str]]) -> dict[str, Any] | None:
     """Return a call's arguments if all are literals. Computed values are unknown, so the result is None."""
     names = parameters[call.func.id] if isinstance(call.func, ast.Name) else ()
-    given = {
+    arguments = {
         **dict(zip(names, call.args, strict=False)),
         **{word.arg: word.value for word in call.keywords if word.arg is not None},
     }
     try:
-        return {name: python_text.literal(value) for name, value in given.items()}
+        return {name: python_text.literal(value) for name, value in arguments.items()}
     except ValueError:
         return None
 

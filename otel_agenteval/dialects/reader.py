@@ -45,17 +45,16 @@ from . import (
     otel_genai,
     semantic_kernel,
     spring_ai,
-    traceai,
     traceloop_js,
     vercel,
     voltagent,
 )
-from .attributes import as_text, refusals
+from .attributes import as_int, as_text, refusals
 from .generic import keys, reading, traces
-from .generic.caches import CacheNames, cache_names, correct_counts
 from .generic.facts import Facts, NamePlace, places_of
 from .generic.kinds import agent_in, role_of_kind
 from .generic.logged import LoggedCall, facts_with, is_call
+from .generic.words import words_of
 from .otel_genai import OPERATIONS
 from .step import AGENT, CHAIN, LLM, NO_FAILURES, TOOL, UNKNOWN, Step, limit
 
@@ -76,7 +75,7 @@ class Dialect(Protocol):
 
 
 DIALECTS: tuple[Dialect, ...] = (
-    crewai, llama_index, dspy, haystack, spring_ai, mastra, langchain_js, voltagent, vercel, traceai, traceloop_js,
+    crewai, llama_index, dspy, haystack, spring_ai, mastra, langchain_js, voltagent, vercel, traceloop_js,
     google_genai, beeai, openinference, braintrust, logfire, logfire_agents, mcp, claude_code, langsmith, agentops,
     langtrace, openlit, ag2, litellm, autogen, openllmetry, otel_genai, agent_framework, adk, koog, semantic_kernel,
 )  # fmt: skip
@@ -88,7 +87,7 @@ ROLE_KEYS = frozenset[str]().union(*(dialect.MARKS for dialect in DIALECTS))
 _OTHER_KEYS = ROLE_KEYS - otel_genai.MARKS
 _EVERYBODYS = otel_genai.MARKS | {
     "llm.request.type", "llm.usage.total_tokens", "gen_ai.prompt.0.role", "gen_ai.prompt.0.content", "gen_ai.completion.0.role",
-    "gen_ai.completion.0.content", "gen_ai.span.kind",
+    "gen_ai.completion.0.content",
     "traceloop.association.properties.session_id", "traceloop.association.properties.thread_id",
     "traceloop.association.properties.conversation_id", "traceloop.association.properties.user_id",
 }  # fmt: skip
@@ -265,7 +264,12 @@ def understood(record: SpanRecord) -> Understood:
         if not found.named:
             if scope != SCOPE and not _is_complete(record, found):
                 infer(record)
-        elif found.role == UNKNOWN and not keys.is_plain(attributes) and _has_no_role(record, shape.dialects):
+        elif (
+            found.role == UNKNOWN
+            and not keys.is_plain(attributes)
+            # no dialect has a role for it, not even "unknown" as Logfire's span of a streamed request
+            and all(dialect.role_of(attributes, scope, record.name) is None for dialect in shape.dialects)
+        ):
             infer(record)  # the scope is known, but not this span's format
     return found
 
@@ -287,11 +291,6 @@ def _is_complete(record: SpanRecord, about: Understood) -> bool:
         return False
     whole = otel_genai.EVENTS
     return all(part.name in whole for parts in (record.events, record.logs) if parts for part in parts)
-
-
-def _has_no_role(record: SpanRecord, dialects: tuple[Dialect, ...]) -> bool:
-    """Return True if no dialect has a role for a span, not even ``unknown`` as Logfire's span of a streamed request."""
-    return all(dialect.role_of(record.attributes, record.scope, record.name) is None for dialect in dialects)
 
 
 def infer(record: SpanRecord) -> None:
@@ -501,3 +500,51 @@ def review_roles(records: Collection[SpanRecord]) -> None:
             inferred = True
     if inferred:
         traces.review_roles(list(records), infer)
+
+
+# --- tokens that a model call read from a cache or wrote to it, and tokens of its reasoning
+
+_NO_TOTAL = frozenset(("cost", "aggregated"))
+
+
+class CacheNames(NamedTuple):
+    """Names of the attributes with totals and with counts that concern a cache, in any convention's spelling."""
+
+    read: tuple[str, ...]
+    written: tuple[str, ...]
+    total: tuple[str, ...]
+
+
+def cache_names(names: Iterable[str]) -> CacheNames:
+    read: list[str] = []
+    written: list[str] = []
+    total: list[str] = []
+    for name in names:
+        words = set(words_of(name))
+        if words.isdisjoint(("token", "tokens", "usage")) or words & {"non", "no", "uncached", "audio"}:
+            continue
+        if not words.isdisjoint(("cache", "cached")):
+            (read if words.isdisjoint(("write", "creation")) else written).append(name)
+        elif "total" in words and words.isdisjoint(_NO_TOTAL):
+            total.append(name)
+    return CacheNames(tuple(read), tuple(written), tuple(total))
+
+
+def correct_counts(attributes: Mapping[str, Any], names: CacheNames, step: Step) -> None:
+    """Fill cache tokens. Add them to the input, and reasoning to the output, if these exclude them. That is the case if the stated
+    total contains both, or if a cache has more tokens than the input.
+    """
+    if step.cached_tokens is None:
+        step.cached_tokens = _largest(attributes, names.read)
+    step.cache_write_tokens = _largest(attributes, names.written) or step.cache_write_tokens
+    inputs, outputs, reasoning = step.input_tokens, step.output_tokens or 0, step.reasoning_tokens or 0
+    cached = (step.cached_tokens or 0) + (step.cache_write_tokens or 0)
+    total = _largest(attributes, names.total) or 0
+    if inputs is not None and cached and (cached > inputs or total - inputs - cached in (outputs, outputs + reasoning)):
+        inputs = step.input_tokens = inputs + cached
+    if reasoning and total == (inputs or 0) + outputs + reasoning:
+        step.output_tokens = outputs + reasoning
+
+
+def _largest(attributes: Mapping[str, Any], names: Iterable[str]) -> int | None:
+    return max((count for name in names if (count := as_int(attributes[name])) is not None), default=None)

@@ -29,10 +29,10 @@ def read(record: SpanRecord, step: Step) -> None:
     response = get("gen_ai.response.id")
     if step.role != LLM or (response.__class__ is str and not response.startswith("resp_")):
         return
-    given, made = get("gen_ai.input.messages"), get("gen_ai.output.messages")
-    if given.__class__ is str and '"content":"[{' in given:
-        step.input_messages = Later(_opened, given)
-    if made.__class__ is str and _NO_TEXT in made:
+    raw_input, raw_output = get("gen_ai.input.messages"), get("gen_ai.output.messages")
+    if raw_input.__class__ is str and '"content":"[{' in raw_input:
+        step.input_messages = Later(_opened, raw_input)
+    if raw_output.__class__ is str and _NO_TEXT in raw_output:
         step.output_messages = []
         step.finish_reason = "tool_call"
 

@@ -37,11 +37,11 @@ def read(record: SpanRecord, step: Step) -> None:
     step.framework = "voltagent"
     if step.conversation_id is None:
         step.conversation_id = as_text(get("conversation.id")) or as_text(get("voltagent.conversation_id"))
-    role, given, gave = step.role, get("input"), get("output")
+    role, raw_input, raw_output = step.role, get("input"), get("output")
     if role == AGENT:
         # Spans below a sub-agent have its names, and also its parent agent's.
         step.agent = as_text(get("subagent.name")) or as_text(get("entity.name"))
-        step.input_messages, step.output_value, step.system = given, gave, get("agent.instructions")
+        step.input_messages, step.output_value, step.system = raw_input, raw_output, get("agent.instructions")
         step.input_tokens, step.output_tokens = as_int(get("usage.prompt_tokens")), as_int(get("usage.completion_tokens"))
         step.reasoning_tokens = as_int(get("usage.reasoning_tokens"))
         step.loop = True
@@ -52,12 +52,12 @@ def read(record: SpanRecord, step: Step) -> None:
         step.finish_reason = as_text(get("llm.finish_reason"))
     elif role == TOOL:
         step.tool_name = as_text(get("tool.name")) or record.name.removeprefix("tool.execution:")
-        step.tool_call_id, step.tool_arguments, step.tool_result = as_text(get("tool.call.id")), given, gave
+        step.tool_call_id, step.tool_arguments, step.tool_result = as_text(get("tool.call.id")), raw_input, raw_output
     elif role == RETRIEVAL:
-        step.query = given
-        step.documents = _documents(gave)
+        step.query = raw_input
+        step.documents = _documents(raw_output)
     elif role == CHAIN:
-        step.input_value, step.output_value = given, gave
+        step.input_value, step.output_value = raw_input, raw_output
 
 
 def _documents(raw: Any) -> list[Document] | None:

@@ -17,7 +17,7 @@ from ..core.telemetry import Telemetry
 from ..core.tenancy import tenant_of, trace_id_of, turn_id_in
 from ..evaluation.scored_turn import ScoredTurn
 from ..turns.composer import Composer
-from ..turns.reading.feedback import feedback_in
+from ..turns.reading.app_events import feedback_in
 from ..turns.roots import SpanGroup
 from .recent_turns import RecentTurn, RecentTurns, unknown_turn
 

@@ -9,7 +9,7 @@ from ..config.root import Config
 from ..core.errors import Faults
 from ..evaluation.selection import select_conversation_metrics, select_metrics
 from ..metrics.bound_metric import BoundMetric
-from ..turns.recorded_conversations import looks_back
+from ..turns.conversations import looks_back
 
 
 class Selected(NamedTuple):

@@ -16,7 +16,7 @@ from ..evaluation.redaction import Redactor
 from ..evaluation.references import ReferenceSources
 from ..metrics.bound_metric import BoundMetric
 from ..metrics.evaluation_context import evaluating
-from ..turns.recorded_conversations import RecordedConversations, looks_back, of_conversations
+from ..turns.conversations import RecordedConversations, looks_back, of_conversations
 from .case_script import Call, CaseScript, Simulate
 
 if TYPE_CHECKING:

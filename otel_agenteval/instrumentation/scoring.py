@@ -20,7 +20,7 @@ from ..evaluation.selection import allow_media, named, select_metrics, told_apar
 from ..metrics.bound_metric import BoundMetric, get_metric
 from ..metrics.registry import metric_of
 from ..report.frames import ScoredTurns
-from ..turns.recorded_conversations import RecordedConversations, looks_back
+from ..turns.conversations import RecordedConversations, looks_back
 
 if TYPE_CHECKING:
     from ..metrics.registry import Asks, Embeds

@@ -18,7 +18,7 @@ from ..statistics.calibration import Confusion, Threshold, fit_threshold, interv
 from ..statistics.intervals import Interval, difference_interval
 from ..statistics.tests import permutation
 from ..statistics.weighted import Estimate
-from ..turns.reading.feedback import feedback_in
+from ..turns.reading.app_events import feedback_in
 from ..turns.recordings import Reading, read_items, to_stderr, wholes_of
 from .formatting import number, percent
 from .render import Document, Table

@@ -19,8 +19,7 @@ from google.protobuf.message import DecodeError
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 
 from .otlp import _finite, _proto_value
-from .schemas import MESSAGES
-from .utf8 import mended
+from .schemas import MESSAGES, mended
 from .wire import Unread
 
 _SHORT = 80

@@ -1,13 +1,22 @@
 """Minimal protobuf schemas of OTLP. Protobuf skips fields that they don't name.
 
-Fields that are needed later or never are bytes. :mod:`.pairs` parses attributes on first use.
+Fields that are needed later or never are bytes. :mod:`.pairs` parses attributes on first use. :func:`mended` repairs messages
+with texts that aren't UTF-8, which protobuf rejects as a whole.
 """
 
 from __future__ import annotations
 
-from typing import Any, cast
+from functools import cache
+from typing import Any, Literal, cast
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf.message import DecodeError
+from opentelemetry.proto.common.v1 import common_pb2
+from opentelemetry.proto.logs.v1 import logs_pb2
+from opentelemetry.proto.resource.v1 import resource_pb2
+from opentelemetry.proto.trace.v1 import trace_pb2
+
+from ..core.wellformed import decoded
 
 _FIELD = descriptor_pb2.FieldDescriptorProto
 _TYPES = {
@@ -65,3 +74,43 @@ def _messages() -> dict[str, Any]:
 
 
 MESSAGES = _messages()
+
+
+# --- texts that aren't UTF-8
+
+Kind = Literal["trace.v1.Span", "resource.v1.Resource", "logs.v1.LogRecord", "common.v1.AnyValue"]
+
+
+@cache
+def _pool() -> descriptor_pool.DescriptorPool:
+    """Return OTLP's messages in protobuf's older syntax, which doesn't validate texts."""
+    pool = descriptor_pool.DescriptorPool()
+    for module in (common_pb2, resource_pb2, trace_pb2, logs_pb2):
+        file = descriptor_pb2.FileDescriptorProto()
+        module.DESCRIPTOR.CopyToProto(file)
+        file.syntax = "proto2"
+        pool.Add(file)
+    return pool
+
+
+def mended(raw: bytes, kind: Kind) -> bytes | None:
+    """Return a message whose invalid bytes are U+FFFD, or None if its texts aren't the problem."""
+    read = message_factory.GetMessageClass(_pool().FindMessageTypeByName(f"opentelemetry.proto.{kind}")).FromString
+    try:
+        found: bytes = _mend(read(raw)).SerializeToString()
+    except (DecodeError, RecursionError):
+        return None
+    return found
+
+
+def _mend(message: Any) -> Any:
+    for field, value in message.ListFields():
+        if field.type == field.TYPE_MESSAGE:
+            for inner in value if field.is_repeated else (value,):
+                _mend(inner)
+        elif field.type == field.TYPE_STRING:
+            if field.is_repeated:
+                value[:] = [decoded(text) if isinstance(text, bytes) else text for text in value]
+            elif isinstance(value, bytes):
+                setattr(message, field.name, decoded(value))
+    return message

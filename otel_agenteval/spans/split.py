@@ -21,8 +21,7 @@ from ..core.wellformed import bounded_name
 from .otlp import HAS_IS_REMOTE, IS_REMOTE, SERVER, OtlpLog, _log_from_proto
 from .pairs import attributes_of, pairs_of, read_all, value_of
 from .record import LAST_NS, MAX_VALUE_CHARS, UNSET, SpanEvent, SpanRecord, cut_long_values, time_of
-from .schemas import MESSAGES
-from .utf8 import Kind, mended
+from .schemas import MESSAGES, Kind, mended
 from .wire import OVERHEAD, LazyAttributes, Origin, Part, Vocabulary, WireSpan
 
 _number = int.from_bytes

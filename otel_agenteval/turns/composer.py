@@ -24,9 +24,9 @@ from ..evaluation.scored_turn import Root, ScoredTurn
 from ..spans.record import MAX_VALUE_CHARS, LogPart, SpanRecord, clean, cleaned, cut_long_values, join_logs
 from ..spans.sdk import from_sdk, start_of
 from ..spans.wire import LazyAttributes, WireSpan
-from .duplicates import Duplicates, calls_of, is_hollow, is_lost_call, join_duplicates, together
+from .duplicates import Duplicates, calls_of, has_no_steps, is_lost_call, join_duplicates, together
 from .logged import calls_of_turn
-from .lost_tools import LostTools, alone_in, is_tool_alone
+from .lost_tools import LostTools, is_tool_alone, lone_tool_in
 from .readings import Readings
 from .revisions import Earlier, Revisions, stands_alone
 from .roots import SpanGroup, split
@@ -85,7 +85,7 @@ class Composer:
         self._tenant_labels: Mapping[str, Mapping[str, str]] = {}
         self._now = now
         self._holding = threading.Lock()
-        self._lost = LostTools(patience, lambda time_ns: _begun(open_spans(), time_ns))
+        self._lost_tools = LostTools(patience, lambda time_ns: _spans_before(open_spans(), time_ns))
         self._patience = patience
         self._calls: dict[int, tuple[float, list[SpanGroup]]] = {}
         """Model calls in traces of their own that wait for the end of the only run, by its trace."""
@@ -104,18 +104,18 @@ class Composer:
             with self._holding:
                 now = self._now()
                 if is_tool_alone(group):
-                    self._count_lost(self._lost.add(group, now))
+                    self._count_lost_tools(self._lost_tools.add(group, now))
                 elif closed.beside is not None and self._patience > 0 and is_lost_call(group):
                     self._calls.setdefault(closed.beside, (now, []))[1].append(group)
                 else:
-                    found += self._added(group, now)
+                    found += self._add(group, now)
         return found
 
-    def _added(self, group: SpanGroup, now: float) -> list[SpanGroup]:
+    def _add(self, group: SpanGroup, now: float) -> list[SpanGroup]:
         _, waiting = self._calls.pop(group.root.trace_id, (0.0, []))
-        mine = calls_of(group, waiting, beside=False) if waiting and is_hollow(group) else []
-        parts = [together([group, *mine]) if mine else group, *(call for call in waiting if call not in mine)]
-        return [self._lost.joined(whole) for part in parts for whole in self._parts.add(part, now)]
+        own_calls = calls_of(group, waiting, beside=False) if waiting and has_no_steps(group) else []
+        parts = [together([group, *own_calls]) if own_calls else group, *(call for call in waiting if call not in own_calls)]
+        return [self._lost_tools.joined(whole) for part in parts for whole in self._parts.add(part, now)]
 
     def _groups(self, closed: Closed) -> list[SpanGroup]:
         records, loose = self._records(closed)
@@ -125,15 +125,15 @@ class Composer:
         groups = self._groups_in_trace(closed, records, loose)
         whole = not closed.remainder and not closed.continued  # otherwise, the trace gave a turn before
         if not groups and whole:
-            groups = alone_in(records)
+            groups = lone_tool_in(records)
         if closed.references and groups and groups[0].root.references is None:
             groups[0].root.references = closed.references
         self._account(groups, records, pending, "not_in_a_turn")
         if not groups and records:
             if whole:
                 self.readings.note_unread(unread_trace(records))
-            self._revisions.keep_unmatched(closed.trace_id, records, closed.size)
-        ancestor = _so_far(closed.ancestor) if closed.ancestor is not None and groups else None
+            self._revisions.remember_unmatched(closed.trace_id, records, closed.size)
+        ancestor = _record_of_open(closed.ancestor) if closed.ancestor is not None and groups else None
         found = []
         for group in groups:
             # If span starts were seen, the assembler decides what is missing. A parent that it never saw was dropped by a sampler.
@@ -194,19 +194,19 @@ class Composer:
 
     @property
     def waiting(self) -> int:
-        return len(self._parts) + len(self._lost) + sum(len(calls) for _, calls in self._calls.values())
+        return len(self._parts) + len(self._lost_tools) + sum(len(calls) for _, calls in self._calls.values())
 
     def waiting_traces(self) -> set[int]:
         with self._holding:
-            return self._parts.traces() | self._lost.traces()
+            return self._parts.traces() | self._lost_tools.traces()
 
     def due(self) -> list[SpanGroup]:
         """Return turns whose continuation didn't arrive in time. They are evaluated as they are."""
         with self._holding:
             now = self._now()
             late = [call for since, calls in self._overdue(now - self._patience) for call in calls]
-            added = [whole for call in late for whole in self._added(call, now)]
-            return [*added, *map(self._lost.joined, self._parts.due(now)), *self._found(now)]
+            added = [whole for call in late for whole in self._add(call, now)]
+            return [*added, *map(self._lost_tools.joined, self._parts.due(now)), *self._due_tools(now)]
 
     def _overdue(self, until: float) -> list[tuple[float, list[SpanGroup]]]:
         return [self._calls.pop(run) for run, (since, _) in [*self._calls.items()] if since <= until]
@@ -215,16 +215,16 @@ class Composer:
         with self._holding:
             now = self._now()
             left = [call for _, calls in self._overdue(math.inf) for call in calls]
-            added = [whole for call in left for whole in self._added(call, now)]
-            return [*added, *map(self._lost.joined, self._parts.release_all(now)), *self._found(now, everything=True)]
+            added = [whole for call in left for whole in self._add(call, now)]
+            return [*added, *map(self._lost_tools.joined, self._parts.release_all(now)), *self._due_tools(now, everything=True)]
 
-    def _found(self, now: float, *, everything: bool = False) -> list[SpanGroup]:
+    def _due_tools(self, now: float, *, everything: bool = False) -> list[SpanGroup]:
         """Return turns with tools that arrived after them, and count tools that belong to no turn."""
-        found = [*self._lost.due(now, everything=everything)] if self._lost else []
-        self._count_lost(group for group, is_turn in found if not is_turn)
+        found = [*self._lost_tools.due(now, everything=everything)] if self._lost_tools else []
+        self._count_lost_tools(group for group, is_turn in found if not is_turn)
         return [group for group, is_turn in found if is_turn]
 
-    def _count_lost(self, tools: Iterable[SpanGroup]) -> None:
+    def _count_lost_tools(self, tools: Iterable[SpanGroup]) -> None:
         for tool in tools:
             self.readings.note_unread(unread_trace(tool.members))
             count_group(tool, "not_in_a_turn")
@@ -249,7 +249,7 @@ class Composer:
         """Count an evaluated turn and its spans, and remember it so that late spans can revise it."""
         turn = scored.turn
         self.readings.note(turn, reader_of(group))
-        self._revisions.keep(group, Earlier(turn.turn_id, turn.revision, scored.first_id, tuple(scored.absorbs)))
+        self._revisions.remember(group, Earlier(turn.turn_id, turn.revision, scored.first_id, tuple(scored.absorbs)))
         count_group(group, SCORED)
 
     def turn_of(self, trace_id: int, span_id: int) -> str | None:
@@ -294,7 +294,7 @@ class Composer:
     def forget_traces(self, trace_ids: set[int]) -> None:
         """Drop the waiting parts and revisable turns of traces that another process evaluates."""
         with self._holding:
-            for group in (*self._parts.forget_traces(trace_ids), *self._lost.forget_traces(trace_ids)):
+            for group in (*self._parts.forget_traces(trace_ids), *self._lost_tools.forget_traces(trace_ids)):
                 count_group(group, "moved")
         self._revisions.forget_traces(trace_ids)
 
@@ -302,7 +302,7 @@ class Composer:
         """Drop the parent's turns and counts, and create new locks."""
         self._holding = threading.Lock()
         self._parts.forget()
-        self._lost.forget()
+        self._lost_tools.forget()
         self._calls.clear()
         self._revisions.forget()
         self.spans.reset()
@@ -327,17 +327,17 @@ def _known_roots(closed: Closed) -> frozenset[int]:
     return frozenset((closed.root.context.span_id,)) if closed.cut_off else frozenset()
 
 
-def _begun(traces: Iterable[Iterable[Any]], before_ns: int) -> Iterator[SpanRecord]:
+def _spans_before(traces: Iterable[Iterable[Any]], before_ns: int) -> Iterator[SpanRecord]:
     """Yield a span of each trace that has one from before a time."""
     for spans in traces:
         for span in spans:
-            record = record_of(span) if span.__class__ in (SpanRecord, WireSpan) or span.end_time else _so_far(span)
+            record = record_of(span) if span.__class__ in (SpanRecord, WireSpan) or span.end_time else _record_of_open(span)
             if record.start_ns < before_ns:
                 yield record
                 break
 
 
-def _so_far(span: Any) -> SpanRecord:
+def _record_of_open(span: Any) -> SpanRecord:
     """Return a record of an application's span. The span may be open, so its attributes are copied."""
     trace_id, span_id, parent_id, scope, attributes = start_of(span)
     record = SpanRecord(span.name, trace_id, span_id, parent_id, attributes=dict(attributes), scope=scope, resource=span.resource)

@@ -65,7 +65,7 @@ def join_duplicates(groups: list[SpanGroup]) -> list[SpanGroup]:
 def _with_calls(groups: list[SpanGroup]) -> list[SpanGroup]:
     """Join runs without steps with the calls of their processes that are in other traces, because the context was lost."""
     runs: dict[Hashable, list[SpanGroup]] = {}
-    for group in filter(is_hollow, sorted(groups, key=order)):
+    for group in filter(has_no_steps, sorted(groups, key=order)):
         runs.setdefault(process_of(group.root), []).append(group)
     if not runs:
         return groups
@@ -84,10 +84,10 @@ def _with_calls(groups: list[SpanGroup]) -> list[SpanGroup]:
                 _start(other) < run.root.end_ns for other in of_process[place + 1 : place + 2]
             )
             latest = max(latest, run.root.end_ns)
-            mine = calls_of(run, [call for call in during if id(call) not in taken], beside=beside)
-            if mine:
-                taken.update(map(id, mine))
-                found[id(run)] = together([run, *mine])
+            own_calls = calls_of(run, [call for call in during if id(call) not in taken], beside=beside)
+            if own_calls:
+                taken.update(map(id, own_calls))
+                found[id(run)] = together([run, *own_calls])
     return [group for key, group in found.items() if key not in taken]
 
 
@@ -100,10 +100,12 @@ def _with_delegates(groups: list[SpanGroup]) -> list[SpanGroup]:
     found: dict[Hashable, list[SpanGroup]] = {}
     for group in sorted(groups, key=_end):  # inner runs first
         ended = found.setdefault(process_of(group.root), [])
-        mine = delegates_of(group, ended[max(bisect_left(ended, group.root.start_ns, key=_end), len(ended) - _MOST_DELEGATES) :])
-        if mine:
-            ended[:] = [one for one in ended if one not in mine]
-        ended.append(together([group, *mine]) if mine else group)
+        own_calls = delegates_of(
+            group, ended[max(bisect_left(ended, group.root.start_ns, key=_end), len(ended) - _MOST_DELEGATES) :]
+        )
+        if own_calls:
+            ended[:] = [one for one in ended if one not in own_calls]
+        ended.append(together([group, *own_calls]) if own_calls else group)
     return [group for ended in found.values() for group in ended]
 
 
@@ -145,14 +147,20 @@ def _begins_a_run(group: SpanGroup) -> bool:
     return not prompt or prompt[-1].role in ("system", "user")
 
 
-def is_hollow(group: SpanGroup) -> bool:
+def has_no_steps(group: SpanGroup) -> bool:
     """Return True for a run without its own model call or tool."""
     return steps_of(group).root.role in (AGENT, WORKFLOW) and not any(role_in(one) in (LLM, TOOL) for one in group.members)
 
 
 def calls_of(run: SpanGroup, calls: Iterable[SpanGroup], *, beside: bool) -> list[SpanGroup]:
     """Return the calls of a run without steps by its texts, if any are known. With a run ``beside`` it, one without texts at most."""
-    found = [(call, agrees) for call in calls if _is_during(call.root, run.root) and (agrees := _agrees(run, call)) is not False]
+    found = [
+        (call, agrees)
+        for call in calls
+        if run.root.start_ns <= call.root.start_ns
+        and call.root.end_ns <= run.root.end_ns
+        and (agrees := _agrees(run, call)) is not False
+    ]
     if not beside:
         return [call for call, _ in found]
     turn = steps_of(run)  # the call of another run must not get this one's user
@@ -171,18 +179,14 @@ def process_of(record: SpanRecord) -> Hashable:
     return number_in(record.trace_id), str(get("service.name")), str(get("service.instance.id")), str(get("process.pid"))
 
 
-def _is_during(inner: SpanRecord, outer: SpanRecord) -> bool:
-    return outer.start_ns <= inner.start_ns and inner.end_ns <= outer.end_ns
-
-
 def _overlap(one: _Recording, other: SpanRecord) -> bool:
     return one.start_ns < other.end_ns and other.start_ns < one.end_ns
 
 
 def _agrees(run: SpanGroup, call: SpanGroup) -> bool | None:
     """Return True if a run and a call have the same question or answer, and None if neither is known of both."""
-    mine, its = reader_of(run), reader_of(call)
-    pairs = ((mine.input(), its.input()), (mine.output(), its.output()))
+    own_calls, its = reader_of(run), reader_of(call)
+    pairs = ((own_calls.input(), its.input()), (own_calls.output(), its.output()))
     same = [one.strip() == other.strip() for one, other in pairs if one is not None and other is not None]
     return any(same) if same else None
 
@@ -250,7 +254,7 @@ class _Recording:
         self.group = weakref.ref(group)
 
 
-def _outline(record: SpanRecord) -> SpanRecord:
+def _without_content(record: SpanRecord) -> SpanRecord:
     """Return a copy of a span without its content, because thousands are remembered."""
     return SpanRecord(
         "", record.trace_id, record.span_id, record.parent_id, start_ns=record.start_ns, end_ns=record.end_ns, scope=record.scope
@@ -294,10 +298,10 @@ class Duplicates:
 
     def _add(self, group: SpanGroup, now: float) -> list[SpanGroup]:
         turn = steps_of(group)
-        if self._stitcher.patience > 0 and is_hollow(group):
+        if self._stitcher.patience > 0 and has_no_steps(group):
             return self._with_its_calls(group, now)
         if self._stitcher.patience <= 0 or not turn.llm:
-            return self._stitched(group, now)
+            return self._stitch(group, now)
         recording = _Recording(group, is_bare_call(group))
         calls = turn.llm[:1] if recording.alone else turn.llm
         duplicates = self._duplicates_of(recording, group, calls) or (self._run_of(group) if recording.alone else {})
@@ -306,14 +310,14 @@ class Duplicates:
         if recording.alone:
             self._remember_latest(recording, process_of(group.root), self._latest)
         if not duplicates or turn.root.thread is not None:
-            return self._stitched(group, now)
+            return self._stitch(group, now)
         if not recording.alone:
-            return self._around(group, duplicates, now)
+            return self._with_calls_of(group, duplicates, now)
         ((beside, other),) = duplicates.items()
         if self._stitcher.holds(other):
             if len(other.recordings) >= _MOST_DUPLICATES:
-                return self._stitched(group, now)
-            return self._replaced(other, together([other, group]), now)
+                return self._stitch(group, now)
+            return self._replace(other, together([other, group]), now)
         waiting = self._waiting.setdefault(beside, _WaitingDuplicates(now))
         waiting.groups.append(group)
         self._bytes += group.size
@@ -332,7 +336,7 @@ class Duplicates:
         run.recordings = [recording]
         self._remember_latest(recording, process_of(run.root), self._latest)
         found = {one: whole for one, whole in calls if whole in wanted}
-        return self._around(run, found, now) if found else self._stitched(run, now)
+        return self._with_calls_of(run, found, now) if found else self._stitch(run, now)
 
     def _run_of(self, call: SpanGroup) -> dict[_Recording, SpanGroup]:
         """Return the run without steps of its own that arrived before its call, or an empty dictionary."""
@@ -355,7 +359,7 @@ class Duplicates:
 
     def due(self, now: float) -> list[SpanGroup]:
         """Return turns whose continuation or further duplicates didn't arrive in time."""
-        found = self._recorded(self._stitcher.due(now))
+        found = self._update_recordings(self._stitcher.due(now))
         while self._waiting:
             recording, waiting = next(iter(self._waiting.items()))
             if waiting.since + self._stitcher.patience > now:
@@ -367,7 +371,7 @@ class Duplicates:
         """Return everything that waits, by start time, and stop holding turns from now on."""
         self._stitcher.stop_holding()
         found = [group for recording in list(self._waiting) for group in self._with_duplicates(recording, now)]
-        found += self._recorded(self._stitcher.release_all())
+        found += self._update_recordings(self._stitcher.release_all())
         return sorted(self._with_delegates(found), key=order)
 
     def _with_delegates(self, groups: list[SpanGroup]) -> list[SpanGroup]:
@@ -375,17 +379,17 @@ class Duplicates:
         found: dict[int, SpanGroup] = {}
         for whole in groups:
             process = process_of(whole.root)
-            parts = self._nested_with(whole, process)
+            parts = self._nested_turns(whole, process)
             whole.recordings.append(_Recording(whole, alone=False))
             self._remember_latest(whole.recordings[-1], process, self._recent)
             parts += [found[id(whole.root)]] if id(whole.root) in found else []
             for part in parts:
                 found.pop(id(part.root), None)
-            joined = self._recorded([together([whole, *parts])])[0] if parts else whole
+            joined = self._update_recordings([together([whole, *parts])])[0] if parts else whole
             found[id(joined.root)] = joined
         return [*found.values()]
 
-    def _nested_with(self, whole: SpanGroup, process: Hashable) -> list[SpanGroup]:
+    def _nested_turns(self, whole: SpanGroup, process: Hashable) -> list[SpanGroup]:
         """Return the recent runs of a turn's tools, or else the recent turn whose tool ran this one."""
         start, end = whole.root.start_ns, _end(whole)
         # Most turns neither contain another one nor lie within one.
@@ -429,10 +433,10 @@ class Duplicates:
                 others = (known,) if known is not None else ()
             elif call.error is not None:
                 failed = reversed(self._failed.get((tenant, call.model), ()))
-                others = islice((one for one, record in failed if _failed_together(recording, call.record, one, record)), 1)
+                others = islice((one for one, record in failed if _may_be_one_failure(recording, call.record, one, record)), 1)
             for other in others:
                 whole = other.group()
-                if whole is not None and _are_two(recording, group, other, whole):
+                if whole is not None and _are_duplicates(recording, group, other, whole):
                     found[other] = whole
         return found
 
@@ -448,14 +452,14 @@ class Duplicates:
                     self._answered[tenant, call.response_id] = recording
             elif call.error is not None:
                 self._failed.setdefault((tenant, call.model), deque(maxlen=_MOST_FAILURES)).append(
-                    (recording, _outline(call.record))
+                    (recording, _without_content(call.record))
                 )
         while len(self._answered) > _MOST_CALLS:
             self._answered.popitem(last=False)
         while len(self._failed) > _MOST_CALLS // _MOST_FAILURES:
             self._failed.popitem(last=False)
 
-    def _around(self, group: SpanGroup, duplicates: dict[_Recording, SpanGroup], now: float) -> list[SpanGroup]:
+    def _with_calls_of(self, group: SpanGroup, duplicates: dict[_Recording, SpanGroup], now: float) -> list[SpanGroup]:
         """Join a turn with its calls that arrived earlier, each in a separate trace."""
         parts: dict[int, SpanGroup] = {id(group): group}
         others: list[SpanGroup] = []
@@ -469,8 +473,8 @@ class Duplicates:
                     part for part in self._stitcher.release_parts(whole) if not any(one in duplicates for one in part.recordings)
                 )
             parts[id(whole)] = whole
-        found = self._recorded([together([*parts.values()])])
-        return found + [whole for other in others for whole in self._stitched(other, now)]
+        found = self._update_recordings([together([*parts.values()])])
+        return found + [whole for other in others for whole in self._stitch(other, now)]
 
     def _with_duplicates(self, recording: _Recording, now: float) -> list[SpanGroup]:
         """Return an evaluated turn joined with its duplicates. Returns only the duplicates if the turn was forgotten."""
@@ -478,19 +482,19 @@ class Duplicates:
         self._bytes -= sum(group.size for group in groups)
         evaluated = recording.group()
         if evaluated is None:
-            return self._recorded(groups)
+            return self._update_recordings(groups)
         whole = together([evaluated, *groups])
-        return self._replaced(evaluated, whole, now) if self._stitcher.holds(evaluated) else self._recorded([whole])
+        return self._replace(evaluated, whole, now) if self._stitcher.holds(evaluated) else self._update_recordings([whole])
 
-    def _replaced(self, held: SpanGroup, whole: SpanGroup, now: float) -> list[SpanGroup]:
-        self._recorded([whole])
-        return self._recorded(self._stitcher.replace(held, whole, now))
+    def _replace(self, held: SpanGroup, whole: SpanGroup, now: float) -> list[SpanGroup]:
+        self._update_recordings([whole])
+        return self._update_recordings(self._stitcher.replace(held, whole, now))
 
-    def _stitched(self, group: SpanGroup, now: float) -> list[SpanGroup]:
-        return self._recorded(self._stitcher.add(group, now))
+    def _stitch(self, group: SpanGroup, now: float) -> list[SpanGroup]:
+        return self._update_recordings(self._stitcher.add(group, now))
 
     @staticmethod
-    def _recorded(wholes: list[SpanGroup]) -> list[SpanGroup]:
+    def _update_recordings(wholes: list[SpanGroup]) -> list[SpanGroup]:
         """Record which group contains each part from now on."""
         for whole in wholes:
             for recording in whole.recordings:
@@ -498,16 +502,16 @@ class Duplicates:
         return wholes
 
 
-def _failed_together(recording: _Recording, record: SpanRecord, other: _Recording, failed: SpanRecord) -> bool:
+def _may_be_one_failure(recording: _Recording, record: SpanRecord, other: _Recording, failed: SpanRecord) -> bool:
     """Return True if one of two failed calls is alone in its trace and lies within the other."""
     return (recording.alone and _is_within(recording, failed)) or (other.alone and _is_within(other, record))
 
 
-def _are_two(recording: _Recording, group: SpanGroup, other: _Recording, whole: SpanGroup) -> bool:
+def _are_duplicates(recording: _Recording, group: SpanGroup, other: _Recording, whole: SpanGroup) -> bool:
     """Return True if two instrumentations recorded the two groups, and they aren't one turn before and after late data arrived."""
     if not (recording.alone or other.alone):
         return False
-    if recording.trace_id == other.trace_id and (_holds(group, other) or _holds(whole, recording)):
+    if recording.trace_id == other.trace_id and (_contains(group, other) or _contains(whole, recording)):
         return False
     if recording.alone and other.alone:
         return True
@@ -515,5 +519,5 @@ def _are_two(recording: _Recording, group: SpanGroup, other: _Recording, whole: 
     return outer.start_ns <= inner.start_ns
 
 
-def _holds(group: SpanGroup, recording: _Recording) -> bool:
+def _contains(group: SpanGroup, recording: _Recording) -> bool:
     return any(member.span_id == recording.span_id for member in group.members)

@@ -79,7 +79,7 @@ def add_answers(logged: Sequence[Logged], by_id: Mapping[int, SpanRecord], roots
             state_role(root, WORKFLOW)
 
 
-def prompted(logged: Sequence[Logged], by_id: Mapping[int, SpanRecord], models: Iterable[SpanRecord]) -> list[SpanRecord]:
+def turns_by_prompts(logged: Sequence[Logged], by_id: Mapping[int, SpanRecord], models: Iterable[SpanRecord]) -> list[SpanRecord]:
     """Return the turns' spans in one session, each with its prompt and model calls. Paths to the prompts' writers part there."""
     prompts = [one for one in logged if one.kind == PROMPT]
     if len(prompts) < 2:
@@ -143,13 +143,13 @@ def calls_in(logged: Sequence[Logged], records: Sequence[SpanRecord], roots: Seq
     requested = _requested(model_spans)
     if requested is not None:
         tools = [one for one in tools if tool_in(one.part) in requested]
-    placed = [*_by_tool(tools, [step for step in steps if step.role == TOOL])]
-    placed += _by_model(models, model_spans, {record.span_id: record for record in records})
-    used = {id(one) for one, _ in placed}
+    matched = [*_by_tool(tools, [step for step in steps if step.role == TOOL])]
+    matched += _by_model(models, model_spans, {record.span_id: record for record in records})
+    used = {id(one) for one, _ in matched}
     for one in logged:
         if one.kind in (LLM, TOOL) and one.writer is not None and id(one) not in used:
             join_logs(one.writer, [one.part])  # not a call of this turn
-    spans = ((one, span or one.writer or _running(roots, one.part.time_ns)) for one, span in placed)
+    spans = ((one, span or one.writer or _running(roots, one.part.time_ns)) for one, span in matched)
     found = [call_of(one.part, one.kind, span) for one, span in spans if span is not None]
     return [*{call.span_id: call for call in found}.values()]
 
@@ -166,11 +166,11 @@ def _requested(steps: Iterable[Step]) -> set[str | None] | None:
     return {key for call in calls for key in (call.name, call.call_id)} if answers else None
 
 
-Placed = Iterable[tuple[Logged, SpanRecord | None]]
+Matched = Iterable[tuple[Logged, SpanRecord | None]]
 """Records with the spans of their calls. None: no span describes the call."""
 
 
-def _by_tool(logged: Sequence[Logged], steps: Sequence[Step]) -> Placed:
+def _by_tool(logged: Sequence[Logged], steps: Sequence[Step]) -> Matched:
     """Yield each tool call with its span: the writer, or the one with its id or, in order, with its name."""
     ids = {step.tool_call_id: step.record for step in steps if step.tool_call_id}
     calls = [(one, read(call_of(one.part, TOOL, one.writer or _NOWHERE))) for one in logged]
@@ -198,11 +198,11 @@ def _by_tool(logged: Sequence[Logged], steps: Sequence[Step]) -> Placed:
 _NOWHERE = SpanRecord("", 0, 0)
 
 
-def _by_model(logged: Sequence[Logged], steps: Sequence[Step], by_id: dict[int, SpanRecord]) -> Placed:
+def _by_model(logged: Sequence[Logged], steps: Sequence[Step], by_id: dict[int, SpanRecord]) -> Matched:
     own = [one for one in logged if one.writer is not None and _is_in_call(one.writer, by_id)]
     yield from ((one, one.writer) for one in own)
     owned = set(map(id, own))
-    rest = _once([one for one in logged if id(one) not in owned])
+    rest = _without_repetitions([one for one in logged if id(one) not in owned])
     if not steps:
         yield from ((one, None) for one in rest)
     elif own or not rest:
@@ -213,7 +213,7 @@ def _by_model(logged: Sequence[Logged], steps: Sequence[Step], by_id: dict[int, 
         yield from ((one, steps[0].record) for one in rest)
 
 
-def _once(logged: Sequence[Logged]) -> list[Logged]:
+def _without_repetitions(logged: Sequence[Logged]) -> list[Logged]:
     """Return the records of one name, if records of other names describe the same calls."""
     named: dict[str, list[Logged]] = {}
     for one in logged:

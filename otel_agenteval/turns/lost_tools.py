@@ -27,7 +27,7 @@ def is_tool_alone(group: SpanGroup) -> bool:
     return is_lost_tool(group.root) and not any(role_in(record) in (LLM, AGENT, WORKFLOW) for record in group.members)
 
 
-def alone_in(records: list[SpanRecord]) -> list[SpanGroup]:
+def lone_tool_in(records: list[SpanRecord]) -> list[SpanGroup]:
     """Return the tool in the spans of a trace without a turn."""
     tops = [record for record in records if not record.parent_id]
     return [SpanGroup(tops[0], records)] if len(tops) == 1 and is_lost_tool(tops[0]) else []
@@ -106,7 +106,7 @@ class LostTools:
         turns.append(_ReleasedTurn(turn))
         if len(self._turns) > _MOST_PROCESSES:
             self._turns.popitem(last=False)
-        return self._with(turn, [tool for _, tool in self._tools if self._owner_of(tool) is turn]) if self._tools else turn
+        return self._join(turn, [tool for _, tool in self._tools if self._owner_of(tool) is turn]) if self._tools else turn
 
     def due(self, now: float, *, everything: bool = False) -> Iterator[tuple[SpanGroup, bool]]:
         """Yield turns with tools that arrived after them, and tools that belong to no turn. The flag is True for turns."""
@@ -115,7 +115,7 @@ class LostTools:
             if now - since < self._patience and not everything:
                 break
             owner = self._owner_of(tool, everything)
-            if owner is None and not everything and any(self._beside(tool)):
+            if owner is None and not everything and any(self._open_traces_before(tool)):
                 continue
             self._tools.remove((since, tool))
             if owner is None:
@@ -123,13 +123,13 @@ class LostTools:
             else:
                 found.setdefault(id(owner), (owner, []))[1].append(tool)
         for turn, tools in found.values():
-            yield self._with(turn, tools), True
+            yield self._join(turn, tools), True
 
-    def _with(self, turn: SpanGroup, tools: list[SpanGroup]) -> SpanGroup:
+    def _join(self, turn: SpanGroup, tools: list[SpanGroup]) -> SpanGroup:
         if not tools:
             return turn
-        mine = set(map(id, tools))
-        self._tools = deque(entry for entry in self._tools if id(entry[1]) not in mine)
+        ids = set(map(id, tools))
+        self._tools = deque(entry for entry in self._tools if id(entry[1]) not in ids)
         whole = together([turn, *tools])
         remembered = [one for one in self._turns.get(process_of(turn.root), ()) if one.group() is turn]
         for one in (*whole.recordings, *remembered):
@@ -139,11 +139,11 @@ class LostTools:
     def _owner_of(self, tool: SpanGroup, at_end: bool = False) -> SpanGroup | None:
         at = tool.root.start_ns
         owners = [one for one in self._turns.get(process_of(tool.root), ()) if one.start_ns <= at <= one.end_ns]
-        if len(owners) != 1 or (not at_end and any(trace != owners[0].root[0] for trace in self._beside(tool))):
+        if len(owners) != 1 or (not at_end and any(trace != owners[0].root[0] for trace in self._open_traces_before(tool))):
             return None
         return owners[0].group()
 
-    def _beside(self, tool: SpanGroup) -> Iterator[int]:
+    def _open_traces_before(self, tool: SpanGroup) -> Iterator[int]:
         """Yield the open traces of a tool's process that began before the tool."""
         process = process_of(tool.root)
         return (span.trace_id for span in self._running(tool.root.start_ns) if process_of(span) == process)

@@ -27,7 +27,7 @@ from ..spans.exports import otlp_lines
 from ..spans.otlp import OtlpLog, from_json
 from ..spans.record import MAX_VALUE_CHARS, LogPart, SpanRecord, cut_long_values, join_logs
 from .duplicates import stitch
-from .lost_tools import alone_in, is_tool_alone, with_tools
+from .lost_tools import is_tool_alone, lone_tool_in, with_tools
 from .readings import Readings
 from .roots import SpanGroup, split
 from .stitching import reader_of
@@ -138,7 +138,7 @@ def traces_of(items: Iterable[SpanRecord | OtlpLog], unread: Unread = _ignore) -
         else:
             loose.setdefault(key[0], []).extend(found)
     for trace_id, records in traces.items():
-        split_off = split(records, loose=loose.get(trace_id, ())) or alone_in(records)
+        split_off = split(records, loose=loose.get(trace_id, ())) or lone_tool_in(records)
         found_unread = None if split_off else unread_trace(records)
         if found_unread is not None:
             unread(found_unread)

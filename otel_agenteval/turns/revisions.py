@@ -80,7 +80,7 @@ class _RevisableTrace:
         return len(self._of_root)
 
     def add(self, part: _TracePart) -> None:
-        self.leave(part)
+        self.remove_absorbed(part)
         self._parts[id(part)] = part
         self.size += part.size
         for record in part.records:
@@ -91,7 +91,7 @@ class _RevisableTrace:
             self._of_root[part.group.root.span_id] = part
             bisect.insort(self._by_end, (part.group.root.end_ns, id(part)))
 
-    def leave(self, part: _TracePart) -> None:
+    def remove_absorbed(self, part: _TracePart) -> None:
         for old in {id(old): old for old in self._absorbed(part)}.values():
             self._remove(old)
 
@@ -145,10 +145,10 @@ class _RevisableTrace:
     def with_span(self, span_id: int) -> _TracePart | None:
         return self._of_span.get(span_id)
 
-    def _naming(self, span_id: int) -> Iterable[_TracePart]:
+    def _parts_below(self, span_id: int) -> Iterable[_TracePart]:
         return self._without_parent.get(span_id, {}).values()
 
-    def touched(self, late: list[SpanRecord], with_logs: Iterable[int], loose: bool = False) -> list[_TracePart]:
+    def affected(self, late: list[SpanRecord], with_logs: Iterable[int], loose: bool = False) -> list[_TracePart]:
         """Return the parts above and below late spans, late logs of the given spans, or ``loose`` logs of the only turn. A late
         span whose parent is missing may also belong to a turn that was running at that time.
         """
@@ -159,7 +159,7 @@ class _RevisableTrace:
         orphan_starts = []
         for record in late:
             parent, own = self._of_span.get(record.parent_id), self._of_span.get(record.span_id)
-            found += [part for part in (parent, own, *self._naming(record.span_id)) if part is not None]
+            found += [part for part in (parent, own, *self._parts_below(record.span_id)) if part is not None]
             if parent is None and record.parent_id and record.parent_id not in ids and not record.remote_parent:
                 orphan_starts.append(record.start_ns)
                 found += self._headless.get(record.parent_id, {}).values()
@@ -172,7 +172,7 @@ class _RevisableTrace:
         if self.turns == 1:
             return [self._parts[key] for _, key in self._by_end]
         ended_later = self._by_end[bisect.bisect_left(self._by_end, (first_ns, 0)) :]
-        return [part for _, key in ended_later if (part := self._parts[key]).records and _start_of(part) <= last_ns]
+        return [part for _, key in ended_later if (part := self._parts[key]).records and _start_ns(part) <= last_ns]
 
     def _connected(self, to_do: list[_TracePart]) -> list[_TracePart]:
         """Return the parts with all parts above them, and those below spans without a turn."""
@@ -184,11 +184,11 @@ class _RevisableTrace:
             found[id(part)] = part
             to_do += [ancestor for parent_id in part.missing if (ancestor := self._of_span.get(parent_id)) is not None]
             if part.group is None or not part.group.root_seen:
-                to_do += [below for record in part.records for below in self._naming(record.span_id)]
+                to_do += [below for record in part.records for below in self._parts_below(record.span_id)]
         return list(found.values())
 
 
-class _Folded:
+class _SingleTurn:
     """A trace with one turn whose root was seen, the usual case. It is indexed only when late data arrives."""
 
     __slots__ = ("earlier", "group", "kept_at")
@@ -202,7 +202,7 @@ class _Folded:
     def size(self) -> int:
         return self.group.size
 
-    def unfolded(self) -> _RevisableTrace:
+    def as_trace(self) -> _RevisableTrace:
         trace = _RevisableTrace(self.kept_at)
         trace.add(_part_of(self.group, self.earlier))
         return trace
@@ -223,7 +223,7 @@ def _traces_of(group: SpanGroup) -> list[int]:
     return [first, *sorted({record.trace_id for record in group.members} - {first})]
 
 
-def _start_of(part: _TracePart) -> int:
+def _start_ns(part: _TracePart) -> int:
     return part.group.root.start_ns if part.group is not None else 0
 
 
@@ -259,7 +259,7 @@ class Revisions:
     def forget(self) -> None:
         """Drop everything, and create a new lock. A forked child may have inherited a held one."""
         self._lock = threading.Lock()
-        self._traces: OrderedDict[int, _RevisableTrace | _Folded] = OrderedDict()
+        self._traces: OrderedDict[int, _RevisableTrace | _SingleTurn] = OrderedDict()
         self._bytes = 0
         self._headless: OrderedDict[tuple[int, int], None] = OrderedDict()
         """Trace id and missing span id of turns that were evaluated without their root and forgotten since."""
@@ -271,7 +271,7 @@ class Revisions:
                 if trace is not None:
                     self._bytes -= trace.size
 
-    def keep(self, group: SpanGroup, as_what: Earlier) -> None:
+    def remember(self, group: SpanGroup, as_what: Earlier) -> None:
         group.reader = None  # the reader uses several times the memory of the spans, and is hardly ever needed again
         for record in group.members:
             record.dialects = None
@@ -279,39 +279,39 @@ class Revisions:
         if group.root_seen and group.until_ns is None:
             with self._lock:
                 if trace_id not in self._traces:
-                    self._traces[trace_id] = _Folded(self._now(), group, as_what)
+                    self._traces[trace_id] = _SingleTurn(self._now(), group, as_what)
                     self._bytes += group.size
                     self._shrink()
                     return
         part = _part_of(group, as_what)
-        self._keep(trace_id, [part])
+        self._add_parts(trace_id, [part])
         if group.until_ns is not None:
-            self._leave_to(part)
+            self._remove_absorbed_turns(part)
 
-    def _known(self, trace_id: int) -> _RevisableTrace | None:
+    def _trace_of(self, trace_id: int) -> _RevisableTrace | None:
         trace = self._traces.get(trace_id)
-        if isinstance(trace, _Folded):
-            trace = self._traces[trace_id] = trace.unfolded()
+        if isinstance(trace, _SingleTurn):
+            trace = self._traces[trace_id] = trace.as_trace()
         return trace
 
-    def _leave_to(self, part: _TracePart) -> None:
+    def _remove_absorbed_turns(self, part: _TracePart) -> None:
         """Forget turns that were evaluated separately and are now part of a turn in another trace."""
         assert part.group is not None
         with self._lock:
             for trace_id in _traces_of(part.group)[1:]:
-                trace = self._known(trace_id)
+                trace = self._trace_of(trace_id)
                 if trace is not None:
                     self._bytes -= trace.size
-                    trace.leave(part)
+                    trace.remove_absorbed(part)
                     self._bytes += trace.size
 
-    def keep_unmatched(self, trace_id: int, records: list[SpanRecord], size: int) -> None:
+    def remember_unmatched(self, trace_id: int, records: list[SpanRecord], size: int) -> None:
         """Remember spans without a turn, because a late span may add them to one."""
-        self._keep(trace_id, [_TracePart([record], size // len(records)) for record in records])
+        self._add_parts(trace_id, [_TracePart([record], size // len(records)) for record in records])
 
-    def _keep(self, trace_id: int, parts: list[_TracePart]) -> None:
+    def _add_parts(self, trace_id: int, parts: list[_TracePart]) -> None:
         with self._lock:
-            trace = self._known(trace_id)
+            trace = self._trace_of(trace_id)
             if trace is None:
                 trace = self._traces[trace_id] = _RevisableTrace(self._now())
             self._bytes -= trace.size
@@ -332,7 +332,7 @@ class Revisions:
     def before(self, group: SpanGroup) -> Earlier:
         """Return the earlier evaluation of this turn. If several turns became one, ``also`` has the others."""
         with self._lock:
-            traces = [self._known(trace_id) for trace_id in _traces_of(group)]
+            traces = [self._trace_of(trace_id) for trace_id in _traces_of(group)]
             found = [earlier for trace in traces if trace is not None for earlier in trace.earlier(group)]
         if not found:
             return _NOTHING
@@ -341,27 +341,27 @@ class Revisions:
         return found[0]._replace(also=tuple(sorted(others - {found[0].turn_id, found[0].first_id})))
 
     def revised(
-        self, trace_id: int, late: Iterable[SpanRecord], touched: Iterable[int], loose: Sequence[LogPart] = ()
+        self, trace_id: int, late: Iterable[SpanRecord], affected: Iterable[int], loose: Sequence[LogPart] = ()
     ) -> list[SpanGroup]:
-        """Return the turns that late spans, late logs of ``touched`` spans or ``loose`` logs change. If the trace is forgotten,
+        """Return the turns that late spans, late logs of ``affected`` spans or ``loose`` logs change. If the trace is forgotten,
         only groups that stand alone are returned.
         """
         late = list(late)
         with self._lock:
-            trace = self._known(trace_id)
+            trace = self._trace_of(trace_id)
             if trace is None:
                 parts, turns = None, 0
             else:  # don't forget the trace while it is being revised
                 trace.kept_at = self._now()
                 self._traces.move_to_end(trace_id)
-                parts, turns = trace.touched(late, touched, bool(loose)), trace.turns
+                parts, turns = trace.affected(late, affected, bool(loose)), trace.turns
         if parts is None:  # a late root isn't a new turn if its turn was counted and forgotten
             return [group for group in split(late) if stands_alone(group) and not self._was_counted(group)]
         known = [record for part in parts for record in part.records]
         groups = [part.group for part in parts if part.group is not None]
         roots = {group.root.span_id: group.ancestor for group in groups if group.root_seen}
         ids = {record.span_id for record in known}
-        changed = {record.span_id for record in late if record.span_id not in ids} | set(touched)
+        changed = {record.span_id for record in late if record.span_id not in ids} | set(affected)
         found = split(known + late, frozenset(roots), turns <= len(groups), loose)
         for group in found:
             group.ancestor = group.ancestor or roots.get(group.root.span_id)
@@ -376,13 +376,13 @@ class Revisions:
     def holding(self, trace_id: int, span_id: int) -> tuple[SpanGroup, Earlier] | None:
         """Return the remembered turn that contains a span, and its evaluation."""
         with self._lock:
-            trace = self._known(trace_id)
+            trace = self._trace_of(trace_id)
             part = None if trace is None else trace.with_span(span_id)
             return None if part is None or part.group is None else (part.group, part.earlier)
 
     def records(self, trace_id: int, span_ids: Iterable[int]) -> list[SpanRecord]:
         with self._lock:
-            trace = self._known(trace_id)
+            trace = self._trace_of(trace_id)
             if trace is None:
                 return []
             wanted = set(span_ids)

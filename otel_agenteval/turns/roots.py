@@ -15,7 +15,7 @@ started, or the trace's only turn. If no turn fits and it contains a model call 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
@@ -26,7 +26,7 @@ from ..dialects.reader import read, review_roles, role_in
 from ..dialects.step import AGENT, CHAIN, INNER, LLM, ROOT_ROLES, TOOL, UNKNOWN, WORKFLOW
 from ..spans.record import ERROR, LogPart, SpanRecord
 from .items import are_items
-from .logged import add_answers, add_prompt, calls_in, prompted, take_logged
+from .logged import add_answers, add_prompt, calls_in, take_logged, turns_by_prompts
 from .state import PendingSpans
 
 _CLOCK_STEP_NS = 2_000_000
@@ -116,11 +116,12 @@ def split(
     groups = _groups(unique, known_roots, alone)
     if not logged:
         return groups
-    root = _only_root(groups, unique)
+    roots = [group.root for group in groups] or [record for record in unique.values() if record.parent_id not in unique]
+    root = roots[0] if len(roots) == 1 else None  # of the only turn or, without a turn, the only local root
     models = [record for record in unique.values() if record.dialects.role == LLM]
     for record in unique.values():
         record.dialects = None  # the calls may be what shows that these spans are a model's work
-    turns = prompted(logged, unique, models)
+    turns = turns_by_prompts(logged, unique, models)
     calls = calls_in(logged, [*unique.values()], turns or [root] if root is not None else turns)
     unique.update((call.span_id, call) for call in calls)
     if not turns and root is not None and (groups or calls):
@@ -130,22 +131,16 @@ def split(
     return _groups(unique, known_roots, alone)
 
 
-def _only_root(groups: Sequence[SpanGroup], records: Mapping[int, SpanRecord]) -> SpanRecord | None:
-    """Return the root of the only turn or, without a turn, the only local root."""
-    roots = [group.root for group in groups] or [record for record in records.values() if record.parent_id not in records]
-    return roots[0] if len(roots) == 1 else None
-
-
 def _groups(unique: dict[int, SpanRecord], known_roots: frozenset[int], alone: bool) -> list[SpanGroup]:
     review_roles(unique.values())
     nodes = {span_id: _Node(record) for span_id, record in unique.items()}
-    local_roots, orphans, leaks = _linked(nodes, known_roots)
-    local_roots = _without_adopted(local_roots)
-    reached = _annotated([*local_roots, *orphans, *leaks])
+    local_roots, orphans, leaks = _link(nodes, known_roots)
+    local_roots = _adopt_parentless(local_roots)
+    reached = _annotate([*local_roots, *orphans, *leaks])
     if leaks:
-        local_roots += _left_contexts(leaks)
-        reached = _annotated([*local_roots, *orphans])
-    tops = [*local_roots, *_served(nodes, local_roots, reached)]
+        local_roots += _split_leaks(leaks)
+        reached = _annotate([*local_roots, *orphans])
+    tops = [*local_roots, *_served_roots(nodes, local_roots, reached)]
     groups = [group for top in tops for group in _groups_under(top)]
     if orphans:
         groups = _join_rootless(groups + _place_orphans(orphans, groups, alone))
@@ -153,18 +148,23 @@ def _groups(unique: dict[int, SpanRecord], known_roots: frozenset[int], alone: b
     return groups
 
 
-def _served(nodes: dict[int, _Node], local_roots: list[_Node], reached: list[_Node]) -> list[_Node]:
+def _served_roots(nodes: dict[int, _Node], local_roots: list[_Node], reached: list[_Node]) -> list[_Node]:
     """Return work that another process did for a caller: a turn of that process and a step of the caller's turn."""
     found = [node for node in reached if node.record.remote_parent and node.holds]
     own = set(map(id, local_roots)) if found else ()
-    found = [node for node in found if id(node) not in own and _is_served(node, nodes)]
+    # A context that is carried within one process also seems to be remote.
+    found = [
+        node for node in found
+        if id(node) not in own
+        and (caller := nodes.get(node.record.parent_id)) is not None and caller.record.resource != node.record.resource
+    ]  # fmt: skip
     if len(found) < 2:
         return found
     wanted = set(map(id, found))
     return [node for node in nodes.values() if id(node) in wanted]
 
 
-def _linked(nodes: dict[int, _Node], known_roots: frozenset[int]) -> tuple[list[_Node], list[_Node], list[_Node]]:
+def _link(nodes: dict[int, _Node], known_roots: frozenset[int]) -> tuple[list[_Node], list[_Node], list[_Node]]:
     """Attach each span to its parent. Returns spans without a parent, spans whose parent is missing, and spans that may have the
     wrong parent (see :func:`_may_be_leak`).
     """
@@ -185,7 +185,7 @@ def _linked(nodes: dict[int, _Node], known_roots: frozenset[int]) -> tuple[list[
     return local_roots, orphans, leaks
 
 
-def _annotated(local_roots: Iterable[_Node]) -> list[_Node]:
+def _annotate(local_roots: Iterable[_Node]) -> list[_Node]:
     """Return all nodes below ``local_roots``, with summaries of their subtrees. Cycles in broken telemetry aren't among them."""
     order: list[_Node] = []
     for top in local_roots:
@@ -206,7 +206,7 @@ def _annotated(local_roots: Iterable[_Node]) -> list[_Node]:
     return order
 
 
-def _left_contexts(leaks: list[_Node]) -> list[_Node]:
+def _split_leaks(leaks: list[_Node]) -> list[_Node]:
     """Return the requests below ended requests that are themselves roots. The others are attached to their parents."""
     local_roots = []
     highest: dict[int, _Node] = {}
@@ -248,23 +248,16 @@ def _topmost(node: _Node, waiting: set[int], highest: dict[int, _Node]) -> _Node
     return node
 
 
-def _is_served(node: _Node, nodes: dict[int, _Node]) -> bool:
-    """Return True if the caller is another process. A context carried within one process also seems to be remote."""
-    record = node.record
-    caller = nodes.get(record.parent_id)
-    return record.remote_parent and caller is not None and caller.record.resource != record.resource
-
-
 def _groups_under(top: _Node, root_seen: bool = True) -> list[SpanGroup]:
     roots = _topmost_roots(top)
     if not roots and top.holds & _LLM:
         roots = [top]
     if len(roots) > 1 and top.role is None and _is_graph(top, roots):
         roots = [top]
-    loops = (_items(roots[0]) or [roots]) if len(roots) == 1 else _loops(roots)
+    loops = (_split_items(roots[0]) or [roots]) if len(roots) == 1 else _split_loops(roots)
     groups = [_group_of(loop, top, root_seen) for loop in loops]
     if loops != [[top]]:
-        _add_beside(loops, groups)
+        _add_spans_beside(loops, groups)
     for group in groups:
         if group.root is not top.record:  # the request's span often has a session id that the agent's span lacks
             group.ancestor = top.record
@@ -282,7 +275,7 @@ def _group_of(loop: list[_Node], top: _Node, root_seen: bool) -> SpanGroup:
     return SpanGroup(loop[0].record, [record for run in loop for record in _records_below(run)], root_seen)
 
 
-def _items(root: _Node) -> list[list[_Node]]:
+def _split_items(root: _Node) -> list[list[_Node]]:
     """Return the calls of each item that a span handles, or an empty list if they are one turn."""
     if root.role not in (None, CHAIN, WORKFLOW):
         return []
@@ -305,12 +298,12 @@ def _calls_in(node: _Node) -> list[SpanRecord]:
     return found
 
 
-def _loops(roots: list[_Node]) -> list[list[_Node]]:
+def _split_loops(roots: list[_Node]) -> list[list[_Node]]:
     found: list[list[_Node]] = []
     latest: dict[int, list[_Node]] = {}
     for node in sorted(roots, key=_START):
         beside = latest.get(node.record.parent_id) if node.record.parent_id else None
-        if beside is not None and _goes_on(beside[-1].record, node.record):
+        if beside is not None and _is_continued(beside[-1].record, node.record):
             loop = beside
         elif found and _is_next(found[-1][-1], node):
             loop = found[-1]
@@ -366,7 +359,7 @@ def _text_in(raw: Any, role: str) -> str | None:
     return next((message.content for message in messages if message.role == role and message.content), None)
 
 
-def _add_beside(loops: list[list[_Node]], groups: list[SpanGroup]) -> None:
+def _add_spans_beside(loops: list[list[_Node]], groups: list[SpanGroup]) -> None:
     """Add the spans next to a run that started within its time, and within no other run's."""
     beside: dict[int, tuple[_Node, list[tuple[_Node, SpanGroup]]]] = {}
     for loop, group in zip(loops, groups, strict=True):
@@ -383,7 +376,7 @@ def _add_beside(loops: list[list[_Node]], groups: list[SpanGroup]) -> None:
                     owner.members += _records_below(child)
 
 
-def _without_adopted(local_roots: list[_Node]) -> list[_Node]:
+def _adopt_parentless(local_roots: list[_Node]) -> list[_Node]:
     """Attach model and tool spans without a parent to the request or run of their process in whose time they started."""
     if len(local_roots) < 2:
         return local_roots
@@ -441,15 +434,15 @@ def _starts_after(node: _Node, other: _Node) -> bool:
     return 0 < other.record.end_ns < node.record.start_ns - _CLOCK_STEP_NS
 
 
-def _goes_on(first: SpanRecord, second: SpanRecord) -> bool:
-    return second.start_ns + _CLOCK_STEP_NS >= first.end_ns and _stopped_for_tools(first) and _brings_results(second)
+def _is_continued(first: SpanRecord, second: SpanRecord) -> bool:
+    return second.start_ns + _CLOCK_STEP_NS >= first.end_ns and _stopped_for_tools(first) and _ends_with_results(second)
 
 
 def _stopped_for_tools(record: SpanRecord) -> bool:
     return read(record).finish_reason in _STOPPED_FOR_TOOLS
 
 
-def _brings_results(record: SpanRecord) -> bool:
+def _ends_with_results(record: SpanRecord) -> bool:
     """Return True if a prompt doesn't end with a user message."""
     messages = _prompt_of(record)
     return not messages or messages[-1].role != "user" or bool(messages[-1].tool_results)
@@ -502,18 +495,14 @@ def _place_orphans(orphans: list[_Node], groups: list[SpanGroup], alone: bool) -
             turn.complete = False
         else:
             more = _groups_under(orphan, root_seen=orphan.role in (AGENT, WORKFLOW))
-            if not more and _has_input(orphan):
+            if not more and orphan.role == INNER and read(orphan.record).input_messages is not None:
+                # an agent's first step with its input: nothing else remains of some failed runs
                 more = [SpanGroup(orphan.record, _records_below(orphan), root_seen=False)]
             for group in more:
                 group.complete = False
             found += more
             turns.add(more)
     return found
-
-
-def _has_input(orphan: _Node) -> bool:
-    """Return True for an agent's first step with its input. Nothing else remains of some failed runs."""
-    return orphan.role == INNER and read(orphan.record).input_messages is not None
 
 
 class _OrphanTurns:
@@ -546,7 +535,9 @@ class _OrphanTurns:
             self._own = False
             self._times = Times((group.root.start_ns, group.root.end_ns, group) for group in self._groups if group.root_seen)
         running = self._times.only_at(record.start_ns)
-        if running is not None and not _is_run_beside(orphan, running.root):
+        # Of two runs that miss the same parent, neither is part of the other, although their times overlap.
+        beside = orphan.role in (AGENT, WORKFLOW) and running is not None and record.parent_id == running.root.parent_id != 0
+        if running is not None and not beside:
             return running
         if orphan.role not in _TURN_MARKS and record.parent_id in self._of_parent:
             return self._of_parent[record.parent_id]  # work of a turn without its root between its model calls
@@ -564,12 +555,9 @@ class _OrphanTurns:
                 self._first_stop = record.end_ns if self._first_stop is None else min(self._first_stop, record.end_ns)
         self._checked = len(members)
         record = orphan.record
-        return self._first_stop is not None and record.start_ns + _CLOCK_STEP_NS >= self._first_stop and _brings_results(record)
-
-
-def _is_run_beside(orphan: _Node, root: SpanRecord) -> bool:
-    """Return True if two runs miss the same parent. Neither is part of the other, although their times overlap."""
-    return orphan.role in (AGENT, WORKFLOW) and orphan.record.parent_id == root.parent_id != 0
+        return (
+            self._first_stop is not None and record.start_ns + _CLOCK_STEP_NS >= self._first_stop and _ends_with_results(record)
+        )
 
 
 def _join_rootless(groups: list[SpanGroup]) -> list[SpanGroup]:

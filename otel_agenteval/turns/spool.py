@@ -51,7 +51,7 @@ from .roots import SpanGroup
 from .stitching import is_bare_call, may_go_on, separate, steps_of
 
 SLOTS = 256
-_MEETING = SLOTS
+_JOINED = SLOTS
 """Number of the slot for traces that may continue in another trace."""
 BATCH_BYTES = 4 * 2**20
 """Maximum size of the lines that one process reads at a time."""
@@ -99,7 +99,7 @@ class _Batch(NamedTuple):
     lines: Sequence[tuple[int, bytes]]
 
 
-class _Kept(NamedTuple):
+class _WrittenBatch(NamedTuple):
     path: str
     places: Mapping[int, SlotPlace]
     spans: int
@@ -136,10 +136,10 @@ def results(
         Processes(jobs if size > 4 * SMALL_BYTES else 1) as processes,
     ):
         folder, here = Path(name), Processes(1)
-        slots = _kept(paths, folder, processes, seen, report)
+        slots = _write_slots(paths, folder, processes, seen, report)
         small = sum(place.length for slot in slots for place in slot.places) <= SMALL_BYTES
         slots = moved_together(slots, folder, here if small else processes, meet)
-        done = list((here if small or alone else processes).map(functools.partial(_done, work, folder), slots))
+        done = list((here if small or alone else processes).map(functools.partial(_write_results, work, folder), slots))
         seen.turns = sum(one.turns for one in done)
         readings = Readings(math.inf)
         for one in done:
@@ -165,7 +165,7 @@ def _bytes_of(paths: Iterable[str | Path]) -> float:
 # --- spans by slot
 
 
-def _kept(paths: Iterable[str | Path], folder: Path, processes: Processes, seen: Reading, report: Report) -> list[Slot]:
+def _write_slots(paths: Iterable[str | Path], folder: Path, processes: Processes, seen: Reading, report: Report) -> list[Slot]:
     found: dict[int, list[SlotPlace]] = defaultdict(list)
     errors: dict[str, list[tuple[int | None, str]]] = defaultdict(list)
     unreported: Counter[str] = Counter()
@@ -174,7 +174,7 @@ def _kept(paths: Iterable[str | Path], folder: Path, processes: Processes, seen:
     def note(path: str, number: int | None, why: str) -> None:
         errors[path].append((number, why))
 
-    for kept in processes.map(functools.partial(_keep, folder), _batches(read_lines(paths, seen, note))):
+    for kept in processes.map(functools.partial(_write_batch, folder), _batches(read_lines(paths, seen, note))):
         seen.spans += kept.spans
         seen.logs += kept.logs
         seen.bad += kept.bad
@@ -211,7 +211,7 @@ def _batches(lines: Iterable[tuple[str, int, bytes]]) -> Iterator[_Batch]:
         yield _Batch(number, path, held)
 
 
-def _keep(folder: Path, batch: _Batch) -> _Kept:
+def _write_batch(folder: Path, batch: _Batch) -> _WrittenBatch:
     seen = Reading()
     faults: list[tuple[int, str]] = []
     by_slot: dict[int, list[Item]] = defaultdict(list)
@@ -219,7 +219,7 @@ def _keep(folder: Path, batch: _Batch) -> _Kept:
         for item in items_in(line, seen, lambda why, number=number: faults.append((number, why))):  # type: ignore[misc]
             by_slot[item.trace_id % SLOTS].append(item)
     places = _write(folder / f"spans-{batch.number:08d}", by_slot)
-    return _Kept(batch.path, places, seen.spans, seen.logs, seen.bad, seen.scopes, faults[:_MOST_FAULTS])
+    return _WrittenBatch(batch.path, places, seen.spans, seen.logs, seen.bad, seen.scopes, faults[:_MOST_FAULTS])
 
 
 def _write(file: Path, by_slot: Mapping[int, Sequence[Item]]) -> dict[int, SlotPlace]:
@@ -239,7 +239,7 @@ def _private(path: str, flags: int) -> int:
 # --- traces that must be read together
 
 
-class _Surveyed(NamedTuple):
+class _Survey(NamedTuple):
     open: frozenset[int]
     """Traces with a part that may continue in another trace."""
     responses: frozenset[str]
@@ -252,23 +252,23 @@ class _Surveyed(NamedTuple):
 def moved_together(slots: list[Slot], folder: Path, processes: Processes, meet: bool) -> list[Slot]:
     """Return the slots after moving traces that must be read together into one of them."""
     surveys = list(processes.map(functools.partial(_survey, meet), slots))
-    targets = dict.fromkeys((trace for survey in surveys for trace in survey.open), _MEETING)
+    targets = dict.fromkeys((trace for survey in surveys for trace in survey.open), _JOINED)
     responses = frozenset().union(*(survey.responses for survey in surveys))
     failed = frozenset().union(*(survey.failed for survey in surveys))
     if responses or failed:
-        for duplicates in processes.map(functools.partial(_duplicates, responses, failed), slots):
-            targets.update(dict.fromkeys(duplicates, _MEETING))
+        for duplicates in processes.map(functools.partial(_traces_with_duplicates, responses, failed), slots):
+            targets.update(dict.fromkeys(duplicates, _JOINED))
     together: dict[str, list[int]] = defaultdict(list)
     for survey in surveys:
         for conversation, traces in survey.conversations.items():
             together[conversation] += traces
-    targets.update(_together(together.values(), targets))
+    targets.update(_slots_of_conversations(together.values(), targets))
     if not targets:
         return slots
     moved: dict[int, list[SlotPlace]] = defaultdict(list)
     left = []
     moves = ((slot, {trace: target for trace, target in targets.items() if trace % SLOTS == slot.number}) for slot in slots)
-    for slot, places in processes.map(functools.partial(_move, folder), moves):
+    for slot, places in processes.map(functools.partial(_move_traces, folder), moves):
         left.append(slot)
         for number, place in places.items():
             moved[number].append(place)
@@ -279,12 +279,12 @@ def moved_together(slots: list[Slot], folder: Path, processes: Processes, meet: 
     return [slot for _, slot in sorted(known.items())]
 
 
-def _survey(meet: bool, slot: Slot) -> _Surveyed:
+def _survey(meet: bool, slot: Slot) -> _Survey:
     traces: set[int] = set()
     responses: set[str] = set()
     failed: set[str | None] = set()
     conversations: dict[str, list[int]] = defaultdict(list)
-    for group in _parts(slot):
+    for group in _groups_in(slot):
         trace = group.root.trace_id
         if not meet and role_in(group.root) not in (None, INNER, LLM) and read(group.root).thread is None:  # ends with its trace
             continue
@@ -299,27 +299,27 @@ def _survey(meet: bool, slot: Slot) -> _Surveyed:
         conversation = steps_of(group).conversation_id() if meet else None
         if conversation is not None:
             conversations[conversation].append(trace)
-    return _Surveyed(frozenset(traces), frozenset(responses), frozenset(failed), conversations)
+    return _Survey(frozenset(traces), frozenset(responses), frozenset(failed), conversations)
 
 
-def _duplicates(responses: frozenset[str], failed: frozenset[str | None], slot: Slot) -> set[int]:
+def _traces_with_duplicates(responses: frozenset[str], failed: frozenset[str | None], slot: Slot) -> set[int]:
     """Return the traces with a model call that another instrumentation may have recorded too."""
     return {
         group.root.trace_id
-        for group in _parts(slot)
+        for group in _groups_in(slot)
         for call in steps_of(group).llm
         if call.response_id in responses or (call.error is not None and call.model in failed)
     }
 
 
-def _parts(slot: Slot) -> Iterator[SpanGroup]:
+def _groups_in(slot: Slot) -> Iterator[SpanGroup]:
     for groups in traces_of(slot.items()):
         for group in groups:
             roles = [role_in(record) for record in group.members]
             yield from separate(group) if roles.count(AGENT) > 1 and roles.count(LLM) > 1 else (group,)
 
 
-def _together(conversations: Iterable[Sequence[int]], targets: Mapping[int, int]) -> dict[int, int]:
+def _slots_of_conversations(conversations: Iterable[Sequence[int]], targets: Mapping[int, int]) -> dict[int, int]:
     """Return the slots of traces that share conversations, directly or through other traces."""
     first: dict[int, int] = {}
 
@@ -333,13 +333,13 @@ def _together(conversations: Iterable[Sequence[int]], targets: Mapping[int, int]
             first[first_of(trace)] = first_of(traces[0])
     meeting = {first_of(trace) for trace in [*first] if trace in targets}
     return {
-        trace: _MEETING if first_of(trace) in meeting else first_of(trace) % SLOTS
+        trace: _JOINED if first_of(trace) in meeting else first_of(trace) % SLOTS
         for trace in [*first]
         if first_of(trace) in meeting or first_of(trace) % SLOTS != trace % SLOTS
     }
 
 
-def _move(folder: Path, moves: tuple[Slot, Mapping[int, int]]) -> tuple[Slot, dict[int, SlotPlace]]:
+def _move_traces(folder: Path, moves: tuple[Slot, Mapping[int, int]]) -> tuple[Slot, dict[int, SlotPlace]]:
     slot, targets = moves
     if not targets:
         return slot, {}
@@ -353,20 +353,20 @@ def _move(folder: Path, moves: tuple[Slot, Mapping[int, int]]) -> tuple[Slot, di
 # --- turns
 
 
-class _Done(NamedTuple):
+class _SlotResults(NamedTuple):
     file: str
     turns: int
     readings: Readings
 
 
-def _done(work: TurnWork, folder: Path, slot: Slot) -> _Done:
+def _write_results(work: TurnWork, folder: Path, slot: Slot) -> _SlotResults:
     readings = Readings(math.inf)
     groups = wholes_of(slot.items(), readings.note_unread)
     file = folder / f"results-{slot.number}"
     with open(file, "xb", opener=_private) as stream:
         for result in work((order(group), turn) for group, turn in read_turns(groups, readings)):
             pickle.dump(result, stream, pickle.HIGHEST_PROTOCOL)
-    return _Done(str(file), len(groups), readings)
+    return _SlotResults(str(file), len(groups), readings)
 
 
 class _ResultFiles:

@@ -86,8 +86,8 @@ def _answered_before_question(turn: TurnCalls, previous: Step, step: Step) -> bo
     if answer is None or answer.content is None or answer.tool_calls:
         return False
     messages = turn.inputs(step)
-    tail = _tail(messages)
-    if len(tail) == len(messages) or not _user_spoke(tail):
+    tail = _after_last_answer(messages)
+    if len(tail) == len(messages) or not _has_user_message(tail):
         return False
     text = _last(messages[: len(messages) - len(tail)])
     return text is not None and text.content is not None and answer.content in text.content
@@ -171,7 +171,20 @@ class _Piece:
     """One trace's part of a turn that other traces may continue."""
 
     __slots__ = (
-        "answers", "asks", "began", "continues", "end_ns", "facts", "first", "headless", "number", "places", "response_ids", "since", "size", "waits",
+        "began",
+        "continues",
+        "end_ns",
+        "facts",
+        "first",
+        "lacks_request",
+        "number",
+        "places",
+        "requested_ids",
+        "response_ids",
+        "result_ids",
+        "since",
+        "size",
+        "waits",
     )  # fmt: skip
 
     def __init__(self, group: SpanGroup, turn: TurnCalls, began: float) -> None:
@@ -185,24 +198,24 @@ class _Piece:
         self.end_ns = group.root.end_ns
         self.size = group.size
         self.response_ids: dict[str, None] = {}
-        self._begins_with(turn)
-        self._ends_with(turn)
+        self._read_start(turn)
+        self._read_end(turn)
 
-    def _begins_with(self, turn: TurnCalls) -> None:
+    def _read_start(self, turn: TurnCalls) -> None:
         self.first = turn.llm[0]
-        tail = _tail(turn.inputs(self.first))
-        self.answers = dict.fromkeys(result.call_id for message in tail for result in message.tool_results if result.call_id)
+        tail = _after_last_answer(turn.inputs(self.first))
+        self.result_ids = dict.fromkeys(result.call_id for message in tail for result in message.tool_results if result.call_id)
         """Ids of the tool calls whose results are in its first prompt."""
-        self.headless = bool(self.answers)
+        self.lacks_request = bool(self.result_ids)
         """True if the part that requested those results is missing."""
-        self.continues = bool(tail) and not _user_spoke(tail)
+        self.continues = bool(tail) and not _has_user_message(tail)
         """True if its first prompt doesn't end with a user message."""
 
-    def _ends_with(self, turn: TurnCalls) -> None:
+    def _read_end(self, turn: TurnCalls) -> None:
         last = turn.llm[-1]
         answers = turn.outputs(last)
         calls = [call for message in answers for call in message.tool_calls]
-        self.asks = dict.fromkeys(call.call_id for call in calls if call.call_id)
+        self.requested_ids = dict.fromkeys(call.call_id for call in calls if call.call_id)
         """Ids of the tool calls that its last answer requested."""
         reason = last.finish_reason or next((message.finish_reason for message in answers if message.finish_reason), "")
         self.waits = last.error is None and (bool(calls) or reason.lower() in _ASKS_FOR_TOOLS)
@@ -238,11 +251,16 @@ class _Piece:
         if len(self.places) >= len(later.places):
             whole, part = self, later
             whole.places.extend(part.places)
-            whole.asks, whole.waits = part.asks, part.waits
+            whole.requested_ids, whole.waits = part.requested_ids, part.waits
         else:
             whole, part = later, self
             whole.places.extendleft(reversed(part.places))
-            whole.first, whole.answers, whole.headless, whole.continues = part.first, part.answers, part.headless, part.continues
+            whole.first, whole.result_ids, whole.lacks_request, whole.continues = (
+                part.first,
+                part.result_ids,
+                part.lacks_request,
+                part.continues,
+            )
         for place in part.places:
             place.piece = whole
         whole.response_ids = responses
@@ -256,9 +274,9 @@ class _Piece:
         self.size += whole.size - place.group.size
         place.group = whole
         if place is self.places[0]:
-            self._begins_with(steps_of(whole))
+            self._read_start(steps_of(whole))
         if place is self.places[-1]:
-            self._ends_with(steps_of(whole))
+            self._read_end(steps_of(whole))
 
     def joined(self) -> SpanGroup:
         first, *others = self.groups
@@ -303,28 +321,28 @@ class _PieceIndex:
     """An index of waiting parts by facts that the next call shares, so that a lookup's time doesn't depend on their number."""
 
     def __init__(self) -> None:
-        self._of: dict[Hashable, list[tuple[int, int, _Piece]]] = {}
+        self._pieces: dict[Hashable, list[tuple[int, int, _Piece]]] = {}
 
     def add(self, piece: _Piece) -> None:
         for fact in piece.facts:
-            bisect.insort(self._of.setdefault(fact, []), (piece.end_ns, piece.number, piece))
+            bisect.insort(self._pieces.setdefault(fact, []), (piece.end_ns, piece.number, piece))
 
     def remove(self, piece: _Piece) -> None:
         for fact in piece.facts:
-            held = self._of[fact]
+            held = self._pieces[fact]
             del held[bisect.bisect_left(held, (piece.end_ns, piece.number))]
             if not held:
-                del self._of[fact]
+                del self._pieces[fact]
 
     def ended(self, fact: Hashable, first_ns: int, last_ns: int) -> list[_Piece]:
         """Return parts with a fact that ended within the given times, latest first, and one too many at most."""
-        held = self._of.get(fact, ())
+        held = self._pieces.get(fact, ())
         stop = bisect.bisect_left(held, (last_ns + 1,))
         start = bisect.bisect_left(held, (first_ns,))
         return [piece for _, _, piece in held[max(start, stop - _MOST_CANDIDATES - 1) : stop][::-1]]
 
     def clear(self) -> None:
-        self._of.clear()
+        self._pieces.clear()
 
 
 class Stitcher:
@@ -399,10 +417,10 @@ class Stitcher:
     def release_parts(self, group: SpanGroup) -> Iterable[SpanGroup]:
         """Stop holding a group and the groups joined with it, and return all of them."""
         piece = self._release(self._places[id(group)].piece)
-        self._let_go(piece)
+        self._untrack(piece)
         return piece.groups
 
-    def _let_go(self, piece: _Piece) -> _Piece:
+    def _untrack(self, piece: _Piece) -> _Piece:
         for place in piece.places:
             del self._places[id(place.group)]
             del place.piece  # only the garbage collector could free a cycle
@@ -410,13 +428,13 @@ class Stitcher:
 
     def _whole_or_held(self, piece: _Piece, now: float) -> list[SpanGroup]:
         """Return the turn if it is complete. Hold it otherwise, and return the turns released to make room."""
-        if not (piece.waits or piece.headless) or now - piece.began >= self._max_age:
-            return [self._let_go(piece).joined()]
+        if not (piece.waits or piece.lacks_request) or now - piece.began >= self._max_age:
+            return [self._untrack(piece).joined()]
         self._hold(piece)
         found = []
         while self._bytes > self._max_bytes:
             most = max(self._shares.values(), key=lambda share: share.size)
-            found.append(self._let_go(self._release(next(iter(most.parts.values())))).joined())
+            found.append(self._untrack(self._release(next(iter(most.parts.values())))).joined())
         return found
 
     def due(self, now: float) -> list[SpanGroup]:
@@ -426,11 +444,11 @@ class Stitcher:
             oldest = next(iter(self._held.values()))
             if oldest.since + self.patience > now:
                 break
-            found.append(self._let_go(self._release(oldest)).joined())
+            found.append(self._untrack(self._release(oldest)).joined())
         return found + self._threads.due(now - self.patience, now - self._max_age)
 
     def release_all(self) -> list[SpanGroup]:
-        found = [self._let_go(self._release(piece)).joined() for piece in list(self._held.values())]
+        found = [self._untrack(self._release(piece)).joined() for piece in list(self._held.values())]
         found += self._threads.due(math.inf, math.inf)
         return sorted(found, key=lambda group: group.root.start_ns)
 
@@ -441,7 +459,7 @@ class Stitcher:
     def forget_traces(self, trace_ids: set[int]) -> list[SpanGroup]:
         """Drop and return the waiting groups of the given traces, and the groups joined with them."""
         found = [piece for piece in self._held.values() if any(group.root.trace_id in trace_ids for group in piece.groups)]
-        dropped = [group for piece in found for group in self._let_go(self._release(piece)).groups]
+        dropped = [group for piece in found for group in self._untrack(self._release(piece)).groups]
         return dropped + self._threads.forget_traces(trace_ids)
 
     def forget(self) -> None:
@@ -449,17 +467,17 @@ class Stitcher:
         self._threads.forget()
 
     def _before(self, piece: _Piece) -> _Piece | None:
-        for call_id in piece.answers:
+        for call_id in piece.result_ids:
             found = self._asked.get((piece.tenant, call_id))
             if found is not None and found.start_ns <= piece.start_ns:
                 return found
         previous = piece.first.record.attributes.get("gen_ai.request.previous_response.id")
         if isinstance(previous, str) and (piece.tenant, previous) in self._responses and piece.continues:
             return self._responses[piece.tenant, previous]
-        following = (held for held in self._that_share(piece) if _follows(held, piece)) if piece.continues else ()
+        following = (held for held in self._candidates(piece) if _follows(held, piece)) if piece.continues else ()
         return max(following, key=lambda held: held.number, default=None) or self._only_waiting(piece)
 
-    def _that_share(self, piece: _Piece) -> Iterator[_Piece]:
+    def _candidates(self, piece: _Piece) -> Iterator[_Piece]:
         """Yield waiting parts that share a fact of *repeated messages* or *same conversation* with a call, latest end first."""
         seen: dict[int, None] = {}
         for fact in _facts_before(piece):
@@ -474,7 +492,7 @@ class Stitcher:
         """Return the only part that a call may continue by the rule *next call*, judged by sizes and times."""
         if not is_bare_call(piece.first_group):
             return None
-        program = _program(piece.first_group, piece.first)
+        program = _program_key(piece.first_group, piece.first)
         candidates = self._waiting.ended(program, piece.start_ns - _MAX_PAUSE_NS, piece.start_ns)
         if len(candidates) > _MOST_CANDIDATES:
             return None
@@ -482,7 +500,7 @@ class Stitcher:
         return fitting[0] if len(fitting) == 1 else None
 
     def _after(self, piece: _Piece) -> _Piece | None:
-        for call_id in piece.asks:
+        for call_id in piece.requested_ids:
             found = self._answered.get((piece.tenant, call_id))
             if found is not None and found.start_ns >= piece.start_ns:
                 return found
@@ -515,34 +533,34 @@ class Stitcher:
         return piece
 
     def _indexed(self, piece: _Piece) -> tuple[tuple[dict[tuple[int, str], _Piece], Iterable[str]], ...]:
-        return (self._asked, piece.asks), (self._answered, piece.answers), (self._responses, piece.response_ids)
+        return (self._asked, piece.requested_ids), (self._answered, piece.result_ids), (self._responses, piece.response_ids)
 
 
 # --- facts that a waiting part shares with the call that continues it
 
 
 def _facts_of(held: _Piece) -> Iterator[Hashable]:
-    """Yield facts of a waiting part. It shares one with the call that continues it (:func:`_facts_before`, :func:`_program`)."""
+    """Yield facts of a waiting part. It shares one with the call that continues it (:func:`_facts_before`, :func:`_program_key`)."""
     tenant, turn = held.tenant, steps_of(held.last_group)
     last = turn.llm[-1]
-    yield from ((tenant, "asks", call_id) for call_id in held.asks)
+    yield from ((tenant, "asks", call_id) for call_id in held.requested_ids)
     asked = _last(turn.outputs(last))
     if asked is None:
         yield tenant, "prompt", _hashes(turn.inputs(last))[-1]
-    elif not held.asks:
+    elif not held.requested_ids:
         yield tenant, "user", _user_messages(turn)
     conversation = turn.conversation_id()
     if conversation is not None:
         yield tenant, "conversation", conversation
-    if _spent(held) > 0 and is_bare_call(held.last_group):
-        yield _program(held.last_group, last)
+    if _min_tokens(held) > 0 and is_bare_call(held.last_group):
+        yield _program_key(held.last_group, last)
 
 
 def _facts_before(piece: _Piece) -> Iterator[Hashable]:
     """Yield the facts that a part waiting for this call has, according to the call's prompt."""
     tenant, turn = piece.tenant, steps_of(piece.first_group)
     messages = turn.inputs(piece.first)
-    repeated = _last(messages[: len(messages) - len(_tail(messages))])
+    repeated = _last(messages[: len(messages) - len(_after_last_answer(messages))])
     if repeated is not None and repeated.tool_calls:
         yield from ((tenant, "asks", call.call_id) for call in repeated.tool_calls if call.call_id)
         yield tenant, "user", _user_messages(turn)
@@ -560,15 +578,17 @@ def _hashes(messages: list[Message]) -> list[int]:
     return list(itertools.accumulate(_texts(messages), lambda before, text: hash((before, text)), initial=0))
 
 
-def _program(group: SpanGroup, call: Step) -> Hashable:
+def _program_key(group: SpanGroup, call: Step) -> Hashable:
     """Return a key for the tenant, requested model and instrumentation scope of a call."""
     return number_in(group.root.trace_id), "program", call.request_model, group.root.scope
 
 
-def _spent(held: _Piece) -> int:
+def _min_tokens(held: _Piece) -> int:
     """Return the minimum number of tokens in the call that a part waits for."""
     last = steps_of(held.last_group).llm[-1]
-    return (last.input_tokens or 0) + (0 if held.asks else last.output_tokens or 0)  # without ids, only tokens can be compared
+    return (last.input_tokens or 0) + (
+        0 if held.requested_ids else last.output_tokens or 0
+    )  # without ids, only tokens can be compared
 
 
 def _follows(held: _Piece, piece: _Piece) -> bool:
@@ -578,14 +598,14 @@ def _follows(held: _Piece, piece: _Piece) -> bool:
     turn, earlier = steps_of(piece.first_group), steps_of(held.last_group)
     asked = _last(earlier.outputs(earlier.llm[-1]))
     messages = turn.inputs(piece.first)
-    before = messages[: len(messages) - len(_tail(messages))]
+    before = messages[: len(messages) - len(_after_last_answer(messages))]
     repeated = _last(before)
     if asked is not None and repeated is not None and repeated.tool_calls:
-        if any(call.call_id in held.asks for call in repeated.tool_calls):
+        if any(call.call_id in held.requested_ids for call in repeated.tool_calls):
             return True
         # An answer whose tool calls weren't captured is recognized by its place in the prompt.
         alike = _names(asked) == _names(repeated) if asked.tool_calls else len(before) == len(earlier.inputs(earlier.llm[-1])) + 1
-        if not held.asks and alike and _user_messages(earlier) == _user_messages(turn):
+        if not held.requested_ids and alike and _user_messages(earlier) == _user_messages(turn):
             return True
     if not _soon_after(held, piece):
         return False
@@ -607,28 +627,31 @@ def _may_be_next(held: _Piece, piece: _Piece) -> bool:
     group = held.last_group
     earlier = steps_of(group)
     last = earlier.llm[-1]
-    spent = _spent(held)
+    spent = _min_tokens(held)
     return (
         _soon_after(held, piece)
-        and ((piece.first.input_tokens or 0) >= spent + bool(held.asks) or (piece.first.error is not None and bool(held.asks)))
+        and (
+            (piece.first.input_tokens or 0) >= spent + bool(held.requested_ids)
+            or (piece.first.error is not None and bool(held.requested_ids))
+        )
         and (last.model == piece.first.model or piece.first.error is not None)
-        and _shows_less(held, piece)
+        and _omits_tool_calls(held, piece)
         and dict(group.root.resource_attributes) == dict(piece.first_group.root.resource_attributes)
     )
 
 
-def _shows_less(held: _Piece, piece: _Piece) -> bool:
+def _omits_tool_calls(held: _Piece, piece: _Piece) -> bool:
     """Return True if a prompt omits the requested tool calls, alone or with other content."""
     turn = steps_of(held.last_group)
     before, messages = turn.inputs(turn.llm[-1]), steps_of(piece.first_group).inputs(piece.first)
     if not messages:
         return not before
-    if not held.asks:
+    if not held.requested_ids:
         return False
     if any(message.role in ("user", "assistant") for message in messages):
         return _texts(before) == _texts(messages)
-    kinds = {call_id.partition("_")[0] for call_id in held.asks}  # some APIs give a call both a call id and an item id
-    return kinds.isdisjoint(call_id.partition("_")[0] for call_id in piece.answers)
+    kinds = {call_id.partition("_")[0] for call_id in held.requested_ids}  # some APIs give a call both a call id and an item id
+    return kinds.isdisjoint(call_id.partition("_")[0] for call_id in piece.result_ids)
 
 
 def _texts(messages: list[Message]) -> list[tuple[str, str | None]]:
@@ -641,7 +664,7 @@ def _soon_after(held: _Piece, piece: _Piece, overlap_ns: int = 0) -> bool:
     return held.end_ns - overlap_ns <= piece.start_ns <= held.end_ns + _MAX_PAUSE_NS
 
 
-def _tail(messages: list[Message]) -> list[Message]:
+def _after_last_answer(messages: list[Message]) -> list[Message]:
     """Return the messages after the last message of a model."""
     for index in range(len(messages) - 1, -1, -1):
         if messages[index].role == "assistant":
@@ -653,7 +676,7 @@ def _last(messages: list[Message]) -> Message | None:
     return next((message for message in reversed(messages) if message.role == "assistant"), None)
 
 
-def _user_spoke(messages: list[Message]) -> bool:
+def _has_user_message(messages: list[Message]) -> bool:
     return any(message.role == "user" and message.content and not message.tool_results for message in messages)
 
 

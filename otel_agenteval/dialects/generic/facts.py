@@ -147,7 +147,7 @@ class Facts:
 
     def __init__(self, record: SpanRecord) -> None:
         self.fields: dict[str, Any] = {}
-        self._sure: dict[str, float] = {}
+        self._strengths: dict[str, float] = {}
         self.content: list[Content] = []
         """Messages as they are in the span."""
         self.texts: list[Content] = []
@@ -174,7 +174,7 @@ class Facts:
         self.near = False
         """True if a top-level attribute names a model or counts tokens."""
         self._nodes = 0
-        self._given = False
+        self._in_input = False
         """True in an attribute that is an input. Its token counts are of earlier calls."""
         self.name = record.name
         self.failed = record.status == ERROR
@@ -183,18 +183,18 @@ class Facts:
             self.kind, self.kind_strength = AGENT, 2
         self._read(record)
 
-    def sure(self, field: str) -> float:
-        """Return how sure a field is, as in :attr:`.keys.Meaning.strength`."""
-        return self._sure.get(field, 0.0)
+    def strength_of(self, field: str) -> float:
+        """Return the confidence in a field, as in :attr:`.keys.Meaning.strength`."""
+        return self._strengths.get(field, 0.0)
 
-    def talks(self) -> bool:
+    def has_dialog(self) -> bool:
         """Return True if messages of a user and of a model are among messages that only models have."""
         return bool(self.evidence & TELLING) and any(
             {"user", "assistant"} <= {message.role for message in decode(plain(content.value), "user").messages}
             for content in self.content
         )
 
-    def take_role_of_events(self, stem: str) -> str | None:
+    def set_role_of_events(self, stem: str) -> str | None:
         """Return the role that the stem of events hints at, and count it as evidence. The rest of the stem names the span."""
         role, self.name_left = kinds.role_of_stem(stem)
         self.evidence |= KIND
@@ -209,12 +209,12 @@ class Facts:
             if not place.nested or (value is not None and value != ""):
                 self._walk(place.path, value, 0, None, attribute=True)
         for event in record.events:
-            if not _is_about(event.name):
+            if not _is_about_span(event.name):
                 self._read_event(event.name, event.attributes, None)
         for log in record.logs:
-            if not _is_about(log.name):
+            if not _is_about_span(log.name):
                 self._read_event(log.name, log.attributes, log.body)
-        self._count_rest()
+        self._derive_output_tokens()
 
     def _walk(self, path: str, value: Any, depth: int, direction: str | None, *, attribute: bool = False) -> None:
         self._nodes += 1
@@ -231,40 +231,40 @@ class Facts:
         if value.__class__ is dict and len(value) == 2 and value.keys() == _TYPED_VALUE and value["type"].__class__ is str:
             raw = value = opened(value["value"])
         if attribute:
-            self._take_whole(path, raw, meaning, direction)
+            self._add_whole(path, raw, meaning, direction)
         if value.__class__ in _SCALARS:
             if meaning.tells or (depth == 0 and meaning.content):
-                self._take_scalar(path, value, meaning, direction, depth)
+                self._read_scalar(path, value, meaning, direction, depth)
         elif isinstance(value, dict):
             self._walk_object(path, value, depth, direction)
         elif isinstance(value, (list, tuple)):
             self._walk_list(path, list(value), depth, meaning, direction)
         else:
-            self._take_scalar(path, value, meaning, direction, depth)
+            self._read_scalar(path, value, meaning, direction, depth)
 
-    def _take_whole(self, path: str, raw: Any, meaning: Meaning, direction: str | None) -> None:
-        self._given = meaning.direction == IN and meaning.content
+    def _add_whole(self, path: str, raw: Any, meaning: Meaning, direction: str | None) -> None:
+        self._in_input = meaning.direction == IN and meaning.content
         of_content = direction is not None and meaning.content and raw.__class__ is not Branch
         if of_content and not (raw.__class__ is str and (raw in _NO_TEXT or is_repr(raw))):
             self.wholes.append(Content(raw, path, direction))
 
     def _walk_object(self, path: str, value: Mapping[str, Any], depth: int, direction: str | None) -> None:
         if is_message(value):
-            self._take_messages([value], path, direction)
+            self._add_messages([value], path, direction)
             return
         if direction == IN and "tools" in value and value.get("name") == self.name:  # an agent's description
             self.agents.add(self.name)
         if path.endswith("cost_details") and "total" not in value and {*map(type, value.values())} <= {int, float}:
-            self._take_field("cost_usd", sum(value.values()), 2, depth)
+            self._read_field("cost_usd", sum(value.values()), 2, depth)
         branch = value.__class__ is Branch or (depth == 0 and path in _ENVELOPES)
         if branch:
-            self._take_spread((words_of(path) or ("",))[-1], value)
+            self._add_spread((words_of(path) or ("",))[-1], value)
         depth = depth if branch else depth + 1
         for key, inner in value.items():
             if inner is not None and inner != "":
                 self._walk(path if key == "" else f"{path}.{key}", inner, depth, direction, attribute=branch)
 
-    def _take_spread(self, last: str, value: Mapping[str, Any]) -> None:
+    def _add_spread(self, last: str, value: Mapping[str, Any]) -> None:
         """Keep a function's arguments, or the fields of its result, if each is an attribute."""
         if last in SPREAD_ARGUMENTS and _NO_ARGUMENTS.isdisjoint(value):
             self.spread = plain(value)
@@ -278,20 +278,20 @@ class Facts:
         if direction == OUT:
             self._add_up_usage(items)
         if all(item.__class__ is str for item in items):
-            self._take_texts(path, items, depth, meaning, direction)
+            self._add_texts(path, items, depth, meaning, direction)
             return
         unwrapped = plain(items) if all(isinstance(item, dict) and len(item) == 1 for item in items) else items
         if are_messages(unwrapped):
-            self._take_messages(unwrapped, path, direction)
+            self._add_messages(unwrapped, path, direction)
         elif _are_calls(path, unwrapped, direction):
-            self._take_messages([{"role": "assistant", "tool_calls": plain(unwrapped)}], path, OUT)
+            self._add_messages([{"role": "assistant", "tool_calls": plain(unwrapped)}], path, OUT)
         elif are_tools(unwrapped):
             self.definitions = self.definitions or plain(unwrapped)
         elif are_documents(unwrapped) and direction != IN:
             self.documents = unwrapped if self.documents is None else self.documents
         else:
             if direction != IN and (pieces := pieces_in(items)):
-                self._take_messages(pieces, path, OUT)
+                self._add_messages(pieces, path, OUT)
             for item in items[:200]:
                 if isinstance(item, (dict, list)):
                     self._walk(path, item, depth + 1, direction)
@@ -308,16 +308,16 @@ class Facts:
         for field in ("input_tokens", "output_tokens") if len(found) > 1 else ():
             self._set(field, sum(_count(usage.get(field)) or 0 for usage in found), 4)
 
-    def _take_texts(self, path: str, texts: list[str], depth: int, meaning: Meaning, direction: str | None) -> None:
+    def _add_texts(self, path: str, texts: list[str], depth: int, meaning: Meaning, direction: str | None) -> None:
         streamed = any(text[:1].isspace() or text[-1:].isspace() for text in texts)
-        self._take_scalar(path, "".join(texts) if streamed else texts[0], meaning, direction, depth)
+        self._read_scalar(path, "".join(texts) if streamed else texts[0], meaning, direction, depth)
         if meaning.text and len(texts) > 1 and direction is not None:
             self.texts.append(Content(texts, path, direction))
 
     # --- found values
 
-    def _take_messages(self, messages: list[Any], path: str, direction: str | None) -> None:
-        if direction != IN and self._take_search(messages):
+    def _add_messages(self, messages: list[Any], path: str, direction: str | None) -> None:
+        if direction != IN and self._add_search(messages):
             return
         self.evidence |= MESSAGES
         if any(is_telling(message) for message in messages if isinstance(message, dict)):
@@ -328,7 +328,7 @@ class Facts:
         if direction != IN and isinstance(last, dict):
             self._read_message(last, path, 0)
 
-    def _take_search(self, messages: list[Any]) -> bool:
+    def _add_search(self, messages: list[Any]) -> bool:
         """Take documents that are the content of the only message. The span is a retrieval."""
         content = messages[0].get("content") if len(messages) == 1 and isinstance(messages[0], dict) else None
         found = next(iter(content.values())) if isinstance(content, dict) and len(content) == 1 else None
@@ -348,14 +348,14 @@ class Facts:
             elif key in ("message", "kwargs", "data") and isinstance(inner, dict) and depth < 3:
                 self._read_message(inner, path, depth + 1)
 
-    def _take_scalar(self, path: str, value: Any, meaning: Meaning, direction: str | None, depth: int) -> None:
+    def _read_scalar(self, path: str, value: Any, meaning: Meaning, direction: str | None, depth: int) -> None:
         if value is None or value == "" or (value.__class__ is str and value in _NO_TEXT):
             return
         field = meaning.field
         if field == "agent" or (field == "name" and direction == OUT and depth > 1):
             self.agents.add(str(value))
-        if field is not None and not (self._given and depth and field in _COUNTS):
-            self._take_field(field, value, meaning.strength - depth / 20 + (field == "model" and direction == OUT), depth)
+        if field is not None and not (self._in_input and depth and field in _COUNTS):
+            self._read_field(field, value, meaning.strength - depth / 20 + (field == "model" and direction == OUT), depth)
         if value.__class__ is not str:
             return
         if path.endswith("id") and _RESPONSE_ID.fullmatch(value) and direction != IN:
@@ -365,10 +365,10 @@ class Facts:
         elif (meaning.text or (depth == 0 and meaning.direction is not None and meaning.content)) and not is_repr(value):
             self.texts.append(Content(value, path, direction))
 
-    def _take_field(self, field: str, value: Any, strength: float, depth: int) -> None:
+    def _read_field(self, field: str, value: Any, strength: float, depth: int) -> None:
         if field == "kind":
             if depth == 0 and value.__class__ is str:
-                self._take_kind(value, strength)
+                self._set_kind(value, strength)
         elif field in _COUNTS:
             count = _count(value)
             if count is not None:
@@ -378,7 +378,7 @@ class Facts:
                     self.evidence |= USAGE
         elif field == "model":
             if value.__class__ is str and _is_model_like(value):
-                self._take_model(value, strength, depth)
+                self._set_model(value, strength, depth)
         elif field in ("outcome", "failure"):
             if depth == 0 and _is_failure(field, str(value).strip().lower()):
                 self._set("failed", value, 1)
@@ -391,16 +391,16 @@ class Facts:
         elif field == "first_token_at":
             self._set(field, value, strength)
         elif field in _NAMES:
-            self._take_name(field, value, strength)
+            self._set_name(field, value, strength)
 
-    def _take_model(self, value: str, strength: float, depth: int) -> None:
+    def _set_model(self, value: str, strength: float, depth: int) -> None:
         self._set("provider", provider_in(value), 0)
         known = _MODEL_NAME.fullmatch(value) is not None
         self.evidence |= MODEL if known else 0
         self._set("model", without_provider(value), strength + known)
         self.near |= depth == 0 and known
 
-    def _take_name(self, field: str, value: Any, strength: float) -> None:
+    def _set_name(self, field: str, value: Any, strength: float) -> None:
         if field == "finish_reason" and str(value).lower() in FAILED:
             self._set("failed", value, 1)
         if value.__class__ is str and 0 < len(value) <= 300 and "\n" not in value and value[:1] not in "{[<":
@@ -408,15 +408,15 @@ class Facts:
         elif field == "conversation_id" and value.__class__ is int:
             self._set(field, str(value), strength)
 
-    def _count_rest(self) -> None:
+    def _derive_output_tokens(self) -> None:
         """Derive the output tokens from the total and the input tokens."""
         fields = self.fields
-        self._add_disjoint_kinds()
+        self._add_uncounted_tokens()
         if "output_tokens" not in fields and fields.get("total_tokens", 0) > fields.get("input_tokens", math.inf):
             self._set("output_tokens", fields["total_tokens"] - fields["input_tokens"], 0)
             self.evidence |= USAGE
 
-    def _add_disjoint_kinds(self) -> None:
+    def _add_uncounted_tokens(self) -> None:
         """Add cached and reasoning tokens to counts that exclude them, as the total shows."""
         fields = self.fields
         if {"input_tokens", "output_tokens", "total_tokens"} <= fields.keys():
@@ -428,7 +428,7 @@ class Facts:
             if more > 0 and fields.get("cached_tokens"):
                 fields["input_tokens"] += more
 
-    def _take_kind(self, value: str, strength: float) -> None:
+    def _set_kind(self, value: str, strength: float) -> None:
         """Take a role from a kind. A chain can be anything, so a more specific role wins even if it is less sure."""
         role = kinds.role_of_kind(value)
         if role is None and strength >= 4 and value.lower() in kinds.FUNCTIONS:
@@ -444,8 +444,8 @@ class Facts:
             self.evidence |= KIND if level >= 2 else 0
 
     def _set(self, field: str, value: Any, strength: float) -> None:
-        if value is not None and strength > self._sure.get(field, -9):
-            self._sure[field] = strength
+        if value is not None and strength > self._strengths.get(field, -9):
+            self._strengths[field] = strength
             self.fields[field] = value
 
     # --- events and log records
@@ -460,11 +460,11 @@ class Facts:
             values["body"] = body
         elif body.__class__ is str and body and body != label and not any(map(_states_fact, values)):
             values.setdefault("content", body)
-        role, direction = _author(words_of(str(label)))
+        role, direction = _author_of_event(words_of(str(label)))
         if is_message(values):
-            self._take_event_message(values, str(label), direction)
+            self._add_event_message(values, str(label), direction)
         elif role is not None and any(key in values for key in ("content", "message", "tool_calls", "text", "body", "parts")):
-            self._take_event_message(_as_message(values, role), str(label), direction)
+            self._add_event_message(_as_message(values, role), str(label), direction)
         elif _OF_TOOLS.isdisjoint(words_of(str(label))) or TOOL in (self.name_role, self.kind) or "tool_name" in self.fields:
             before = len(self.content)
             content = {key: value for key, value in values.items() if not _is_property(key, value)}
@@ -475,8 +475,8 @@ class Facts:
                 self._walk(key if known.direction or known.field else f"{label}.{key}", value, 0, direction, attribute=True)
             self.events += self.content[before:]
 
-    def _take_event_message(self, message: Mapping[str, Any], path: str, direction: str | None) -> None:
-        self._take_messages([message], path, direction)
+    def _add_event_message(self, message: Mapping[str, Any], path: str, direction: str | None) -> None:
+        self._add_messages([message], path, direction)
         self.events.append(self.content[-1])
 
 
@@ -507,7 +507,7 @@ def _definitions_among(messages: list[Any]) -> list[Any] | None:
     return found or None
 
 
-def _is_about(event: str) -> bool:
+def _is_about_span(event: str) -> bool:
     """Return True if an event is about the span but isn't content: an exception, a score."""
     return event == "exception" or not _ABOUT_SPANS.isdisjoint(words_of(event))
 
@@ -535,7 +535,7 @@ def _as_message(values: Mapping[str, Any], role: str) -> dict[str, Any]:
     }
 
 
-def _author(words: Iterable[str]) -> tuple[str | None, str | None]:
+def _author_of_event(words: Iterable[str]) -> tuple[str | None, str | None]:
     """Return the role and direction of the message that an event's name announces."""
     found = set(words)
     if found & {"choice", "completion", "response", "output", "generation", "chunk", "delta"}:

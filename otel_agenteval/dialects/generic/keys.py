@@ -120,7 +120,7 @@ _SYSTEM_TEXTS = frozenset(("prompt", "message", "instruction"))
 
 
 def _field(words: tuple[str, ...]) -> tuple[str | None, int]:
-    for rule in (_tokens, _identity, _endings):
+    for rule in (_tokens, _kind, _by_ending):
         found = rule(words)
         if found[0] is not None:
             return found
@@ -136,8 +136,8 @@ _NO_COUNT = frozenset((
 ))  # fmt: skip
 _TOKEN_DETAILS = frozenset((("tokens", "details"), ("token", "details"), ("prompt", "details"), ("completion", "details"), ("input", "details"),
                             ("output", "details")))  # fmt: skip
-_GIVEN = frozenset(("input", "inputs", "prompt", "request"))
-_MADE = frozenset(("output", "outputs", "completion", "candidates", "response", "generated", "generation"))
+_INPUT_WORDS = frozenset(("input", "inputs", "prompt", "request"))
+_OUTPUT_WORDS = frozenset(("output", "outputs", "completion", "candidates", "response", "generated", "generation"))
 
 
 def _tokens(words: tuple[str, ...]) -> tuple[str | None, int]:
@@ -159,9 +159,9 @@ def _tokens(words: tuple[str, ...]) -> tuple[str | None, int]:
     for word in reversed(words):
         if word == "total":
             break
-        if word in _GIVEN:
+        if word in _INPUT_WORDS:
             return "input_tokens", sure
-        if word in _MADE:
+        if word in _OUTPUT_WORDS:
             return "output_tokens", sure
     return ("total_tokens", 1) if "total" in parts else (None, 0)
 
@@ -213,7 +213,7 @@ _RECORDS = frozenset((
     "project", "workspace", "product", "policy", "event", "session", "thread", "trace", "metadata", "context", "schema", "file", "dataset", "database",
     "queue", "topic", "store", "collection", "index", "table",
 ))  # fmt: skip
-_STRANGERS = _PEOPLE | _SOFTWARE | _RECORDS
+_OTHER_SUBJECTS = _PEOPLE | _SOFTWARE | _RECORDS
 _OTHER_CALLS = frozenset(("previous", "request", "parent", "last"))
 _COST_PARTS = frozenset(
     ("input", "output", "prompt", "completion", "cache", "cached", "reasoning", "per", "tool", "limit", "max")
@@ -231,7 +231,7 @@ _EXCLUDED: dict[str, frozenset[str]] = {
 """Words before the ending of a name that show that it isn't the field of the span's own operation."""
 
 
-def _endings(words: tuple[str, ...]) -> tuple[str | None, int]:
+def _by_ending(words: tuple[str, ...]) -> tuple[str | None, int]:
     for length in (3, 2, 1):
         found = _ENDINGS.get(words[-length:]) if len(words) >= length else None
         if found is None:
@@ -251,7 +251,7 @@ def _endings(words: tuple[str, ...]) -> tuple[str | None, int]:
 def _is_own_name(words: tuple[str, ...]) -> bool:
     """Return True if a name without a word for its subject can be the span's: ``fw.name``, but not ``user.name``."""
     about = words[-2:-1]
-    return not about or about[0] in _NAMED or (len(words) == 2 and about[0] not in _STRANGERS)
+    return not about or about[0] in _NAMED or (len(words) == 2 and about[0] not in _OTHER_SUBJECTS)
 
 
 _KIND_LASTS = frozenset(("kind", "type", "subtype", "op"))
@@ -266,7 +266,7 @@ _NOT_OF_SPANS = frozenset((
 ))  # fmt: skip
 
 
-def _identity(words: tuple[str, ...]) -> tuple[str | None, int]:
+def _kind(words: tuple[str, ...]) -> tuple[str | None, int]:
     """Classify names whose value may be a span's kind."""
     last = words[-1]
     before = set(words[:-1])
@@ -300,10 +300,10 @@ PLAIN_KEYS: set[str] = set()
 
 def is_plain(attributes: Mapping[str, Any]) -> bool:
     """Return True if no attribute of the span hints at a model, an agent or a tool. For most spans, one set operation decides."""
-    return PLAIN_KEYS.issuperset(attributes) or not _hints(attributes)
+    return PLAIN_KEYS.issuperset(attributes) or not _has_hint(attributes)
 
 
-def _hints(attributes: Mapping[str, Any]) -> bool:
+def _has_hint(attributes: Mapping[str, Any]) -> bool:
     for key in attributes:
         if key in PLAIN_KEYS or key.__class__ is not str:
             continue

@@ -79,8 +79,8 @@ def is_other_work(record: SpanRecord, facts: Facts, role: str | None) -> bool:
         return False
     if any(key.startswith(_STORES) for key in record.attributes):
         return True
-    given = any(content.direction == IN for content in (*facts.content, *facts.texts, *facts.wholes))
-    return record.server and role == LLM and not (given and (facts.failed or has_answer(facts)))
+    has_input = any(content.direction == IN for content in (*facts.content, *facts.texts, *facts.wholes))
+    return record.server and role == LLM and not (has_input and (facts.failed or has_answer(facts)))
 
 
 def _role_of_kind(facts: Facts, shown: bool) -> str | None:
@@ -89,7 +89,7 @@ def _role_of_kind(facts: Facts, shown: bool) -> str | None:
         if not shown:
             return LLM if facts.failed and facts.kind_strength >= 4 else None
         return EMBEDDING if facts.name_role == EMBEDDING else LLM
-    if facts.kind in (CHAIN, INNER) and facts.wholes and not facts.content and facts.sure("tool_name") >= 3:
+    if facts.kind in (CHAIN, INNER) and facts.wholes and not facts.content and facts.strength_of("tool_name") >= 3:
         return TOOL
     if facts.kind == CHAIN and facts.name in facts.agents:
         return AGENT  # an agent's graph: LangChain writes the agent's name on its spans and answers
@@ -259,20 +259,20 @@ def _agent(facts: Facts, record: SpanRecord) -> str | None:
 
 
 def _read_llm(step: Step, facts: Facts) -> None:
-    given, made = _messages_in(step.input_messages), _messages_in(step.output_messages)
-    if given is None or _have_only_roles(given):
-        given = _of_direction(facts, IN) or given
-    if made is None or _have_only_roles(made):
-        made = _of_direction(facts, OUT) or made
-    either = _of_direction(facts, None) if given is None or made is None else None
+    inputs, outputs = _messages_in(step.input_messages), _messages_in(step.output_messages)
+    if inputs is None or _have_only_roles(inputs):
+        inputs = _of_direction(facts, IN) or inputs
+    if outputs is None or _have_only_roles(outputs):
+        outputs = _of_direction(facts, OUT) or outputs
+    either = _of_direction(facts, None) if inputs is None or outputs is None else None
     if either:
-        split = _start_of_answer(either) if made is None else len(either)
-        given = (either[:split] or None) if given is None else given
-        made = (either[split:] or None) if made is None else made
-    step.input_messages = _messages_in(_text(facts, IN)) if given is None else given
-    if made is None:
-        made = _answer_after(step)
-    step.output_messages = _messages_in(_text(facts, OUT)) if made is None else made
+        split = _start_of_answer(either) if outputs is None else len(either)
+        inputs = (either[:split] or None) if inputs is None else inputs
+        outputs = (either[split:] or None) if outputs is None else outputs
+    step.input_messages = _messages_in(_text(facts, IN)) if inputs is None else inputs
+    if outputs is None:
+        outputs = _answer_after(step)
+    step.output_messages = _messages_in(_text(facts, OUT)) if outputs is None else outputs
 
 
 def _of_direction(facts: Facts, direction: str | None) -> list[Any] | None:
@@ -379,7 +379,7 @@ def _whole(facts: Facts, direction: str, names: tuple[str, ...]) -> Content | No
 
 def _read_tool(record: SpanRecord, step: Step, facts: Facts) -> None:
     fields = facts.fields
-    given, made = _whole(facts, IN, _ARGUMENTS), _whole(facts, OUT, _RESULTS)
+    inputs, outputs = _whole(facts, IN, _ARGUMENTS), _whole(facts, OUT, _RESULTS)
     if "own_name" in fields:
         step.tool_name = fields["own_name"]
     if step.tool_name is None:
@@ -390,9 +390,9 @@ def _read_tool(record: SpanRecord, step: Step, facts: Facts) -> None:
     if step.tool_call_id is None:
         step.tool_call_id = fields.get("tool_call_id")
     if step.tool_arguments is None:
-        step.tool_arguments = facts.spread or (_arguments(given.value) if given is not None else None)
+        step.tool_arguments = facts.spread or (_arguments(inputs.value) if inputs is not None else None)
     if step.tool_result is None:
-        step.tool_result = facts.spread_result or (_unwrapped(made.value) if made is not None else None)
+        step.tool_result = facts.spread_result or (_unwrapped(outputs.value) if outputs is not None else None)
     for content in facts.events:  # some instrumentations write both as messages
         if content.direction == OUT or "result" in words_of(content.path):
             step.tool_result = _content_of(content) if step.tool_result is None else step.tool_result
@@ -452,9 +452,9 @@ def _read_retrieval(step: Step, facts: Facts) -> None:
 
 def _asked(facts: Facts) -> str | None:
     """Return the last user message, or the first text among the arguments."""
-    given = _of_direction(facts, IN)
-    if given:
-        return next((message.content for message in reversed(decode(given, "user").messages) if message.role == "user"), None)
+    inputs = _of_direction(facts, IN)
+    if inputs:
+        return next((message.content for message in reversed(decode(inputs, "user").messages) if message.role == "user"), None)
     whole = _whole(facts, IN, _ARGUMENTS)
     return _first_text(whole.value) if whole is not None else None
 
@@ -473,19 +473,19 @@ def _first_text(value: Any) -> str | None:
 
 
 def _read_run(step: Step, facts: Facts) -> None:
-    given = [content for content in facts.content if content.direction != OUT]
-    made = [content for content in facts.content if content.direction == OUT]
-    if step.input_messages is None and given:
-        step.input_messages = _joined_later(given, facts.events)
-        if not made and step.output_messages is None and all(content.direction is None for content in given):
+    inputs = [content for content in facts.content if content.direction != OUT]
+    outputs = [content for content in facts.content if content.direction == OUT]
+    if step.input_messages is None and inputs:
+        step.input_messages = _joined_later(inputs, facts.events)
+        if not outputs and step.output_messages is None and all(content.direction is None for content in inputs):
             _split_run(step)
-    if step.output_messages is None and made:
-        step.output_messages = _joined_later(made, facts.events)
+    if step.output_messages is None and outputs:
+        step.output_messages = _joined_later(outputs, facts.events)
     if step.input_value is None:
         step.input_value = _text_or_whole(facts, IN, _ARGUMENTS)
     if step.output_value is None:
         step.output_value = _text_or_whole(facts, OUT, _RESULTS)
-    if given and step.input_value.__class__ is str and _is_around(step.input_value, _asked(facts) or ""):
+    if inputs and step.input_value.__class__ is str and _is_around(step.input_value, _asked(facts) or ""):
         step.input_messages = None
 
 

@@ -40,14 +40,14 @@ def review_roles(records: Sequence[SpanRecord], infer: Callable[[SpanRecord], No
     if known:
         for record in inferred:
             understood = record.dialects
-            unsure = understood.facts.kind_strength < 2 and not (understood.role == CHAIN and understood.facts.talks())
+            unsure = understood.facts.kind_strength < 2 and not (understood.role == CHAIN and understood.facts.has_dialog())
             if unsure or (understood.role == LLM and any(key.startswith(_OTHER_WORK) for key in record.attributes)):
                 understood.reset_role()
     elif all(record.dialects.role is None or record.dialects.inferred for record in records) and not is_enough(inferred):
         for record in inferred:
             record.dialects.reset_role()
         return
-    _drop_strangers(records, inferred)
+    _drop_lone_chains(records, inferred)
     _drop_common_names(inferred)
     _name_tools(inferred, records)
     _split_sums(records)
@@ -63,7 +63,7 @@ def _settle_events(records: Sequence[SpanRecord]) -> None:
     stems = {stem for _, stem, event in found if event == "start"} & {stem for _, stem, event in found if event in ENDS}
     for record, stem, event in found:
         if stem in stems and record.dialects.inferred:
-            role = record.dialects.facts.take_role_of_events(stem)
+            role = record.dialects.facts.set_role_of_events(stem)
             if role in (LLM, TOOL) and (event == "start" or event in ENDS):
                 record.dialects.role = role
             else:
@@ -98,7 +98,7 @@ def _drop_common_names(inferred: Sequence[SpanRecord]) -> None:
             del record.dialects.facts.fields["name"]
 
 
-def _drop_strangers(records: Sequence[SpanRecord], inferred: Sequence[SpanRecord]) -> None:
+def _drop_lone_chains(records: Sequence[SpanRecord], inferred: Sequence[SpanRecord]) -> None:
     """Remove the role of inferred chains in scopes that contain nothing but inferred chains."""
     scopes = {record.scope for record in records if record.dialects.role not in (None, CHAIN) or _states_kind(record)}
     for record in inferred:
@@ -132,7 +132,7 @@ def resembles_call(record: SpanRecord) -> bool:
         return False
     # The span's own attributes show a model and an answer, and not only a record of them in JSON.
     enough = any(facts.evidence & wanted == wanted for wanted in _ENOUGH)
-    return facts.talks() or (enough and (facts.near or bool(facts.evidence & KIND)) and has_answer(facts))
+    return facts.has_dialog() or (enough and (facts.near or bool(facts.evidence & KIND)) and has_answer(facts))
 
 
 def is_agents_tool(record: SpanRecord) -> bool:
@@ -141,7 +141,7 @@ def is_agents_tool(record: SpanRecord) -> bool:
     if about.role == TOOL and not about.inferred:
         return True
     return about.facts is not None and (
-        about.facts.sure("tool_name") >= 3 or (about.facts.kind == TOOL and about.facts.kind_strength > 3)
+        about.facts.strength_of("tool_name") >= 3 or (about.facts.kind == TOOL and about.facts.kind_strength > 3)
     )
 
 
@@ -179,7 +179,7 @@ def _name_tools(inferred: Sequence[SpanRecord], records: Sequence[SpanRecord]) -
     tools = [record for record in records if record.dialects.role == TOOL and _tool_name(record)]
     if not chains and not tools and not searches:
         return
-    names = _requested(records)
+    names = _requested_tools(records)
     for record in chains:
         if record.name in names or record.dialects.facts.fields.get("name") in names:
             record.dialects.role = AGENT if returns_prompt(record.dialects.facts) else TOOL
@@ -187,10 +187,10 @@ def _name_tools(inferred: Sequence[SpanRecord], records: Sequence[SpanRecord]) -
         if record.name not in names:
             record.dialects.role = RETRIEVAL
     for record in tools:
-        _note_own_name(record, names)
+        _set_own_name(record, names)
 
 
-def _note_own_name(record: SpanRecord, names: Collection[str]) -> None:
+def _set_own_name(record: SpanRecord, names: Collection[str]) -> None:
     """Set the name by which a model requested a tool."""
     name = _tool_name(record)
     own = next((other for other in (record.name, name.rpartition(".")[2]) if other in names), None)
@@ -198,7 +198,7 @@ def _note_own_name(record: SpanRecord, names: Collection[str]) -> None:
         record.dialects.facts.fields["own_name"] = own
 
 
-def _requested(records: Sequence[SpanRecord]) -> set[str]:
+def _requested_tools(records: Sequence[SpanRecord]) -> set[str]:
     """Return the names of the tools that models requested."""
     calls = (record.dialects.facts for record in records if record.dialects.role == LLM)
     contents = [content for facts in calls if facts is not None for content in facts.content]
@@ -284,7 +284,7 @@ def _holder_above(record: SpanRecord, by_id: dict[int, SpanRecord]) -> bool:
     return True
 
 
-def _only_implied(record: SpanRecord) -> bool:
+def _is_implied(record: SpanRecord) -> bool:
     """Return True if only shape or attributes make a span a model's, not a kind or operation."""
     about = record.dialects
     return about.inferred or (not about.named and "gen_ai.operation.name" not in record.attributes)
@@ -302,7 +302,7 @@ def _open_loops(records: Sequence[SpanRecord]) -> None:
         seen = 0
         while at is not None and seen < 100:
             seen += 1
-            if at.dialects.role == LLM and _only_implied(at):
+            if at.dialects.role == LLM and _is_implied(at):
                 counts = below.setdefault(at.span_id, [0, 0])
                 counts[role == TOOL] += 1
                 facts = at.dialects.facts

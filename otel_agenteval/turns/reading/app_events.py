@@ -7,18 +7,21 @@ event's name as a prefix, such as ``agent.handoff.from``:
 - ``agent.interaction``: ``from``, ``to`` (one name or several), ``type``, ``message_type``, ``success``, ``response_time_s``
 - ``agent.conflict``: ``resolved``, ``resolution_time_s``
 
-The span attribute ``agent.stop_kind`` states how the turn stopped.
+The span attribute ``agent.stop_kind`` states how the turn stopped. User feedback is in span events, in log records, or in
+attributes that the configuration names.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ...core.feedback import Feedback, in_attribute, in_record, is_feedback_record
+from ...core.tenancy import turn_id_in
 from ...core.turn import Handoff
 from ...dialects.step import Step
-from ...spans.record import SpanEvent
+from ...spans.record import SpanEvent, SpanRecord
 
 STOP_KINDS = frozenset(("completed", "unknown", "requested_credentials", "asked_clarification", "awaiting_confirmation"))
 _HANDOFF, _INTERACTION, _CONFLICT = "agent.handoff", "agent.interaction", "agent.conflict"
@@ -69,3 +72,28 @@ def _facts(event: SpanEvent, types: Mapping[str, Any]) -> dict[str, Any]:
         for name, value in found.items()
         if isinstance(value, types[name]) and (types[name] is bool or not isinstance(value, bool))
     }
+
+
+def feedback_in(records: Iterable[SpanRecord], attributes: Sequence[str] = ()) -> list[Feedback]:
+    """Return the feedback in spans of a turn and in the given span attributes, by time."""
+    found: list[tuple[int, Feedback]] = []
+    for record in records:
+        for event in record.events:
+            if is_feedback_record(event.name, event.attributes):
+                _add(found, event.time_ns, in_record(event.name, event.attributes, None, _seed(record, event.time_ns)))
+        for log in record.logs:
+            if is_feedback_record(log.name, log.attributes):
+                _add(found, log.time_ns, in_record(log.name, log.attributes, log.body, _seed(record, log.time_ns)))
+        for name in attributes:
+            if name in record.attributes:
+                _add(found, record.end_ns, in_attribute(name, record.attributes[name], _seed(record, 0)))
+    return [feedback for _, feedback in sorted(found, key=lambda one: one[0])]
+
+
+def _add(found: list[tuple[int, Feedback]], time_ns: int, feedback: Feedback | None) -> None:
+    if feedback is not None:
+        found.append((time_ns, feedback))
+
+
+def _seed(record: SpanRecord, time_ns: int) -> str:
+    return f"{turn_id_in(record.trace_id, record.span_id)} {time_ns}"

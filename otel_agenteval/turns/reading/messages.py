@@ -16,8 +16,7 @@ from ...dialects.content import REDACTED, is_tagged
 from ...dialects.payloads import logprobs_in
 from ...dialects.reader import error_of, raised
 from ...dialects.step import AGENT, INNER, LLM, TOOL, Step
-from .finish_reasons import asks_for_tools, ends_by_itself
-from .llm_calls import TurnCalls
+from .llm_calls import TurnCalls, asks_for_tools, ends_by_itself
 from .rag_prompt import answer_in, question_in
 from .steps import END
 from .tool_calls import ToolCalls
@@ -42,22 +41,22 @@ class MessageReader:
         self.tools = ToolCalls(calls)
 
     def input(self) -> str | None:
-        text = self._root_input() if self.root.role != LLM else None
+        text = self._input_of_root() if self.root.role != LLM else None
         if text is not None:
             return question_in(text)
         for step in self.calls.main_llm:
-            text = self._asked_in(step, "input_messages")
+            text = self._user_text_of(step, "input_messages")
             if text is not None:
-                return question_in(self._behind(text, step) or text)
+                return question_in(self._user_text_in_template(text, step) or text)
         # The root and the model calls may lack content, or may never have been sent.
         for step in (*self.calls.of_role.get(AGENT, ()), *self.calls.of_role.get(INNER, ())):
             if step.input_messages is not None:
-                text = self._asked_in(step, "input_messages")
+                text = self._user_text_of(step, "input_messages")
                 if text is not None:
                     return question_in(text)
         return None
 
-    def _asked_in(self, step: Step, field: str) -> str | None:
+    def _user_text_of(self, step: Step, field: str) -> str | None:
         """Return the newest user message of a conversation, or None if it may have been cut off."""
         found = self.calls.decode(step, field, "user")
         text = last_user_text(found.messages)
@@ -66,19 +65,22 @@ class MessageReader:
         spoken = [message for message in found.messages if message.role != "system"]
         return text if len(spoken) == 1 else None
 
-    def _root_input(self) -> str | None:
+    def _input_of_root(self) -> str | None:
         for field in ("input_messages", "input_value"):
             if getattr(self.root, field) is None:
                 continue
             messages = self.calls.decode(self.root, field, "user").messages
-            text = self._asked_in(self.root, field)
+            text = self._user_text_of(self.root, field)
             if text is not None:
                 newer = self._after_history(messages, text) if messages[-1].role == "assistant" else None
-                among = field == "input_value" and len(messages) > 1
-                return newer or (self._among(messages) if among else None) or text
+                if not newer and field == "input_value" and len(messages) > 1 and self.calls.llm:
+                    # a function's arguments, one of which the first model call received as the user message
+                    asked = last_user_text(self.calls.inputs(self.calls.main_llm[0]))
+                    newer = asked if any(message.content == asked for message in messages) else None
+                return newer or text
         return None
 
-    def _behind(self, text: str, step: Step) -> str | None:
+    def _user_text_in_template(self, text: str, step: Step) -> str | None:
         """Return the user message of the answering call if ``text`` is a helper's template with the conversation in it."""
         last = self.calls.answering_call
         if last is None or last is step or last.role != LLM or self.calls.loop_of(last) != self.calls.loop_of(step):
@@ -99,30 +101,25 @@ class MessageReader:
         value = self.root.input_value
         return value if not known and value.__class__ is str and value[:1] not in "[{" else None
 
-    def _among(self, values: list[Message]) -> str | None:
-        """Return the function argument that the first model call received as the user message."""
-        requested = last_user_text(self.calls.inputs(self.calls.main_llm[0])) if self.calls.llm else None
-        return requested if any(message.content == requested for message in values) else None
-
     def output(self) -> str | None:
         last = self.calls.answering_call
         failed = self.error() is not None
         if failed and last is not None and last.error is None and self.calls.last_call_error() is not None:
             return None  # an earlier answer isn't the output if the last call failed
-        text = self._root_output() if self.root.role != LLM else None
+        text = self._output_of_root() if self.root.role != LLM else None
         if not text:
-            answer = self._answer_text(last) if last is not None else self._last_words()
+            answer = self._answer_text(last) if last is not None else self._last_text_of_loop()
             text = text if answer is None else answer
         elif text[-1].isspace() and last is not None:  # some runs add a line break to the answer
             answer = self._answer_text(last)
             text = answer if answer is not None and answer.rstrip() == text.rstrip() else text
         if text == "":
             return text if last is None or self._is_empty_answer(last) else None
-        if text and (failed or (last is not None and last.error is not None)) and self._is_failure(text, last):
+        if text and (failed or (last is not None and last.error is not None)) and self._is_error_text(text, last):
             return None
         return text
 
-    def _last_words(self) -> str | None:
+    def _last_text_of_loop(self) -> str | None:
         for step in reversed(self.calls.of_role.get(INNER, ())):
             if step.output_messages is not None and self.root.error is None:
                 text = last_assistant_text(self.calls.decode(step, "output_messages", "assistant").messages)
@@ -143,14 +140,14 @@ class MessageReader:
             return False
         return reason is None or not ends_by_itself(reason) or any(message.content == "" for message in outputs)
 
-    def _is_failure(self, text: str, last: Step | None) -> bool:
+    def _is_error_text(self, text: str, last: Step | None) -> bool:
         text = text.strip()
-        if any(_is_message_of(error, text) for error in (self.error(), last.error if last is not None else None)):
+        if any(_is_error_message(error, text) for error in (self.error(), last.error if last is not None else None)):
             return True
         value = jsonio.loads_or_text(text)[0] if text[:1] == "{" else None
         return isinstance(value, dict) and any(value.get(key) for key in _ERROR_KEYS)
 
-    def _root_output(self) -> str | None:
+    def _output_of_root(self) -> str | None:
         root = self.root
         if root.final_result is not None and root.final_result not in REDACTED:
             return jsonio.text_of(root.final_result)
@@ -172,13 +169,6 @@ class MessageReader:
         if len(found.messages) == 1 and found.messages[0].content is not None and '"content"' in jsonio.text_of(raw):
             return found.messages[0].content
         return self._answer_among(raw) or jsonio.text_of(raw)
-
-    def _answers_with(self, error: ErrorInfo) -> bool:
-        """Return True if the root's answer is a failed call's message."""
-        if self.root.output_messages is None:
-            return False
-        text = last_assistant_text(self.calls.decode(self.root, "output_messages", "assistant").messages) or ""
-        return text != "" and _is_message_of(error, text.strip())
 
     def _error_as_answer(self) -> str | None:
         """Return the text of an error in place of the root's answer. Some frameworks set no error status."""
@@ -211,18 +201,18 @@ class MessageReader:
             return None
         requested = [call for message in found.messages for call in message.tool_calls]
         if requested:  # a call that requests a tool has no answer, unless it is an output tool
-            return self._form_answer(requested[-1]) if is_output_tool(requested[-1].name) else None
+            return self._answer_in_output_tool(requested[-1]) if is_output_tool(requested[-1].name) else None
         return ""
 
     def _asks_for_tools(self, step: Step) -> bool:
         """Return True if a call ended with tool requests, by its finish reason or its message's."""
         return any(map(asks_for_tools, (step.finish_reason, *(message.finish_reason for message in self.calls.outputs(step)))))
 
-    def _form_answer(self, request: ToolRequest) -> str | None:
+    def _answer_in_output_tool(self, request: ToolRequest) -> str | None:
         """Return the answer in an output tool's arguments. The tool's span takes precedence."""
         steps = self.calls.of_role.get(TOOL, ())
-        written = (step.tool_arguments for step in steps if step.tool_name == request.name and step.tool_arguments)
-        arguments = next(written, request.arguments)
+        in_spans = (step.tool_arguments for step in steps if step.tool_name == request.name and step.tool_arguments)
+        arguments = next(in_spans, request.arguments)
         return jsonio.text_of(arguments) if arguments is not None else None
 
     def system(self) -> str | None:
@@ -241,13 +231,13 @@ class MessageReader:
         """Return the place of the first model call whose prompt lost the instructions or the user's message. Only calls count
         that go on from an answer of the same agent and model, because helper calls have other prompts.
         """
-        begun: dict[tuple[int, str | None], _Prompted] = {}
+        begun: dict[tuple[int, str | None], _KnownMessages] = {}
         for step in self.calls.main_llm if len(self.calls.main_llm) > 1 else ():
             if self.calls.own_llm is not self.calls.llm and step not in self.calls.own_llm:
                 continue
             run = self.calls.nearest(step, _RUNS)
             before = begun.setdefault(
-                (run.record.span_id if run is not None else 0, step.request_model or step.model), _Prompted()
+                (run.record.span_id if run is not None else 0, step.request_model or step.model), _KnownMessages()
             )
             prompt = self.calls.decode(step, "input_messages", "user")
             texts = self.calls.decode(step, "system", "system").messages if step.system is not None else []
@@ -285,18 +275,21 @@ class MessageReader:
     def error(self) -> ErrorInfo | None:
         root = self.root
         if root.error is not None and root.role != LLM:
-            return None if self._went_on_after(root.error) else root.error
+            return None if self._continued_after(root.error) else root.error
         instead = self._error_as_answer() if root.role != LLM else None
         if instead is not None:
             return self.calls.last_call_error() or ErrorInfo("error", instead or None)
         if root.output_messages is not None or root.final_result is not None:
             failed = self.calls.last_call_error()
-            if failed is None or root.role == LLM or self._root_output() is None or self._answers_with(failed):
+            if failed is None or root.role == LLM or self._output_of_root() is None:
                 return failed
-            return None
-        beside = self._beside_root()
-        if beside and root.role != INNER:  # the span around them was never seen, so the last of them decides
-            return max(beside, key=END).error
+            answer = last_assistant_text(self.calls.decode(root, "output_messages", "assistant").messages)
+            return failed if answer and _is_error_message(failed, answer.strip()) else None
+        around = root.record.parent_id
+        if around and around not in self.calls.by_id and root.role not in (LLM, INNER):
+            siblings = [step for step in self.calls.steps if step.record.parent_id == around]
+            if len(siblings) > 1:  # the span around them was never seen, so the last of them decides
+                return max(siblings, key=END).error
         # Some roots have no status if the run below them failed. Then the last agent decides, or its last model call.
         inner = [step for step in self.calls.steps if step.role == AGENT and step is not root and not self.calls.is_nested(step)]
         if inner:
@@ -318,9 +311,9 @@ class MessageReader:
         made = self.calls.outputs(call)
         if not made and ends_by_itself(call.finish_reason):
             return call
-        return call if (self._root_output() or last_assistant_text(made)) is not None else None
+        return call if (self._output_of_root() or last_assistant_text(made)) is not None else None
 
-    def _went_on_after(self, error: ErrorInfo) -> bool:
+    def _continued_after(self, error: ErrorInfo) -> bool:
         """Return True if an error only repeats a tool's, and a model answered afterwards."""
         call = self._answer_call()
         return call is not None and any(
@@ -328,15 +321,8 @@ class MessageReader:
             for tool in self.calls.of_role.get(TOOL, ())
         )
 
-    def _beside_root(self) -> list[Step]:
-        around = self.root.record.parent_id
-        if not around or around in self.calls.by_id or self.root.role == LLM:
-            return []
-        beside = [step for step in self.calls.steps if step.record.parent_id == around]
-        return beside if len(beside) > 1 else []
 
-
-class _Prompted:
+class _KnownMessages:
     """Messages in the prompts and answers of an agent's calls so far."""
 
     def __init__(self) -> None:
@@ -345,14 +331,16 @@ class _Prompted:
 
     def add(self, prompt: list[Message], system: list[Message], answers: list[Message]) -> None:
         if not self._known:  # later prompts repeat the first one and the answers
-            self._known.update(_marks(prompt))
-        self._known.update(_marks(answers))
+            self._known.update(_repeatable_texts(prompt))
+        self._known.update(_repeatable_texts(answers))
         if len(self._speakers) < 2:
             self._speakers.update(_speakers(prompt, system))
 
     def lost_in(self, prompt: list[Message], system: list[Message]) -> bool:
         """Return True if a prompt continues an earlier one without its instructions or user message."""
-        if self._known.isdisjoint(_marks(prompt)) or all(one.role == "user" and not one.tool_results for one in prompt):
+        if self._known.isdisjoint(_repeatable_texts(prompt)) or all(
+            one.role == "user" and not one.tool_results for one in prompt
+        ):
             return False
         missing = set(self._speakers)
         for speaker in _speakers(prompt, system):
@@ -371,7 +359,7 @@ def _speakers(prompt: list[Message], system: list[Message]) -> Iterator[str]:
             yield "user" if one.role == "user" else "system"
 
 
-def _marks(messages: list[Message]) -> Iterator[str]:
+def _repeatable_texts(messages: list[Message]) -> Iterator[str]:
     """Yield the texts of user and model, and the ids of tool requests, by which a later prompt repeats messages."""
     for one in messages:
         if one.role in ("user", "assistant"):
@@ -380,9 +368,9 @@ def _marks(messages: list[Message]) -> Iterator[str]:
             yield from (call.call_id for call in one.tool_calls if call.call_id)
 
 
-def _is_message_of(error: ErrorInfo | None, text: str) -> bool:
-    why = (error.message or "").strip() if error is not None else ""
-    return bool(why) and (text in why or (why in text and len(text) <= 2 * len(why) + _AROUND_AN_ERROR))
+def _is_error_message(error: ErrorInfo | None, text: str) -> bool:
+    message = (error.message or "").strip() if error is not None else ""
+    return bool(message) and (text in message or (message in text and len(text) <= 2 * len(message) + _AROUND_AN_ERROR))
 
 
 def last_user_text(messages: list[Message]) -> str | None:

@@ -19,8 +19,7 @@ from ...dialects.payloads import arguments_of, unwrap_result
 from ...dialects.react import INTERPRETER, calls_in_code, printed
 from ...dialects.step import AGENT, CHAIN, HANDOFF, LLM, ROOT_ROLES, TOOL, Step
 from ...spans.record import ERROR
-from .finish_reasons import asks_for_tools, rules_out_tools
-from .llm_calls import TurnCalls
+from .llm_calls import TurnCalls, asks_for_tools, rules_out_tools
 from .requests import Requested, RequestMatcher, requests_read_back, tool_requests, without_copies
 from .results import OrderedResults, add_results_by_id, answered, since_user
 from .runs import word

@@ -21,9 +21,8 @@ from ...dialects.step import RERANK, RETRIEVAL, Step
 from ...spans.record import SpanRecord
 from . import app_events
 from .agents import agent_runs, main_agent
-from .finish_reasons import ends_by_itself
 from .handoffs import handoffs
-from .llm_calls import TurnCalls
+from .llm_calls import TurnCalls, ends_by_itself
 from .messages import MessageReader
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
@@ -52,6 +51,12 @@ class TurnReader(MessageReader):
         """Return the turn. A ``revision`` above 1 replaces the turn that was evaluated before (``supersedes``)."""
         root, record = self.root, self.root.record
         resource = record.resource_attributes
+        # A root that returns a stream ends before its model call.
+        ends = [
+            record.end_ns,
+            self.calls.until_ns or 0,
+            *(step.record.end_ns for step in self.calls.steps if step.role is not None),
+        ]
         known: dict[str, Any] = {
             "turn_id": turn_id_of(record),
             "tenant": tenant_of(record.trace_id),
@@ -60,7 +65,7 @@ class TurnReader(MessageReader):
             "service": _name_in(resource.get("service.name")),
             "service_version": _name_in(resource.get("service.version")),
             "agent": root.agent or main_agent(self.calls),
-            "duration_s": (max(record.end_ns, self.calls.until_ns or 0, self._last_end_ns()) - record.start_ns) / 1e9,
+            "duration_s": (max(ends) - record.start_ns) / 1e9,
             "close_reason": close_reason,
             "complete": complete,
             "revision": revision,
@@ -79,10 +84,6 @@ class TurnReader(MessageReader):
             known["references"] = references
             known.update((name, references[name]) for name in ("ground_truth", "relevant_ids") if name in references)
         return Turn.lazily(known, self)
-
-    def _last_end_ns(self) -> int:
-        """Return the end of the last step. A root that returns a stream ends before its model call."""
-        return max((step.record.end_ns for step in self.calls.steps if step.role is not None), default=0)
 
     def extended(self, others: Iterable[TurnReader], until_ns: int) -> TurnReader:
         """Return a reader that also contains the parts in other traces. Nothing is read again."""
@@ -122,11 +123,10 @@ class TurnReader(MessageReader):
         return outermost or steps  # an outer retriever selects from the documents of the inner ones
 
     def retrievals(self) -> list[Retrieval]:
-        found = []
-        for step in self._retrieval_steps():
-            query = jsonio.text_of(step.query) if step.query is not None and step.query not in REDACTED else None
-            found.append(Retrieval(query, step.documents or []))
-        return found
+        return [
+            Retrieval(None if step.query is None or step.query in REDACTED else jsonio.text_of(step.query), step.documents or [])
+            for step in self._retrieval_steps()
+        ]
 
     def _documents(self) -> list[Document]:
         return [document for step in self._retrieval_steps() for document in step.documents or ()]
@@ -175,8 +175,10 @@ class TurnReader(MessageReader):
         return [
             SpanInfo(
                 f"{step.record.span_id:016x}", f"{step.record.parent_id:016x}" if step.record.parent_id else None, step.record.name,
-                step.record.duration_s, _with_lists(step.record.attributes), _seconds_after(start, step.record.start_ns),
-                step.inferred or None,
+                step.record.duration_s,
+                # lists, as in OTLP; the SDK keeps sequences as tuples
+                {key: list(value) if value.__class__ is tuple else value for key, value in step.record.attributes.items()},
+                (step.record.start_ns - start) / 1e9 if start > 0 and step.record.start_ns > 0 else None, step.inferred or None,
             )
             for step in self.calls.steps
             if not isinstance(step.record, LoggedCall)
@@ -185,12 +187,3 @@ class TurnReader(MessageReader):
 
 def _name_in(value: Any) -> str | None:
     return bounded_name(well_formed(value)) if isinstance(value, str) else None
-
-
-def _seconds_after(start: int, then: int) -> float | None:
-    return (then - start) / 1e9 if start > 0 and then > 0 else None
-
-
-def _with_lists(attributes: dict[str, Any]) -> dict[str, Any]:
-    """Return attributes with lists, as in OTLP. The SDK keeps sequences as tuples."""
-    return {key: list(value) if value.__class__ is tuple else value for key, value in attributes.items()}
