@@ -9,13 +9,16 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
+from otel_agenteval.judging.queues.connect import unreachable
 
+import otel_agenteval as oa
 from otel_agenteval.cli.main import main
+from otel_agenteval.config.loader import load_config
 from otel_agenteval.core import packages
 from otel_agenteval.core.errors import MissingExtra
 from otel_agenteval.dialects.capture import CAPTURES, of_package, of_scope
 from otel_agenteval.engine.self_metrics import InternalErrors
-from otel_agenteval.judging.queues.connect import unreachable
+from otel_agenteval.judging.models import judge_from
 from otel_agenteval.outlets.base import loggable
 from tests.support.judges import ScriptedModels
 from tests.support.process import PRELUDE, ROOT, environment
@@ -176,6 +179,14 @@ def test_log_names_a_missing_extra(caplog: pytest.LogCaptureFixture) -> None:
     InternalErrors().report("judge_queue", error)
     assert "otel-agenteval[redis]" in caplog.text
     assert "otel-agenteval[redis]" in loggable(error)
+
+
+def test_error_of_a_missing_extra_begins_with_the_section(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Report: ``judge.Bedrock without an API key requires``."""
+    monkeypatch.setitem(sys.modules, "botocore.auth", None)
+    url = "https://bedrock-runtime.eu-west-1.amazonaws.com"
+    with pytest.raises(oa.ConfigError, match=r"^judge: Bedrock without an API key requires the extra \[bedrock\]"):
+        judge_from(load_config({"judge": {"base_url": url, "model": "bedrock/x"}}))
 
 
 @pytest.mark.parametrize(

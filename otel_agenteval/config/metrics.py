@@ -88,7 +88,9 @@ def _names(value: Any) -> Any:
         isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value)
     ):
         return value
-    raise ValueError(f"must be one of {', '.join(_GROUPS)}, or a list of groups and metric names")
+    raise ValueError(
+        f"must be one of {', '.join(_GROUPS)}, or a list of groups and metric names. Example: [default, -code_refusal]"
+    )
 
 
 class InlineOptions(Section):

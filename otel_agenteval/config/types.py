@@ -198,7 +198,7 @@ def texts(
 
 
 def names(what: str) -> Callable[[Any], tuple[str, ...]]:
-    return texts(f"must be a list of {what}", str.strip, alone=False, make=str.strip)
+    return texts(f"must be a list of {what}. Example: [gen_ai.prompt.version, app.tier]", str.strip, alone=False, make=str.strip)
 
 
 def _headers(value: Any) -> dict[str, str]:

@@ -59,6 +59,10 @@ def read(record: SpanRecord, step: Step) -> None:
         step.agent = as_text(get("agent.name")) or as_text(get("gen_ai.agent.name"))
         if step.agent is None and role in (AGENT, LLM, TOOL):
             step.agent = _langgraph_agent(get) or (_agent_in(record.name) if role == AGENT else None)
+        elif (
+            step.agent is None and role == CHAIN and record.scope in _LANGCHAIN and _is_named_graph(get("metadata"), record.name)
+        ):
+            step.agent = record.name
     if step.input_value is None:
         step.input_value = get("input.value")
     if step.output_value is None:
@@ -73,6 +77,16 @@ def read(record: SpanRecord, step: Step) -> None:
         _read_retrieval(attributes, step)
     elif role == EMBEDDING and step.model is None:
         step.model = as_text(get("embedding.model_name"))
+
+
+def _is_named_graph(metadata: Any, span_name: str) -> bool:
+    """Return True for the run of a graph with a name of its own. Runs of its nodes have a ``langgraph_node``."""
+    return (
+        metadata.__class__ is str
+        and '"ls_integration": "langgraph"' in metadata
+        and '"langgraph_node"' not in metadata
+        and span_name != "LangGraph"
+    )
 
 
 def _agent_in(span_name: str) -> str | None:

@@ -5,7 +5,8 @@
   other values in small groups a permutation test.
 - As in :mod:`.weighted`, a sampled score has the weight of the turns that it represents. Turns of one conversation are one piece of
   evidence, so that the variance is computed over conversations.
-- Amounts, such as seconds and dollars, are tested on a logarithm: few large ones would hide a change of all others.
+- Amounts, such as seconds and dollars, are tested on a logarithm: few large ones would hide a change of all others. Their
+  variance over a few conversations would be too small, so that the means of the conversations get a permutation test.
 """
 
 from __future__ import annotations
@@ -21,11 +22,14 @@ from .tests import cliffs_delta, cohens_d, fisher, holm, paired_test, permutatio
 from .weighted import Estimate, Sums, vector
 
 Measure = Literal["mean", "pass rate", "rate"]
+_Clusters = dict[str, tuple[float, float, int]]
 _Z80 = 0.8416212335729143
 """80 % quantile of the normal distribution, for a power of 80 %."""
 _OPEN_TRACES = 10_000
 _MOST_KEPT = 20_000
 """Values of a measure in one group above which only their sums are kept, to limit memory."""
+_STUDENT = (1.2104, 1.4401, 1.3040, 0.8110, 0.7173)
+"""Terms by which Student's 95 % quantile exceeds the normal one, divided by powers of the degrees of freedom."""
 _FEW = 200
 """Turns of both groups up to which a permutation test is used. It takes seconds for many, and then changes nothing."""
 
@@ -97,7 +101,7 @@ def difference(before: Estimate, after: Estimate, turns: tuple[int, int] = (0, 0
 class Side:
     """The values of one measure in one group, turn by turn. ``is_amount`` is true for seconds, dollars and other amounts."""
 
-    __slots__ = ("_alone", "_cases", "_group", "_logs")
+    __slots__ = ("_alone", "_cases", "_clusters", "_group", "_logs")
 
     def __init__(self, *, is_amount: bool = False) -> None:
         self._group = Group(is_amount=is_amount)
@@ -105,6 +109,8 @@ class Side:
         """The same with logarithms, unless a value is 0 or negative."""
         self._alone: dict[str, float] | None = {}
         """Values by cluster, unless a cluster has several or a value is sampled."""
+        self._clusters: _Clusters | None = {} if is_amount else None
+        """Sums of amounts and of their logarithms, and their number, by cluster, unless a value is sampled."""
         self._cases: dict[str, tuple[float, int]] | None = {}
         """Sums of the values by case, unless a value has no case or is sampled."""
 
@@ -120,6 +126,10 @@ class Side:
         self._cases = self._cases if is_kept and case is not None else None
         if self._alone is not None:
             self._alone[cluster] = value
+        self._clusters = self._clusters if is_kept else None
+        if self._clusters is not None:
+            total, logs, count = self._clusters.get(cluster, (0.0, 0.0, 0))
+            self._clusters[cluster] = total + value, logs + (math.log(value) if value > 0 else 0.0), count + 1
         if self._cases is not None and case is not None:
             total, count = self._cases.get(case, (0.0, 0))
             self._cases[case] = total + value, count + 1
@@ -138,6 +148,8 @@ def compare_sides(before: Side, after: Side, *, is_rate: bool) -> Difference | N
         if binary or sum(turns) <= _FEW:
             return _of_independent(first, second, is_binary=binary, in_logs=in_logs)
     found = _of_groups(before._group, after._group)
+    if found is not None and before._clusters and after._clusters and len(before._clusters) + len(after._clusters) <= _FEW:
+        return _of_few_clusters(found, before._clusters, after._clusters, in_logs=in_logs)
     logs = None if before._logs is None or after._logs is None else _of_groups(before._logs, after._logs)
     return found if found is None or logs is None else found._replace(p=logs.p)
 
@@ -145,6 +157,19 @@ def compare_sides(before: Side, after: Side, *, is_rate: bool) -> Difference | N
 def _of_groups(before: Group, after: Group) -> Difference | None:
     first, second = before.estimate(), after.estimate()
     return None if first is None or second is None else difference(first, second, (before.turns, after.turns))
+
+
+def _of_few_clusters(found: Difference, before: _Clusters, after: _Clusters, *, in_logs: bool) -> Difference:
+    """Return the difference with a permutation test of the clusters' means, and an interval of Student's width."""
+    place = 1 if in_logs else 0
+    p = permutation(*([one[place] / one[2] for one in clusters.values()] for clusters in (before, after)))
+    freedom = min(len(before), len(after)) - 1
+    if not freedom:  # one cluster doesn't show how much clusters differ
+        half = abs(found.size) + max(abs(found.before.mean), abs(found.after.mean))
+        return found._replace(p=p, interval=(found.size - half, found.size + half), detectable=(Z95 + _Z80) / Z95 * half)
+    wider = 1 + sum(term / freedom**power for power, term in enumerate(_STUDENT, 1))
+    low, high = (found.size + (end - found.size) * wider for end in found.interval)
+    return found._replace(p=p, interval=(low, high), detectable=found.detectable * wider)
 
 
 def _pairs(first: dict[str, tuple[float, int]], second: dict[str, tuple[float, int]]) -> tuple[list[float], list[float]] | None:

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+import otel_agenteval as oa
 from otel_agenteval.dialects.content import decode
 from otel_agenteval.dialects.openinference import unflatten
 from otel_agenteval.dialects.payloads import unwrap_result
@@ -37,6 +38,33 @@ CALLED = {"gen_ai.request.model": "m", "gen_ai.usage.output_tokens": 1}
 )
 def test_a_span_s_role(attributes, scope, name, role):
     assert role_of(attributes, scope, name) == role
+
+
+@pytest.mark.parametrize(
+    ("name", "metadata", "found"),
+    [
+        ("orders", {"ls_integration": "langgraph"}, "orders"),
+        ("LangGraph", {"ls_integration": "langgraph"}, None),
+        ("orders", {"ls_integration": "langgraph", "langgraph_node": "tools"}, None),
+        ("orders", {}, None),
+    ],
+)
+def test_graph_s_name_is_the_agent_s(name, metadata, found, tmp_path):
+    """Report: turns of a compiled LangGraph graph had no agent, although the graph had a name."""
+    root = {"openinference.span.kind": "CHAIN", "metadata": json.dumps(metadata)}
+    model = {"openinference.span.kind": "LLM", "llm.output_messages.0.message.content": "Hi"}
+    spans = [
+        {
+            "traceId": "1" * 32, "spanId": str(number) * 16, "name": named, "startTimeUnixNano": str(number), "endTimeUnixNano": str(9 - number),
+            "attributes": [{"key": key, "value": {"stringValue": value}} for key, value in attributes.items()],
+        }
+        for number, named, attributes in ((1, name, root), (2, "ChatOpenAI", model))
+    ]  # fmt: skip
+    spans[1]["parentSpanId"] = spans[0]["spanId"]
+    scoped = {"scope": {"name": "openinference.instrumentation.langchain"}, "spans": spans}
+    (tmp_path / "spans.jsonl").write_text(json.dumps({"resourceSpans": [{"scopeSpans": [scoped]}]}))
+    (turn,) = oa.load_turns(str(tmp_path / "spans.jsonl"))
+    assert turn.agent == found
 
 
 @pytest.mark.parametrize(

@@ -35,3 +35,43 @@ def test_a_difference_of_small_amounts_excludes_zero_if_it_is_clear() -> None:
     assert found is not None
     assert found.p < 0.001
     assert 0 < found.interval[0] < found.size < found.interval[1]
+
+
+def side_of(conversations: list[list[float]], name: str) -> Side:
+    side = Side(is_amount=True)
+    for number, values in enumerate(conversations):
+        for value in values:
+            side.add(value, f"{name}{number}")
+    return side
+
+
+@pytest.mark.parametrize("conversations", [1, 2, 3])
+def test_few_conversations_show_no_difference_of_amounts(conversations: int) -> None:
+    """Report: three turns of one conversation before and after, and latency was ``better`` with p < 0.001."""
+    before = side_of([[4.0 + number, 5.0, 6.0] for number in range(conversations)], "a")
+    after = side_of([[1.0 + number, 1.5, 2.0] for number in range(conversations)], "b")
+    found = compare_sides(before, after, is_rate=False)
+    assert found is not None
+    assert found.p > 0.05
+    assert found.interval[0] < found.size < found.interval[1]
+    assert found.detectable > 0
+
+
+def test_few_conversations_rarely_show_a_difference_by_chance() -> None:
+    random = np.random.default_rng(3)
+    ps = []
+    for _ in range(40):
+        sides = [side_of([[*random.lognormal(level, 0.3, 4)] for level in random.normal(0, 1, 4)], name) for name in "ab"]
+        found = compare_sides(*sides, is_rate=False)
+        assert found is not None
+        ps.append(found.p)
+    assert sum(p < 0.05 for p in ps) <= 6
+
+
+def test_enough_conversations_show_a_clear_difference() -> None:
+    random = np.random.default_rng(4)
+    sides = [side_of([[*random.lognormal(level, 0.2, 3)] for _ in range(20)], str(level)) for level in (0.0, 0.5)]
+    found = compare_sides(*sides, is_rate=False)
+    assert found is not None
+    assert found.p < 0.001
+    assert found.interval[0] > 0

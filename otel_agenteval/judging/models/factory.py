@@ -11,7 +11,7 @@ from ...config.root import Config
 from ...config.section import options_of
 from ...config.types import KeyPath
 from ...core.clock import SYSTEM_CLOCK, Clock
-from ...core.errors import ConfigError
+from ...core.errors import ConfigError, MissingExtra
 from .cache import VerdictCache
 from .clip_embedder import CLIP, ClipEmbedder
 from .embedder import Embedder
@@ -36,7 +36,7 @@ def judge_from(
     try:
         main = Judge(**_arguments(options), provider=options.provider, endpoint=options.endpoint, **shared)
     except ConfigError as error:
-        raise ConfigError(f"{config.where(('judge',))}.{error}") from None
+        raise _of_section(config, "judge", error) from None
     named = _JudgesByName(config, main, shared)
     choices = [
         Choice(named.judge(one.model, ("judge", "choose", index, "model")), one.metric, one.agent)
@@ -98,13 +98,18 @@ def embedder_from(config: Config) -> Embedder | InProcessEmbedder | None:
                 return ClipEmbedder(options.path)
             return LocalEmbedder(options.model or "")
         except ConfigError as error:
-            raise ConfigError(f"{config.where(('embedder',))}.{error}") from None
+            raise _of_section(config, "embedder", error) from None
     if not _is_configured(config, "embedder", options):
         return None
     try:
         return Embedder(**_arguments(options), images=options.images)
     except ConfigError as error:
-        raise ConfigError(f"{config.where(('embedder',))}.{error}") from None
+        raise _of_section(config, "embedder", error) from None
+
+
+def _of_section(config: Config, section: str, error: ConfigError) -> ConfigError:
+    """Return the error with the path and line of its option, or of the section if a package is missing."""
+    return ConfigError(f"{config.where((section,))}{': ' if isinstance(error, MissingExtra) else '.'}{error}")
 
 
 def _is_configured(config: Config, section: str, options: ServiceOptions) -> bool:
