@@ -9,7 +9,6 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
-from otel_agenteval.judging.queues.connect import unreachable
 
 import otel_agenteval as oa
 from otel_agenteval.cli.main import main
@@ -19,6 +18,7 @@ from otel_agenteval.core.errors import MissingExtra
 from otel_agenteval.dialects.capture import CAPTURES, of_package, of_scope
 from otel_agenteval.engine.self_metrics import InternalErrors
 from otel_agenteval.judging.models import judge_from
+from otel_agenteval.judging.queues.redis_server import unreachable
 from otel_agenteval.outlets.base import loggable
 from tests.support.judges import ScriptedModels
 from tests.support.process import PRELUDE, ROOT, environment
@@ -290,3 +290,25 @@ def test_packages_are_found_by_their_names() -> None:
     assert of_package("openinference-instrumentation-openai") is CAPTURES[0]
     assert of_package("Google_ADK") is not None
     assert of_package("requests") is None
+
+
+@pytest.mark.parametrize(
+    ("package", "content", "opts_in", "captured"),
+    [
+        ("opentelemetry-instrumentation-genai-openai", "SPAN_ONLY", False, True),
+        ("opentelemetry-instrumentation-genai-openai", "true", False, False),  # an unknown mode means no content
+        ("opentelemetry-instrumentation-openai-v2", "true", False, True),
+        ("opentelemetry-instrumentation-openai-v2", "true", True, False),
+        ("opentelemetry-instrumentation-openai-v2", "SPAN_ONLY", False, False),
+        ("opentelemetry-instrumentation-openai-v2", "SPAN_ONLY", True, True),
+        ("opentelemetry-instrumentation-openai-v2", "", True, False),
+    ],
+)
+def test_content_counts_as_captured_only_if_the_package_reads_the_value(
+    package: str, content: str, opts_in: bool, captured: bool
+) -> None:
+    capture = of_package(package)
+    assert capture is not None
+    env = {"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": content}
+    env |= {"OTEL_SEMCONV_STABILITY_OPT_IN": "http,gen_ai_latest_experimental"} if opts_in else {}
+    assert capture.is_on(env) is captured

@@ -28,6 +28,8 @@ class Capture:
     """Pattern of its Python package names. Empty for other languages."""
     variables: Mapping[str, str] = field(default_factory=dict)
     """Environment variables to set, with their values. Empty if only code can turn capture on."""
+    old: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables that suffice without the opt-in to the latest conventions."""
     code: str = ""
     """Code to add, instead of or besides variables."""
     by_default: bool = False
@@ -49,7 +51,8 @@ class Capture:
             return True
         if not self.variables:
             return None
-        return all(_agrees(env.get(name, ""), value) for name, value in self.variables.items())
+        variables = self.old if self.old and not _agrees(env.get(_OPT_IN, ""), _LATEST) else self.variables
+        return all(_agrees(env.get(name, ""), value) for name, value in variables.items())
 
 
 def _agrees(found: str, wanted: str) -> bool:
@@ -58,7 +61,7 @@ def _agrees(found: str, wanted: str) -> bool:
     if wanted == "true":
         return value in _TRUE
     if wanted.startswith("SPAN_"):
-        return value.startswith("span_") or value in _TRUE
+        return value.startswith("span_")
     return wanted.lower() in [part.strip() for part in value.split(",")]
 
 
@@ -79,8 +82,8 @@ CAPTURES: Sequence[Capture] = (
         "OpenTelemetry's own, older (`opentelemetry-instrumentation-openai-v2`, `…-google-genai`, `…-vertexai`, `…-botocore`)",
         r"opentelemetry\.instrumentation\.(openai_v2|google_genai|vertexai|botocore|openai_agents_v2)",
         r"opentelemetry-instrumentation-(openai-v2|google-genai|vertexai|botocore|openai-agents-v2)",
-        {_GENAI: "SPAN_AND_EVENT", _OPT_IN: _LATEST},
-        f"without `{_OPT_IN}`, the only value is `true`, and content is in log records",
+        {_GENAI: "SPAN_AND_EVENT", _OPT_IN: _LATEST}, old={_GENAI: "true"},
+        code=f"without `{_OPT_IN}`, the only value is `true`, and content is in log records",
     ),
     Capture(
         "OpenLLMetry (Traceloop)", r"opentelemetry\.instrumentation\.|traceloop", r"opentelemetry-instrumentation-.+|traceloop-sdk", by_default=True,
@@ -98,7 +101,7 @@ CAPTURES: Sequence[Capture] = (
     ),
     Capture(
         "Google ADK", r"gcp\.vertex\.agent", r"google-adk", {_GENAI: "SPAN_AND_EVENT"},
-        "ADK 1.x captures content by default", off={"ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS": "false"},
+        code="ADK 1.x captures content by default", off={"ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS": "false"},
     ),
     Capture("Strands Agents", r"strands", r"strands-agents", by_default=True, code=f"`{_OPT_IN}={_LATEST}` writes the newer attributes"),
     Capture(
