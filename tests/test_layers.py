@@ -69,7 +69,7 @@ def _from(node: ast.ImportFrom, parts: tuple[str, ...]) -> Iterator[tuple[str, b
         yield module[0], False
         return
     inside = module[1:] if node.level == 0 else [*parts[: len(parts) - node.level], *module]
-    names = [inside[0]] if inside else [alias.name for alias in node.names if alias.name != "__version__"]
+    names = [inside[0]] if inside else [alias.name for alias in node.names]
     for name in names:
         yield name if (PACKAGE / name).is_dir() or (PACKAGE / f"{name}.py").exists() else "__init__", True
 

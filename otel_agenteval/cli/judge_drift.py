@@ -10,12 +10,12 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from .. import __version__
 from ..config.loader import load_config
 from ..config.root import Config
 from ..config.types import seconds
 from ..core.errors import ConfigError, refusal
 from ..core.telemetry import Telemetry
+from ..core.version import __version__
 from ..evaluation.scored_turn import Root
 from ..judging.judge_bench.cases import BenchCase, chosen
 from ..judging.judge_bench.drift import ALL, Anchors, Drift, anchors_of, drifts, own_cases, read_anchors, write_anchors

@@ -16,9 +16,9 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from .. import __version__
 from ..core.display import LINES, escaped
 from ..core.errors import AgentEvalError, meant
+from ..core.version import __version__
 from . import FAILED, INTERRUPTED, OK, UNUSABLE, as_text
 
 COMMANDS = {

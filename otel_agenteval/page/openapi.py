@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import __version__
 from ..core.finding import SEVERITIES
+from ..core.version import __version__
 from ..evaluation.turn_facts import CONDITION
 from .parameters import MOST_GIVEN, Parameter
 from .routes import BASE, ROUTES, Route

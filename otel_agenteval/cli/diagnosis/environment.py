@@ -7,8 +7,8 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 
-from ... import __version__
 from ...core.packages import Instrumentation, installed, instrumentations
+from ...core.version import __version__
 from ...dialects.capture import Capture, of_package
 from . import DoctorFinding, Findings, bad, good, note
 

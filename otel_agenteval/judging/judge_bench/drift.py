@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ... import __version__
 from ...core.errors import ConfigError
+from ...core.version import __version__
 from ...statistics.intervals import Interval, mean_interval
 from ...statistics.tests import holm, sign_flip
 from .cases import BenchCase, read_case
