@@ -226,14 +226,7 @@ class _GrpcConnection(asyncio.BufferedProtocol):
 
     def _frames(self, data: memoryview) -> bytes:
         """Handle frames, and return the incomplete last one. Raises ProtocolError."""
-        at = 0
-        if not self._has_begun:
-            if not _PREFACE.startswith(bytes(data[: len(_PREFACE)])):
-                self._refuse_other_protocol(data)
-                return b""
-            if len(data) >= len(_PREFACE):
-                self._parse(_PREFACE)
-                self._has_begun, at = True, len(_PREFACE)
+        at = 0 if self._has_begun else self._read_preface(data)
         while self._has_begun and len(data) - at >= _FRAME.size:
             high, low, kind, flags, stream = _FRAME.unpack_from(data, at)
             begin = at + _FRAME.size
@@ -253,8 +246,14 @@ class _GrpcConnection(asyncio.BufferedProtocol):
             at = end
         return bytes(data[at:])
 
-    def _refuse_other_protocol(self, data: memoryview) -> None:
-        """Answer HTTP/1. Raises ProtocolError for anything else."""
+    def _read_preface(self, data: memoryview) -> int:
+        """Return the position after the client's preface. Answers HTTP/1, and raises ProtocolError for other data."""
+        if _PREFACE.startswith(bytes(data[: len(_PREFACE)])):
+            if len(data) < len(_PREFACE):
+                return 0
+            self._parse(_PREFACE)
+            self._has_begun = True
+            return len(_PREFACE)
         if _HTTP1.match(data) is None:
             raise ProtocolError
         self._is_refused = True
@@ -263,6 +262,7 @@ class _GrpcConnection(asyncio.BufferedProtocol):
         self._transport.write(_HTTP1_ANSWER)
         self._timer.cancel()
         self._timer = self._loop.call_later(1.0, self._close)  # at once, an unread body would make the kernel discard the answer
+        return len(data)
 
     def _parse(self, frame: bytes | memoryview) -> None:
         for event in self._protocol.receive_data(frame):
