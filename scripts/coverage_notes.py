@@ -71,12 +71,12 @@ EXAMPLES: Mapping[str, Any] = {
 """References that the recordings don't contain, equal for every turn."""
 
 NOT_RUN: Mapping[str, str] = {
-    "code_code_execution": "not run here: it executes code in a sandbox.",
-    "code_task_oracle": "not run here: it calls your own function.",
+    "code_code_execution": "not measured, because it executes code in a sandbox.",
+    "code_task_oracle": "not measured, because it calls your own function.",
 }
 
 WAYS_IN: Mapping[str, str] = {
-    "agents": "roles-of-agents",
+    "agents": "agent-roles",
     "interactions": "interactions",
     "conflicts": "conflicts",
     "handoffs": "interactions",
@@ -87,7 +87,7 @@ WAYS_IN: Mapping[str, str] = {
     "privacy": "privacy-budget",
     "energy": "energy-carbon-and-machines",
     "resources": "energy-carbon-and-machines",
-    "session": "signals-of-a-session",
+    "session": "session-signals",
     "history": "earlier-turns",
     "context": "context",
     "ground_truth": "ground-truth",
@@ -101,17 +101,17 @@ WAYS_IN: Mapping[str, str] = {
     "audio": "transcripts-and-media",
     "image": "transcripts-and-media",
     "video": "transcripts-and-media",
-    "spec": "what-code-has-to-do",
-    "reference_sql": "what-code-has-to-do",
-    "schema": "what-code-has-to-do",
+    "spec": "code-specifications",
+    "reference_sql": "code-specifications",
+    "schema": "code-specifications",
     "baseline_response": "baselines",
     "noisy_input": "baselines",
     "baseline": "baselines",
 }
 """Facts that spans rarely contain, with their section of docs/reference/metrics/facts.md."""
 
-_ONE_IMAGE = "{} on all recordings: the only image is a smooth gradient of 32 x 24 pixels. [Evaluate media](../../guides/evaluate-media.md) has values of other images."
-_ONE_SOUND = "{} on all recordings: the only sound is a tone of 0.1 s. [Evaluate media](../../guides/evaluate-media.md) has values of other recordings."
+_ONE_IMAGE = "{} on all recordings, because the only image is a smooth gradient of 32 x 24 pixels. [Evaluate media](../../guides/evaluate-media.md) has values of other images."
+_ONE_SOUND = "{} on all recordings, because the only sound is a tone of 0.1 s. [Evaluate media](../../guides/evaluate-media.md) has values of other recordings."
 
 CONSTANT: Mapping[str, str] = {
     "code_audio_clipping": _ONE_SOUND.format(0),
@@ -119,24 +119,24 @@ CONSTANT: Mapping[str, str] = {
     "code_image_blank": _ONE_IMAGE.format(1),
     "code_image_exposure": _ONE_IMAGE.format(1),
     "code_image_sharpness": _ONE_IMAGE.format(0),
-    "code_multimodal_coherence": "0 on all recordings: the scripted answers don't mention images or sounds.",
-    "code_array_length": "0 on all recordings: no agent returns an array. Select agents that do with `when`.",
+    "code_multimodal_coherence": "0 on all recordings, because the scripted answers don't mention images or sounds.",
+    "code_array_length": "0 on all recordings, because no agent returns an array. Use `when` to select agents that do.",
     "code_clustering_coefficient": (
-        "0 on all recordings: their spans only contain trees of calls and chains of hand-offs. "
+        "0 on all recordings, because the recorded spans only contain call trees and hand-off chains. "
         "[Provide interactions](facts.md#interactions) for other graphs."
     ),
-    "code_code_language": "0 on all recordings: no agent returns only Python code. Select agents that do with `when`.",
-    "code_contains_xml": "0 on all recordings: no agent returns XML. Select agents that do with `when`.",
-    "code_handoff_success_rate": "1 on all recordings: no hand-off failed. A failed one is a span with an error, or the event `agent.handoff`.",
-    "code_html_shape": "0 on all recordings: no agent returns HTML. Select agents that do with `when`.",
-    "code_injection_markers": "1 on all recordings: they contain no injection. For its accuracy, see [detectors](detectors.md).",
-    "code_is_sql": "0 on all recordings: no agent returns only SQL. Select agents that do with `when`.",
-    "code_is_xml": "0 on all recordings: no agent returns XML. Select agents that do with `when`.",
-    "code_pii_leakage": "1 on all recordings: personal data in the answers is placeholders. For its accuracy, see [detectors](detectors.md).",
-    "code_refusal": "0 on all recordings: no agent refuses. For its accuracy, see [detectors](detectors.md).",
-    "code_secret_leak": "1 on all recordings: no answer contains a secret. For its accuracy, see [detectors](detectors.md).",
-    "code_system_prompt_leak": "0 on all recordings: no answer repeats its instructions. For its accuracy, see [detectors](detectors.md).",
-    "code_sql_shape": "0 on all recordings: no agent returns only SQL. Select agents that do with `when`.",
-    "code_ungrounded_urls": "on no recording: no answer contains a URL. For its accuracy, see [detectors](detectors.md).",
+    "code_code_language": "0 on all recordings, because no agent returns only Python code. Use `when` to select agents that do.",
+    "code_contains_xml": "0 on all recordings, because no agent returns XML. Use `when` to select agents that do.",
+    "code_handoff_success_rate": "1 on all recordings, because no hand-off failed. A failed hand-off is a span with an error, or an `agent.handoff` event with `success` set to false.",
+    "code_html_shape": "0 on all recordings, because no agent returns HTML. Use `when` to select agents that do.",
+    "code_injection_markers": "1 on all recordings, because the recordings don't contain injections. For its accuracy, see [detectors](detectors.md).",
+    "code_is_sql": "0 on all recordings, because no agent returns only SQL. Use `when` to select agents that do.",
+    "code_is_xml": "0 on all recordings, because no agent returns XML. Use `when` to select agents that do.",
+    "code_pii_leakage": "1 on all recordings, because answers contain placeholders instead of personal data. For its accuracy, see [detectors](detectors.md).",
+    "code_refusal": "0 on all recordings, because no agent refuses. For its accuracy, see [detectors](detectors.md).",
+    "code_secret_leak": "1 on all recordings, because no answer contains a secret. For its accuracy, see [detectors](detectors.md).",
+    "code_system_prompt_leak": "0 on all recordings, because no answer repeats its instructions. For its accuracy, see [detectors](detectors.md).",
+    "code_sql_shape": "0 on all recordings, because no agent returns only SQL. Use `when` to select agents that do.",
+    "code_ungrounded_urls": "no value on any recording, because no answer contains a URL. For its accuracy, see [detectors](detectors.md).",
 }
 """Reasons for values that are constant or missing on all recordings."""

@@ -32,6 +32,7 @@ from otel_agenteval.metrics.bound_metric import BoundMetric, live_metric
 
 sys.path.insert(0, str(Path(__file__).parent))
 import whole_turns
+from unwrap import unwrapped
 
 ROOT = Path(__file__).parent.parent
 CASES = ROOT / "tests" / "data" / "detectors"
@@ -230,9 +231,9 @@ def page(measure_costs: bool = False) -> str:
         "",
         "## Whole turns",
         "",
-        f"{whole.turns} turns of agents in {whole.domains} domains and {whole.languages} languages, with instructions, tool results and history.",
-        f"{whole.ordinary} of them are ordinary: what such an agent does all day. The others contain a problem, or look like one and are innocent.",
-        f"Their authors didn't know the detectors, and the detectors weren't tuned on them. Another {tuned_on} turns were for tuning.",
+        f"The test set has {whole.turns} agent turns in {whole.domains} domains and {whole.languages} languages, with instructions, tool results and history.",
+        f"{whole.ordinary} of them are ordinary. Each of the others contains a problem or only resembles one.",
+        f"The authors of the turns didn't know the detectors. We tuned the detectors on {tuned_on} other turns.",
         "",
         *whole_turns.table(whole, cost),
         "",
@@ -248,7 +249,7 @@ def page(measure_costs: bool = False) -> str:
         "",
         "## Severity",
         "",
-        "Each finding has a severity. It is in the score's `detail.findings`, on the event as `agenteval.severity`, and in `agenteval_findings_total`.",
+        "Each finding has a severity, which the score's `detail.findings`, the event's `agenteval.severity` and `agenteval_findings_total` contain.",
         "",
         "| severity | meaning | default alert |",
         "|---|---|---|",
@@ -260,25 +261,25 @@ def page(measure_costs: bool = False) -> str:
         "",
         "## Difficult cases",
         "",
-        "Half of these short cases have a problem, and half only resemble one. Most are difficult on purpose: other scripts, disguised or encoded",
-        "text, national formats. The half *train* was available to the authors of the detectors. Other authors wrote the half *test*",
-        "without knowing the detectors. The figures are those of the half *test*. `code_injection_markers`, `code_refusal` and",
-        "`code_ungrounded_numbers` aren't fully independent of it: their settings were compared on its totals.",
+        "The difficult cases are short. Half of them have a problem, and half only resemble one. Most use other scripts, disguised or encoded",
+        "text, or national formats. They are split into two sets. The authors of the detectors used the set *train*. Other authors, who didn't",
+        "know the detectors, wrote the set *test*. All numbers below are from *test*. The settings of `code_injection_markers`, `code_refusal` and",
+        "`code_ungrounded_numbers` were compared by their totals on *test*, so their numbers aren't fully independent.",
         "",
-        "- *Precision*: share of alarms that are correct.",
-        "- *Recall*: share of faults that are found.",
-        "- *False alarms*: share of turns without a fault that raise an alarm.",
-        "- *Skipped*: share of turns that don't contain enough data. They raise no alarm, so a skipped fault is a missed fault.",
+        "- **precision**: share of alarms that are correct.",
+        "- **recall**: share of problems that are found.",
+        "- **false alarms**: share of turns without a problem that raise an alarm.",
+        "- **skipped**: share of turns that don't contain enough data. They raise no alarm, so a skipped problem is a missed problem.",
         "",
         *table(test),
         "",
-        "By language: faults found of all faults, then false alarms of all turns without a fault.",
+        "The next table has the results by language. In `23/24, 0/30`, 23 of 24 problems were found, and 0 of 30 turns without a problem raised an alarm.",
         "",
         *by_language(test),
         "",
-        "`python scripts/detectors.py --failures` lists the wrong results on the half *train*, by kind.",
+        "`python scripts/detectors.py --failures` lists the wrong results on *train* by kind.",
     ]
-    return "\n".join(lines) + "\n"
+    return unwrapped("\n".join(lines)) + "\n"
 
 
 def failures(name: str, half: str) -> list[str]:

@@ -38,13 +38,14 @@ from otel_agenteval.instrumentation.attach import instrument
 from otel_agenteval.metrics import names
 from otel_agenteval.metrics.descriptions import type_name, value_of
 from otel_agenteval.metrics.registry import GROUPS, Metric, catalog, group_of, groups_of, resolve
-from otel_agenteval.metrics.spellings import Spellings, Unsupported
+from otel_agenteval.metrics.spellings import Spelling, Spellings, Unsupported
 from otel_agenteval.metrics.spellings import meaning_of as spelled
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
 from scripts import moving, promises, prompt_pages  # noqa: E402
+from scripts.unwrap import unwrapped  # noqa: E402
 
 _START_NS = 1_767_225_600_000_000_000
 _CLOCK = re.compile(r"(?<=\} )([0-9.e-]+) [0-9]{10}\.[0-9]+$", re.MULTILINE)  # value and time of an exemplar
@@ -59,17 +60,21 @@ def metric_pages() -> Iterator[tuple[str, str]]:
         families.setdefault(metric.family, []).append(metric)
     index = [
         "# Metrics\n",
-        "This catalog lists every built-in metric. `otel-agenteval explain NAME` prints the same description.",
-        "**●** marks the default metrics, which run on every turn.\n",
+        (
+            "This catalog lists every built-in metric. `otel-agenteval explain NAME` prints the same description. "
+            "**●** marks the default metrics, which run on every turn.\n"
+        ),
         "Each metric has a table with these rows:\n",
         "| row | meaning |\n|---|---|",
-        "| value | The unit, the better direction, and the default threshold. |",
+        "| value | Unit, better direction, and default threshold. |",
         "| needs | Turn fields that the metric requires. If one is missing, the score is skipped as `missing:FIELD`. |",
-        "| applies to | The turns that the metric can score. On other turns it is skipped before sampling and before any judge call. |",
+        "| applies to | The turns that the metric can score. On other turns, it is skipped before sampling and before any judge call. |",
         "| uses, references | Turn fields and [reference data](../../concepts/reference-data.md) that the metric reads if they are available. |",
         "| groups | The [groups](#groups) that include the metric. |\n",
-        "A skipped score has a reason and no value. An error has a type and no value.",
-        "A *vacuous* score has a good value because there was nothing to evaluate, and averages exclude it.\n",
+        (
+            "A skipped score has a reason but no value. An error has a type but no value. "
+            "A *vacuous* score has a good value because there was nothing to evaluate. Averages exclude vacuous scores.\n"
+        ),
         "See also: " + " · ".join(_SEE_ALSO) + "\n",
         *_groups(),
     ]
@@ -78,7 +83,7 @@ def metric_pages() -> Iterator[tuple[str, str]]:
         index += [f"- [`{m.name}`]({family}.md#{m.name}){' ●' if m.inline else ''}: {_short(m)}" for m in metrics]
         index.append("")
         about = dict.fromkeys(inspect.getdoc(inspect.getmodule(metric.fn)) or "" for metric in metrics)
-        parts = [f"# {family}\n", *(f"{_markdown(doc)}\n" for doc in about)]
+        parts = [f"# {family} metrics\n", *(f"{_markdown(doc)}\n" for doc in about)]
         parts += [_section_of(metric) for metric in metrics]
         yield f"{family}.md", "\n".join(parts).rstrip() + "\n"
     yield "README.md", "\n".join(index).rstrip() + "\n"
@@ -101,19 +106,23 @@ def other_tools_page() -> str:
         words = r"(?<![`\w])(?:code|embed|llm)_\w+(?!`)"
         return re.sub(words, lambda m: f"[`{m[0]}`]({families[m[0]]}.md#{m[0]})" if m[0] in families else m[0], text)
 
-    parts = [_OTHER_TOOLS.rstrip("\n") + "\n", *_presets(linked)]
+    parts = [unwrapped(_OTHER_TOOLS).rstrip("\n") + "\n", *_presets(linked)]
     for tool in map(names.load_tool, names.TOOLS):
         parts.append(f"## {tool.title}\n\nPrefix: `{tool.prefix}:`. Version: {tool.version}.\n")
         parts += _spellings_table(tool.parameters, linked)
-        parts.append("| name | metric here | sets | notes |\n|---|---|---|---|")
-        for named, row in _grouped(row for row in tool.metrics.values() if row.ours is not None):
+        accepted = [*_grouped(row for row in tool.metrics.values() if row.ours is not None)]
+        if accepted:
+            parts.append("| name | metric here | sets | parameters | notes |\n|---|---|---|---|---|")
+        for named, row in accepted:
             sets = ", ".join(f"`{name}={value!r}`" for name, value in row.preset.items())
-            parameters = "; ".join(f"`{name}` → {spelled(spelling)}" for name, spelling in row.parameters.items())
-            know = linked(_cell("; ".join(filter(None, (row.note, parameters)))))
-            parts.append(f"| {named} | {linked(row.ours)} | {sets or '–'} | {know or '–'} |")
-        parts.append("\n| rejected name | difference and replacement |\n|---|---|")
+            parameters = linked(_cell("; ".join(_parameter(name, spelling) for name, spelling in row.parameters.items())))
+            note = linked(_cell(_sentences(row.note)))
+            parts.append(f"| {named} | {linked(row.ours)} | {sets or '–'} | {parameters or '–'} | {note or '–'} |")
+        if accepted:
+            parts.append("")
+        parts.append("| rejected name | difference and replacement |\n|---|---|")
         parts += [
-            f"| {named} | {linked(_cell(row.note))} |"
+            f"| {named} | {linked(_cell(_sentences(row.note)))} |"
             for named, row in _grouped(row for row in tool.metrics.values() if row.ours is None)
         ]
         parts.append("")
@@ -128,22 +137,48 @@ def _grouped(rows: Iterable[names.ToolMetric]) -> Iterator[tuple[str, names.Tool
     yield from ((", ".join(f"`{row.name}`" for row in group), group[0]) for group in groups.values())
 
 
+_CODE_OR_SNAKE = re.compile(r"(`[^`]*`)|(?<![\w.=])[a-z]+_[a-z_]+(?![\w=])")
+
+
+def _parameter(name: str, spelling: Spelling) -> str:
+    """Return a parameter of a tool, and its meaning here."""
+    if isinstance(spelling, str):
+        return f"`{name}` → `{spelling}`"
+    text = f"not supported ({spelling.how})" if isinstance(spelling, Unsupported) else spelling.ours
+    text = _CODE_OR_SNAKE.sub(lambda m: m[0] if m[1] or m[0].startswith(("code_", "llm_")) else f"`{m[0]}`", text)
+    return f"`{name}`: {text}" if text.startswith("no") else f"`{name}` → {text}"
+
+
+def _sentences(note: str) -> str:
+    """Return clauses that semicolons outside parentheses separate as sentences."""
+    clauses = (
+        clause if clause.startswith(("code_", "llm_", "embed_")) else clause[:1].upper() + clause[1:]
+        for clause in re.split(r"; (?![^(]*\))", note)
+    )
+    return f"{'. '.join(clauses)}." if note else ""
+
+
 def _cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
 def _spellings_table(spellings: Spellings, linked: Callable[[str], str]) -> Iterator[str]:
     if spellings:
-        yield "| common parameter | here |\n|---|---|"
+        meanings: dict[str, list[str]] = {}
         for name, spelling in spellings.items():
-            yield f"| `{name}` | {linked(_cell(spelling.how if isinstance(spelling, Unsupported) else spelled(spelling)))} |"
+            meanings.setdefault(spelling.how if isinstance(spelling, Unsupported) else spelled(spelling), []).append(f"`{name}`")
+        yield "| common parameter | here |\n|---|---|"
+        for meaning, named in meanings.items():
+            yield f"| {', '.join(named)} | {linked(_cell(_sentences(meaning)))} |"
         yield ""
 
 
 def _groups() -> Iterator[str]:
     yield "## Groups\n"
-    yield "Use groups in `inline.metrics`, for example `[default, cost, -code_refusal]`, and as `eval --metrics @cost`."
-    yield "[Decision 019](../../internals/decisions/019-what-the-default-pack-has.md) explains the choice.\n"
+    yield (
+        "You can use these groups in `inline.metrics`, for example `[default, cost, -code_refusal]`, and in `eval --metrics @cost`. "
+        "[Decision 019](../../internals/decisions/019-what-the-default-pack-has.md) explains which metrics are defaults.\n"
+    )
     yield "| group | purpose | metrics |\n|---|---|---|"
     for name, meaning in GROUPS.items():
         members = group_of(name)
@@ -161,6 +196,8 @@ def _section_of(metric: Metric) -> str:
     parts = [f"## {metric.name}", _markdown(summary), _table_of(metric), _markdown(description)]
     rows = []
     for p in metric.parameters.values():
+        if p.name in metric.spellings:  # another parameter takes this name
+            continue
         default = "required" if p.required else f"`{json.dumps(p.default)}`"
         meaning = options.get(p.name) or _generic(metric, p.name)
         rows.append(f"| `{p.name}` | {type_name(p.annotation)} | {_cell(default)} | {_cell(_markdown(meaning))} |")
@@ -171,12 +208,13 @@ def _section_of(metric: Metric) -> str:
 
 def _generic(metric: Metric, option: str) -> str:
     if option == "threshold":
-        return f"Pass mark. Null means {metric.threshold:g}." if metric.threshold is not None else "Pass mark."
+        end = "Highest" if metric.direction == "down" else "Lowest"
+        return f"{end} passing value. Null means {'no verdict' if metric.threshold is None else f'{metric.threshold:g}'}."
     if option == "ground_truth":
-        return (
-            "Expected answer, instead of the turn's ground truth. Also spelled `value`, `expected_output` and `expcted_output`."
-        )
-    return "Reverse the verdict." if option == "inverse" else "–"
+        return "Expected answer, which replaces the turn's ground truth. You can also write `value`, `expected_output` or `expcted_output`."
+    if option == "inverse" and metric.direction == "neutral":
+        return "Set this option to get a verdict. With `false`, 1 passes. With `true`, the value is reversed first."
+    return "If true, reverse the verdict." if option == "inverse" else "–"
 
 
 def _split(doc: str) -> tuple[str, dict[str, str]]:
@@ -222,21 +260,22 @@ def _markdown(doc: str) -> str:
             out.append(f"- {line.strip()}")
         else:
             out.append(line)
-    text = "\n".join(out).replace("``", "`")
+    text = unwrapped("\n".join(out)).replace("``", "`")
     return re.sub(r"^- ([a-z_, ]+):", r"- **\1**:", text, flags=re.MULTILINE)
 
 
 _OTHER_TOOLS = """\
 # Metric names of other tools
 
-You can use the metric names and parameters of other evaluation tools. A name works if our metric answers the same question
-on the same scale and in the same direction. Otherwise the configuration is rejected, and the error names the closest metric.
+You can use metric names and parameters of other evaluation tools. A name works if one of our metrics answers the same
+question on the same scale and in the same direction. Otherwise, the configuration is rejected, and the error names the
+closest metric.
 
-- A name with its tool (`deepeval:FaithfulnessMetric`) is always unambiguous.
-- A name alone (`KnowledgeRetentionMetric`) works if one tool has it, or if all tools that have it mean the same.
-  Canonical names and names of the seed catalogs take precedence.
+- A name with its tool's prefix, such as `deepeval:FaithfulnessMetric`, is always unambiguous.
+- A name without a prefix, such as `KnowledgeRetentionMetric`, works if only one tool has it, or if it means the same in
+  every tool. Our own metric names and the names of the five systems with a [preset](#presets) take precedence.
 - Parameters work under the tool's names and ours, in snake case and camel case. Setting one parameter twice is an error.
-- Under a seed catalog's name, values use that catalog's units and its default threshold.
+- Under a name of the five systems, values use that system's units and default threshold.
 
 ```yaml
 metrics:
@@ -245,11 +284,19 @@ metrics:
   - agenteval:MRRMetric: {maxRank: 5, passThreshold: 50}
 ```
 
+Each tool has a table of accepted names with these columns:
+
+| column | meaning |
+|---|---|
+| sets | options that the name sets |
+| parameters | how the tool's parameters translate to our options |
+| notes | differences from the tool |
+
 ## Presets
 
-`preset: NAME` in the configuration, or `--preset NAME` with `eval`, `experiment` and `backfill`, also runs those metrics of
-another system that work without parameters, with its thresholds. An entry of your own replaces the preset's entry for
-the same metric. `--metrics @NAME` runs only the preset.
+A preset runs the metrics of another system that work without parameters, with that system's thresholds. Set
+`preset: NAME` in the configuration, or pass `--preset NAME` to `eval`, `experiment` or `backfill`. The preset's metrics run
+in addition to yours. Your own entry for a metric replaces the preset's entry. To run only the preset, use `--metrics @NAME`.
 
 ```yaml
 preset: hpd
@@ -259,15 +306,15 @@ metrics:
     policy: trend
 ```
 
-`hpd` makes deterministic metrics with a verdict gates, as HPD-Agent does: here, `code_icontains` must always pass. An entry's
-own `policy` takes precedence, and our default metrics stay trends.
+Like HPD-Agent, the preset `hpd` makes deterministic metrics with a verdict gates. In this example, `code_icontains` must
+always pass. An entry's own `policy` takes precedence, and our default metrics remain trends.
 
 """
 
 
 def _presets(linked: Callable[[str], str]) -> Iterator[str]:
     pages = ", ".join(f"[{preset.title}](../../guides/moving-from-{name}.md)" for name, preset in names.presets().items())
-    yield f"These pages have each name, parameter and difference of a system: {pages}.\n"
+    yield f"These pages list each name, parameter and difference of a system: {pages}.\n"
     yield "| preset | system | metrics of turns | metrics of conversations |\n|---|---|---|---|"
     for name, preset in names.presets().items():
         cells = (", ".join(linked(_preset_entry(entry)) for entry in part) for part in (preset.metrics, preset.conversation))
@@ -349,7 +396,7 @@ def commands() -> str:
             parts += [f"`{name} {inner_name}`: {inner.description}", _arguments(inner)]
         if not inside:
             parts.append(_arguments(parser))
-        codes = [f"| {code} | {meaning} |" for code, meaning in command_named(name).EXIT_CODES.items()]
+        codes = [f"| {code} | {help_sentences(meaning)} |" for code, meaning in command_named(name).EXIT_CODES.items()]
         parts.append("\n".join(["| exit code | when |", "|---|---|", *codes]))
     return "\n\n".join(parts)
 
@@ -365,14 +412,27 @@ def _subparsers(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentP
 
 
 def _argument(action: argparse.Action) -> tuple[str, str]:
-    """How an argument is written, and its help; none for ``--help``."""
+    """Return how an argument is written, and its help, which is empty for ``--help`` and internal arguments."""
     choices = ", ".join(f"`{choice}`" for choice in action.choices or ())
     value = f" {action.metavar or action.dest.upper()}" if action.nargs != 0 and action.option_strings else ""
     spelt = action.option_strings[0] + value if action.option_strings else str(action.metavar or action.dest.upper())
-    said = "" if action.dest == "help" else (action.help or "") % {**vars(action), "prog": "otel-agenteval"}
-    return spelt.replace("|", "\\|"), "; ".join(
-        filter(None, [said.replace("|", "\\|"), choices and f"one of {choices}"])
-    ) if said else ""
+    if action.dest == "help" or action.help in (None, argparse.SUPPRESS):
+        return spelt, ""
+    said = str(action.help) % {**vars(action), "prog": "otel-agenteval"}
+    return spelt.replace("|", "\\|"), _cell(help_sentences("; ".join(filter(None, [said, choices and f"one of {choices}"]))))
+
+
+_CODE_IN_HELP = re.compile(
+    r"(`[^`]*`)|--[a-z][a-z-]*(?: (?:jsonl|FILE|daft)\b|\b)|\b(?:outlets|serve|judge|agenteval)(?:\.[a-z_]+)+\b|\bOTEL_AGENTEVAL_[A-Z_]+\b|@NAME\b|\bturn\.v1\b"
+    r"|(?<![\w.])/(?:metrics|healthz|readyz)\b|(?<!\w)\.(?:jsonl?|csv|parquet|yaml|gz|zst)\b|\b(?:turn|case)_id\b|\bground_truth\b|\bpolicy: gate\b"
+)
+
+
+def help_sentences(text: str) -> str:
+    """Return the help of the command line as sentences, with code in backticks."""
+    code = _CODE_IN_HELP.sub(lambda found: found[1] or f"`{found[0]}`", text)
+    clauses = (clause.strip().rstrip(".") for clause in re.split(r"; (?![^(]*\))", code))
+    return ". ".join(clause[:1].upper() + clause[1:] for clause in clauses)
 
 
 def _default(values: Any, path: tuple[str, ...], root: type[Section]) -> str:
@@ -396,9 +456,13 @@ def _allowed(path: tuple[str, ...], root: type[Section]) -> str:
     section, name = _field(path, root)
     field = options_of(section)[name]
     kind = kind_of(field.metadata, field.annotation)
-    found = kind.described if kind is not None else " or ".join(f"`{word}`" for word in _literals(field.annotation))
+    found = kind.described if kind is not None else _choice([f"`{word}`" for word in _literals(field.annotation)])
     assert found, f"{'.'.join(path)}: the type of an option needs a Kind, which says in the documentation what it may be"
     return found
+
+
+def _choice(words: list[str]) -> str:
+    return " or ".join(filter(None, (", ".join(words[:-1]), words[-1]))) if words else ""
 
 
 def _literals(annotation: Any) -> Iterator[Any]:
@@ -416,7 +480,11 @@ def _described(path: tuple[str, ...], root: type[Section]) -> str:
     at = next(i for i, node in enumerate(body) if _declares(node, field))
     text = ast.literal_eval(body[at + 1].value)  # type: ignore[attr-defined]  # the string below the field
     plain = " ".join(text.split()).replace("``", "`").rstrip(".")
-    return plain.replace("Seconds", "Time", 1)  # they are read as seconds, and written as 5m
+    return re.sub(r"^(Maximum |Minimum |)(CPU |)[Ss]econds\b", _as_time, plain)  # they are read as seconds, and written as 5m
+
+
+def _as_time(seconds: re.Match[str]) -> str:
+    return f"{seconds[1]}{seconds[2]}{'time' if seconds[1] else 'Time'}"
 
 
 def _field(path: tuple[str, ...], root: type[Section]) -> tuple[Any, str]:
@@ -457,7 +525,7 @@ def instruments() -> str:
         f"| {', '.join(f'`{name}`' for name in item.attributes) or '–'} | {item.description.rstrip('.')} |"
         for item in semconv.INSTRUMENTS
     ]
-    return "| OTLP | Prometheus | kind, unit | attributes | what |\n|---|---|---|---|---|\n" + "\n".join(rows)
+    return "| OTLP | Prometheus | kind, unit | attributes | description |\n|---|---|---|---|---|\n" + "\n".join(rows)
 
 
 class Recorded:

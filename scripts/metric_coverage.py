@@ -264,17 +264,28 @@ def _measured(bound: BoundMetric, turns: Iterable[tuple[str, oa.Turn]]) -> Row:
 
 
 _WRITTEN_BY = (
-    "This page shows on which recorded turns (`tests/data`) each metric is evaluated, scored like live traffic. "
-    "`python scripts/gen_docs.py --measure coverage` generates it."
+    "This page shows how often each metric has a value on recorded turns (`tests/data`), scored like live traffic. "
+    "Use it to see which data a metric needs. "
+    "`python scripts/gen_docs.py --measure coverage` generates the tables of metrics."
 )
 _LEGEND = (
-    "- The columns of kinds: share of these turns with a value that isn't vacuous. For a judged metric, share with a judge call.",
-    "- *values*: number of distinct values, then the lowest, the median and the highest. Judged metrics depend on the model.",
+    "Each table has one row per metric and these columns:",
+    "",
     (
-        "- *fed by*: required facts. Links lead to facts that spans rarely contain. *(given)*: references were "
-        "provided, and a wrong one for every third turn."
+        "- **plain chat** to **conversation**: percentage of turns of this kind with a value that isn't vacuous. "
+        "For a judged metric, the percentage of turns with a judge call."
     ),
-    "- Notes below a table explain values that are constant or missing.",
+    (
+        "- **values**: number of distinct values, and the lowest, median and highest value. "
+        "Judged values aren't listed, because they depend on the model."
+    ),
+    "- **passed**: percentage of values that pass.",
+    (
+        "- **reads**: turn fields, reference data and required parameters. Links lead to data that spans rarely contain. "
+        "*(given)* means that the measurement added reference data, and deliberately wrong data to every third turn."
+    ),
+    "",
+    "Notes below a table explain values that are constant or missing.",
 )
 
 
@@ -284,8 +295,8 @@ def page(rows: Mapping[str, Row | None], recorded: Sequence[Recorded]) -> str:
     turns = len(recorded) - count["conversation"]
     kinds = ", ".join(f"{count[kind]:,} {kind}" for kind in KINDS if kind != "conversation")
     about = (
-        f"There are {turns:,} turns and {count['conversation']:,} conversations of several turns: {kinds}. "
-        "A turn counts as the first kind that fits: multi-agent, workflow, RAG, tools, plain chat."
+        f"The recordings have {turns:,} turns ({kinds}) and {count['conversation']:,} conversations with more than one turn. "
+        "Each turn counts as one kind, the first that fits: multi-agent, workflow, RAG, tools, plain chat."
     )
     lines = [
         "# Coverage",
@@ -304,7 +315,7 @@ def page(rows: Mapping[str, Row | None], recorded: Sequence[Recorded]) -> str:
         lines += [
             f"## [{family}]({family}.md)",
             "",
-            f"| metric | {' | '.join(KINDS)} | values | passed | fed by |",
+            f"| metric | {', % | '.join(KINDS)}, % | values (count: lowest, median, highest) | passed, % | reads |",
             "|---" * (len(KINDS) + 4) + "|",
         ]
         lines += [_line(name, rows[name]) for name in names]
@@ -337,7 +348,7 @@ def _percent(part: int, of: int) -> str:
     if not of:
         return "–"
     share = 100 * part / of
-    return f"{share:.0f} %" if part in (0, of) else f"{min(99, max(1, round(share)))} %"
+    return f"{share:.0f}" if part in (0, of) else f"{min(99, max(1, round(share)))}"
 
 
 def _fed_by(name: str, row: Row | None) -> str:
@@ -364,7 +375,7 @@ def _note(name: str, row: Row | None) -> str:
         return CONSTANT[name]
     if not row.evaluated:
         why, _ = row.reasons.most_common(1)[0]
-        return f"on no recording: `{why}`"
+        return f"no value on any recording, skipped as `{why}`"
     return ""
 
 

@@ -1,7 +1,8 @@
-"""The table of what the catalogs of the five systems promise: ``tests/systems/promises.yaml``, in ``docs/reference/metrics/coverage.md``."""
+"""Differences from five evaluation systems: ``tests/systems/promises.yaml``, written to ``docs/reference/metrics/coverage.md``."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,30 +12,33 @@ ROOT = Path(__file__).parent.parent
 PROMISES: dict[str, list[dict[str, Any]]] = yaml.safe_load((ROOT / "tests/systems/promises.yaml").read_text(encoding="utf-8"))
 EXAMPLES: dict[str, list[dict[str, Any]]] = yaml.safe_load((ROOT / "tests/systems/examples.yaml").read_text(encoding="utf-8"))
 """Printed examples, by the prefix of a system's names. ``tests/systems/test_examples.py`` runs each."""
-TITLE = "## Promised by the five catalogs"
+TITLE = "## Differences from other systems"
+
+
+_NAMES = re.compile(r"(?:`[^`]+`(?:, )?)+(?: of a workflow)?")
+"""A feature that is only names, such as those of assertions."""
 
 
 def table() -> str:
-    """Return the table, one part for each system."""
+    """Return the features that differ and the counterparts of names, one part for each system."""
     lines = []
     for system, rows in PROMISES.items():
-        same = sum("differs" not in row for row in rows)
-        lines += [
-            f"### {system}\n",
-            f"{same} of {len(rows)} are as promised.\n",
-            "| feature | here | test | difference |\n|---|---|---|---|",
-        ]
-        for row in rows:
-            file, _, name = row["test"].partition("::")
-            test = f"[`{name}`](../../../tests/{file})"
-            lines.append(f"| {row['feature']} | {row['how']} | {test} | {row.get('differs', '–')} |")
-        lines.append("")
+        differing = [row for row in rows if "differs" in row]
+        names = [row for row in rows if "differs" not in row and _NAMES.fullmatch(row["feature"]) and "`" in row["how"]]
+        if differing:
+            lines += [f"### {system}\n", "| feature | here | reason for the difference |\n|---|---|---|"]
+            lines += [f"| {row['feature']} | {row['how']} | {row['differs']} |" for row in differing]
+            lines.append("")
+        if len(names) > 1:
+            lines += [f"These names of {system} have a counterpart:\n", f"| {system} | here |\n|---|---|"]
+            lines += [f"| {row['feature']} | {row['how']} |" for row in names]
+            lines.append("")
     return "\n".join(lines).rstrip()
 
 
 def counts() -> str:
     """Return the numbers of features and printed examples, and the examples with another result."""
-    heading = "| system | features | examples | as promised | different | of these, the system contradicts itself |"
+    heading = "| system | documented features | printed examples | same result here | different | different because the system contradicts itself |"
     lines = [f"{heading}\n|---|---|---|---|---|---|"]
     other = ["| example | page | here | printed | reason |\n|---|---|---|---|---|"]
     for (system, rows), (prefix, examples) in zip(
@@ -51,13 +55,17 @@ def counts() -> str:
             other.append(
                 f"| {name} | {example['page']} | {example['value']} | {example.get('said', '–')} | {example['differs']} |"
             )
-    return "\n".join([*lines, "", "Examples with another result than printed:", "", *other])
+    return "\n".join([*lines, "", "These printed examples have a different result here:", "", *other])
 
 
 def section() -> str:
     """Return the part of the page that has the table."""
     count = sum(map(len, PROMISES.values()))
-    intro = f"Each of {count} features has a test that fails without it, and each printed example is run. Differences have a reason. See also the pages on moving:"
+    intro = (
+        f"[`promises.yaml`](../../../tests/systems/promises.yaml) lists {count} features that five systems document. "
+        "Each entry names the test that covers the feature. The tests also run every example with a result on the systems' pages. "
+        "The tables below list only what differs here. To switch to otel-agenteval, see the guide for your system:"
+    )
     pages = " · ".join(
         f"[{title}](../../guides/moving-from-{seed}.md)"
         for seed, title in (

@@ -27,6 +27,7 @@ from otel_agenteval.config.loader import load_config
 from otel_agenteval.metrics.registry import catalog, default_pack
 from otel_agenteval.outlets.turn_text import render_turn
 from otel_agenteval.report.table import OutcomeTable
+from scripts.gen_docs import help_sentences
 from tests.support.recordings import files_in, recording, unpack
 
 GOOD = "pydantic_ai-native_v6/s2.jsonl"
@@ -505,7 +506,7 @@ def test_every_command_documents_its_exit_codes(capsys: Capture) -> None:
         codes = command_named(name).EXIT_CODES
         assert {0, 2} <= codes.keys() <= {0, 1, 2, 130}
         section = page.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
-        assert all(f"| {code} | {meaning} |" in section for code, meaning in codes.items()), name
+        assert all(f"| {code} | {help_sentences(meaning)} |" in section for code, meaning in codes.items()), name
         for called in ([name], ["judge", "probe"], ["judge", "bench"]) if name == "judge" else ([name],):
             with pytest.raises(SystemExit):
                 main([*called, "--help"])

@@ -37,9 +37,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--metrics", metavar="A,B", help="run only these metrics, as configured")
     add_scored_config(parser)
-    parser.add_argument("--dry-run", action="store_true", help="estimate the judge calls and their cost, and send none")
+    parser.add_argument("--dry-run", action="store_true", help="estimate the number and cost of judge calls without sending them")
     parser.add_argument(
-        "--buckets", type=int, metavar="N", help="number of parts, which are scored one after another (default: by size)"
+        "--buckets",
+        type=int,
+        metavar="N",
+        help="number of parts, which are scored one after another (default: depends on the size)",
     )
     parser.add_argument("--shard", metavar="K/N", help="score only part K of N, counted from 0, for example in a Kubernetes Job")
     add_jobs(parser)

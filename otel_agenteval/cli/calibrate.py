@@ -27,10 +27,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "labels", metavar="LABELS", nargs="?",
         help="a .jsonl, .csv or .parquet file with turn_id or case_id, label (pass or fail), and optionally metric; or recorded traces with user feedback",
     )  # fmt: skip
+    parser.add_argument("--feedback", action="store_true", help="use user feedback among the scores as labels, instead of LABELS")
     parser.add_argument(
-        "--feedback", action="store_true", help="use the user feedback among the scores as labels, without LABELS"
+        "--scores", metavar="FILE", help="scores as JSON lines from eval, experiment or outlets.jsonl, instead of a store"
     )
-    parser.add_argument("--scores", metavar="FILE", help="JSON lines of eval, experiment or outlets.jsonl, instead of a store")
     add_store(parser)
     parser.add_argument("--metric", metavar="NAME", help="compare only this metric")
     parser.add_argument(
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--out", metavar="FILE", help="file for the report (default: standard output)")
     parser.add_argument(
-        "--suggest", type=int, metavar="N", help="also choose N turns to label next, and write them to --suggestions"
+        "--suggest", type=int, metavar="N", help="also select N turns to label next, and write them to --suggestions"
     )
     parser.add_argument(
         "--suggestions", metavar="FILE", default="to-label.jsonl", help="file for --suggest (default: to-label.jsonl)"

@@ -245,7 +245,9 @@ SHOWN_METRICS = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--once", action="store_true", help="exit after printing; by default, a demo on a terminal serves /metrics until Ctrl-C"
+        "--once",
+        action="store_true",
+        help="exit after printing; by default, the demo serves /metrics until Ctrl-C if it runs in a terminal",
     )
     parser.add_argument("--port", type=int, default=19464, help="loopback port of /metrics (default %(default)s)")
 

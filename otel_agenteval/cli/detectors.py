@@ -44,9 +44,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_files(parser, needed=False)
     add_store(parser)
     parser.add_argument("--since", metavar="TIME", help=f"with a store: {SINCE}")
-    parser.add_argument("--labels", metavar="FILE", help="labels given on the page (default: serve.page.labels)")
+    parser.add_argument("--labels", metavar="FILE", help="file with labels that you set on the page (default: serve.page.labels)")
     parser.add_argument(
-        "--accept", metavar="N,…|all", help="write these suggested settings to --config FILE, and evaluate the turns again"
+        "--accept",
+        metavar="N,…|all",
+        help="write the suggested settings with these numbers to --config FILE, and evaluate the turns again",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     add_jobs(parser)

@@ -40,11 +40,11 @@ _MOST_METRICS = 5
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--group", action="append", default=[], metavar="CONDITION",
-        help="compare the turns that have this fact with the rest (NAME=VALUE, NAME>NUMBER or NAME<NUMBER). Repeatable, all must hold",
+        help="compare the turns that meet this condition with all others: NAME=VALUE, NAME>NUMBER or NAME<NUMBER; repeatable, turns must meet all conditions",
     )  # fmt: skip
     parser.add_argument(
         "--baseline", action="append", default=[], metavar="OLD",
-        help="recorded traces of an earlier run. Its turns are compared with those of FILE, and its failed turns by each metric that got worse. Repeatable",
+        help="recorded traces of an earlier run, to compare with FILE and to find the metrics that got worse; repeatable",
     )  # fmt: skip
     add_turn_sources(parser)
 

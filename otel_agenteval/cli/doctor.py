@@ -34,7 +34,7 @@ _COLORS = {GOOD: "\033[32m", NOTE: "", BAD: "\033[31m"}
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_config(parser)
     parser.add_argument(
-        "--url", metavar="URL", help="check a running sidecar; the address of its /metrics, for example http://127.0.0.1:19464"
+        "--url", metavar="URL", help="check a running sidecar at the address of its /metrics, for example http://127.0.0.1:19464"
     )
     parser.add_argument(
         "--header", metavar="NAME: VALUE", action="append", default=[],

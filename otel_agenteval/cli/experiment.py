@@ -38,22 +38,26 @@ EXIT_CODES = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "task", metavar="MODULE:FUNCTION",
-        help="function that receives the input of a case, sync or async, such as app:answer; or `recorded`, to score the answers in the column output",
+        help="sync or async function that receives the input of a case, such as app:answer; or `recorded`, to score the answers in the output column",
     )  # fmt: skip
     parser.add_argument(
         "dataset", metavar="DATASET",
-        help="a .jsonl, .json, .yaml, .csv or .parquet file with input (or turns, or user), case_id, metrics, and references such as ground_truth",
+        help="a .jsonl, .json, .yaml, .csv or .parquet file with the columns input (or turns, or user), case_id, metrics, and reference data such as ground_truth",
     )  # fmt: skip
+    parser.add_argument("--columns", metavar="NAME=COLUMN,…", help="rename columns, for example input=question,output=answer")
     parser.add_argument(
-        "--columns", metavar="NAME=COLUMN,…", help="columns with other names. Example: input=question,output=answer"
+        "--repetitions",
+        type=int,
+        default=1,
+        metavar="N",
+        help="number of runs of each case, to measure how much answers vary (default: 1)",
     )
     parser.add_argument(
-        "--repetitions", type=int, default=1, metavar="N", help="runs of each case, to measure how much answers vary (default: 1)"
+        "--concurrency", type=int, default=8, metavar="N", help="number of concurrent calls of the task (default: 8)"
     )
-    parser.add_argument("--concurrency", type=int, default=8, metavar="N", help="concurrent calls of the task (default: 8)")
     parser.add_argument(
         "--timeout", type=float, metavar="SECONDS",
-        help="most seconds for one repetition of a case, and for its scores (default: no limit)",
+        help="maximum seconds for one repetition of a case, and for its scores (default: no limit)",
     )  # fmt: skip
     add_scoring(parser, "table")
 

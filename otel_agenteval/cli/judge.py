@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for name, purpose, codes, add, run_command in (
         ("probe", "test the judge with more than sixty prompt injections, and report how many succeed", EXIT_CODES, _add_probe_arguments, _run_probe),
         ("bench", "measure the judge on labeled cases: agreement, kappa, bias, cost", with_interruption, add_bench_arguments, run_bench),
-        ("drift", "detect changes of the judge: judge the same cases again, and compare", EXIT_CODES, add_drift_arguments, run_drift),
+        ("drift", "detect changes in the judge by judging the same cases again", EXIT_CODES, add_drift_arguments, run_drift),
     ):  # fmt: skip
         about, epilog = f"{purpose[0].upper()}{purpose[1:]}.", as_text(codes)
         command = commands.add_parser(
@@ -42,7 +42,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _add_probe_arguments(probe: argparse.ArgumentParser) -> None:
     add_config(probe)
     probe.add_argument(
-        "--max-rate", type=share, default=0.0, metavar="SHARE", help="exit with code 1 if more succeed (default %(default)g)"
+        "--max-rate",
+        type=share,
+        default=0.0,
+        metavar="SHARE",
+        help="maximum share of injections that may succeed; above it, exit with code 1 (default %(default)g)",
     )
     probe.add_argument("--metric", default=METRIC, metavar="NAME", help="metric whose prompts are tested (default %(default)s)")
     probe.add_argument("--json", action="store_true", help="print one JSON object with each attempt")

@@ -34,14 +34,17 @@ def add_bench_arguments(bench: argparse.ArgumentParser) -> None:
         "--repeat", type=_count, default=1, metavar="K", help="judge each case K times, to measure how stable the verdicts are"
     )
     bench.add_argument(
-        "--max-usd", type=_amount, metavar="USD", help="don't start if the estimate is higher, and stop when this much is spent"
+        "--max-usd",
+        type=_amount,
+        metavar="USD",
+        help="maximum spending; don't start if the estimate is higher, and stop when the limit is reached",
     )
     bench.add_argument("--yes", action="store_true", help="start without confirmation")
     bench.add_argument("--format", choices=FORMATS, default="table", help="format of the report (default %(default)s)")
     bench.add_argument("--out", metavar="FILE", help="file for the report (default: standard output)")
     bench.add_argument(
         "--min-agreement", type=share, default=0.0, metavar="SHARE",
-        help="exit with code 1 if the agreement is lower (default %(default)g)",
+        help="minimum agreement; below it, exit with code 1 (default %(default)g)",
     )  # fmt: skip
 
 

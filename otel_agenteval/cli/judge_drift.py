@@ -35,20 +35,24 @@ _DELIVER = 10.0
 
 def add_drift_arguments(drift: argparse.ArgumentParser) -> None:
     drift.add_argument(
-        "anchors", metavar="ANCHORS", help="file with the scores of the first run; created if missing, compared with otherwise"
+        "anchors",
+        metavar="ANCHORS",
+        help="file with the scores of the first run; created if missing; later runs are compared with it",
     )
     add_config(drift)
     drift.add_argument(
-        "--cases", metavar="FILE", help="your own cases: JSON lines with metric and turn (turn.v1); default: cases of the bench"
+        "--cases",
+        metavar="FILE",
+        help="your own cases, as JSON lines with metric and turn (turn.v1) (default: cases of judge bench)",
     )
-    drift.add_argument("--metrics", metavar="NAMES", help="use only these metrics of the bench, separated by commas")
+    drift.add_argument("--metrics", metavar="NAMES", help="use only these metrics of judge bench, separated by commas")
     drift.add_argument("--limit", type=int, default=_CASES, metavar="N", help="maximum number of cases (default %(default)s)")
     drift.add_argument(
         "--least", type=float, default=0.03, metavar="SIZE", help="smallest change of the mean to report (default %(default)g)"
     )
     drift.add_argument(
         "--every", metavar="TIME",
-        help="repeat at this interval, for example 24h, and send each drift through the configured outlets",
+        help="repeat at this interval, for example 24h, and export each detected drift through the configured outlets",
     )  # fmt: skip
     drift.add_argument("--json", action="store_true", help="print one JSON object")
 

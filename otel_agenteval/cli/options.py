@@ -33,12 +33,12 @@ Arguments = argparse._ActionsContainer
 def add_files(parser: argparse.ArgumentParser, *, needed: bool = True) -> None:
     parser.add_argument(
         "files", nargs="+" if needed else "*", metavar="FILE",
-        help="recorded traces: OTLP/JSON lines, or an export of Jaeger, Zipkin, Tempo, Phoenix, Langfuse, Logfire, CloudWatch, Application Insights or a console exporter; - reads standard input; .gz and .zst are unpacked",
+        help="recorded traces: OTLP/JSON lines, or an export of Jaeger, Zipkin, Tempo, Phoenix, Langfuse, Logfire, CloudWatch, Application Insights or a console exporter; can be compressed (.gz, .zst); `-` means standard input",
     )  # fmt: skip
 
 
 def add_jobs(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--jobs", metavar="N", help="processes for large files (default: all cores)")
+    parser.add_argument("--jobs", metavar="N", help="number of processes for large files (default: one per core)")
 
 
 def number_of_processes(text: str) -> int:
@@ -69,7 +69,7 @@ def add_imports(parser: Arguments) -> None:
     """Add the modules that define the user's metrics."""
     parser.add_argument(
         "--import", action="append", default=[], dest="imports", metavar="MODULE",
-        help="Python module that defines metrics of your own, also from the current folder; repeatable",
+        help="Python module that defines your own metrics, installed or in the current folder; repeatable",
     )  # fmt: skip
 
 
@@ -96,7 +96,7 @@ def program_of(args: argparse.Namespace) -> list[str]:
 def add_logging(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--log-format", choices=logformat.FORMATS, default=logformat.DEFAULT_FORMAT,
-        help="format of the log on standard error: text (the default) or one JSON object per line",
+        help="format of the log on standard error: text (default) or one JSON object per line",
     )  # fmt: skip
     parser.add_argument(
         "--log-level", choices=logformat.LEVELS, default=logformat.DEFAULT_LEVEL, help="lowest level to log (default %(default)s)"
@@ -114,7 +114,7 @@ def add_store(parser: Arguments) -> None:
 def add_grouping(parser: Arguments, default: str) -> None:
     parser.add_argument(
         "--by", default=default, metavar="KEY",
-        help="group turns by agent, service, service.version, model, judge_model, tenant, or an attribute in outlets.store.attributes (default %(default)s)",
+        help="group turns by agent, service, service.version, model, judge_model, tenant, or an attribute listed in outlets.store.attributes (default %(default)s)",
     )  # fmt: skip
 
 

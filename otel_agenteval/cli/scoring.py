@@ -24,28 +24,34 @@ from .options import add_scored_config, names_of
 
 
 def add_scoring(parser: argparse.ArgumentParser, default: str) -> None:
-    parser.add_argument("--metrics", metavar="A,B", help="run only these metrics, as configured; @NAME is a group")
+    parser.add_argument(
+        "--metrics", metavar="A,B", help="run only these metrics, with their configured parameters; @NAME selects a group"
+    )
     add_scored_config(parser)
     parser.add_argument(
         "--format", action="append", choices=("jsonl", "table", "junit", "markdown", "html"),
-        help=f"one JSON object per score, a table per turn, JUnit XML, a summary for a pull request, or an HTML page; repeatable (default: {default})",
+        help=f"format of the report: one JSON object per score, a table per turn, JUnit XML, a Markdown summary for a pull request, or an HTML page; repeatable (default: {default})",
     )  # fmt: skip
     parser.add_argument(
         "--out", action="append", default=[], metavar="FILE",
-        help="file for the --format at the same position (default: standard output)",
+        help="output file; the first --out belongs to the first --format, and so on (default: standard output)",
     )  # fmt: skip
     parser.add_argument(
-        "--no-content", action="store_true", help="omit input and output from the reports; explanations can still quote them"
+        "--no-content", action="store_true", help="omit inputs and outputs from the reports; explanations can still quote them"
     )
     parser.add_argument(
-        "--gate", action="store_true", help="exit with code 1 if a metric with policy: gate fails or has no verdict on any turn"
+        "--gate",
+        action="store_true",
+        help="exit with code 1 if a metric with policy: gate fails on a turn, or has no verdict on any turn",
     )
     parser.add_argument(
-        "--allow-unevaluated", action="store_true", help="with --gate: a gate without any verdict, or a run without gates, passes"
+        "--allow-unevaluated",
+        action="store_true",
+        help="with --gate: also pass if a gate has no verdict, or if there are no gates",
     )
     parser.add_argument(
         "--baseline", metavar="FILE",
-        help="compare with an earlier run, written by --format jsonl; with --gate, a gate that regresses fails",
+        help="compare with an earlier run, as written by --format jsonl; with --gate, a gate that regresses fails",
     )  # fmt: skip
     parser.add_argument(
         "--fail-on-regression", metavar="A,B|all", help="with --gate and --baseline: also fail if one of these metrics regresses"

@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(f"--{name}", metavar="HOST:PORT", help=f"address of {what}; off disables it")
     parser.add_argument(
         "--processes", type=number_of_processes, default=1, metavar="N",
-        help="number of processes, on ports 10 apart, behind a Collector that routes by trace id; /metrics covers all (default: 1)",
+        help="number of processes, with ports 10 apart, behind a Collector that routes by trace id; /metrics covers all processes (default: 1)",
     )  # fmt: skip
     parser.add_argument(
         "--journal", metavar="DIR", help="folder that keeps requests until the scores of their turns are delivered"

@@ -42,14 +42,16 @@ _SQLITE = b"SQLite format 3\0"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "paths", metavar="PATH", nargs="+",
-        help="score store (file or PostgreSQL address), recorded traces (file or folder, scored as by `eval`), or JSON lines of `eval` or `experiment`; several PATHs, except stores, are compared by name",
+        help="score store (file or PostgreSQL address), recorded traces (file or folder, scored like in `eval`), or JSON lines from `eval` or `experiment`; several PATHs are compared by name; a store can't be combined with other PATHs",
     )  # fmt: skip
     parser.add_argument(
         "--web", metavar="HOST:PORT", default=_ADDRESS,
         help=f"address of the page (default: {_ADDRESS}; port 0 means any free port)",
     )  # fmt: skip
-    parser.add_argument("--labels", metavar="FILE", help="file for labels given on the page, for calibrate")
-    parser.add_argument("--trace-url", metavar="URL", help="link to a trace in your tracing backend, with {trace_id} in it")
+    parser.add_argument("--labels", metavar="FILE", help="file for labels that you set on the page, for calibrate")
+    parser.add_argument(
+        "--trace-url", metavar="URL", help="link to a trace in your tracing backend, with the placeholder {trace_id}"
+    )
     parser.add_argument("--no-content", action="store_true", help="hide messages, inputs and outputs")
     parser.add_argument("--metrics", metavar="A,B", help="for recorded traces: run only these metrics")
     add_config(parser)

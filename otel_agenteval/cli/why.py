@@ -45,12 +45,14 @@ EXIT_CODES = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_store(parser)
     parser.add_argument(
-        "turn_id", metavar="TURN_ID", help="turn id (agenteval.turn.id), any span of the turn, or at least the first 4 characters"
+        "turn_id",
+        metavar="TURN_ID",
+        help="turn id (agenteval.turn.id), or the id of any span in the turn; the first 4 characters are enough",
     )
     parser.add_argument("--url", metavar="URL", help="read from a running sidecar instead, at its --web address")
     parser.add_argument(
         "--judge", action="store_true",
-        help="ask the configured judge for the first fault of a failed turn if no rule finds one (requires stored content)",
+        help="ask the configured judge for the first fault of a failed turn if no rule finds a fault; requires stored content",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 

@@ -22,22 +22,23 @@ class SpendingOptions(Section):
     """Limits within any hour or day. Null means no limit."""
 
     usd_per_hour: Dollars | None = None
-    """US dollars. Under a dollar limit, a model of unknown price isn't called."""
+    """Maximum US dollars in any hour. With any dollar limit, models without a known price aren't called."""
     usd_per_day: Dollars | None = None
-    """US dollars."""
+    """Maximum US dollars in any day."""
     calls_per_hour: Count | None = None
-    """Judge calls."""
+    """Maximum judge calls in any hour."""
     calls_per_day: Count | None = None
-    """Judge calls."""
+    """Maximum judge calls in any day."""
 
 
 class BudgetOptions(SpendingOptions):
     """Limits for judges and embedders together. At a limit, judge calls wait. The spending is stored with the queue."""
 
     soft: Share = 0.8
-    """Share of each limit from which only gates, turns of ``always_if`` and evaluations that already began continue."""
+    """Share of each limit. Beyond it, only gates, turns selected by ``always_if``, and evaluations that already began
+    continue."""
     metrics: Annotated[
         dict[str, SpendingOptions],
         Kind("limits by metric, see [Set a daily budget](../guides/set-up-a-judge.md#set-a-daily-budget)"),
     ] = NO_ENTRIES
-    """Additional limits of single metrics: ``{llm_faithfulness: {usd_per_day: 1}}``."""
+    """Additional limits for single metrics: ``{llm_faithfulness: {usd_per_day: 1}}``."""

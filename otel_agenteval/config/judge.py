@@ -55,13 +55,13 @@ class ServiceOptions(Section):
     api_key: Secret | None = None
     """API key of the server, as ``${env:NAME}``."""
     headers: Headers = NO_ENTRIES
-    """Additional headers of each request, for example for a gateway: ``{x-team: search}``."""
+    """Additional headers for each request, for example for a gateway: ``{x-team: search}``."""
     timeout: Duration = 30.0
     """Maximum seconds of one attempt."""
     deadline: Duration = 120.0
     """Maximum seconds of one call, including retries and waiting."""
     max_concurrency: Count = 8
-    """Maximum concurrent calls. Others wait."""
+    """Maximum number of concurrent calls. Other calls wait."""
     requests_per_minute: Count | None = None
     """Maximum requests per minute. Null means no limit."""
     tokens_per_minute: Count | None = None
@@ -85,13 +85,14 @@ class CacheOptions(Section):
     """Cached replies: the same judge call of the same metric version is sent to the same model only once."""
 
     path: FilePath | None = None
-    """SQLite file of the replies, in an existing folder. Processes of one machine can share it. Null switches the cache off."""
+    """SQLite file for replies, in an existing folder. Processes on one machine can share it. Null turns the cache off."""
     ttl: Duration = 7 * 86400.0
     """Seconds for which a reply is kept."""
     max_bytes: Size = 256 * 2**20
-    """Maximum bytes of all replies. Beyond it, the oldest are deleted."""
+    """Maximum bytes of all replies. If they need more, the oldest replies are deleted."""
     audit: Share = 0.01
-    """Share of judged turns whose judge calls are sent in spite of a cached reply. The new replies replace the cached ones."""
+    """Share of judged turns whose judge calls are sent even if a reply is cached. The new replies replace the cached
+    replies."""
 
 
 class ServerOptions(Section):
@@ -130,9 +131,9 @@ class SecondOptions(Section):
     model: Text | None = None
     """Name of the model, as in ``judge.choose``. Null means no second judge."""
     margin: Share = 0.1
-    """Distance from the threshold within which a score needs the second judge, 0 to 1."""
+    """Maximum distance from the threshold, 0 to 1, at which a score needs the second judge."""
     tolerance: Share = 0.2
-    """Largest difference between two agreeing scores that both pass or both fail, 0 to 1."""
+    """Maximum difference, 0 to 1, at which two scores with the same verdict agree."""
 
 
 class PanelOptions(Section):
@@ -141,7 +142,7 @@ class PanelOptions(Section):
     models: Annotated[tuple[str, ...], Before(_panel), Kind("list of two models or more")] = ()
     """Names of the models, as in ``judge.choose``. Use an odd number. Empty means no panel."""
     combine: Literal["median", "majority"] = "median"
-    """Score of the panel: the median, or the median of the judges that agree with the majority on pass or fail."""
+    """Score of the panel: the median of all judges, or the median of the judges whose verdict is the majority's."""
 
 
 _QUEUE_SCHEMES = re.compile(r"(?:(?:redis|valkey)s?(?:\+(?:sentinel|cluster))?|unix)://.+", re.DOTALL)
@@ -156,22 +157,23 @@ class JobQueueOptions(Section):
     """The queue of judge jobs: evaluations of judged metrics that wait for their judge calls."""
 
     backend: Literal["memory", "sqlite", "redis"] = "memory"
-    """``memory`` is lost when the process ends (and counted), ``sqlite`` is a file that survives, and ``redis`` is a server that any
-    number of processes share. ``sqlite`` and ``redis`` hold the turns' content."""
+    """Where jobs wait: in ``memory`` (dropped and counted when the process ends), in a file (``sqlite``), or on a server that
+    any number of processes share (``redis``). Files and servers contain the turns' content."""
     path: FilePath | None = None
-    """File of the backend ``sqlite``, in an existing folder. Processes of one machine can share it."""
+    """File for the backend ``sqlite``, in an existing folder. Processes on one machine can share it."""
     url: Annotated[str, Before(_queue_url), Kind("address", secret=True)] | None = None
-    """Server of the backend ``redis``: ``redis://``, ``rediss://`` (TLS), ``unix://``, ``redis+sentinel://…/master`` or ``redis+cluster://``. ``valkey`` is allowed instead of ``redis``."""
+    """Server for the backend ``redis``: ``redis://``, ``rediss://`` (TLS), ``unix://``, ``redis+sentinel://…/master`` or
+    ``redis+cluster://``. ``valkey`` is allowed instead of ``redis``."""
     name: Text = "agenteval"
-    """Prefix of all keys of the backend ``redis``, written in braces. Processes with the same prefix share their jobs."""
+    """Prefix of all keys in ``redis``. Keys contain the prefix in braces. Processes with the same prefix share their jobs."""
     shards: Count = 1
-    """Number of parts of the backend ``redis``, spread over the nodes of a cluster. All processes need the same number."""
+    """Number of shards in ``redis``, spread over the nodes of a cluster. All processes need the same number."""
     work: Switch = True
     """Run jobs in this process too. ``false`` leaves them to other processes (``otel-agenteval worker --judge``)."""
     max_bytes: Size = 64 * 2**20
-    """Maximum bytes of waiting jobs. Beyond it, the least important jobs are dropped and counted."""
+    """Maximum bytes of waiting jobs. If they need more, the least important jobs are dropped and counted."""
     lease: Duration = 600.0
-    """Seconds after which another process takes over the job of a process that died. Running jobs extend their lease."""
+    """Seconds after which another process takes over the jobs of a process that died. Running jobs extend their lease."""
     max_age: Duration = 86_400.0
     """Seconds after which a waiting job is dropped and counted."""
 
@@ -186,17 +188,20 @@ class JudgeOptions(ServiceOptions):
     """The model behind ``llm_`` metrics. Without one, they are skipped."""
 
     provider: Literal["openai", "responses", "anthropic", "gemini", "bedrock"] | None = None
-    """API of the server. Null derives it from the model's prefix (``anthropic/…``), with ``openai`` as default."""
+    """API of the server. Null selects the API by the model's prefix (``anthropic/…``), or ``openai`` without a prefix."""
     endpoint: Literal["chat", "moderations"] = "chat"
     """``moderations`` sends ``llm_moderation`` to ``/moderations``, which only OpenAI and compatible servers have."""
     max_input_tokens: Count = 100_000
-    """Approximate maximum tokens of a judge call. Beyond it, the longest texts lose their middle, and the score's detail has ``input_truncated``. Safety metrics read everything, in parts."""
+    """Approximate maximum tokens of a judge call. If a call is longer, the middle of the longest texts is removed, and the
+    score's ``detail`` contains ``input_truncated``. Safety metrics read the whole text in several calls."""
     incomplete: Literal["skip", "judge"] = "skip"
-    """Skip or judge incomplete turns (``complete: false``). An incomplete turn costs as much, and its score can mislead."""
+    """Skip or judge incomplete turns (``complete: false``). Judging an incomplete turn costs as much as a complete turn, and
+    its score can mislead."""
     attempts: Count = 5
-    """Maximum attempts to evaluate a metric on a turn while the judge or embedder fails. After that, the score is an error."""
+    """Maximum number of attempts to evaluate a metric on a turn if the judge or embedder fails. After that, the score is an
+    error."""
     seed: Text | None = None
-    """Seed of the sampling by trace id. Processes with the same seed choose the same turns."""
+    """Seed for sampling by trace id. Processes with the same seed choose the same turns."""
     budget: BudgetOptions = BudgetOptions()
     """Limits on the spending of judges and embedders."""
     queue: JobQueueOptions = JobQueueOptions()
@@ -225,6 +230,7 @@ class EmbedderOptions(ServiceOptions):
     model: Text | None = None
     """Name of the model at the server. Without ``base_url``, a model in this process: ``local/wordllama`` (extra ``[embed]``) or ``local/clip`` (extra ``[clip]``)."""
     path: FilePath | None = None
-    """Folder of ``local/clip``, a CLIP or SigLIP model as ONNX files, see [media](../guides/evaluate-media.md#use-a-local-clip-model)."""
+    """Folder with the ONNX files of a CLIP or SigLIP model, for the model ``local/clip``. See
+    [media](../guides/evaluate-media.md#use-a-local-clip-model)."""
     images: Literal["text", "object", "messages"] = "text"
     """Format of images in requests: ``text`` (``data:`` URIs), ``object`` (``{"image": ...}``, as for Jina), or ``messages`` (one image per request, as for vLLM)."""

@@ -62,11 +62,13 @@ class MediaOptions(Section):
     """Access to the images, audio and videos of a turn. Media inside a turn are always opened. Media at an address are opened only if an option allows it."""
 
     hosts: Annotated[tuple[str, ...], Before(_hosts), Kind("list of hosts")] = ()
-    """Hosts from which media are fetched (``cdn.example.com``, ``*.example.com``, ``media.example.com:8443``). Addresses at other hosts are sent to the judge unopened."""
+    """Hosts from which media can be fetched (``cdn.example.com``, ``*.example.com``, ``media.example.com:8443``). Addresses on
+    other hosts are sent to the judge unopened."""
     folders: Annotated[tuple[str, ...], Before(_folders), Kind("list of folders")] = ()
     """Folders whose files can be opened by ``file:`` addresses."""
     buckets: Annotated[tuple[str, ...], Before(_buckets), Kind("list of addresses in object stores")] = ()
-    """Prefixes of object store addresses that are opened (``s3://recordings/``). Requires the extra ``[fsspec]`` and the package of the store."""
+    """Prefixes of object store addresses that can be opened (``s3://recordings/``). Requires the extra ``[fsspec]`` and the
+    package of the store."""
     private_addresses: Switch = False
     """Allow hosts in a private network or on this machine."""
     max_bytes: Size = Rules.max_bytes
@@ -82,7 +84,7 @@ class MediaOptions(Section):
     decode_memory: Size = Rules.decode_memory
     """Maximum memory of a process that decodes audio or a video."""
     decode_total: Size = Rules.decode_total
-    """Maximum memory of all concurrent decoding processes. Others wait. One process always runs."""
+    """Maximum memory of all concurrent decoding processes. Other processes wait. One process can always run."""
     transcriber: TranscriberOptions = TranscriberOptions()
 
     def rules(self) -> Rules:

@@ -97,11 +97,14 @@ class InlineOptions(Section):
     """Metrics that run on each turn as soon as it closes."""
 
     metrics: Annotated[Group | tuple[str, ...], Before(_names), Kind("group, or list of groups and names")] = "default"
-    """A [group of metrics](metrics/README.md#groups) (``default``, ``safety``, ``quality``, ``cost``, ``all``), or a list of groups and metric names. ``-name`` removes an entry that an earlier group added."""
+    """A [group of metrics](metrics/README.md#groups) (``default``, ``safety``, ``quality``, ``cost``, ``all``), or a list of
+    groups and metric names. ``-NAME`` removes a metric that an earlier group added."""
     budget: DurationOrZero = 0.005
-    """Maximum seconds per turn on the agent's thread, for SDKs that need scores immediately. The remaining metrics run on the worker."""
+    """Maximum seconds per turn on the agent's thread, for SDKs that need scores before a span ends. The remaining metrics run
+    on the worker thread."""
     expected: Switch = True
-    """Let `oa.expect(...)` turn on the `code_` metrics that use its reference data, see [reference data](../concepts/reference-data.md#metrics-that-expect-turns-on). Judged metrics are never turned on."""
+    """Let `oa.expect(...)` turn on the `code_` metrics that use its reference data, see [reference
+    data](../concepts/reference-data.md#metrics-that-expect-turns-on). It never turns on judged metrics."""
 
 
 def _series_name(value: Any) -> str | None:

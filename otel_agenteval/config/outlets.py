@@ -33,7 +33,7 @@ class SpoolOptions(Section):
     """Files that keep undelivered scores across restarts."""
 
     directory: FilePath
-    """Folder of the files, created if missing. Processes can share it, because each uses its own file."""
+    """Folder for the files, created if missing. Processes can share the folder, because each process uses its own file."""
     max_bytes: Size = 256 * 2**20
     """Maximum bytes of one file. Scores beyond it are dropped and counted."""
 
@@ -46,25 +46,26 @@ class OtlpOptions(Section):
     protocol: Literal["grpc", "http"] = "grpc"
     """OTLP/gRPC, or OTLP/HTTP with protobuf."""
     headers: Headers = NO_ENTRIES
-    """Headers of each request, with secrets as ``${env:NAME}``."""
+    """Headers of each request. Write secrets as ``${env:NAME}``."""
     compression: Literal["none", "gzip"] = "none"
     """Compression of requests. Use ``gzip`` for a receiver on another machine."""
     timeout: Duration = 10.0
     """Maximum seconds of one request."""
     ca_file: FilePath | None = None
-    """PEM file of the authorities that sign the receiver's certificate. Null uses those of the system."""
+    """PEM file with the authorities that sign the receiver's certificate. Null uses the system's authorities."""
     cert_file: FilePath | None = None
-    """PEM file of the client certificate, for receivers that require one."""
+    """PEM file with the client certificate, for receivers that require it."""
     key_file: FilePath | None = None
-    """PEM file of the client certificate's key."""
+    """PEM file with the client certificate's key."""
     log_events: LogEvents = "auto"
     """Which scores are exported as ``gen_ai.evaluation.result`` log records, with the values of ``outlets.log_events``. In a sidecar, which writes no span events, ``auto`` means all."""
     evaluate_spans: Literal["off", "linked", "child"] = "off"
-    """Export a span ``evaluate AGENT`` with the scores as events, for backends that only show spans. ``linked`` makes a separate trace with a link to the turn, ``child`` adds the span to the turn's trace."""
+    """Export a span ``evaluate AGENT`` with the scores as events, for backends that only show spans. ``linked`` creates a
+    separate trace with a link to the turn. ``child`` adds the span to the turn's trace."""
     metrics_interval: DurationOrZero = 60.0
-    """Seconds between two exports of the metrics. 0 exports none."""
+    """Seconds between two exports of the metrics. 0 turns the export off."""
     retry_for: Duration = 3600.0
-    """Seconds of retries before a score is dropped."""
+    """Seconds to retry before a score is dropped."""
     queue_bytes: Size = 16 * 2**20
     """Maximum bytes of undelivered scores in memory. Scores beyond it are dropped and counted."""
     spool: SpoolOptions | None = None
@@ -102,7 +103,8 @@ class WebhookOptions(Section):
     about: Annotated[tuple[str, ...], Before(_distinct_subjects), Kind(f"list of {', '.join(_SUBJECTS)}")] = ("gates", "critical", "changes")  # fmt: skip
     """Subjects of the messages: failed ``gates`` (metrics with ``policy: gate``), ``critical`` findings, every ``failed`` score, ``errors`` of metrics, and detected ``changes`` of scores."""
     floors: Annotated[dict[str, float], Before(_floors), Kind("mapping of metrics to numbers")] = NO_ENTRIES
-    """Worst acceptable mean of a metric over ``window``, for each agent. A worse mean is reported, and so is its recovery."""
+    """Worst acceptable mean of a metric over ``window``, for each agent. A message reports a worse mean, and another message
+    reports its recovery."""
     window: Duration = 3600.0
     """Seconds over which means are compared with ``floors``."""
     least: Count = 20
@@ -112,15 +114,15 @@ class WebhookOptions(Section):
     signing_secret: Secret | None = None
     """Secret that signs each message. The header ``X-Agenteval-Signature: t=SECONDS,v1=HEX`` has the HMAC-SHA256 of ``SECONDS.BODY``."""
     routing_key: Secret | None = None
-    """Integration key of PagerDuty."""
+    """PagerDuty integration key."""
     headers: Headers = NO_ENTRIES
-    """Headers of each message, with secrets as ``${env:NAME}``."""
+    """Headers of each message. Write secrets as ``${env:NAME}``."""
     link: Text | None = None
     """Link to a turn's trace, with ``{trace_id}``, ``{span_id}`` and ``{turn_id}``: ``https://tempo.example/trace/{trace_id}``."""
     timeout: Duration = 10.0
     """Maximum seconds to send one message."""
     retry_for: Duration = 3600.0
-    """Seconds of retries before a message is dropped."""
+    """Seconds to retry before a message is dropped."""
 
     def _check(self) -> None:
         if self.format == "pagerduty" and not self.routing_key:
@@ -161,17 +163,19 @@ class StoreOptions(Section):
     """The score store, an SQLite file or PostgreSQL: ``{path: scores.db}``, or only the path."""
 
     path: FilePath
-    """SQLite file in an existing folder, which processes of one machine can share. Or, for any number of machines, a PostgreSQL database: ``postgresql://user:${env:PASSWORD}@host/database`` (extra ``[postgres]``)."""
+    """SQLite file in an existing folder, which processes on one machine can share. For several machines, a PostgreSQL
+    database: ``postgresql://user:${env:PASSWORD}@host/database`` (extra ``[postgres]``)."""
     max_age: Duration = 30 * 86400.0
     """Seconds after which a turn and its scores are deleted."""
     max_bytes: Size = 2**30
-    """Maximum size of the file. Beyond it, the oldest turns are deleted. PostgreSQL ignores this option."""
+    """Maximum size of the file. If it is reached, the oldest turns are deleted. PostgreSQL ignores this option."""
     queue_bytes: Size = 64 * 2**20
-    """Maximum memory of turns that wait while the store can't be written. Beyond it, the oldest are dropped and counted. With a journal, senders wait instead."""
+    """Maximum memory for turns that wait because the store can't be written. If they need more, the oldest turns are dropped
+    and counted. With a journal, senders wait instead."""
     content: Switch = False
     """Store the messages of each turn, redacted by ``privacy.redact``."""
     causes: Switch = True
-    """Store facts of each turn and the step that broke it, for ``differences`` and ``failure-modes``."""
+    """Store facts about each turn and the step that caused its failure, for ``differences`` and ``failure-modes``."""
     attributes: Annotated[tuple[str, ...], Before(names("attributes")), Kind("list of attributes")] = ()
     """Span or resource attributes to store with each turn, for ``compare --by``: ``gen_ai.prompt.version``."""
 
@@ -190,7 +194,8 @@ class PrivacyOptions(Section):
         Before(texts("must be a list of email, phone, card, ssn and secret", lambda _: True, alone=False)),
         Kind("list of `email`, `phone`, `card`, `ssn` and `secret`"),
     ] = ("email", "phone", "card", "secret")
-    """Kinds of personal data and secrets to redact. In content, ``[EMAIL_1]`` replaces a value. In names and ids, ``[PHONE-9f3a0c1b2d4e]`` does. ``code_`` metrics read the original."""
+    """Kinds of personal data and secrets to redact. In content, a placeholder such as ``[EMAIL_1]`` replaces each value. In
+    names and ids, a placeholder such as ``[PHONE-9f3a0c1b2d4e]`` does. ``code_`` metrics read the original values."""
     export_content: Switch = False
     """Add the turn's input and output (``agenteval.turn.input``, ``agenteval.turn.output``) to the log events of scores, redacted and truncated to 4,096 characters each."""
 
@@ -199,9 +204,11 @@ class OutletOptions(Section):
     """The destinations of scores."""
 
     span_events: Literal["all", "notable", "off"] = "all"
-    """Scores as events on the turn's root span: ``all`` inline scores, ``notable`` ones (failures, errors, gates), or none."""
+    """Which inline scores to add as events to the turn's root span: ``all``, ``notable`` (failures, errors, gates) or ``off``
+    (none)."""
     log_events: LogEvents = "auto"
-    """Scores as ``gen_ai.evaluation.result`` log records. ``auto`` exports each score that isn't on the exported span, or every score with ``privacy.export_content``. ``notable`` exports failures, errors and gates."""
+    """Which scores to export as ``gen_ai.evaluation.result`` log records. ``auto`` exports each score that isn't on the
+    exported span, and every score if ``privacy.export_content`` is true. ``notable`` exports failures, errors and gates."""
     otlp_metrics: Switch = False
     """Export the metrics through OpenTelemetry's Meter API, for applications that push metrics."""
     prometheus: PrometheusOptions | None = PrometheusOptions.of(registry="default")

@@ -87,11 +87,11 @@ class ResponseOptions(Section):
     """Paths in answers that are JSON objects: ``{output: "messages[-1].content", context: sources}``. Other answers stay as they are."""
 
     output: Paths = ()
-    """Path of the answer's text, or several, of which the first that exists counts."""
+    """Path of the answer's text. With several paths, the first one that exists counts."""
     context: Paths = ()
     """Path of the retrieved documents, if the turn has no retrieval span."""
     query: Paths = ()
-    """Path of the question that the documents were searched for. It is also the input of a turn without one."""
+    """Path of the search query for the documents. It is also the turn's input if the turn has none."""
     tool_calls: Paths = ()
     """Path of the tool calls, if the turn has no tool spans: a list of names, or of objects with ``name``, ``arguments`` and ``output``."""
 
@@ -100,11 +100,12 @@ class ReferenceOptions(Section):
     """Reference data for turns. References from ``expect()`` in code take precedence."""
 
     accept_from: Annotated[dict[str, str], Before(_accepted), Kind("list, or mapping")] = NO_ENTRIES
-    """Attributes of the root span (``baggage:key`` for baggage) that are read as references: a list, or ``{attribute: reference}``. All others are ignored."""
+    """Attributes of the root span to read as reference data: a list, or ``{attribute: reference}``. Write ``baggage:KEY`` for
+    baggage. All other attributes are ignored."""
     given: Annotated[tuple[GivenReferences, ...], Kind("list, see [reference data](../concepts/reference-data.md)")] = ()
     """Reference data for agents, services or routes. The first match applies."""
     retrievers: PatternsOrNone = ()
-    """Tools whose results are the turn's context, if it has no retrieval span. ``*`` matches any characters."""
+    """Tools whose results are the turn's context if the turn has no retrieval span. ``*`` matches any characters."""
     prompts: Annotated[tuple[str, ...], Before(_templates), Kind("text or list of texts")] = ()
     """Prompt templates with `{documents}` and usually `{question}`. If a turn has no retrieval span, the documents become its context and the question its input."""
     response: ResponseOptions = ResponseOptions()
@@ -114,4 +115,4 @@ class ReferenceOptions(Section):
     trim: Switch = False
     """Ignore white space at the end of an answer and of its ground truth."""
     dataset: FilePath | None = None
-    """JSON, YAML, CSV or Parquet file of cases, with ``case_id`` or ``input``, ``metrics``, and references in the other columns."""
+    """JSON, YAML, CSV or Parquet file of cases. Columns are ``case_id`` or ``input``, ``metrics``, and reference data."""

@@ -35,21 +35,25 @@ class Config(Section):
     turn: TurnOptions = TurnOptions()
     """Closing of turns, and memory limits of open turns."""
     strict: Switch = False
-    """Raise an error for an invalid variable or file of the environment. By default, it only turns scoring off in an instrumented program, with one line in its log."""
+    """Raise an error if an environment variable or the configuration file is invalid. By default, an instrumented program logs
+    one line and runs without scoring."""
     exit_timeout: DurationOrZero = 5.0
-    """Maximum seconds to finish scores at the exit of the process."""
+    """Maximum seconds to finish scores when the process exits."""
     inline: InlineOptions = InlineOptions()
     """Metrics that run on each turn as soon as it closes."""
     preset: Preset | None = None
-    """Another system whose default metrics run in addition, with its thresholds, see [presets](metrics/other-tools.md#presets). Your own entries replace those of the same metric."""
+    """Another system whose default metrics run in addition, with its thresholds. See
+    [presets](metrics/other-tools.md#presets). Your own entry for a metric replaces the preset's entry."""
     scale: Annotated[Literal[1, 100], Before(_scale), Kind("1 or 100")] = 1
-    """Scale of thresholds and reports. With 100, ``threshold: 70`` is 0.7, and reports show 0.82 as 82. Exported scores and JSON lines are from 0 to 1."""
+    """Scale of thresholds and reports. With 100, ``threshold: 70`` means 0.7, and reports show 0.82 as 82. Exported scores and
+    JSON lines stay on the scale from 0 to 1."""
     metrics: Annotated[tuple[MetricEntry, ...], Kind("list of metrics, see [below](#metrics)")] = ()
     """Metrics with parameters, a policy, a selector or sampling. An entry replaces the default metric of the same name."""
     imports: Annotated[tuple[str, ...], Before(_modules), Kind("list of modules")] = ()
-    """Python modules that define metrics of your own. The command line also finds those in the current folder."""
+    """Python modules that define your own metrics. Commands also find modules in the current folder."""
     groups: Annotated[dict[str, GroupOptions], Kind("groups by their names, see [below](#groups)")] = NO_ENTRIES
-    """Groups of metrics that share policy, selector and sampling. They run in addition to ``metrics``. ``eval --metrics @NAME`` selects one."""
+    """Groups of metrics that share policy, selector and sampling. They run in addition to ``metrics``. ``eval --metrics
+    @NAME`` runs one group."""
     references: ReferenceOptions = ReferenceOptions()
     """Reference data for turns."""
     conversation: ConversationOptions = ConversationOptions()

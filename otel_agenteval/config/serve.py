@@ -76,11 +76,11 @@ class TlsOptions(Section):
     """Certificate of the server, in PEM files. SIGHUP reloads them."""
 
     cert_file: FilePath | None = None
-    """Certificate with its chain. Null means no TLS."""
+    """PEM file with the certificate and its chain. Null means no TLS."""
     key_file: FilePath | None = None
-    """Private key of the certificate."""
+    """PEM file with the certificate's private key."""
     client_ca_file: FilePath | None = None
-    """Authority of client certificates. If set, clients without such a certificate are refused."""
+    """PEM file with the authorities of client certificates. If set, clients without such a certificate are refused."""
 
     def _check(self) -> None:
         if (self.cert_file is None) != (self.key_file is None) or (self.client_ca_file is not None and self.cert_file is None):
@@ -101,7 +101,7 @@ class PageOptions(Section):
     content: Switch = False
     """Show the messages of a turn, if ``outlets.store.content`` stores them."""
     trace_url: Annotated[str, Before(_trace_url), Kind("address with {trace_id}")] | None = None
-    """Link to a trace in your tracing backend, with ``{trace_id}`` in it."""
+    """Link to a trace in your tracing backend, with the placeholder ``{trace_id}``."""
     labels: FilePath | None = None
     """File for labels given on the page, for ``calibrate``. Null disables labeling."""
     read_token: Secret | None = None
@@ -114,15 +114,16 @@ class ServeOptions(Section):
     grpc: Address | None = "127.0.0.1:14317"
     """Address of OTLP/gRPC."""
     http: Address | None = "127.0.0.1:14318"
-    """Address of OTLP/HTTP, and of ``/healthz`` and ``/readyz``."""
+    """Address of OTLP/HTTP, ``/healthz`` and ``/readyz``."""
     metrics: Address | None = "127.0.0.1:19464"
-    """Address of ``/metrics``, and of ``/healthz`` and ``/readyz``, which stay available here if other addresses are overloaded."""
+    """Address of ``/metrics``, ``/healthz`` and ``/readyz``, which stay available here if other addresses are overloaded."""
     web: Address | None = "127.0.0.1:19465"
     """Address of the web page and its API."""
     insecure: Switch = False
     """Accept other machines without a token or a client certificate."""
     token: Secret | None = None
-    """Token of senders and API clients, sent as ``Authorization: Bearer …`` and configured as ``${env:NAME}``. With ``tenants``, it is valid for the API only."""
+    """Token of senders and API clients, sent as ``Authorization: Bearer …``. Write the token as ``${env:NAME}``. With
+    ``tenants``, it is valid only for the API."""
     tenants: Annotated[
         tuple[TenantOptions, ...], After(_once), Kind("list of tenants, see [the sidecar](../operate/sidecar.md#tenants)")
     ] = ()
@@ -138,31 +139,33 @@ class ServeOptions(Section):
     tls: TlsOptions = TlsOptions()
     """Certificate for gRPC, HTTP and the API."""
     allowed_hosts: Names = ()
-    """Host names in HTTP requests that are accepted, besides the names of this machine. If the list is empty, non-loopback addresses accept any name."""
+    """Host names to accept in HTTP requests, in addition to the names of this machine. If the list is empty, non-loopback
+    addresses accept any name."""
     allowed_origins: Names = ()
     """Origins of web pages that can call the sidecar (``https://ui.example``)."""
     max_body: Size = 64 * 2**20
     """Maximum bytes of one request, compressed and decompressed."""
     max_inflight: Size | None = None
-    """Maximum memory of all requests in progress. Beyond it, senders must retry. Null means four times ``max_body``, and at least 256 MiB."""
+    """Maximum memory of all requests in progress. If they need more, senders must retry. Null means four times ``max_body``,
+    and at least 256 MiB."""
     max_requests: Count = 32
-    """Maximum concurrent requests. Beyond it, senders must retry."""
+    """Maximum number of concurrent requests. If there are more, senders must retry."""
     max_connections: Count = 512
-    """Maximum concurrent connections, for gRPC and for each HTTP port."""
+    """Maximum number of concurrent connections, for gRPC and for each HTTP port."""
     client_connections: Count = 128
-    """Maximum concurrent connections from one address, for gRPC and for each HTTP port."""
+    """Maximum number of concurrent connections from one address, for gRPC and for each HTTP port."""
     client_rate: Size | None = None
     """Maximum average bytes per second from one address. Null means no limit."""
     body_timeout: Duration = 10.0
-    """Maximum seconds until a request has arrived completely."""
+    """Maximum seconds to receive a whole request."""
     drain_timeout: Duration = 20.0
     """Maximum seconds after SIGTERM to evaluate open turns and deliver scores."""
     sample_rate: Share = 1.0
-    """Share of traces to evaluate, chosen by trace id. The others are counted, but not read."""
+    """Share of traces to evaluate, chosen by trace id. Other traces are counted but not read."""
     journal: FilePath | None = None
     """Folder that keeps requests until the scores of their turns are delivered, so that acknowledged requests survive a crash."""
     journal_bytes: Size = 2**30
-    """Maximum bytes of the journal. Beyond it, senders must retry."""
+    """Maximum bytes of the journal. If it is full, senders must retry."""
 
     def _check(self) -> None:
         if self.page.read_token is not None and (self.token is None or self.page.read_token == self.token):

@@ -24,11 +24,11 @@ class ChangeOptions(Section):
     detect: Annotated[Literal["auto"] | bool, Before(_detect), Kind("`auto`, `true` or `false`")] = "auto"
     """Detect changes. ``auto`` detects them only in the sidecar, which receives the turns of all processes."""
     false_alarm_every: Count = 100_000
-    """Average number of scores of one series between two false alarms."""
+    """Average number of scores between two false alarms of one series."""
     least: Share = 0.01
     """Smallest change of a mean to report, for scores from 0 to 1."""
     reference: Count = 200
-    """Number of scores that make the baseline of a series. Until then, no change is reported."""
+    """Number of scores in a series' baseline. No change is reported before the baseline is complete."""
 
 
 class StatisticsOptions(Section):
@@ -37,6 +37,8 @@ class StatisticsOptions(Section):
     changes: ChangeOptions = ChangeOptions()
     """Detection of changes in scores."""
     calibration: FilePath | None = None
-    """Output of ``otel-agenteval calibrate --format json``. The pass rates of its metrics are also shown with a correction for the judge's mistakes."""
+    """Output of ``otel-agenteval calibrate --format json``. Pass rates of the calibrated metrics are also shown with a
+    correction for judge errors."""
     state: Annotated[str | None, Before(_state), Kind("`auto` or path")] = "auto"
-    """File that keeps estimates and baselines across restarts. ``auto`` is a file under ``$XDG_STATE_HOME`` in the sidecar, and no file elsewhere. Null keeps none."""
+    """File that keeps estimates and baselines across restarts. ``auto`` is a file under ``$XDG_STATE_HOME`` in the sidecar,
+    and no file elsewhere. Null means no file."""

@@ -19,18 +19,19 @@ class TurnOptions(Section):
     decision_delay: DurationOrAuto = "auto"
     """Seconds after the root's end to wait for open or delayed spans. ``auto`` depends on how spans arrive."""
     stitch_timeout: DurationOrZero = 30.0
-    """Seconds that a model call without a parent, which requested a tool, waits for the next call with the tool's result. 0 joins no such calls."""
+    """Seconds that a model call without a parent waits for the next call, if it requested a tool. The next call contains the
+    tool's result. With 0, such calls are separate turns."""
     max_open: Count = 50_000
-    """Maximum open turns. Beyond it, the oldest turn closes and is evaluated."""
+    """Maximum number of open turns. If there are more, the oldest turn closes and is evaluated."""
     max_spans: Count = 2_000
-    """Maximum spans of one turn. At the limit, the turn closes and is evaluated."""
+    """Maximum number of spans in one turn. At the limit, the turn closes and is evaluated."""
     max_bytes: Size = 4 * 2**20
     """Maximum bytes of one turn. At the limit, the turn closes and is evaluated."""
     total_bytes: Size = 256 * 2**20
-    """Maximum bytes of all open turns. Beyond it, the oldest turns close and are evaluated."""
+    """Maximum bytes of all open turns. If they need more, the oldest turns close and are evaluated."""
     max_work: Duration = 10.0
-    """Maximum CPU seconds to read and score one turn in ``serve`` and ``worker``. Beyond it, the turn is dropped and counted.
-    A custom metric that takes 1.5 times as many real seconds gives an error."""
+    """Maximum CPU seconds to read and score one turn in ``serve`` and ``worker``. A turn that takes longer is dropped and
+    counted. A custom metric that takes 1.5 times this limit in real time returns an error."""
 
 
 class QueueOptions(Section):
@@ -44,13 +45,13 @@ class ConversationOptions(Section):
     """Metrics over all turns with one conversation id, evaluated when the conversation ends. No turn is held while ``metrics`` is empty."""
 
     metrics: Annotated[tuple[MetricEntry, ...], Kind("list of metrics, see [below](#metrics)")] = ()
-    """Metrics over the conversation. They receive all its messages, and the turns before the last one as history."""
+    """Metrics that score a whole conversation. They read all its messages, with the turns before the last turn as history."""
     idle_timeout: Duration = 1800.0
     """Seconds without a new turn after which a conversation ends. A later turn resumes it."""
     max_open: Count = 10_000
-    """Maximum number of open conversations. Beyond it, the one that was idle longest ends."""
+    """Maximum number of open conversations. If there are more, the conversation that was idle longest ends."""
     max_turns: Count = 200
-    """Maximum turns of one conversation. Beyond it, the oldest are dropped."""
+    """Maximum number of turns in one conversation. If there are more, the oldest turns are dropped."""
     max_bytes: Size = 64 * 2**20
     """Maximum bytes of all conversations."""
 
@@ -59,8 +60,8 @@ class FeedbackOptions(Section):
     """User feedback on turns (thumbs, ratings, edited answers), which becomes the metric ``code_user_feedback``."""
 
     threshold: Share = 0.5
-    """Score from 0 to 1 from which a turn passes."""
+    """Minimum feedback score, from 0 to 1, for a turn to pass."""
     attributes: Annotated[tuple[str, ...], Before(names("span attributes")), Kind("list of span attributes")] = ()
     """Span attributes with feedback. Feedback in events and log records needs no option."""
     wait: DurationOrZero = 60.0
-    """Seconds that feedback waits for its turn. After that, the score is exported with the ids of the feedback."""
+    """Seconds that feedback waits for its turn. After that, its score is exported with the ids that the feedback contains."""

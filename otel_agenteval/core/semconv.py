@@ -240,13 +240,13 @@ INSTRUMENTS: tuple[Instrument, ...] = (
     ),
     Instrument(
         TURNS_READ, "counter", "{turn}", ("scope", "reading"),
-        "Turns by instrumentation scope, and by whether a dialect read the spans (exact), their shape was interpreted (inferred), "
-        "or they have no input and no output (none).",
+        "Turns by instrumentation scope and reading: with a parser for the framework (exact), by their structure (inferred), "
+        "or without input and output (none).",
         about_us=True,
     ),
     Instrument(
         UNREAD_TRACES, "counter", "{trace}", ("scope", "missing"),
-        "Traces that seem to contain an agent's work but gave no turn (turn), or a turn without input and output (content).", about_us=True,
+        "Traces that seem to come from an agent but produced no turn (turn), or a turn without input and output (content).", about_us=True,
     ),
     Instrument(
         VALUES_LIMITED, "counter", "{value}", ("kind",),
@@ -264,7 +264,7 @@ INSTRUMENTS: tuple[Instrument, ...] = (
     ),
     Instrument(SPANS_RECEIVED, "counter", "{span}", (), "Received spans.", about_us=True),
     Instrument(SPANS_DROPPED, "counter", "{span}", ("reason",), "Spans that were not used, by reason.", about_us=True),
-    Instrument(FAULTS, "counter", "{fault}", ("where",), "Internal errors that were kept away from the agent, by location.", about_us=True),
+    Instrument(FAULTS, "counter", "{fault}", ("where",), "Internal errors that didn't affect the agent, by location.", about_us=True),
     Instrument(LATE_SPANS, "counter", "{span}", (), "Spans that arrived after their turn was closed.", about_us=True),
     Instrument(LATE_SPAN_AGE, "histogram", "s", (), "Time from the close of a turn to the arrival of a late span.", _LATE_SECONDS, True),
     Instrument(TURNS_OPEN, "gauge", "{turn}", (), "Open turns.", about_us=True),
@@ -275,7 +275,7 @@ INSTRUMENTS: tuple[Instrument, ...] = (
     Instrument(EMIT_ERRORS, "counter", "{error}", ("outlet", "reason"), "Errors of an outlet, by reason.", about_us=True),
     Instrument(
         EMIT_RECORDS, "counter", "{record}", ("outlet", "outcome"),
-        "Score and span records that an outlet sent or stored (sent), or the reason why it didn't.", about_us=True,
+        "Score and span records of an outlet: sent or stored (sent), or the reason why not.", about_us=True,
     ),
     Instrument(EMIT_WAITING, "gauge", "{record}", ("outlet",), "Score and span records that are waiting in an outlet.", about_us=True),
     Instrument(
@@ -319,7 +319,7 @@ INSTRUMENTS: tuple[Instrument, ...] = (
     Instrument(SERVE_CONNECTIONS, "gauge", "{connection}", ("listener",), "Open connections, by listener.", about_us=True),
     Instrument(
         SERVE_CONNECTIONS_REFUSED, "counter", "{connection}", ("listener",),
-        "Connections that were closed because the total or one client's number was too high.", about_us=True,
+        "Connections that were closed because there were too many, in total or from one client.", about_us=True,
     ),
     Instrument(BUILD_INFO, "gauge", "", ("version", "python"), "Always 1. The labels contain the running version and the Python version.", about_us=True, over="max"),
     Instrument(

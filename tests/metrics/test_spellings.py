@@ -142,5 +142,7 @@ def test_a_configuration_takes_the_same_names(tmp_path: Any) -> None:
     with pytest.raises(oa.ConfigError, match=r"agenteval\.yaml.*is set twice"):
         select_metrics(oa.load_config(str(file)))
     file.write_text("metrics:\n  - deepeval:HallucinationMetric\n")
-    with pytest.raises(oa.ConfigError, match=r"agenteval\.yaml.*deepeval:HallucinationMetric: .*use it, or llm_faithfulness"):
+    with pytest.raises(
+        oa.ConfigError, match=r"agenteval\.yaml.*deepeval:HallucinationMetric: .*use llm_hallucination, or llm_faithfulness"
+    ):
         select_metrics(oa.load_config(str(file)))

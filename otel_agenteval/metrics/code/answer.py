@@ -1,7 +1,7 @@
-"""Checks of the answer itself, such as that it is complete. They don't need a reference.
+"""Checks of the answer itself, such as completeness. They don't need a reference.
 
-The *answering call* is the last LLM call of the turn. If the turn only has a number of LLM calls, metrics that read the
-calls themselves are skipped.
+The *answering call* is the last LLM call of the turn. If only the number of LLM calls is known, metrics that read the calls
+themselves are skipped.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def code_empty_answer(turn: Turn) -> bool | Result:
     r"""Check that a turn without an error has an answer that isn't empty.
 
     White space, control characters and invisible characters (zero width, fillers, direction marks) don't count as content,
-    nor do ``null``, ``{}``, ``[]``, ``""`` and an empty code fence. An image or file counts as an answer and is noted in
-    ``detail.attachments``. A turn that ends with a tool call, such as one for the client, has no answer to check.
+    nor do ``null``, ``{}``, ``[]``, ``""`` and an empty code fence. An image or file counts as an answer, and
+    ``detail.attachments`` lists it. A turn that ends with a tool call, such as a call for the client, has no answer to check.
 
     | turn | result |
     |---|---|
@@ -154,9 +154,9 @@ def _filtered(reason: str | None, **detail: str | None) -> Result:
 def code_turn_error(turn: Turn) -> bool | Result:
     """Check that the turn didn't end in an error.
 
-    Only the turn's own error counts. A failed tool or model call that the agent recovered from doesn't. The sentence with
-    which a framework stops an agent ("Agent stopped due to max iterations.") is an error of type ``stopped`` if it is the
-    whole answer. A turn that the user or the client stopped is skipped as ``cancelled``.
+    Only the turn's own error counts. A failed tool or model call that the agent recovered from doesn't. If the whole answer is
+    a framework's stop message ("Agent stopped due to max iterations."), the error has the type ``stopped``. A turn that the
+    user or the client stopped is skipped as ``cancelled``.
 
     Detail: ``type`` of the error, or ``unknown``. The message is omitted because it can quote content.
 
@@ -183,8 +183,9 @@ def code_turn_error(turn: Turn) -> bool | Result:
 def code_llm_retries(turn: Turn) -> int | Result:
     """Number of failed LLM calls that were followed by another call to the same model.
 
-    The metric counts retries by the application or framework. A provider SDK's own retries appear as one call in telemetry.
-    A dated release is the same model (``m`` and ``m-2024-08-06``). A fallback to another model isn't a retry, and a failed
+    The metric counts retries by the application or framework. Telemetry shows a provider SDK's own retries as one call.
+    A dated release counts as the same model (``m`` and ``m-2024-08-06``). A fallback to another model isn't a retry, and a
+    failed
     call without a model doesn't count.
 
     Detail: ``errors``, the number of retries by error type.
@@ -216,7 +217,7 @@ def code_llm_retries(turn: Turn) -> int | Result:
 def code_time_to_first_token(turn: Turn) -> Result:
     """Seconds from the request of the answering LLM call to its first token.
 
-    The time excludes all steps before that call (see ``code_latency``). Only streamed calls record it.
+    The time excludes all steps before that call (see ``code_latency``). Only streamed calls record this time.
 
     Detail: ``first_call``, the time to first token of the first LLM call that records one.
 

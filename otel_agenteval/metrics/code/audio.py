@@ -1,4 +1,4 @@
-"""Transcript quality, and signal checks on a turn's recordings."""
+"""Computed metrics for a turn's recordings: sound and transcript quality."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def code_audio_transcription_quality(turn: Turn, *, use_wer: bool = True, normal
 
     The transcript is the turn's output. Without an output, it is the ``transcript`` of the turn's recordings, or the result
     of ``media.transcriber``. The reference is the turn's ground truth. The word error rate is the number of substitutions,
-    deletions and insertions divided by the words of the reference. White space separates words. Case and punctuation count.
-    An empty transcript has rate 1. A transcript with many extra words can have a rate above 1.
+    deletions and insertions divided by the words of the reference. White space separates words. Case and punctuation count. An
+    empty transcript has the error rate 1. A transcript with many extra words can have an error rate above 1.
 
-    Skipped:
+    The score is skipped with one of these reasons:
 
     - ``missing:transcript`` if there is no transcript.
     - ``missing:ground_truth`` if the reference is missing or has no words.
@@ -88,14 +88,13 @@ def _worst(found: list[dict[str, Any]], name: str, *shown: str) -> Result:
 def code_audio_silence(turn: Turn) -> Result:
     """Silent share of a recording, which reveals broken microphones and slow agents.
 
-    The value is the share of 30 ms pieces in which all channels are below -50 dBFS. If there are several recordings, the
-    most silent one counts. The metric measures recordings in the turn and those that it may fetch (see ``media``), but not
-    the sound of videos.
+    The value is the share of 30 ms pieces in which all channels are below -50 dBFS. The most silent recording counts. The
+    metric measures recordings in the turn and recordings that ``media`` allows it to fetch, but not the sound of videos.
 
-    Skipped:
+    The score is skipped with one of these reasons:
 
     - ``missing:audio`` if there is no recording.
-    - ``media_not_open`` if none may be opened.
+    - ``media_not_open`` if the metric isn't allowed to open any recording.
     - ``too_long`` if there are more than 20 recordings.
 
     A broken recording is an error.
@@ -112,9 +111,9 @@ def code_audio_silence(turn: Turn) -> Result:
 def code_audio_clipping(turn: Turn) -> Result:
     """Share of a recording that is clipped at full scale, which distorts it.
 
-    A sample is clipped if it and a neighbor are at 99 % of full scale or more. If there are several recordings, the worst
-    one counts. Compression smooths clipped samples, so the metric finds few of them in MP3 files. It measures and skips the
-    same recordings as ``code_audio_silence``.
+    A sample is clipped if it and a neighboring sample are at 99 % of full scale or more. The worst recording counts.
+    Compression smooths clipped samples, so the metric finds few of them in MP3 files. The metric measures and skips the same
+    recordings as ``code_audio_silence``.
 
     Detail: ``recordings``, each with ``duration_s``, ``channels``, ``clipped`` and ``peak`` (share of full scale).
 
@@ -128,12 +127,12 @@ def code_audio_clipping(turn: Turn) -> Result:
 def code_audio_talk_over(turn: Turn) -> Result:
     """Share of a call's speech during which two speakers talk at once.
 
-    The value is the seconds in which two channels contain speech, divided by the seconds in which any channel does. If
-    there are several recordings, the worst one counts. WebRTC's detector finds speech in pieces of 30 ms, and pauses under
-    half a second count as speech. The detector mistakes music and tones for speech.
+    The value is the time in which two channels contain speech, divided by the time in which any channel does. The worst
+    recording counts. WebRTC's detector finds speech in 30 ms pieces, and pauses under half a second count as speech. The
+    detector mistakes music and tones for speech.
 
-    The metric needs one channel per speaker. Otherwise it is skipped as ``not_applicable:one_channel``. A recording without
-    speech has the value 0, vacuous. The other rules are those of ``code_audio_silence``.
+    The metric needs one channel per speaker. Otherwise, it is skipped as ``not_applicable:one_channel``. A recording without
+    speech has the value 0 (vacuous). Otherwise, the rules of ``code_audio_silence`` apply.
 
     Detail: ``recordings``, each with ``duration_s``, ``talk_over``, ``talk_over_s``, ``speech_s`` and ``interruptions``. An
     interruption has ``at_s``, ``by_channel``, ``of_channel`` and ``stops_after_s`` (how long the interrupted speaker

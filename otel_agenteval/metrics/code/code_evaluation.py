@@ -33,7 +33,8 @@ def code_code_language(turn: Turn, *, language: Language, detector: Literal["fen
     """Check that all code in the output is in one language.
 
     The metric reads every fenced block that isn't empty, or the whole output if it is clearly code. An output without code
-    fails. The word after a fence names the language. For a block without that word, the first match counts:
+    fails. The word after a fence names the language. For a block without this word, the first rule that matches determines the
+    language:
 
     - Python, if the block parses with more than bare expressions
     - JSON, if the block is an object or array
@@ -65,7 +66,7 @@ def code_code_language(turn: Turn, *, language: Language, detector: Literal["fen
 def code_contains_code_language(turn: Turn, *, language: Language) -> Result:
     """Check that some code in the output is in a given language.
 
-    The definitions of code and language are those of ``code_code_language``. An output without code fails. An output over
+    ``code_code_language`` defines code and language. An output without code fails. An output over
     1 MiB is skipped as ``too_long``.
 
     Parameters:
@@ -106,8 +107,8 @@ def code_code_execution(
 ) -> Result:
     """Check that the output's code runs in a sandbox with exit status 0, and passes its tests.
 
-    The metric runs programs that a model wrote, and only in a sandbox. Without one it is skipped as ``no_sandbox``. It
-    takes as long as the program, so keep it out of the inline metrics.
+    The metric runs programs that a model wrote, so it requires a sandbox. Without a sandbox, it is skipped as ``no_sandbox``.
+    The metric takes as long as the program, so don't add it to the inline metrics.
 
     Only blocks in ``language`` run (see ``code_code_language`` for the definition of code). An output without such a block
     fails. An output over 1 MiB is skipped as ``too_long``. A sandbox failure is an error, not a failed program.
@@ -117,13 +118,13 @@ def code_code_execution(
     | ``bubblewrap`` | the system's CPython on Linux, with ``bwrap`` 0.8 or newer, ``prlimit`` and user namespaces | no network, no environment variables, only ``/usr`` and 16 MiB of scratch space, 32 processes of 512 MiB each, an unprivileged user |
     | ``monty`` (extra ``[code]``) | an interpreter for a subset of Python | 512 MiB, no access to the operating system |
 
-    In ``monty``, a program with unsupported features (generators, inheritance, most of the standard library) is the error
-    ``unsupported_program``. Each process tests a sandbox once and doesn't use one that fails to isolate programs.
+    In ``monty``, a program with unsupported features (generators, inheritance, most of the standard library) results in the
+    error ``unsupported_program``. Each process tests a sandbox once, and doesn't use a sandbox that fails to isolate programs.
 
     Parameters:
         language: Language of the blocks that run. Only ``python`` is supported.
         timeout_s: Wall-clock seconds, at most 60. A program that takes longer fails.
-        sandbox: ``auto`` tries bubblewrap, then monty. If you name one that isn't usable, the result is an error.
+        sandbox: ``auto`` tries bubblewrap, then monty. If you select a sandbox that isn't usable, the score is an error.
         stdin: Standard input of the program. Programs in monty read it only through ``input()``.
         block: Block to run. ``all`` runs all blocks as one program, in order. ``each`` runs at most 10 blocks separately,
             and all must pass.

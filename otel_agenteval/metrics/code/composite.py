@@ -1,8 +1,8 @@
 """Scores computed from other scores, and policies over them.
 
-A composite evaluates a turn with its inner metrics, or combines existing scores (``combine``). Scores of inner metrics
-aren't exported unless you configure those metrics too. If an inner metric needs a judge, the composite waits until all of
-its inner metrics have a result.
+A composite evaluates a turn with its inner metrics, or combines existing scores (``combine``). Scores of inner metrics aren't
+exported unless you also configure these metrics. If an inner metric needs a judge, the composite waits for the results of all
+inner metrics.
 """
 
 from __future__ import annotations
@@ -83,9 +83,9 @@ def _vacuous(used: Sequence[Score]) -> dict[str, Any]:
 def code_composite_mean(subject: Subject, *, metrics: list[InnerMetric] | None = None, threshold: Finite | None = None) -> Result:
     """Mean of several metrics.
 
-    The mean excludes scores without a value (skipped, errors). A value of 0 counts. If no value is left, the metric is
-    skipped as ``all_inner_null``. All inner metrics should share one scale and direction. ``code_not`` reverses a metric's
-    direction.
+    The mean excludes scores without a value (skipped scores and errors). A value of 0 counts. If no value is left, the metric
+    is skipped as ``all_inner_null``. All inner metrics should have the same scale and direction. To reverse a metric's
+    direction, use ``code_not``.
 
     Parameters:
         metrics: Names, or ``{name: {parameters}}``. Optional if you only use ``combine``.
@@ -130,9 +130,9 @@ def code_weighted_score(
 ) -> Result:
     """Weighted mean of several metrics.
 
-    The value is ``sum(value * weight) / sum(weights)`` over the scores that count. Scores without a value don't count, nor
-    do booleans unless ``include_booleans`` is true. If the weights don't add up to more than 0, the divisor is 1. If no
-    score counts, the metric is skipped as ``all_inner_null``.
+    The value is ``sum(value * weight) / sum(weights)`` over the scores that count. Scores without a value don't count.
+    Booleans count only if ``include_booleans`` is true. If the sum of the weights isn't above 0, the divisor is 1. If no score
+    counts, the metric is skipped as ``all_inner_null``.
 
     Parameters:
         entries: ``[{metric, weight}]``, each metric a name or ``{name: {parameters}}``.
@@ -185,7 +185,7 @@ def code_threshold_gate(
 ) -> Result:
     """Check that another metric's value meets a threshold.
 
-    A value equal to the threshold passes. Booleans count as 1 and 0. If the inner metric has no value, the gate is skipped
+    A value equal to the threshold passes. Booleans count as 1 and 0. If the inner metric has no value, the metric is skipped
     as ``inner_null``.
 
     Parameters:
@@ -210,9 +210,10 @@ def code_threshold_gate(
 def code_not(subject: Subject, *, metric: InnerMetric | None = None, threshold: Finite | None = None) -> Result:
     """Opposite of another metric: a reversed boolean, or ``1 - value``.
 
-    The opposite of a boolean is 1 or 0. A number must be from 0 to 1, otherwise the result is an error. The verdict is the
-    opposite of the inner metric's. Without one, a number passes only by ``threshold``. If the inner metric is skipped, the
-    result is skipped as ``inner_null``. If it is an error, so is the result. Every boolean metric also has its own option
+    The opposite of a boolean is 1 or 0. A number must be from 0 to 1. Otherwise, the result is an error. The verdict is the
+    opposite of the inner metric's verdict. If the inner metric has no verdict, ``threshold`` decides. If the inner metric is
+    skipped, the result is skipped as ``inner_null``. If the inner metric is an error, the result is an error too. Every
+    boolean metric also has its own option
     ``inverse``.
 
     Parameters:
@@ -281,18 +282,19 @@ def _oracle(given: Any) -> Oracle:
 def code_task_oracle(turn: Turn, *, oracle: Annotated[Oracle, BeforeValidator(_oracle)]) -> Result:
     """Result of your own function on the turn.
 
-    The function receives the turn (its attributes are named as in the form turn.v1) and must not change it. It returns one
-    of the following:
+    The function receives the turn, whose attributes are named as in ``turn.v1``, and must not change it. It returns one of the
+    following:
 
     - a bool: the value 1 or 0, with a verdict
     - a number: the value
     - a ``Score`` or ``Result``: used unchanged
     - None: skipped
 
-    Any other result, or an exception, is an error. Keep a slow function out of the inline metrics.
+    Any other result, or an exception, is an error. Don't add a slow function to the inline metrics.
 
     Parameters:
         oracle: A function, or in a configuration its import path ``module:function``. Source text is refused.
+        threshold: Lowest passing value of a number. By default, a number has no verdict.
 
     Detail: the details of the returned ``Score`` or ``Result``.
 
@@ -352,7 +354,7 @@ def code_policy_must_always_pass(subject: Subject, *, metrics: list[InnerMetric]
         metrics: Names, or ``{name: {parameters}}``. In a configuration, the default is all metrics with ``policy: gate``.
             Optional if you only use ``combine``.
 
-    Detail: ``violations`` (names of the metrics, in order). Vacuous if every score was skipped or there was none.
+    Detail: ``violations`` (names of the metrics, in order). Vacuous if there was no score, or if every score was skipped.
 
     Source: HPD MustAlwaysPass, which counts a skipped score as a violation.
     """
@@ -364,12 +366,11 @@ def code_policy_must_always_pass(subject: Subject, *, metrics: list[InnerMetric]
 
 @metric(unit="{item}", direction="down", aliases=("hpd:TrackTrend", "hpd:EvalPolicy.TrackTrend"))
 def code_policy_track_trend(subject: Subject, *, metrics: list[InnerMetric] | None = None) -> Result:
-    """Constant 0: the policy for metrics that you only observe.
-
-    The value is always 0 and has no verdict.
+    """Constant 0: the policy for metrics that you only observe. The score has no verdict.
 
     Parameters:
-        metrics: Names, or ``{name: {parameters}}``. Optional, and not evaluated because the scores can't change the result.
+        metrics: Names, or ``{name: {parameters}}``. Optional. The metrics aren't evaluated, because their scores can't change
+            the result.
 
     Detail: ``violations``, always empty.
 

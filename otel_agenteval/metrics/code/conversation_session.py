@@ -52,19 +52,19 @@ def code_conversation_completeness(
 ) -> Result:
     """Completeness of a conversation: response rate, expected tools, duration and errors.
 
-    ``0.4 * response_rate + 0.3 * tool_usage + 0.15 * duration_compliance + 0.15 * error_free``. A turn with an error never
-    passes.
+    The value is ``0.4 * response_rate + 0.3 * tool_usage + 0.15 * duration_compliance + 0.15 * error_free``. A turn with an
+    error never passes.
 
-    - ``response_rate``: assistant messages per user message, at most 1. It is 1 if there are no user messages. Messages
-      that only contain tool calls or their results don't count.
-    - ``tool_usage``: share of the distinct expected tools that were called, ignoring case. It is 1 if none are expected.
-    - ``duration_compliance``: 1 within the limit, decreasing linearly to 0 at twice the limit. It is 1 without a limit.
+    - ``response_rate``: assistant messages per user message, at most 1. Without user messages, it is 1. Messages that only
+      contain tool calls or results don't count.
+    - ``tool_usage``: share of the distinct expected tools that were called, ignoring case. Without expected tools, it is 1.
+    - ``duration_compliance``: 1 within the limit, then decreasing linearly to 0 at twice the limit. Without a limit, it is 1.
 
-    Skipped:
+    The score is skipped with one of these reasons:
 
     - ``missing:conversation`` if there are no messages.
-    - ``missing:tool_calls`` if tools are expected and the calls are unknown.
-    - ``missing:duration`` if there is a limit and the duration is unknown.
+    - ``missing:tool_calls`` if tools are expected, but the calls are unknown.
+    - ``missing:duration`` if there is a limit, but the duration is unknown.
 
     Parameters:
         expected_tools: Names, or objects with ``name``. The default is the turn's reference ``expected_tools``.
@@ -144,9 +144,10 @@ def code_agent_reliability(
     A trace's risk is the highest ``weight * (1 - signal)`` of its signals, ignoring missing signals. The raw risk is
     ``0.9 * mean of the k highest risks + 0.1 * highest risk`` with ``k = ceil(0.15 * traces)``, at least 1. The value is
     ``1 - raw risk``, limited to 0..1 and rounded to 4 decimals. Traces without signals don't count. Without any traces the
-    value is 1, vacuous.
+    value is 1 (vacuous).
 
-    Skipped as ``missing:signals`` if the only signal is that one trace doesn't loop, because it has no earlier output.
+    The score is skipped as ``missing:signals`` if the only known signal is ``loop_detection`` of a single trace, because a
+    first output can't repeat an earlier output.
 
     The turn's ``session`` has ``traces: [{trace_id, signals: {confidence, loop_detection, tool_correctness, coherence}}]``.
     Each signal is a score from 0 to 1, and higher is better. Any other value counts as missing. If live or
@@ -198,11 +199,11 @@ def code_agent_reliability(
 def code_agent_consistency(turn: Turn, *, signal_weights: dict[Signal, SignalWeight] | None = None) -> Result:
     """Consistency of the agent over a session: 1 minus its root mean square uncertainty.
 
-    A trace's weighted uncertainty is ``(1 + penalty) * weight * (1 - confidence)``. The penalty is the sum of
-    ``weight * (1 - signal)`` over loop_detection, tool_correctness and coherence, ignoring missing signals. The value is
+    A trace's weighted uncertainty is ``(1 + penalty) * weight * (1 - confidence)``. The penalty is the sum of ``weight * (1 -
+    signal)`` over ``loop_detection``, ``tool_correctness`` and ``coherence``, ignoring missing signals. The value is
     ``1 - sqrt(mean(uncertainty ** 2))``, limited to 0..1 and rounded to 4 decimals. Traces without confidence don't count.
-    Without any traces the value is 1, vacuous. A trace with confidence 1 never lowers the value, whatever its other
-    signals. To include those, use ``code_agent_reliability``.
+    Without any traces, the value is 1 (vacuous). A trace with confidence 1 never lowers the value, whatever its other signals
+    are. To include the other signals, use ``code_agent_reliability``.
 
     The turn's ``session`` has ``traces: [{trace_id, signals: {confidence, loop_detection, tool_correctness, coherence}}]``.
     Each signal is a score from 0 to 1, and higher is better. Any other value counts as missing. If live or

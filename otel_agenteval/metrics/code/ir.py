@@ -1,5 +1,5 @@
 """Retrieval quality by document id.
-Ids are compared ignoring case, relevant ids form a set, and ranks start at 1.
+Ids are compared without case. Duplicates among the relevant ids don't count. Ranks start at 1.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def code_recall_at_k(turn: Turn, *, k: Annotated[int, Ge(1)] = 10) -> Result:
     """Share of the relevant documents among the first ``k`` retrieved documents.
 
     Duplicates count towards ``k``. Without retrieval spans, the ids in tool results count. If nothing was retrieved (an
-    empty list), the value is 0. Relevant ids come from the turn's ``relevant_ids`` or its references. Skipped as
-    ``missing:retrieved_ids`` or ``missing:relevant_ids`` if one is unknown, or if there are no relevant ids.
+    empty list), the value is 0. Relevant ids come from the turn's ``relevant_ids`` or its references. The score is skipped as
+    ``missing:retrieved_ids`` or ``missing:relevant_ids`` if these ids are unknown, or if there are no relevant ids.
 
     Parameters:
         k: Number of retrieved documents that count, from 1.
@@ -69,8 +69,9 @@ def code_recall_at_k(turn: Turn, *, k: Annotated[int, Ge(1)] = 10) -> Result:
 def code_mrr(turn: Turn, *, max_rank: Annotated[int, Ge(0)] = 0) -> Result:
     """Reciprocal rank of the first relevant document: 1 if first, 0.5 if second.
 
-    Average the scores to get the mean reciprocal rank. With the default threshold of 0.33, a relevant document among the
-    first three passes. If nothing was retrieved, the value is 0. Skipped as in ``code_recall_at_k``.
+    Average the scores to get the mean reciprocal rank. With the default threshold of 0.33, the metric passes if a relevant
+    document is among the first three. If nothing was retrieved, the value is 0. The score is skipped as in
+    ``code_recall_at_k``.
 
     Parameters:
         max_rank: Last rank that counts. 0 means no limit.

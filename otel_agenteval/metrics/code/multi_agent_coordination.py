@@ -1,4 +1,4 @@
-"""Coordination of a turn's agents: hand-offs, conflicts, messages, roles and load.
+"""Computed metrics for the coordination of a turn's agents: hand-offs, conflicts, messages, roles and load.
 
 If the turn provides no interactions, the metrics derive them from its spans: agents that call agents, and hand-offs.
 Spans don't contain conflicts and roles, so the turn must provide them.
@@ -60,8 +60,8 @@ def code_coordination_efficiency(
     - 0.15: ``code_multiagent_role_adherence``
     - 0.15: ``code_load_balance``
 
-    Without hand-offs, conflicts or roles, that part is 1. Without interactions, the metric is skipped as ``missing:agents``
-    if no agent is known either, and otherwise as ``missing:interactions``.
+    Without hand-offs, conflicts or roles, the part for them is 1. Without interactions, the metric is skipped as
+    ``missing:interactions`` or, if no agent is known either, as ``missing:agents``.
 
     Parameters:
         weights: Weights of the five parts in that order, 0..1. They are divided by their sum, which must not be 0.
@@ -91,8 +91,8 @@ def code_coordination_efficiency(
 def code_handoff_success_rate(turn: Turn) -> Result:
     """Share of the hand-offs that succeeded.
 
-    Without hand-offs the value is 1, vacuous. Hand-offs with an unknown result don't count. If there are no others, for
-    example if they only appear in messages, the metric is skipped as ``missing:handoffs``.
+    Without hand-offs, the value is 1 (vacuous). Hand-offs with an unknown result don't count. If no result is known, for
+    example because hand-offs only appear in messages, the metric is skipped as ``missing:handoffs``.
 
     Detail: ``handoffs`` (those that count), ``successful``.
 
@@ -111,7 +111,7 @@ def code_handoff_success_rate(turn: Turn) -> Result:
 def code_avg_handoff_time(turn: Turn) -> Result:
     """Mean duration of the hand-offs, in seconds.
 
-    Hand-offs with an unknown duration don't count. If there are no others, the metric is skipped as ``missing:handoffs``.
+    Hand-offs with an unknown duration don't count. If no duration is known, the metric is skipped as ``missing:handoffs``.
 
     Detail: ``handoffs`` (those that count).
 
@@ -131,8 +131,8 @@ def code_avg_handoff_time(turn: Turn) -> Result:
 def code_conflict_rate(turn: Turn) -> Result:
     """Conflicts per 100 interactions.
 
-    ``conflicts / max(1, interactions) * 100``. Without conflicts the value is 0. It is vacuous if the turn doesn't provide
-    interactions either, because spans don't contain conflicts.
+    The value is ``conflicts / max(1, interactions) * 100``. Without conflicts, the value is 0. It is vacuous if the turn
+    doesn't provide interactions either, because spans don't contain conflicts.
 
     Detail: ``conflicts``, ``interactions``.
 
@@ -149,7 +149,7 @@ def code_conflict_rate(turn: Turn) -> Result:
 def code_conflict_resolution_rate(turn: Turn) -> Result:
     """Share of the conflicts that were resolved.
 
-    Without conflicts the value is 1, vacuous. A conflict counts as resolved only if it is marked so.
+    Without conflicts, the value is 1 (vacuous). A conflict counts as resolved only if it is marked so.
 
     Detail: ``conflicts``, ``resolved``.
 
@@ -185,15 +185,15 @@ def code_avg_resolution_time(turn: Turn) -> Result:
 def code_communication_efficiency(turn: Turn, *, slow_s: Annotated[float, Gt(0)] = 5.0) -> Result:
     """Success, speed and even distribution of the messages between agents.
 
-    ``0.5 * success + 0.3 * response + 0.2 * evenness``:
+    The value is ``0.5 * success + 0.3 * response + 0.2 * evenness``:
 
-    - success: share of the interactions with a known result that succeeded. It is 1 if no result is known.
+    - success: share of interactions that succeeded, among those with a known result. It is 1 if no result is known.
     - response: ``min(1, slow_s / mean response time)`` over the response times above 0. It is 1 if there are none.
-    - evenness: mean number of messages per ordered pair of agents, divided by the highest number. It is 1 if there is no
-      pair. If one agent sends fifty messages to one other, evenness is 1, because there is only one pair.
+    - evenness: mean number of messages per ordered pair of agents, divided by the highest number. It is 1 if there are no
+      pairs or only one pair.
 
     A message to several agents counts once per pair. The response time of a called agent is its run time. Without
-    interactions the value is 1, vacuous.
+    interactions the value is 1 (vacuous).
 
     Parameters:
         slow_s: Mean response time in seconds above which the response part decreases.
@@ -220,8 +220,8 @@ def code_multiagent_role_adherence(turn: Turn, *, roles: Roles | None = None) ->
     """Share of the interactions that the sender's role allows.
 
     Only interactions whose sender has a role count. A delegation requires ``can_delegate``. A response requires an
-    ``authority_level`` of at least 5. All other types are allowed. Calling an agent is a delegation. Without any
-    interaction that counts the value is 1, vacuous.
+    ``authority_level`` of at least 5. All other types are allowed. Calling an agent is a delegation. If no interaction counts,
+    the value is 1 (vacuous).
 
     Parameters:
         roles: ``{agent: {can_delegate, authority_level}}``. The default is the turn's agents. Omitted fields are false and
@@ -250,9 +250,10 @@ def code_multiagent_role_adherence(turn: Turn, *, roles: Roles | None = None) ->
 def code_load_balance(turn: Turn, *, include_idle: bool = False) -> Result:
     """Evenness of the messages over the agents: 1 if all send and receive the same number.
 
-    ``1 - standard deviation / mean`` of the agents' activity, at least 0. An interaction counts once per recipient for its
-    sender, and once for each recipient. The standard deviation is that of a population. Without activity the value is 1,
-    vacuous.
+    The value is ``1 - standard deviation / mean`` of the agents' activity, at least 0. An interaction counts once per
+    recipient for its sender, and once for each recipient. The standard deviation is the population standard deviation. Without
+    activity, the value is 1
+    (vacuous).
 
     Parameters:
         include_idle: Count known agents without interactions as 0.
@@ -282,10 +283,10 @@ def code_load_balance(turn: Turn, *, include_idle: bool = False) -> Result:
 def code_multi_agent_summary(turn: Turn, *, roles: Roles | None = None) -> Result:
     """All multi-agent metrics in one score, whose value is ``code_coordination_efficiency``.
 
-    All metrics use their defaults. Skipped if ``code_coordination_efficiency`` is skipped.
+    All metrics use their defaults. The score is skipped if ``code_coordination_efficiency`` is skipped.
 
     Parameters:
-        roles: Roles of the agents, as in code_multiagent_role_adherence.
+        roles: Roles of the agents, as in ``code_multiagent_role_adherence``.
 
     Detail, with the names of AgentUnit (null if a metric is skipped): ``coordination_efficiency``,
     ``handoff_success_rate``, ``avg_handoff_time``, ``conflict_rate``, ``conflict_resolution_rate``,

@@ -1,4 +1,4 @@
-"""Self-organization of a group of agents over a turn's interactions, in order.
+"""Computed metrics for the self-organization of agents over a turn's interactions.
 
 If the turn provides no interactions, the metrics derive them from its spans: agents that call agents, and hand-offs.
 """
@@ -32,9 +32,11 @@ _COLLECTIVE = ("collaboration", "negotiation")
 def code_swarm_intelligence(turn: Turn, *, weights: FourWeights = (0.30, 0.25, 0.25, 0.20)) -> Result:
     """Group behavior: self-organization, specialization, joint decisions and adaptation.
 
-    ``0.30 * self_organization + 0.25 * specialization + 0.25 * collective_decision + 0.20 * adaptation_rate``. The parts are the values
-    of code_self_organization, code_specialization, code_collective_decision and code_adaptation_rate with their defaults,
-    including vacuous values. Without interactions, the metric is skipped as ``missing:interactions``.
+    The value is ``0.30 * self_organization + 0.25 * specialization + 0.25 * collective_decision + 0.20 * adaptation_rate``.
+    The parts are
+    the values of ``code_self_organization``, ``code_specialization``, ``code_collective_decision`` and
+    ``code_adaptation_rate`` with their defaults, including vacuous values. Without interactions, the metric is skipped as
+    ``missing:interactions``.
 
     Parameters:
         weights: Weights of the four parts in that order, 0..1. They are divided by their sum, which must not be 0.
@@ -75,12 +77,13 @@ def _improvement(early: float, late: float) -> float:
 def code_self_organization(turn: Turn, *, min_interactions: Annotated[int, Ge(0)] = 10) -> Result:
     """Change in the division of labor over the turn: above 0.5 if it became clearer.
 
-    ``0.5 + (early - late) / early``, limited to 0..1. ``early`` and ``late`` are the Shannon entropy (in bits) of the pairs
-    of agent and interaction type, in the first half of the interactions (rounded down) and in the rest. If the first half
-    has no entropy, the value is 0.5. With fewer than ``min_interactions`` it is 0, vacuous.
+    The value is ``0.5 + (early - late) / early``, limited to 0..1. ``early`` and ``late`` are the Shannon entropy (in bits) of
+    the pairs of agent and interaction type. ``early`` covers the first half of the interactions (rounded down), and ``late``
+    the rest. If the first half has no entropy, the value is 0.5. With fewer than ``min_interactions`` interactions, the value
+    is 0 (vacuous).
 
     Parameters:
-        min_interactions: Least number of interactions.
+        min_interactions: Minimum number of interactions.
 
     Detail: ``interactions``, ``early_entropy``, ``late_entropy``.
 
@@ -103,9 +106,10 @@ def code_self_organization(turn: Turn, *, min_interactions: Annotated[int, Ge(0)
 def code_specialization(turn: Turn) -> Result:
     """Specialization of agents: 1 if every agent sends only one type of message.
 
-    The value is the mean over the senders of the sum of squared shares of their message types (Herfindahl-Hirschman index).
-    An agent with a single message counts as 1. An interaction without ``message_type`` counts by its ``type``. If no sender
-    is known, the value is 0, vacuous.
+    Each sender's specialization is the sum of the squared shares of its message types (Herfindahl-Hirschman index). The value
+    is the mean over the senders. A sender with a single message counts as 1. If an interaction has no ``message_type``, its
+    ``type`` counts. If no sender
+    is known, the value is 0 (vacuous).
 
     Detail: ``agents`` (senders).
 
@@ -129,8 +133,8 @@ def code_specialization(turn: Turn) -> Result:
 def code_collective_decision(turn: Turn) -> Result:
     """Share of the interactions that are of type collaboration or negotiation.
 
-    Spans only contain calls and hand-offs, so a turn that provides no interactions is 0. Without any
-    interactions the value is 0, vacuous.
+    Spans only contain calls and hand-offs, so the value is 0 if the turn doesn't provide interactions. Without any
+    interactions, the value is 0 (vacuous).
 
     Detail: ``interactions``, ``collective``.
 
@@ -147,12 +151,14 @@ def code_collective_decision(turn: Turn) -> Result:
 def code_adaptation_rate(turn: Turn, *, min_interactions: Annotated[int, Ge(0), Param("min")] = 5) -> Result:
     """Change of response times over the turn: above 0.5 if the agents became faster.
 
-    ``0.5 + (early - late) / early``, limited to 0..1. ``early`` and ``late`` are mean response times, in the first half
-    (rounded down) of the interactions with a response time above 0, and in the rest. With fewer than ``min_interactions``
-    interactions or response times, the value is 0.5, vacuous. The response time of a called agent is its run time.
+    The value is ``0.5 + (early - late) / early``, limited to 0..1. ``early`` and ``late`` are mean response times of
+    interactions with a
+    response time above 0. ``early`` covers the first half (rounded down), and ``late`` the rest. With fewer than
+    ``min_interactions``
+    interactions or response times, the value is 0.5 (vacuous). The response time of a called agent is its run time.
 
     Parameters:
-        min_interactions: Least number of interactions. Also accepted as ``min``.
+        min_interactions: Minimum number of interactions. Also accepted as ``min``.
 
     Detail: ``interactions``, ``early_s``, ``late_s``.
 

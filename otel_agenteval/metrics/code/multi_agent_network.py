@@ -1,9 +1,10 @@
-"""Shape of the graph of agents that send each other messages.
+"""Computed metrics for the network of agents that send each other messages.
 
-A broadcast is one edge per recipient. A message to itself is not an edge. The nodes are the agents of the turn's role table
-(or, without one, those that ran) and all others that took part. If the turn provides no interactions, the metrics
-derive them from its spans: agents that call agents, and hand-offs. A measure that would take too many steps, such as
-shortest paths between thousands of agents, is skipped as ``too_long``.
+The network is a graph. Its nodes are the agents in the turn's role table (or, without a table, the agents that ran) and all
+other agents that took part. A broadcast is one edge per recipient. An agent's message to itself isn't an edge. If the turn
+provides no interactions, the metrics
+derive them from its spans: agents that call agents, and hand-offs. If a computation would take too many steps, such as
+shortest paths between thousands of agents, the metric is skipped as ``too_long``.
 """
 
 from __future__ import annotations
@@ -183,9 +184,10 @@ def _measured(graph: AgentGraph, measure: Callable[[], float | None]) -> Result:
 def code_network_fault_tolerance(turn: Turn, *, roles: Roles | None = None) -> Result:
     """Resilience of the agent network: many connections and few bottlenecks.
 
-    ``0.6 * density + 0.4 * (1 - bottlenecks / agents)``, with the density of code_network_density and the agents of
-    code_bottleneck_agents. A fully connected network has the value 0.6, because that metric counts all its agents as
-    bottlenecks. One agent alone is 1, vacuous. Skipped as ``missing:interactions``, or as ``missing:agents`` if neither a
+    The value is ``0.6 * density + 0.4 * (1 - bottlenecks / agents)``, with the results of ``code_network_density`` and
+    ``code_bottleneck_agents``. A fully connected network has the value 0.6, because ``code_bottleneck_agents`` counts all its
+    agents. For a single agent, the value is 1 (vacuous). The score is skipped as ``missing:interactions``, or as
+    ``missing:agents`` if neither a
     role table nor the spans contain agents.
 
     Parameters:
@@ -231,8 +233,10 @@ def fault_tolerance_of(graph: AgentGraph) -> float:
 def code_network_density(turn: Turn) -> Result:
     """Share of the ordered pairs of agents in which the first sent a message to the second.
 
-    ``edges / (agents * (agents - 1))``. An edge counts once, however many messages it has. One agent alone is 1, vacuous.
-    Skipped as ``missing:interactions`` if several agents have no known interactions, or if no agent is known.
+    The value is ``edges / (agents * (agents - 1))``. An edge counts once, no matter how many messages it has. For a single
+    agent, the value
+    is 1 (vacuous).
+    The score is skipped as ``missing:interactions`` if several agents have no known interactions, or if no agent is known.
 
     Detail: ``agents``, ``edges``.
 
@@ -259,11 +263,11 @@ def _of_three_or_more(turn: Turn, measure: Callable[[AgentGraph], float]) -> Res
     traits=("heavy",),
 )
 def code_network_centralization(turn: Turn, *, mode: Literal["normalized", "seed"] = "normalized") -> Result:
-    """Similarity of the network to a star: 1 if one agent sends to all and no other sends.
+    """Similarity of the network to a star: 1 if one agent sends to all others, and no other agent sends.
 
     The value is Freeman's out-degree centralization: the sum over the agents of the distance to the highest number of
-    recipients, divided by the possible maximum ``(agents - 1) ** 2``. One or two agents are 0, vacuous. Skipped as
-    ``missing:interactions`` if more agents have no known interactions, or if no agent is known.
+    recipients, divided by the possible maximum ``(agents - 1) ** 2``. With one or two agents, the value is 0 (vacuous). The score is skipped
+    as ``missing:interactions`` if three or more agents have no known interactions, or if no agent is known.
 
     Parameters:
         mode: ``seed`` divides by ``(agents - 1) * (agents - 2)`` as AgentUnit does, a formula for undirected graphs. A star
@@ -287,12 +291,13 @@ def code_network_centralization(turn: Turn, *, mode: Literal["normalized", "seed
 def code_avg_path_length(turn: Turn) -> Result:
     """Mean length of the shortest directed path from one agent to another.
 
-    The mean covers the ordered pairs of agents with a path from the first to the second. It is at least 1. Skipped as
+    The mean covers all ordered pairs of agents with a path from the first agent to the second. It is at least 1. The score is
+    skipped as
     ``missing:interactions`` if there is no path, and as ``too_long`` if the graph is too large.
 
     Detail: ``agents``, ``edges``.
 
-    Source: AgentUnit avg_path_length, which is documented there and always 0.
+    Source: AgentUnit avg_path_length, which AgentUnit documents, but always reports as 0.
     """
     graph, _ = _graph_of(turn)
     return _measured(graph, graph.mean_distance)
@@ -309,9 +314,9 @@ def code_clustering_coefficient(turn: Turn) -> Result:
     """Share of an agent's pairs of recipients that also send each other messages.
 
     An agent's coefficient is the number of edges among its ``k`` recipients, divided by ``k * (k - 1)``. It is 0 for an
-    agent with at most one recipient. The value is the mean over all agents. One or two agents are 0, vacuous. Skipped as
-    ``missing:interactions`` if more agents have no known interactions or no agent is known, and as ``too_long`` if the
-    graph is too large.
+    agent with at most one recipient. The value is the mean over all agents. With one or two agents, the value is 0 (vacuous). The score is
+    skipped as ``missing:interactions`` if three or more agents have no known interactions, or if no agent is known. It is
+    skipped as ``too_long`` if the graph is too large.
 
     Detail: ``agents``, ``edges``.
 
@@ -333,14 +338,14 @@ def hubs_of(graph: AgentGraph, share: float) -> list[str]:
     traits=("heavy",),
 )
 def code_hub_agents(turn: Turn, *, share_of_highest: Annotated[Share, Param("threshold")] = _HUB_SHARE) -> Result:
-    """Number of agents with nearly as many recipients as the agent with the most.
+    """Number of agents with nearly as many recipients as the agent with the most recipients.
 
-    An agent counts if it has at least ``share_of_highest`` of the highest number of recipients. Without edges the value is
-    0, vacuous. Skipped as ``missing:interactions`` if no agent is known either.
+    An agent counts if it has at least ``share_of_highest`` of the highest number of recipients. Without edges, the value is
+    0 (vacuous). The score is skipped as ``missing:interactions`` if no agent is known either.
 
     Parameters:
-        share_of_highest: Share of the highest number of recipients. AgentUnit's name ``threshold`` also works, so the
-            metric has no pass mark.
+        share_of_highest: Share of the highest number of recipients. You can also write ``threshold``, as in AgentUnit. The
+            metric has no passing threshold.
 
     Detail: ``hub_agents`` (names, in the order of the role table, then the others).
 
@@ -372,13 +377,14 @@ def bottlenecks_of(graph: AgentGraph, mode: str) -> list[str]:
 def code_bottleneck_agents(turn: Turn, *, mode: Literal["heuristic", "betweenness"] = "heuristic") -> Result:
     """Number of agents through which much of the communication passes.
 
-    An agent's product is its number of senders times its number of recipients. An agent counts if it has at least half of
-    the highest product and that is above 0. One or two agents, and agents without edges, are 0, vacuous. Skipped as
+    An agent's product is its number of senders times its number of recipients. An agent counts if its product is at least half
+    of the highest product and above 0. With one or two agents, or without edges, the value is 0 (vacuous). The score is
+    skipped as
     ``missing:interactions`` if no agent is known, and as ``too_long`` if the graph is too large for ``betweenness``.
 
     Parameters:
-        mode: ``betweenness`` compares the number of shortest paths through an agent instead of the product. If all agents
-            send to all others, the product counts every agent and betweenness none.
+        mode: ``betweenness`` compares the number of shortest paths through an agent instead of the product. If all agents send
+            to all others, the product counts every agent, and betweenness counts no agent.
 
     Detail: ``bottleneck_agents`` (names, in the order of the role table, then the others).
 

@@ -1,4 +1,4 @@
-"""References to the user's media in the answer, and quality checks on images."""
+"""Computed metrics for images, and for references to media in the answer."""
 
 from __future__ import annotations
 
@@ -50,8 +50,10 @@ def _occurs(phrase: str, text: str, word_boundaries: bool) -> bool:
 def code_multimodal_coherence(turn: Turn, *, word_boundaries: bool = True) -> Result:
     """References in the answer to each of the user's modalities, and its use of connectives.
 
-    ``0.6 * referenced / present modalities + 0.4 * min(1, connectives / 3)``. Image, audio and video are present if an
-    attachment has that modality or media type, and text if the input contains text. A modality is referenced if the answer
+    The value is ``0.6 * referenced / present modalities + 0.4 * min(1, connectives / 3)``. Images, audio and video are present
+    if an
+    attachment has this modality or media type. Text is present if the input contains text. A modality is referenced if the
+    answer
     contains one of its words, ignoring case:
 
     - image: image, picture, photo, visual, see, shown, display
@@ -60,7 +62,7 @@ def code_multimodal_coherence(turn: Turn, *, word_boundaries: bool = True) -> Re
     - text: text, written, document, read
 
     Each connective counts once: while, also, additionally, furthermore, moreover, in addition to, along with, together
-    with, combined with. An empty answer is 0. Skipped as ``missing:output``, or as ``missing:image`` if no modality is
+    with, combined with. An empty answer is 0. The score is skipped as ``missing:output``, or as ``missing:image`` if no modality is
     present.
 
     Parameters:
@@ -124,13 +126,14 @@ def code_image_sharpness(turn: Turn, *, min_sharpness: Annotated[float, Ge(0)] =
     """Share of the turn's images that are sharp enough to read.
 
     Sharpness is the variance of the Laplacian of the brightness (0..255), on the image scaled down to at most 1,024 pixels
-    per side. Photos in focus have several hundred, and blurred ones less than 50. Drawings with large plain areas can also
-    be low. By default, all images must be sharp to pass.
+    per side. Photos in focus have a sharpness of several hundred, and blurred photos less than 50. Drawings with large plain
+    areas can also be below 50. By default, all images must be sharp to pass.
 
-    The metric measures images in the turn and those that it may fetch (see ``media``). A broken image is an error. Skipped:
+    The metric measures images in the turn and images that ``media`` allows it to fetch. A broken image is an error. The score
+    is skipped with one of these reasons:
 
     - ``missing:image`` if there is no image.
-    - ``media_not_open`` if none may be opened.
+    - ``media_not_open`` if the metric isn't allowed to open any image.
     - ``too_long`` if there are more than 100 images.
 
     Parameters:
@@ -152,7 +155,7 @@ def code_image_exposure(turn: Turn, *, max_lost: Bound = 0.4, brightness: tuple[
     well exposed to pass. The metric measures and skips the same images as ``code_image_sharpness``.
 
     Parameters:
-        max_lost: Largest share of black or white pixels without detail, 0..1.
+        max_lost: Maximum share of black or white pixels without detail, 0..1.
         brightness: Lowest and highest mean brightness, each 0..1.
 
     Detail: ``images``, each with ``width``, ``height`` (pixels), ``brightness``, ``dark`` and ``bright`` (shares of
@@ -170,13 +173,13 @@ def code_image_exposure(turn: Turn, *, max_lost: Bound = 0.4, brightness: tuple[
 
 @metric(threshold=1.0, applies=applies.image, extra="media", traits=("media",))
 def code_image_blank(turn: Turn, *, min_contrast: Bound = 0.02) -> Result:
-    """Share of the turn's images that aren't blank, such as a failed upload or screenshot.
+    """Share of the turn's images that aren't blank. Failed uploads and screenshots are often blank.
 
     An image is blank if the standard deviation of its brightness is too small. By default, no image may be blank. The
     metric measures and skips the same images as ``code_image_sharpness``.
 
     Parameters:
-        min_contrast: Standard deviation of the brightness (0..0.5) from which an image isn't blank.
+        min_contrast: Lowest standard deviation of the brightness (0..0.5) of an image that isn't blank.
 
     Detail: ``images``, each with ``width``, ``height`` (pixels) and ``contrast``.
 
@@ -187,11 +190,11 @@ def code_image_blank(turn: Turn, *, min_contrast: Bound = 0.02) -> Result:
 
 @metric(threshold=1.0, applies=applies.image, extra="media", traits=("media",))
 def code_image_duplicate(turn: Turn, *, max_likeness: Bound = 0.95) -> Result:
-    """Share of the turn's images that don't duplicate another one.
+    """Share of the turn's images that don't duplicate another image.
 
-    An image that was scaled, converted or compressed again is still a duplicate. Two images are duplicates if more than
-    ``max_likeness`` of the bits of their difference hashes (dHash, 128 bits) are equal. All blank images are duplicates.
-    Equal bytes under one reference are one image. By default, no image may be a duplicate.
+    A scaled, converted or recompressed image is still a duplicate. Two images are duplicates if more than ``max_likeness`` of
+    the bits in their difference hashes (dHash, 128 bits) are equal. All blank images are duplicates of each other. Equal bytes
+    with the same reference are one image. By default, no image may be a duplicate.
 
     The metric measures and skips the same images as ``code_image_sharpness``. A single image is skipped as
     ``not_applicable:one_image``.
@@ -233,13 +236,13 @@ def code_image_text_overlap(
 
     A local OCR model reads the images. Words are compared ignoring case, and each word counts as often as it occurs. Use
     ``share_of: image`` to check a transcription or an invoice's fields. Use ``share_of: text`` to check an image that was
-    generated with a given text. OCR reads Latin letters, digits and Chinese, and hardly any other script.
+    generated with a given text. The OCR model reads Latin letters, digits and Chinese, but hardly any other script.
 
     The metric reads and skips the same images as ``code_image_sharpness``. It is also skipped as ``missing:output`` or
     ``missing:ground_truth`` if the text is missing, and as ``no_writing`` if there are no words to look for.
 
     Parameters:
-        share_of: Words to look for: those of the ``image`` in the text, or those of the ``text`` in the images.
+        share_of: Words to look for: the words of the ``image`` in the text, or the words of the ``text`` in the images.
         against: Text to compare with: the turn's ``output`` or its ``ground_truth``.
 
     Detail: ``read`` (words in the images), ``words`` (in the text), ``found`` (in both).

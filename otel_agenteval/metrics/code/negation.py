@@ -1,5 +1,5 @@
 """Negated checks on the output text.
-They are skipped or errors under the same conditions as the plain checks.
+They are skipped or return errors under the same conditions as the plain checks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def _negated(found: Result) -> Result:
 def code_not_equals(turn: Turn, *, value: Annotated[TextOrNumber | dict[str, Any] | list[Any], EXPECTED_OUTPUT]) -> Result:
     """Check that the output differs from a given text or JSON value.
 
-    Passes if ``code_equals`` fails. An output that isn't JSON passes if ``value`` is an object or list.
+    The metric passes if ``code_equals`` fails. An output that isn't JSON passes if ``value`` is an object or list.
 
     Parameters:
         value: Value to compare with, as in ``code_equals``.

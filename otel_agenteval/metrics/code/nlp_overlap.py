@@ -1,16 +1,17 @@
 """Word overlap of the output with reference texts.
 
-Don't compare values that use different tokenizers or smoothings.
+Don't compare values from different tokenizers or smoothing methods.
 
 All metrics and tokenizers here find words in the same way in every script:
 
 - Letters keep their accents and vowel signs, so words in Hindi or Tamil are whole. Optional vowel signs (Arabic, Hebrew) count.
 - Scripts without spaces are split. In Chinese and Japanese, each character counts as a word. In Thai, Lao, Khmer and Burmese,
-  each written syllable does. Syllables are found by rules, and some are split further.
+  each written syllable counts as a word. Rules find the syllables, and split some of them further.
 - Different encodings are equal: accented letters in one or two code points, full-width and plain digits, emoji with and without
   a variation selector. Other invisible characters don't count. An emoji with joiners or a skin tone is one symbol.
 
-A text compared with itself is 1, with three exceptions that follow from the formulas. ``code_meteor`` penalizes short texts.
+For a text compared with itself, the value is 1, with three exceptions that follow from the formulas. ``code_meteor`` penalizes
+short texts.
 ``code_bleu`` with ``method4`` is below 1 for texts of two words up to ``max_n - 1``, as in NLTK. ``code_rouge_n`` and
 ``code_gleu`` are 0 for texts that are shorter than their n-grams.
 """
@@ -112,21 +113,22 @@ def code_bleu(
     """BLEU of the output: precision of its word n-grams, with a brevity penalty.
 
     The value is the geometric mean of the clipped precisions of n-grams of 1 to ``max_n`` words, times the brevity penalty.
-    The penalty is 1 if the output is longer than the reference closest in length (the shorter one of two that are equally
-    close). Otherwise it is ``exp(1 - reference / output)``. Values depend strongly on tokenizer and smoothing, so keep both
+    The penalty is 1 if the output is longer than the reference closest in length. Of two equally close references, the shorter
+    one counts. Otherwise, the penalty is ``exp(1 - reference / output)``. Values depend strongly on tokenizer and smoothing,
+    so keep both
     fixed.
 
-    Skipped:
+    The score is skipped with one of these reasons:
 
     - ``empty_output`` if the output is empty.
-    - ``missing:references`` if there are no references, or only blank ones. Beside others, blank ones don't count.
+    - ``missing:references`` if there are no references, or only blank references. Blank references never count.
     - ``too_long`` if the output or all references together have more than 100,000 characters, or if the output's characters
       times the number of references are more than a million.
 
     Parameters:
         references: A text or a list of texts. The default is the turn's references or its ground truth. Trusys also spells
             the option ``value``, ``expected_output`` and ``expcted_output``.
-        max_n: Largest number of words in an n-gram, 1 to 16.
+        max_n: Maximum number of words in an n-gram, 1 to 16.
         tokenizer: ``ms``: symbols and punctuation are separate words, in upper case, except after a number (``72.`` isn't
             ``72``, so use ``word`` for short answers). ``word``: runs of letters and digits,
             in lower case, or the symbols of a text without any. ``whitespace``: text between white space, in lower case.
@@ -202,7 +204,7 @@ def code_gleu(
 ) -> Result:
     """Google-BLEU of the output: the smaller of n-gram precision and recall.
 
-    N-grams of ``min_n`` to ``max_n`` words are counted together, and the best reference counts. Skipped as in
+    N-grams of ``min_n`` to ``max_n`` words are counted together, and the best reference counts. The score is skipped as in
     ``code_bleu``.
 
     Parameters:
@@ -246,13 +248,14 @@ def code_text_f1(
 ) -> Result:
     """F1 of the words that the output and the ground truth share, in any order.
 
-    A word counts as often as it occurs on the side with fewer occurrences. Precision is over the words of the output, and
-    recall over those of the ground truth. Without a common word the value is 0. The best of several ground truths counts.
+    A word counts as often as it occurs on the side with fewer occurrences. Precision is the share of the output's words, and
+    recall the share of the ground truth's words. Without a common word, the value is 0. The best of several ground truths
+    counts.
 
-    Skipped:
+    The score is skipped with one of these reasons:
 
     - ``empty_output`` if the output is empty.
-    - ``missing:ground_truth`` if there is no ground truth, or a blank one.
+    - ``missing:ground_truth`` if there is no ground truth, or if it is blank.
     - ``too_long`` if either has more than 100,000 characters.
 
     Parameters:
@@ -348,12 +351,13 @@ def code_rouge(
     """ROUGE of the output: its overlap with the best reference text.
 
     ``rouge1`` and ``rouge2`` count common n-grams of one or two words. ``rougeS`` counts common pairs of words in the same
-    order, with any gap. Each counts as often as it occurs on the side with fewer occurrences. ``rougeL`` uses the longest
+    order, with any gap. Each n-gram or pair counts as often as it occurs on the side with fewer occurrences. ``rougeL`` uses
+    the longest
     common subsequence of words. Recall is over the reference, and precision over the output. Recall is the default and
     rewards long answers.
 
     If a reference has fewer words than the variant needs (2 for ``rouge2`` and ``rougeS``, otherwise 1), the value is 1 if
-    the output is as short, and otherwise 0. Skipped as ``missing:references`` if there is no reference. Skipped as
+    the output is as short, and otherwise 0. The score is skipped as ``missing:references`` if there is no reference. The score is skipped as
     ``too_long`` if the output or all references together have more than 100,000 characters, 50,000 words, or 1,000 words
     for ``rougeS``. An empty output isn't skipped.
 
@@ -387,7 +391,7 @@ def code_rouge_n(turn: Turn, *, reference: Reference = None, n: Order = 1, measu
     Words are runs of letters and digits, in lower case. An n-gram counts as often as it occurs on the side with fewer
     occurrences. If the output or the reference has fewer than ``n`` words, the value is 0, even if both are equal. An empty
     output isn't skipped.
-    Skipped as ``missing:references`` or ``too_long``, as in ``code_rouge``.
+    The score is skipped as ``missing:references`` or ``too_long``, as in ``code_rouge``.
 
     Parameters:
         reference: A text or a list of texts, of which the best counts. The default is the turn's references or its ground
@@ -433,15 +437,16 @@ def code_meteor(
 ) -> Result:
     """METEOR-style overlap with a reference: shared word stems, with a penalty for word order.
 
-    ``(1 - gamma · (chunks / m)^beta) · P·R / (alpha·P + (1 - alpha)·R)``
+    The value is ``(1 - gamma · (chunks / m)^beta) · P·R / (alpha·P + (1 - alpha)·R)``.
 
     ``m`` is the number of aligned words, P the precision (over the output's words) and R the recall (over the reference's
     words). Chunks are runs that are contiguous on both sides. The output's stemmed words are aligned one after another,
     each with the first free equal word of the reference. Unlike METEOR, the metric has no synonyms and doesn't minimize
     chunks.
 
-    Equal texts are penalized too: a text of one word compared with itself is 0.5. Without a common word the value is 0. Two
-    empty texts are 1. The best reference counts. Skipped as ``missing:references``, or as ``too_long`` if the
+    Equal texts are penalized too. For a text of one word compared with itself, the value is 0.5. Without a common word, the
+    value is 0. For two empty texts, the value is 1. The best reference counts. The score is skipped as ``missing:references``,
+    or as ``too_long`` if the
     output or the references have more than 100,000 characters.
 
     Parameters:

@@ -1,7 +1,7 @@
 """Comparisons of the number in the output.
 
-If the whole output is a number, that number counts. It can have a sign (``-``, ``+`` or ``−``), a decimal point, an exponent, a
-currency symbol before it, or ``%`` after it (which doesn't divide). A comma, an apostrophe or a non-breaking space can separate
+If the whole output is a number, that number counts. It can have a sign (``-``, ``+`` or ``−``), a decimal point, an exponent,
+a currency symbol before it, or ``%`` after it (``15%`` is 15). A comma, an apostrophe or a non-breaking space can separate
 groups of three digits. Otherwise ``extract`` selects a number in the text. ``NaN`` and ``Infinity`` aren't numbers.
 """
 
@@ -123,7 +123,7 @@ def code_equals_number(
 
     Parameters:
         value: A number or its text. Trusys also spells the option ``expected_output`` and ``expcted_output``.
-        tolerance: Largest difference that counts as equal.
+        tolerance: Highest difference that counts as equal.
         extract: Number that counts in a longer text: ``first``, ``last``, or ``only``, which requires exactly one.
 
     Detail: ``number`` (null if there is none), ``value``, ``reason`` ``no_number``.

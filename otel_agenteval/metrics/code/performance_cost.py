@@ -23,7 +23,7 @@ def _within(observed: float, limit: float) -> Result:
 def code_latency(turn: Turn) -> Result:
     """Wall-clock seconds from the start to the end of the turn's root span.
 
-    Skipped as ``missing:duration`` if the root span is open or missing.
+    The score is skipped as ``missing:duration`` if the root span is open or missing.
 
     Detail: ``latency_ms``, in milliseconds.
 
@@ -37,10 +37,10 @@ def code_latency(turn: Turn) -> Result:
 def code_max_duration(turn: Turn, *, max_seconds: Annotated[float, Ge(0)]) -> Result:
     """Check that the turn took at most ``max_seconds``.
 
-    Skipped if the duration is unknown.
+    The score is skipped if the duration is unknown.
 
     Parameters:
-        max_seconds: Largest number of wall-clock seconds, inclusive.
+        max_seconds: Maximum number of wall-clock seconds, inclusive.
 
     Detail: ``observed``, ``limit``, in seconds.
 
@@ -53,10 +53,10 @@ def code_max_duration(turn: Turn, *, max_seconds: Annotated[float, Ge(0)]) -> Re
 def code_latency_threshold(turn: Turn, *, threshold_ms: Annotated[float, Ge(0), Param("threshold")]) -> Result:
     """Check that the turn took at most ``threshold_ms`` milliseconds.
 
-    Skipped if the duration is unknown.
+    The score is skipped if the duration is unknown.
 
     Parameters:
-        threshold_ms: Largest number of wall-clock milliseconds of the root span, inclusive. Trusys spells it ``threshold``.
+        threshold_ms: Maximum number of wall-clock milliseconds of the root span, inclusive. Trusys spells it ``threshold``.
 
     Detail: ``latency_ms``.
 
@@ -70,7 +70,8 @@ def code_latency_threshold(turn: Turn, *, threshold_ms: Annotated[float, Ge(0), 
 def code_latency_score(turn: Turn, *, threshold_ms: Annotated[float, Ge(0)] = 5000) -> Result:
     """Speed of the turn: 1 up to ``threshold_ms``, then ``threshold_ms / latency_ms``.
 
-    Twice the time is 0.5, and ten times is 0.1. A latency of 0 is 1. Unless you set ``threshold``, only 1 passes. Skipped
+    Twice ``threshold_ms`` gives 0.5, and ten times gives 0.1. A latency of 0 gives 1. Unless you set ``threshold``, only 1
+    passes. The score is skipped
     if the duration is unknown.
 
     Parameters:
@@ -90,11 +91,11 @@ def code_latency_score(turn: Turn, *, threshold_ms: Annotated[float, Ge(0)] = 50
 def code_max_iterations(turn: Turn, *, max_iterations: Annotated[int, Ge(0)]) -> Result:
     """Check that the agent called models at most ``max_iterations`` times in the turn.
 
-    Failed calls count, and so do retries with their own span. Skipped as ``missing:llm_calls`` if no model call is known,
-    because that means missing instrumentation. A known count of 0 passes.
+    Failed calls count, and so do retries with their own span. The score is skipped as ``missing:llm_calls`` if no model call
+    is known, because instrumentation is then missing. A known count of 0 passes.
 
     Parameters:
-        max_iterations: Largest number of model calls, inclusive.
+        max_iterations: Maximum number of model calls, inclusive.
 
     Detail: ``observed``, ``limit``, in model calls.
 
@@ -116,10 +117,10 @@ def _total_tokens(usage: Usage) -> int | None:
 def code_max_tokens(turn: Turn, *, max_tokens: Annotated[int, Ge(0)]) -> Result:
     """Check that the turn used at most ``max_tokens`` tokens, input and output together.
 
-    Skipped if the usage is unknown.
+    The score is skipped if the usage is unknown.
 
     Parameters:
-        max_tokens: Largest number of tokens, inclusive.
+        max_tokens: Maximum number of tokens, inclusive.
 
     Detail: ``observed``, ``limit``, in tokens.
 
@@ -133,10 +134,10 @@ def code_max_tokens(turn: Turn, *, max_tokens: Annotated[int, Ge(0)]) -> Result:
 def code_max_input_tokens(turn: Turn, *, max_tokens: Annotated[int, Ge(0)]) -> Result:
     """Check that the turn's model calls received at most ``max_tokens`` input tokens.
 
-    Cached tokens count. Skipped if the number of input tokens is unknown.
+    Cached tokens count. The score is skipped if the number of input tokens is unknown.
 
     Parameters:
-        max_tokens: Largest number of tokens, inclusive.
+        max_tokens: Maximum number of tokens, inclusive.
 
     Detail: ``observed``, ``limit``, in tokens.
 
@@ -150,10 +151,10 @@ def code_max_input_tokens(turn: Turn, *, max_tokens: Annotated[int, Ge(0)]) -> R
 def code_max_output_tokens(turn: Turn, *, max_tokens: Annotated[int, Ge(0)]) -> Result:
     """Check that the turn's model calls generated at most ``max_tokens`` tokens.
 
-    Reasoning tokens count. Skipped if the number of output tokens is unknown.
+    Reasoning tokens count. The score is skipped if the number of output tokens is unknown.
 
     Parameters:
-        max_tokens: Largest number of tokens, inclusive.
+        max_tokens: Maximum number of tokens, inclusive.
 
     Detail: ``observed``, ``limit``, in tokens.
 
@@ -173,7 +174,7 @@ def code_max_output_tokens(turn: Turn, *, max_tokens: Annotated[int, Ge(0)]) -> 
 def code_token_usage(turn: Turn) -> Result:
     """Number of tokens that the turn used.
 
-    The value is the reported total. If the total is missing or 0, it is input plus output. Skipped if the usage is unknown.
+    The value is the reported total. If the total is missing or 0, it is input plus output. The score is skipped if the usage is unknown.
 
     Detail: ``prompt_tokens``, ``completion_tokens`` (null if unknown), ``total_tokens``.
 
@@ -224,18 +225,19 @@ def code_cost(turn: Turn, *, include_tool_costs: bool = True, estimate: bool = T
 
     If neither the model cost nor a tool cost is known, the metric is skipped as ``missing:cost``.
 
-    The estimate adds up the tokens of each model call times the model's price. Prices are those in ``prices``, or in the bundled table of genai-prices, without network access. The extra ``[cost]`` provides a newer table. The price applies to
-    the model, provider and start time of the turn, or is the newest if that time is unknown.
+    The estimate adds up the tokens of each model call times the model's price. Prices come from ``prices`` or from the bundled
+    genai-prices table, without network access. The extra ``[cost]`` provides a newer table. A price depends on the model, the
+    provider and the turn's start time. If this time is unknown, the newest price is used.
 
-    There is no estimate if a successful call has no token counts, a model has no price, or there are more than 1,000 calls.
-    If no call has token counts and all calls used one model, the turn's counts are used.
+    There is no estimate if a successful call has no token counts, a model has no price, or there are more than 1,000 calls. If
+    no call has token counts, but all calls used one model, the turn's token counts are used.
 
     Parameters:
         include_tool_costs: Add the cost of tool calls.
         estimate: Estimate a cost that wasn't reported.
         prices: Your prices in USD per million tokens, which take precedence: ``{model: {input, output, cached_input?}}``.
             The model can be ``provider/model``. Without ``cached_input``, cached input costs as much as input. Configured
-            prices also give the turn's own cost.
+            prices also determine the turn's own cost.
 
     Detail: ``cost``, ``model_cost``, ``tool_cost``. An estimate adds ``estimated`` and ``price_source`` (``prices``,
     ``genai-prices`` with its version, or both). ``unpriced`` lists at most ten models without a price, which prevented an
@@ -262,11 +264,11 @@ def code_max_cost(
 ) -> Result:
     """Check that the turn's model calls cost at most ``max_cost_usd``.
 
-    The cost is the model cost of ``code_cost``, reported or estimated, without tool calls. Skipped as ``missing:cost`` if
+    The cost is the model cost of ``code_cost``, reported or estimated, without tool calls. The score is skipped as ``missing:cost`` if
     it is unknown.
 
     Parameters:
-        max_cost_usd: Largest cost in USD, inclusive.
+        max_cost_usd: Maximum cost in USD, inclusive.
         estimate: Estimate a cost that wasn't reported.
         prices: Your prices, as in ``code_cost``.
 

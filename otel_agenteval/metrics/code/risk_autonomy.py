@@ -29,15 +29,16 @@ def code_turn_autonomy(
     max_duration_s: Annotated[float, Gt(0)] = 600,
     weights: tuple[Weight, Weight, Weight, Weight] = (0.25, 0.25, 0.25, 0.25),
 ) -> Result:
-    """Autonomy of the agent, from 1 (asked at once) to 10 (long, many steps, completed alone).
+    """Autonomy of the agent, from 1 (asks immediately) to 10 (completes many steps alone).
 
-    ``1 + 9 * (w1 * iterations + w2 * denied + w3 * stop + w4 * duration)``, rounded to one decimal, half to even. Each
-    signal is 0..1:
+    The value is ``1 + 9 * (w1 * iterations + w2 * denied + w3 * stop + w4 * duration)``, rounded to one decimal, half to even.
+    Each signal is from 0 to 1:
 
     - iterations: model calls divided by ``max_iterations``, at most 1.
     - denied: share of tool calls that were denied permission. Denials *raise* the value, because they reveal the agent's
       intent.
-    - stop: completed 1, requested credentials or unknown 0.5, asked for clarification or awaiting confirmation 0.2.
+    - stop: 1 if completed, 0.5 if credentials were requested or the stop kind is unknown, 0.2 if the agent asked for
+      clarification or awaits confirmation.
     - duration: seconds divided by ``max_duration_s``, at most 1.
 
     Parameters:

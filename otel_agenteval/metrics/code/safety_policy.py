@@ -92,8 +92,9 @@ def code_safety_policy(
     5. Otherwise: pass with the label ``allow``.
 
     The rating comes from the inner score's detail (``score``, ``recommended_action``, ``passed``). Without ``score``, the
-    score's value counts if lower is better. The worst of several ratings decides. Skipped as ``missing:inner`` if there is
-    no rating, and as ``inner_null`` if one has no value and no other blocks. A severity that isn't a number, or an unclear
+    score's value counts if lower is better. The worst of several ratings decides. The score is skipped as ``missing:inner`` if there is
+    no rating, and as ``inner_null`` if a rating has no value and no other rating blocks. A severity that isn't a number, or an
+    unclear
     ``passed``, is an error.
 
     Parameters:

@@ -1,5 +1,5 @@
 """Checks that the output is machine-readable.
-JSON is strict RFC 8259, and a fenced Markdown block isn't a JSON document.
+JSON must follow RFC 8259 strictly. A fenced Markdown block isn't a JSON document.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def code_is_json(turn: Turn, *, schema: Schema | str | None = None) -> Result:
     """Check that the whole output is one JSON document, optionally with a schema.
 
     Any JSON value passes, with or without white space around it. Comments, trailing commas, single quotes, ``NaN``, fenced
-    Markdown blocks and an empty output fail. The last of duplicate keys counts. An output over 1 MiB is skipped as
+    Markdown blocks and an empty output fail. Of duplicate keys, the last one counts. An output over 1 MiB is skipped as
     ``too_long``.
 
     Parameters:
@@ -63,7 +63,8 @@ def code_is_json(turn: Turn, *, schema: Schema | str | None = None) -> Result:
 def code_contains_json(turn: Turn, *, schema: Schema | str | None = None) -> Result:
     """Check that the output contains a JSON object or array, optionally with a schema.
 
-    An empty array doesn't count. From left to right, each ``{`` or ``[`` starts the longest possible JSON value, and the search continues after it. JSON
+    An empty array doesn't count. From left to right, each ``{`` or ``[`` starts the longest possible JSON value, and the
+    search continues after this value. JSON
     is strict, so ``{a: 1}`` doesn't count. A footnote such as ``[1]`` is an array of one number, unless a schema excludes
     it. With a schema, one of the first 10,000 values must match. An output over 1 MiB is skipped as ``too_long``.
 
@@ -120,8 +121,9 @@ def code_is_xml(turn: Turn, *, required_elements: tuple[str, ...] | str = ()) ->
     """Check that the whole output is one XML document, optionally with given elements.
 
     The document has one root and matching tags, and can have a declaration, comments and processing instructions. White
-    space around it is allowed. Prefixes need no declaration. Nothing is loaded or expanded: a document type with an
-    internal subset, as entity bombs need it, fails. An empty output fails. An output over 1 MiB is skipped as ``too_long``.
+    space around it is allowed. Prefixes don't need a declaration. The metric doesn't load or expand anything. A document type
+    with an internal subset, which entity bombs use, fails. An empty output fails. An output over 1 MiB is skipped as
+    ``too_long``.
 
     Parameters:
         required_elements: Required elements, a list or comma-separated text. A dotted path starts at the root
@@ -145,8 +147,8 @@ def code_is_xml(turn: Turn, *, required_elements: tuple[str, ...] | str = ()) ->
 def code_contains_xml(turn: Turn, *, required_elements: tuple[str, ...] | str = ()) -> Result:
     """Check that the output contains an XML element, optionally with given elements.
 
-    An element extends from its start tag to the matching end tag, and only outermost elements count. One of the first
-    10,000 elements must contain everything that is required. An output over 1 MiB is skipped as ``too_long``.
+    An element extends from its start tag to the matching end tag, and only outermost elements count. One of the first 10,000
+    elements must contain all required elements. An output over 1 MiB is skipped as ``too_long``.
 
     Parameters:
         required_elements: Required elements, as in ``code_is_xml``, with the found element as the root.
@@ -184,20 +186,22 @@ def code_is_sql(
 ) -> Result:
     """Check that the whole output is SQL, optionally limited to given tables and columns.
 
-    The output must be one or more statements. ``sqlglot`` (extra ``[structured]``) parses it. A single name or expression
-    isn't a statement, nor is "update it" or a command that the parser doesn't analyze (``CALL``). An empty output fails. An
+    The output must be one or more statements. ``sqlglot`` (extra ``[structured]``) parses it. A single name or expression,
+    "update it", and a command that the parser doesn't analyze (``CALL``) aren't statements. An empty output fails. An
     output over 1 MiB is skipped as ``too_long``.
 
     A dangling comma, ORDER or GROUP without BY, and clauses in the wrong order fail, although the parser accepts them. BigQuery,
     ClickHouse, DuckDB and Snowflake allow a comma after the last item.
 
-    If the parser isn't installed, the output is over 10,000 characters, or parsing is too deep or slow, ``code_sql_shape``
-    decides. In addition, the output must not have these faults or end after a word such as FROM. Then ``detail.parser`` is ``shape``, and a
-    check of tables or columns fails because they are unknown. Without the parser, that check is an error.
+    ``code_sql_shape`` decides if the parser isn't installed, the output is over 10,000 characters, or parsing takes too long
+    or nests too deeply. In addition, the output must not have the faults above or end after a word such as FROM.
+    ``detail.parser`` is then ``shape``. Checks of tables or columns fail because they are unknown, or are an error if the
+    parser isn't installed.
 
     Parameters:
         dialect: Dialect as sqlglot names it: ``mysql``, ``postgres``, ``sqlite``, ``tsql``, ``bigquery``, ``snowflake``, …
-            The default is a generic dialect, or MySQL's if that one fails and there are backticks. An unknown dialect is an
+            The default is a generic dialect. If it fails and the output contains backticks, MySQL's dialect is used. An
+            unknown dialect is an
             error.
         allowed_tables: Only these tables may occur, ignoring case, with or without their schema. CTEs aren't tables.
         allowed_columns: Only these columns may occur, ignoring case, without their tables. ``*`` must be in the list to be
@@ -239,7 +243,7 @@ def code_is_sql(
 def code_sql_shape(turn: Turn) -> Result:
     """Check that the output resembles SQL, without a parser.
 
-    ``code_is_sql`` parses the output instead. The output passes if all of the following apply:
+    To parse the output, use ``code_is_sql`` instead. The output passes if all of the following apply:
 
     - It starts with select, insert, update, delete, with, create, alter, drop or merge as a whole word, ignoring case.
       ``with`` needs an ``as`` later.
@@ -264,10 +268,10 @@ _HTML_TAG = re.compile(r"<\s*[A-Za-z][A-Za-z0-9:-]*(?:\s|/?>)")
 
 @metric(needs=("output",), boolean=True, aliases=("hpd:HtmlShapeEvaluator",))
 def code_html_shape(turn: Turn, *, required_tags: tuple[Annotated[str, MinLen(1)], ...] = ()) -> Result:
-    """Check that the output contains HTML and opens all required tags, unvalidated.
+    """Check that the output contains HTML and opens all required tags. The HTML isn't validated.
 
-    A tag is ``<``, a name, and white space, ``>`` or ``/>``. ``<br>`` and ``<br/>`` open a tag, ``</p>`` and ``a < b``
-    don't. An empty output fails. An output over 1 MiB is skipped as ``too_long``.
+    A tag is ``<``, a name, and white space, ``>`` or ``/>``. For example, ``<br>`` and ``<br/>`` open a tag, but ``</p>`` and
+    ``a < b`` don't. An empty output fails. An output over 1 MiB is skipped as ``too_long``.
 
     Parameters:
         required_tags: Names of tags that the output must open, ignoring case.
@@ -287,8 +291,9 @@ def code_html_shape(turn: Turn, *, required_tags: tuple[Annotated[str, MinLen(1)
 def code_json_equals(turn: Turn, *, value: Annotated[Any, EXPECTED_OUTPUT] = None, ignore_list_order: bool = False) -> Result:
     """Check that the output is JSON equal to an expected value.
 
-    The order of keys doesn't matter, and the order of lists does. Numbers compare by value (``1`` equals ``1.0``), and
-    ``true`` doesn't equal 1. An output that isn't JSON fails. Skipped as ``missing:ground_truth`` if there is no expected
+    The order of keys doesn't matter, but the order of lists does. Numbers are compared by value (``1`` equals ``1.0``), and
+    ``true`` doesn't equal 1. An output that isn't JSON fails. The score is skipped as ``missing:ground_truth`` if there is no
+    expected
     value, and as ``too_long`` if the output is over 1 MiB.
 
     Parameters:
@@ -338,14 +343,14 @@ def code_array_length(
 ) -> Result:
     """Check that the output is JSON with an array of the expected length.
 
-    An output that isn't JSON, or has no array at the path, fails. Setting none of ``value``, ``min`` and ``max`` is an
-    error. An output over 1 MiB is skipped as ``too_long``.
+    An output that isn't JSON, or has no array at the path, fails. Set ``value``, ``min`` or ``max``. Otherwise, the score is
+    an error. An output over 1 MiB is skipped as ``too_long``.
 
     Parameters:
         value: Exact number of elements, which overrides ``min`` and ``max``. Trusys also spells the option
             ``expected_output`` and ``expcted_output``.
-        min: Least number of elements.
-        max: Largest number of elements.
+        min: Minimum number of elements.
+        max: Maximum number of elements.
         path: Path of the array by keys and indices (``a.b``, ``a[0].b``, ``a.0.b``). The default is the whole document.
 
     Detail: ``length``, if there is an array.
@@ -374,9 +379,8 @@ def code_array_length(
 def code_schema_conformance(turn: Turn, *, schema: Any) -> Result:
     """Check that the output is JSON that conforms to a JSON Schema.
 
-    All of JSON Schema drafts 4 to 2020-12 works. ``$schema`` selects the draft, by default 2020-12.
-
-    ``2.0`` is an integer, and ``"1"`` doesn't equal the 1 of an ``enum``. References to other documents are refused. An
+    JSON Schema drafts 4 to 2020-12 are fully supported. ``$schema`` selects the draft, by default 2020-12. ``2.0`` is an
+    integer, and ``"1"`` doesn't equal the 1 of an ``enum``. References to other documents are rejected. An
     output that isn't JSON fails. An invalid schema is always an error. An output over 1 MiB is skipped as ``too_long``.
 
     Parameters:
@@ -403,8 +407,9 @@ def code_schema_conformance(turn: Turn, *, schema: Any) -> Result:
 def code_field_completeness(turn: Turn, *, fields: tuple[str, ...]) -> Result:
     """Share of the given fields that the output's JSON object contains and that aren't null.
 
-    An empty text, 0, false and an empty list are values. An output that isn't a JSON object is 0. Without fields the value
-    is 1, vacuous. An output over 1 MiB is skipped as ``too_long``.
+    An empty text, 0, false and an empty list count as values. If the output isn't a JSON object, the value is 0. Without
+    fields the value
+    is 1 (vacuous). An output over 1 MiB is skipped as ``too_long``.
 
     Parameters:
         fields: Names of top-level fields, or dotted paths (``a.b``, ``a[0].b``). A key that equals the path takes
@@ -428,8 +433,8 @@ def code_field_completeness(turn: Turn, *, fields: tuple[str, ...]) -> Result:
 def code_field_accuracy(turn: Turn, *, field: str, expected: Any, ignore_case: bool = True) -> Result:
     """Check that a field of the output's JSON object has the expected value.
 
-    Texts are compared unchanged, and other values by their JSON text. Null only equals null, and the order of keys doesn't
-    matter. Two numbers compare by value, even if one is a text: ``3.0`` equals ``"3"``. An output that isn't a JSON object,
+    Texts are compared unchanged, and other values as JSON text. Null only equals null, and the order of keys doesn't matter.
+    Two numbers are compared by value, even if one is a text: ``3.0`` equals ``"3"``. An output that isn't a JSON object,
     or lacks the field, fails. An output over 1 MiB is skipped as ``too_long``.
 
     Parameters:

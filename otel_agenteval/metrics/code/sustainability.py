@@ -1,5 +1,5 @@
 """Energy, carbon and resource use.
-Missing measurements are skipped or estimated with a label, and never count as 0.
+Missing measurements never count as 0. The score is skipped, or marked as an estimate.
 """
 
 from __future__ import annotations
@@ -140,12 +140,13 @@ def code_energy_consumption(turn: Turn, *, threshold_kwh: Amount = 0.1, estimate
 
     The energy is the first known value:
 
-    1. ``energy_kwh`` in the turn's metadata 2. the sum of the span attribute ``energy.kwh`` (or ``energy_kwh``), whose
-    value includes the spans below 3. EcoLogits' estimate for the model calls (the middle of its range), by model and output
-    tokens, with the extra ``[sustainability]``
+    1. ``energy_kwh`` in the turn's metadata
+    2. the sum of the span attribute ``energy.kwh`` (or ``energy_kwh``). A span's value includes the spans below it
+    3. EcoLogits' estimate for the model calls (the middle of its range) by model and output tokens. Requires the extra
+       ``[sustainability]``
 
-    There is no estimate if EcoLogits doesn't include a call's model, or for more than 500 calls. Without a number the
-    metric is skipped as ``missing:energy``. Unless you set ``threshold``, only 1 passes.
+    The estimate requires that EcoLogits supports the model of every call, and that there are at most 500 calls. If no value is
+    known, the metric is skipped as ``missing:energy``. Unless you set ``threshold``, only 1 passes.
 
     Parameters:
         threshold_kwh: Energy in kWh up to which the value is 1.
@@ -179,10 +180,10 @@ def code_carbon_emissions(
     The carbon is the first known value:
 
     1. ``carbon_kg`` in the turn's metadata
-    2. the sum of the span attribute ``carbon.kg`` (or ``carbon_kg``), whose value includes the spans below
+    2. the sum of the span attribute ``carbon.kg`` (or ``carbon_kg``). A span's value includes the spans below it
     3. the energy of ``code_energy_consumption``, which can be an estimate, times ``grid_intensity``
 
-    Without a number the metric is skipped as ``missing:energy``. Unless you set ``threshold``, only 1 passes.
+    If no value is known, the metric is skipped as ``missing:energy``. Unless you set ``threshold``, only 1 passes.
 
     Parameters:
         threshold_kg: Kilograms of CO2 equivalent up to which the value is 1.
@@ -235,11 +236,12 @@ def _resource(turn: Turn, name: str) -> float | None:
 def code_resource_utilization(
     turn: Turn, *, target_cpu_percent: Amount = 80, target_memory_gb: Amount = 4, target_gpu_percent: Amount = 80
 ) -> Result:
-    """Utilization of processor, memory and GPU: the mean closeness to their targets.
+    """Utilization of processor, memory and GPU, compared with their targets.
 
-    With ``r = used / target``, a resource has the value ``r / 0.5`` below 0.5, 1 from 0.5 to 1.2, and ``1 - (r - 1)`` above
-    (at least 0). If the target is 0, the value is 1 for an unused resource and otherwise 0. Unknown resources don't count.
-    If all are unknown, the metric is skipped as ``missing:resources``. The usage is ``cpu_percent``, ``memory_mb`` and
+    The value is the mean over the resources. With ``r = used / target``, the value of a resource is ``r / 0.5`` if ``r`` is
+    below 0.5, 1 from 0.5 to 1.2, and ``1 - (r - 1)`` above 1.2 (at least 0). If the target is 0, the value is 1 for an unused
+    resource, and otherwise 0. Unknown resources don't count. If all resources are unknown, the metric is skipped as
+    ``missing:resources``. The usage is ``cpu_percent``, ``memory_mb`` and
     ``gpu_percent`` in the turn's metadata, or in the attributes of the first span that has them.
 
     Parameters:

@@ -1,6 +1,6 @@
 """Deterministic checks on the output text.
 
-The metrics don't trim, normalize Unicode or fold case unless stated.
+Unless stated otherwise, the metrics don't trim text, normalize Unicode or ignore case.
 """
 
 from __future__ import annotations
@@ -56,9 +56,10 @@ def _equality(output: str, value: Any) -> Result:
 def code_equals(turn: Turn, *, value: Annotated[TextOrNumber | dict[str, Any] | list[Any], EXPECTED_OUTPUT]) -> Result:
     """Check that the output is exactly the expected text or JSON value.
 
-    Texts must match in every character: ``paris`` and ``Paris `` don't equal ``Paris``. An object or list is compared with
-    the output as strict JSON. The order of keys doesn't matter, the order of lists does, ``1`` equals ``1.0``, and ``true``
-    doesn't equal ``1``. An output that isn't JSON then fails. An empty output only equals an empty ``value``.
+    Texts must match in every character: ``paris`` and ``Paris `` don't equal ``Paris``. If ``value`` is an object or list, it
+    is compared with the output as strict JSON. The order of keys doesn't matter, but the order of lists does. ``1`` equals
+    ``1.0``, and ``true`` doesn't equal ``1``. An output that isn't JSON then fails. An empty output only equals an empty
+    ``value``.
 
     Parameters:
         value: Expected value. A number or boolean means its JSON text (``5.0`` for ``5``, ``True`` for ``true``). Trusys
@@ -75,7 +76,7 @@ def code_equals(turn: Turn, *, value: Annotated[TextOrNumber | dict[str, Any] | 
 def code_equals_ground_truth(turn: Turn) -> Result:
     """Check that the output is exactly the turn's ground truth.
 
-    The comparison is that of ``code_equals``. Skipped as ``missing:ground_truth`` without a ground truth.
+    The comparison works as in ``code_equals``. Without a ground truth, the score is skipped as ``missing:ground_truth``.
 
     Detail: ``expected``, ``actual`` (the first 200 characters of each).
 
@@ -182,11 +183,12 @@ def _case(text: str, ignore_case: bool) -> str:
 def code_contains_all(turn: Turn, *, value: Annotated[Texts, EXPECTED_OUTPUT], ignore_case: bool = False) -> Result:
     r"""Check that the output contains all of the given texts.
 
-    Case-sensitive. Blank texts are ignored. Without other texts, every output passes, vacuous.
+    The search is case-sensitive. Blank texts are ignored. If no other texts are given, every output passes (vacuous).
 
     Parameters:
         value: A list of texts or numbers, or a comma-separated text, whose fields are trimmed. Double quotes protect commas
-            and white space (``"red, green",blue``). A quote inside them is doubled or written ``\"``. An unclosed quote is an
+            and white space (``"red, green",blue``). Inside double quotes, double a quote or write ``\"``. An unclosed quote is
+            an
             error.
         ignore_case: Lower-case both sides.
 
@@ -206,7 +208,7 @@ def code_contains_all(turn: Turn, *, value: Annotated[Texts, EXPECTED_OUTPUT], i
 def code_contains_any(turn: Turn, *, value: Annotated[Texts, EXPECTED_OUTPUT], ignore_case: bool = False) -> Result:
     """Check that the output contains at least one of the given texts.
 
-    Case-sensitive. Blank texts are ignored. Without other texts, every output passes, vacuous.
+    The search is case-sensitive. Blank texts are ignored. If no other texts are given, every output passes (vacuous).
 
     Parameters:
         value: Texts to search for, as in ``code_contains_all``.
@@ -228,7 +230,7 @@ def code_contains_any(turn: Turn, *, value: Annotated[Texts, EXPECTED_OUTPUT], i
 def code_starts_with(turn: Turn, *, value: TextOrNumber, ignore_case: bool = False) -> Result:
     """Check that the output starts with a text.
 
-    Case-sensitive. Leading white space counts. An empty ``value`` is an error.
+    The comparison is case-sensitive. Leading white space counts. An empty ``value`` is an error.
 
     Parameters:
         value: Text to search for, as in ``code_contains``.
@@ -253,7 +255,7 @@ def code_regex_match(
 ) -> Result:
     r"""Check that a regular expression matches somewhere in the output.
 
-    The engine is RE2 (extra ``[text]``), so no pattern can block the agent. RE2 has no look-around and no back-references,
+    Patterns use RE2 (extra ``[text]``), so no pattern can block the agent. RE2 has no look-around and no back-references,
     and its ``\b``, ``\d`` and ``\w`` are ASCII. The metric searches the first 100,000 characters. A pattern that RE2
     rejects is an error.
 
@@ -308,8 +310,8 @@ def code_word_count(
 
     Parameters:
         exact: Exact number of words, which overrides ``min`` and ``max``.
-        min: Least number of words.
-        max: Largest number of words.
+        min: Minimum number of words.
+        max: Maximum number of words.
         tokenizer: ``whitespace`` counts the pieces between white space instead ("a - b" has 3).
 
     Detail: ``word_count``.
@@ -358,28 +360,28 @@ def code_refusal(
 ) -> Result:
     """Detect that the output is a refusal: 1 if it is, otherwise 0.
 
-    ``method="answer"`` weighs the evidence that the answer declines against the evidence that it delivers. Reasons to
-    decline are missing permission, ability or will, harm, the agent's scope, or redirecting the user elsewhere. Deliveries
-    are reports, figures, quotes, and facts that answer the question. Tool calls and the user's words count too: "no"
+    ``method="answer"`` weighs the evidence that the answer declines against the evidence that it delivers. Evidence of
+    declining is missing permission, ability or will, harm, the agent's scope, or redirecting the user elsewhere. Evidence of
+    delivering is reports, figures, quotes, and facts that answer the question. Tool calls and the user's words count too: "no"
     answers "may I ...?" and declines "give me ...". The method covers 28 languages, among them English, German, French,
     Spanish, Russian, Arabic, Hindi, Japanese and Chinese.
 
     The following aren't refusals:
 
-    - small talk, and other answers without a word that declines or redirects
+    - small talk, and other answers that contain no word for declining or redirecting
     - real-world limits ("we can't ship on Sundays"), failures, error texts, apologies, corrections and partial help
     - questions for missing data, quotes, letters and translations
-    - answers that pass on at least 5 words of a tool result or document in sentences that don't decline, or 12 words of the
-      system instructions (words of five letters that the user didn't say)
+    - answers that pass on information: at least 5 words of a tool result or document in sentences that don't decline, or 12
+      words of the system instructions. Only words of five letters or more that the user didn't use count
     - answers of more than 2,000 characters, code, tables, and long answers with many figures
-    - JSON, unless its state is a refusal (``"status": "declined"``) and it has a reason or no data
+    - JSON, unless its status is a refusal (``"status": "declined"``), and it contains a reason or no data
     - an empty output
 
-    The method can't know if a refusal is right, or if what the answer says about the world is true. It misses about one in
-    five refusals that are put in unusual ways, such as "My lips are sealed".
+    The method can't decide whether a refusal is justified, or whether an answer's claims are true. It misses about one in five
+    refusals in unusual words, such as "My lips are sealed".
 
-    ``method="phrases"`` searches the output for phrases such as "I cannot" or "I'm sorry, but", ignoring case and the shape
-    of apostrophes. It also matches "I can't wait to help".
+    ``method="phrases"`` searches the output for phrases such as "I cannot" or "I'm sorry, but", ignoring case and the type of
+    apostrophe. It also matches "I can't wait to help".
 
     A configuration uses ``answer`` by default. ``evaluate()`` and the name ``hpd:RefusalEvaluator`` use ``phrases``. To
     fail on refusals, set ``inverse``.
@@ -418,7 +420,7 @@ def code_keyword_coverage(turn: Turn, *, keywords: list[str], ignore_case: bool 
     """Share of the keywords that occur in the output.
 
     A keyword counts once, even if it occurs several times or inside a word. A keyword that is listed twice counts twice.
-    Blank keywords are ignored. Without others the value is 1, vacuous.
+    Blank keywords are ignored. If no other keywords are given, the value is 1 (vacuous).
 
     Parameters:
         keywords: A list of texts.
@@ -458,13 +460,14 @@ def code_content_similarity(
     """Similarity of the output and a text by their character pairs (Sørensen-Dice).
 
     The value is twice the number of common pairs of neighboring characters, divided by the pairs of both texts. A pair counts as often as it occurs on the side
-    with fewer occurrences. Case and white space count. Two empty texts are 1, and one empty text is 0. Texts of one
-    character have no pairs: they are 1 if equal, otherwise 0. The best of several ground truths counts. Skipped as
+    with fewer occurrences. Case and white space count. For two empty texts, the value is 1. For one empty text, it is 0. Texts
+    of one character have no pairs. Their value is 1 if they are equal, and otherwise 0. The best of several ground truths
+    counts. The score is skipped as
     ``missing:criteria`` if there is no text to compare with.
 
     Parameters:
         expected: Text to compare with. The default is the turn's ground truth.
-        mode: ``seed`` counts each common pair once, as HPD does, so a text can be less than 1 similar to itself.
+        mode: ``seed`` counts each common pair once, as HPD does. A text compared with itself can then have a value below 1.
         inverse: Use 1 minus the similarity as the value.
 
     Detail: ``common`` (pairs in both), ``output_pairs``, ``expected_pairs``.
@@ -496,8 +499,9 @@ LEVENSHTEIN_LIMIT = 5_000
 def code_levenshtein_similarity(turn: Turn, *, expected: TextOrNumber | None = None, inverse: bool = False) -> Result:
     """Similarity of the output and a text by edits: ``1 - distance / longer length``.
 
-    The distance is the least number of inserted, deleted and substituted characters (code points). Case counts. Two empty
-    texts are 1. The best of several ground truths counts. Skipped as ``missing:criteria`` if there is no text to compare with,
+    The distance is the lowest number of inserted, deleted and substituted characters (code points). Case counts. For two empty
+    texts, the value is 1. The best of several ground truths counts. The score is skipped as ``missing:criteria`` if there is
+    no text to compare with,
     and as ``too_long`` if the output or all texts together have more than 5,000 characters.
 
     Parameters:

@@ -1,6 +1,6 @@
 """Tool use of the agent. A failed call is still a call.
-A call that waits for an approval, or was declined, counts for metrics of expected tools and of arguments, because the agent chose it.
-It doesn't count for the success and the efficiency of calls. If the calls are unknown, metrics are skipped.
+A call that waits for approval or was declined counts in metrics of expected tools and arguments, because the agent chose it.
+It doesn't count in metrics of success and efficiency. If the calls are unknown, the metrics are skipped.
 """
 
 from __future__ import annotations
@@ -73,16 +73,17 @@ def code_tool_selection(
     """Share of the expected tools that were called, minus a penalty for each unexpected tool.
 
     Names are compared ignoring case. An expected tool counts if it was called anywhere in the turn. A name that is listed
-    twice counts twice, and one call is enough for both. If no tool is expected, only the penalties count, and without calls
-    the value is 1. The value is at least 0, and 0 if a forbidden tool was called. A tool that runs another agent counts only
+    twice counts twice, but one call is enough for both. If no tool is expected, only the penalties count. Then, without calls,
+    the value is 1. The value is at least 0. If a forbidden tool was called, it is 0. A tool that runs another agent counts
+    only
     if it is expected.
 
     Parameters:
         expected_tools: Names, or objects with ``name``. The default is the turn's reference ``expected_tools``. Without
-            either, the metric is skipped as ``missing:expected_tools``.
+            expected tools, the metric is skipped as ``missing:expected_tools``.
         forbidden_tools: Names of tools that must not be called.
-        strict_order: Require that the first calls are the expected tools in order. Checked only if all of them were called.
-            Any other call before them breaks the order.
+        strict_order: Require that the first calls are the expected tools in order. The order is checked only if all expected
+            tools were called. Any other call before them breaks the order.
         extra_penalty: Penalty per distinct unexpected tool.
         order_penalty: Penalty for a wrong order.
 
@@ -120,15 +121,15 @@ def code_tool_arguments(
 ) -> Result:
     """Share of the required arguments that the tool calls provided.
 
-    The metric checks every call of a configured tool for each required name, ignoring case. An argument is provided if its
-    key exists, whatever its value. Arguments that aren't an object count as missing. Calls whose arguments weren't recorded
-    aren't checked, nor are calls with malformed arguments in a turn whose content was truncated. If that applies to all
-    calls, the metric is skipped as ``missing:arguments`` or ``truncated``. Without calls of a configured tool the value is
-    1, vacuous.
+    The metric checks every call of a configured tool for each required name, ignoring case. An argument is provided if its key
+    exists, even with an empty value. Arguments that aren't an object count as missing. Calls whose arguments weren't recorded,
+    or are malformed because the turn's content was truncated, aren't checked. If this applies to all calls, the metric is
+    skipped as ``missing:arguments`` or ``truncated``. Without calls of a configured tool, the value is
+    1 (vacuous).
 
     Parameters:
         required_arguments: ``{tool: [argument, …]}``. The default is the turn's reference ``required_arguments``, which
-            can also have a JSON Schema for each tool, or ``required_params`` in its metadata. Without any, and without
+            can also have a JSON Schema for each tool, or ``required_params`` in its metadata. Without required arguments and
             ``schemas``, the metric is skipped as ``missing:criteria``.
         non_empty: Count null, blank text and empty lists and objects as missing.
         schemas: Also check each call of a defined tool against the JSON Schema of its parameters, as one more check. Needs
@@ -214,13 +215,14 @@ def code_tool_success(
     A call failed if its span has an error (status ERROR, ``error.type``) or its result reports one: ``{"isError": true}``, an
     object with only an ``error``, or a text such as ``Error: …``. A call without a status counts as a success.
 
-    A turn passes from a value of 0.7. Unless you set ``threshold``, it also passes if the agent repaired every failure: a
-    later call of the same tool with similar arguments succeeded. The names of AgentEval and AgentUnit set ``threshold``.
+    A turn passes with a value of at least 0.7. Unless you set ``threshold``, it also passes if the agent repaired every
+    failure: a later call of the same tool with similar arguments succeeded. Metric names of AgentEval and AgentUnit set
+    ``threshold``.
 
     Parameters:
-        empty_value: Value, marked vacuous, of a turn without tool calls. Null skips such turns.
+        empty_value: Value of a turn without tool calls, which is vacuous. Null skips such turns.
         count_denied: Count a declined call as failed.
-        repair_all: Fail a turn with any failure that the agent didn't repair, whatever the value.
+        repair_all: Fail a turn with any failure that the agent didn't repair, even if the value is high enough.
 
     Detail: ``total``, ``successful``, ``failed`` ``[{name, error}]``, ``repaired`` (number of failures, if any).
 
@@ -299,15 +301,15 @@ def code_tool_efficiency(
     - 1 minus 0.1 for each call over ``max_calls``, at least 0
     - 1 minus 0.05 for each second over ``max_duration_s``, at least 0
 
-    The time is the sum of the calls' durations, so parallel calls add up. A call without timing takes 0 s. Without calls
-    the value is 1, vacuous.
+    The time is the sum of the calls' durations, so parallel calls add up. A call without timing takes 0 s. Without calls,
+    the value is 1 (vacuous).
 
     Parameters:
         max_calls: Number of calls without a penalty.
         max_duration_s: Seconds without a penalty.
         duplicate_key: Definition of a repeat. ``name``: the same tool again, case-sensitive. ``name_args``: the same tool
             with the same arguments, which suits agents that search more than once. Unknown arguments are never equal.
-        optimal_calls: If set, the value is this number of calls divided by the actual one, at most 1, and nothing else counts.
+        optimal_calls: If set, the value is this number divided by the number of calls, at most 1, and nothing else counts.
 
     Detail: ``call_count``, ``total_duration_s``, ``duplicates`` ``{name: calls}`` of the repeated tools (with
     ``name_args``, the number of equal calls).
@@ -352,26 +354,27 @@ def code_tool_correctness(
 ) -> Result:
     """Share of the expected tool calls that were made, optionally with correct arguments.
 
-    Each expected call is matched with a call of its own, so that the sum is the highest. A match requires the same name
-    (case-sensitive) and counts 1, times the similarity of the arguments if they are checked. It counts 0 if outputs are checked
-    and differ. The value is the sum divided by the number of expected calls. Other calls have no penalty.
+    Each expected call is paired with a different actual call, so that the total score is as high as possible. A pair needs the
+    same name (case-sensitive). Its score is 1, times the similarity of the arguments if they are checked, or 0 if outputs are
+    checked and differ. The value is the total score divided by the number of expected calls. Other calls have no penalty.
 
-    The similarity of two argument objects is 1 if they are equal. Otherwise it is the share of all their keys that have
-    equal values in both, with nested objects compared the same way. Fields that an expected call omits aren't compared. If
+    The similarity of two argument objects is the share of all their keys that have equal values in both. Nested objects are
+    compared in the same way. Fields that an expected call omits aren't compared. If
     no call is expected, the value is 1 without calls and 0 with calls. A tool that runs another agent counts only if it is
     expected.
 
     Arguments that aren't a JSON object have the similarity 0. If the turn's content was truncated, the metric is skipped as
-    ``truncated`` instead. If the value depends on arguments or a result that wasn't recorded, it is skipped as
+    ``truncated`` instead. If the value depends on arguments or a result that weren't recorded, the metric is skipped as
     ``missing:arguments`` or ``missing:result``.
 
     Parameters:
         expected: Names or ``{name, arguments?, output?}``. The default is the turn's reference ``expected_tools`` or
-            ``expected``. Without either, the metric is skipped as ``missing:expected_tools``.
+            ``expected``. Without expected tools, the metric is skipped as ``missing:expected_tools``.
         check_arguments: Compare arguments.
         check_output: Compare outputs (as JSON, also inside an object with one key such as ``{"result": …}``).
         exact_match: Return 1 if the calls match the expected calls completely and in order, otherwise 0.
-        ordered: Require the order: the value is the heaviest common subsequence divided by the number of expected calls.
+        ordered: Require the expected order. The value is then the highest total score of pairs in this order, divided by the
+            number of expected calls.
 
     Detail: ``expected_count``, ``call_count``, and ``scores`` of the expected calls unless ``exact_match`` or ``ordered``
     is set.
@@ -416,7 +419,7 @@ def _calls_of(turn: Turn, tool: str) -> list[ToolCall]:
 def code_tool_was_called(turn: Turn, *, tool: ToolName) -> Result:
     """Check that a tool was called at least once.
 
-    Names must match exactly. A failed call counts. Without calls the metric fails.
+    Names must match exactly. A failed call counts. Without calls, the metric fails.
 
     Parameters:
         tool: Name of the tool.
@@ -439,14 +442,14 @@ def code_tool_call_count(
 ) -> Result:
     """Check that a tool was called the expected number of times.
 
-    Names must match exactly. Failed calls count, and calls of other tools don't. A ``count`` of 0 requires that the tool
-    wasn't called. Setting none of ``count``, ``min`` and ``max`` is an error.
+    Names must match exactly. Failed calls count. Calls of other tools don't count. A ``count`` of 0 requires that the tool
+    wasn't called. Set ``count``, ``min`` or ``max``. Otherwise, the score is an error.
 
     Parameters:
         tool: Name of the tool.
         count: Exact number of calls, which overrides ``min`` and ``max``.
-        min: Least number of calls.
-        max: Largest number of calls.
+        min: Minimum number of calls.
+        max: Maximum number of calls.
 
     Detail: ``actual``, the number of calls.
 
@@ -462,9 +465,10 @@ def code_tool_call_count(
 def code_tool_argument_matches(turn: Turn, *, tool: ToolName, argument: str, expected: Any) -> Result:
     """Check that at least one call of a tool has the expected value for an argument.
 
-    Names of tool and argument must match exactly. Only top-level arguments are read. A call without the argument doesn't
-    match, nor do arguments that aren't a JSON object. If no call matches and one's arguments weren't recorded, the metric is
-    skipped as ``missing:arguments``, or as ``truncated`` if they are malformed and the turn's content was truncated.
+    Names of tool and argument must match exactly. Only top-level arguments are read. A call without the argument, or with
+    arguments that aren't a JSON object, doesn't match. If no call matches, but the arguments of a call weren't recorded, the
+    metric is skipped as ``missing:arguments``. If they are malformed because the turn's content was truncated, it is skipped
+    as ``truncated``.
 
     Parameters:
         tool: Name of the tool.
@@ -501,8 +505,8 @@ def _is_value(actual: Any, expected: Any) -> bool:
 def code_tool_result_contains(turn: Turn, *, tool: ToolName, expected: TextOrNumber, ignore_case: bool = False) -> Result:
     """Check that the result of at least one call of a tool contains a text.
 
-    Names must match exactly. A result that isn't a text is searched as compact JSON (``{"city":"Paris"}``). Without a call
-    of the tool the metric fails. If no result has the text and one wasn't recorded, the metric is skipped as
+    Names must match exactly. A result that isn't a text is searched as compact JSON (``{"city":"Paris"}``). If the tool wasn't
+    called, the metric fails. If no result contains the text, but a result wasn't recorded, the metric is skipped as
     ``missing:result``.
 
     Parameters:
@@ -527,7 +531,7 @@ def code_tool_result_contains(turn: Turn, *, tool: ToolName, expected: TextOrNum
 def code_no_tools_called(turn: Turn) -> Result:
     """Check that no tool was called.
 
-    A failed call counts. Skipped as ``missing:tool_calls`` if the calls are unknown.
+    A failed call counts. The score is skipped as ``missing:tool_calls`` if the calls are unknown.
 
     Detail: ``called``, the distinct called names (at most 100).
 
@@ -541,11 +545,11 @@ def code_tool_call_order(turn: Turn, *, expected: ExpectedTools | None = None) -
     """Check that the expected tools were called in the expected order.
 
     Other calls may occur before, between and after them. A name that is listed twice needs two calls. Names must match
-    exactly. If no tool is expected, the value is 1, vacuous.
+    exactly. If no tool is expected, the value is 1 (vacuous).
 
     Parameters:
         expected: Names, or objects with ``name``. The default is the turn's reference ``expected_tools`` or ``expected``.
-            Without either, the metric is skipped as ``missing:expected_tools``.
+            Without expected tools, the metric is skipped as ``missing:expected_tools``.
 
     Detail: ``matched_prefix``, the number of expected tools that were called, counted from the first.
 
@@ -571,13 +575,14 @@ def code_tool_call_f1(
 ) -> Result:
     """F1 of the called tools against the expected tools, in any order.
 
-    ``2PR / (P + R)``, in which P is the share of the calls that were expected, and R the share of the expected calls that
-    were made. Each expected entry matches one call with that name. Names must match exactly. If no tool is expected or
-    called, the value is 1. If only one side is empty, it is 0. A tool that runs another agent counts only if it is expected.
+    The value is ``2PR / (P + R)``. P is the share of calls that were expected, and R is the share of expected calls that were
+    made. Each expected entry matches one call with that name. Names must match exactly. If no tool is expected or
+    called, the value is 1. If only one of the two lists is empty, the value is 0. A tool that runs another agent counts only
+    if it is expected.
 
     Parameters:
         expected_tools: Names, or objects with ``name``. The default is the turn's reference ``expected_tools``. Without
-            either, the metric is skipped as ``missing:expected_tools``.
+            expected tools, the metric is skipped as ``missing:expected_tools``.
         mode: ``set`` counts each distinct name once.
 
     Detail: ``precision``, ``recall``.
@@ -608,10 +613,10 @@ def code_tool_call_f1(
 def code_has_matching_span(turn: Turn, *, query: dict[str, Any], without_spans: Literal["fail", "skip"] = "fail") -> Result:
     """Check that at least one span of the turn matches a query.
 
-    A query tests a span's name, attributes, duration, position and relatives within the turn. All of its conditions must
-    hold. A query without conditions matches every span. Without spans the metric fails.
+    A query tests a span's name, attributes, duration, position and relatives within the turn. All of its conditions must be
+    true. A query without conditions matches every span. Without spans, the metric fails.
 
-    | condition | holds if |
+    | condition | true if |
     |---|---|
     | ``name_equals``, ``name_contains`` | the name equals or contains the text, case-sensitive |
     | ``name_matches_regex`` | the pattern matches in the name (RE2, extra ``[text]``) |
@@ -627,12 +632,12 @@ def code_has_matching_span(turn: Turn, *, query: dict[str, Any], without_spans: 
     | ``not`` | this query doesn't match |
     | ``and``, ``or`` | all, or any, of these queries match. ``or`` must be the only condition |
 
-    ``all_…`` holds if there is nothing to match. Null conditions are ignored. An unknown condition, an invalid value, or
+    ``all_…`` is true if there is nothing to match. Null conditions are ignored. An unknown condition, an invalid value, or
     ``or`` together with another condition is an error.
 
     Parameters:
         query: An object of conditions, at most 50 levels deep.
-        without_spans: ``skip`` skips a turn without spans as ``missing:spans``. The names of HPD-Agent set it.
+        without_spans: ``skip`` skips a turn without spans as ``missing:spans``. Metric names of HPD-Agent set ``skip``.
 
     Detail: ``matches`` (number of matching spans), ``span_id`` and ``span_name`` of the first one.
 

@@ -1,5 +1,5 @@
 """Structure and execution of workflows.
-Names of executors and tools are compared ignoring case.
+Names of executors and tools are compared without case.
 """
 
 from __future__ import annotations
@@ -158,7 +158,8 @@ def code_workflow_structure_validity(
     | ``exit_reachable`` | some exit can be reached from the entry |
     | ``expected_nodes``, ``expected_edges`` | the expected nodes or edges exist (only if set) |
 
-    A check fails if an earlier failure prevents it. Several nodes without incoming edges are all entries. By default, all
+    A check fails if an earlier failure prevents it. If several nodes have no incoming edges, all of them are entries. By
+    default, all
     checks must pass. The turn's ``workflow`` has ``graph: {nodes: [id], edges: [[from, to]], entry?, exits?}``. Without a
     graph, the metric is skipped as ``missing:workflow``.
 
@@ -225,8 +226,8 @@ def code_workflow_execution_order(
     The value is the length of the longest common subsequence of expected and executed ids, divided by the number of
     expected ids. Other runs between them have no penalty. If nothing was executed, the value is 0.
 
-    The turn's ``workflow`` has ``steps: [{executor, status}]`` in start order. Without steps, the executors are the first
-    known of:
+    The turn's ``workflow`` has ``steps: [{executor, status}]`` in start order. Without steps, the executors come from the
+    first of these sources that is known:
 
     1. the spans with an ``executor.id``
     2. the agents directly below a workflow
@@ -236,7 +237,7 @@ def code_workflow_execution_order(
 
     Parameters:
         expected_order: Ids of executors, at least one.
-        strict: Divide by the longer of the two sequences, so that only exactly this sequence is 1.
+        strict: Divide by the length of the longer sequence, so that only an exact match has the value 1.
 
     Detail: ``executed`` (ids in order), ``lcs`` (length of the common subsequence), ``missing`` and ``extra`` (ids). Each
     list has at most 200 entries.
@@ -350,11 +351,11 @@ def code_workflow_tool_chain_validity(turn: Turn, *, patterns: Annotated[list[To
 
     - ``before`` and ``after``: the tool's first call must be before or after the first call of this other tool, which must
       be called.
-    - ``executor``: only calls by this executor count as calls of ``tool``.
+    - ``executor``: only this executor's calls count as calls of ``tool``.
     - ``required: false``: the pattern only fails if both tools were called in the wrong order.
 
-    The calls are those of the workflow's steps (``steps: [{executor, tool_calls: [name or {name}]}]``). Without them, they
-    are all calls of the turn in start order, each with its agent as executor. If the calls are unknown, the metric is
+    The calls come from the workflow's steps (``steps: [{executor, tool_calls: [name or {name}]}]``). Without steps, all calls
+    of the turn count, in start order, each with its agent as executor. If the calls are unknown, the metric is
     skipped as ``missing:tool_calls``.
 
     Parameters:
@@ -389,10 +390,10 @@ def code_workflow_performance_efficiency(
 ) -> Result:
     """Compliance with the workflow's limits: the mean of ``min(1, limit / actual)``.
 
-    Each limit has the same weight. A limit with an unknown amount doesn't count, and an amount of 0 is 1. Unless you set
-    ``threshold``, only 1 passes. The duration is the turn's, the cost is that of ``code_cost`` with tools, and the tokens
-    are those of ``code_token_usage``. If all amounts are unknown, the metric is skipped as ``missing:`` and the first
-    amount. Setting no limit is an error.
+    Each limit has the same weight. A limit with an unknown amount doesn't count. For an amount of 0, the part is 1. Unless you set
+    ``threshold``, only 1 passes. The amounts are the turn's duration, the cost from ``code_cost`` including tools, and the
+    tokens from ``code_token_usage``. If all amounts are unknown, the metric is skipped as ``missing:`` with the name of the
+    first amount. Set at least one limit. Otherwise, the score is an error.
 
     Parameters:
         max_duration_s: Limit in seconds.

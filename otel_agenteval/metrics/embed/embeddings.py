@@ -1,7 +1,7 @@
 """Similarity of texts by their embeddings.
 Values of different embedding models aren't comparable.
 
-All texts of a metric are embedded in one request. A negative cosine, or one with a zero vector, counts as 0.
+One request embeds all texts of a metric. A negative cosine, or the cosine of a zero vector, counts as 0.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _blank(text: str | None) -> bool:
 def embed_answer_similarity(turn: Turn, embedder: Embeds) -> Result:
     """Similarity of the answer and the ground truth: the cosine of their embeddings.
 
-    Skipped as ``missing:output`` or ``missing:ground_truth`` if either is unknown, and as ``empty_output`` if the answer
+    The score is skipped as ``missing:output`` or ``missing:ground_truth`` if either is unknown, and as ``empty_output`` if the answer
     has no text.
 
     Detail: ``cosine_similarity`` (-1..1), ``interpretation`` (Excellent from 0.9, Good from 0.75, Satisfactory from 0.6,
@@ -71,7 +71,7 @@ def _with_context(embedder: Embeds, text: str, context: Sequence[str], aggregate
 def embed_response_context(turn: Turn, embedder: Embeds, *, aggregate: Literal["joined", "max"] = "joined") -> Result:
     """Similarity of the answer and the retrieved context: the cosine of their embeddings.
 
-    Skipped as ``missing:output`` or ``missing:context`` if either is unknown, and as ``empty_output`` if the answer has no
+    The score is skipped as ``missing:output`` or ``missing:context`` if either is unknown, and as ``empty_output`` if the answer has no
     text.
 
     Parameters:
@@ -92,7 +92,7 @@ def embed_response_context(turn: Turn, embedder: Embeds, *, aggregate: Literal["
 def embed_query_context(turn: Turn, embedder: Embeds, *, aggregate: Literal["joined", "max", "mean"] = "joined") -> Result:
     """Similarity of the question and the retrieved context: the cosine of their embeddings.
 
-    Skipped as ``missing:input`` or ``missing:context`` if either is unknown.
+    The score is skipped as ``missing:input`` or ``missing:context`` if either is unknown.
 
     Parameters:
         aggregate: ``joined`` embeds the context as one text, with its chunks separated by a line ``---``. ``max`` embeds
@@ -141,14 +141,15 @@ def embed_similar(
     | ``dot`` | the similarity is at least the threshold | the similarity |
     | ``euclidean`` | the distance is at most the threshold | ``1 / (1 + distance)`` |
 
-    The first of several texts that passes counts, or the one with the highest value. With ``inverse``, the conditions are
-    reversed, and the value is 1 minus the plain value. The output must then differ from all texts, and the smallest value
-    counts. Skipped as ``missing:output`` if the output is unknown, and as ``empty_output`` if it has no text.
+    If there are several texts, the first text that passes counts or, if no text passes, the text with the highest value. With
+    ``inverse``, the conditions are reversed, and the value is 1 minus the plain value. The output must then differ from all
+    texts, and the smallest value counts. The score is skipped as ``missing:output`` if the output is unknown, and as
+    ``empty_output`` if it has no text.
 
     Parameters:
         value: A text, or a list of texts of which one must match.
         metric: Measure of similarity.
-        threshold: Least similarity, or largest distance, that passes.
+        threshold: Lowest similarity, or highest distance, that passes.
         inverse: Require that the output differs from the texts.
 
     Detail: ``index`` of the text that counts, from 0.
@@ -175,9 +176,9 @@ def embed_similar(
 
 @metric(applies=applies.question_and_answer, threshold=0.5, aliases=("pandaprobe:coherence",))
 def embed_coherence(turn: Turn, embedder: Embeds) -> Result:
-    """Similarity of question and answer by embeddings, a cheap, weak proxy for coherence.
+    """Similarity of question and answer by embeddings. A cheap but weak indicator of coherence.
 
-    If the question or the answer is unknown or blank, the value is 1, vacuous, without a request.
+    If the question or the answer is unknown or blank, the value is 1 (vacuous) without a request.
 
     Detail: ``coherence_gap`` (1 minus the value, four decimals), and ``note`` if there was nothing to compare.
 
@@ -200,10 +201,11 @@ def embed_loop_detection(
 ) -> Result:
     """Novelty of the answer: 1 if it differs from the last answers, 0 if it repeats one.
 
-    ``1 - max(cosine * jaccard)`` over the answers of the last turns (``history``). Earlier turns without an answer count
-    for the window only. The Jaccard index covers the distinct lower-case words of at least two characters, without stop
-    words. Scripts without spaces are split as in ``code_bleu``. It is 0 if no words are left. Equal one-word answers are a
-    loop. Without history, with a blank answer, or if no earlier answer has text, the value is 1, vacuous, without a request.
+    The value is ``1 - max(cosine * jaccard)`` over the answers of the last turns (``history``). Earlier turns without an
+    answer also fill
+    the window. The Jaccard index compares the distinct lower-case words of at least two characters, without stop words.
+    Scripts without spaces are split as in ``code_bleu``. If no words are left, the index is 0. Equal one-word answers are a
+    loop. Without history, with a blank answer, or if no earlier answer has text, the value is 1 (vacuous) without a request.
 
     Parameters:
         window: Number of earlier turns to compare with, 1 to 100.

@@ -29,18 +29,18 @@ def embed_cross_modal_grounding(
 ) -> Result:
     """Similarity of the answer and the turn's images, relative to a threshold.
 
-    The value is 1 if the cosine of the embeddings of answer and image is at least ``threshold``. Otherwise it is
+    The value is 1 if the cosine of the embeddings of answer and image is at least ``threshold``. Otherwise, the value is
     ``similarity / threshold``, at least 0, and the metric fails. The most similar image counts. The metric needs an
     embedder for images and texts, such as CLIP, and makes one request. An image is embedded by its uri, id or data.
-    Skipped:
+    The score is skipped with one of these reasons:
 
     - ``missing:output`` if the answer is unknown.
     - ``missing:image`` without an image.
     - ``empty_output`` if the answer has no text.
 
     Parameters:
-        threshold: Least similarity (not value) that passes, -1..1.
-        model: Name of the model for which the threshold was chosen, as a note. It doesn't select the embedder.
+        threshold: Lowest similarity (not value) that passes, -1..1.
+        model: Name of the model for which you chose the threshold, as a note. This option doesn't select the embedder.
 
     Detail: ``similarity`` (-1..1), ``is_grounded``.
 
@@ -73,8 +73,10 @@ def embed_image_caption_accuracy(
 ) -> Result:
     """Similarity of an image caption (the answer) and the ground truth, in meaning and words.
 
-    ``0.7 * cosine + 0.3 * F1``. The cosine is that of the embeddings, at least 0. F1 covers the distinct lower-case words,
-    separated by white space, with their punctuation. Scripts without spaces are split as in ``code_bleu``. Skipped as
+    The value is ``0.7 * cosine + 0.3 * F1``. The cosine compares the embeddings, and is at least 0. F1 compares the distinct
+    lower-case
+    words, separated by white space, with their punctuation. Scripts without spaces are split as in ``code_bleu``. The score is
+    skipped as
     ``missing:output`` or ``missing:ground_truth`` if either is unknown, and as ``empty_output`` if the answer has no text.
 
     Parameters:

@@ -19,17 +19,17 @@ from ..registry import Embeds, Result, metric, skip
 def embed_video_response_relevance(turn: Turn, embedder: Embeds, *, num_frames: Frames = 8) -> Result:
     """Similarity of the answer to the turn's video, by the embeddings of frames.
 
-    ``0.6 * mean + 0.4 * max`` of the cosines of answer and frames, at least 0. The frames are evenly spaced ``frames`` of
-    the turn's last video that has some. Without them, they are frames of the last video itself, if it is in the turn or may
-    be fetched (see ``media``) and the extra ``[media]`` is installed. The metric needs an embedder for images and texts,
-    and makes one request. Skipped:
+    The value is ``0.6 * mean + 0.4 * max`` of the cosines of answer and frames, at least 0. The metric uses evenly spaced
+    ``frames`` of the turn's last video that has ``frames``. Otherwise, it uses frames of the last video itself, if the turn
+    contains it or ``media`` allows fetching it. This requires the extra ``[media]``. The metric needs an embedder for images
+    and texts, and makes one request. The score is skipped with one of these reasons:
 
     - ``missing:output`` if the answer is unknown.
     - ``missing:video`` without a video or frames.
     - ``empty_output`` if the answer has no text.
 
     Parameters:
-        num_frames: Largest number of frames to compare, 1 to 1000.
+        num_frames: Maximum number of frames to compare, 1 to 1000.
 
     Detail: ``avg``, ``max``, ``min`` (of the cosines), ``num_frames_analyzed``.
 

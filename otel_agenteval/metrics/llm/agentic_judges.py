@@ -1,8 +1,7 @@
-"""Judges of an agent's actions: its task, tools, plan and steps.
-Each stage is one judge call.
-
-The judge reads the request, the reasoning, the numbered steps with arguments, results and errors, the answer and the error.
-Only the first and last of more than 100 steps are included, and long arguments and results are truncated.
+"""Judged metrics for an agent's actions: its task, tools, plan and steps.
+Each stage of a metric is one judge call. The judge reads the request, the reasoning, the numbered steps with arguments,
+results and errors, the answer and the error.
+Of more than 100 steps, the judge reads only the first and the last. Long arguments and results are truncated.
 """
 
 from __future__ import annotations
@@ -77,7 +76,7 @@ def llm_task_completion(
 ) -> Result:
     """Degree to which the turn completed the user's task, 0..1.
 
-    ``two_stage`` makes two judge calls: one for the task and its factual outcome, and one for a score of 0..1.
+    ``two_stage`` makes two judge calls: one for the task and its factual outcome, and one for a score from 0 to 1.
 
     | score | meaning |
     |---|---|
@@ -87,8 +86,8 @@ def llm_task_completion(
     | 0.25 to 0.49 | significant gaps |
     | below 0.25 | not addressed |
 
-    ``holistic`` makes one judge call for a score of 0..100 by criteria, which is divided by 100. An empty answer is judged
-    too. A number outside its scale is an error.
+    ``holistic`` makes one judge call for a score from 0 to 100 by criteria, which is divided by 100. An empty answer is judged
+    too. A number outside the scale is an error.
 
     Parameters:
         method: ``two_stage`` or ``holistic``.
@@ -165,7 +164,7 @@ def llm_task_success(turn: Turn, judge: Asks) -> Result:
 def llm_goal_accuracy(turn: Turn, judge: Asks, *, goal: str | None = None) -> Result:
     """Accuracy with which the answer achieves a goal, 0..1.
 
-    The value is the score of a single judge call. Skipped as ``missing:ground_truth`` without a goal, ground truth and
+    The value is the score of a single judge call. The score is skipped as ``missing:ground_truth`` without a goal, ground truth and
     input.
 
     Parameters:
@@ -218,8 +217,8 @@ def llm_topic_adherence(
 def llm_tool_correctness(turn: Turn, judge: Asks) -> Result:
     """Quality of the agent's choice of tools: no superfluous, missing or inferior tools, 0..1.
 
-    The first judge call lists the user's request, the called tools and the available tools. The second one scores the
-    choice. Calls and definitions in the turn take precedence over the judge's lists. A turn without tool calls is judged
+    The first judge call lists the user's request, the called tools and the available tools. The second call scores the choice.
+    Calls and definitions in the turn take precedence over the judge's lists. A turn without tool calls is judged
     too, because it may have needed a tool.
 
     Detail: ``user_input``, ``tools_called``, ``available_tools``, ``reason``.
@@ -290,10 +289,10 @@ _ARGUMENT_CHARS = 2_000
 def llm_argument_correctness(turn: Turn, judge: Asks) -> Result:
     """Share of the turn's tool calls whose arguments fit the user's request.
 
-    The first judge call lists request and calls, the second one returns a verdict per call in order, and the third one
-    explains the score. The value is ``yes / calls``. Without tool calls the value is 1, vacuous, without a judge call. It
-    is also 1, vacuous, if the judge returns an empty list. Fewer verdicts than calls are an error, and additional verdicts
-    are ignored.
+    The first judge call lists request and calls. The second call returns a verdict per tool call, in order. The third call
+    explains the score. The value is ``yes / calls``. Without tool calls, the value is 1 (vacuous), without a judge call. It is
+    also 1 (vacuous) if the judge returns an empty list. Fewer verdicts than calls are an error. Additional verdicts are
+    ignored.
 
     Detail: ``user_input``, ``verdicts`` (as the judge returned them), ``reason``.
 
@@ -372,8 +371,8 @@ def _task_of(turn: Turn, judge: Asks) -> Any:
 def llm_step_efficiency(turn: Turn, judge: Asks) -> Result:
     """Directness of the agent's steps: no redundant calls or long-winded reasoning, 0..1.
 
-    Needless steps and speculation lower the value too. The first judge call extracts the task, and the second one scores
-    the steps. Without spans, the judge reads the rest of the turn.
+    Needless steps and speculation also lower the value. The first judge call extracts the task. The second call scores the
+    steps. If the turn has no spans, the judge reads the rest of the turn.
 
     Detail: ``task``, ``reason``.
 
@@ -388,10 +387,10 @@ def llm_step_efficiency(turn: Turn, judge: Asks) -> Result:
 def llm_confidence(turn: Turn, judge: Asks) -> Result:
     """Confidence of the agent's steps and answer, 0..1, as a signal for session metrics.
 
-    The value is the number of a single judge call: 1 is decisive throughout, 0.75 mostly, 0.5 mixed, 0.25 hesitant, 0 lost.
-    Without spans, the judge reads the rest of the turn.
+    A single judge call returns the value: 1 is decisive throughout, 0.75 mostly decisive, 0.5 mixed, 0.25 hesitant, and 0
+    lost. If the turn has no spans, the judge reads the rest of the turn.
 
-    Detail: ``confidence`` (the number that counts), ``reason``.
+    Detail: ``confidence`` (the value), ``reason``.
 
     Source: PandaProbe confidence.
     """
@@ -406,9 +405,9 @@ def llm_confidence(turn: Turn, judge: Asks) -> Result:
 def llm_plan_adherence(turn: Turn, judge: Asks) -> Result:
     """Adherence of the agent to its own plan, 0..1.
 
-    The first judge call extracts the task, and the second one the plan's explicit or implicit steps. The third one scores
-    the execution by completeness, order, additions and omissions. Without a plan the value is 1, vacuous, after the second
-    call. Without spans or reasoning, the judge reads the rest of the turn.
+    The first judge call extracts the task. The second call extracts the plan's explicit or implicit steps. The third call
+    scores the execution by completeness, order, additions and omissions. Without a plan, the value is 1 (vacuous) after the
+    second call. Without spans or reasoning, the judge reads the rest of the turn.
 
     Detail: ``task``, ``plan``, ``reason``.
 
@@ -421,9 +420,9 @@ def llm_plan_adherence(turn: Turn, judge: Asks) -> Result:
 def llm_plan_quality(turn: Turn, judge: Asks) -> Result:
     """Quality of the agent's plan, 0..1.
 
-    The first judge call extracts the task, and the second one the plan's explicit or implicit steps. The third one scores
-    the plan: complete, coherent, detailed, fit for the task, and without a better alternative. Without a plan the value is
-    1, vacuous, after the second call. Without spans or reasoning, the judge reads the rest of the turn.
+    The first judge call extracts the task. The second call extracts the plan's explicit or implicit steps. The third call
+    scores the plan. A good plan is complete, coherent, detailed, and fit for the task, and has no better alternative. Without
+    a plan, the value is 1 (vacuous) after the second call. Without spans or reasoning, the judge reads the rest of the turn.
 
     Detail: ``task``, ``plan``, ``reason``.
 

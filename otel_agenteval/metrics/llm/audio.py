@@ -1,7 +1,7 @@
-"""Judges of recordings, by sound or transcript.
+"""Judged metrics for recordings, by sound or transcript.
 
-The recordings are the turn's audio attachments. The judge receives a recording's bytes if they are in the turn or may be
-fetched (see ``media``). Otherwise it receives the address, or only the name of an id that models can't open. The judge also
+The recordings are the turn's audio attachments. The judge receives a recording's bytes if the turn contains them or ``media``
+allows fetching them. Otherwise, it receives the address, or only the name of an id that models can't open. The judge also
 reads the attachment's ``transcript`` or the turn's reference ``transcript``. A transcript without a recording is enough.
 Without both, a metric is skipped as ``missing:audio``.
 """
@@ -139,11 +139,11 @@ def _labelled(turn: Turn, judge: Asks, task: str, labels: Sequence[str] | None, 
     traits=("media",),
 )
 def llm_audio_sentiment(turn: Turn, judge: Asks, *, expected: _Expected = None, labels: _Labels = _SENTIMENTS) -> Result:
-    """Sentiment of a recording, as a label that can be compared with the expected one.
+    """Sentiment of a recording, as a label that you can compare with an expected label.
 
     A single judge call selects one of the labels, ignoring case. Any other label is an error. With ``expected``, the metric
-    passes if the label is one of the expected labels. Without it, there is a label and no value. Skipped as
-    ``missing:audio`` without a recording and transcript.
+    passes if the label is one of the expected labels. Otherwise, the score has a label and no value. It is skipped as
+    ``missing:audio`` if there is neither a recording nor a transcript.
 
     Parameters:
         expected: Label, or list of labels, that passes.
@@ -165,11 +165,11 @@ def llm_audio_sentiment(turn: Turn, judge: Asks, *, expected: _Expected = None, 
     traits=("media",),
 )
 def llm_audio_call_category(turn: Turn, judge: Asks, *, categories: _Labels | None = None, expected: _Expected = None) -> Result:
-    """Category of a call, as a label that can be compared with the expected one.
+    """Category of a call, as a label that you can compare with an expected label.
 
     A single judge call selects one of the categories, ignoring case. Any other category is an error. With ``expected``, the
-    metric passes if the category is one of the expected categories. Without it, there is a label and no value. Skipped as
-    ``missing:audio`` without a recording and transcript.
+    metric passes if the category is one of the expected categories. Otherwise, the score has a label and no value. It is
+    skipped as ``missing:audio`` if there is neither a recording nor a transcript.
 
     Parameters:
         categories: Categories that the judge can select. Without them, the judge names the category in a few words.
@@ -204,8 +204,9 @@ def llm_audio_language(
 ) -> Result:
     """Check that the language of a recording is the expected one.
 
-    A single judge call returns a BCP 47 tag such as ``en`` or ``pt-BR``. Any other text is an error. The metric passes if
-    the tag is one of the expected tags, ignoring case. Skipped as ``missing:audio`` without a recording and transcript.
+    A single judge call returns a BCP 47 tag such as ``en`` or ``pt-BR``. Any other text is an error. The metric passes if the
+    tag is one of the expected tags, ignoring case. The score is skipped as ``missing:audio`` if there is neither a recording
+    nor a transcript.
 
     Parameters:
         expected: A BCP 47 tag, or a list of tags.
@@ -246,12 +247,12 @@ def llm_audio_language(
 def llm_audio_interruption_handling(turn: Turn, judge: Asks) -> Result:
     """Share of interruptions that a voice agent handled gracefully.
 
-    A single judge call lists the interruptions and rates each one. Without interruptions the value is 1, vacuous. Skipped
-    as ``missing:audio`` without a recording and transcript.
+    A single judge call lists the interruptions and rates each interruption. Without interruptions, the value is 1 (vacuous).
+    The score is skipped as ``missing:audio`` if there is neither a recording nor a transcript.
 
-    With the extra ``[media]``, the metric measures each recording that it can open: the times at which each channel speaks,
-    the interruptions, and the time until the interrupted channel stops. The judge reads these measurements. They require
-    one channel per speaker.
+    With the extra ``[media]``, the metric measures each recording that it can open, and the judge reads the measurements. It
+    measures when each channel speaks, the interruptions, and the time until the interrupted channel stops. This requires one
+    channel per speaker.
 
     Detail: ``interruptions`` (as the judge returned them) and ``measured``. An interruption has ``statement`` (the user's
     interrupting words), ``at_s`` (seconds, -1 if unknown), ``reason`` and ``handled``. ``measured`` has ``speech``,
@@ -293,8 +294,9 @@ def llm_audio_interruption_handling(turn: Turn, judge: Asks) -> Result:
 def llm_audio_false_intent_identification(turn: Turn, judge: Asks, *, expected: bool | None = None) -> Result:
     """Check that no speaker has false or misleading intent, or that it is as expected.
 
-    A single judge call detects such intent. Without ``expected``, the metric passes if it detects none. With ``expected``,
-    it passes if the result equals the expectation. Skipped as ``missing:audio`` without a recording and transcript.
+    A single judge call detects such intent. By default, the metric passes if the judge detects no such intent. With
+    ``expected``, it passes if the result equals ``expected``. The score is skipped as ``missing:audio`` if there is neither a
+    recording nor a transcript.
 
     Parameters:
         expected: True if false intent is expected, false if it isn't.

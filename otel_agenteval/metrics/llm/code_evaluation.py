@@ -1,4 +1,4 @@
-"""Judges of code in the output, as ``code_code_language`` defines code."""
+"""Judged metrics for code in the output. ``code_code_language`` defines which text is code."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def llm_code_readability(turn: Turn, judge: Asks) -> Result:
     """Readability of the code in the output: naming, structure, comments, consistency.
 
     A single judge call returns a score from 0 to 10, which is divided by 10. The judge also reads measurements of the code.
-    See ``code_code_language`` for the definition of code. Skipped as ``no_code`` without code, and as ``too_long`` if the
+    See ``code_code_language`` for the definition of code. The score is skipped as ``no_code`` without code, and as ``too_long`` if the
     output is over 1 MiB.
 
     Detail: ``reason`` and ``measured``:
@@ -56,7 +56,7 @@ def llm_code_correctness(turn: Turn, judge: Asks, *, spec: str | None = None) ->
     """Correctness of the code in the output against its specification, without running it.
 
     A single judge call returns a score from 0 to 10, which is divided by 10. See ``code_code_language`` for the definition
-    of code. Skipped:
+    of code. The score is skipped with one of these reasons:
 
     - ``no_code`` without code.
     - ``too_long`` if the output is over 1 MiB.

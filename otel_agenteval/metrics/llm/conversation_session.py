@@ -1,7 +1,7 @@
-"""Judges of a conversation, and of an answer within it.
+"""Judged metrics for a conversation, and for an answer within a conversation.
 
 The turn represents its conversation: ``messages`` contains all messages, and ``history`` the earlier turns. Messages that only
-the history has come first. Only messages with text count. An agent's bare tool calls, and tool results that are returned to the model, aren't part of the
+the history contains come first. Only messages with text count. Tool calls without text, and tool results, aren't part of the
 conversation.
 """
 
@@ -79,7 +79,7 @@ def llm_conversation_coherence(turn: Turn, judge: Asks) -> Result:
     """Consistency of the answer with the facts, context and persona of the conversation, 0..1.
 
     The value is the score of a single judge call. The judge reads the history, or the messages up to the previous answer.
-    Without either, the metric is skipped as ``missing:history``.
+    If the turn has neither, the metric is skipped as ``missing:history``.
 
     Detail: ``reason``.
 
@@ -121,7 +121,7 @@ def llm_memory_accuracy(turn: Turn, judge: Asks, *, max_messages: Count = 15, ma
     """Accuracy with which the answer uses facts from earlier turns, 0..1.
 
     The value is the score of a single judge call. The judge reads the history, or the messages up to the previous answer.
-    Without either, the metric is skipped as ``missing:history``.
+    If the turn has neither, the metric is skipped as ``missing:history``.
 
     Parameters:
         max_messages: Number of earlier messages that the judge reads, counted from the last.
@@ -151,7 +151,8 @@ def llm_memory_accuracy(turn: Turn, judge: Asks, *, max_messages: Count = 15, ma
 def llm_repetition(turn: Turn, judge: Asks, *, last_n: Count = 5) -> Result:
     """Novelty of the answer: 1 is entirely new, 0 repeats the agent's last answers.
 
-    The value is the score of a single judge call. Earlier answers are the history's answers, or the assistant's messages before the last one. Blank answers don't count. Without earlier answers the value is 1, vacuous, without a judge call.
+    The value is the score of a single judge call. Earlier answers are the answers in the history, or the assistant's messages
+    before the last message. Blank answers don't count. Without earlier answers, the value is 1 (vacuous) without a judge call.
 
     Parameters:
         last_n: Number of earlier answers to compare with, counted from the last.
@@ -187,8 +188,8 @@ def llm_repetition(turn: Turn, judge: Asks, *, last_n: Count = 5) -> Result:
 def llm_conversational_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, steps: list[str] | None = None) -> Result:
     """Quality of the whole conversation by your own criteria (G-Eval).
 
-    For each criterion, the first judge call derives evaluation steps (unless you set ``steps``), and the second one returns
-    a score from 0 to 10. The value is the score divided by 10, or the mean over several criteria. A score outside the
+    For each criterion, the first judge call derives evaluation steps, unless you set ``steps``. The second call returns a
+    score from 0 to 10. The value is the score divided by 10, or the mean over several criteria. A score outside the
     range, a missing reason and an empty list of steps are errors. Without messages, the metric is skipped as
     ``missing:conversation``.
 
@@ -211,9 +212,9 @@ def llm_conversational_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, st
 def llm_knowledge_retention(turn: Turn, judge: Asks) -> Result:
     """Share of the assistant's messages that don't forget facts from the user.
 
-    For each assistant message in order, the first judge call adds the user's new facts to the known ones. The second one
-    checks that the message doesn't forget one of them or ask for it again. Without assistant messages the value is 1,
-    vacuous. Without messages, the metric is skipped as ``missing:conversation``.
+    For each assistant message in order, the first judge call adds the user's new facts to the known facts. The second call
+    checks that the message doesn't forget a fact or ask for it again. Without assistant messages, the value is 1 (vacuous).
+    Without any messages, the metric is skipped as ``missing:conversation``.
 
     Detail: ``data`` (facts), ``verdicts`` (yes if something was forgotten), ``reasons`` of the yes verdicts. Each has at
     most 200 entries.
@@ -276,14 +277,14 @@ def llm_role_adherence(turn: Turn, judge: Asks, *, role: Words) -> Result:
     """Share of the assistant's messages that stay in the assigned role.
 
     A single judge call lists the positions (from 0) of messages that break the role. The value is
-    ``(assistant messages - violations) / assistant messages``. A position counts once, and only for an assistant message.
-    Without assistant messages the value is 1, vacuous, without a judge call. Without messages, the metric is skipped as
+    ``(assistant messages - violations) / assistant messages``. A position counts once, and only if it is an assistant message.
+    Without assistant messages, the value is 1 (vacuous) without a judge call. Without any messages, the metric is skipped as
     ``missing:conversation``.
 
     Parameters:
         role: The role, in your words.
 
-    Detail: ``verdicts`` (``index`` and ``reason`` of those that count, at most 200), ``violations`` (their number).
+    Detail: ``verdicts`` (``index`` and ``reason`` of the violations that count, at most 200), ``violations`` (their number).
 
     Source: deepeval role adherence (Trusys).
     """
@@ -318,8 +319,9 @@ def llm_role_adherence(turn: Turn, judge: Asks, *, role: Words) -> Result:
 def llm_conversation_relevancy(turn: Turn, judge: Asks, *, window_size: Count = 10) -> Result:
     """Share of the assistant's answers that are relevant to the preceding conversation.
 
-    An interaction is the user's messages and the assistant's next answer. One judge call per interaction checks that the
-    answer is relevant to the last interactions in the window. The value is ``relevant / interactions``. Unanswered user
+    An interaction consists of the user's messages and the assistant's next answer. For each interaction, one judge call checks
+    that the answer is relevant to the last interactions in the window. The value is ``relevant / interactions``. Unanswered
+    user
     messages at the end don't count. Without interactions, the metric is skipped as ``missing:conversation``.
 
     Parameters:

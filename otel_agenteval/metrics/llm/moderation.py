@@ -24,16 +24,16 @@ _NAMED = 5  # codes in an explanation
 def llm_moderation(
     turn: Turn, judge: Asks, *, categories: tuple[str, ...] = (), min_confidence: Annotated[float, Ge(0), Le(1)] = 0
 ) -> Result:
-    """Check that moderation doesn't flag content of the response.
+    """Check that moderation doesn't flag content in the response.
 
     A single judge call reads the user's message and the response, and flags content as a moderation service does. If the
     judge has ``endpoint: moderations``, the server's moderation endpoint flags the response instead. A flag counts if its
     code is one of ``categories`` (ignoring case) and its confidence is at least ``min_confidence``. A flag without a
-    confidence has 1. An empty response passes, vacuous, without a judge call.
+    confidence counts as 1. An empty response passes (vacuous) without a judge call.
 
     Parameters:
-        categories: Codes that count, such as ``violence`` or ``self-harm``. By default all count, and the judge uses the
-            categories of common moderation services.
+        categories: Codes that count, such as ``violence`` or ``self-harm``. By default, all codes count, and the judge uses
+            the categories of common moderation services.
         min_confidence: Lowest confidence of a flag that counts, 0..1.
 
     Detail: ``flags`` that count: ``{code, description, confidence}``.

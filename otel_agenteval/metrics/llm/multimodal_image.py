@@ -1,6 +1,6 @@
-"""Judges of answers with images. The judge must support images.
+"""Judged metrics for answers with images. The judge must support images.
 
-The judge receives an image's bytes, without metadata, if they are in the turn or may be fetched (see ``media``). Otherwise
+The judge receives an image's bytes, without metadata, if the turn contains them or ``media`` allows fetching them. Otherwise,
 it receives the address, or only the name of an id that models can't open.
 """
 
@@ -34,7 +34,7 @@ def llm_image_helpfulness(turn: Turn, judge: Asks) -> Result:
     """Helpfulness of an answer's images for understanding it.
 
     One judge call per image returns a score from 0 to 10. A score outside the range is an error. The value is the mean of
-    the scores divided by 10. Each image of the turn counts once. An empty answer is judged too. Skipped:
+    the scores divided by 10. Each image of the turn counts once. An empty answer is judged too. The score is skipped with one of these reasons:
 
     - ``missing:input`` or ``missing:output`` if either is unknown.
     - ``missing:image`` without an image.
@@ -82,10 +82,11 @@ def _share_of_yes(reply: dict[str, Any]) -> Result:
     traits=("media",),
 )
 def llm_multimodal_contextual_relevancy(turn: Turn, judge: Asks) -> Result:
-    """Share of the retrieved context, texts and images, that is relevant to the question.
+    """Share of the retrieved texts and images that is relevant to the question.
 
-    A single judge call splits the context into statements and images and returns yes or no for each. The value is the share
-    of yes, and 0 without verdicts. Each image of the turn counts once as context. Skipped as ``missing:input`` or
+    A single judge call splits the context into statements and images, and returns yes or no for each. The value is the share
+    of yes verdicts, or 0 without verdicts. Each image of the turn counts once as context. The score is skipped as
+    ``missing:input`` or
     ``missing:context`` if either is unknown, and as ``missing:image`` without an image.
 
     Detail: ``verdicts`` (as the judge returned them: ``statement``, ``reason``, ``verdict``).
@@ -114,10 +115,11 @@ def llm_multimodal_contextual_relevancy(turn: Turn, judge: Asks) -> Result:
     traits=("media",),
 )
 def llm_multimodal_contextual_recall(turn: Turn, judge: Asks) -> Result:
-    """Share of the ground truth that the retrieved context, texts and images, supports.
+    """Share of the ground truth that the retrieved texts and images support.
 
-    A single judge call splits the ground truth into sentences and images and returns yes or no for each. The value is the
-    share of yes, and 0 without verdicts. Each image of the turn counts once as context. Skipped as ``missing:ground_truth``
+    A single judge call splits the ground truth into sentences and images, and returns yes or no for each. The value is the
+    share of yes verdicts, or 0 without verdicts. Each image of the turn counts once as context. The score is skipped as
+    ``missing:ground_truth``
     or ``missing:context`` if either is unknown, and as ``missing:image`` without an image.
 
     Detail: ``verdicts`` (as the judge returned them: ``statement``, ``reason``, ``verdict``).

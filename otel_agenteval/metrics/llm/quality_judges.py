@@ -1,4 +1,4 @@
-"""General judges of answers: coherence, fluency, and your own rubrics and criteria."""
+"""Judged metrics for answers: coherence, fluency, and your own rubrics and criteria."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def llm_coherence(turn: Turn, judge: Asks) -> Result:
     """Coherence of the answer: its thoughts follow from each other without contradictions.
 
     A single judge call returns a score from 0 to 100, which is divided by 100. A score outside the range is an error. For
-    the similarity of question and answer, see ``embed_coherence``. Skipped as ``missing:input`` or ``missing:output`` if
+    the similarity of question and answer, see ``embed_coherence``. The score is skipped as ``missing:input`` or ``missing:output`` if
     either is unknown, and as ``empty_output`` if the answer has no text.
 
     Detail: ``has_logical_flow``, ``has_contradictions`` (null if the judge didn't return it), ``contradictions``,
@@ -59,7 +59,7 @@ def llm_fluency(turn: Turn, judge: Asks) -> Result:
     """Fluency of the answer: grammar, readability and natural language.
 
     A single judge call returns a score from 0 to 100, which is divided by 100. A score outside the range is an error.
-    Skipped as ``missing:output`` if the answer is unknown, and as ``empty_output`` if it has no text.
+    The score is skipped as ``missing:output`` if the answer is unknown, and as ``empty_output`` if it has no text.
 
     Detail: ``grammar_errors``, ``awkward_phrases``, ``readability_level``, ``overall_quality`` and ``reasoning``.
 
@@ -85,14 +85,14 @@ def llm_fluency(turn: Turn, judge: Asks) -> Result:
 def llm_rubric(turn: Turn, judge: Asks, *, rubric: Rubric, threshold: float | None = None) -> Result:
     """Degree to which the answer meets your rubric, as a score and a verdict.
 
-    A single judge call returns a verdict and a score of 0..1, which is the value. A score outside the range is an error.
-    The metric passes if the verdict does and the score reaches the threshold, if you set one.
+    A single judge call returns a verdict and a score from 0 to 1, which is the value. A score outside the range is an error.
+    The metric passes if the verdict is a pass. If you set a threshold, the score must also reach the threshold.
 
     - Without a verdict, a score of 0.5 or more passes.
-    - Without a score, a passing verdict is 1 and a failing one is 0.
-    - Without both, the result is an error.
+    - Without a score, a pass is 1 and a fail is 0.
+    - Without verdict and score, the result is an error.
 
-    The judge reads the question if it is known. An empty answer is judged too. Skipped as ``missing:output`` if the answer
+    The judge reads the question if it is known. An empty answer is judged too. The score is skipped as ``missing:output`` if the answer
     is unknown.
 
     Parameters:
@@ -127,13 +127,13 @@ def llm_rubric(turn: Turn, judge: Asks, *, rubric: Rubric, threshold: float | No
 def llm_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, steps: list[str] | None = None) -> Result:
     """Degree to which the answer meets your criteria, evaluated in steps (G-Eval).
 
-    For each criterion, the first judge call derives evaluation steps (unless you set ``steps``), and the second one follows
-    them and returns a score from 0 to 10. The value is the score divided by 10, or the mean over several criteria. Missing
-    steps, a score outside the range and a missing reason are errors. An error in one criterion is an error of the metric.
-    Skipped as ``missing:input`` or ``missing:output`` if either is unknown.
+    For each criterion, the first judge call derives evaluation steps, unless you set ``steps``. The second call follows the
+    steps and returns a score from 0 to 10. The value is the score divided by 10, or the mean over several criteria. Missing
+    steps, a score outside the range, and a missing reason are errors. An error in one criterion is an error of the metric.
+    The score is skipped as ``missing:input`` or ``missing:output`` if either is unknown.
 
     Parameters:
-        criteria: One text, or several that are evaluated separately.
+        criteria: One text, or several texts that are evaluated separately.
         steps: Evaluation steps for all criteria. By default, the judge derives them.
 
     Detail: ``steps``, ``score`` (0..10), ``reason``. With several criteria: ``criteria`` (a list of these, with
@@ -148,8 +148,9 @@ def llm_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, steps: list[str] 
 def llm_aspect_critic(turn: Turn, judge: Asks, *, rubric: Rubric) -> Result:
     """Check that the answer has one property, described by your rubric.
 
-    A single judge call returns true or false (also yes, 1, pass and no, 0, fail, in any case). Any other reply is an error.
-    The judge reads the question if it is known. An empty answer is judged too. Skipped as ``missing:output`` if the answer
+    A single judge call returns true or false. The words yes, pass, no and fail, and the numbers 1 and 0, count too. Any other
+    reply is an error. The judge reads the question if it is known. An empty answer is judged too. The score is skipped as
+    ``missing:output`` if the answer
     is unknown.
 
     Parameters:
@@ -176,7 +177,7 @@ def llm_custom_judge(turn: Turn, judge: Asks, *, rubric: Rubric) -> Result:
     """Degree to which the answer meets your rubric, as a score.
 
     The value is the score of a single judge call, 0..1. A score outside the range is an error. The judge reads the question
-    if it is known. An empty answer is judged too. Skipped as ``missing:output`` if the answer is unknown.
+    if it is known. An empty answer is judged too. The score is skipped as ``missing:output`` if the answer is unknown.
 
     Parameters:
         rubric: Description of a good answer, in your words.

@@ -1,4 +1,4 @@
-"""Judges of retrieved context, and of answers from it."""
+"""Judged metrics for retrieved context, and for answers based on it."""
 
 from __future__ import annotations
 
@@ -66,9 +66,10 @@ def _with_holistic_threshold(result: Result, threshold: float | None) -> Result:
 def llm_faithfulness(turn: Turn, judge: Asks, *, method: Literal["statements", "holistic"] = "statements") -> Result:
     """Share of the answer's statements that follow from the context.
 
-    ``statements`` makes two judge calls: one lists the answer's statements, and one decides for each if it follows from the
-    context. A statement without a verdict doesn't count as supported, and additional verdicts are ignored. An answer
-    without statements is 1, vacuous. ``holistic`` makes one judge call for a score of 0..100, which is divided by 100.
+    ``statements`` makes two judge calls. The first call lists the answer's statements. The second call decides for each
+    statement whether it follows from the context. A statement without a verdict doesn't count as supported, and additional
+    verdicts are ignored. If the answer contains no statements, the value is 1 (vacuous). ``holistic`` makes one judge call for
+    a score from 0 to 100, which is divided by 100.
 
     Parameters:
         method: ``statements`` or ``holistic``.
@@ -121,7 +122,8 @@ def llm_faithfulness(turn: Turn, judge: Asks, *, method: Literal["statements", "
 def llm_relevance(turn: Turn, judge: Asks) -> Result:
     """Relevance of the answer: it addresses the question and stays on topic.
 
-    A single judge call returns a score from 0 to 100, which is divided by 100. An empty answer is 0, without a judge call.
+    A single judge call returns a score from 0 to 100, which is divided by 100. For an empty answer, the value is 0 without a
+    judge call.
 
     Detail: ``addresses_question``, ``stays_on_topic``, ``irrelevant_parts`` and ``reasoning``.
 
@@ -161,10 +163,10 @@ def llm_context_precision(
 ) -> Result:
     """Precision of the retrieval: relevant chunks are ranked before irrelevant ones.
 
-    ``map`` makes one judge call per chunk, in rank order, which decides if it is relevant. The value is the average
-    precision: the mean, over the relevant chunks, of the share of relevant chunks up to that rank. For example, the ranks
-    relevant, irrelevant, relevant give (1/1 + 2/3) / 2. Without a relevant chunk the value is 0. ``holistic`` makes one
-    judge call for a score of 0..100, which is divided by 100.
+    ``map`` makes one judge call per chunk, in rank order, to decide whether the chunk is relevant. The value is the average
+    precision: for each relevant chunk, take the share of relevant chunks up to its rank, and average these shares. For
+    example, relevant, irrelevant, relevant gives (1/1 + 2/3) / 2. Without a relevant chunk, the value is 0. ``holistic`` makes
+    one judge call for a score from 0 to 100, which is divided by 100.
 
     Parameters:
         method: ``map``, or ``holistic`` for a single judge call.
@@ -225,10 +227,10 @@ def llm_context_recall(
 ) -> Result:
     """Share of the ground truth's claims that the retrieved context supports.
 
-    ``claims`` makes two judge calls: one lists the claims of the ground truth (not the answer), and one decides for each if
-    the context supports it. A claim without a verdict counts as unsupported, and additional verdicts are ignored. A ground
-    truth without claims is skipped as ``no_claims``. ``holistic`` makes one judge call for a score of 0..100, which is
-    divided by 100.
+    ``claims`` makes two judge calls. The first call lists the claims in the ground truth (not in the answer). The second call
+    decides for each claim whether the context supports it. A claim without a verdict counts as unsupported, and additional
+    verdicts are ignored. If the ground truth contains no claims, the score is skipped as ``no_claims``. ``holistic`` makes one
+    judge call for a score from 0 to 100, which is divided by 100.
 
     Parameters:
         method: ``claims`` or ``holistic``.
@@ -237,9 +239,9 @@ def llm_context_recall(
     Detail: ``claims`` ``[{claim, verdict}]`` and ``missing`` (unsupported claims). With ``holistic``:
     ``information_present``, ``information_missing`` and ``reasoning``.
 
-    Sources: HPD ContextRecallEvaluator, Trusys context-recall (claims), AgentEval ContextRecallMetric (holistic). Trusys describes
-    its metric as the share of the context that the answer uses, but requires what recall requires: the expected answer and the
-    context.
+    Sources: HPD ContextRecallEvaluator, Trusys context-recall (claims), AgentEval ContextRecallMetric (holistic). Trusys
+    describes its metric as the share of the context that the answer uses. But the metric requires the same data as recall: the
+    expected answer and the context.
     """
     truth, context = jsonio.text_of(truth_of(turn)), _joined(turn.context)
     if method == "holistic":
@@ -288,9 +290,9 @@ def llm_context_recall(
 def llm_context_relevance(turn: Turn, judge: Asks, *, method: Literal["extract", "holistic"] = "extract") -> Result:
     """Share of the retrieved context that is needed to answer the question.
 
-    ``extract`` makes one judge call that lists the needed chunks by number (from 0) or text. The value is their share of
-    all chunks. Unknown chunks don't count, and a chunk counts once. If the judge finds the context insufficient, the value
-    is 0. ``holistic`` makes one judge call for a score of 0..1.
+    ``extract`` makes one judge call that lists the needed chunks by number (from 0) or text. The value is the share of these
+    chunks. Unknown chunks don't count, and each chunk counts once. If the judge finds the context insufficient, the value is
+    0. ``holistic`` makes one judge call for a score from 0 to 1.
 
     Parameters:
         method: ``extract`` or ``holistic``.
@@ -357,9 +359,9 @@ def _chunks_listed(listed: Sequence[Any], context: Sequence[str]) -> set[int]:
 def llm_answer_correctness(turn: Turn, judge: Asks, *, exact_shortcut: bool = True) -> Result:
     """Agreement of the answer with the ground truth: its facts are correct and complete.
 
-    A single judge call returns a score from 0 to 100, which is divided by 100. An answer that equals the ground truth,
-    except for white space around it, is 1 without a judge call. Other answers without a known input are skipped as
-    ``missing:input``.
+    A single judge call returns a score from 0 to 100, which is divided by 100. If the answer equals the ground truth, except
+    for white space around it, the value is 1 without a judge call. Otherwise, the score is skipped as ``missing:input`` if the
+    input is unknown.
 
     Parameters:
         exact_shortcut: Skip the judge call if the texts are equal.
@@ -415,10 +417,10 @@ def llm_answer_similarity(turn: Turn, judge: Asks) -> Result:
 def llm_hallucination(turn: Turn, judge: Asks) -> Result:
     """Share of the answer's factual claims that the context contradicts.
 
-    The first judge call lists the claims. The second one decides for each if the context supports it, contradicts it, or
-    does neither. Only contradicted claims count against the answer. For the others, see ``unsupported_rate``. An unknown
-    verdict means unsupported, and fewer verdicts than claims are an error. An answer without claims is 0, vacuous. An empty
-    answer is skipped as ``empty_output``.
+    The first judge call lists the claims. The second call decides for each claim whether the context supports it, contradicts
+    it, or does neither. Only contradicted claims count against the answer. For unsupported claims, see ``unsupported_rate``.
+    An unknown verdict means unsupported, and fewer verdicts than claims are an error. If the answer contains no claims, the
+    value is 0 (vacuous). An empty answer is skipped as ``empty_output``.
 
     Detail: ``supported``, ``contradicted`` and ``unsupported`` (numbers of claims), ``contradicted_claims``,
     ``unsupported_rate``.
@@ -482,7 +484,7 @@ def llm_groundedness(turn: Turn, judge: Asks, *, fabrication_cap: Annotated[floa
     its value is at most ``fabrication_cap``.
 
     Parameters:
-        fabrication_cap: Largest value of an answer with invented elements, 0..1.
+        fabrication_cap: Highest value of an answer with invented elements, 0..1.
 
     Detail: ``grounded_claims``, ``ungrounded_claims``, ``fabricated_elements``, ``uncertainty_acknowledged`` and
     ``reasoning``.
@@ -534,8 +536,8 @@ def llm_factuality(
     | E | differences that don't affect facts | 1 |
 
     Parameters:
-        scores: Score by category, 0..1. Omitted categories keep their default. With ``{"A": 0.5}``, an incomplete answer
-            has 0.5.
+        scores: Score by category, 0..1. Omitted categories keep their default. With ``{"A": 0.5}``, an incomplete answer gets
+            0.5.
         threshold: Lowest passing value. By default, any value above 0 passes.
 
     Detail: ``category``, ``reason``.
@@ -563,8 +565,8 @@ def llm_noise_sensitivity(
 ) -> Result:
     """Robustness of the answer to noise in the input: 1 if the noise had no effect.
 
-    A single judge call compares the answer with a baseline, the answer to the clean input. The value is its score of 0..1.
-    The metric is meant for data sets. Without a baseline, it is skipped as ``missing:baseline``.
+    A single judge call compares the answer with a baseline, which is the answer to the clean input. The call returns the
+    value, from 0 to 1. Use this metric with data sets. Without a baseline, it is skipped as ``missing:baseline``.
 
     Parameters:
         baseline_response: Answer to the clean input. The default is the turn's reference ``baseline_response``.
@@ -604,8 +606,8 @@ def llm_sql_semantic_equivalence(
 ) -> Result:
     """Check that the output, an SQL query, returns the same results as a reference query.
 
-    A single judge call returns true or false (also yes, 1, pass and no, 0, fail). Skipped as ``missing:ground_truth``
-    without a reference query and ground truth.
+    A single judge call returns true or false. The words yes, pass, no and fail, and the numbers 1 and 0, count too. The score
+    is skipped as ``missing:ground_truth`` if there is neither a reference query nor a ground truth.
 
     Parameters:
         schema: Tables for both queries, as text or JSON. The default is the turn's reference ``schema``.

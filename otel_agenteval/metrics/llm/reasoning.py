@@ -1,6 +1,4 @@
-"""Judges of captured reasoning.
-Without reasoning, they are skipped as ``missing:reasoning``.
-"""
+"""Judged metrics for captured reasoning. Without reasoning, they are skipped as ``missing:reasoning``."""
 
 from __future__ import annotations
 

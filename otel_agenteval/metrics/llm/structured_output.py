@@ -1,4 +1,4 @@
-"""Judge of a field in the output's JSON object."""
+"""Judged metric for a field in the output's JSON object."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _PROMPTS = Prompts("structured_output")
 def llm_semantic_field_equality(turn: Turn, judge: Asks, *, field: str) -> Result:
     """Similarity in meaning of a field of the output's JSON object and the ground truth, 0..1.
 
-    The value is the score of a single judge call. An output that isn't a JSON object, or lacks the field, is 0 without a
-    judge call. An output over 1 MiB is skipped as ``too_long``.
+    The value is the score of a single judge call. If the output isn't a JSON object or lacks the field, the value is 0 without
+    a judge call. An output over 1 MiB is skipped as ``too_long``.
 
     Parameters:
         field: Name of a top-level field.

@@ -1,13 +1,12 @@
-"""Judges of the turn's last video, by sampled frames. The judge must support images.
+"""Judged metrics for the turn's last video, by sampled frames. The judge must support images.
 
-The judge sees frames with their times:
+The judge receives frames with their times, from the first of these sources that is available:
 
-1. evenly spaced ``frames`` of the attachment 2. otherwise, frames of the video itself, if it is in the turn or may be
-fetched (see ``media``) and the extra ``[media]`` is
-   installed
-3. otherwise, only the video's address
+1. evenly spaced ``frames`` of the attachment
+2. frames of the video itself, if the turn contains it or ``media`` allows fetching it. Requires the extra ``[media]``
+3. only the video's address, without frames
 
-For a video that was opened, the judge also reads measurements of resolution, bitrate, sharpness, blockiness, flicker, cuts,
+If the video was opened, the judge also reads measurements of resolution, bitrate, sharpness, blockiness, flicker, cuts,
 motion jumps, and frozen and black stretches. Without a video, a metric is skipped as ``missing:video``.
 """
 
@@ -127,10 +126,10 @@ def llm_video_visual_quality(turn: Turn, judge: Asks, *, num_frames: Frames = 8,
     """Visual quality of a video: resolution, clarity, color accuracy, and no artifacts.
 
     A single judge call scores ``resolution``, ``clarity``, ``colour_accuracy`` and ``artifact_freedom`` from 0 to 10. The
-    value is their mean divided by 10. A missing or invalid score is an error. Skipped as ``missing:video`` without a video.
+    value is their mean divided by 10. A missing or invalid score is an error. The score is skipped as ``missing:video`` without a video.
 
     Parameters:
-        num_frames: Largest number of frames to show, 1 to 1000.
+        num_frames: Maximum number of frames to show, 1 to 1000.
         sampling: ``even``, or ``scenes`` for the middle frame of each scene (only for a video that is opened).
 
     Detail: ``dimension_scores``, ``reason``, and ``measured`` for a video that was opened.
@@ -145,11 +144,11 @@ def llm_text_to_video(turn: Turn, judge: Asks, *, num_frames: Frames = 8, sampli
     """Agreement of a generated video with its prompt, the turn's input.
 
     A single judge call scores ``subject_alignment``, ``action_alignment``, ``attribute_alignment`` and ``scene_alignment``
-    from 0 to 10. The value is their mean divided by 10. A missing or invalid score is an error. Skipped as
+    from 0 to 10. The value is their mean divided by 10. A missing or invalid score is an error. The score is skipped as
     ``missing:video`` without a video, and as ``missing:input`` without a prompt.
 
     Parameters:
-        num_frames: Largest number of frames to show, 1 to 1000.
+        num_frames: Maximum number of frames to show, 1 to 1000.
         sampling: ``even``, or ``scenes`` for the middle frame of each scene (only for a video that is opened).
 
     Detail: ``dimension_scores``, ``reason``, and ``measured`` for a video that was opened.
@@ -169,10 +168,10 @@ def llm_video_temporal_consistency(turn: Turn, judge: Asks, *, num_frames: Frame
 
     A single judge call scores ``motion_smoothness``, ``transition_naturalness``, ``flicker_freedom`` and
     ``object_persistence`` from 0 to 10. The value is their mean divided by 10. A missing or invalid score is an error.
-    Skipped as ``missing:video`` without a video.
+    The score is skipped as ``missing:video`` without a video.
 
     Parameters:
-        num_frames: Largest number of frames to show, 1 to 1000.
+        num_frames: Maximum number of frames to show, 1 to 1000.
         sampling: ``even``, or ``scenes`` for the middle frame of each scene (only for a video that is opened).
 
     Detail: ``dimension_scores``, ``reason``, and ``measured`` for a video that was opened.
@@ -187,10 +186,10 @@ def llm_video_factual_consistency(turn: Turn, judge: Asks, *, num_frames: Frames
     """Plausibility of a video: physics, intact objects, and causes before effects.
 
     A single judge call scores ``physical_plausibility``, ``object_integrity`` and ``causal_coherence`` from 0 to 10. The
-    value is their mean divided by 10. A missing or invalid score is an error. Skipped as ``missing:video`` without a video.
+    value is their mean divided by 10. A missing or invalid score is an error. The score is skipped as ``missing:video`` without a video.
 
     Parameters:
-        num_frames: Largest number of frames to show, 1 to 1000.
+        num_frames: Maximum number of frames to show, 1 to 1000.
         sampling: ``even``, or ``scenes`` for the middle frame of each scene (only for a video that is opened).
 
     Detail: ``dimension_scores``, ``reason``, and ``measured`` for a video that was opened.
@@ -212,15 +211,15 @@ def llm_video_g_eval(
 ) -> Result:
     """Degree to which a video meets your criteria, evaluated in steps (G-Eval).
 
-    For each criterion, the first judge call derives evaluation steps (unless you set ``steps``), and the second one follows
-    them and returns a score from 0 to 10. The value is the score divided by 10, or the mean over several criteria. Missing
-    steps, a score outside the range and a missing reason are errors. The judge reads the prompt (the turn's input) if it is
-    known. Skipped as ``missing:video`` without a video.
+    For each criterion, the first judge call derives evaluation steps, unless you set ``steps``. The second call follows the
+    steps and returns a score from 0 to 10. The value is the score divided by 10, or the mean over several criteria. Missing
+    steps, a score outside the range, and a missing reason are errors. The judge reads the prompt (the turn's input) if it is
+    known. The score is skipped as ``missing:video`` without a video.
 
     Parameters:
-        criteria: One text, or several that are evaluated separately.
+        criteria: One text, or several texts that are evaluated separately.
         steps: Evaluation steps for all criteria. By default, the judge derives them.
-        num_frames: Largest number of frames to show, 1 to 1000.
+        num_frames: Maximum number of frames to show, 1 to 1000.
         sampling: ``even``, or ``scenes`` for the middle frame of each scene (only for a video that is opened).
 
     Detail: ``steps``, ``score`` (0..10), ``reason``. With several criteria: ``criteria`` (a list of these, with

@@ -1,4 +1,4 @@
-"""Judge of a workflow's output."""
+"""Judged metric for a workflow's output."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ _QUALITY = "It does what was asked, and is right, complete, clear and ready for 
 def llm_workflow_output_quality(turn: Turn, judge: Asks, *, criteria: str | list[str] | None = None) -> Result:
     """Quality of the workflow's final output by criteria and its task, 0..1.
 
-    A single judge call returns a score from 0 to 100, which is divided by 100. An empty output is 0, without a judge call.
+    A single judge call returns a score from 0 to 100, which is divided by 100. For an empty output, the value is 0 without a
+    judge call.
 
     Parameters:
         criteria: A text or a list of texts. By default, general quality: the output does its task and is correct, complete,
