@@ -62,11 +62,6 @@ def findings_in(detail: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
     ]
 
 
-def highest(findings: Iterable[Mapping[str, Any]]) -> Severity | None:
-    found = {one.get("severity") for one in findings}
-    return next((severity for severity in reversed(SEVERITIES) if severity in found), None)
-
-
 def value_at(turn: Any, path: str) -> Any:
     """Return the value at a finding's path in a :class:`~otel_agenteval.core.turn.Turn` or ``turn.v1`` form, or None."""
     steps = _STEP.findall(path)

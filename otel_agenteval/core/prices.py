@@ -12,7 +12,6 @@ from __future__ import annotations
 import datetime
 import functools
 from bisect import bisect_left
-from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -23,7 +22,8 @@ from .price_table import Rates, Tokens
 
 _UNKNOWN = (LookupError, ValueError, ArithmeticError)
 """Exceptions for an unknown model or provider, or for token counts that the price can't handle."""
-_TRIED = 1_000_000
+_SAMPLE = 1_000_000
+"""Output tokens of a sample call."""
 _ENDLESS = 1_000_000_000
 """More input tokens than any call has."""
 
@@ -93,26 +93,24 @@ def _model(model: str, provider: str | None, base_url: str | None) -> Any:
         return None
 
 
-_RATES: dict[tuple[int, int], tuple[Any, Rates | None]] = {}
-"""Rates by the price's ``id`` and step. The price is kept with its rates, so that the id stays valid."""
-_STEPS: dict[int, tuple[Any, tuple[int, ...]]] = {}
-"""Steps by the price's ``id``: the largest input of each step except the last."""
+_DERIVED: dict[int, tuple[Any, tuple[int, ...], dict[int, Rates | None]]] = {}
+"""By ``id`` of a price: the price itself, so that the id stays valid, the ends of its steps except the last, and rates by step."""
 
 
-def rates_of(price: Any, given: int) -> Rates | None:
+def rates_of(price: Any, input_tokens: int) -> Rates | None:
     """Return a price's rates for this many input tokens, or None if they aren't fixed."""
-    steps = _STEPS.get(id(price))
-    if steps is None:
-        _STEPS[id(price)] = steps = price, steps_of(price)
-    step = bisect_left(steps[1], given)
-    found = _RATES.get((id(price), step))
-    if found is None:
+    derived = _DERIVED.get(id(price))
+    if derived is None:
+        derived = _DERIVED[id(price)] = price, steps_of(price), {}
+    _, ends, rates = derived
+    step = bisect_left(ends, input_tokens)
+    if step not in rates:
+        above, upto = (0, *ends, _ENDLESS)[step : step + 2]
         try:
-            found = price, _tried(price, (0, *steps[1], _ENDLESS)[step : step + 2])
+            rates[step] = _derive_rates(price, above, upto)
         except _UNKNOWN:
-            found = price, None
-        _RATES[id(price), step] = found
-    return found[1]
+            rates[step] = None
+    return rates[step]
 
 
 def steps_of(price: Any) -> tuple[int, ...]:
@@ -121,19 +119,17 @@ def steps_of(price: Any) -> tuple[int, ...]:
     return tuple(sorted({int(tier.start) for part in parts for tier in getattr(part, "tiers", ())}))
 
 
-def _tried(price: Any, step: Sequence[int]) -> Rates | None:
-    """Derive the rates of a step (more input tokens than its first number, up to the second). None if they aren't fixed."""
+def _derive_rates(price: Any, above: int, upto: int) -> Rates | None:
+    """Return the rates of a step, from sample calls: more than ``above`` input tokens, up to ``upto``. None if they aren't fixed."""
 
-    def asked(*tokens: int) -> Decimal:
+    def price_of(*tokens: int) -> Decimal:
         total: Decimal = price.calc_price(usage_of(Tokens(*tokens)))["total_price"]
         return total
 
-    above, upto = step
-    call = asked(0, 0)
-    fresh, cached, written = asked(upto, 0), asked(upto, 0, upto), asked(upto, 0, 0, upto)
-    rates = Rates(
-        (fresh - call) / upto, (asked(upto, _TRIED) - fresh) / _TRIED, (cached - call) / upto, call, (written - call) / upto
-    )
+    call = price_of(0, 0)
+    fresh, cached, written = price_of(upto, 0), price_of(upto, 0, upto), price_of(upto, 0, 0, upto)
+    output = price_of(upto, _SAMPLE) - fresh
+    rates = Rates((fresh - call) / upto, output / _SAMPLE, (cached - call) / upto, call, (written - call) / upto)
     low = above + 1 if above else 0
-    several = (low, 0), (low, 3 * _TRIED, low), (upto, 5, upto // 3, upto // 2), ((low + upto) // 2, 7 * _TRIED, low // 2)
-    return rates if all(rates.times(Tokens(*tokens)) == asked(*tokens) for tokens in several) else None
+    checks = (low, 0), (low, 3 * _SAMPLE, low), (upto, 5, upto // 3, upto // 2), ((low + upto) // 2, 7 * _SAMPLE, low // 2)
+    return rates if all(rates.times(Tokens(*tokens)) == price_of(*tokens) for tokens in checks) else None

@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Any, Literal, NamedTuple, get_args
 
 from .errors import ConfigError, nearest
-from .finding import Severity, findings_in, highest
+from .finding import SEVERITIES, Severity, findings_in
 from .wellformed import well_formed
 
 Status = Literal["ok", "skipped", "error"]
@@ -267,8 +267,9 @@ class Score:
 
         It is the highest severity of ``detail["findings"]``. A failure without findings is a ``warning``.
         """
-        found = highest(findings_in(self._detail)) if self._detail else None
-        return found or ("warning" if self.verdict is False else None)
+        found = {one.get("severity") for one in findings_in(self._detail)} if self._detail else ()
+        highest = next((severity for severity in reversed(SEVERITIES) if severity in found), None)
+        return highest or ("warning" if self.verdict is False else None)
 
     def as_sent(self) -> dict[str, Any]:
         """Return :meth:`to_dict` for export: ``passed`` is included only if it is a verdict."""

@@ -16,25 +16,22 @@ _TYPES: dict[str, dict[str, Any]] = {
     "text": {"type": "string", "minLength": 1, "maxLength": 1_000},
     "number": {"type": "number"},
     "count": {"type": "integer"},
-    "time": {
-        "type": "string",
-        "pattern": f"^({_AGO}|{_EPOCH}|{_ISO})$",
-        "examples": ["24h", "2026-11-21T02:57:01Z", "1795000000"],
-    },
+    "time": {"type": "string", "pattern": f"^({_AGO}|{_EPOCH}|{_ISO})$", "examples": ["24h", "2026-11-21T02:57:01Z", "1795000000"]},
     "flag": {"type": "boolean"},
     "condition": {"type": "string", "maxLength": 1_000, "pattern": f"^{CONDITION}$"},
-}
-_PROBLEM = {
-    "description": "What is wrong with the request",
-    "content": {
-        "application/json": {"schema": {"type": "object", "required": ["error"], "properties": {"error": {"type": "string"}}}}
-    },
-}
+}  # fmt: skip
 
-_TOO_LONG = {
-    "description": "The path, query and headers are too long together",
-    "content": {"text/plain": {"schema": {"type": "string"}}},
-}
+
+def _response(description: str, media: str, schema: dict[str, Any]) -> dict[str, Any]:
+    return {"description": description, "content": {media: {"schema": schema}}}
+
+
+_PROBLEM = _response(
+    "What is wrong with the request",
+    "application/json",
+    {"type": "object", "required": ["error"], "properties": {"error": {"type": "string"}}},
+)
+_TOO_LONG = _response("The path, query and headers are too long together", "text/plain", {"type": "string"})
 
 
 def document() -> dict[str, Any]:
@@ -56,7 +53,7 @@ def _operation(route: Route) -> dict[str, Any]:
     if any("/" in one for one in route.gives):
         content: dict[str, Any] = {media: {"schema": {"type": "string"}} for media in route.gives}
     else:
-        known = {name: schema for name, schema in _GIVEN.items() if name in route.gives}
+        known = {name: schema for name, schema in _RESPONSE_KEYS.items() if name in route.gives}
         content = {"application/json": {"schema": {"type": "object", "required": list(route.gives), "properties": known}}}
     found: dict[str, Any] = {
         "summary": route.about,
@@ -92,13 +89,11 @@ _FINDING: dict[str, Any] = {
         "type": {"type": "string"},
         "severity": {"type": "string", "description": ", ".join(SEVERITIES)},
         "compared": {
-            "type": "object",
-            "description": "text that the finding was compared with, if content is stored and shown",
-            "required": list(_EXCERPT),
-            "properties": _EXCERPT,
+            "type": "object", "description": "text that the finding was compared with, if content is stored and shown",
+            "required": list(_EXCERPT), "properties": _EXCERPT,
         },
     },
-}
+}  # fmt: skip
 _SHARE = {"type": "number", "minimum": 0, "maximum": 1}
 _FACT = {
     "type": "object",
@@ -108,44 +103,30 @@ _FACT = {
         "value": {"type": "string", "description": "text or, if it begins with > or ≤, a range of numbers"},
     },
 }
-_GIVEN: dict[str, dict[str, Any]] = {
-    "scores": {
-        "type": "array",
-        "items": {
-            "type": "object",
-            "required": ["metric", "evidence"],
-            "properties": {"evidence": {"type": "array", "description": "the findings of a score", "items": _FINDING}},
+_RESPONSE_KEYS: dict[str, dict[str, Any]] = {
+    "scores": {"type": "array", "items": {
+        "type": "object", "required": ["metric", "evidence"],
+        "properties": {"evidence": {"type": "array", "description": "the findings of a score", "items": _FINDING}},
+    }},
+    "findings": {"type": "array", "description": "facts that failed turns have more often, the largest difference first", "items": {
+        "type": "object", "required": ["facts", "interval", "p_adjusted", "turns", "few", "also", "effect"],
+        "properties": {
+            "facts": {"type": "array", "items": _FACT, "minItems": 1, "maxItems": 2},
+            "failed": {**_SHARE, "description": "share of the failed turns with these facts"},
+            "passed": {**_SHARE, "description": "share of the passed turns with these facts"},
+            "interval": {"type": "array", "items": {"type": "number"}, "description": "of the difference of the shares"},
+            "p_adjusted": {**_SHARE, "description": "p value, corrected for the number of facts"},
+            "turns": {"type": "array", "items": {"type": "integer"}, "description": "failed and passed turns with these facts"},
+            "few": {"type": "boolean", "description": "true if few failed turns have these facts"},
+            "also": {"type": "array", "items": _FACT, "description": "facts of nearly the same turns"},
+            "effect": {"type": "boolean", "description": "true if the failure itself can have caused the fact"},
         },
-    },
-    "findings": {
-        "type": "array",
-        "description": "facts that failed turns have more often, the largest difference first",
-        "items": {
-            "type": "object",
-            "required": ["facts", "interval", "p_adjusted", "turns", "few", "also", "effect"],
-            "properties": {
-                "facts": {"type": "array", "items": _FACT, "minItems": 1, "maxItems": 2},
-                "failed": {**_SHARE, "description": "share of the failed turns with these facts"},
-                "passed": {**_SHARE, "description": "share of the passed turns with these facts"},
-                "interval": {"type": "array", "items": {"type": "number"}, "description": "of the difference of the shares"},
-                "p_adjusted": {**_SHARE, "description": "p value, corrected for the number of facts"},
-                "turns": {
-                    "type": "array",
-                    "items": {"type": "integer"},
-                    "description": "failed and passed turns with these facts",
-                },
-                "few": {"type": "boolean", "description": "true if few failed turns have these facts"},
-                "also": {"type": "array", "items": _FACT, "description": "facts of nearly the same turns"},
-                "effect": {"type": "boolean", "description": "true if the failure itself can have caused the fact"},
-            },
-        },
-    },
+    }},
     "texts": {
-        "type": "object",
-        "description": "compact JSON of the values with findings that aren't text, by path",
+        "type": "object", "description": "compact JSON of the values with findings that aren't text, by path",
         "additionalProperties": {"type": "string"},
     },
-}
+}  # fmt: skip
 """Schemas of keys of response bodies."""
 
 
